@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+# make demo: installs what is missing, builds, measures the quick preset on real rows, says where to look.
+# make check: builds and passes all tests. `make help` lists the rest.
+
+MAKEFLAGS += --no-builtin-rules
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD ?= build
+PREFIX ?= /usr/local
+ARCH := $(shell uname -m)
+IS_CLANG := $(shell $(CC) --version 2>/dev/null | grep -c clang)
+
+# What is built: fewer of these make a quick loop, such as make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% twin_%".
+DTYPES ?= f32 f16 bf16
+ifeq ($(ARCH),x86_64)
+WIDTHS ?= scalar 128 256 256x 512
+else
+WIDTHS ?= scalar
+endif
+KERNELS ?= %
+
+# ---- flags ---------------------------------------------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings
+OPT ?= -O2
+CFLAGS_ALL := -std=gnu11 $(OPT) -g1 -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
+# Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
+# builds of a kernel can be compared as machine code.
+ifeq ($(IS_CLANG),0)
+ALIGN := -falign-functions=64 -falign-loops=64
+else
+ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
+endif
+KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -fvisibility=hidden -fno-math-errno -fno-trapping-math
+ifeq ($(IS_CLANG),0)
+NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize
+else
+NO_VECTORIZE := -fno-vectorize -fno-slp-vectorize
+endif
+ifeq ($(ARCH),x86_64)
+ISA_V3 := -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt
+ISA_V4 := $(ISA_V3) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+endif
+isa_scalar := $(ISA_V3) $(NO_VECTORIZE)
+isa_128 := $(ISA_V3)
+isa_256 := $(ISA_V3)
+isa_256x := $(ISA_V4)
+isa_512 := $(ISA_V4)
+suffix_scalar := scalar
+suffix_128 := v128
+suffix_256 := v256
+suffix_256x := v256x
+suffix_512 := v512
+type_f32 := F32
+type_f16 := F16
+type_bf16 := BF16
+
+PACKAGES := libcpuid papi libcjson
+pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
+LIB_CFLAGS := $(call pkg,--cflags,libcpuid) $(call pkg,--cflags,libcjson)
+LIBS := $(or $(call pkg,--libs,libcpuid),-lcpuid) $(or $(call pkg,--libs,libcjson),-lcjson) -lpapi -ldl -lm -lpthread
+INCLUDES := -I. -I$(BUILD)/gen
+
+# ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
+kernels := $(filter $(KERNELS),$(basename $(notdir $(sort $(filter-out kernels/table.c,$(wildcard kernels/*.c))))))
+variants := $(foreach k,$(kernels),$(foreach w,$(WIDTHS),$(foreach d,$(DTYPES),$(k)_$(suffix_$(w))_$(d))))
+kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
+src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*.c)))
+report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*.c)))
+cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
+test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
+# A command is any file of cmd/ but main and the shared option helpers; a renderer is reports/render_*.c.
+commands := $(filter-out main options,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/render_*.c)))))
+plugin_sources := $(sort $(wildcard tests/plugins/*.c))
+plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
+
+.PHONY: all help deps demo check check-unit check-cli check-style bench-build format format-check lint asan install \
+	uninstall clean FORCE
+all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
+
+help:
+	@printf '%s\n' \
+	'make           builds build/normbench and build/libnormkernels.so' \
+	'make demo      installs what is missing, builds, measures the quick preset, says where to look' \
+	'make check     installs what is missing, builds, passes all tests' \
+	'make deps      installs the Debian packages that are missing' \
+	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
+	'make format    formats the sources; format-check only looks' \
+	'make lint      static analysis' \
+	'make install   PREFIX=/usr/local: program, kernels, header, pkg-config file, configs' \
+	'make clean     removes build/' \
+	'' \
+	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% twin_%" WERROR=-Werror'
+
+# ---- generated lists: rewritten only when their content changes, so that adding or deleting a file is noticed -------
+define write_list
+	@mkdir -p $(dir $@)
+	@printf '%s\n' $(1) > $@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+endef
+$(BUILD)/gen/kernel_list.h: FORCE
+	$(call write_list,$(variants:%='NB_KERNEL_ENTRY(%)'))
+$(BUILD)/gen/command_list.h: FORCE
+	$(call write_list,$(commands:%='NB_COMMAND_ENTRY(%)'))
+$(BUILD)/gen/renderer_list.h: FORCE
+	$(call write_list,$(renderers:%='NB_RENDERER_ENTRY(%)'))
+commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
+$(BUILD)/gen/build_info.h: FORCE
+	$(call write_list,'#define NB_COMMIT "$(commit)"' '#define NB_DIRTY $(if $(dirty),1,0)' \
+	  '#define NB_COMPILER "$(subst ",,$(shell $(CC) --version | head -n 1))"' \
+	  '#define NB_KERNEL_FLAGS "$(strip $(KERNEL_CFLAGS))"' '#define NB_PREFIX "$(PREFIX)"')
+
+# ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
+# The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
+define width_rules
+ifeq ($(IS_CLANG),0)
+$(BUILD)/pch/$(1).h.gch: Makefile
+	@mkdir -p $$(dir $$@)
+	@printf '#include <immintrin.h>\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) -x c-header -o $$@ $(BUILD)/pch/$(1).h
+pch_$(1) := $(if $(filter x86_64,$(ARCH)),-include $(BUILD)/pch/$(1).h)
+pch_file_$(1) := $(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch)
+endif
+$(foreach d,$(DTYPES),$(call variant_rule,$(1),$(d)))
+endef
+define variant_rule
+
+$(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: kernels/%.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -MMD -MP -DNB_SIMD_HEADER='"simd/$(1).h"' \
+	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
+	  -c -o $$@ $$<
+endef
+$(foreach w,$(WIDTHS),$(eval $(call width_rules,$(w))))
+
+# Objects are made again when the flags change.
+$(BUILD)/kernels/flags: FORCE
+	$(call write_list,'$(CC) $(KERNEL_CFLAGS)')
+$(BUILD)/flags: FORCE
+	$(call write_list,'$(CC) $(CFLAGS_ALL)')
+
+$(BUILD)/kernels/table.o: kernels/table.c $(BUILD)/gen/kernel_list.h $(BUILD)/kernels/flags
+	$(CC) $(KERNEL_CFLAGS) -I$(BUILD)/gen -MMD -MP -c -o $@ $<
+# Two builds must live in one process without sharing a symbol: hidden visibility, -Bsymbolic, loaded with RTLD_LOCAL.
+$(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
+	$(file >$@.objects,$(sort $(filter %.o,$^)))
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.objects -lm
+
+# ---- program --------------------------------------------------------------------------------------------------------
+gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/build_info.h
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS_ALL) $(INCLUDES) $(LIB_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
+	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
+# ---- tests ----------------------------------------------------------------------------------------------------------
+$(BUILD)/tests/normbench-tests: $(test_objects) $(src_objects) $(report_objects)
+	$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lcriterion -lmpfr -lgmp
+$(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(BUILD)/flags
+	@mkdir -p $(dir $@)
+	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -o $@ $<
+
+check: deps
+	$(MAKE) check-unit check-cli check-style
+check-unit: $(BUILD)/tests/normbench-tests all $(plugins)
+	NORMBENCH_KERNELS=$(BUILD)/libnormkernels.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300
+check-cli: all $(plugins)
+	BUILD=$(BUILD) tests/cli/run.sh
+check-style:
+	tests/style.sh
+
+# ---- set-up ---------------------------------------------------------------------------------------------------------
+DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \
+	libopenblas-dev gnuplot-nox python3-jsonschema
+deps:
+	@BUILD=$(BUILD) tests/deps.sh $(DEBIAN_PACKAGES)
+demo: deps
+	$(MAKE) all
+	$(BUILD)/normbench run quick
+
+format:
+	clang-format -i $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.c)
+format-check:
+	clang-format --dry-run --Werror $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.c)
+lint:
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
+	  --suppress=missingIncludeSystem src cmd reports
+asan:
+	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	  OPT="-O1" check-unit
+
+# ---- install --------------------------------------------------------------------------------------------------------
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/normbench \
+	  $(DESTDIR)$(PREFIX)/share/normbench/configs $(DESTDIR)$(PREFIX)/share/normbench/data \
+	  $(DESTDIR)$(PREFIX)/share/normbench/schema
+	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(BUILD)/libnormkernels.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/
+	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/
+	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
+	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
+	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
+uninstall:
+	rm -rf $(PREFIX)/bin/normbench $(PREFIX)/lib/libnormkernels.so $(PREFIX)/include/normbench \
+	  $(PREFIX)/share/normbench $(PREFIX)/lib/pkgconfig/normbench.pc
+clean:
+	rm -rf $(BUILD)
+
+-include $(wildcard $(BUILD)/src/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/kernels/*.d)

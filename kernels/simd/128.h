@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary of ../vec.h with 4 lanes; compiled with the flags of 256.h, so that the two differ in width alone. */
+#ifndef NB_SIMD_128_H
+#define NB_SIMD_128_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define NB_LANES 4
+#define NB_WIDTH NB_128
+
+typedef __m128 vec;
+
+/* Lane i is set when i < n. */
+static inline __m128i nb_lanes_below(int64_t n) {
+    return _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_setr_epi32(0, 1, 2, 3));
+}
+static inline vec vec_set1(float s) { return _mm_set1_ps(s); }
+static inline vec vec_load_f32(const float *p) { return _mm_loadu_ps(p); }
+static inline void vec_store_f32(float *p, vec v) { _mm_storeu_ps(p, v); }
+static inline vec vec_load_f32_tail(const float *p, int64_t n) { return _mm_maskload_ps(p, nb_lanes_below(n)); }
+static inline void vec_store_f32_tail(float *p, vec v, int64_t n) { _mm_maskstore_ps(p, nb_lanes_below(n), v); }
+static inline void vec_stream_f32(float *p, vec v) { _mm_stream_ps(p, v); }
+static inline void vec_stream_end(void) { _mm_sfence(); }
+static inline vec vec_keep(vec v, int64_t n) { return _mm_and_ps(v, _mm_castsi128_ps(nb_lanes_below(n))); }
+static inline vec vec_fma(vec a, vec b, vec c) { return _mm_fmadd_ps(a, b, c); }
+static inline vec vec_sqrt(vec v) { return _mm_sqrt_ps(v); }
+static inline vec vec_min(vec a, vec b) { return _mm_min_ps(a, b); }
+static inline vec vec_max(vec a, vec b) { return _mm_max_ps(a, b); }
+
+/* Lanes i and i + 2, then i + 1. */
+static inline float vec_sum(vec v) {
+    __m128 s = _mm_add_ps(v, _mm_movehl_ps(v, v));
+    s = _mm_add_ss(s, _mm_movehdup_ps(s));
+    return _mm_cvtss_f32(s);
+}
+
+static inline __m128 nb_widen_bf16(__m128i h) { return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(h), 16)); }
+/* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
+static inline __m128i nb_narrow_bf16(__m128 v) {
+    __m128i u = _mm_castps_si128(v);
+    __m128i parity = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
+    __m128i rounded = _mm_add_epi32(u, _mm_add_epi32(parity, _mm_set1_epi32(0x7fff)));
+    __m128i quiet = _mm_or_si128(u, _mm_set1_epi32(0x400000));
+    __m128i is_nan = _mm_castps_si128(_mm_cmpunord_ps(v, v));
+    __m128i high = _mm_srli_epi32(_mm_blendv_epi8(rounded, quiet, is_nan), 16);
+    return _mm_packus_epi32(high, high);
+}
+static inline __m128i nb_narrow_f16(__m128 v) { return _mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+
+static inline vec vec_load_f16(const uint16_t *p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p)); }
+static inline void vec_store_f16(uint16_t *p, vec v) { _mm_storel_epi64((__m128i *)p, nb_narrow_f16(v)); }
+static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm_loadl_epi64((const __m128i *)p)); }
+static inline void vec_store_bf16(uint16_t *p, vec v) { _mm_storel_epi64((__m128i *)p, nb_narrow_bf16(v)); }
+static inline void vec_stream_16(uint16_t *p, const uint16_t *from) {
+    _mm_stream_si64((long long *)p, _mm_cvtsi128_si64(_mm_loadl_epi64((const __m128i *)from)));
+}
+static inline vec vec_round_f16(vec v) { return _mm_cvtph_ps(nb_narrow_f16(v)); }
+static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
+
+static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
+static inline float nb_bf16_to_f32(uint16_t h) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16)))); }
+static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
+static inline uint16_t nb_f32_to_bf16(float f) { return (uint16_t)_mm_extract_epi16(nb_narrow_bf16(_mm_set1_ps(f)), 0); }
+
+#endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary of ../vec.h with 8 lanes; AVX2, FMA, F16C. */
+#ifndef NB_SIMD_256_H
+#define NB_SIMD_256_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define NB_LANES 8
+#ifndef NB_WIDTH
+#define NB_WIDTH NB_256
+#endif
+
+typedef __m256 vec;
+
+/* Lane i is set when i < n. */
+static inline __m256i nb_lanes_below(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vec vec_set1(float s) { return _mm256_set1_ps(s); }
+static inline vec vec_load_f32(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vec_store_f32(float *p, vec v) { _mm256_storeu_ps(p, v); }
+static inline vec vec_load_f32_tail(const float *p, int64_t n) { return _mm256_maskload_ps(p, nb_lanes_below(n)); }
+static inline void vec_store_f32_tail(float *p, vec v, int64_t n) { _mm256_maskstore_ps(p, nb_lanes_below(n), v); }
+static inline void vec_stream_f32(float *p, vec v) { _mm256_stream_ps(p, v); }
+static inline void vec_stream_end(void) { _mm_sfence(); }
+static inline vec vec_keep(vec v, int64_t n) { return _mm256_and_ps(v, _mm256_castsi256_ps(nb_lanes_below(n))); }
+static inline vec vec_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vec vec_sqrt(vec v) { return _mm256_sqrt_ps(v); }
+static inline vec vec_min(vec a, vec b) { return _mm256_min_ps(a, b); }
+static inline vec vec_max(vec a, vec b) { return _mm256_max_ps(a, b); }
+
+/* Lanes i and i + 4, then i + 2, then i + 1. */
+static inline float vec_sum(vec v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    s = _mm_add_ss(s, _mm_movehdup_ps(s));
+    return _mm_cvtss_f32(s);
+}
+
+static inline __m256 nb_widen_bf16(__m128i h) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+/* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
+static inline __m128i nb_narrow_bf16(__m256 v) {
+    __m256i u = _mm256_castps_si256(v);
+    __m256i parity = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(parity, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_nan), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+}
+static inline __m128i nb_narrow_f16(__m256 v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+
+static inline vec vec_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+static inline void vec_store_f16(uint16_t *p, vec v) { _mm_storeu_si128((__m128i *)p, nb_narrow_f16(v)); }
+static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm_loadu_si128((const __m128i *)p)); }
+static inline void vec_store_bf16(uint16_t *p, vec v) { _mm_storeu_si128((__m128i *)p, nb_narrow_bf16(v)); }
+static inline void vec_stream_16(uint16_t *p, const uint16_t *from) {
+    _mm_stream_si128((__m128i *)p, _mm_loadu_si128((const __m128i *)from));
+}
+static inline vec vec_round_f16(vec v) { return _mm256_cvtph_ps(nb_narrow_f16(v)); }
+static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
+
+static inline float nb_bf16_to_f32(uint16_t h) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16)))); }
+static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
+static inline uint16_t nb_f32_to_bf16(float f) { return (uint16_t)_mm_extract_epi16(nb_narrow_bf16(_mm256_set1_ps(f)), 0); }
+
+#ifndef NB_HAVE_RSQRT14
+static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
+#else
+static inline float nb_rsqrt_estimate(float v) {
+    return _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_setzero_ps(), _mm_set_ss(v)));
+}
+#endif
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary of ../vec.h with 16 lanes; AVX-512 F, BW, VL, DQ. Tails use opmasks, which suppress faults. */
+#ifndef NB_SIMD_512_H
+#define NB_SIMD_512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define NB_LANES 16
+#define NB_WIDTH NB_512
+#define NB_HAVE_MASKED_16 /* tails of 16-bit elements are one masked instruction */
+
+typedef __m512 vec;
+
+/* Bit i is set when i < n, 0 <= n <= 16. */
+static inline __mmask16 nb_lanes_below(int64_t n) { return (__mmask16)_bzhi_u32(0xffff, (unsigned)n); }
+
+static inline vec vec_set1(float s) { return _mm512_set1_ps(s); }
+static inline vec vec_load_f32(const float *p) { return _mm512_loadu_ps(p); }
+static inline void vec_store_f32(float *p, vec v) { _mm512_storeu_ps(p, v); }
+static inline vec vec_load_f32_tail(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(nb_lanes_below(n), p); }
+static inline void vec_store_f32_tail(float *p, vec v, int64_t n) { _mm512_mask_storeu_ps(p, nb_lanes_below(n), v); }
+static inline void vec_stream_f32(float *p, vec v) { _mm512_stream_ps(p, v); }
+static inline void vec_stream_end(void) { _mm_sfence(); }
+static inline vec vec_keep(vec v, int64_t n) { return _mm512_maskz_mov_ps(nb_lanes_below(n), v); }
+static inline vec vec_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vec vec_sqrt(vec v) { return _mm512_sqrt_ps(v); }
+static inline vec vec_min(vec a, vec b) { return _mm512_min_ps(a, b); }
+static inline vec vec_max(vec a, vec b) { return _mm512_max_ps(a, b); }
+
+/* Lanes i and i + 8, then i + 4, i + 2, i + 1. */
+static inline float vec_sum(vec v) {
+    __m256 h = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    s = _mm_add_ss(s, _mm_movehdup_ps(s));
+    return _mm_cvtss_f32(s);
+}
+
+static inline __m512 nb_widen_bf16(__m256i h) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+/* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
+static inline __m256i nb_narrow_bf16(__m512 v) {
+    __m512i u = _mm512_castps_si512(v);
+    __m512i parity = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(parity, _mm512_set1_epi32(0x7fff)));
+    __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, is_nan, u, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+static inline __m256i nb_narrow_f16(__m512 v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+
+static inline vec vec_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+static inline void vec_store_f16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_f16(v)); }
+static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm256_loadu_si256((const __m256i *)p)); }
+static inline void vec_store_bf16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_bf16(v)); }
+static inline void vec_stream_16(uint16_t *p, const uint16_t *from) {
+    _mm256_stream_si256((__m256i *)p, _mm256_loadu_si256((const __m256i *)from));
+}
+static inline vec vec_round_f16(vec v) { return _mm512_cvtph_ps(nb_narrow_f16(v)); }
+static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
+
+static inline vec vec_load_f16_tail(const uint16_t *p, int64_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(nb_lanes_below(n), p));
+}
+static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) {
+    _mm256_mask_storeu_epi16(p, nb_lanes_below(n), nb_narrow_f16(v));
+}
+static inline vec vec_load_bf16_tail(const uint16_t *p, int64_t n) {
+    return nb_widen_bf16(_mm256_maskz_loadu_epi16(nb_lanes_below(n), p));
+}
+static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) {
+    _mm256_mask_storeu_epi16(p, nb_lanes_below(n), nb_narrow_bf16(v));
+}
+
+static inline float nb_rsqrt_estimate(float v) {
+    return _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_setzero_ps(), _mm_set_ss(v)));
+}
+static inline float nb_bf16_to_f32(uint16_t h) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16)))); }
+static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
+static inline uint16_t nb_f32_to_bf16(float f) { return (uint16_t)_mm256_extract_epi16(nb_narrow_bf16(_mm512_set1_ps(f)), 0); }
+
+#endif

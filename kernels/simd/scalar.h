@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary of ../vec.h with one lane. */
+#ifndef NB_SIMD_SCALAR_H
+#define NB_SIMD_SCALAR_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define NB_LANES 1
+#define NB_WIDTH NB_SCALAR
+
+typedef float vec;
+
+static inline vec vec_set1(float s) { return s; }
+static inline vec vec_load_f32(const float *p) { return *p; }
+static inline void vec_store_f32(float *p, vec v) { *p = v; }
+static inline vec vec_load_f32_tail(const float *p, int64_t n) { return n > 0 ? *p : 0.0f; }
+static inline void vec_store_f32_tail(float *p, vec v, int64_t n) {
+    if (n > 0) *p = v;
+}
+static inline void vec_stream_f32(float *p, vec v) { *p = v; }
+static inline void vec_stream_end(void) {}
+static inline vec vec_keep(vec v, int64_t n) { return n > 0 ? v : 0.0f; }
+static inline vec vec_fma(vec a, vec b, vec c) { return __builtin_fmaf(a, b, c); }
+static inline vec vec_sqrt(vec v) { return __builtin_sqrtf(v); }
+static inline vec vec_min(vec a, vec b) { return a < b ? a : b; }
+static inline vec vec_max(vec a, vec b) { return a > b ? a : b; }
+static inline float vec_sum(vec v) { return v; }
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
+static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
+static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
+
+#elif defined(__aarch64__)
+
+static inline float nb_rsqrt_estimate(float v) {
+    float r;
+    __asm__("frsqrte %s0, %s1" : "=w"(r) : "w"(v));
+    return r;
+}
+static inline float nb_f16_to_f32(uint16_t h) {
+    __fp16 f;
+    memcpy(&f, &h, sizeof f);
+    return (float)f;
+}
+static inline uint16_t nb_f32_to_f16(float v) {
+    __fp16 f = (__fp16)v;
+    uint16_t h;
+    memcpy(&h, &f, sizeof h);
+    return h;
+}
+
+#else
+#error "no hardware reciprocal square root and f16 conversion known for this architecture"
+#endif
+
+static inline float nb_bf16_to_f32(uint16_t h) {
+    uint32_t u = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+/* Round to nearest even by adding half an ulp less the parity; a NaN is made quiet first, since the carry could lose it. */
+static inline uint16_t nb_f32_to_bf16(float f) {
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    if (f != f) return (uint16_t)((u >> 16) | 0x40u);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+static inline vec vec_load_f16(const uint16_t *p) { return nb_f16_to_f32(*p); }
+static inline void vec_store_f16(uint16_t *p, vec v) { *p = nb_f32_to_f16(v); }
+static inline vec vec_load_bf16(const uint16_t *p) { return nb_bf16_to_f32(*p); }
+static inline void vec_store_bf16(uint16_t *p, vec v) { *p = nb_f32_to_bf16(v); }
+static inline void vec_stream_16(uint16_t *p, const uint16_t *from) { *p = *from; }
+static inline vec vec_round_f16(vec v) { return nb_f16_to_f32(nb_f32_to_f16(v)); }
+static inline vec vec_round_bf16(vec v) { return nb_bf16_to_f32(nb_f32_to_bf16(v)); }
+
+#endif

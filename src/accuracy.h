@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How wrong an output is. The error of an element is (computed - exact) / ulp(exact), signed, a real number; ulp as nb_ulp()
+ * defines it. NaN, Inf and lost zeros are counted, never turned into large numbers. */
+#ifndef NB_ACCURACY_H
+#define NB_ACCURACY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/bound.h"
+
+#define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
+
+struct nb_witness {
+    int64_t row, col;   /* -1: none */
+    double got, want, x;
+    double err_ulp, tolerance_ulp;
+};
+
+struct nb_accuracy {
+    int64_t n;               /* elements compared */
+    int64_t n_exceptional;   /* of them left out of the error figures: NaN, Inf, predicted losses */
+    double max_ulp, mean_ulp, p99_ulp; /* of |error| */
+    double bias_u;           /* mean of (|computed| - |exact|) / |exact| over |exact| > 2^-10 rms(exact), in u */
+    double correctly_rounded; /* share of elements equal to the rounded exact value */
+    double gain_u, offset_u, residual_ulp; /* worst row: error = gain * y + offset + residual */
+    int64_t nan_unexpected, inf_unexpected, zero_unexpected; /* where the exact result is an ordinary number */
+    int64_t nan_missing, inf_missing;                        /* the exact result is NaN or Inf, the computed is not */
+    int64_t n_beyond;        /* elements beyond the bound */
+    int64_t n_rows_lost;     /* rows whose loss the formula predicts */
+    enum nb_loss loss;       /* the first such loss */
+    double worst_ratio;      /* max of |error| / bound: above 1 fails */
+    double bias_sigma;       /* (bias - predicted) / sigma on generated data; NaN where not predictable */
+    int64_t histogram[NB_ULP_BUCKETS];
+    struct nb_witness witness; /* the element with the largest |error| / bound */
+};
+
+struct nb_accuracy_sum; /* running sums, opaque */
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);
+/* One row: computed elements of the dtype, exact values, tolerances, the loss predicted. x: the input row or null. */
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
+                     const double *tolerance, enum nb_loss loss, const void *x);
+/* Fills out and frees s. */
+void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
+
+#endif

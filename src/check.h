@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Before any timing: is what the kernel returns right, and does it keep to its own memory? */
+#ifndef NB_CHECK_H
+#define NB_CHECK_H
+
+#include "src/inputs.h"
+#include "src/oracle.h"
+#include "src/record.h"
+#include "src/registry.h"
+
+struct nb_checked {
+    enum nb_status status;
+    char reason[256];
+    bool has_accuracy;
+    struct nb_accuracy accuracy;
+    int64_t chain;
+    bool row_local;
+    uint64_t *row_digest; /* rows of them, of y: what the timed output is compared with; owned */
+};
+
+/* Inputs, oracle and accuracy of one case. The caller's process may die of it: a handler for faults should stand. */
+void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
+                   const struct nb_oracle *oracle, struct nb_checked *out);
+void nb_checked_release(struct nb_checked *checked);
+
+/* Digest of one row of elements; equal bits give equal digests. */
+uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
+/* Installs the handler that turns a fault in a guard page, or any other, into a last word on fd (JSON line: signal, tensor, side,
+ * read or write) before the process ends. buffers may be changed while it stands. */
+void nb_check_watch_faults(int fd);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What to run, as the user wrote it: blocks of axes with lists of values, from a JSON file with comments and from options. */
+#ifndef NB_CONFIG_H
+#define NB_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NB_MAX_AXES 40
+
+struct nb_values {
+    char **texts;
+    size_t n;
+    int line; /* where it stands in the file; 0: from an option or a default */
+};
+
+/* A product of lists; values[i] belongs to nb_axes[i]; n == 0: the axis's default. */
+struct nb_block {
+    struct nb_values values[NB_MAX_AXES];
+    struct nb_block *includes, *excludes; /* partial blocks: cells added, cells taken away (all named axes match) */
+    size_t n_includes, n_excludes;
+    int line;
+};
+
+struct nb_config {
+    char *name;        /* "quick" */
+    char *path;        /* the file it was read from */
+    char *description; /* from the file, may be null */
+    struct nb_block *blocks;
+    size_t n_blocks;
+    int launches, blocks_per_launch; /* measuring: launches per group, blocks per launch */
+    double slot_ms;                  /* length of a slot */
+    char *reference;                 /* glob on the case key: which case of a group is its reference; null: the first */
+    uint64_t order_seed;             /* of the random orders and offsets */
+};
+
+/* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.
+ * Every error names file, line, key and the nearest valid name. Returns -1 after nb_error. */
+int nb_config_read(struct nb_config *config, const char *name);
+/* NAME=V1,V2,...: replaces the axis in every block. The last of a name wins. */
+int nb_config_axis(struct nb_config *config, const char *assignment);
+void nb_config_release(struct nb_config *config);
+
+/* The presets that can be named: owned strings, sorted. */
+int nb_config_list(char ***names);
+/* The path of a preset or of another file of the configs folder: NORMBENCH_CONFIGS, configs/ beside the program or one
+ * above, the installed share folder. Owned, or null. */
+char *nb_config_find(const char *file_name);
+
+#endif

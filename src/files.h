@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paths and whole files. */
+#ifndef NB_FILES_H
+#define NB_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
+char *nb_file_read(const char *path, size_t limit, size_t *len);
+/* Writes to a temporary name beside path, then renames. */
+int nb_file_write(const char *path, const char *text, size_t len);
+/* dir and its parents; fine when it is there. */
+int nb_dir_make(const char *dir);
+bool nb_path_exists(const char *path);
+/* "a/b" from "a" and "b"; owned. */
+char *nb_path_join(const char *dir, const char *name);
+/* The folder that holds the running program; owned. */
+char *nb_program_dir(void);
+/* The first that exists of $ENVIRONMENT, program/FOLDER, program/../FOLDER, program/../share/normbench/FOLDER; owned or null. */
+char *nb_share_dir(const char *environment, const char *folder);
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Messages to people, on stderr; data goes to stdout and never through here. */
+#ifndef NB_LOG_H
+#define NB_LOG_H
+
+#include <stdbool.h>
+
+/* Prints "normbench: error: ..." and returns -1, so that a function can end with `return nb_error(...)`. */
+int nb_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void nb_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void nb_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --quiet: notes and progress are left out; errors and warnings stay. */
+void nb_log_quiet(bool quiet);
+
+enum nb_color { NB_COLOR_AUTO, NB_COLOR_ALWAYS, NB_COLOR_NEVER };
+void nb_log_color(enum nb_color color);
+/* May this stream carry colour? auto: a terminal, TERM not dumb, NO_COLOR empty or unset. */
+bool nb_color_on(int fd);
+
+/* A bar with an estimate of the time left; drawn only when stderr is a terminal. */
+void nb_progress(double done, double total, double elapsed_s, const char *what);
+void nb_progress_end(void);
+
+/* Memory that cannot be had ends the program: a benchmark cannot go on without. */
+void *nb_alloc(unsigned long long n, unsigned long long size); /* zeroed */
+void *nb_realloc(void *p, unsigned long long n, unsigned long long size);
+char *nb_strdup(const char *s);
+
+#endif
