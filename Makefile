@@ -103,11 +103,11 @@ define write_list
 	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
 endef
 $(BUILD)/gen/kernel_list.h: FORCE
-	$(call write_list,$(variants:%='NB_KERNEL_ENTRY(%)'))
+	$(call write_list,$(foreach v,$(variants),'NB_KERNEL_ENTRY($(v))'))
 $(BUILD)/gen/command_list.h: FORCE
-	$(call write_list,$(commands:%='NB_COMMAND_ENTRY(%)'))
+	$(call write_list,$(foreach v,$(commands),'NB_COMMAND_ENTRY($(v))'))
 $(BUILD)/gen/renderer_list.h: FORCE
-	$(call write_list,$(renderers:%='NB_RENDERER_ENTRY(%)'))
+	$(call write_list,$(foreach v,$(renderers),'NB_RENDERER_ENTRY($(v))'))
 commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
 $(BUILD)/gen/build_info.h: FORCE
