@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The memory a kernel is called on. For checking: tensors flush against a guard page, or inside poisoned padding. For timing:
- * one aligned slab with canaries. After a call, what the kernel must not have touched is compared with what was laid there. */
+/* The memory that kernels are called on. For checking: tensors flush against a guard page, or inside poisoned padding.
+ * For timing: one aligned slab with poison between the tensors. After a call, everything that the kernel must not have
+ * touched is compared with what was laid there. */
 #ifndef NB_BUFFERS_H
 #define NB_BUFFERS_H
 
@@ -15,48 +16,80 @@ enum nb_placement {
     NB_PLACE_INTERIOR, /* poison before, between and behind the rows, at odd offsets of the element's size */
     NB_PLACE_END,      /* every tensor ends at a guard page */
     NB_PLACE_START,    /* every tensor starts behind a guard page */
-    NB_PLACE_SLAB,     /* 64-byte aligned at random lines, canaries between; for timing */
+    NB_PLACE_SLAB,     /* one mapping, 64-byte lines at random distances; for timing */
+};
+
+enum nb_tensor_id {
+    NB_T_X,
+    NB_T_RESIDUAL,
+    NB_T_GAMMA_F32,
+    NB_T_BETA_F32,
+    NB_T_GAMMA_X,
+    NB_T_BETA_X,
+    NB_T_RUNNING_MEAN_IN,
+    NB_T_RUNNING_VAR_IN,
+    NB_T_Y,
+    NB_T_RESIDUAL_OUT,
+    NB_T_MEAN,
+    NB_T_RSTD,
+    NB_T_RUNNING_MEAN_OUT,
+    NB_T_RUNNING_VAR_OUT,
+    NB_N_TENSORS
 };
 
 struct nb_tensor {
-    const char *name;
-    void *data;          /* first element */
+    void *data;                 /* first element; null: not wanted */
     int64_t rows, cols, stride; /* in elements */
-    size_t item;         /* bytes of an element */
-    bool output;
-    unsigned char *map;  /* its mapping, guard pages included */
-    size_t map_bytes;
-    const void *source;  /* packed input it was filled from, null for outputs */
-    unsigned char *writable; /* the part of the mapping that is not guard, with its size: poison + data */
-    size_t writable_bytes;
+    size_t item;                /* bytes of an element */
+    const void *source;         /* the packed input it was filled from; null for outputs */
+    unsigned char *map, *area;  /* its mapping with the guards, and the writable part: poison and data */
+    size_t map_bytes, area_bytes;
 };
-#define NB_MAX_TENSORS 20
+
+/* What to lay out; the tensors of several cases may share one layout. */
+struct nb_layout_request {
+    uint32_t wants; /* mask of (1 << enum nb_tensor_id) */
+    enum nb_placement placement;
+    int64_t rows;    /* how many of the inputs' rows */
+    int64_t pad;     /* elements between two rows */
+    int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
+    size_t scratch_bytes;
+    uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
+    uint32_t poison; /* the word in padding and in untouched outputs */
+};
+
+/* Two words of poison: a quiet NaN, and an ordinary number, in f32, f16 and bf16 alike. Results that differ between
+ * them depend on memory that is not the kernel's. */
+#define NB_POISON_NAN 0x7fc17fc1u
+#define NB_POISON_NUMBER 0x42f742f7u
 
 struct nb_buffers {
-    struct nb_tensor tensors[NB_MAX_TENSORS];
-    int n;
-    enum nb_placement placement;
-    uint32_t poison; /* the byte pattern of padding and of untouched outputs */
-    void *scratch;
-    size_t scratch_bytes;
+    struct nb_tensor tensors[NB_N_TENSORS];
+    struct nb_layout_request request;
+    void *scratch, *scratch_map;
+    size_t scratch_map_bytes;
+    unsigned char *slab; /* NB_PLACE_SLAB */
+    size_t slab_bytes;
 };
 
-/* Lays out and fills every tensor of the op for rows [0, n_rows) of the case. seed: random offsets (NB_PLACE_SLAB).
- * poison: the word that padding and outputs are filled with; two runs with different words betray a read of padding.
- * -1 after nb_error when memory cannot be had. */
-int nb_buffers_init(struct nb_buffers *b, const struct nb_case *c, const struct nb_inputs *in, int64_t n_rows,
-                    enum nb_placement placement, uint64_t seed, uint32_t poison, size_t scratch_bytes);
-/* Points the call's tensors here; gamma, beta as the case's formula asks (f32 or x's dtype). */
+/* The tensors that a case's op reads and writes; with_stats: mean and rstd too. */
+uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
+/* Lays out and fills. -1 after nb_error when memory cannot be had. */
+int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
+/* Points the call's tensors here; gamma and beta as the case's formula asks. */
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
-/* Poisons the outputs again (y, residual_out, statistics, scratch). */
+/* Poisons all outputs again. */
 void nb_buffers_poison_outputs(struct nb_buffers *b);
-struct nb_tensor *nb_buffers_tensor(struct nb_buffers *b, const char *name); /* null */
+const char *nb_tensor_name(enum nb_tensor_id id);
+/* Row of a tensor. */
+void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
 
-enum nb_damage { NB_INTACT, NB_DAMAGED_BEFORE, NB_DAMAGED_BETWEEN, NB_DAMAGED_AFTER, NB_DAMAGED_INPUT };
+enum nb_damage { NB_INTACT, NB_DAMAGED_OUTSIDE, NB_DAMAGED_INPUT };
 /* The first tensor that was harmed, with a sentence about where. */
 enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n);
-/* Which tensor's guard an address lies in, for the handler of a fault: null, or its name; *after tells the side. */
-const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
+/* The tensor whose guard page holds the address, or NB_N_TENSORS; *after tells the side. */
+enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
+double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
 void nb_buffers_release(struct nb_buffers *b);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The harness's threads: pinned, with barriers between the phases of a call. Thread 0 is the caller. Between calls the others
- * spin, and park after a while, so that a kernel with threads of its own has the cores. */
+/* The harness's threads: pinned, with barriers between the phases of a call. Thread 0 is the caller. Between calls the
+ * others spin, since waking a thread takes longer than many a call; nb_pool_park() sends them to sleep while a kernel
+ * with threads of its own has the cores, and the next call wakes them. */
 #ifndef NB_POOL_H
 #define NB_POOL_H
 
@@ -21,7 +22,7 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
                      int64_t end);
 void nb_pool_park(struct nb_pool *pool);
 
-/* Without threads: every phase in ranges of the sizes given by turns, to prove that the cut changes nothing. */
+/* Without threads: every phase in ranges of so many units, 0: whole; to prove that the cut changes nothing. */
 int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range);
 
 #endif
