@@ -25,6 +25,7 @@ struct nb_group {
     size_t n;
     size_t reference;     /* index into cases[] of this group */
     int part;             /* 0 for an unsplit group and for the first part */
+    size_t index;         /* its number in the whole plan, before --shard chose */
     double estimate_s;    /* of all its launches */
 };
 

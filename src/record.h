@@ -7,25 +7,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/accuracy.h"
+#include "src/accuracy_json.h"
 #include "src/case.h"
+#include "src/json.h"
 #include "src/stats.h"
 
 enum nb_status {
     NB_OK,
-    NB_OUT_OF_RANGE,     /* a loss that the declared formula predicts for this input; timed all the same */
-    NB_INACCURATE,       /* beyond the bound, or NaN, Inf, 0 where a number belongs */
-    NB_BIASED,           /* within the bound, but one-sided beyond prediction */
-    NB_WROTE_OUTSIDE,    /* wrote before, after or between its rows */
-    NB_READ_OUTSIDE,     /* read memory that is not its own */
+    NB_OUT_OF_RANGE,  /* a loss that the declared formula predicts for this input; timed all the same */
+    NB_INACCURATE,    /* beyond the bound, or NaN, Inf, 0 where a number belongs */
+    NB_BIASED,        /* within the bound, but one-sided beyond prediction */
+    NB_WROTE_OUTSIDE, /* wrote before, after or between its rows */
+    NB_READ_OUTSIDE,  /* read memory that is not its own */
     NB_CHANGED_INPUT,
     NB_NOT_REPRODUCIBLE, /* placement, ranges or repetition changed the result */
     NB_WRONG_WHEN_TIMED, /* what the timed calls wrote differs from what was checked */
     NB_RETURNED_ERROR,   /* run() returned non-zero */
     NB_CRASHED,          /* a signal */
     NB_TIMED_OUT,
-    NB_SKIPPED,          /* cannot run here; the reason says why */
-    NB_NOT_RUN,          /* planned, but the run ended before it */
+    NB_SKIPPED, /* cannot run here; the reason says why */
+    NB_NOT_RUN, /* planned, but the run ended before it */
     NB_N_STATUSES
 };
 const char *nb_status_name(enum nb_status s);
@@ -34,24 +35,30 @@ bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */
 bool nb_status_timed(enum nb_status s);           /* ok and out_of_range */
 
 struct nb_timing {
-    struct nb_interval time_ns;    /* of one call on the whole shape, over launches */
-    struct nb_interval roof;       /* time of the twin / time of the case; above 1 is suspect */
-    struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
-    double gbytes_per_s;           /* compulsory bytes / time */
-    double min_ns;                 /* fastest slot, per call */
+    struct nb_interval time_ns;              /* of one call on the whole shape, over launches */
+    struct nb_interval roof;                 /* time of the twin / time of the case; above 1 is suspect */
+    struct nb_interval vs_reference;         /* time of the case / time of the group's reference case */
+    double gbytes_per_s;                     /* compulsory bytes / time */
+    double min_ns;                           /* fastest slot, per call */
     int n_launches, n_slots, n_contaminated; /* pairs with an involuntary switch or a migration */
-    bool suspect;                  /* roof above 1 beyond its interval */
-    bool noisy;                    /* too noisy to rank; noise says why */
-    char noise[120];
-    char twin[NB_VARIANT_MAX];
-    char reference[1024];          /* key */
+    bool chunked;                            /* slots are rows of the shape, not whole calls */
+    double per_slot;                         /* calls in a slot, rows when chunked */
+    bool suspect;                            /* roof above 1 beyond its interval */
+    bool noisy;                              /* too noisy to rank; noise says why */
+    char noise[200];
+    double steal_ms;           /* evidence, of all launches: time that the hypervisor took */
+    double involuntary;        /* involuntary context switches */
+    double wall_per_cpu;       /* median over launches of wall time / CPU time of the measuring thread */
+    double twin_drift;         /* slowest / fastest launch median of the twin */
+    char twin[NB_VARIANT_MAX]; /* "" when none ran */
+    char *reference;           /* key of the group's reference case; owned */
 };
 
 struct nb_counter {
     char name[48];
-    double value;      /* NaN: not measured */
-    char source[24];   /* "papi", "papi_software", "single_step" */
-    char reason[120];  /* why value is NaN */
+    double value;     /* NaN: not measured */
+    char source[24];  /* "papi", "papi_software", "single_step" */
+    char reason[120]; /* why value is NaN */
 };
 #define NB_MAX_COUNTERS 16
 
@@ -59,28 +66,26 @@ struct nb_record {
     char *key;
     struct nb_case c; /* from the key; the kernel's fields from the record itself */
     enum nb_status status;
-    char *reason;     /* what exactly, or null */
+    char *reason; /* what exactly, or null */
     bool has_accuracy, has_timing;
     struct nb_accuracy accuracy;
     struct nb_timing timing;
     struct nb_counter counters[NB_MAX_COUNTERS];
     int n_counters;
-    int group;
-    char *replay;     /* the command line that runs this case alone */
-    double bytes;     /* compulsory */
-    int64_t chain;    /* as the kernel declares */
+    int group;     /* in the whole plan; cases of one group were interleaved */
+    int machine;   /* index into the results' machines; 0 unless shards of several machines were merged */
+    char *replay;  /* the command line that runs this case alone */
+    double bytes;  /* compulsory */
+    int64_t chain; /* as the kernel declares */
     bool row_local;
 };
 
-/* JSON both ways; every key is described in reports/schema/results.schema.json. */
-cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype);
-int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json);
+/* JSON both ways; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
 void nb_record_release(struct nb_record *r);
 
-/* A finite number, else null. */
-void nb_json_number(cJSON *object, const char *name, double value);
-double nb_json_get_number(const cJSON *object, const char *name); /* NaN when null or absent */
+cJSON *nb_counter_to_json(const struct nb_counter *c);
+int nb_counter_from_json(struct nb_counter *c, const cJSON *json);
 
 #endif

@@ -1,47 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run's folder: journal.jsonl (appended while it runs, survives SIGKILL) and results.json (folded from the journal). */
+/* A run's results: folded from the journal, kept in DIR/results.json, merged from the shards of one plan. */
 #ifndef NB_RESULTS_H
 #define NB_RESULTS_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
-#include "src/plan.h"
+#include "src/journal.h" /* the journal's lines, and their writer */
 #include "src/record.h"
 
-#define NB_SCHEMA_VERSION "1.0"
-
-/* Lines of the journal, each one JSON object with a "type":
- *   run       schema, started, config, options, plan hash, launches, fingerprint, planned keys by group, skips
- *   check     group; cases: key, status, reason, accuracy, chain, row_local, twin
- *   launch    group, launch, cpu, noise; cases: key, status, calls, slots_ns (time of a call, by block), contaminated; twin's too
- *   counters  group; cases: key, counters
- *   failure   group, key, status, reason (a worker that died)
- *   end       elapsed, peak memory, interrupted or not */
-struct nb_journal {
-    FILE *file;
-    char *path;
-};
-int nb_journal_create(struct nb_journal *j, const char *dir);
-int nb_journal_append_to(struct nb_journal *j, const char *dir); /* --resume; a torn last line is cut off */
-/* One line, written whole and flushed to the disk (fdatasync). */
-int nb_journal_write(struct nb_journal *j, const cJSON *line);
-void nb_journal_close(struct nb_journal *j);
-/* Calls visit for every whole line; a torn last line is skipped with a note, anything else wrong is an error with its line. */
-int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg);
+#define NB_RESULTS_FILE "results.json"
 
 struct nb_results {
-    cJSON *meta;  /* everything but the records: schema, config, plan, fingerprint, skips, elapsed ... */
-    struct nb_record *records;
+    /* Everything but the records, as results.json has it (reports/schema/results.schema.json):
+     *   schema, program, version, started, config, argv, shard, plan {hash, n_cases, launches, blocks, slot_ms,
+     * order_seed}, plugins, fingerprint, skips [{reason, count, key?}], resumed [{started, argv, fingerprint}],
+     * elapsed_s, peak_memory_mib, interrupted (signal or null), complete (no planned case or launch is missing), counts
+     * {status: n}, and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,
+     * differs: [..]}], missing_shards [..]. */
+    cJSON *meta;
+    struct nb_record *records; /* by group, then as planned; skipped cases last */
     size_t n;
     char *dir;
 };
-/* Folds a journal: medians over launches, paired ratios, statuses; with nothing missing the plan's every key has a record. */
+/* Folds a journal: medians over launches, paired ratios, statuses. Every planned case has a record: one without a line
+ * of its own is "not_run". */
 int nb_results_fold(struct nb_results *r, const char *dir);
 int nb_results_write(const struct nb_results *r, const char *dir); /* temporary name, then rename */
-int nb_results_read(struct nb_results *r, const char *dir);        /* results.json; folds the journal when it is missing */
-int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n);
+/* results.json; folds the journal when results.json is missing or older. */
+int nb_results_read(struct nb_results *r, const char *dir);
+/* The folders of the shards of one plan, each once, to the results of one run. A shard that is missing is an error that
+ * names it; with partial it is a warning, and kept in meta "missing_shards". */
+int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial);
 size_t nb_results_failed(const struct nb_results *r);
 void nb_results_release(struct nb_results *r);
 
