@@ -3,6 +3,7 @@
 #ifndef NB_CHECK_H
 #define NB_CHECK_H
 
+#include "src/buffers.h"
 #include "src/inputs.h"
 #include "src/oracle.h"
 #include "src/record.h"
@@ -15,18 +16,19 @@ struct nb_checked {
     struct nb_accuracy accuracy;
     int64_t chain;
     bool row_local;
-    uint64_t *row_digest; /* rows of them, of y: what the timed output is compared with; owned */
+    uint64_t *row_digests; /* rows of them, of y: what the timed output is compared with; owned; null after a failure */
 };
 
-/* Inputs, oracle and accuracy of one case. The caller's process may die of it: a handler for faults should stand. */
+/* Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
+ * oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_oracle *oracle, struct nb_checked *out);
 void nb_checked_release(struct nb_checked *checked);
 
 /* Digest of one row of elements; equal bits give equal digests. */
 uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
-/* Installs the handler that turns a fault in a guard page, or any other, into a last word on fd (JSON line: signal, tensor, side,
- * read or write) before the process ends. buffers may be changed while it stands. */
-void nb_check_watch_faults(int fd);
+
+/* Bytes of buffers above which the calls at the guard pages take only the first rows of a row_local kernel. */
+#define NB_CHECK_WHOLE_BYTES (16 << 20)
 
 #endif

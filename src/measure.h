@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of one group: arms interleaved in blocks, each timed for a slot, over the same buffers.
  *
- * A short call is repeated until a slot is full; a long one is cut into rows where row_local() allows it, and one cursor walks
- * the rows for all arms, so that none meets rows its neighbour has just warmed. The order of arms in a block is random and
- * balanced: each order is followed by its reverse. */
+ * A short call is repeated until a slot is full; a long one is cut into rows where row_local() allows it, and one
+ * cursor walks the rows for all arms, so that none meets rows its neighbour has just warmed. The order of arms in a
+ * block is random and balanced: each order is followed by its reverse. */
 #ifndef NB_MEASURE_H
 #define NB_MEASURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/buffers.h"
@@ -15,14 +16,13 @@
 
 struct nb_arm {
     const struct nb_entry *entry;
-    struct nb_case c;
-    struct nb_call call;
-    bool chunked;
-    int64_t calls_per_slot;   /* whole calls */
-    int64_t rows_per_slot;    /* chunked */
-    double *slot_ns;          /* per block: time of one call on the whole shape (chunked: scaled by rows) */
-    unsigned char *contaminated; /* per block: an involuntary switch or a migration in the slot */
-    int error;                /* what run() returned, when not 0 */
+    const struct nb_case *c;
+    struct nb_call *calls; /* one for each set of buffers */
+    bool chunked;          /* a slot takes rows, not calls */
+    int64_t per_slot;      /* whole calls, or rows when chunked */
+    double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
+    bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
+    int error;             /* what run() returned, when not 0: the arm is left out from then on */
 };
 
 struct nb_noise {
@@ -35,12 +35,24 @@ struct nb_measure_options {
     int blocks;
     double slot_s;
     uint64_t seed;
-    double cold_bytes; /* cold: sets rotate over at least this many bytes; 0: hot */
-    volatile int32_t *current_arm; /* which arm runs, for the parent, when a worker dies */
+    bool cold;                     /* every call on the next set of buffers, none warmed first */
+    volatile int32_t *current_arm; /* which arm runs, for whoever watches; may be null */
 };
 
-/* sets: n_sets copies of the group's buffers (1 when hot). Fills slot_ns of each arm. */
-int nb_measure_group(struct nb_arm *arms, int n_arms, struct nb_buffers *sets, int n_sets, struct nb_pool *pool,
-                     const struct nb_measure_options *options, struct nb_noise *noise);
+/* Allocates the arms' calls and slots; the sets of buffers stay the caller's. */
+void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks);
+void nb_arms_release(struct nb_arm *arms, int n_arms);
+
+/* Chooses each arm's slot, then fills its slot_ns. */
+void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
+                      const struct nb_measure_options *options, struct nb_noise *noise);
+
+/* One more untimed slot of the arm on poisoned rows of y: true when they hold the bits that were checked before (one
+ * digest for each row, nb_row_digest). first_row: where it differs. */
+bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *row_digests,
+                        int64_t *first_row);
+
+/* Fastest of a few calls on the whole shape, in seconds: for choosing, never for reporting. */
+double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s);
 
 #endif
