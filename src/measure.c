@@ -95,6 +95,13 @@ static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
     return elapsed;
 }
 
+/* A call of many slots' length that cannot be cut takes part in every so many blocks only, but in at least four. */
+static int blocks_between(double call_s, double slot_s, int blocks) {
+    int most = blocks > 4 ? blocks / 4 : 1;
+    double wanted = call_s / (10 * slot_s);
+    return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
+}
+
 /* Grows the amount until it fills the slot. A call longer than a slot is taken row by row where that is allowed. */
 static void choose_slot(struct nb_arm *arm, struct launch *l) {
     const double slot = l->options->slot_s;
@@ -116,6 +123,8 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
         amount = larger;
     }
     arm->per_slot = amount;
+    arm->every = 1;
+    if (!arm->chunked && amount == 1) arm->every = blocks_between(time_slot(arm, l, 1), slot, l->options->blocks);
 }
 
 static bool run_slot(struct nb_arm *arm, struct launch *l, int block) {
@@ -206,7 +215,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             reverse(order, n_arms);
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
-            if (arm->error) continue;
+            if (arm->error || block % arm->every != 0) continue;
             if (options->current_arm) *options->current_arm = order[i];
             run_slot(arm, &l, block);
         }

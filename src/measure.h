@@ -20,6 +20,7 @@ struct nb_arm {
     struct nb_call *calls; /* one for each set of buffers */
     bool chunked;          /* a slot takes rows, not calls */
     int64_t per_slot;      /* whole calls, or rows when chunked */
+    int every;             /* takes part in every so many blocks */
     double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
     bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
     int error;             /* what run() returned, when not 0: the arm is left out from then on */
