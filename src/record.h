@@ -10,7 +10,7 @@
 #include "src/accuracy_json.h"
 #include "src/case.h"
 #include "src/json.h"
-#include "src/stats.h"
+#include "src/timing.h"
 
 enum nb_status {
     NB_OK,
@@ -33,26 +33,6 @@ const char *nb_status_name(enum nb_status s);
 enum nb_status nb_status_parse(const char *name); /* NB_N_STATUSES: unknown */
 bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */
 bool nb_status_timed(enum nb_status s);           /* ok and out_of_range */
-
-struct nb_timing {
-    struct nb_interval time_ns;              /* of one call on the whole shape, over launches */
-    struct nb_interval roof;                 /* time of the twin / time of the case; above 1 is suspect */
-    struct nb_interval vs_reference;         /* time of the case / time of the group's reference case */
-    double gbytes_per_s;                     /* compulsory bytes / time */
-    double min_ns;                           /* fastest slot, per call */
-    int n_launches, n_slots, n_contaminated; /* pairs with an involuntary switch or a migration */
-    bool chunked;                            /* slots are rows of the shape, not whole calls */
-    double per_slot;                         /* calls in a slot, rows when chunked */
-    bool suspect;                            /* roof above 1 beyond its interval */
-    bool noisy;                              /* too noisy to rank; noise says why */
-    char noise[200];
-    double steal_ms;           /* evidence, of all launches: time that the hypervisor took */
-    double involuntary;        /* involuntary context switches */
-    double wall_per_cpu;       /* median over launches of wall time / CPU time of the measuring thread */
-    double twin_drift;         /* slowest / fastest launch median of the twin */
-    char twin[NB_VARIANT_MAX]; /* "" when none ran */
-    char *reference;           /* key of the group's reference case; owned */
-};
 
 struct nb_counter {
     char name[48];
@@ -84,6 +64,10 @@ struct nb_record {
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
 void nb_record_release(struct nb_record *r);
+
+/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance. */
+void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
+int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
 
 cJSON *nb_counter_to_json(const struct nb_counter *c);
 int nb_counter_from_json(struct nb_counter *c, const cJSON *json);

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Accuracy to JSON and back. Counts of elements are numbers, since they stay far below 2^53; what the witness got,
+ * wanted and read is exact text, since that is what a replay compares. */
+#include "src/accuracy_json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "src/dtype.h"
+#include "src/json.h"
+#include "src/log.h"
+
+static cJSON *witness_to_json(const struct nb_witness *w) {
+    if (w->row < 0) return cJSON_CreateNull();
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "row", (double)w->row);
+    nb_json_number(json, "col", (double)w->col);
+    nb_json_exact(json, "got", w->got);
+    nb_json_exact(json, "want", w->want);
+    nb_json_exact(json, "x", w->x);
+    nb_json_number(json, "err_ulp", w->err_ulp);
+    nb_json_number(json, "tolerance_ulp", w->tolerance_ulp);
+    return json;
+}
+
+static cJSON *histogram_to_json(const int64_t *histogram) {
+    cJSON *json = cJSON_CreateArray();
+    for (int i = 0; i < NB_ULP_BUCKETS; i++) cJSON_AddItemToArray(json, cJSON_CreateNumber((double)histogram[i]));
+    return json;
+}
+
+cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "dtype", nb_formats[dtype].name);
+    nb_json_number(json, "unit_roundoff", nb_formats[dtype].unit_roundoff);
+    nb_json_number(json, "n", (double)a->n);
+    nb_json_number(json, "n_exceptional", (double)a->n_exceptional);
+    nb_json_number(json, "max_ulp", a->max_ulp);
+    nb_json_number(json, "mean_ulp", a->mean_ulp);
+    nb_json_number(json, "p99_ulp", a->p99_ulp);
+    nb_json_number(json, "bias_u", a->bias_u);
+    nb_json_number(json, "bias_sigma", a->bias_sigma);
+    nb_json_number(json, "correctly_rounded", a->correctly_rounded);
+    nb_json_number(json, "gain_u", a->gain_u);
+    nb_json_number(json, "offset_u", a->offset_u);
+    nb_json_number(json, "residual_ulp", a->residual_ulp);
+    nb_json_number(json, "nan_unexpected", (double)a->nan_unexpected);
+    nb_json_number(json, "inf_unexpected", (double)a->inf_unexpected);
+    nb_json_number(json, "zero_unexpected", (double)a->zero_unexpected);
+    nb_json_number(json, "nan_missing", (double)a->nan_missing);
+    nb_json_number(json, "inf_missing", (double)a->inf_missing);
+    nb_json_number(json, "n_beyond", (double)a->n_beyond);
+    nb_json_number(json, "worst_ratio", a->worst_ratio);
+    nb_json_number(json, "n_rows_lost", (double)a->n_rows_lost);
+    nb_json_text(json, "loss", a->loss == NB_LOSS_NONE ? NULL : nb_loss_name(a->loss));
+    cJSON_AddItemToObject(json, "histogram", histogram_to_json(a->histogram));
+    cJSON_AddItemToObject(json, "witness", witness_to_json(&a->witness));
+    return json;
+}
+
+/* A count; what is missing, no number, negative or beyond 2^53 counts as damage. */
+static int get_count(const cJSON *json, const char *name, int64_t *count) {
+    double value = nb_json_get_number(json, name);
+    if (!(value >= 0 && value <= 0x1p53 && value == floor(value)))
+        return nb_error("accuracy: \"%s\" is not a count", name);
+    *count = (int64_t)value;
+    return 0;
+}
+
+static int witness_from_json(struct nb_witness *w, const cJSON *json) {
+    *w = (struct nb_witness){.row = -1, .col = -1};
+    if (!cJSON_IsObject(json)) return 0;
+    w->got = nb_json_get_exact(json, "got");
+    w->want = nb_json_get_exact(json, "want");
+    w->x = nb_json_get_exact(json, "x");
+    w->err_ulp = nb_json_get_number(json, "err_ulp");
+    w->tolerance_ulp = nb_json_get_number(json, "tolerance_ulp");
+    return get_count(json, "row", &w->row) != 0 ? -1 : get_count(json, "col", &w->col);
+}
+
+static int histogram_from_json(int64_t *histogram, const cJSON *json) {
+    if (cJSON_GetArraySize(json) != NB_ULP_BUCKETS)
+        return nb_error("accuracy: \"histogram\" does not hold %d counts", NB_ULP_BUCKETS);
+    int i = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json) {
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
+            return nb_error("accuracy: \"histogram\" holds what is no count");
+        histogram[i++] = (int64_t)item->valuedouble;
+    }
+    return 0;
+}
+
+static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
+    const char *name = nb_json_get_text(json, "loss");
+    *loss = NB_LOSS_NONE;
+    for (int i = 0; name && i < NB_N_LOSSES; i++) {
+        if (strcmp(name, nb_loss_name((enum nb_loss)i)) != 0) continue;
+        *loss = (enum nb_loss)i;
+        return 0;
+    }
+    return name ? nb_error("accuracy: unknown loss \"%s\"", name) : 0;
+}
+
+int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
+    *a = (struct nb_accuracy){0};
+    const struct {
+        const char *name;
+        int64_t *count;
+    } counts[] = {
+        {"n", &a->n},
+        {"n_exceptional", &a->n_exceptional},
+        {"nan_unexpected", &a->nan_unexpected},
+        {"inf_unexpected", &a->inf_unexpected},
+        {"zero_unexpected", &a->zero_unexpected},
+        {"nan_missing", &a->nan_missing},
+        {"inf_missing", &a->inf_missing},
+        {"n_beyond", &a->n_beyond},
+        {"n_rows_lost", &a->n_rows_lost},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (get_count(json, counts[i].name, counts[i].count) != 0) return -1;
+    }
+    a->max_ulp = nb_json_get_number(json, "max_ulp");
+    a->mean_ulp = nb_json_get_number(json, "mean_ulp");
+    a->p99_ulp = nb_json_get_number(json, "p99_ulp");
+    a->bias_u = nb_json_get_number(json, "bias_u");
+    a->bias_sigma = nb_json_get_number(json, "bias_sigma");
+    a->correctly_rounded = nb_json_get_number(json, "correctly_rounded");
+    a->gain_u = nb_json_get_number(json, "gain_u");
+    a->offset_u = nb_json_get_number(json, "offset_u");
+    a->residual_ulp = nb_json_get_number(json, "residual_ulp");
+    a->worst_ratio = nb_json_get_number(json, "worst_ratio");
+    if (loss_from_json(&a->loss, json) != 0) return -1;
+    if (histogram_from_json(a->histogram, cJSON_GetObjectItemCaseSensitive(json, "histogram")) != 0) return -1;
+    return witness_from_json(&a->witness, cJSON_GetObjectItemCaseSensitive(json, "witness"));
+}
