@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them are
- * loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
+/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
+ * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
 #ifndef NB_REGISTRY_H
 #define NB_REGISTRY_H
 
 #include <stddef.h>
 
 #include "kernels/kernel.h"
+#include "src/kernel_fields.h"
 
 struct nb_entry {
-    const struct nb_kernel *kernel;
+    const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
+                                       is never null, summary neither */
     const char *plugin; /* null for the built-in kernels, else the plugin's name (file name without lib and .so) */
-    const char *file;   /* the shared object */
+    const char *file;   /* the shared object, as the user named it */
     char *id;           /* "[plugin:]variant" */
     char *kernel_id;    /* "[plugin:]kernel" */
 };
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
-/* A plugin. A bad file, a missing export, another ABI version, a table entry without run, or duplicate names: nb_error, -1. */
+/* A plugin. A bad file, a missing export, another ABI version, a table entry without run, or duplicate names: nb_error,
+ * -1, and nothing of it is kept. A file that is loaded already: a note, 0. */
 int nb_registry_load(const char *path);
 size_t nb_registry_size(void);
-const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, by kernel, dtype, width */
+const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
+/* The files loaded, in order: null behind the last. */
+const char *nb_registry_file(size_t i);
 void nb_registry_release(void);
-
-/* Field access that honours struct_size: a null function pointer and zero for what an older plugin does not know. */
-const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call);
-int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call);
-int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call);
-size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call);
-int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
-int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
-/* Null, or why the kernel does not implement the formula: "kernel does not implement root rsqrt_raw". Static text per reason. */
-const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f);
 
 #endif

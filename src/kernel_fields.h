@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a kernel declares, read safely: a field that its struct_size does not cover, or that is null, has the default
+ * that kernels/kernel.h gives it. */
+#ifndef NB_KERNEL_FIELDS_H
+#define NB_KERNEL_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call);
+int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call);
+int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call);
+size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call);
+int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
+int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
+
+/* Null, or why the kernel does not implement the formula: "kernel does not implement root rsqrt_raw". Static text, one
+ * for each reason. Fields that mean nothing for the kernel's op, dtype or affine are not looked at. */
+const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f);
+
+/* Is the entry of a table fit for use? 0, or -1 with the reason written. */
+int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n);
+/* May this be part of a variant's name: letters, digits, '_', '.', '+', '-'? Names stand in keys, filters and paths. */
+int nb_name_is_plain(const char *name);
+
+/* A function of the kernel, for checks on where its code lies. */
+struct nb_kernel_function {
+    const char *name; /* "run" */
+    void *address;
+};
+#define NB_N_KERNEL_FUNCTIONS 9
+/* Those that are not null; returns how many. */
+size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]);
+
+#endif

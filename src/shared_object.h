@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared objects with kernels: opened so that two builds can live in one process, and asked where their code lies. */
+#ifndef NB_SHARED_OBJECT_H
+#define NB_SHARED_OBJECT_H
+
+/* Null after nb_error naming the file. One handle for one file, however often it is opened; each is closed by dlclose.
+ */
+void *nb_object_open(const char *path);
+/* The address of an exported symbol that lies in the file itself and not in a library it depends on; null without a
+ * word. */
+void *nb_object_symbol(void *handle, const char *path, const char *symbol);
+/* Start of the loaded object that holds an address, null: none does. name, when not null: its file. */
+const void *nb_object_of(const void *address, const char **name);
+
+#endif
