@@ -25,7 +25,7 @@
  *    "twins":[{"variant","slot_ns":[..],"contaminated":[..]}],
  *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}
  *       slot_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
- *       (chunked: scaled by rows), null where the slot failed. per_slot: calls in a slot, rows when chunked.
+ *       (chunked: scaled by rows), null where the slot failed or did not take part. per_slot: calls in a slot, rows when chunked.
  * contaminated: blocks whose slot saw an involuntary switch or a migration. wall_s and cpu_s are of the measuring
  * thread. A case appears at most once for each group and launch.
  *
@@ -47,7 +47,6 @@
 #define NB_JOURNAL_H
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 #include "src/plan.h"
 
@@ -55,8 +54,8 @@
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {
-    FILE *file;
-    char *path;
+    int fd;
+    char *path; /* null: closed */
 };
 /* A new journal in dir (made when missing). A journal or a results.json that is there already is an error. */
 int nb_journal_create(struct nb_journal *j, const char *dir);

@@ -10,9 +10,6 @@
 
 #include "src/log.h"
 
-static double min_of(double a, double b) { return a < b ? a : b; }
-static double max_of(double a, double b) { return a > b ? a : b; }
-
 /* Median of the finite values; NaN when there is none. */
 static double finite_median(const double *v, size_t n) {
     double *finite = nb_alloc(n, sizeof *finite);
@@ -43,7 +40,7 @@ static bool is_contaminated(const struct nb_slots *s, size_t block) {
 static void count_slots(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin) {
     for (size_t i = 0; i < own->n; i++) {
         if (!isfinite(own->ns[i])) continue;
-        l->min_ns = l->n_slots ? min_of(l->min_ns, own->ns[i]) : own->ns[i];
+        l->min_ns = l->n_slots ? fmin(l->min_ns, own->ns[i]) : own->ns[i];
         l->n_slots++;
         l->n_contaminated += is_contaminated(own, i) || is_contaminated(twin, i);
     }
@@ -118,8 +115,8 @@ static void judge(struct nb_timing *t) {
 static double drift_of(const double *ln, size_t n) {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        low = min_of(low, ln[i]);
-        high = max_of(high, ln[i]);
+        low = fmin(low, ln[i]);
+        high = fmax(high, ln[i]);
     }
     return n ? exp(high - low) : (double)NAN;
 }
