@@ -144,7 +144,7 @@ static uint64_t next_random(uint64_t *state) { /* splitmix64 (Steele, Lea & Floo
     return z ^ z >> 31;
 }
 
-/* All tensors and the scratch in one mapping of huge pages: each starts on a cache line, 1 to 64 lines of poison behind
+/* All tensors and the scratch in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
  * the tensor before it, so that which lines share a cache set differs from launch to launch. */
 static int place_slab(struct nb_buffers *b) {
     uint64_t random = b->request.seed;
@@ -157,12 +157,12 @@ static int place_slab(struct nb_buffers *b) {
         offset = (offset + data_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
     size_t scratch_at = offset + LINE * (1 + next_random(&random) % 64);
-    size_t bytes = (scratch_at + b->request.scratch_bytes + MARGIN + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    b->slab_bytes = bytes + HUGE_PAGE;
+    size_t bytes = scratch_at + b->request.scratch_bytes + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
+    b->slab_bytes = (bytes + align - 1) / align * align + align;
     b->slab = map_pages(b->slab_bytes);
     if (!b->slab) return -1;
-    unsigned char *base = b->slab + (HUGE_PAGE - (uintptr_t)b->slab % HUGE_PAGE) % HUGE_PAGE;
-    madvise(base, bytes, MADV_HUGEPAGE);
+    unsigned char *base = b->slab + (align - (uintptr_t)b->slab % align) % align;
+    if (b->request.huge_pages) madvise(base, b->slab_bytes - align, MADV_HUGEPAGE);
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!starts[i]) continue;
         struct nb_tensor *t = &b->tensors[i];

@@ -196,6 +196,11 @@ static void noise_end(struct nb_noise *noise, const struct rusage *before) {
     noise->steal_ms = steal_ms() - noise->steal_ms;
 }
 
+static void watch(const struct nb_measure_options *options, int arm) {
+    if (options->current_arm) *options->current_arm = arm;
+    if (options->beats) *options->beats = *options->beats + 1;
+}
+
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
     struct launch l = {.pool = pool, .options = options, .cursor = {.n_sets = n_sets}};
@@ -204,7 +209,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
-        if (options->current_arm) *options->current_arm = a;
+        watch(options, a);
         choose_slot(&arms[a], &l);
     }
     noise_begin(noise, &before);
@@ -216,7 +221,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
             if (arm->error || block % arm->every != 0) continue;
-            if (options->current_arm) *options->current_arm = order[i];
+            watch(options, order[i]);
             run_slot(arm, &l, block);
         }
     }

@@ -37,7 +37,7 @@ struct nb_measure_options {
     double slot_s;
     uint64_t seed;
     bool cold;                     /* every call on the next set of buffers, none warmed first */
-    volatile int32_t *current_arm; /* which arm runs, for whoever watches; may be null */
+    volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 
 /* Allocates the arms' calls and slots; the sets of buffers stay the caller's. */

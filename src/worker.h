@@ -1,9 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The inside of a worker process: reads a job from a file descriptor, answers in JSON lines on another. */
+/* The inside of a worker process: reads a job (src/job.h), answers in JSON lines:
+ *   {"type":"case", as an element of a check line's cases}     as soon as a case is checked
+ *   {"type":"twins","twins":[..]}                              the check's trial of the roof
+ *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
+ *   {"type":"failure",..}                                      a case that went wrong while timed
+ *   {"type":"fault",..}                                        last words (src/faults.h) */
 #ifndef NB_WORKER_H
 #define NB_WORKER_H
 
+#include "src/buffers.h"
+#include "src/inputs.h"
+#include "src/job.h"
+#include "src/measure.h"
+
 /* The hidden subcommand. Returns the process's exit code. */
-int nb_worker_main(int argc, char **argv);
+int nb_worker_main(void);
+
+/* What the three kinds of job share. */
+struct nb_workplace {
+    struct nb_job job;
+    struct nb_shared *shared;
+    uint64_t *digests; /* of the group; null when there are none */
+    struct nb_inputs inputs;
+};
+int nb_worker_check(struct nb_workplace *w);
+int nb_worker_launch(struct nb_workplace *w);
+int nb_worker_counters(struct nb_workplace *w);
+
+/* One line to the parent; takes json. */
+void nb_worker_say(cJSON *json);
+/* Tells the parent which case is under way; -1: none. */
+void nb_worker_at(struct nb_workplace *w, int current);
+/* Digests of a case's rows. */
+uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
+
+/* Sets of timing buffers that serve all arms: one, or for cold cases as many as fill cold_bytes. */
+struct nb_sets {
+    struct nb_buffers *sets;
+    int n;
+};
+int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms);
+void nb_sets_release(struct nb_sets *s);
+
+/* An arm for a twin: the case c with the twin's kernel. */
+void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry);
 
 #endif
