@@ -9,10 +9,11 @@
 #include "src/results.h"
 
 struct nb_renderer {
-    const char *name, *summary; /* --format=NAME */
+    const char *name, *summary;                                 /* --format=NAME */
     int (*render)(const struct nb_results *results, FILE *out); /* 0, or -1 after nb_error */
 };
-const struct nb_renderer *nb_renderer_find(const char *name);
+const struct nb_renderer *nb_renderer_find(const char *name); /* null */
+const struct nb_renderer *nb_renderer_at(size_t i);           /* by name; null behind the last */
 
 /* Writes DIR/plots/ (data, gnuplot scripts, SVG and PNG where gnuplot is there) and DIR/index.html. */
 int nb_plots_write(const struct nb_results *results, const char *dir);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A figure before it is drawn: panels side by side that share one legend, lines of points with intervals. It is written as
+ * a data file that a person can read and a gnuplot script that draws the data as SVG and PNG. */
+#ifndef NB_FIGURE_H
+#define NB_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/strbuf.h"
+
+#define NB_FIGURE_PANELS 3
+
+enum nb_scale {
+    NB_SCALE_LINEAR,  /* from 0 */
+    NB_SCALE_SIGNED,  /* linear, with a line at 0 */
+    NB_SCALE_PERCENT, /* values in %, with a line at 0 */
+    NB_SCALE_ROOF,    /* values in % of the roof, with a line at 100 */
+    NB_SCALE_LENGTH,  /* logarithmic, ticks at powers of two or at the data's own lengths */
+    NB_SCALE_BYTES,   /* logarithmic, ticks in KiB, MiB */
+    NB_SCALE_DECADES, /* logarithmic; 0 is drawn at the lower end */
+    NB_SCALE_NAMES,   /* one place for each of the figure's names */
+};
+
+struct nb_point {
+    double x, y, low, high; /* the interval is of y, or of x when y has names; NaN: none */
+};
+
+struct nb_line {
+    size_t panel, entry; /* entry: in the legend, and its colour */
+    struct nb_point *points;
+    size_t n, capacity;
+};
+
+struct nb_panel {
+    const char *title;
+    const char *x_title, *y_title;
+    enum nb_scale x_scale, y_scale;
+};
+
+struct nb_guide { /* a vertical line with a word, such as the size of a cache */
+    double x;
+    const char *label;
+};
+
+struct nb_figure {
+    char *name;                                /* of its files, safe */
+    char *title, *subtitle, *caption, *footer; /* owned; caption: how to read it, for the page */
+    struct nb_panel panels[NB_FIGURE_PANELS];
+    size_t n_panels;
+    char **entries; /* the legend */
+    size_t n_entries;
+    char **names; /* of NB_SCALE_NAMES */
+    size_t n_names;
+    struct nb_line *lines;
+    size_t n_lines;
+    struct nb_guide guides[4];
+    size_t n_guides;
+    bool scattered; /* points are not joined */
+};
+
+/* name: any text, made safe for a file. */
+void nb_figure_init(struct nb_figure *f, const char *name);
+void nb_figure_release(struct nb_figure *f);
+/* The place of a label in the legend or of a name on the axis of names; added when new. */
+size_t nb_figure_entry(struct nb_figure *f, const char *label);
+size_t nb_figure_name(struct nb_figure *f, const char *name);
+/* Appends a point to the line of (panel, entry). A point without a finite x and y is left out. */
+void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
+/* Points by x, and of two at one x the first. */
+void nb_figure_sort(struct nb_figure *f);
+
+/* Columns x, y, low, high; lines are separated by two blank ones; what is absent is "?". */
+void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out);
+void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out);
+
+/* Size of the picture in pixels. */
+void nb_figure_size(const struct nb_figure *f, int *width, int *height);
+
+#endif

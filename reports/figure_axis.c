@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Axes. gnuplot would choose ticks such as 2000 for row lengths and end a range in the middle of a tick, so ranges and ticks are
+ * computed here from the data. */
+#include "reports/figure_axis.h"
+
+#include <math.h>
+
+#include "reports/escape.h"
+#include "reports/format.h"
+
+struct range {
+    double least, most, least_positive;
+};
+
+static void widen(struct range *r, double value) {
+    if (!isfinite(value)) return;
+    r->least = fmin(r->least, value);
+    r->most = fmax(r->most, value);
+    if (value > 0) r->least_positive = fmin(r->least_positive, value);
+}
+
+static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axis) {
+    struct range r = {INFINITY, -INFINITY, INFINITY};
+    bool interval_here = x_axis == (f->panels[panel].y_scale == NB_SCALE_NAMES);
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        for (size_t p = 0; line->panel == panel && p < line->n; p++) {
+            widen(&r, x_axis ? line->points[p].x : line->points[p].y);
+            if (interval_here) widen(&r, line->points[p].low);
+            if (interval_here) widen(&r, line->points[p].high);
+        }
+    }
+    if (r.least > r.most) r.least = 0, r.most = 1;
+    if (!isfinite(r.least_positive)) r.least_positive = 1e-3;
+    return r;
+}
+
+static void add_tick(struct nb_strbuf *out, double at, enum nb_scale scale, bool first) {
+    struct nb_strbuf text = {0};
+    if (scale == NB_SCALE_BYTES)
+        nb_format_bytes(&text, at);
+    else
+        nb_strbuf_addf(&text, "%.0f", at);
+    nb_strbuf_add(out, first ? "" : ", ");
+    nb_escape_gnuplot(out, text.text);
+    nb_strbuf_addf(out, " %.17g", at);
+    nb_strbuf_release(&text);
+}
+
+/* Labels at every 2^(k step), at most about six of them; small ticks at the other powers of two. */
+static void add_power_ticks(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
+    int first = (int)ceil(log2(r->least_positive) - 1e-9), last = (int)floor(log2(r->most) + 1e-9);
+    int step = (last - first) / 6 + 1;
+    if (scale == NB_SCALE_BYTES && step < 2) step = 2;
+    bool empty = true;
+    nb_strbuf_addf(out, "  set %ctics (", axis);
+    for (int e = first; e <= last; e++) {
+        if ((e - first) % step == 0)
+            add_tick(out, ldexp(1, e), scale, empty);
+        else
+            nb_strbuf_addf(out, "%s'' %.17g 1", empty ? "" : ", ", ldexp(1, e));
+        empty = false;
+    }
+    if (empty) add_tick(out, r->most, scale, true);
+    nb_strbuf_add(out, ")\n");
+}
+
+static bool names_length(const double *lengths, size_t n, double length) {
+    for (size_t i = 0; i < n; i++)
+        if (lengths[i] == length) return true;
+    return false;
+}
+
+/* The data's own row lengths as ticks, when they are few and far enough apart to be read. */
+static bool add_own_ticks(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    enum { MOST = 8 };
+    double lengths[MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_lines; i++)
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
+            double x = f->lines[i].points[p].x;
+            if (names_length(lengths, n, x)) continue;
+            if (n == MOST) return false;
+            for (size_t k = 0; k < n; k++)
+                if (fmax(x / lengths[k], lengths[k] / x) < 1.4) return false;
+            lengths[n++] = x;
+        }
+    nb_strbuf_add(out, "  set xtics (");
+    for (size_t k = 0; k < n; k++) add_tick(out, lengths[k], NB_SCALE_LENGTH, k == 0);
+    nb_strbuf_add(out, ")\n");
+    return n > 0;
+}
+
+static void add_log2(const struct nb_figure *f, size_t panel, char axis, const struct range *r, enum nb_scale scale,
+                     struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "  set logscale %c 2\n  set %crange [%.17g:%.17g]\n", axis, axis, r->least_positive / 1.2,
+                   fmax(r->most, r->least_positive) * 1.2);
+    struct nb_strbuf own = {0};
+    bool few = scale == NB_SCALE_LENGTH && axis == 'x' && add_own_ticks(f, panel, &own);
+    if (few)
+        nb_strbuf_add(out, own.text);
+    else
+        add_power_ticks(axis, r, scale, out);
+    nb_strbuf_release(&own);
+}
+
+static void add_decades(char axis, const struct range *r, struct nb_strbuf *out) {
+    double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
+    if (low < high - 12) low = high - 12;
+    nb_strbuf_addf(out, "  LEAST = 1e%d\n  set logscale %c 10\n  set %crange [LEAST:1e%d]\n", (int)low, axis, axis,
+                   (int)high);
+    nb_strbuf_addf(out, "  set %ctics autofreq\n  set m%ctics 10\n  set format %c '%%g'\n", axis, axis, axis);
+}
+
+static void add_linear(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
+    double low = fmin(r->least, 0), high = fmax(r->most, 0);
+    if (scale == NB_SCALE_ROOF) high = fmax(high, 100);
+    double pad = (high > low ? high - low : 1) * 0.06;
+    if (low < 0 || scale == NB_SCALE_SIGNED) low -= pad;
+    high += high > 0 || scale == NB_SCALE_SIGNED ? pad : 0;
+    if (high <= low) high = low + 1;
+    bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
+    nb_strbuf_addf(out,
+                   "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics autofreq\n  set format %c '%s'\n",
+                   axis, axis, low, high, axis, axis, percent ? "%g %%" : "%g");
+}
+
+/* Panels that share the axis of names say the names once, in the first. */
+static void add_names(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    struct nb_strbuf name = {0};
+    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->n_names ? f->n_names - 1 : 0);
+    for (size_t i = 0; i < f->n_names; i++) {
+        nb_strbuf_clear(&name);
+        nb_strbuf_add(&name, panel == 0 ? f->names[i] : "");
+        nb_utf8_cut(&name, 48, "…");
+        nb_strbuf_add(out, i ? ", " : "");
+        nb_escape_gnuplot(out, name.text);
+        nb_strbuf_addf(out, " %zu", i);
+    }
+    nb_strbuf_add(out, f->n_names ? ") noenhanced\n" : "'' 0)\n");
+    nb_strbuf_release(&name);
+}
+
+static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
+    struct range r = range_of(f, panel, axis == 'x');
+    nb_strbuf_addf(out, "  unset logscale %c\n  unset m%ctics\n", axis, axis);
+    switch (scale) {
+    case NB_SCALE_LENGTH:
+    case NB_SCALE_BYTES:
+        add_log2(f, panel, axis, &r, scale, out);
+        break;
+    case NB_SCALE_DECADES:
+        add_decades(axis, &r, out);
+        break;
+    case NB_SCALE_NAMES:
+        add_names(f, out);
+        break;
+    default:
+        add_linear(axis, &r, scale, out);
+    }
+}
+
+/* Lines that a reader compares with: 0, the roof, the caches. */
+static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[panel];
+    const char *style = "nohead back lc rgb '#999999' lw 1 dt 2";
+    if (p->y_scale == NB_SCALE_ROOF || p->y_scale == NB_SCALE_PERCENT || p->y_scale == NB_SCALE_SIGNED)
+        nb_strbuf_addf(out, "  set arrow from graph 0, first %d to graph 1, first %d %s\n",
+                       p->y_scale == NB_SCALE_ROOF ? 100 : 0, p->y_scale == NB_SCALE_ROOF ? 100 : 0, style);
+    if (p->x_scale == NB_SCALE_SIGNED)
+        nb_strbuf_addf(out, "  set arrow from first 0, graph 0 to first 0, graph 1 %s\n", style);
+    struct range r = range_of(f, panel, true);
+    for (size_t i = 0; i < f->n_guides; i++) {
+        double x = f->guides[i].x;
+        if (!(x > r.least_positive && x < r.most)) continue;
+        nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", x, x,
+                       style);
+        nb_escape_gnuplot(out, f->guides[i].label);
+        nb_strbuf_addf(
+            out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10' textcolor rgb '#777777' noenhanced\n", x);
+    }
+}
+
+void nb_figure_add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[panel];
+    add_axis(f, panel, 'x', p->x_scale, out);
+    add_axis(f, panel, 'y', p->y_scale, out);
+    add_guides(f, panel, out);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The end of every renderer. */
+#include "reports/output.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "src/log.h"
+
+int nb_output(struct nb_strbuf *text, FILE *out) {
+    size_t written = text->len ? fwrite(text->text, 1, text->len, out) : 0;
+    bool whole = written == text->len && fflush(out) == 0;
+    int reason = errno;
+    nb_strbuf_release(text);
+    return whole ? 0 : nb_error("cannot write the report: %s", strerror(reason));
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a person needs to know of a run besides its figures: how many cases ended how, what was left out and why, how
+ * far the noise can be trusted, on which machine it was. */
+#ifndef NB_SUMMARY_H
+#define NB_SUMMARY_H
+
+#include "src/results.h"
+
+struct nb_reason {
+    const char *text; /* borrowed from the results */
+    size_t n;
+};
+
+struct nb_summary {
+    size_t counts[NB_N_STATUSES];
+    size_t n_cases;          /* records, skipped ones included */
+    struct nb_reason *skips; /* cells left out, most frequent reason first; owned */
+    size_t n_skips, n_skipped_cells;
+    size_t *failures; /* indices of failed records; owned */
+    size_t n_failures;
+    size_t n_timed, n_noisy, n_suspect, n_without_interval;
+    long n_slots, n_contaminated;
+};
+
+void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
+void nb_summary_release(struct nb_summary *summary);
+
+/* "212 cases: 208 ok, 3 skipped, 1 crashed". */
+void nb_summary_counts(const struct nb_summary *summary, struct nb_strbuf *out);
+/* Sentences about noise, one a line; empty when there is nothing to say. */
+void nb_summary_noise(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out);
+/* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */
+void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out);
+
+/* A text of the meta data by dotted path ("fingerprint.cpu.model"); "" when absent. */
+const char *nb_meta_text(const struct nb_results *results, const char *path);
+/* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
+void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
+
+#endif

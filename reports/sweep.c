@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Comparable cases out of a matrix. */
+#include "reports/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/log.h"
+
+enum rule { SAME_ROWS, SAME_ELEMENTS, ANY_ROWS, N_RULES };
+
+struct member {
+    char *facet; /* what a curve holds still */
+    int64_t cols, rows;
+    size_t record;
+};
+
+bool nb_record_timed(const struct nb_record *r) {
+    return r->has_timing && nb_status_timed(r->status) && r->timing.time_ns.value > 0 &&
+           isfinite(r->timing.time_ns.value) && r->c.shape.cols > 0;
+}
+
+static bool is_listed(const char *name, const char *const *names) {
+    for (; names && *names; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
+    struct nb_strbuf value = {0};
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        const char *name = nb_axes[a].name;
+        bool of_kernel = nb_axes[a].kind == NB_AXIS_SELECT && strcmp(name, "pass") != 0 && strcmp(name, "dtype") != 0;
+        if (of_kernel || strcmp(name, "shape") == 0 || is_listed(name, free_axes)) continue;
+        nb_strbuf_clear(&value);
+        nb_case_axis(&r->c, name, &value);
+        if (value.len) nb_strbuf_addf(out, ", %s %s", name, value.text);
+    }
+    nb_strbuf_release(&value);
+}
+
+static void make_facet(const struct nb_record *r, const char *const *free_axes, enum rule rule, struct nb_strbuf *out) {
+    static const char *const layouts[] = {"", "NCHW, ", "NHWC, "};
+    const struct nb_shape *s = &r->c.shape;
+    nb_strbuf_add(out, s->layout < NB_N_LAYOUTS ? layouts[s->layout] : "");
+    if (rule == SAME_ROWS)
+        nb_strbuf_addf(out, "%lld rows", (long long)s->rows);
+    else if (rule == SAME_ELEMENTS)
+        nb_strbuf_addf(out, "%.0f elements", (double)s->rows * (double)s->cols);
+    else
+        nb_strbuf_add(out, "rows differ");
+    nb_sweep_constants(r, free_axes, out);
+}
+
+/* Facets in order; in one, row lengths, then the most rows first. */
+static int by_facet(const void *left, const void *right) {
+    const struct member *a = left, *b = right;
+    int order = strcmp(a->facet, b->facet);
+    if (order) return order;
+    if (a->cols != b->cols) return a->cols < b->cols ? -1 : 1;
+    if (a->rows != b->rows) return a->rows < b->rows ? 1 : -1;
+    return (a->record > b->record) - (a->record < b->record);
+}
+
+static size_t collect(struct member *members, const struct nb_results *results, nb_record_filter *accepts,
+                      const void *arg, const char *const *free_axes, enum rule rule) {
+    size_t n = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        struct nb_strbuf facet = {0};
+        if (!nb_record_timed(r) || !accepts(r, arg)) continue;
+        make_facet(r, free_axes, rule, &facet);
+        members[n++] = (struct member){facet.text, r->c.shape.cols, r->c.shape.rows, i};
+    }
+    if (n) qsort(members, n, sizeof *members, by_facet);
+    return n;
+}
+
+static void take(struct nb_sweep *sweep, const struct member *members, size_t n, size_t n_lengths) {
+    nb_sweep_release(sweep);
+    sweep->n = n;
+    sweep->n_lengths = n_lengths;
+    sweep->constants = nb_strdup(members[0].facet);
+    sweep->records = nb_alloc(n, sizeof *sweep->records);
+    for (size_t i = 0; i < n; i++) sweep->records[i] = members[i].record;
+}
+
+/* The facet with the most row lengths, then the most records. */
+static void choose(struct nb_sweep *sweep, const struct member *members, size_t n) {
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t lengths = 1;
+        for (end = start + 1; end < n && strcmp(members[end].facet, members[start].facet) == 0; end++)
+            lengths += members[end].cols != members[end - 1].cols;
+        bool denser = lengths == sweep->n_lengths && end - start > sweep->n;
+        if (lengths > sweep->n_lengths || denser) take(sweep, members + start, end - start, lengths);
+    }
+}
+
+void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, nb_record_filter *accepts, const void *arg,
+                   const char *const *free_axes) {
+    *sweep = (struct nb_sweep){0};
+    struct member *members = nb_alloc(results->n + 1, sizeof *members);
+    for (int rule = 0; rule < N_RULES; rule++) {
+        if (rule == ANY_ROWS && sweep->n_lengths >= 3) break;
+        struct nb_sweep best = {0};
+        size_t n = collect(members, results, accepts, arg, free_axes, (enum rule)rule);
+        choose(&best, members, n);
+        for (size_t i = 0; i < n; i++) free(members[i].facet);
+        if (best.n_lengths > sweep->n_lengths) {
+            nb_sweep_release(sweep);
+            *sweep = best;
+        } else {
+            nb_sweep_release(&best);
+        }
+    }
+    free(members);
+}
+
+void nb_sweep_release(struct nb_sweep *sweep) {
+    free(sweep->records);
+    free(sweep->constants);
+    *sweep = (struct nb_sweep){0};
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finds the cases that may stand on one curve: a curve against row length must hold everything else still. */
+#ifndef NB_SWEEP_H
+#define NB_SWEEP_H
+
+#include <stdbool.h>
+
+#include "src/results.h"
+
+struct nb_sweep {
+    size_t *records; /* indices, by row length; owned */
+    size_t n;
+    size_t n_lengths; /* different row lengths among them */
+    char *constants;  /* "64 rows, data normal, eps 1e-5, ...": for a subtitle; owned */
+};
+
+typedef bool nb_record_filter(const struct nb_record *r, const void *arg);
+
+/* Of the timed records that the filter accepts, the set with the most row lengths in which nothing differs but kernel, width,
+ * shape, and the axes in `free_axes` (null-terminated, may be null). Rows are constant where that gives a curve; else rows
+ * x cols is; else rows are as they are, and constants say so. */
+void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, nb_record_filter *accepts, const void *arg,
+                   const char *const *free_axes);
+void nb_sweep_release(struct nb_sweep *sweep);
+
+/* Texts of the axes that a curve holds still, except shape and free_axes: equal for records that may share one. */
+void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out);
+/* Has the record a time that may be drawn? */
+bool nb_record_timed(const struct nb_record *r);
+
+#endif
