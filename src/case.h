@@ -36,6 +36,7 @@ struct nb_case {
     char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
     uint32_t op, pass, dtype, width;
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
+    double twin_loads, twin_stores;               /* the tensors that a twin reads and writes; 0 for other ops */
     struct nb_shape shape;
     struct nb_formula formula;
     double eps, alpha, momentum;
@@ -53,7 +54,7 @@ struct nb_case {
 /* What an axis does in a config block. */
 enum nb_axis_kind {
     NB_AXIS_SELECT, /* chooses among the kernels of the registry (op, pass, kernel, dtype, width, stats, style, backend ...) */
-    NB_AXIS_CELL,   /* sets a field of the case */
+    NB_AXIS_CELL, /* sets a field of the case */
 };
 
 struct nb_axis {
@@ -62,7 +63,8 @@ struct nb_axis {
     const char *fallback;       /* the value of a block that leaves the axis out; null: all */
     const char *help;           /* one line */
     const char *const *choices; /* null-terminated, or null when the values are free text */
-    /* NB_AXIS_CELL: sets the field from text. On a bad value writes why into reason and returns -1. */
+    /* NB_AXIS_CELL: sets the field from text. On a bad value writes into reason how to go on after the value ("is not one of
+     * inside, outside, clamp") and returns -1. */
     int (*set)(struct nb_case *c, const char *text, char *reason, size_t n);
     /* The value as the key prints it. */
     void (*print)(const struct nb_case *c, struct nb_strbuf *out);
@@ -88,7 +90,8 @@ const char *nb_layout_name(uint32_t layout);
 void nb_case_init(struct nb_case *c);
 /* Takes over what a kernel declares: variant, op, pass, dtype, width, properties. */
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin);
-/* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys. */
+/* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys; what hangs on other
+ * fields is resolved: the op's usual affine, k as a count, ROWSxCOLS for BatchNorm as positions x channels. */
 void nb_case_normalize(struct nb_case *c);
 /* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */
 const char *nb_case_conflict(const struct nb_case *c);
