@@ -55,6 +55,7 @@ struct nb_layout_request {
     int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
     size_t scratch_bytes;
     uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
+    bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
     uint32_t poison; /* the word in padding and in untouched outputs */
 };
 
