@@ -65,7 +65,8 @@ cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
 void nb_record_release(struct nb_record *r);
 
-/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance. */
+/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance; of a twin also
+ * twin_loads and twin_stores. Reading normalizes the case. */
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
 

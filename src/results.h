@@ -27,13 +27,17 @@ struct nb_results {
 /* Folds a journal: medians over launches, paired ratios, statuses. Every planned case has a record: one without a line
  * of its own is "not_run". */
 int nb_results_fold(struct nb_results *r, const char *dir);
+/* The text of results.json. */
+void nb_results_print(const struct nb_results *r, struct nb_strbuf *out);
 int nb_results_write(const struct nb_results *r, const char *dir); /* temporary name, then rename */
 /* results.json; folds the journal when results.json is missing or older. */
 int nb_results_read(struct nb_results *r, const char *dir);
 /* The folders of the shards of one plan, each once, to the results of one run. A shard that is missing is an error that
  * names it; with partial it is a warning, and kept in meta "missing_shards". */
 int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial);
+bool nb_results_outdated(const char *dir); /* the journal is newer than results.json, or alone */
 size_t nb_results_failed(const struct nb_results *r);
+void nb_results_count(struct nb_results *r); /* meta "counts" from the records */
 void nb_results_release(struct nb_results *r);
 
 #endif
