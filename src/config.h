@@ -6,18 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/values.h"
+
 #define NB_MAX_AXES 40
 
-struct nb_values {
-    char **texts;
-    size_t n;
-    int line; /* where it stands in the file; 0: from an option or a default */
-};
-
-/* A product of lists; values[i] belongs to nb_axes[i]; n == 0: the axis's default. */
+/* A product of lists; values[i] belongs to nb_axes[i]; n == 0: the axis's default.
+ * includes: partial blocks, each a product of its own in which an axis that it does not name has the block's values.
+ * excludes: partial blocks; a cell is taken away when its value is in the list of every axis that one of them names. */
 struct nb_block {
     struct nb_values values[NB_MAX_AXES];
-    struct nb_block *includes, *excludes; /* partial blocks: cells added, cells taken away (all named axes match) */
+    struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
     int line;
 };
@@ -37,7 +35,11 @@ struct nb_config {
 /* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.
  * Every error names file, line, key and the nearest valid name. Returns -1 after nb_error. */
 int nb_config_read(struct nb_config *config, const char *name);
-/* NAME=V1,V2,...: replaces the axis in every block. The last of a name wins. */
+/* The same from a path, and from a text that errors call by a path. */
+int nb_config_read_file(struct nb_config *config, const char *path);
+int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len);
+/* NAME=V1,V2,...: replaces the axis in every block, and in those includes that name it. Commas inside brackets do not separate.
+ * The last of a name wins. */
 int nb_config_axis(struct nb_config *config, const char *assignment);
 void nb_config_release(struct nb_config *config);
 
