@@ -178,7 +178,7 @@ static struct totals sum_up(const struct shard *shards, size_t n) {
 }
 
 static void replace(cJSON *object, const char *name, cJSON *item) {
-    cJSON_ReplaceItemInObjectCaseSensitive(object, name, item);
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) cJSON_AddItemToObject(object, name, item);
 }
 
 static cJSON *number_or_null(double value) { return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull(); }

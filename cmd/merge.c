@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench merge: the folders of `run --shard i/n`, put together to the results of one run. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmd/options.h"
+#include "reports/report.h"
+#include "src/files.h"
+#include "src/log.h"
+#include "src/results.h"
+
+extern const struct nb_command nb_command_merge;
+
+static const char help[] =
+    "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
+    "\n"
+    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left, on this machine or "
+    "on\n"
+    "another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
+    "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from "
+    "different\n"
+    "machines or builds, what differs is kept under \"machines\" in results.json, and every record says its machine;\n"
+    "cases are compared within a group only, and a group is always one shard's.\n"
+    "\n"
+    "Writes results.json, plots/ and index.html into the --out folder; prints the records to stdout.\n"
+    "\n"
+    "  --out DIR            where the merged results go; must not hold a run\n"
+    "  --partial            merge although shards are missing; they are named in results.json\n"
+    "  --format NAME        table (the default), markdown, csv or json: what stdout gets\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 ok, also when cases failed; 2 the folders cannot be merged, or the result cannot be written.\n";
+
+struct options {
+    const char *out, *format;
+    const char *const *dirs;
+    size_t n_dirs;
+    bool partial;
+};
+
+static int holds_run(const char *dir) {
+    static const char *const files[] = {NB_RESULTS_FILE, NB_JOURNAL_FILE};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *path = nb_path_join(dir, files[i]);
+        bool there = nb_path_exists(path);
+        free(path);
+        if (there) return nb_error("merge: %s holds a run already; take another --out", dir);
+    }
+    return 0;
+}
+
+static int check(const struct options *o) {
+    if (o->n_dirs == 0) return nb_error("merge: no folder to merge; `normbench merge --help` tells more");
+    if (!o->out) return nb_error("merge: --out DIR is needed");
+    if (!nb_renderer_find(o->format))
+        return nb_error("merge: --format %s is not known; `normbench merge --help` lists the formats", o->format);
+    return holds_run(o->out);
+}
+
+/* Returns true when the command is to go on; else *exit_code holds how it ends. */
+static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
+    enum { OUT = 1, PARTIAL, FORMAT };
+    static const struct option options[] = {{"out", required_argument, NULL, OUT},
+                                            {"partial", no_argument, NULL, PARTIAL},
+                                            {"format", required_argument, NULL, FORMAT},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_merge, &done, exit_code)) != -1;) {
+        if (id == OUT) o->out = optarg;
+        if (id == PARTIAL) o->partial = true;
+        if (id == FORMAT) o->format = optarg;
+    }
+    if (done) return false;
+    o->dirs = (const char *const *)argv + optind;
+    o->n_dirs = (size_t)(argc - optind);
+    *exit_code = NB_EXIT_USAGE;
+    return check(o) == 0;
+}
+
+static void note_machines(const struct nb_results *results) {
+    const cJSON *machines = cJSON_GetObjectItemCaseSensitive(results->meta, "machines"), *machine, *difference;
+    int i = 0;
+    cJSON_ArrayForEach(machine, machines) {
+        cJSON_ArrayForEach(difference, cJSON_GetObjectItemCaseSensitive(machine, "differs"))
+            nb_note("machine %d: %s", i, cJSON_GetStringValue(difference));
+        i++;
+    }
+}
+
+static int merge(int argc, char **argv) {
+    struct options o = {.format = "table"};
+    struct nb_results results;
+    int exit_code;
+    if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+    if (nb_results_merge(&results, o.dirs, o.n_dirs, o.partial) != 0) return NB_EXIT_USAGE;
+    note_machines(&results);
+    int result = nb_results_write(&results, o.out);
+    if (result == 0) result = nb_renderer_find(o.format)->render(&results, stdout);
+    if (result == 0) result = nb_plots_write(&results, o.out);
+    if (result == 0) result = nb_html_write(&results, o.out);
+    nb_results_release(&results);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
+const struct nb_command nb_command_merge = {"merge", "put the shards of one plan together", help, merge};

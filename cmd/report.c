@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench report: a run's folder, rendered again. */
+#include <stdio.h>
+
+#include "cmd/options.h"
+#include "reports/report.h"
+#include "src/log.h"
+#include "src/results.h"
+
+extern const struct nb_command nb_command_report;
+
+static const char help[] =
+    "usage: normbench report DIR [OPTIONS]\n"
+    "\n"
+    "Renders the results of a run again, without measuring anything. DIR is what `normbench run` or\n"
+    "`normbench merge` left. When DIR/journal.jsonl is newer than DIR/results.json, or alone (the run was killed, or "
+    "is\n"
+    "still going on), results.json is made from it first; cases that the run did not come to are \"not_run\".\n"
+    "\n"
+    "Writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
+    "where gnuplot is installed) and DIR/index.html; prints the records to stdout.\n"
+    "\n"
+    "  --format NAME        table (the default), markdown, csv or json: what stdout gets\n"
+    "  --no-write           only print; DIR stays as it is\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 ok, also when cases of the run failed; 2 DIR holds no results, or they cannot be read or written.\n";
+
+struct options {
+    const char *dir, *format;
+    bool write;
+};
+
+/* Returns true when the command is to go on; else *exit_code holds how it ends. */
+static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
+    enum { FORMAT = 1, NO_WRITE };
+    static const struct option options[] = {
+        {"format", required_argument, NULL, FORMAT}, {"no-write", no_argument, NULL, NO_WRITE}, NB_COMMON_OPTIONS};
+    bool done = false;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_report, &done, exit_code)) != -1;) {
+        if (id == FORMAT) o->format = optarg;
+        if (id == NO_WRITE) o->write = false;
+    }
+    if (done) return false;
+    *exit_code = NB_EXIT_USAGE;
+    if (argc - optind != 1) {
+        nb_error("report: one DIR is needed, %d are given; `normbench report --help` tells more", argc - optind);
+        return false;
+    }
+    o->dir = argv[optind];
+    return true;
+}
+
+static int report(int argc, char **argv) {
+    struct options o = {.format = "table", .write = true};
+    struct nb_results results;
+    int exit_code;
+    if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+    const struct nb_renderer *renderer = nb_renderer_find(o.format);
+    if (!renderer) {
+        nb_error("report: --format %s is not known; `normbench report --help` lists the formats", o.format);
+        return NB_EXIT_USAGE;
+    }
+    bool outdated = nb_results_outdated(o.dir);
+    if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
+    int result = renderer->render(&results, stdout);
+    if (result == 0 && o.write && outdated) result = nb_results_write(&results, o.dir);
+    if (result == 0 && o.write) result = nb_plots_write(&results, o.dir);
+    if (result == 0 && o.write) result = nb_html_write(&results, o.dir);
+    nb_results_release(&results);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
+const struct nb_command nb_command_report = {"report", "render the results of a run again", help, report};
