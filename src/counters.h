@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Counters by a ladder with provenance: PAPI hardware events, PAPI software events, exact instruction counts by single stepping.
- * Taken in a pass of their own, never while timing. PAPI claims events in a virtual machine that it cannot count, so an event is
- * believed only after it has counted a known loop. */
+/* Counters by a ladder with provenance. Each event is taken from the first source that can count it:
+ *   papi, papi_software        PAPI's presets, and perf's software events through PAPI
+ *   perf_event, perf_software  the same events from the kernel itself: PAPI 7.0 turns itself off on a CPU newer than it knows
+ *   getrusage                  the process's own accounts, where perf events are forbidden
+ *   single_step                exact instruction counts, src/single_step.h
+ * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
+ * it cannot count, so an event is believed only after it has counted work of a known size. */
 #ifndef NB_COUNTERS_H
 #define NB_COUNTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "src/record.h"
-
-typedef void (*nb_work)(void *arg);
+#include "src/single_step.h" /* nb_work, nb_single_step */
 
 struct nb_counter_info {
-    char name[48];    /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
-    char source[24];  /* "papi", "papi_software", "single_step" */
+    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
+    char source[24]; /* of the ladder; of the last rung tried when it is not available */
     bool available;
     char reason[120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp) */
 };
 /* Probes once; returns the number written. */
 size_t nb_counters_list(struct nb_counter_info *list, size_t max);
+/* Can instructions or cycles be counted at full speed? */
 bool nb_counters_have_hardware(void);
 
-/* Runs work(arg) `calls` times under each event set that can count; fills out[] (per call) with one entry for each counter of the
- * list but the exact ones, NaN with a reason where it cannot. Returns the number written. */
+/* Runs work(arg) `calls` times under each event that can be counted; fills out[] (per call, less what the same number of empty
+ * calls count) with one entry for each counter of the list but the exact ones, NaN with a reason where it cannot. Returns the
+ * number written. */
 size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter *out, size_t max);
-
-/* Instructions that work(arg) retires, counted one by one with the trap flag (x86 only), less the harness's own. -1 with the
- * reason: another architecture, or more than `limit` instructions. Bit-stable. */
-int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, size_t n);
 
 #endif

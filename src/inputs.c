@@ -109,7 +109,10 @@ static int fill_running(struct nb_inputs *in, const struct nb_case *c) {
     return 0;
 }
 
-static bool takes_residual(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
+/* A twin moves the tensors of whatever op its group has. */
+static bool takes_residual(uint32_t op) {
+    return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_TWIN;
+}
 
 static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
     static const struct nb_data *const normal = &nb_distributions[0];
