@@ -26,6 +26,7 @@ KERNELS ?= %
 # ---- flags ---------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings
 OPT ?= -O2
+VERSION := $(shell cat VERSION)
 CFLAGS_ALL := -std=gnu11 $(OPT) -g1 -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.
@@ -62,7 +63,7 @@ PACKAGES := libcpuid papi libcjson
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIB_CFLAGS := $(call pkg,--cflags,libcpuid) $(call pkg,--cflags,libcjson)
 LIBS := $(or $(call pkg,--libs,libcpuid),-lcpuid) $(or $(call pkg,--libs,libcjson),-lcjson) -lpapi -ldl -lm -lpthread
-INCLUDES := -I. -I$(BUILD)/gen
+INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"' 
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
 kernels := $(filter $(KERNELS),$(basename $(notdir $(sort $(filter-out kernels/table.c,$(wildcard kernels/*.c))))))
@@ -72,8 +73,8 @@ src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
-# A command is any file of cmd/ but main and the shared option helpers; a renderer is reports/render_*.c.
-commands := $(filter-out main options,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+# A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
+commands := $(filter-out main options run_plan,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/render_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))

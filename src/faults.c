@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Signal handlers on a stack of their own. They use nothing but write(), since anything may be broken when they run. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/faults.h"
 
 #include <signal.h>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Checks, launches and counters of a plan, each a worker process; a case that ends its worker is named, left out, and the rest
  * goes on in a fresh one. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/launch.h"
 
 #include <math.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Slots, blocks and one launch of a group. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/measure.h"
 
 #include <math.h>

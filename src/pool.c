@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pinned threads that run the phases of a call, each its own range of units, with a barrier between phases. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/pool.h"
 
 #include <pthread.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Workers are started by executing this program again: nothing of the parent's state reaches them but the job. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/process.h"
 
 #include <errno.h>

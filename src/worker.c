@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A worker's start, its line to the parent, and the buffers that its arms share. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "src/worker.h"
 
 #include <alloca.h>

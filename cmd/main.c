@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finds the subcommand. The table of subcommands is written by the build from the files of this folder. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/command.h"
+#include "src/log.h"
+#include "src/strbuf.h"
+#include "src/worker.h"
+
+#define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;
+#include "command_list.h"
+#undef NB_COMMAND_ENTRY
+
+static const struct nb_command *const commands[] = {
+#define NB_COMMAND_ENTRY(name) &nb_command_##name,
+#include "command_list.h"
+#undef NB_COMMAND_ENTRY
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_help(void) {
+    puts("usage: normbench COMMAND [OPTIONS]\n\n"
+         "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast each really "
+         "is,\n"
+         "how accurate, and whether a change made it slower.\n\n"
+         "Commands:");
+    for (size_t i = 0; i < N_COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    puts(
+        "\n`normbench COMMAND --help` tells everything about a command; `normbench info` what this machine can do.\n"
+        "Start with: normbench run\n\n"
+        "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
+        "77 nothing of what was selected can run here, 128+n ended by signal n.");
+}
+
+static int unknown(const char *name) {
+    const char *names[N_COMMANDS];
+    for (size_t i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+    const char *nearest = nb_nearest(name, names, N_COMMANDS);
+    if (nearest)
+        nb_error("no command '%s'; did you mean '%s'?", name, nearest);
+    else
+        nb_error("no command '%s'; `normbench --help` lists them", name);
+    return NB_EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_help();
+        return NB_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "__worker") == 0) return nb_worker_main();
+    if (strcmp(name, "--version") == 0) {
+        puts("normbench " NB_VERSION);
+        return NB_EXIT_OK;
+    }
+    bool help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+    if (help && argc < 3) {
+        print_help();
+        return NB_EXIT_OK;
+    }
+    if (help) name = argv[2];
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) != 0) continue;
+        if (!help) return commands[i]->run(argc - 1, argv + 1);
+        fputs(commands[i]->help, stdout);
+        return NB_EXIT_OK;
+    }
+    return unknown(name);
+}

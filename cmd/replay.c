@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench replay: one case again, from its key alone or from a run's folder, with everything that is known about it. */
+#include <fnmatch.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/options.h"
+#include "cmd/run_plan.h"
+#include "reports/report.h"
+#include "src/cpu.h"
+#include "src/fingerprint.h"
+#include "src/inputs.h"
+#include "src/launch.h"
+#include "src/log.h"
+#include "src/registry.h"
+#include "src/results.h"
+
+extern const struct nb_command nb_command_replay;
+
+static const char help[] =
+    "usage: normbench replay KEY [OPTIONS]\n"
+    "       normbench replay DIR KEY [OPTIONS]\n\n"
+    "Runs one case again: checks it, times it beside its roof, and prints its whole record. KEY is a case's key as "
+    "tables,\n"
+    "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is "
+    "enough,\n"
+    "and the run's plugins are loaded.\n\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
+    "  --max-width WIDTH    hides wider kernels\n"
+    "  --launches N         worker processes (default 6)\n"
+    "  --blocks N           blocks in each launch (default 24)\n"
+    "  --check-only         no timing, no counters\n"
+    "  --no-counters        no counters\n"
+    "  --case-timeout S     default 20\n"
+    "  --out DIR            keeps journal and results there\n"
+    "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_COMMON_HELP
+    "\n"
+    "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this CPU.\n";
+
+enum {
+    OPT_PLUGIN = 1,
+    OPT_MAX_WIDTH,
+    OPT_LAUNCHES,
+    OPT_BLOCKS,
+    OPT_CHECK_ONLY,
+    OPT_NO_COUNTERS,
+    OPT_TIMEOUT,
+    OPT_OUT,
+    OPT_FORMAT
+};
+
+struct replay_options {
+    struct nb_texts plugins;
+    const char *max_width, *out, *format, *dir, *key;
+    double launches, blocks, case_timeout_s;
+    bool check_only, no_counters;
+};
+
+static int set_option(struct replay_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_PLUGIN:
+        nb_texts_add(&o->plugins, value);
+        return 0;
+    case OPT_MAX_WIDTH:
+        o->max_width = value;
+        return 0;
+    case OPT_LAUNCHES:
+        return nb_option_number("--launches", value, 1, 1000, &o->launches);
+    case OPT_BLOCKS:
+        return nb_option_number("--blocks", value, 1, 10000, &o->blocks);
+    case OPT_CHECK_ONLY:
+        o->check_only = true;
+        return 0;
+    case OPT_NO_COUNTERS:
+        o->no_counters = true;
+        return 0;
+    case OPT_TIMEOUT:
+        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    default:
+        o->format = value;
+        if (strcmp(value, "json") == 0 || strcmp(value, "table") == 0) return 0;
+        return nb_error("--format %s: json or table", value);
+    }
+}
+
+static int parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {
+        {"plugin", required_argument, NULL, OPT_PLUGIN},        {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
+        {"launches", required_argument, NULL, OPT_LAUNCHES},    {"blocks", required_argument, NULL, OPT_BLOCKS},
+        {"check-only", no_argument, NULL, OPT_CHECK_ONLY},      {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
+        {"case-timeout", required_argument, NULL, OPT_TIMEOUT}, {"out", required_argument, NULL, OPT_OUT},
+        {"format", required_argument, NULL, OPT_FORMAT},        NB_COMMON_OPTIONS};
+    bool done = false;
+    optind = 0;
+    *exit_code = NB_EXIT_USAGE;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_replay, &done, exit_code)) != -1;)
+        if (set_option(o, id, optarg) != 0) return -1;
+    if (done) return -1;
+    if (argc - optind == 2) o->dir = argv[optind++];
+    if (argc - optind != 1) return nb_error("replay: KEY, or DIR and KEY; `normbench replay --help`");
+    o->key = argv[optind];
+    return 0;
+}
+
+/* The one case of DIR's results that the text names; its plugins join the options'. */
+static int find_in_run(struct replay_options *o, struct nb_results *results, char **key) {
+    if (nb_results_read(results, o->dir) != 0) return -1;
+    struct nb_strbuf glob = {0};
+    nb_strbuf_addf(&glob, "*%s*", o->key);
+    size_t matches = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const char *candidate = results->records[i].key;
+        bool exact = strcmp(candidate, o->key) == 0;
+        if (!exact && !strstr(candidate, o->key) && fnmatch(o->key, candidate, 0) != 0) continue;
+        matches = exact ? 1 : matches + 1;
+        free(*key);
+        *key = nb_strdup(candidate);
+        if (exact) break;
+    }
+    nb_strbuf_release(&glob);
+    if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
+    if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
+    const cJSON *plugin;
+    cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(results->meta, "plugins")) {
+        const char *file = nb_json_get_text(plugin, "file");
+        if (file) nb_texts_add(&o->plugins, file);
+    }
+    return 0;
+}
+
+/* A plan of one case. 0, -1 after nb_error, 1 when this CPU cannot run it. */
+static int plan_one(struct nb_plan *plan, const char *key, const struct replay_options *o) {
+    struct nb_case c;
+    struct nb_call call;
+    if (nb_case_parse(&c, key) != 0) return -1;
+    const struct nb_entry *entry = nb_registry_find(c.variant);
+    if (!entry)
+        return nb_error("no kernel %s here; `normbench list kernels` has the names%s", c.variant,
+                        strchr(c.variant, ':') ? "; a plugin's kernel needs --plugin" : "");
+    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_normalize(&c);
+    nb_case_call(&c, &call);
+    const char *refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
+    if (refusal) {
+        nb_note("%s: %s", c.variant, refusal);
+        return 1;
+    }
+    refusal = nb_case_conflict(&c);
+    if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c.formula);
+    if (!refusal) refusal = nb_kernel_applicable(entry->kernel, &call);
+    if (refusal) return nb_error("%s: %s", c.variant, refusal);
+    char *bad_data = nb_inputs_refuse(&c);
+    if (bad_data) {
+        nb_error("%s", bad_data);
+        free(bad_data);
+        return -1;
+    }
+    struct nb_strbuf printed = {0};
+    nb_case_key(&c, &printed);
+    *plan = (struct nb_plan){.n_cases = 1,
+                             .n_groups = 1,
+                             .launches = o->check_only ? 0 : (int)o->launches,
+                             .blocks = (int)o->blocks,
+                             .slot_ms = 0.25,
+                             .order_seed = 1};
+    plan->cases = nb_alloc(1, sizeof *plan->cases);
+    plan->cases[0] = c;
+    plan->keys = nb_alloc(1, sizeof *plan->keys);
+    plan->keys[0] = printed.text;
+    plan->groups = nb_alloc(1, sizeof *plan->groups);
+    plan->groups[0] = (struct nb_group){.cases = nb_alloc(1, sizeof(size_t)), .n = 1};
+    nb_text_hash(printed.text, plan->hash);
+    return 0;
+}
+
+static int print_results(const struct nb_results *results, const char *format) {
+    if (format && strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
+    struct nb_strbuf text = {0};
+    cJSON *json = nb_record_to_json(&results->records[0]);
+    nb_json_print_pretty(json, 0, &text);
+    puts(text.text);
+    nb_strbuf_release(&text);
+    cJSON_Delete(json);
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static int measure(const struct nb_plan *plan, struct replay_options *o, int argc, char **argv) {
+    char temporary[] = "/tmp/normbench-replay-XXXXXX";
+    struct nb_journal journal = {0};
+    struct nb_results results = {0};
+    int exit_code = NB_EXIT_USAGE;
+    const struct nb_plan_request request = {.plugins = o->plugins};
+    const struct nb_first_line first = {plan, "replay", &request, argc, argv, false};
+    const char *dir = o->out ? o->out : mkdtemp(temporary);
+    if (!dir) {
+        nb_error("no temporary folder can be made; give one by --out");
+        return exit_code;
+    }
+    if (nb_journal_create(&journal, dir) != 0 || nb_journal_begin(&journal, &first) != 0) goto out;
+    struct nb_run_options options = {.plugins = o->plugins.items,
+                                     .n_plugins = (int)o->plugins.n,
+                                     .max_width = o->max_width,
+                                     .no_counters = o->no_counters || o->check_only,
+                                     .case_timeout_s = o->case_timeout_s};
+    int ended = nb_run_plan(plan, &journal, dir, &options);
+    nb_journal_close(&journal);
+    if (ended < 0 || nb_results_fold(&results, dir) != 0 || results.n == 0) goto out;
+    if (o->out && nb_results_write(&results, dir) != 0) goto out;
+    if (print_results(&results, o->format) != 0) goto out;
+    exit_code = ended > 0 ? 128 + ended : nb_results_failed(&results) ? NB_EXIT_FAILED : NB_EXIT_OK;
+out:
+    nb_journal_close(&journal);
+    nb_results_release(&results);
+    if (!o->out) nftw(temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return exit_code;
+}
+
+static int run(int argc, char **argv) {
+    struct replay_options o = {.launches = 6, .blocks = 24, .case_timeout_s = 20};
+    struct nb_results earlier = {0};
+    struct nb_plan plan = {0};
+    char *key = NULL;
+    int exit_code = NB_EXIT_USAGE;
+    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
+    exit_code = NB_EXIT_USAGE;
+    if (o.dir && find_in_run(&o, &earlier, &key) != 0) goto out;
+    if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
+    int planned = plan_one(&plan, key ? key : o.key, &o);
+    if (planned == 0) exit_code = measure(&plan, &o, argc, argv);
+    if (planned > 0) exit_code = NB_EXIT_NOTHING_RUNS;
+out:
+    nb_plan_release(&plan);
+    nb_results_release(&earlier);
+    nb_texts_release(&o.plugins);
+    free(key);
+    return exit_code;
+}
+
+const struct nb_command nb_command_replay = {
+    .name = "replay", .summary = "runs one case again, from its key", .help = help, .run = run};

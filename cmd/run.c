@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench run: plans a matrix, measures it, leaves a folder with journal, results, plots and page, prints the table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "cmd/run_plan.h"
+#include "reports/report.h"
+#include "src/counters.h"
+#include "src/files.h"
+#include "src/launch.h"
+#include "src/log.h"
+#include "src/results.h"
+
+extern const struct nb_command nb_command_run;
+
+static const char help[] =
+    "usage: normbench run [CONFIG] [OPTIONS]\n\n"
+    "Measures a matrix of kernels: checks each case against an exact oracle, times it interleaved with the others of "
+    "its\n"
+    "group and with the roof (the same loads and stores without arithmetic), and counts events where the machine can.\n"
+    "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: "
+    "quick.\n\n"
+    "What to run\n"
+    "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable, the last of a name "
+    "wins\n"
+    "  --filter GLOB        only cases whose key matches; repeatable: any may match; a plain word matches anywhere\n"
+    "  --threads LIST       short for --axis threads=LIST\n"
+    "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
+    "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits; never launches\n"
+    "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
+    "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing\n\n"
+    "How to run\n"
+    "  --launches N         worker processes for each group (6 are the fewest that give an interval)\n"
+    "  --blocks N           random orders of all arms in one launch\n"
+    "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
+    "  --no-counters        leaves the counter pass out\n"
+    "  --require-counters   an error when this machine has no hardware counters\n\n"
+    "What is left\n"
+    "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
+    "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
+    "  --format NAME        the table on stdout: `normbench list formats`; default table\n"
+    "  --no-plots           leaves plots and page out\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 77 nothing selected can run here,\n"
+    "128+n ended by signal n (what is done is kept; --resume goes on).\n";
+
+enum {
+    OPT_RESUME = 1,
+    OPT_FORMAT,
+    OPT_NO_PLOTS,
+    OPT_CASE_TIMEOUT,
+    OPT_NO_COUNTERS,
+    OPT_REQUIRE_COUNTERS,
+    OPT_OUT,
+    OPT_LIST,
+    OPT_PLAN /* from here on: options of the plan */
+};
+
+struct run_options {
+    struct nb_plan_request request;
+    const char *out, *resume, *format;
+    bool list, no_plots, no_counters, require_counters;
+    double case_timeout_s;
+};
+
+static int set_option(struct run_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    case OPT_RESUME:
+        o->resume = value;
+        return 0;
+    case OPT_FORMAT:
+        o->format = value;
+        return nb_renderer_find(value) ? 0 : nb_error("--format %s: `normbench list formats` has the names", value);
+    case OPT_LIST:
+        o->list = true;
+        return 0;
+    case OPT_NO_PLOTS:
+        o->no_plots = true;
+        return 0;
+    case OPT_NO_COUNTERS:
+        o->no_counters = true;
+        return 0;
+    case OPT_REQUIRE_COUNTERS:
+        o->require_counters = true;
+        return 0;
+    case OPT_CASE_TIMEOUT:
+        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
+    default:
+        return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
+    }
+}
+
+/* Returns -1 when there is nothing more to do; *exit_code says how. */
+static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"out", required_argument, NULL, OPT_OUT},
+                                            {"resume", required_argument, NULL, OPT_RESUME},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            {"list", no_argument, NULL, OPT_LIST},
+                                            {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
+                                            {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
+                                            {"require-counters", no_argument, NULL, OPT_REQUIRE_COUNTERS},
+                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
+                                            {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
+                                            {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
+                                            {"threads", required_argument, NULL, OPT_PLAN + NB_REQUEST_THREADS},
+                                            {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
+                                            {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
+                                            {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
+                                            {"shard", required_argument, NULL, OPT_PLAN + NB_REQUEST_SHARD},
+                                            {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
+                                            {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    optind = 0;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_run, &done, exit_code)) != -1;) {
+        if (id > OPT_LIST && id >= OPT_PLAN) o->request.touched = true;
+        if (set_option(o, id, optarg) == 0) continue;
+        *exit_code = NB_EXIT_USAGE;
+        return -1;
+    }
+    if (done) return -1;
+    if (optind < argc) o->request.config = argv[optind++];
+    if (optind < argc) {
+        nb_error("run: '%s' is one argument too many; a run takes one CONFIG", argv[optind]);
+        *exit_code = NB_EXIT_USAGE;
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- folder and journal -------------------------------------------------------------------------------------------- */
+
+/* results/20250131T120000Z-quick, with -2, -3 ... when it is there already. */
+static char *default_folder(const struct nb_plan_request *q, const char *name) {
+    struct nb_strbuf base = {0}, dir = {0};
+    char when[32];
+    nb_utc_now("%Y%m%dT%H%M%SZ", when, sizeof when);
+    nb_strbuf_addf(&base, "results/%s-%s", when, name);
+    if (q->options.n_shards > 0) nb_strbuf_addf(&base, "-%d-of-%d", q->options.shard, q->options.n_shards);
+    for (int i = 1; i < 1000; i++) {
+        nb_strbuf_clear(&dir);
+        nb_strbuf_add(&dir, base.text);
+        if (i > 1) nb_strbuf_addf(&dir, "-%d", i);
+        if (!nb_path_exists(dir.text)) break;
+    }
+    nb_strbuf_release(&base);
+    return dir.text;
+}
+
+/* ---- after the measuring ------------------------------------------------------------------------------------------- */
+
+static int report(const struct run_options *o, const char *dir, size_t *n_failed) {
+    struct nb_results results = {0};
+    int result = -1;
+    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
+    *n_failed = nb_results_failed(&results);
+    if (nb_renderer_find(o->format ? o->format : "table")->render(&results, stdout) != 0) goto out;
+    fflush(stdout);
+    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
+    nb_note("results: %s/results.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
+            o->no_plots ? "" : "/index.html");
+    result = 0;
+out:
+    nb_results_release(&results);
+    return result;
+}
+
+static int measure(const struct run_options *o, const struct nb_plan *plan, const char *config, int argc, char **argv) {
+    struct nb_journal journal = {0};
+    char *dir = o->resume ? nb_strdup(o->resume) : o->out ? nb_strdup(o->out) : default_folder(&o->request, config);
+    int exit_code = NB_EXIT_USAGE;
+    size_t n_failed = 0;
+    if ((o->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir)) != 0) goto out;
+    const struct nb_first_line first = {plan, config, &o->request, argc, argv, o->resume != NULL};
+    if (nb_journal_begin(&journal, &first) != 0) goto out;
+    nb_note("%zu cases in %zu groups, %d launches each, about %.0f s; into %s", plan->n_cases, plan->n_groups,
+            plan->launches, plan->estimate_s, dir);
+    struct nb_run_options options = {.plugins = o->request.plugins.items,
+                                     .n_plugins = (int)o->request.plugins.n,
+                                     .max_width = o->request.max_width,
+                                     .no_counters = o->no_counters,
+                                     .case_timeout_s = o->case_timeout_s};
+    int ended = nb_run_plan(plan, &journal, dir, &options);
+    nb_journal_close(&journal);
+    if (report(o, dir, &n_failed) != 0 || ended < 0) goto out;
+    exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
+out:
+    nb_journal_close(&journal);
+    free(dir);
+    return exit_code;
+}
+
+static int check_counters(void) {
+    if (nb_counters_have_hardware()) return 0;
+    struct nb_counter_info list[NB_MAX_COUNTERS];
+    size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
+    for (size_t i = 0; i < n; i++)
+        if (!list[i].available && strcmp(list[i].source, "papi") == 0)
+            return nb_error("--require-counters: no hardware counters here: %s", list[i].reason);
+    return nb_error("--require-counters: no hardware counters here");
+}
+
+/* An empty selection is a mistake, unless it is this CPU alone that refuses. */
+static int nothing_to_run(const struct nb_plan *plan) {
+    nb_plan_print_skips(plan, stderr);
+    if (plan->n_runnable_elsewhere > 0) {
+        nb_note("nothing of what was selected can run on this CPU");
+        return NB_EXIT_NOTHING_RUNS;
+    }
+    nb_error("no case is left; `normbench run --list` shows what was left out and why");
+    return NB_EXIT_USAGE;
+}
+
+/* --resume: the plan is made from the command line that the journal holds. */
+static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) {
+    if (o->request.touched || o->request.config || o->out || o->list)
+        return nb_error(
+            "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
+            o->resume);
+    if (nb_journaled_argv_read(saved, o->resume) != 0) return -1;
+    struct run_options original = {.case_timeout_s = o->case_timeout_s};
+    int code;
+    if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
+    nb_plan_request_release(&o->request);
+    o->request = original.request;
+    o->no_counters |= original.no_counters;
+    if (!o->format) o->format = original.format;
+    return 0;
+}
+
+static int run(int argc, char **argv) {
+    struct run_options o = {.case_timeout_s = 20};
+    struct nb_journaled_argv saved = {0};
+    struct nb_config config = {0};
+    struct nb_plan plan = {0};
+    int exit_code = NB_EXIT_USAGE;
+    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
+    if (o.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.require_counters && check_counters() != 0) goto out;
+    if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
+    if (o.list) {
+        exit_code = nb_plan_print(&plan, &config, o.format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+        if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nothing_to_run(&plan);
+    } else {
+        exit_code = plan.n_cases == 0 ? nothing_to_run(&plan) : measure(&o, &plan, config.name, argc, argv);
+    }
+out:
+    nb_plan_release(&plan);
+    nb_config_release(&config);
+    nb_plan_request_release(&o.request);
+    nb_journaled_argv_release(&saved);
+    return exit_code;
+}
+
+const struct nb_command nb_command_run = {
+    .name = "run", .summary = "measures a matrix of kernels on real input", .help = help, .run = run};

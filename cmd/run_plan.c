@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The plan behind `run`, made from its options and shown to whoever asks with --list. */
+#include "cmd/run_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/fingerprint.h"
+#include "src/journal.h"
+#include "src/json.h"
+#include "src/log.h"
+#include "src/registry.h"
+
+static int set_shard(struct nb_plan_options *o, const char *value) {
+    char rest;
+    if (sscanf(value, "%d/%d%c", &o->shard, &o->n_shards, &rest) == 2 && o->shard >= 1 && o->shard <= o->n_shards &&
+        o->n_shards <= 100000)
+        return 0;
+    return nb_error("--shard %s: I/N with 1 <= I <= N, such as 2/8", value);
+}
+
+static int set_count(const char *option, const char *value, int least, int most, int *out) {
+    double number;
+    if (nb_option_number(option, value, least, most, &number) != 0) return -1;
+    if (number != (double)(int)number) return nb_error("%s %s: a whole number", option, value);
+    *out = (int)number;
+    return 0;
+}
+
+int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value) {
+    struct nb_strbuf threads = {0};
+    switch (option) {
+    case NB_REQUEST_AXIS:
+        nb_texts_add(&q->axes, value);
+        return 0;
+    case NB_REQUEST_FILTER:
+        nb_texts_add(&q->filters, value);
+        return 0;
+    case NB_REQUEST_PLUGIN:
+        nb_texts_add(&q->plugins, value);
+        return 0;
+    case NB_REQUEST_MAX_WIDTH:
+        q->max_width = value;
+        return 0;
+    case NB_REQUEST_BUDGET:
+        return nb_option_number("--budget", value, 1, 1e7, &q->options.budget_s);
+    case NB_REQUEST_SHARD:
+        return set_shard(&q->options, value);
+    case NB_REQUEST_LAUNCHES:
+        return set_count("--launches", value, 1, 1000, &q->launches);
+    case NB_REQUEST_BLOCKS:
+        return set_count("--blocks", value, 1, 10000, &q->blocks);
+    case NB_REQUEST_THREADS:
+        nb_strbuf_addf(&threads, "threads=%s", value);
+        free(q->threads);
+        q->threads = threads.text;
+        return 0;
+    default:
+        return nb_error("an option of the plan that is not known");
+    }
+}
+
+int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
+    if (nb_load_kernels(&q->plugins, q->max_width) != 0) return -1;
+    if (nb_config_read(config, q->config ? q->config : "quick") != 0) return -1;
+    for (size_t i = 0; i < q->axes.n; i++)
+        if (nb_config_axis(config, q->axes.items[i]) != 0) return -1;
+    if (q->threads && nb_config_axis(config, q->threads) != 0) return -1;
+    if (q->launches) config->launches = q->launches;
+    if (q->blocks) config->blocks_per_launch = q->blocks;
+    q->options.filters = (const char *const *)q->filters.items;
+    q->options.n_filters = q->filters.n;
+    return nb_plan_make(plan, config, &q->options);
+}
+
+void nb_plan_request_release(struct nb_plan_request *q) {
+    nb_texts_release(&q->axes);
+    nb_texts_release(&q->filters);
+    nb_texts_release(&q->plugins);
+    free(q->threads);
+    *q = (struct nb_plan_request){0};
+}
+
+/* ---- the journal's first line --------------------------------------------------------------------------------------- */
+
+void nb_utc_now(const char *format, char *out, size_t n) {
+    time_t now = time(NULL);
+    struct tm t;
+    gmtime_r(&now, &t);
+    strftime(out, n, format, &t);
+}
+
+static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
+    cJSON *array = cJSON_AddArrayToObject(line, "plugins");
+    for (size_t p = 0; p < plugins->n; p++) {
+        const char *name = NULL;
+        for (size_t i = 0; i < nb_registry_size() && !name; i++)
+            if (nb_registry_at(i)->plugin && strcmp(nb_registry_at(i)->file, plugins->items[p]) == 0)
+                name = nb_registry_at(i)->plugin;
+        cJSON *plugin = cJSON_CreateObject();
+        nb_json_text(plugin, "name", name ? name : plugins->items[p]);
+        nb_json_text(plugin, "file", plugins->items[p]);
+        cJSON_AddItemToArray(array, plugin);
+    }
+}
+
+int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *first) {
+    char started[32];
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", first->resumed ? "resume" : "run");
+    if (!first->resumed) {
+        nb_json_text(line, "schema", NB_SCHEMA_VERSION);
+        nb_json_text(line, "program", "normbench");
+        nb_json_text(line, "version", NB_VERSION);
+        nb_json_text(line, "config", first->config);
+        nb_journal_add_plan(line, first->plan, first->request->options.shard, first->request->options.n_shards);
+        add_plugins(line, &first->request->plugins);
+    }
+    nb_json_text(line, "started", started);
+    cJSON *argv = cJSON_AddArrayToObject(line, "argv");
+    for (int i = 0; i < first->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(first->argv[i]));
+    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
+    int result = nb_journal_write(journal, line);
+    cJSON_Delete(line);
+    return result;
+}
+
+/* ---- --list -------------------------------------------------------------------------------------------------------- */
+
+void nb_plan_print_skips(const struct nb_plan *plan, FILE *out) {
+    for (size_t i = 0; i < plan->n_skips; i++) {
+        size_t n = plan->skips[i].n;
+        bool seen = false;
+        for (size_t j = 0; j < i && !seen; j++) seen = strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0;
+        for (size_t j = i + 1; j < plan->n_skips && !seen; j++)
+            if (strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0) n += plan->skips[j].n;
+        if (!seen) fprintf(out, "%8zu left out: %s\n", n, plan->skips[i].reason);
+    }
+}
+
+static void print_json(const struct nb_plan *plan, const struct nb_config *config, FILE *out) {
+    cJSON *json = cJSON_CreateObject();
+    struct nb_strbuf text = {0};
+    nb_json_text(json, "config", config->name);
+    cJSON_AddNumberToObject(json, "n_cases", (double)plan->n_cases);
+    cJSON_AddNumberToObject(json, "n_groups", (double)plan->n_groups);
+    nb_json_number(json, "estimate_s", plan->estimate_s);
+    cJSON *keys = cJSON_AddArrayToObject(json, "cases"), *skips = cJSON_AddArrayToObject(json, "left_out");
+    for (size_t i = 0; i < plan->n_cases; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[i]));
+    for (size_t i = 0; i < plan->n_skips; i++) {
+        cJSON *skip = cJSON_CreateObject();
+        nb_json_text(skip, "reason", plan->skips[i].reason);
+        cJSON_AddNumberToObject(skip, "count", (double)plan->skips[i].n);
+        if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
+        cJSON_AddItemToArray(skips, skip);
+    }
+    nb_json_print_pretty(json, 0, &text);
+    fprintf(out, "%s\n", text.text);
+    nb_strbuf_release(&text);
+    cJSON_Delete(json);
+}
+
+int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out) {
+    if (format && strcmp(format, "json") == 0) {
+        print_json(plan, config, out);
+        return 0;
+    }
+    for (size_t i = 0; i < plan->n_cases; i++) fprintf(out, "%s\n", plan->keys[i]);
+    fflush(out);
+    nb_plan_print_skips(plan, stderr);
+    nb_note("%zu cases in %zu groups, %d launches of %d blocks: about %.0f s", plan->n_cases, plan->n_groups,
+            plan->launches, plan->blocks, plan->estimate_s);
+    return 0;
+}
+
+/* ---- --resume ------------------------------------------------------------------------------------------------------ */
+
+static int take_argv(const cJSON *line, void *arg) {
+    struct nb_journaled_argv *saved = arg;
+    const cJSON *argv = cJSON_GetObjectItemCaseSensitive(line, "argv"), *item;
+    const char *type = nb_json_get_text(line, "type");
+    if (!type || strcmp(type, "run") != 0) return nb_error("the journal does not begin with a run");
+    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
+    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
+    return 1;
+}
+
+int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir) {
+    if (nb_journal_read(dir, take_argv, saved) < 0) return -1;
+    return saved->argc > 0 ? 0 : nb_error("%s: the journal is empty; start a new run", dir);
+}
+
+void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
+    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
+    free(saved->argv);
+    *saved = (struct nb_journaled_argv){0};
+}

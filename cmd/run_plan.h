@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the command line of `run` to a plan: config, options, kernels; and how a plan is shown. */
+#ifndef NB_RUN_PLAN_H
+#define NB_RUN_PLAN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cmd/options.h"
+#include "src/journal.h"
+#include "src/plan.h"
+
+/* The options that decide the plan. */
+enum nb_request_option {
+    NB_REQUEST_AXIS,
+    NB_REQUEST_FILTER,
+    NB_REQUEST_THREADS,
+    NB_REQUEST_MAX_WIDTH,
+    NB_REQUEST_PLUGIN,
+    NB_REQUEST_BUDGET,
+    NB_REQUEST_SHARD,
+    NB_REQUEST_LAUNCHES,
+    NB_REQUEST_BLOCKS,
+};
+
+struct nb_plan_request {
+    const char *config; /* null: quick */
+    struct nb_texts axes, filters, plugins;
+    char *threads; /* "threads=1,2", owned */
+    const char *max_width;
+    struct nb_plan_options options;
+    int launches, blocks; /* 0: as the config says */
+    bool touched;         /* any of the above was given */
+};
+
+int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value);
+/* Loads kernels, reads the config, makes the plan. -1 after nb_error. */
+int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan);
+void nb_plan_request_release(struct nb_plan_request *q);
+/* The first line that a run, or a resumed one, writes into its journal. */
+struct nb_first_line {
+    const struct nb_plan *plan;
+    const char *config; /* its name */
+    const struct nb_plan_request *request;
+    int argc;
+    char **argv;
+    bool resumed;
+};
+int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *first);
+/* strftime() of now, UTC. */
+void nb_utc_now(const char *format, char *out, size_t n);
+
+/* --list: keys on out, one a line (table), or a document (json); counts, reasons and the estimate. */
+int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out);
+void nb_plan_print_skips(const struct nb_plan *plan, FILE *out);
+
+/* The command line that a journal holds. */
+struct nb_journaled_argv {
+    int argc;
+    char **argv;
+};
+int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir);
+void nb_journaled_argv_release(struct nb_journaled_argv *saved);
+
+#endif
