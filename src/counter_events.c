@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of events, and for each a piece of work of known size that it must see. The bounds are wide where CPUs differ: they
  * tell a counter that counts from one that only says so. */
-#define _GNU_SOURCE
 #include "src/counter_source.h"
 
 #include <linux/perf_event.h>

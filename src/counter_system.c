@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Events from the operating system: perf_event_open(2), and below it the accounts that every process may read. */
-#define _GNU_SOURCE
 #include "src/counter_source.h"
 
 #include <errno.h>

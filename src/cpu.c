@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The machine as the process finds it: features that both the CPU and the operating system offer, caches, allowed CPUs.
  * The width limit and the first call's findings are the only state. */
-#define _GNU_SOURCE
 #include "src/cpu.h"
 
 #include <sched.h>

@@ -5,9 +5,17 @@
 
 #include <cjson/cJSON.h>
 
-/* CPU (libcpuid, CPUID), caches, ISA, hypervisor, kernel, governor, clock source, compiler, flags, commit and dirty state, hash of
- * each kernel object file loaded, library versions. Keys in a fixed order; 64-bit integers and hashes are strings. */
+/* Only what stays the same from run to run, so that equal fingerprints are one machine and one build:
+ *   build      version, commit, dirty, compiler, kernel_flags
+ *   cpu        vendor, model, codename, family, model_number, stepping, microcode, features [..], n_online, l1d_bytes, l2_bytes,
+ *              l3_bytes, siblings, hypervisor, disagreement
+ *   system     os, kernel, architecture, governor, boost, clock_source, huge_pages, aslr, memory_bytes
+ *   kernels    [{file, hash}], each shared object that is loaded
+ *   libraries  libc, papi, cjson, libcpuid
+ * Null is what the machine does not say. Keys in this order; hashes are strings. */
 cJSON *nb_fingerprint(void);
+/* What changes: load_average [3], memory_available_bytes. */
+cJSON *nb_load_to_json(void);
 /* Hex digest of a file's bytes (FNV-1a, 64 bits): "" when it cannot be read. */
 void nb_file_hash(const char *path, char out[20]);
 /* Hash of a string, same function. */

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the operating system says of the machine: the settings that move timings, and how busy it is now. */
+#ifndef NB_SYSTEM_H
+#define NB_SYSTEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Texts are "" and numbers -1 where the system does not say. */
+struct nb_system {
+    char os[96];           /* "Debian GNU/Linux 12 (bookworm)" */
+    char kernel[96];       /* "Linux 6.1.0-18-amd64" */
+    char architecture[32]; /* "x86_64" */
+    char governor[32];     /* of the first CPU allowed: "performance" */
+    char boost[16];        /* "on", "off" */
+    char clock_source[32]; /* "tsc" */
+    char huge_pages[32];   /* transparent ones: "madvise" */
+    char microcode[32];
+    char siblings[64]; /* CPUs that share the first allowed CPU's core: "0,16"; one number: none */
+    int aslr;          /* kernel.randomize_va_space */
+    int perf_event_paranoid;
+    int64_t memory_bytes;
+};
+void nb_system_read(struct nb_system *s);
+bool nb_system_has_siblings(const struct nb_system *s);
+
+/* What changes from one minute to the next. */
+struct nb_load {
+    double average[3]; /* 1, 5 and 15 minutes; NaN where unknown */
+    int64_t memory_available_bytes;
+};
+void nb_load_read(struct nb_load *l);
+
+#endif
