@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
+
+usage: check_schema.py SCHEMA_DIR [RUN_DIR...]
+Checks the schemas themselves, then results.json and every line of journal.jsonl of each RUN_DIR: valid JSON without the
+NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
+without the validator."""
+import json
+import os
+import pathlib
+import sys
+
+try:
+    import jsonschema
+except ImportError:
+    print("python3-jsonschema is not installed", file=sys.stderr)
+    sys.exit(77)
+
+
+def refuse_constant(name):
+    raise ValueError(name + " is not JSON")
+
+
+def no_key_twice(pairs):
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a key twice among " + ", ".join(sorted(names)))
+    return dict(pairs)
+
+
+def parse(text):
+    return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=no_key_twice)
+
+
+def described(schema, place, wrong):
+    """Every property that a schema names must say what it is, itself or where it refers to."""
+    if isinstance(schema, dict):
+        for name, value in schema.get("properties", {}).items() if isinstance(schema.get("properties"), dict) else []:
+            conditional = place.endswith(("/if", "/then", "/else"))
+            if not conditional and not {"description", "$ref", "properties", "items", "const", "enum", "oneOf"} & set(value):
+                wrong.append(f"{place}/{name}: no description")
+        for name, value in schema.items():
+            described(value, f"{place}/{name}", wrong)
+    elif isinstance(schema, list):
+        for i, value in enumerate(schema):
+            described(value, f"{place}/{i}", wrong)
+
+
+class Schemas:
+    def __init__(self, folder):
+        self.store, self.wrong = {}, []
+        for path in sorted(pathlib.Path(folder).glob("*.schema.json")):
+            schema = parse(path.read_text())
+            jsonschema.Draft202012Validator.check_schema(schema)
+            described(schema, path.name, self.wrong)
+            self.store[schema["$id"]] = schema
+
+    def validator(self, name):
+        schema = self.store[name]
+        resolver = jsonschema.RefResolver(base_uri=name, referrer=schema, store=self.store)
+        return jsonschema.Draft202012Validator(schema, resolver=resolver)
+
+    def check(self, validator, text, place):
+        try:
+            document = parse(text)
+        except ValueError as error:
+            self.wrong.append(f"{place}: {error}")
+            return
+        for error in validator.iter_errors(document):
+            at = "/".join(str(part) for part in error.absolute_path)
+            self.wrong.append(f"{place}: {at}: {error.message[:300]}")
+
+    def check_run(self, folder):
+        results, journal = os.path.join(folder, "results.json"), os.path.join(folder, "journal.jsonl")
+        if not os.path.exists(results) and not os.path.exists(journal):
+            self.wrong.append(f"{folder}: holds neither results.json nor journal.jsonl")
+        if os.path.exists(results):
+            self.check(self.validator("results.schema.json"), pathlib.Path(results).read_text(), results)
+        if os.path.exists(journal):
+            validator = self.validator("journal.schema.json")
+            for number, line in enumerate(pathlib.Path(journal).read_text().split("\n")[:-1], 1):
+                self.check(validator, line, f"{journal}:{number}")
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    schemas = Schemas(sys.argv[1])
+    if not schemas.store:
+        schemas.wrong.append(f"{sys.argv[1]}: no schema in it")
+    for folder in sys.argv[2:]:
+        schemas.check_run(folder)
+    for line in schemas.wrong[:50]:
+        print(line, file=sys.stderr)
+    sys.exit(1 if schemas.wrong else 0)
+
+
+main()
