@@ -40,9 +40,14 @@ static void print_time(const struct nb_record *r, bool utf8, struct nb_strbuf *o
     nb_format_half_width(out, &r->timing.time_ns, utf8);
 }
 
+/* Two decimals line up in a column; a figure that would need more than six places has an exponent. */
+static void print_plain(double value, const char *format, struct nb_strbuf *out) {
+    if (isfinite(value)) nb_strbuf_addf(out, fabs(value) < 1e5 ? format : "%.2e", value);
+}
+
 static void print_rate(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_timing) nb_format_digits(out, r->timing.gbytes_per_s, 3);
+    if (r->has_timing) print_plain(r->timing.gbytes_per_s, "%.2f", out);
 }
 
 static void print_roof(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
@@ -62,18 +67,17 @@ static void print_ratio(const struct nb_record *r, bool utf8, struct nb_strbuf *
 
 static void print_max_ulp(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_accuracy) nb_format_digits(out, r->accuracy.max_ulp, 3);
+    if (r->has_accuracy) print_plain(r->accuracy.max_ulp, "%.2f", out);
 }
 
 static void print_bias(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (!r->has_accuracy || !isfinite(r->accuracy.bias_u)) return;
-    nb_strbuf_addf(out, fabs(r->accuracy.bias_u) < 1e4 ? "%+.3f" : "%+.2e", r->accuracy.bias_u);
+    if (r->has_accuracy) print_plain(r->accuracy.bias_u, "%+.3f", out);
 }
 
 static void print_bound(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_accuracy) nb_format_digits(out, r->accuracy.worst_ratio, 2);
+    if (r->has_accuracy) print_plain(r->accuracy.worst_ratio, "%.2f", out);
 }
 
 static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {

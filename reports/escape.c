@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Escapes for every reader that the reports write for, and the width of UTF-8 text. */
-#define _GNU_SOURCE /* strcasestr */
 #include "reports/escape.h"
 
 #include <ctype.h>

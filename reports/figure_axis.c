@@ -4,6 +4,7 @@
 #include "reports/figure_axis.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "reports/escape.h"
 #include "reports/format.h"
@@ -65,28 +66,35 @@ static void add_power_ticks(char axis, const struct range *r, enum nb_scale scal
     nb_strbuf_add(out, ")\n");
 }
 
-static bool names_length(const double *lengths, size_t n, double length) {
-    for (size_t i = 0; i < n; i++)
-        if (lengths[i] == length) return true;
-    return false;
+static int by_value(const void *left, const void *right) {
+    const double *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
 }
 
-/* The data's own row lengths as ticks, when they are few and far enough apart to be read. */
-static bool add_own_ticks(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
-    enum { MOST = 8 };
-    double lengths[MOST];
+/* Ticks at the data's own row lengths, when they are few; one that would stand too near to its neighbour has no label. */
+static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct range *r, struct nb_strbuf *out) {
+    enum { MOST = 10 };
+    double lengths[MOST], label = 0, nearest = f->n_panels > 1 ? 0.12 : 0.07; /* in parts of the axis */
     size_t n = 0;
     for (size_t i = 0; i < f->n_lines; i++)
         for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
             double x = f->lines[i].points[p].x;
-            if (names_length(lengths, n, x)) continue;
-            if (n == MOST) return false;
-            for (size_t k = 0; k < n; k++)
-                if (fmax(x / lengths[k], lengths[k] / x) < 1.4) return false;
+            size_t known = 0;
+            while (known < n && lengths[known] != x) known++;
+            if (known < n) continue;
+            if (n == MOST || x <= 0) return false;
             lengths[n++] = x;
         }
+    qsort(lengths, n, sizeof *lengths, by_value);
     nb_strbuf_add(out, "  set xtics (");
-    for (size_t k = 0; k < n; k++) add_tick(out, lengths[k], NB_SCALE_LENGTH, k == 0);
+    for (size_t k = 0; k < n; k++) {
+        bool far = k == 0 || log(lengths[k] / label) > nearest * log(r->most / r->least_positive);
+        if (far) label = lengths[k];
+        if (far)
+            add_tick(out, label, NB_SCALE_LENGTH, k == 0);
+        else
+            nb_strbuf_addf(out, ", '' %.17g 1", lengths[k]);
+    }
     nb_strbuf_add(out, ")\n");
     return n > 0;
 }
@@ -96,7 +104,7 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
     nb_strbuf_addf(out, "  set logscale %c 2\n  set %crange [%.17g:%.17g]\n", axis, axis, r->least_positive / 1.2,
                    fmax(r->most, r->least_positive) * 1.2);
     struct nb_strbuf own = {0};
-    bool few = scale == NB_SCALE_LENGTH && axis == 'x' && add_own_ticks(f, panel, &own);
+    bool few = scale == NB_SCALE_LENGTH && axis == 'x' && add_own_ticks(f, panel, r, &own);
     if (few)
         nb_strbuf_add(out, own.text);
     else
@@ -112,6 +120,12 @@ static void add_decades(char axis, const struct range *r, struct nb_strbuf *out)
     nb_strbuf_addf(out, "  set %ctics autofreq\n  set m%ctics 10\n  set format %c '%%g'\n", axis, axis, axis);
 }
 
+/* About five steps of 1, 2 or 5 times a power of ten. */
+static double nice_step(double span) {
+    double rough = span / 5, power = pow(10, floor(log10(rough))), part = rough / power;
+    return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
+}
+
 static void add_linear(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
     double low = fmin(r->least, 0), high = fmax(r->most, 0);
     if (scale == NB_SCALE_ROOF) high = fmax(high, 100);
@@ -120,9 +134,8 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
     high += high > 0 || scale == NB_SCALE_SIGNED ? pad : 0;
     if (high <= low) high = low + 1;
     bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
-    nb_strbuf_addf(out,
-                   "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics autofreq\n  set format %c '%s'\n",
-                   axis, axis, low, high, axis, axis, percent ? "%g %%" : "%g");
+    nb_strbuf_addf(out, "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics %.17g\n  set format %c '%s'\n",
+                   axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g %%" : "%g");
 }
 
 /* Panels that share the axis of names say the names once, in the first. */
@@ -153,7 +166,7 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
         add_decades(axis, &r, out);
         break;
     case NB_SCALE_NAMES:
-        add_names(f, out);
+        add_names(f, panel, out);
         break;
     default:
         add_linear(axis, &r, scale, out);

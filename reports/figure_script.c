@@ -37,7 +37,7 @@ void nb_figure_size(const struct nb_figure *f, int *width, int *height) {
     if (body < 120) body = 120;
     if (body > 3000) body = 3000;
     if ((int)f->n_entries * 20 > body) body = (int)f->n_entries * 20;
-    *width = left_margin(f) + (int)n * panel + ((int)n - 1) * (has_names(f) ? 20 : 60) + 20 + legend_width(f);
+    *width = left_margin(f) + (int)n * panel + ((int)n - 1) * (has_names(f) ? 40 : 60) + 20 + legend_width(f);
     *height = 96 + body + 84;
 }
 
@@ -79,7 +79,7 @@ static void add_styles(const struct nb_figure *f, struct nb_strbuf *out) {
 }
 
 static void add_margins(const struct nb_figure *f, size_t panel, int width, struct nb_strbuf *out) {
-    int left = left_margin(f), gap = has_names(f) ? 20 : 60, n = (int)f->n_panels;
+    int left = left_margin(f), gap = has_names(f) ? 40 : 60, n = (int)f->n_panels;
     int each = (width - left - 20 - legend_width(f) - (n - 1) * gap) / n;
     int x = left + (int)panel * (each + gap);
     nb_strbuf_addf(out,
@@ -160,7 +160,7 @@ void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out) {
     add_styles(f, out);
     nb_strbuf_add(out, "  set border 3 lc rgb '#444444' lw 1\n"
                        "  set tics nomirror out scale 0.6 textcolor rgb '#222222' font ',10'\n"
-                       "  set grid xtics ytics back lc rgb '#e4e4e4' lw 0.8 dt 1\n"
+                       "  set grid xtics ytics back lc rgb '#d8d8d8' lw 0.8 dt 1\n"
                        "  set multiplot\n");
     add_label(out, 1, 16, 26, height, 15, "#111111", f->title, cells * 3 / 4);
     add_label(out, 2, 16, 50, height, 10, "#555555", f->subtitle, cells * 9 / 8);

@@ -75,12 +75,29 @@ static bool is_fastest_width(const struct nb_results *results, const struct nb_s
     return fastest;
 }
 
+/* Widths and dtypes stand in the legend in their own order, whichever was measured first. */
+static void order_legend(struct nb_figure *f, const struct subject *s, const struct nb_results *results,
+                         const struct nb_sweep *sweep) {
+    uint32_t n_values = s->compared == WIDTHS ? NB_N_WIDTHS : s->compared == DTYPES ? NB_N_DTYPES : 0;
+    struct nb_strbuf label = {0};
+    for (uint32_t value = 0; value < n_values; value++)
+        for (size_t i = 0; i < sweep->n; i++) {
+            const struct nb_record *r = &results->records[sweep->records[i]];
+            if ((s->compared == WIDTHS ? r->c.width : r->c.dtype) != value) continue;
+            nb_strbuf_clear(&label);
+            label_of(r, s->compared, &label);
+            nb_figure_entry(f, label.text);
+        }
+    nb_strbuf_release(&label);
+}
+
 static void fill(struct nb_figure *f, const struct subject *s, const struct nb_results *results,
                  const struct nb_sweep *sweep) {
     struct nb_strbuf label = {0};
     f->n_panels = 2;
     f->panels[0] = (struct nb_panel){"Compulsory bytes moved", "row length", "GB/s", NB_SCALE_LENGTH, NB_SCALE_LINEAR};
     f->panels[1] = (struct nb_panel){"Share of the attainable", "row length", NULL, NB_SCALE_LENGTH, NB_SCALE_ROOF};
+    order_legend(f, s, results, sweep);
     for (size_t i = 0; i < sweep->n; i++) {
         const struct nb_record *r = &results->records[sweep->records[i]];
         if (s->compared == KERNELS && !is_fastest_width(results, sweep, r)) continue;
@@ -130,7 +147,7 @@ static void draw(struct nb_figures *figures, const struct nb_results *results, c
         goto out;
     }
     f->title = nb_strdup(title.text);
-    f->subtitle = nb_strdup(sweep.constants);
+    f->subtitle = nb_strdup(sweep.subtitle);
     nb_strbuf_addf(&text, "%sEqual everywhere: %s.", caption, sweep.constants);
     f->caption = text.text;
 out:

@@ -26,7 +26,8 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
 void nb_figures_drop_last(struct nb_figures *figures);
 void nb_figures_note(struct nb_figures *figures, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Draws all figures of dir (DIR/plots) with one gnuplot process. 0; 1: no gnuplot here; -1 after nb_error. */
+/* Draws all figures of dir (DIR/plots) with one gnuplot process; what it could not draw is a warning, since the data are there.
+ * 0; 1: no gnuplot here; -1 after nb_error. */
 int nb_gnuplot_run(const char *dir);
 
 #endif

@@ -27,20 +27,42 @@ static bool is_listed(const char *name, const char *const *names) {
     return false;
 }
 
+/* Axes that make a case, but for those of the kernel and the shape. */
+static bool is_held(const struct nb_axis *axis, const char *const *free_axes) {
+    static const char *const not_held[] = {"shape", NULL}, *const selected[] = {"pass", "dtype", NULL};
+    if (axis->kind == NB_AXIS_SELECT && !is_listed(axis->name, selected)) return false;
+    return !is_listed(axis->name, not_held) && !is_listed(axis->name, free_axes);
+}
+
 void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
     struct nb_strbuf value = {0};
     for (size_t a = 0; a < nb_n_axes; a++) {
-        const char *name = nb_axes[a].name;
-        bool of_kernel = nb_axes[a].kind == NB_AXIS_SELECT && strcmp(name, "pass") != 0 && strcmp(name, "dtype") != 0;
-        if (of_kernel || strcmp(name, "shape") == 0 || is_listed(name, free_axes)) continue;
+        if (!is_held(&nb_axes[a], free_axes)) continue;
         nb_strbuf_clear(&value);
-        nb_case_axis(&r->c, name, &value);
-        if (value.len) nb_strbuf_addf(out, ", %s %s", name, value.text);
+        nb_case_axis(&r->c, nb_axes[a].name, &value);
+        if (value.len) nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", nb_axes[a].name, value.text);
     }
     nb_strbuf_release(&value);
 }
 
-static void make_facet(const struct nb_record *r, const char *const *free_axes, enum rule rule, struct nb_strbuf *out) {
+/* The title says dtype and pass; the op decides about the parameters. */
+void nb_sweep_subtitle(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out) {
+    static const char *const always[] = {"data", "eps", "root", NULL}, *const never[] = {"pass", "dtype", "affine",
+                                                                                         NULL};
+    struct nb_strbuf value = {0};
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        const struct nb_axis *axis = &nb_axes[a];
+        if (!is_held(axis, free_axes) || is_listed(axis->name, never)) continue;
+        nb_strbuf_clear(&value);
+        nb_case_axis(&r->c, axis->name, &value);
+        bool usual = axis->fallback && value.len && strcmp(value.text, axis->fallback) == 0;
+        if (!value.len || (usual && !is_listed(axis->name, always))) continue;
+        nb_strbuf_addf(out, "%s%s %s", out->len ? ", " : "", axis->name, value.text);
+    }
+    nb_strbuf_release(&value);
+}
+
+static void add_rule(const struct nb_record *r, enum rule rule, struct nb_strbuf *out) {
     static const char *const layouts[] = {"", "NCHW, ", "NHWC, "};
     const struct nb_shape *s = &r->c.shape;
     nb_strbuf_add(out, s->layout < NB_N_LAYOUTS ? layouts[s->layout] : "");
@@ -50,7 +72,6 @@ static void make_facet(const struct nb_record *r, const char *const *free_axes, 
         nb_strbuf_addf(out, "%.0f elements", (double)s->rows * (double)s->cols);
     else
         nb_strbuf_add(out, "rows differ");
-    nb_sweep_constants(r, free_axes, out);
 }
 
 /* Facets in order; in one, row lengths, then the most rows first. */
@@ -70,7 +91,8 @@ static size_t collect(struct member *members, const struct nb_results *results, 
         const struct nb_record *r = &results->records[i];
         struct nb_strbuf facet = {0};
         if (!nb_record_timed(r) || !accepts(r, arg)) continue;
-        make_facet(r, free_axes, rule, &facet);
+        add_rule(r, rule, &facet);
+        nb_sweep_constants(r, free_axes, &facet);
         members[n++] = (struct member){facet.text, r->c.shape.cols, r->c.shape.rows, i};
     }
     if (n) qsort(members, n, sizeof *members, by_facet);
@@ -108,6 +130,10 @@ void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, nb_
         choose(&best, members, n);
         for (size_t i = 0; i < n; i++) free(members[i].facet);
         if (best.n_lengths > sweep->n_lengths) {
+            struct nb_strbuf subtitle = {0};
+            add_rule(&results->records[best.records[0]], (enum rule)rule, &subtitle);
+            nb_sweep_subtitle(&results->records[best.records[0]], free_axes, &subtitle);
+            best.subtitle = subtitle.text;
             nb_sweep_release(sweep);
             *sweep = best;
         } else {
@@ -120,5 +146,6 @@ void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, nb_
 void nb_sweep_release(struct nb_sweep *sweep) {
     free(sweep->records);
     free(sweep->constants);
+    free(sweep->subtitle);
     *sweep = (struct nb_sweep){0};
 }

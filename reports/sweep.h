@@ -11,7 +11,8 @@ struct nb_sweep {
     size_t *records; /* indices, by row length; owned */
     size_t n;
     size_t n_lengths; /* different row lengths among them */
-    char *constants;  /* "64 rows, data normal, eps 1e-5, ...": for a subtitle; owned */
+    char *constants;  /* "64 rows, pass forward, dtype f32, data normal, ...": all that is held still; owned */
+    char *subtitle;   /* of that, what a reader would not expect anyway; owned */
 };
 
 typedef bool nb_record_filter(const struct nb_record *r, const void *arg);
@@ -25,6 +26,8 @@ void nb_sweep_release(struct nb_sweep *sweep);
 
 /* Texts of the axes that a curve holds still, except shape and free_axes: equal for records that may share one. */
 void nb_sweep_constants(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out);
+/* The same without the axes that have their defaults; data, eps and root are always told. */
+void nb_sweep_subtitle(const struct nb_record *r, const char *const *free_axes, struct nb_strbuf *out);
 /* Has the record a time that may be drawn? */
 bool nb_record_timed(const struct nb_record *r);
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DIR/plots/: a data file, a script and two pictures for each figure, all.gp that draws them all, and a README that says
+ * what could not be drawn. */
+#include "reports/plots.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/escape.h"
+#include "reports/report.h"
+#include "reports/summary.h"
+#include "src/files.h"
+#include "src/log.h"
+
+struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name) {
+    struct nb_strbuf unique = {0}, footer = {0};
+    nb_strbuf_add(&unique, name);
+    /* Names are made safe and cut, so that two of them may become one. */
+    struct nb_figure made;
+    nb_figure_init(&made, unique.text);
+    for (size_t i = 0, k = 2; i < figures->n; i++) {
+        if (strcmp(figures->list[i].name, made.name) != 0) continue;
+        nb_strbuf_clear(&unique);
+        nb_strbuf_addf(&unique, "%zu-%s", k++, name);
+        nb_figure_release(&made);
+        nb_figure_init(&made, unique.text);
+        i = (size_t)-1;
+    }
+    nb_meta_footer(results, &footer);
+    nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
+    made.footer = footer.text;
+    figures->list = nb_realloc(figures->list, figures->n + 1, sizeof *figures->list);
+    figures->list[figures->n] = made;
+    nb_strbuf_release(&unique);
+    return &figures->list[figures->n++];
+}
+
+void nb_figures_drop_last(struct nb_figures *figures) { nb_figure_release(&figures->list[--figures->n]); }
+
+void nb_figures_note(struct nb_figures *figures, const char *format, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    nb_strbuf_add(&figures->notes, text);
+    nb_strbuf_add(&figures->notes, "\n");
+}
+
+void nb_figures_init(struct nb_figures *figures, const struct nb_results *results) {
+    *figures = (struct nb_figures){0};
+    nb_strbuf_add(&figures->notes, "");
+    nb_plot_cut(results, figures);
+    nb_plot_error(results, figures);
+    nb_plot_speed(results, figures);
+}
+
+void nb_figures_release(struct nb_figures *figures) {
+    for (size_t i = 0; i < figures->n; i++) nb_figure_release(&figures->list[i]);
+    free(figures->list);
+    nb_strbuf_release(&figures->notes);
+    *figures = (struct nb_figures){0};
+}
+
+static int write_file(const char *dir, const char *name, const char *ending, struct nb_strbuf *text) {
+    struct nb_strbuf file = {0};
+    nb_strbuf_addf(&file, "%s/%s%s", dir, name, ending);
+    int result = nb_file_write(file.text, text->text ? text->text : "", text->len);
+    nb_strbuf_release(&file);
+    nb_strbuf_release(text);
+    return result;
+}
+
+static int write_figure(const struct nb_figure *f, const char *dir) {
+    struct nb_strbuf data = {0}, script = {0};
+    nb_figure_data(f, &data);
+    nb_figure_script(f, &script);
+    int result = write_file(dir, f->name, ".dat", &data);
+    return write_file(dir, f->name, ".gp", &script) != 0 ? -1 : result;
+}
+
+static int write_index(const struct nb_figures *figures, const char *dir) {
+    struct nb_strbuf all = {0}, readme = {0};
+    nb_strbuf_add(
+        &readme,
+        "# Plots\n\nNAME.svg and NAME.png are drawn by NAME.gp from NAME.dat; `gnuplot all.gp` draws all again.\n");
+    for (size_t i = 0; i < figures->n; i++) {
+        const struct nb_figure *f = &figures->list[i];
+        nb_strbuf_addf(&all, "load '%s.gp'\n", f->name);
+        nb_strbuf_addf(&readme, "\n- %s: ", f->name);
+        nb_escape_markdown(&readme, f->title);
+    }
+    if (figures->notes.len) nb_strbuf_add(&readme, "\n\nNot drawn:\n\n    ");
+    for (const char *s = figures->notes.text; *s; s += strcspn(s, "\n") + 1) {
+        struct nb_strbuf line = {0};
+        nb_strbuf_addn(&line, s, strcspn(s, "\n"));
+        nb_escape_terminal(&readme, line.text, true);
+        nb_strbuf_add(&readme, s[line.len + 1] ? "\n    " : "");
+        nb_strbuf_release(&line);
+    }
+    nb_strbuf_add(&readme, "\n");
+    int result = write_file(dir, "all", ".gp", &all);
+    return write_file(dir, "README", ".md", &readme) != 0 ? -1 : result;
+}
+
+int nb_plots_write(const struct nb_results *results, const char *dir) {
+    struct nb_figures figures;
+    char *plots = nb_path_join(dir, "plots");
+    nb_figures_init(&figures, results);
+    int result = nb_dir_make(plots);
+    for (size_t i = 0; i < figures.n && result == 0; i++) result = write_figure(&figures.list[i], plots);
+    if (result == 0) result = write_index(&figures, plots);
+    if (result == 0 && figures.n) {
+        int drawn = nb_gnuplot_run(plots);
+        if (drawn > 0) nb_note("no gnuplot here: %s has the data and the scripts, but no pictures", plots);
+        result = drawn < 0 ? -1 : 0;
+    }
+    nb_figures_release(&figures);
+    free(plots);
+    return result;
+}
