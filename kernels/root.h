@@ -2,9 +2,12 @@
 /* From a row's variance (or mean square) to the number its elements are divided by or multiplied by.
  *
  * The estimate-based roots are as their users write them: a zero or infinite argument keeps what the hardware estimate
- * gives without the Newton step and becomes NaN with it (0 * inf), which is what the accuracy checks are there to show. */
+ * gives without the Newton step and becomes NaN with it (0 * inf), which is what the accuracy checks are there to show. No
+ * comparison here turns a NaN into a number. */
 #ifndef NB_ROOT_H
 #define NB_ROOT_H
+
+#include <stdbool.h>
 
 #include "vec.h"
 
@@ -28,10 +31,11 @@ static inline float row_scale(float v, const struct nb_call *call) {
         if (f->eps_place == NB_EPS_CLAMP && s < eps) s = eps;
         return f->root == NB_ROOT_DIV_SQRT ? s : 1.0f / s;
     }
+    const bool clamp = f->eps_place == NB_EPS_CLAMP;
     float r = nb_rsqrt_estimate(v);
+    if (clamp && r == __builtin_inff()) return 1.0f / eps; /* before Newton makes it NaN */
     if (f->root == NB_ROOT_RSQRT_NR) r = rsqrt_newton(v, r);
-    if (f->eps_place == NB_EPS_CLAMP && !(r * eps < 1.0f)) r = 1.0f / eps;
-    return r;
+    return clamp && r * eps > 1.0f ? 1.0f / eps : r;
 }
 
 /* 1/sqrt as the rstd output wants it, whatever the form. */

@@ -6,12 +6,19 @@
  *   elem                one stored element: float, or uint16_t for f16 and bf16
  *   vec_load, vec_store NB_LANES elements, any alignment, converted (round to nearest even)
  *   ..._tail(.., n)     the first n lanes only, 0 <= n < NB_LANES; absent lanes load as 0 and memory behind them is untouched
- *   vec_keep(v, n)      lanes from n on set to 0
+ *   vec_blend(a, b, n)  the first n lanes of a, the others of b; vec_keep(v, n): the others 0
+ *   vec_min(a, b)       a < b ? a : b, and so b where either is NaN; vec_max likewise
+ *   vec_select_less(a, b, yes, no)  a < b ? yes : no, and so no for NaN
+ *   vec_pow2(t)         2^k for t = 1.5 * 2^23 + k, k an integer from -126 to 127
  *   vec_round           to the dtype and back
+ *   vec_first           lane 0
  *   vec_sum             all lanes, in an order fixed for each width
  *   vec_fma(a, b, c)    a * b + c, rounded once; nothing else is ever fused (-ffp-contract=off)
  *   elem_get, elem_set  one element
- *   nb_rsqrt_estimate   the width's own hardware estimate of 1/sqrt */
+ *   NB_CPU_NEEDED       the features that the flags of this width let the compiler use
+ *   nb_rsqrt_estimate   the width's own hardware estimate of 1/sqrt
+ *   raw                 a full register of bytes, moved without a look at them; raw_opaque keeps a load from being
+ *                       dropped, or a loop of them from being taken for memcpy */
 #ifndef NB_VEC_H
 #define NB_VEC_H
 
@@ -25,32 +32,6 @@
 #define NB_DTYPE_IS_F32
 #endif
 #include NB_SIMD_HEADER
-
-#ifndef NB_HAVE_MASKED_16
-#include <string.h>
-
-/* 16-bit tails through a small buffer: AVX2 has no masked load of 16-bit elements. */
-static inline vec vec_load_f16_tail(const uint16_t *p, int64_t n) {
-    uint16_t lanes[NB_LANES] = {0};
-    for (int64_t i = 0; i < n; i++) lanes[i] = p[i];
-    return vec_load_f16(lanes);
-}
-static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) {
-    uint16_t lanes[NB_LANES];
-    vec_store_f16(lanes, v);
-    for (int64_t i = 0; i < n; i++) p[i] = lanes[i];
-}
-static inline vec vec_load_bf16_tail(const uint16_t *p, int64_t n) {
-    uint16_t lanes[NB_LANES] = {0};
-    for (int64_t i = 0; i < n; i++) lanes[i] = p[i];
-    return vec_load_bf16(lanes);
-}
-static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) {
-    uint16_t lanes[NB_LANES];
-    vec_store_bf16(lanes, v);
-    for (int64_t i = 0; i < n; i++) p[i] = lanes[i];
-}
-#endif
 
 #if defined(NB_DTYPE_IS_F32)
 typedef float elem;
@@ -87,7 +68,9 @@ static inline float elem_round(float f) { return nb_bf16_to_f32(nb_f32_to_bf16(f
 #endif
 
 /* Row r of a tensor. */
-static inline const elem *row_in(const void *tensor, int64_t stride, int64_t r) { return (const elem *)tensor + r * stride; }
+static inline const elem *row_in(const void *tensor, int64_t stride, int64_t r) {
+    return (const elem *)tensor + r * stride;
+}
 static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (elem *)tensor + r * stride; }
 
 #define NB_JOIN4_(a, b, c) a##_##b##_##c
@@ -96,25 +79,15 @@ static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (e
 #define NB_TEXT(s) NB_TEXT_(s)
 #define NB_VARIANT_SYMBOL(kernel) NB_JOIN4(kernel, NB_VARIANT, NB_DTYPE_NAME)
 
-#if NB_LANES == 1 && defined(__aarch64__)
-#define NB_CPU_NEEDED 0
-#elif defined(__aarch64__)
-#define NB_CPU_NEEDED NB_CPU_NEON
-#elif defined(NB_HAVE_RSQRT14) || defined(NB_HAVE_MASKED_16)
-#define NB_CPU_NEEDED (NB_CPU_AVX2 | NB_CPU_AVX512)
-#else
-#define NB_CPU_NEEDED NB_CPU_AVX2
-#endif
-
 /* Ends a kernel's file: its contract, as designated initialisers of struct nb_kernel. The file is named as the kernel. */
-#define NB_KERNEL(kernel, ...)                                                                                      \
-    extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                        \
-    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {.struct_size = sizeof(struct nb_kernel),                    \
-                                                        .dtype = NB_DTYPE,                                          \
-                                                        .width = NB_WIDTH,                                          \
-                                                        .cpu_features = NB_CPU_NEEDED,                              \
-                                                        .name = #kernel,                                            \
-                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),              \
+#define NB_KERNEL(kernel, ...)                                                                                         \
+    extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                           \
+    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {.struct_size = sizeof(struct nb_kernel),                       \
+                                                        .dtype = NB_DTYPE,                                             \
+                                                        .width = NB_WIDTH,                                             \
+                                                        .cpu_features = NB_CPU_NEEDED,                                 \
+                                                        .name = #kernel,                                               \
+                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
                                                         __VA_ARGS__}
 
 #define NB_ALL(n) ((1u << (n)) - 1u) /* the mask of all n values of an enum */

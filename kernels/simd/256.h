@@ -6,9 +6,12 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "tail16.h"
+
 #define NB_LANES 8
-#ifndef NB_WIDTH
+#ifndef NB_WIDTH /* 256x.h sets its own */
 #define NB_WIDTH NB_256
+#define NB_CPU_NEEDED NB_CPU_AVX2
 #endif
 
 typedef __m256 vec;
@@ -22,13 +25,27 @@ static inline vec vec_load_f32(const float *p) { return _mm256_loadu_ps(p); }
 static inline void vec_store_f32(float *p, vec v) { _mm256_storeu_ps(p, v); }
 static inline vec vec_load_f32_tail(const float *p, int64_t n) { return _mm256_maskload_ps(p, nb_lanes_below(n)); }
 static inline void vec_store_f32_tail(float *p, vec v, int64_t n) { _mm256_maskstore_ps(p, nb_lanes_below(n), v); }
-static inline void vec_stream_f32(float *p, vec v) { _mm256_stream_ps(p, v); }
-static inline void vec_stream_end(void) { _mm_sfence(); }
 static inline vec vec_keep(vec v, int64_t n) { return _mm256_and_ps(v, _mm256_castsi256_ps(nb_lanes_below(n))); }
 static inline vec vec_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vec vec_sqrt(vec v) { return _mm256_sqrt_ps(v); }
 static inline vec vec_min(vec a, vec b) { return _mm256_min_ps(a, b); }
 static inline vec vec_max(vec a, vec b) { return _mm256_max_ps(a, b); }
+static inline vec vec_blend(vec a, vec b, int64_t n) {
+    return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(nb_lanes_below(n)));
+}
+static inline float vec_first(vec v) { return _mm256_cvtss_f32(v); }
+static inline vec vec_abs(vec v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+static inline vec vec_copysign(vec magnitude, vec sign) {
+    const __m256 bit = _mm256_set1_ps(-0.0f);
+    return _mm256_or_ps(_mm256_andnot_ps(bit, magnitude), _mm256_and_ps(bit, sign));
+}
+static inline vec vec_select_less(vec a, vec b, vec yes, vec no) {
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+static inline vec vec_pow2(vec t) {
+    __m256i k = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(k, _mm256_set1_epi32(0x3f800000)));
+}
 
 /* Lanes i and i + 4, then i + 2, then i + 1. */
 static inline float vec_sum(vec v) {
@@ -57,16 +74,23 @@ static inline vec vec_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_l
 static inline void vec_store_f16(uint16_t *p, vec v) { _mm_storeu_si128((__m128i *)p, nb_narrow_f16(v)); }
 static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm_loadu_si128((const __m128i *)p)); }
 static inline void vec_store_bf16(uint16_t *p, vec v) { _mm_storeu_si128((__m128i *)p, nb_narrow_bf16(v)); }
-static inline void vec_stream_16(uint16_t *p, const uint16_t *from) {
-    _mm_stream_si128((__m128i *)p, _mm_loadu_si128((const __m128i *)from));
-}
+
+static inline vec vec_load_f16_tail(const uint16_t *p, int64_t n) { return _mm256_cvtph_ps(nb_load_16_tail(p, n)); }
+static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) { nb_store_16_tail(p, nb_narrow_f16(v), n); }
+static inline vec vec_load_bf16_tail(const uint16_t *p, int64_t n) { return nb_widen_bf16(nb_load_16_tail(p, n)); }
+static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) { nb_store_16_tail(p, nb_narrow_bf16(v), n); }
+
 static inline vec vec_round_f16(vec v) { return _mm256_cvtph_ps(nb_narrow_f16(v)); }
 static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
 
-static inline float nb_bf16_to_f32(uint16_t h) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16)))); }
+static inline float nb_bf16_to_f32(uint16_t h) {
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16))));
+}
 static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
 static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
-static inline uint16_t nb_f32_to_bf16(float f) { return (uint16_t)_mm_extract_epi16(nb_narrow_bf16(_mm256_set1_ps(f)), 0); }
+static inline uint16_t nb_f32_to_bf16(float f) {
+    return (uint16_t)_mm_extract_epi16(nb_narrow_bf16(_mm256_set1_ps(f)), 0);
+}
 
 #ifndef NB_HAVE_RSQRT14
 static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
@@ -75,5 +99,17 @@ static inline float nb_rsqrt_estimate(float v) {
     return _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_setzero_ps(), _mm_set_ss(v)));
 }
 #endif
+
+/* A whole register of raw bytes, any alignment; raw_stream wants its own. */
+typedef __m256i raw;
+static inline raw raw_load(const char *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void raw_store(char *p, raw v) { _mm256_storeu_si256((__m256i *)p, v); }
+static inline void raw_stream(char *p, raw v) { _mm256_stream_si256((__m256i *)p, v); }
+static inline void raw_stream_end(void) { _mm_sfence(); }
+static inline raw raw_or(raw a, raw b) { return _mm256_or_si256(a, b); }
+static inline raw raw_opaque(raw v) {
+    __asm__ volatile("" : "+x"(v));
+    return v;
+}
 
 #endif

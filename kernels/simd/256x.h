@@ -4,6 +4,7 @@
 #define NB_SIMD_256X_H
 
 #define NB_WIDTH NB_256X
+#define NB_CPU_NEEDED (NB_CPU_AVX2 | NB_CPU_AVX512)
 #define NB_HAVE_RSQRT14
 #include "256.h"
 

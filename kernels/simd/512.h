@@ -8,7 +8,7 @@
 
 #define NB_LANES 16
 #define NB_WIDTH NB_512
-#define NB_HAVE_MASKED_16 /* tails of 16-bit elements are one masked instruction */
+#define NB_CPU_NEEDED (NB_CPU_AVX2 | NB_CPU_AVX512)
 
 typedef __m512 vec;
 
@@ -20,13 +20,25 @@ static inline vec vec_load_f32(const float *p) { return _mm512_loadu_ps(p); }
 static inline void vec_store_f32(float *p, vec v) { _mm512_storeu_ps(p, v); }
 static inline vec vec_load_f32_tail(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(nb_lanes_below(n), p); }
 static inline void vec_store_f32_tail(float *p, vec v, int64_t n) { _mm512_mask_storeu_ps(p, nb_lanes_below(n), v); }
-static inline void vec_stream_f32(float *p, vec v) { _mm512_stream_ps(p, v); }
-static inline void vec_stream_end(void) { _mm_sfence(); }
 static inline vec vec_keep(vec v, int64_t n) { return _mm512_maskz_mov_ps(nb_lanes_below(n), v); }
 static inline vec vec_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vec vec_sqrt(vec v) { return _mm512_sqrt_ps(v); }
 static inline vec vec_min(vec a, vec b) { return _mm512_min_ps(a, b); }
 static inline vec vec_max(vec a, vec b) { return _mm512_max_ps(a, b); }
+static inline vec vec_blend(vec a, vec b, int64_t n) { return _mm512_mask_mov_ps(b, nb_lanes_below(n), a); }
+static inline float vec_first(vec v) { return _mm512_cvtss_f32(v); }
+static inline vec vec_abs(vec v) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), v); }
+static inline vec vec_copysign(vec magnitude, vec sign) {
+    const __m512 bit = _mm512_set1_ps(-0.0f);
+    return _mm512_or_ps(_mm512_andnot_ps(bit, magnitude), _mm512_and_ps(bit, sign));
+}
+static inline vec vec_select_less(vec a, vec b, vec yes, vec no) {
+    return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), yes);
+}
+static inline vec vec_pow2(vec t) {
+    __m512i k = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(k, _mm512_set1_epi32(0x3f800000)));
+}
 
 /* Lanes i and i + 8, then i + 4, i + 2, i + 1. */
 static inline float vec_sum(vec v) {
@@ -55,9 +67,6 @@ static inline vec vec_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm25
 static inline void vec_store_f16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_f16(v)); }
 static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm256_loadu_si256((const __m256i *)p)); }
 static inline void vec_store_bf16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_bf16(v)); }
-static inline void vec_stream_16(uint16_t *p, const uint16_t *from) {
-    _mm256_stream_si256((__m256i *)p, _mm256_loadu_si256((const __m256i *)from));
-}
 static inline vec vec_round_f16(vec v) { return _mm512_cvtph_ps(nb_narrow_f16(v)); }
 static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
 
@@ -77,9 +86,25 @@ static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) {
 static inline float nb_rsqrt_estimate(float v) {
     return _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_setzero_ps(), _mm_set_ss(v)));
 }
-static inline float nb_bf16_to_f32(uint16_t h) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16)))); }
+static inline float nb_bf16_to_f32(uint16_t h) {
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16))));
+}
 static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
 static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
-static inline uint16_t nb_f32_to_bf16(float f) { return (uint16_t)_mm256_extract_epi16(nb_narrow_bf16(_mm512_set1_ps(f)), 0); }
+static inline uint16_t nb_f32_to_bf16(float f) {
+    return (uint16_t)_mm256_extract_epi16(nb_narrow_bf16(_mm512_set1_ps(f)), 0);
+}
+
+/* A whole register of raw bytes, any alignment; raw_stream wants its own. */
+typedef __m512i raw;
+static inline raw raw_load(const char *p) { return _mm512_loadu_si512((const __m512i *)p); }
+static inline void raw_store(char *p, raw v) { _mm512_storeu_si512((__m512i *)p, v); }
+static inline void raw_stream(char *p, raw v) { _mm512_stream_si512((__m512i *)p, v); }
+static inline void raw_stream_end(void) { _mm_sfence(); }
+static inline raw raw_or(raw a, raw b) { return _mm512_or_si512(a, b); }
+static inline raw raw_opaque(raw v) {
+    __asm__ volatile("" : "+v"(v));
+    return v;
+}
 
 #endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* LayerNorm, two-pass with the residual mean (Chan, Golub & LeVeque 1983): the second sweep also sums d = x - mean, whose mean
+ * would be 0 if the first were exact. It is taken off the variance, squared, and off every element by itself, since
+ * mean + residual is no f32 number. The mean's error then is u sigma instead of h u |mean|: a few ulp of y up to
+ * rho = |mean| / sigma of about 1 / (h u), where two-pass has lost log2(h rho) bits. A constant row gives exactly 0. */
+#include "moments.h"
+#include "row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    const float n = (float)call->cols;
+    float mean = sum_elements(x, call->cols) / n;
+    struct moments d = moments_about(x, call->cols, mean);
+    float residual = d.sum / n;
+    float variance = __builtin_fmaf(-residual, d.sum, d.squares) / n;
+    return (struct row_stats){.mean = mean, .residual = residual, .scale = row_scale(variance, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return rows_of_form(call, begin, end, stats, (struct row_form){.centre = true, .correct = true}, plain_rows);
+}
+
+NB_KERNEL(layernorm_corrected, .summary = "LayerNorm, two-pass, with the residual mean subtracted",
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_CORRECTED, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1,
+          .flops = 10, .run = run, .row_local = always_row_local, .chain = moments_chain);
