@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The registry: what it takes, what it refuses and in which words. Every test is a process of its own. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/registry.h"
+
+/* What nb_registry_load(path) says on stderr; its result in *result. */
+static const char *said(const char *path, int *result) {
+    static char text[4096];
+    int keep = dup(STDERR_FILENO), memory = memfd_create("stderr", 0);
+    fflush(stderr);
+    dup2(memory, STDERR_FILENO);
+    *result = nb_registry_load(path);
+    fflush(stderr);
+    dup2(keep, STDERR_FILENO);
+    ssize_t n = pread(memory, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(memory);
+    close(keep);
+    return text;
+}
+
+static const char *plugin(const char *name) {
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s.so", getenv("NORMBENCH_TEST_PLUGINS"), name);
+    return path;
+}
+
+static void refuses(const char *path, const char *words) {
+    int result;
+    const char *text = said(path, &result);
+    cr_expect_eq(result, -1, "%s was taken", path);
+    cr_expect(strstr(text, words), "wanted \"%s\" in: %s", words, text);
+    cr_expect(strstr(text, path), "the message does not name %s: %s", path, text);
+    cr_expect_eq(nb_registry_size(), 0, "kernels of a refused file stay");
+}
+
+static char *temporary(const char *name, const void *bytes, size_t n) {
+    static char path[PATH_MAX];
+    char dir[] = "/tmp/normbench-test-XXXXXX";
+    cr_assert(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb");
+    cr_assert(f);
+    cr_assert_eq(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    return path;
+}
+
+static void remove_temporary(char *path) {
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+}
+
+Test(registry, builtin_kernels_are_sorted_and_found_by_id) {
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    size_t n = nb_registry_size();
+    cr_assert_gt(n, 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        cr_expect_null(e->plugin);
+        cr_expect_str_eq(e->id, e->kernel->variant);
+        cr_expect_str_eq(e->kernel_id, e->kernel->name);
+        cr_expect_eq(nb_registry_find(e->id), e);
+        if (i > 0) cr_expect_leq(strcmp(nb_registry_at(i - 1)->kernel->name, e->kernel->name), 0);
+    }
+    cr_expect_null(nb_registry_at(n));
+    cr_expect_null(nb_registry_find(""));
+    cr_expect_null(nb_registry_find("rmsnorm_twopass"));
+    cr_expect_str_eq(nb_registry_file(0), getenv("NORMBENCH_KERNELS"));
+    cr_expect_null(nb_registry_file(1));
+    nb_registry_release();
+    cr_expect_eq(nb_registry_size(), 0);
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_expect_eq(nb_registry_size(), n);
+    nb_registry_release();
+}
+
+Test(registry, the_name_of_a_builtin_variant_says_what_it_is) {
+    static const char *const widths[] = {"scalar", "v128", "v256", "v256x", "v512"};
+    static const char *const dtypes[] = {"f32", "f16", "bf16"};
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        char name[256];
+        cr_assert_lt(k->width, NB_NATIVE);
+        snprintf(name, sizeof name, "%s_%s_%s", k->name, widths[k->width], dtypes[k->dtype]);
+        cr_expect_str_eq(k->variant, name);
+    }
+    nb_registry_release();
+}
+
+Test(registry, a_missing_file_is_refused) { refuses("/nonexistent/kernels.so", "No such file"); }
+Test(registry, a_folder_is_refused) { refuses("/tmp", "not a file"); }
+Test(registry, a_file_without_the_export_is_refused) { refuses(plugin("no_export"), "does not export"); }
+
+Test(registry, a_file_that_is_no_shared_object_is_refused) {
+    char *path = temporary("text.so", "#include <stdio.h>\n", 19);
+    refuses(path, "cannot be loaded as a shared object");
+    remove_temporary(path);
+}
+
+Test(registry, a_name_that_no_key_can_hold_is_refused) {
+    char bytes[65536], *path;
+    FILE *f = fopen(plugin("older"), "rb");
+    cr_assert(f);
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    path = temporary("two words.so", bytes, n);
+    refuses(path, "known by its file name");
+    remove_temporary(path);
+}
+
+struct fault {
+    char name[16], words[64];
+};
+ParameterizedTestParameters(registry, a_faulty_table_is_refused_whole) {
+    static struct fault faults[] = {{"abi", "does not serve kernel ABI version 1"},
+                                    {"empty", "its table says 0 kernels"},
+                                    {"count", "kernels"},
+                                    {"null", "entry 1 of its table is null"},
+                                    {"size", "entry 1 of its table (no name): struct_size is 8"},
+                                    {"huge", "struct_size is 1073741824"},
+                                    {"op", "(bad): op is 99"},
+                                    {"pass", "pass is 2"},
+                                    {"dtype", "dtype is 3"},
+                                    {"width", "width is 6"},
+                                    {"variance", "variance is 6"},
+                                    {"name", "its name must be"},
+                                    {"slash", "its variant must be"},
+                                    {"colon", "its name must be"},
+                                    {"space", "its variant must be"},
+                                    {"run", "run is null"},
+                                    {"loads", "loads per element"},
+                                    {"duplicate", "has invalid:good_scalar_f32 twice"},
+                                    {"long", "longer than"}};
+    return cr_make_param_array(struct fault, faults, sizeof faults / sizeof faults[0]);
+}
+ParameterizedTest(struct fault *fault, registry, a_faulty_table_is_refused_whole) {
+    setenv("NORMBENCH_TEST_FAULT", fault->name, 1);
+    refuses(plugin("invalid"), fault->words);
+}
+
+Test(registry, a_plugin_with_code_in_another_file_is_warned_about_and_the_builtin_refused) {
+    int result;
+    setenv("NORMBENCH_TEST_FAULT", "elsewhere", 1);
+    const char *text = said(plugin("invalid"), &result);
+    cr_expect_eq(result, 0);
+    cr_expect(strstr(text, "warning: ") && strstr(text, "its function close lies in"), "%s", text);
+    cr_expect_eq(nb_registry_size(), 2);
+    nb_registry_release();
+    setenv("NORMBENCH_KERNELS", plugin("invalid"), 1);
+    cr_expect_eq(nb_registry_load_builtin(), -1);
+}
+
+Test(registry, a_plugin_of_an_older_header_gets_defaults) {
+    int result;
+    const char *text = said(plugin("older"), &result);
+    cr_assert_eq(result, 0);
+    cr_expect_str_eq(text, "");
+    const struct nb_entry *e = nb_registry_find("older:copy_native_f32");
+    cr_assert_not_null(e);
+    cr_expect_str_eq(e->plugin, "older");
+    cr_expect_str_eq(e->kernel_id, "older:copy");
+    cr_expect_str_eq(e->kernel->variant, "copy_native_f32");
+    cr_expect_str_eq(e->kernel->summary, "");
+    struct nb_call call = {.struct_size = sizeof call, .rows = 3, .cols = 7};
+    cr_expect_eq(nb_kernel_chain(e->kernel, &call), 7);
+    cr_expect_eq(nb_kernel_row_local(e->kernel, &call), 0);
+    cr_expect_eq(nb_kernel_n_units(e->kernel, &call, 0), 3);
+    cr_expect_eq(nb_kernel_n_phases(e->kernel, &call), 1);
+    cr_expect_eq(nb_kernel_scratch_bytes(e->kernel, &call), 0);
+    cr_expect_null(nb_kernel_applicable(e->kernel, &call));
+    nb_registry_release();
+}
+
+Test(registry, the_same_file_twice_is_a_note_and_another_of_its_name_an_error) {
+    int result;
+    char first[PATH_MAX], bytes[65536], *path;
+    snprintf(first, sizeof first, "%s", plugin("older"));
+    cr_assert_eq(nb_registry_load(first), 0);
+    size_t n = nb_registry_size();
+    const char *text = said(first, &result);
+    cr_expect_eq(result, 0);
+    cr_expect(strstr(text, "is loaded already"), "%s", text);
+    cr_expect_eq(nb_registry_size(), n);
+    FILE *f = fopen(first, "rb");
+    cr_assert(f);
+    size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    path = temporary("libolder.so", bytes, size);
+    text = said(path, &result);
+    cr_expect_eq(result, -1);
+    cr_expect(strstr(text, "a plugin named older is loaded from"), "%s", text);
+    cr_expect_eq(nb_registry_size(), n);
+    remove_temporary(path);
+    nb_registry_release();
+}
+
+Test(registry, plugins_come_behind_the_builtin_kernels) {
+    cr_assert_eq(nb_registry_load(plugin("older")), 0);
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_expect_str_eq(nb_registry_at(nb_registry_size() - 1)->id, "older:copy_native_f32");
+    cr_expect_null(nb_registry_at(0)->plugin);
+    nb_registry_release();
+}
+
+Test(registry, formulas_outside_the_masks_are_refused_by_name) {
+    struct nb_kernel k = {.struct_size = sizeof k, .op = NB_OP_RMSNORM, .dtype = NB_BF16};
+    struct nb_formula f = {.struct_size = sizeof f};
+    cr_expect_null(nb_kernel_refuses(&k, &f), "a mask of 0 stands for the value 0");
+    f.root = NB_ROOT_RSQRT_RAW;
+    cr_expect_str_eq(nb_kernel_refuses(&k, &f), "kernel does not implement root rsqrt_raw");
+    k.formulas.roots = 1u << NB_ROOT_RSQRT_RAW;
+    cr_expect_null(nb_kernel_refuses(&k, &f));
+    f.root = NB_ROOT_DIV_SQRT;
+    cr_expect_str_eq(nb_kernel_refuses(&k, &f), "kernel does not implement root div_sqrt");
+    k.op = NB_OP_DYT;
+    cr_expect_null(nb_kernel_refuses(&k, &f), "DyT has no root");
+    f.cast = NB_CAST_BEFORE;
+    cr_expect_null(nb_kernel_refuses(&k, &f), "without a weight there is no cast order");
+    f.affine = NB_AFFINE_GAMMA;
+    k.formulas.affines = 1u << NB_AFFINE_GAMMA;
+    cr_expect_str_eq(nb_kernel_refuses(&k, &f), "kernel does not implement cast before");
+    k.dtype = NB_F32;
+    cr_expect_null(nb_kernel_refuses(&k, &f), "in f32 there is nothing to cast");
+    f.affine = NB_AFFINE_NONE;
+    cr_expect_str_eq(nb_kernel_refuses(&k, &f), "kernel does not implement affine none");
+    f.affine = 31;
+    cr_expect_not_null(nb_kernel_refuses(&k, &f));
+    f.affine = UINT32_MAX;
+    cr_expect_not_null(nb_kernel_refuses(&k, &f));
+}
