@@ -5,19 +5,7 @@
 #ifndef NB_LAUNCH_H
 #define NB_LAUNCH_H
 
-#include <stdbool.h>
-
-#include "src/journal.h"
-#include "src/plan.h"
-
-struct nb_run_options {
-    const char **plugins; /* files */
-    int n_plugins;
-    const char *max_width; /* text, or null */
-    bool no_counters;
-    double
-        case_timeout_s; /* a worker without a step forward for longer (and a time that grows with the shape) is ended */
-};
+#include "src/visit.h"
 
 /* What DIR's journal already holds is not run again. Returns 0, -1 after nb_error, or the number of the signal that ended it;
  * in each case the journal has its end line. */

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads cover every unit of every phase exactly once, and no phase starts before the one before it is whole. */
+#include "src/pool.h"
+
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { UNITS = 1000, PHASES = 3 };
+static atomic_int visits[PHASES][UNITS];
+static atomic_int early;
+
+static int count_phases(const struct nb_call *call) {
+    (void)call;
+    return PHASES;
+}
+static int64_t count_units(const struct nb_call *call, int phase) {
+    (void)call;
+    return UNITS - phase;
+}
+static int visit(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)call;
+    for (int64_t u = begin; u < end; u++) {
+        if (phase > 0)
+            for (int64_t other = 0; other < UNITS - phase + 1; other += 97)
+                if (atomic_load(&visits[phase - 1][other]) == 0) atomic_fetch_add(&early, 1);
+        atomic_fetch_add(&visits[phase][u], 1);
+    }
+    return 0;
+}
+static int fail_late(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)call;
+    (void)phase;
+    return begin <= 700 && 700 < end ? 42 : 0;
+}
+
+static const struct nb_kernel phased = {
+    .struct_size = sizeof phased, .name = "phased", .run = visit, .n_phases = count_phases, .n_units = count_units};
+static const struct nb_kernel failing = {
+    .struct_size = sizeof failing, .name = "failing", .run = fail_late, .n_units = count_units};
+
+static void expect_all_once(void) {
+    for (int p = 0; p < PHASES; p++)
+        for (int u = 0; u < UNITS - p; u++) cr_assert_eq(visits[p][u], 1, "phase %d, unit %d", p, u);
+    cr_assert_eq(early, 0);
+    memset(visits, 0, sizeof visits);
+}
+
+Test(pool, runs_every_unit_once_whatever_the_threads) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = UNITS};
+    for (int threads = 1; threads <= 5; threads++) {
+        struct nb_pool *pool = nb_pool_new(threads, NULL);
+        for (int again = 0; again < 20; again++) {
+            if (again == 10) nb_pool_park(pool);
+            cr_assert_eq(nb_pool_run(pool, &phased, &call), 0);
+            expect_all_once();
+        }
+        nb_pool_free(pool);
+    }
+}
+
+Test(pool, runs_a_chunk_of_rows_and_no_other) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = UNITS};
+    struct nb_pool *pool = nb_pool_new(3, NULL);
+    cr_assert_eq(nb_pool_run_rows(pool, &phased, &call, 100, 350), 0);
+    for (int u = 0; u < UNITS; u++) cr_assert_eq(visits[0][u], u >= 100 && u < 350);
+    nb_pool_free(pool);
+}
+
+Test(pool, returns_the_code_of_a_failing_unit) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = UNITS};
+    for (int threads = 1; threads <= 3; threads++) {
+        struct nb_pool *pool = nb_pool_new(threads, NULL);
+        cr_assert_eq(nb_pool_run(pool, &failing, &call), 42);
+        cr_assert_eq(nb_pool_run_rows(pool, &failing, &call, 0, 500), 0);
+        nb_pool_free(pool);
+    }
+}
+
+Test(pool, cuts_phases_into_ranges_without_a_gap) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = UNITS};
+    const int64_t ranges[] = {0, 1, 7, 999, 5000};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        cr_assert_eq(nb_run_in_ranges(&phased, &call, ranges[i]), 0);
+        expect_all_once();
+    }
+}
