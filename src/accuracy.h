@@ -7,32 +7,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/bias.h"
 #include "src/bound.h"
 
 #define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
 
 struct nb_witness {
-    int64_t row, col;   /* -1: none */
+    int64_t row, col; /* -1: none */
     double got, want, x;
     double err_ulp, tolerance_ulp;
 };
 
 struct nb_accuracy {
-    int64_t n;               /* elements compared */
-    int64_t n_exceptional;   /* of them left out of the error figures: NaN, Inf, predicted losses */
-    double max_ulp, mean_ulp, p99_ulp; /* of |error| */
-    double bias_u;           /* mean of (|computed| - |exact|) / |exact| over |exact| > 2^-10 rms(exact), in u */
+    int64_t n;                         /* elements compared */
+    int64_t n_exceptional;             /* of them left out of the error figures: NaN, Inf, predicted losses */
+    double max_ulp, mean_ulp, p99_ulp; /* of |error|; p99 from a histogram, to 1/32 of itself above */
+    double bias_u;            /* mean of (|computed| - |exact|) / |exact| over |exact| > 2^-10 rms(exact), in u */
     double correctly_rounded; /* share of elements equal to the rounded exact value */
-    double gain_u, offset_u, residual_ulp; /* worst row: error = gain * y + offset + residual */
+    double gain_u, offset_u,
+        residual_ulp; /* error = gain y + offset + residual by least squares, each of its worst row: gain in
+                                              u, offset in u rms(y), both signed; root mean square of the residual */
     int64_t nan_unexpected, inf_unexpected, zero_unexpected; /* where the exact result is an ordinary number */
     int64_t nan_missing, inf_missing;                        /* the exact result is NaN or Inf, the computed is not */
-    int64_t n_beyond;        /* elements beyond the bound */
-    int64_t n_rows_lost;     /* rows whose loss the formula predicts */
-    enum nb_loss loss;       /* the first such loss */
-    double worst_ratio;      /* max of |error| / bound: above 1 fails */
-    double bias_sigma;       /* (bias - predicted) / sigma on generated data; NaN where not predictable */
+    int64_t n_beyond;                                        /* elements beyond the bound, those five counts included */
+    int64_t n_rows_lost;                                     /* rows whose loss the formula predicts */
+    enum nb_loss loss;                                       /* the first such loss */
+    double worst_ratio;                                      /* max of |error| / bound: above 1 fails */
+    double bias_sigma; /* the larger of two tests, see nb_accuracy_judge_bias(); NaN where not predictable */
     int64_t histogram[NB_ULP_BUCKETS];
     struct nb_witness witness; /* the element with the largest |error| / bound */
+
+    /* What the judgement of the bias rests on. */
+    int64_t n_rows, n_large;              /* rows that gave a figure; elements with |exact| > rms / 4 */
+    double bias_large_u, bias_large_sd_u; /* the bias over those alone; standard deviation of its row means */
+    double rounding_ulp,
+        rounding_sd_ulp; /* mean over rows of the one-sidedness of the last rounding: 0 to nearest, -0.5
+                                             truncated; standard deviation over rows */
 };
 
 struct nb_accuracy_sum; /* running sums, opaque */
@@ -40,7 +50,15 @@ struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);
 /* One row: computed elements of the dtype, exact values, tolerances, the loss predicted. x: the input row or null. */
 void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
                      const double *tolerance, enum nb_loss loss, const void *x);
-/* Fills out and frees s. */
+/* Fills out and frees s. bias_sigma is NaN then. */
 void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
+
+/* Sets bias_sigma: how many standard deviations the bias is beyond what a correct kernel can have on independent random
+ * data, the larger of two tests. Correct kernels stay below 6 in magnitude.
+ *   the whole bias: bias_large_u against the expected one;
+ *   the last rounding (f32): a truncating store takes half an ulp whatever the significand, a scale that is off takes an error
+ *   proportional to it; a line through error in ulp against |y| / ulp tells them apart in each row, and its value at 0 is 0 for
+ *   rounding to nearest. */
+void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected);
 
 #endif

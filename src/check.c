@@ -148,12 +148,9 @@ static bool running_is_right(struct subject *s, struct nb_buffers *b) {
 
 static void judge(struct subject *s, const struct nb_bound *bound) {
     struct nb_accuracy *a = &s->out->accuracy;
-    double expected, sigma;
-    a->bias_sigma = NAN;
-    if (nb_inputs_is_random(s->c)) {
-        nb_bound_bias(bound, &expected, &sigma);
-        if (isfinite(expected) && sigma > 0) a->bias_sigma = (a->bias_u - expected) / sigma;
-    }
+    struct nb_bias predicted;
+    nb_bias_predict(bound, &predicted);
+    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(a, s->in->dtype, &predicted);
     char reason[256];
     int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
     const struct nb_witness *w = &a->witness;
@@ -167,8 +164,10 @@ static void judge(struct subject *s, const struct nb_bound *bound) {
             a->nan_unexpected ? "; NaN where a number belongs" : "");
         fail(s, NB_INACCURATE, reason);
     } else if (fabs(a->bias_sigma) > 6) {
-        snprintf(reason, sizeof reason, "bias of %.3g u is %.1f standard deviations from the %.3g u of its formula",
-                 a->bias_u, a->bias_sigma, expected);
+        snprintf(reason, sizeof reason,
+                 "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
+                 "nearest gives",
+                 a->bias_large_u, a->rounding_ulp, a->bias_sigma);
         fail(s, NB_BIASED, reason);
     } else if (a->n_rows_lost > 0) {
         snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,

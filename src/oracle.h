@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the mathematics says: compensated double arithmetic, correct to far below one f32 ulp, following what the case asks for
  * (eps and its place, weight offset, pRMSNorm's k, whether a residual sum is rounded first) and ignoring how kernels evaluate it
- * (root form, casts, accumulators), which is what is judged. Built with -ffp-contract=off; refuses to run with FTZ or DAZ. */
+ * (root form, casts, accumulators), which is what is judged. Built with -ffp-contract=off; refuses to run with FTZ or DAZ.
+ *
+ * Error of y: below 1e-7 f32 ulp, tanh included (of glibc, below 2 ulp of double); test_oracle.c holds it against MPFR. Rows
+ * with Inf or NaN follow IEEE evaluation of the formula, left to right: one Inf in RMSNorm gives a scale of 0, so 0 for the
+ * finite elements and NaN for the infinite one. */
 #ifndef NB_ORACLE_H
 #define NB_ORACLE_H
 
@@ -9,25 +13,17 @@
 
 #include "src/case.h"
 #include "src/inputs.h"
-
-/* Statistics of one row (BatchNorm: of one channel), exact to about 1e-30 relative (hi + lo). */
-struct nb_row_truth {
-    double mean, mean_lo;
-    double var, var_lo;   /* variance about the mean; RMSNorm, L2: mean square or sum of squares */
-    double scale;         /* 1 / sqrt(var + eps), or as eps_place says */
-    double mean_square;   /* of the elements that the statistics see */
-    double mean_abs;      /* mean |x| */
-    double max_abs;       /* max |x| */
-};
+#include "src/truth.h"
 
 struct nb_oracle {
     const struct nb_case *c;
     const struct nb_inputs *in;
     struct nb_row_truth *truth; /* rows of them; BatchNorm: c */
     int64_t n_truth;
-    double *sum;                /* add_*: one row of scratch */
-    double *gamma, *beta;       /* with offset, as doubles */
+    double *sum;          /* add_*: one row of scratch */
+    double *gamma, *beta; /* as stored, without offset; null where the formula has none */
     int64_t n_params;
+    int64_t n_stats; /* elements that the statistics see: cols, k, or n * hw */
 };
 
 /* Computes all statistics; -1 after nb_error when the environment flushes subnormals. Borrows c and in. */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The derivations are in README.md, under "Bias". */
+#include "src/bias.h"
+
+#include <math.h>
+
+#include "src/dtype.h"
+
+/* Mean relative error of a sum of squares of n independent terms whose density at 0, in units of the rms, is p0:
+ * -0.0404 p0 nu^1.5, nu = chain * u <= 1. The density of the data is not known here: 0.8 is the normal distribution's,
+ * and the whole effect is allowed as uncertainty besides. */
+static const double stagnation = 0.0404, density_at_zero = 0.8;
+
+static double mean_weight(const struct nb_oracle *o, const struct nb_case *c) {
+    if (c->formula.eps_place != NB_EPS_INSIDE) return 1;
+    double sum = 0;
+    for (int64_t i = 0; i < o->n_truth; i++) sum += o->truth[i].var / (o->truth[i].var + c->eps);
+    return sum / (double)o->n_truth;
+}
+
+/* Mean relative error of 1 + gamma as rounded; exact, since gamma is known. */
+static double offset_bias(const struct nb_bound *b) {
+    const struct nb_case *c = b->c;
+    if (!b->o->gamma || !c->formula.weight_offset) return 0;
+    const enum nb_dtype to = c->formula.cast == NB_CAST_BEFORE ? (enum nb_dtype)c->dtype : NB_F32;
+    double sum = 0;
+    for (int64_t i = 0; i < b->o->n_params; i++) {
+        double w = 1 + b->o->gamma[i];
+        if (w != 0) sum += nb_round_to(w, to) / w - 1;
+    }
+    return sum / (double)b->o->n_params;
+}
+
+static bool any_row_lost(const struct nb_bound *b) {
+    for (int64_t i = 0; i < b->o->n_truth; i++)
+        if (nb_bound_statistics(b, i).loss != NB_LOSS_NONE) return true;
+    return false;
+}
+
+/* The rounding errors of a sum of n positive terms walk randomly: sd u sqrt(chain / 18 + 1/2); the root takes half of it. The
+ * root's own operations add some 0.6 u, and in a narrow dtype the elements' last roundings may agree over a row when
+ * scale is near a power of two, which counts as one rounding to the dtype. */
+static double scale_deviation(const struct nb_bound *b, double u_out) {
+    const double u = b->arithmetic.op.u, walk = sqrt(b->arithmetic.chain / 18 + 0.5) / 2;
+    const double own = u * sqrt(walk * walk + 0.4);
+    return u_out > u ? hypot(own, 0.58 * u_out) : own;
+}
+
+void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
+    const struct nb_case *c = b->c;
+    const struct nb_format *f = &nb_formats[c->dtype];
+    const double nu = b->arithmetic.chain * b->arithmetic.sum.u, u = nb_formats[NB_F32].unit_roundoff;
+    *bias = (struct nb_bias){.n_scales = b->o->n_truth, .element_sd = 0.58 * f->unit_roundoff};
+    const bool has_statistics = c->op != NB_OP_DYT && c->op != NB_OP_TWIN;
+    bias->predictable = c->stats_dtype != NB_STATS_X || c->dtype == NB_F32;
+    if (has_statistics) bias->predictable = bias->predictable && nu <= 0.25 && !any_row_lost(b);
+    if (!bias->predictable) return;
+
+    bias->expected = offset_bias(b);
+    if (has_statistics) {
+        const double gain = 0.5 * stagnation * density_at_zero * pow(nu, 1.5) * mean_weight(b->o, c);
+        const double estimate = nb_rsqrt_estimate_error();
+        bias->expected += gain;
+        bias->systematic = gain + 0.5 * u; /* 1/n rounded, and eps, both at most u in the variance */
+        if (c->formula.root == NB_ROOT_RSQRT_NR) bias->systematic += 1.5 * estimate * estimate;
+        if (c->formula.root == NB_ROOT_RSQRT_RAW) bias->systematic += estimate;
+        bias->scale_sd = scale_deviation(b, f->unit_roundoff);
+    } else if (c->op == NB_OP_DYT) {
+        bias->systematic = 8 * u; /* tanh */
+    }
+    if (c->formula.cast == NB_CAST_BEFORE && c->dtype != NB_F32)
+        bias->element_sd *= c->formula.weight_offset ? 1.8 : 1.5;
+    const double elements = (double)b->o->in->rows * (double)b->o->in->cols, significands = ldexp(1, f->precision);
+    bias->n_elements = fmin(elements, significands);
+    /* Under beta an error of the scale is in proportion to y - beta. The part of beta that is itself in proportion to y, all of
+     * it for normal data, goes into the slope; a quarter of the rest is allowed for. */
+    if (b->o->beta) bias->systematic *= 2;
+    if (b->o->beta) bias->rounding_allowance_ulp = bias->systematic / f->unit_roundoff / 4;
+    bias->rounding_predictable = c->op != NB_OP_TWIN && c->dtype == NB_F32 && c->op != NB_OP_DYT;
+}
