@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the machine may run: held against the compiler's own detection and the operating system's. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/cpu.h"
+
+#if defined(__x86_64__)
+Test(cpu, features_agree_with_the_compilers_detection) {
+    uint32_t features = nb_cpu_light()->features;
+    __builtin_cpu_init();
+    if (features & NB_CPU_AVX2) {
+        cr_expect(__builtin_cpu_supports("avx2"));
+        cr_expect(__builtin_cpu_supports("fma"));
+        cr_expect(__builtin_cpu_supports("bmi2"));
+    }
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    cr_expect_eq((features & NB_CPU_AVX512) != 0, avx512);
+    if (features & (NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16)) cr_expect(features & NB_CPU_AVX512);
+    cr_expect_eq(features & NB_CPU_NEON, 0);
+}
+
+Test(cpu, what_is_missing_is_refused_with_a_reason) {
+    uint32_t features = nb_cpu_light()->features;
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t feature = 1u << bit;
+        const char *why = nb_cpu_refuses(feature, NB_NATIVE);
+        cr_expect_eq(why == NULL, (features & feature) != 0, "feature %x", feature);
+        if (why) cr_expect_gt(strlen(why), 10);
+    }
+    cr_expect_null(nb_cpu_refuses(features, NB_NATIVE));
+    cr_expect_null(nb_cpu_refuses(0, NB_SCALAR));
+}
+#endif
+
+Test(cpu, a_width_limit_hides_what_is_wider) {
+    nb_cpu_limit_width(NB_256);
+    cr_expect_null(nb_cpu_refuses(0, NB_SCALAR));
+    cr_expect_null(nb_cpu_refuses(0, NB_256));
+    cr_expect_str_eq(nb_cpu_refuses(0, NB_256X), "wider than --max-width");
+    cr_expect_str_eq(nb_cpu_refuses(0, NB_512), "wider than --max-width");
+    cr_expect_null(nb_cpu_refuses(0, NB_NATIVE), "no width of ours");
+    nb_cpu_limit_width(NB_512);
+    cr_expect_null(nb_cpu_refuses(0, NB_512));
+}
+
+Test(cpu, caches_grow_with_their_level) {
+    const struct nb_cpu *c = nb_cpu_light();
+    cr_expect_geq(c->l1d_bytes, 0);
+    if (c->l1d_bytes) cr_expect(c->l1d_bytes >= 4096 && c->l1d_bytes <= 16 << 20);
+    if (c->l1d_bytes && c->l2_bytes) cr_expect_gt(c->l2_bytes, c->l1d_bytes);
+    if (c->l2_bytes && c->l3_bytes) cr_expect_gt(c->l3_bytes, c->l2_bytes);
+}
+
+Test(cpu, allowed_cpus_are_those_of_the_mask) {
+    int cpus[4096], n = nb_cpu_allowed(cpus, 4096);
+    cpu_set_t set;
+    cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    cr_expect_eq(n, CPU_COUNT(&set));
+    for (int i = 0; i < n; i++) {
+        cr_expect(CPU_ISSET((unsigned)cpus[i], &set));
+        if (i > 0) cr_expect_gt(cpus[i], cpus[i - 1]);
+    }
+    cr_expect_eq(nb_cpu_allowed(cpus, 1), 1);
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)cpus[n - 1], &set);
+    int last = cpus[n - 1];
+    cr_assert_eq(sched_setaffinity(0, sizeof set, &set), 0);
+    cr_expect_eq(nb_cpu_allowed(cpus, 4096), 1);
+    cr_expect_eq(cpus[0], last);
+}
+
+Test(cpu, naming_it_leaves_the_affinity_alone_and_the_features_as_they_were) {
+    cpu_set_t before, after;
+    cr_assert_eq(sched_getaffinity(0, sizeof before, &before), 0);
+    const struct nb_cpu *full = nb_cpu(), *light = nb_cpu_light();
+    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    cr_expect(CPU_EQUAL(&before, &after));
+    cr_expect_eq(full->features, light->features);
+    cr_expect_eq(full->l1d_bytes, light->l1d_bytes);
+    cr_expect_gt(strlen(full->model), 0);
+    cr_expect_gt(full->n_online, 0);
+    cr_expect(!full->codename[0] || !full->disagreement[0], "a name that is not believed is given: %s", full->codename);
+}

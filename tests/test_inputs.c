@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Inputs: the same numbers from the same seed, the distribution that the name promises, rows as the files have them. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/dtype.h"
+#include "src/inputs.h"
+
+static struct nb_case a_case(const char *data, uint32_t dtype, int64_t rows, int64_t cols) {
+    struct nb_case c = {.op = NB_OP_LAYERNORM, .dtype = dtype, .seed = 1};
+    c.shape.rows = rows;
+    c.shape.cols = cols;
+    snprintf(c.data, sizeof c.data, "%s", data);
+    return c;
+}
+
+static struct nb_inputs filled(const struct nb_case *c) {
+    struct nb_inputs in;
+    cr_assert_eq(nb_inputs_init(&in, c), 0, "%s", c->data);
+    return in;
+}
+
+static size_t x_bytes(const struct nb_inputs *in) {
+    return (size_t)(in->rows * in->cols) * nb_formats[in->dtype].bytes;
+}
+
+Test(inputs, the_same_seed_gives_the_same_bits_and_another_seed_others) {
+    for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
+        struct nb_case c = a_case("normal", dtype, 8, 100);
+        c.op = NB_OP_ADD_LAYERNORM;
+        c.pass = NB_BACKWARD;
+        struct nb_inputs a = filled(&c), b = filled(&c);
+        c.seed = 2;
+        struct nb_inputs other = filled(&c);
+        cr_expect_arr_eq(a.x, b.x, x_bytes(&a));
+        cr_expect_arr_eq(a.residual, b.residual, x_bytes(&a));
+        cr_expect_arr_eq(a.dy, b.dy, x_bytes(&a));
+        cr_expect_arr_eq(a.gamma_f32, b.gamma_f32, 400);
+        cr_expect(memcmp(a.x, other.x, x_bytes(&a)) != 0);
+        cr_expect(memcmp(a.gamma_f32, other.gamma_f32, 400) != 0);
+        cr_expect(memcmp(a.x, a.residual, x_bytes(&a)) != 0, "a residual is drawn from a stream of its own");
+        cr_expect(memcmp(a.x, a.dy, x_bytes(&a)) != 0);
+        nb_inputs_release(&a);
+        nb_inputs_release(&b);
+        nb_inputs_release(&other);
+    }
+}
+
+/* The first values of seed 1, worked out in another language from the definition: splitmix64 by integers, the quantile by
+ * 40-digit arithmetic. They hold on every machine. */
+Test(inputs, the_first_values_are_those_of_the_definition) {
+    static const double want[] = {-0.16939004260198792, -0.18750544353598966, 0.099598953250669378,
+                                  0.90493718391593836,  -0.96149664283825442, -1.053964351725537,
+                                  0.7180879444287287,   -0.30973761708713793};
+    struct nb_random r = nb_random_stream(1, 0);
+    for (uint64_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        cr_expect_float_eq(nb_random_normal(r, i), want[i], 1e-13, "value %d is %.17g", (int)i, nb_random_normal(r, i));
+}
+
+struct moments {
+    double mean, variance, third, fourth, n;
+};
+static struct moments moments_of(const char *data, int64_t rows, int64_t cols) {
+    struct nb_case c = a_case(data, NB_F32, rows, cols);
+    struct nb_inputs in = filled(&c);
+    struct moments m = {.n = (double)(rows * cols)};
+    const float *x = in.x;
+    for (int64_t i = 0; i < rows * cols; i++) m.mean += (double)x[i] / m.n;
+    for (int64_t i = 0; i < rows * cols; i++) {
+        double d = (double)x[i] - m.mean;
+        m.variance += d * d / m.n;
+        m.third += d * d * d / m.n;
+        m.fourth += d * d * d * d / m.n;
+    }
+    nb_inputs_release(&in);
+    return m;
+}
+
+/* Margins are six standard errors: of a mean sqrt(v/n), of a normal variance v sqrt(2/n), of a normal third and fourth moment
+ * sqrt(6/n) and sqrt(96/n). */
+Test(inputs, normal_has_the_moments_of_a_normal_distribution) {
+    struct moments m = moments_of("normal", 1000, 1000);
+    cr_expect_float_eq(m.mean, 0, 6 / sqrt(m.n));
+    cr_expect_float_eq(m.variance, 1, 6 * sqrt(2 / m.n));
+    cr_expect_float_eq(m.third, 0, 6 * sqrt(6 / m.n));
+    cr_expect_float_eq(m.fourth, 3, 6 * sqrt(96 / m.n));
+    m = moments_of("scale(1e-3)", 100, 1000);
+    cr_expect_float_eq(m.variance, 1e-6, 6e-6 * sqrt(2 / m.n));
+    m = moments_of("offset(1000)", 100, 1000);
+    cr_expect_float_eq(m.mean, 1000, 6 / sqrt(m.n));
+    cr_expect_float_eq(m.variance, 1, 6 * sqrt(2 / m.n) + 1e-3);
+}
+
+/* Variance of u^2 on (-1, 1) is 4/45. */
+Test(inputs, uniform_and_sparse_have_theirs) {
+    struct moments m = moments_of("uniform", 1000, 1000);
+    cr_expect_float_eq(m.mean, 0, 6 * sqrt(1.0 / 3 / m.n));
+    cr_expect_float_eq(m.variance, 1.0 / 3, 6 * sqrt(4.0 / 45 / m.n));
+    m = moments_of("sparse(0.25)", 1000, 1000);
+    cr_expect_float_eq(m.variance, 0.25, 6 * sqrt((0.25 * 3 - 0.0625) / m.n), "a quarter of the places hold a normal");
+    cr_expect_float_eq(m.fourth, 0.75, 6 * sqrt(0.25 * 105 / m.n), "and what is there is a whole normal");
+}
+
+/* Shares beyond quantiles of Student's t with 2 degrees of freedom, and of exp(normal). */
+Test(inputs, tails_are_as_heavy_as_promised) {
+    struct nb_case c = a_case("heavy_tail", NB_F32, 1000, 1000);
+    struct nb_inputs in = filled(&c);
+    double beyond = 0, n = 1e6, p = 0.05;
+    for (int64_t i = 0; i < 1000000; i++) beyond += fabsf(((const float *)in.x)[i]) > 4.302653f ? 1 : 0;
+    cr_expect_float_eq(beyond / n, p, 6 * sqrt(p * (1 - p) / n));
+    nb_inputs_release(&in);
+    c = a_case("lognormal", NB_F32, 1000, 1000);
+    in = filled(&c);
+    beyond = 0;
+    for (int64_t i = 0; i < 1000000; i++) beyond += ((const float *)in.x)[i] > 5.180252f ? 1 : 0; /* exp(1.644854) */
+    cr_expect_float_eq(beyond / n, p, 6 * sqrt(p * (1 - p) / n));
+    nb_inputs_release(&in);
+}
+
+Test(inputs, rows_and_columns_are_uncorrelated) {
+    struct nb_case c = a_case("normal", NB_F32, 512, 512);
+    struct nb_inputs in = filled(&c);
+    const float *x = in.x;
+    double along = 0, down = 0, n = 512 * 511;
+    for (int r = 0; r < 512; r++)
+        for (int k = 1; k < 512; k++) {
+            along += (double)x[r * 512 + k] * (double)x[r * 512 + k - 1];
+            down += (double)x[k * 512 + r] * (double)x[(k - 1) * 512 + r];
+        }
+    cr_expect_float_eq(along / n, 0, 6 / sqrt(n));
+    cr_expect_float_eq(down / n, 0, 6 / sqrt(n));
+    nb_inputs_release(&in);
+}
+
+Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
+    for (size_t d = 0; d < nb_n_distributions; d++) {
+        const char *name = nb_distributions[d].name;
+        bool special = strcmp(name, "inf") == 0 || strcmp(name, "nan") == 0;
+        cr_expect_gt(strlen(nb_distributions[d].help), 10, "%s", name);
+        for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
+            struct nb_case c = a_case(name, dtype, 5, 67);
+            char *why = nb_inputs_refuse(&c);
+            cr_expect_null(why, "%s: %s", name, why);
+            struct nb_inputs in = filled(&c);
+            int n_special = 0;
+            for (int64_t i = 0; i < 5 * 67; i++) n_special += !isfinite(nb_get(in.x, i, (enum nb_dtype)dtype));
+            cr_expect_eq(n_special, special ? 5 : 0, "%s in %s: %d", name, nb_formats[dtype].name, n_special);
+            nb_inputs_release(&in);
+        }
+    }
+}
+
+Test(inputs, structured_rows_are_what_their_help_says) {
+    struct nb_case c = a_case("one(3)", NB_F32, 4, 16);
+    struct nb_inputs in = filled(&c);
+    for (int r = 0; r < 4; r++) {
+        float sum = 0;
+        for (int k = 0; k < 16; k++) sum += ((const float *)in.x)[r * 16 + k];
+        cr_expect_eq(sum, 3.0f);
+    }
+    nb_inputs_release(&in);
+    c = a_case("ramp", NB_BF16, 1, 300);
+    in = filled(&c);
+    for (int k = 0; k < 300; k++) cr_expect_eq(nb_get(in.x, k, NB_BF16), k % 256 / 256.0, "ramp is exact");
+    nb_inputs_release(&in);
+    c = a_case("massive", NB_F32, 2, 4096);
+    in = filled(&c);
+    cr_expect_eq(((const float *)in.x)[1415], 2622.0f);
+    cr_expect_eq(((const float *)in.x)[4096 + 2533], -1547.0f);
+    nb_inputs_release(&in);
+    for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
+        const struct nb_format *f = &nb_formats[dtype];
+        c = a_case("subnormal", dtype, 1, 500);
+        in = filled(&c);
+        for (int k = 0; k < 500; k++) {
+            double v = fabs(nb_get(in.x, k, (enum nb_dtype)dtype));
+            cr_expect(v >= f->min_subnormal && v < f->min_normal, "%g in %s", v, f->name);
+        }
+        nb_inputs_release(&in);
+        c = a_case("big", dtype, 1, 500);
+        in = filled(&c);
+        double largest = 0;
+        for (int k = 0; k < 500; k++) largest = fmax(largest, fabs(nb_get(in.x, k, (enum nb_dtype)dtype)));
+        cr_expect(largest > f->max_finite / 8 && largest <= f->max_finite);
+        nb_inputs_release(&in);
+    }
+}
+
+Test(inputs, wrong_names_and_numbers_are_refused_with_a_hint) {
+    static const struct {
+        const char *data, *words;
+    } wrong[] = {
+        {"nromal", "did you mean normal?"},
+        {"minilm_embd", "did you mean minilm_embed?"},
+        {"completely else", "list data"},
+        {"", "list data"},
+        {"zeros(3)", "takes no number"},
+        {"offset()", "write a number"},
+        {"offset(x)", "write a number"},
+        {"offset(3", "write a number"},
+        {"offset(3)x", "write a number"},
+        {"sparse(2)", "from 0 to 1"},
+        {"scale(nan)", "the number must be from"},
+        {"scale(inf)", "the number must be from"},
+        {"./no/such_x.npy", "No such file"},
+        {"none.npy", "No such file"},
+        {"/tmp", "is not a file"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct nb_case c = a_case(wrong[i].data, NB_F32, 2, 384);
+        char *why = nb_inputs_refuse(&c);
+        cr_expect_not_null(why, "%s was taken", wrong[i].data);
+        if (why) cr_expect(strstr(why, wrong[i].words), "wanted \"%s\" in: %s", wrong[i].words, why);
+        free(why);
+    }
+    struct nb_case c = a_case("minilm_embed", NB_F32, 2, 100);
+    char *why = nb_inputs_refuse(&c);
+    cr_assert_not_null(why);
+    cr_expect(strstr(why, "rows of 384 values, the shape has 100 columns"), "%s", why);
+    free(why);
+}
+
+Test(inputs, real_rows_are_cycled_and_bring_their_parameters) {
+    struct nb_case c = a_case("minilm_layer0_out", NB_F32, 130, 384);
+    c.op = NB_OP_ADD_RMSNORM;
+    struct nb_inputs in = filled(&c);
+    struct nb_array x, gamma;
+    char reason[512], path[600];
+    snprintf(path, sizeof path, "%s/minilm_layer0_out_x.npy", getenv("NORMBENCH_DATA"));
+    cr_assert_eq(nb_array_read(&x, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    snprintf(path, sizeof path, "%s/minilm_layer0_out_gamma.npy", getenv("NORMBENCH_DATA"));
+    cr_assert_eq(nb_array_read(&gamma, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_assert_eq(x.rows, 64);
+    for (int r = 0; r < 130; r++)
+        for (int k = 0; k < 384; k++) {
+            cr_assert_eq((double)((const float *)in.x)[r * 384 + k], x.values[r % 64 * 384 + k]);
+            cr_assert_eq((double)((const float *)in.residual)[r * 384 + k], x.values[(r + 32) % 64 * 384 + k]);
+        }
+    for (int k = 0; k < 384; k++) cr_assert_eq((double)in.gamma_f32[k], gamma.values[k]);
+    nb_inputs_release(&in);
+    snprintf(c.data, sizeof c.data, "%s/minilm_layer0_out_x.npy", getenv("NORMBENCH_DATA"));
+    c.dtype = NB_F16;
+    in = filled(&c);
+    for (int k = 0; k < 384; k++) {
+        cr_assert_eq(nb_get(in.x, k, NB_F16), nb_round_to(x.values[k], NB_F16), "a path names the file of x");
+        cr_assert_eq((double)in.gamma_f32[k], gamma.values[k], "with the gamma beside it");
+        cr_assert_eq(nb_get(in.gamma_x, k, NB_F16), nb_round_to(gamma.values[k], NB_F16));
+    }
+    nb_inputs_release(&in);
+    nb_array_release(&x);
+    nb_array_release(&gamma);
+}
+
+Test(inputs, another_case_of_the_group_adds_only_what_is_missing) {
+    struct nb_case c = a_case("normal", NB_F32, 4, 32), adds = c, whole;
+    adds.op = NB_OP_ADD_LAYERNORM;
+    whole = adds;
+    struct nb_inputs in = filled(&c), all = filled(&whole);
+    void *x = in.x;
+    cr_expect_null(in.residual);
+    cr_expect_null(in.dy);
+    cr_expect_null(in.running_mean);
+    cr_assert_eq(nb_inputs_add(&in, &adds), 0);
+    cr_expect_eq(in.x, x);
+    cr_assert_not_null(in.residual);
+    cr_expect_arr_eq(in.residual, all.residual, x_bytes(&in));
+    nb_inputs_release(&in);
+    nb_inputs_release(&all);
+}
+
+Test(inputs, batchnorm_gets_running_statistics_by_channel) {
+    struct nb_case c = a_case("offset(50)", NB_F32, 12, 64);
+    c.op = NB_OP_BATCHNORM;
+    c.shape.layout = NB_NCHW;
+    c.shape.n = 4;
+    c.shape.c = 3;
+    c.shape.hw = 64;
+    struct nb_inputs in = filled(&c);
+    cr_expect_eq(in.n_params, 3);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_float_eq((double)in.running_mean[i], 50, 1.5);
+        cr_expect(in.running_var[i] > 0.5f && in.running_var[i] < 2.0f, "%g", (double)in.running_var[i]);
+    }
+    nb_inputs_release(&in);
+}
+
+Test(inputs, only_independent_draws_count_as_random) {
+    static const struct {
+        const char *data;
+        int random;
+    } cases[] = {{"normal", 1},      {"uniform", 1},      {"scale(2)", 1},     {"scale(1e-30)", 0},
+                 {"scale(1e30)", 0}, {"offset(1000)", 0}, {"zeros", 0},        {"massive", 0},
+                 {"heavy_tail", 0},  {"minilm_embed", 0}, {"./some_x.npy", 0}, {"big", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct nb_case c = a_case(cases[i].data, NB_F32, 2, 384);
+        cr_expect_eq(nb_inputs_is_random(&c), cases[i].random, "%s", cases[i].data);
+    }
+}
+
+Test(inputs, the_data_folder_is_listed_in_order) {
+    char **names;
+    int n = nb_inputs_list(&names), found = 0;
+    for (int i = 0; i < n; i++) {
+        found += strcmp(names[i], "minilm_embed") == 0 || strcmp(names[i], "minilm_layer5_attn") == 0;
+        if (i > 0) cr_expect_lt(strcmp(names[i - 1], names[i]), 0);
+    }
+    cr_expect_eq(found, 2);
+    for (int i = 0; i < n; i++) free(names[i]);
+    free(names);
+}

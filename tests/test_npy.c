@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arrays from files: what is written is read back, and no file whatever leads to more than a reason. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/npy.h"
+#include "src/npy_header.h"
+#include "src/random.h"
+
+static char dir[] = "/tmp/normbench-test-XXXXXX", path[PATH_MAX], reason[512];
+
+static const char *in_dir(const char *name) {
+    if (strstr(dir, "XXXXXX")) cr_assert(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static void write_bytes(const char *name, const void *bytes, size_t n) {
+    FILE *f = fopen(in_dir(name), "wb");
+    cr_assert(f);
+    cr_assert_eq(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+/* A version 1.0 file with this dict and n bytes of zeros behind it. */
+static void write_dict(const char *dict, size_t n) {
+    unsigned char bytes[1024] = "\x93NUMPY\x01";
+    size_t length = strlen(dict);
+    bytes[8] = (unsigned char)length;
+    bytes[9] = (unsigned char)(length >> 8);
+    memcpy(bytes + 10, dict, length);
+    write_bytes("dict.npy", bytes, 10 + length + n);
+}
+
+static void clean(void) {
+    static const char *const names[] = {"a.npy", "dict.npy", "raw.f32", "raw.bf16", "raw.f16", "pipe.npy"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(in_dir(names[i]));
+    rmdir(dir);
+}
+
+TestSuite(npy, .fini = clean);
+
+Test(npy, what_is_written_is_read_back) {
+    const float values[] = {1.5f, -0.0f, 3e38f, 1e-45f, 2, 3};
+    struct nb_array a;
+    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f4", (const int64_t[]){2, 3}, 2), 0);
+    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.rows, 2);
+    cr_expect_eq(a.cols, 3);
+    cr_expect_eq(a.item_bytes, 4);
+    for (int i = 0; i < 6; i++) cr_expect_eq(a.values[i], (double)values[i]);
+    nb_array_release(&a);
+}
+
+Test(npy, dimensions_but_the_last_are_rows) {
+    const double values[24] = {[23] = 7};
+    struct nb_array a;
+    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f8", (const int64_t[]){2, 3, 4}, 3), 0);
+    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.rows, 6);
+    cr_expect_eq(a.cols, 4);
+    cr_expect_eq(a.values[23], 7);
+    nb_array_release(&a);
+    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f8", (const int64_t[]){24}, 1), 0);
+    cr_assert_eq(nb_array_read(&a, path, 0, 1, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.rows, 1);
+    cr_expect_eq(a.cols, 24);
+    cr_expect_null(a.values);
+}
+
+Test(npy, half_precision_is_read) {
+    const uint16_t values[] = {0x3c00, 0xc000, 0x0001, 0x7bff};
+    struct nb_array a;
+    cr_assert_eq(nb_npy_write(in_dir("a.npy"), values, "<f2", (const int64_t[]){1, 4}, 2), 0);
+    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.values[0], 1);
+    cr_expect_eq(a.values[1], -2);
+    cr_expect_eq(a.values[2], 0x1p-24);
+    cr_expect_eq(a.values[3], 65504);
+    nb_array_release(&a);
+}
+
+Test(npy, raw_files_go_by_their_extension) {
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    const uint16_t one_two[] = {0x3f80, 0x4000};
+    struct nb_array a;
+    write_bytes("raw.f32", values, sizeof values);
+    cr_assert_eq(nb_array_read(&a, path, 3, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.rows, 2);
+    cr_expect_eq(a.values[5], 6);
+    nb_array_release(&a);
+    cr_expect_eq(nb_array_read(&a, path, 4, 0, reason, sizeof reason), -1);
+    cr_expect(strstr(reason, "no whole number of rows of 4"), "%s", reason);
+    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
+    write_bytes("raw.bf16", one_two, sizeof one_two);
+    cr_assert_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), 0, "%s", reason);
+    cr_expect_eq(a.values[1], 2);
+    nb_array_release(&a);
+    write_bytes("raw.f16", "", 0);
+    cr_expect_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), -1);
+}
+
+/* Each: a header, and what the reason must say. */
+static const struct {
+    const char *dict, *words;
+} wrong[] = {
+    {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "big-endian"},
+    {"{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", "astype('<f4')"},
+    {"{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }", "astype('<f4')"},
+    {"{'descr': '', 'fortran_order': False, 'shape': (2,), }", "astype('<f4')"},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "several fields"},
+    {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }", "ascontiguousarray"},
+    {"{'descr': '<f4', 'fortran_order': 1, 'shape': (2,), }", "fortran_order"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "promises 12"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "promises 4"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "is empty"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", "shape"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "2^28"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4294967296), }", "2^28"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "key other than"},
+    {"{'descr': '<f4', 'fortran_order': False}", "lacks"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", "not closed"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "behind the dict"},
+    {"['descr']", "not a Python dict"},
+    {"", "not a Python dict"},
+};
+
+Test(npy, wrong_headers_are_named) {
+    struct nb_array a;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        write_dict(wrong[i].dict, 8);
+        cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1, "%s was taken", wrong[i].dict);
+        cr_expect(strstr(reason, wrong[i].words), "wanted \"%s\" in: %s", wrong[i].words, reason);
+        cr_expect(strstr(reason, path), "no path in: %s", reason);
+        cr_expect_null(a.values);
+    }
+}
+
+Test(npy, scalars_newer_formats_and_old_python_are_read) {
+    struct nb_npy_header h;
+    const char v1[] = "\x93NUMPY\x01\x00\x39\x00{\"shape\": (3L, 4L,), 'fortran_order':False,'descr':'<f8'}";
+    const char v2[] = "\x93NUMPY\x02\x00\x37\x00\x00\x00{'descr': '<f4', 'fortran_order': False, 'shape': ()}  ";
+    const char v4[] = "\x93NUMPY\x04\x00\x00\x00\x00\x00";
+    cr_assert_eq(nb_npy_header_parse(&h, (const unsigned char *)v1, sizeof v1 - 1, reason, sizeof reason), 0, "%s",
+                 reason);
+    cr_expect_eq(h.n_dims, 2);
+    cr_expect_eq(h.dims[1], 4);
+    cr_expect_str_eq(h.descr, "<f8");
+    cr_assert_eq(nb_npy_header_parse(&h, (const unsigned char *)v2, sizeof v2 - 1, reason, sizeof reason), 0, "%s",
+                 reason);
+    cr_expect_eq(h.n_dims, 0);
+    cr_expect_eq(nb_npy_header_parse(&h, (const unsigned char *)v4, sizeof v4 - 1, reason, sizeof reason), -1);
+    cr_expect(strstr(reason, "format 4.0"), "%s", reason);
+}
+
+/* Every prefix of a good header, and random changes to it: a reason or a sound header, never more. Heap memory of just the
+ * size, so that a sanitizer sees a step too far. */
+Test(npy, no_bytes_lead_the_header_parser_astray) {
+    static const char dict[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (64, 384), }";
+    unsigned char good[10 + sizeof dict - 1] = "\x93NUMPY\x01";
+    struct nb_random random = nb_random_stream(3, 0);
+    struct nb_npy_header h;
+    int n_taken = 0;
+    good[8] = sizeof dict - 1;
+    memcpy(good + 10, dict, sizeof dict - 1);
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint64_t bits = nb_random_bits(random, i);
+        size_t n = bits & 1 ? sizeof good : (bits >> 1) % sizeof good;
+        unsigned char *bytes = malloc(n ? n : 1);
+        memcpy(bytes, good, n);
+        for (unsigned changes = bits >> 40 & 3; changes > 0 && n > 0; changes--) {
+            uint64_t change = nb_random_mix(bits + changes);
+            bytes[change % n] = (unsigned char)(change >> 32);
+        }
+        if (nb_npy_header_parse(&h, bytes, n, reason, sizeof reason) == 0) {
+            n_taken++;
+            cr_assert_leq(h.data_offset, n);
+            cr_assert(h.n_dims >= 0 && h.n_dims <= NB_NPY_MAX_DIMS);
+            for (int d = 0; d < h.n_dims; d++) cr_assert_geq(h.dims[d], 0);
+        }
+        free(bytes);
+    }
+    cr_expect_gt(n_taken, 100, "hardly any header was left whole");
+    cr_expect_lt(n_taken, 150000, "hardly any header was broken");
+}
+
+Test(npy, what_is_no_array_is_refused) {
+    struct nb_array a;
+    cr_expect_eq(nb_array_read(&a, in_dir("none.npy"), 0, 0, reason, sizeof reason), -1);
+    cr_expect(strstr(reason, "No such file"), "%s", reason);
+    write_bytes("a.npy", "hello", 5);
+    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
+    cr_expect(strstr(reason, "magic"), "%s", reason);
+    cr_expect_eq(nb_array_read(&a, dir, 0, 0, reason, sizeof reason), -1);
+    cr_expect(strstr(reason, "is not a file"), "%s", reason);
+    cr_assert_eq(mkfifo(in_dir("pipe.npy"), 0600), 0);
+    cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1, "a pipe must not be waited for");
+}
