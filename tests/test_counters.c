@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Counters: what is counted is right, what cannot be counted is NaN with a reason and never 0. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "src/counters.h"
+#include "src/cpu.h"
+#include "src/registry.h"
+
+static struct nb_counter counter_named(const struct nb_counter *list, size_t n, const char *name) {
+    size_t i = 0;
+    while (i < n && strcmp(list[i].name, name) != 0) i++;
+    cr_assert_lt(i, n, "no counter %s", name);
+    return list[i];
+}
+
+static void touch_pages(void *arg) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = *(size_t *)arg;
+    volatile char *memory = mmap(NULL, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(memory != MAP_FAILED);
+    madvise((void *)memory, n * page, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < n; i++) memory[i * page] = 1;
+    munmap((void *)memory, n * page);
+}
+
+Test(counters, each_is_listed_with_a_source_and_what_is_missing_with_a_reason) {
+    struct nb_counter_info list[NB_MAX_COUNTERS], again[NB_MAX_COUNTERS];
+    size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
+    bool hardware = false;
+    cr_assert_geq(n, 5);
+    for (size_t i = 0; i < n; i++) {
+        cr_expect_gt(strlen(list[i].name), 0);
+        cr_expect_gt(strlen(list[i].source), 0);
+        cr_expect_eq(list[i].available, list[i].reason[0] == '\0', "%s: %s", list[i].name, list[i].reason);
+        hardware = hardware || (list[i].available && strcmp(list[i].name, "instructions") == 0);
+        for (size_t k = 0; k < i; k++) cr_expect_str_neq(list[i].name, list[k].name);
+    }
+    if (hardware) cr_expect(nb_counters_have_hardware());
+    cr_expect_str_eq(list[n - 1].name, "instructions_exact");
+    cr_expect_eq(nb_counters_list(again, NB_MAX_COUNTERS), n);
+    cr_expect_eq(memcmp(list, again, n * sizeof list[0]), 0, "probed once");
+    cr_expect_eq(nb_counters_list(again, 2), 2);
+}
+
+Test(counters, what_is_measured_is_there_and_what_is_not_is_nan) {
+    struct nb_counter_info list[NB_MAX_COUNTERS];
+    struct nb_counter out[NB_MAX_COUNTERS];
+    size_t pages = 40, n_list = nb_counters_list(list, NB_MAX_COUNTERS);
+    size_t n = nb_counters_measure(touch_pages, &pages, 50, out, NB_MAX_COUNTERS);
+    cr_assert_eq(n, n_list - 1);
+    for (size_t i = 0; i < n; i++) {
+        cr_expect_str_eq(out[i].name, list[i].name);
+        cr_expect_str_eq(out[i].source, list[i].source);
+        cr_expect_eq(isnan(out[i].value), !list[i].available, "%s: %g", out[i].name, out[i].value);
+        cr_expect_eq(isnan(out[i].value), out[i].reason[0] != '\0', "%s: %s", out[i].name, out[i].reason);
+        if (!isnan(out[i].value)) cr_expect_geq(out[i].value, 0);
+    }
+    struct nb_counter faults = counter_named(out, n, "page_faults"), clock = counter_named(out, n, "task_clock_ns");
+    if (!isnan(faults.value)) cr_expect(faults.value >= 40 && faults.value < 60, "%g page faults", faults.value);
+    if (!isnan(clock.value)) cr_expect_gt(clock.value, 40);
+    cr_expect_eq(nb_counters_measure(touch_pages, &pages, 1, out, 3), 3);
+}
+
+/* A worker is pinned when it counts: what can be counted must not hang on that. */
+Test(counters, a_pinned_process_counts_the_same_and_stays_pinned) {
+    cpu_set_t one, after;
+    int cpu;
+    cr_assert_eq(nb_cpu_allowed(&cpu, 1), 1);
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)cpu, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    struct nb_counter_info list[NB_MAX_COUNTERS];
+    size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
+    for (size_t i = 0; i < n; i++)
+        cr_expect(!strstr(list[i].reason, " counted "), "%s: %s", list[i].name, list[i].reason);
+    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    cr_expect(CPU_EQUAL(&one, &after));
+}
+
+#if defined(__x86_64__)
+static char reason[200];
+
+static bool stepping_works(void) {
+    if (nb_single_step_probe(reason, sizeof reason) == 0) return true;
+    cr_log_warn("single stepping does not work here: %s", reason);
+    return false;
+}
+
+/* Written in assembler, so that no compiler option changes how many there are: 1 + 3 n + 1. */
+__attribute__((naked, noinline)) static void loop(void *arg __attribute__((unused))) {
+    __asm__("mov (%rdi), %rcx\n1: lea (%rax), %rax\n dec %rcx\n jnz 1b\n ret");
+}
+
+Test(single_step, a_loop_of_known_length_is_counted_exactly) {
+    if (!stepping_works()) return;
+    for (int64_t turns = 1; turns < 2000; turns *= 3)
+        cr_expect_eq(nb_single_step(loop, &turns, 20000, reason, sizeof reason), 2 + 3 * turns, "%ld turns",
+                     (long)turns);
+}
+
+__attribute__((naked, noinline)) static void fill_string(void *arg __attribute__((unused))) {
+    __asm__("mov $300, %ecx\n xor %eax, %eax\n rep stosb\n ret");
+}
+
+Test(single_step, a_repeated_string_instruction_counts_once) {
+    char memory[300];
+    if (!stepping_works()) return;
+    memset(memory, 1, sizeof memory);
+    cr_expect_eq(nb_single_step(fill_string, memory, 1000, reason, sizeof reason), 4);
+    for (int i = 0; i < 300; i++) cr_assert_eq(memory[i], 0);
+}
+
+Test(single_step, beyond_the_limit_there_is_a_reason_and_the_work_is_done) {
+    int64_t turns = 100000;
+    if (!stepping_works()) return;
+    cr_expect_eq(nb_single_step(loop, &turns, 1000, reason, sizeof reason), -1);
+    cr_expect_str_eq(reason, "more than 1000 instructions");
+    turns = 10;
+    cr_expect_eq(nb_single_step(loop, &turns, 32, reason, sizeof reason), 32);
+    cr_expect_eq(nb_single_step(loop, &turns, 31, reason, sizeof reason), -1);
+}
+
+__attribute__((target("avx512f"), noinline)) static void wide(void *arg) {
+    float *x = arg;
+    __m512 sum = _mm512_setzero_ps();
+    for (int i = 0; i < 512; i += 16) sum = _mm512_fmadd_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(x + i), sum);
+    _mm512_storeu_ps(x + 512, sum);
+}
+
+Test(single_step, avx512_code_is_counted_and_computes_the_same) {
+    if (!(nb_cpu_light()->features & NB_CPU_AVX512) || !stepping_works()) return;
+    float x[528], want[16];
+    for (int i = 0; i < 512; i++) x[i] = (float)i / 7;
+    wide(x);
+    memcpy(want, x + 512, sizeof want);
+    memset(x + 512, 0, sizeof want);
+    int64_t first = nb_single_step(wide, x, 20000, reason, sizeof reason);
+    cr_expect_gt(first, 32);
+    cr_expect_arr_eq(want, x + 512, sizeof want);
+    for (int i = 0; i < 5; i++) cr_expect_eq(nb_single_step(wide, x, 20000, reason, sizeof reason), first);
+}
+
+struct kernel_call {
+    const struct nb_kernel *kernel;
+    struct nb_call call;
+};
+static void run_kernel(void *arg) {
+    const struct kernel_call *k = arg;
+    k->kernel->run(&k->call, 0, 0, k->call.rows);
+}
+
+/* The same figure each time, from other memory, and under another stack depth. */
+static int64_t count_of(const struct nb_kernel *kernel, int depth) {
+    volatile char room[64];
+    room[0] = (char)depth;
+    if (depth > 0) return count_of(kernel, depth - 1) + 0 * room[0];
+    static const int64_t rows = 2, cols = 100;
+    float *x = aligned_alloc(64, 4096), *y = aligned_alloc(64, 4096);
+    for (int i = 0; i < rows * cols; i++) x[i] = (float)(i % 17) - 8;
+    struct kernel_call k = {kernel,
+                            {.struct_size = sizeof k.call,
+                             .rows = rows,
+                             .cols = cols,
+                             .eps = 1e-6,
+                             .x = x,
+                             .y = y,
+                             .x_stride = cols,
+                             .y_stride = cols,
+                             .formula = {sizeof k.call.formula}}};
+    int64_t n = nb_single_step(run_kernel, &k, 20000, reason, sizeof reason);
+    free(x);
+    free(y);
+    return n;
+}
+
+Test(single_step, kernels_of_every_width_are_counted_bit_stably) {
+    if (!stepping_works()) return;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    int n_counted = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        if (strcmp(k->name, "rmsnorm_twopass") != 0 || k->dtype != NB_F32) continue;
+        if (nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        int64_t first = count_of(k, 0);
+        cr_expect_gt(first, 20, "%s: %s", k->variant, reason);
+        for (int depth = 1; depth < 5; depth++) cr_expect_eq(count_of(k, depth), first, "%s", k->variant);
+        n_counted++;
+    }
+    cr_expect_gt(n_counted, 0);
+    nb_registry_release();
+}
+
+static volatile sig_atomic_t seen;
+static void see(int signal) { seen = signal; }
+
+Test(single_step, the_handlers_and_masks_of_before_stand_again) {
+    int64_t turns = 3;
+    stack_t stack;
+    sigset_t mask, trap;
+    if (!stepping_works()) return;
+    signal(SIGTRAP, see);
+    sigemptyset(&trap);
+    sigaddset(&trap, SIGTRAP);
+    sigprocmask(SIG_BLOCK, &trap, NULL);
+    cr_expect_eq(nb_single_step(loop, &turns, 100, reason, sizeof reason), 11, "also when the signal was blocked");
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    cr_expect(sigismember(&mask, SIGTRAP));
+    sigprocmask(SIG_UNBLOCK, &trap, NULL);
+    raise(SIGTRAP);
+    cr_expect_eq(seen, SIGTRAP);
+    cr_assert_eq(sigaltstack(NULL, &stack), 0);
+    cr_expect(stack.ss_flags & SS_DISABLE, "no signal stack is left behind");
+}
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The fingerprint says the same each time, and the hashes are the published function. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/cpu.h"
+#include "src/fingerprint.h"
+#include "src/json.h"
+#include "src/registry.h"
+
+/* Test vectors of the function's authors. */
+Test(fingerprint, hashes_are_fnv1a) {
+    char hash[20];
+    nb_text_hash("", hash);
+    cr_expect_str_eq(hash, "cbf29ce484222325");
+    nb_text_hash("a", hash);
+    cr_expect_str_eq(hash, "af63dc4c8601ec8c");
+    nb_text_hash("foobar", hash);
+    cr_expect_str_eq(hash, "85944171f73967e8");
+}
+
+Test(fingerprint, a_file_hashes_as_its_bytes) {
+    char path[] = "/tmp/normbench-test-XXXXXX", of_file[20], of_text[20], text[200001];
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    for (int i = 0; i < 200000; i++) text[i] = (char)('a' + i % 23);
+    text[200000] = '\0';
+    cr_assert_eq(write(fd, text, 200000), 200000);
+    close(fd);
+    nb_file_hash(path, of_file);
+    nb_text_hash(text, of_text);
+    cr_expect_str_eq(of_file, of_text);
+    unlink(path);
+    nb_file_hash(path, of_file);
+    cr_expect_str_eq(of_file, "", "a file that is gone has no hash");
+    nb_file_hash("/tmp", of_file);
+    cr_expect_str_eq(of_file, "");
+}
+
+static const cJSON *at(const cJSON *json, const char *section, const char *key) {
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, section);
+    cr_assert_not_null(object, "no section %s", section);
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+    cr_assert_not_null(value, "no key %s.%s", section, key);
+    return value;
+}
+
+Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cJSON *json = nb_fingerprint(), *again = nb_fingerprint();
+    struct nb_strbuf a = {0}, b = {0};
+    nb_json_print(json, &a);
+    nb_json_print(again, &b);
+    cr_expect_str_eq(a.text, b.text);
+    cr_expect_str_eq(json->child->string, "build", "sections keep their order");
+    cr_expect_str_eq(at(json, "cpu", "model")->valuestring, nb_cpu()->model);
+    cr_expect(cJSON_IsBool(at(json, "build", "dirty")));
+    cr_expect_gt(strlen(at(json, "build", "compiler")->valuestring), 0);
+    cr_expect_gt(strlen(at(json, "system", "kernel")->valuestring), 0);
+    cr_expect_str_eq(at(json, "libraries", "cjson")->valuestring, cJSON_Version());
+    const cJSON *l1d = at(json, "cpu", "l1d_bytes");
+    cr_expect(cJSON_IsNull(l1d) || l1d->valuedouble == (double)nb_cpu()->l1d_bytes);
+    const cJSON *kernels = cJSON_GetObjectItemCaseSensitive(json, "kernels");
+    cr_assert_eq(cJSON_GetArraySize(kernels), 1);
+    char hash[20];
+    nb_file_hash(nb_registry_file(0), hash);
+    cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(kernels, 0), "hash"), hash);
+    nb_strbuf_release(&a);
+    nb_strbuf_release(&b);
+    cJSON_Delete(json);
+    cJSON_Delete(again);
+    nb_registry_release();
+}
+
+Test(fingerprint, the_load_is_apart) {
+    cJSON *json = nb_load_to_json(), *fingerprint = nb_fingerprint();
+    const cJSON *averages = cJSON_GetObjectItemCaseSensitive(json, "load_average"), *one;
+    cr_expect_eq(cJSON_GetArraySize(averages), 3);
+    cJSON_ArrayForEach(one, averages) cr_expect(cJSON_IsNull(one) || one->valuedouble >= 0);
+    cr_expect_not_null(cJSON_GetObjectItemCaseSensitive(json, "memory_available_bytes"));
+    cr_expect_null(cJSON_GetObjectItemCaseSensitive(fingerprint, "load_average"));
+    cJSON_Delete(json);
+    cJSON_Delete(fingerprint);
+}
