@@ -171,7 +171,10 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     if (!key || !status) return nb_error("a record without \"key\" or \"status\"");
     r->status = nb_status_parse(status);
     if (r->status == NB_N_STATUSES) return nb_error("%s: unknown status \"%s\"", key, status);
-    if (nb_case_parse(&r->c, key) != 0 || nb_kernel_fields_from_json(&r->c, json) != 0) return -1;
+    const char *variant = nb_json_get_text(json, "variant");
+    if (nb_case_parse(&r->c, key) != 0) return -1;
+    if (!variant || strcmp(variant, r->c.variant) != 0) return nb_error("%s: \"variant\" is not the key's", key);
+    if (nb_kernel_fields_from_json(&r->c, json) != 0) return -1;
     r->key = nb_strdup(key);
     r->reason = reason ? nb_strdup(reason) : NULL;
     r->replay = nb_strdup(replay ? replay : "");

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Printed JSON: exact, valid, and safe to read whatever it holds. Also the table that finds texts. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/json.h"
+#include "src/text_map.h"
+
+static char *printed(const cJSON *json) {
+    struct nb_strbuf out = {0};
+    nb_json_print(json, &out);
+    return out.text;
+}
+
+static double there_and_back(double value) {
+    cJSON *object = cJSON_CreateObject();
+    nb_json_number(object, "v", value);
+    char *text = printed(object);
+    cJSON *again = cJSON_Parse(text);
+    double back = nb_json_get_number(again, "v");
+    cJSON_Delete(object);
+    cJSON_Delete(again);
+    free(text);
+    return back;
+}
+
+Test(json, every_finite_double_reads_back_bit_for_bit) {
+    double values[] = {0.0,
+                       -0.0,
+                       0.1,
+                       1.0 / 3,
+                       DBL_MAX,
+                       DBL_MIN,
+                       DBL_TRUE_MIN,
+                       1e22,
+                       1e23,
+                       9007199254740991.,
+                       9007199254740992.,
+                       5e-324,
+                       -1.5,
+                       123456789.123456789,
+                       4.35,
+                       0.1 + 0.2,
+                       2.2250738585072011e-308};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        double back = there_and_back(values[i]);
+        cr_assert_eq(memcmp(&back, &values[i], sizeof back), 0, "%.17g came back as %.17g", values[i], back);
+    }
+    uint64_t state = 1;
+    for (int i = 0; i < 20000; i++) {
+        double value, back;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        memcpy(&value, &state, sizeof value);
+        if (!isfinite(value)) continue;
+        back = there_and_back(value);
+        cr_assert_eq(memcmp(&back, &value, sizeof back), 0, "%.17g came back as %.17g", value, back);
+    }
+}
+
+Test(json, what_is_not_finite_is_null_and_reads_as_nan) {
+    double values[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        cJSON *object = cJSON_CreateObject();
+        nb_json_number(object, "v", values[i]);
+        char *text = printed(object);
+        cr_assert_str_eq(text, "{\"v\":null}");
+        cr_assert(isnan(nb_json_get_number(object, "v")));
+        free(text);
+        cJSON_Delete(object);
+    }
+    cr_assert(isnan(nb_json_get_number(NULL, "v")));
+}
+
+Test(json, exact_values_keep_what_json_has_no_word_for) {
+    double values[] = {NAN, INFINITY, -INFINITY, 0x1.fffffep-127, -0.0, 0x1p-1074};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        cJSON *object = cJSON_CreateObject();
+        nb_json_exact(object, "v", values[i]);
+        double back = nb_json_get_exact(object, "v");
+        cr_assert(isnan(values[i]) ? isnan(back) : memcmp(&back, &values[i], sizeof back) == 0, "%a became %a",
+                  values[i], back);
+        cJSON_Delete(object);
+    }
+    cJSON *wrong = cJSON_Parse("{\"v\":\"0x1p+0 and more\"}");
+    cr_assert(isnan(nb_json_get_exact(wrong, "v")));
+    cJSON_Delete(wrong);
+}
+
+Test(json, sixty_four_bits_survive) {
+    cJSON *object = cJSON_CreateObject();
+    nb_json_uint64(object, "v", UINT64_MAX);
+    cr_assert_str_eq(nb_json_get_text(object, "v"), "18446744073709551615");
+    cJSON_Delete(object);
+}
+
+Test(json, text_is_escaped_and_stays_utf8) {
+    static const struct {
+        const char *text, *json;
+    } cases[] = {
+        {"plain", "\"plain\""},
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"line\nbreak\ttab\x01", "\"line\\nbreak\\u0009tab\\u0001\""},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
+        {"bad\xff\xc3", "\"bad\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
+        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* a surrogate */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cJSON *string = cJSON_CreateString(cases[i].text);
+        char *text = printed(string);
+        cr_assert_str_eq(text, cases[i].json);
+        free(text);
+        cJSON_Delete(string);
+    }
+}
+
+Test(json, pretty_text_holds_the_same_value) {
+    static const char text[] =
+        "{\"a\":[1,2,{\"b\":null}],\"c\":{},\"d\":[],\"e\":{\"f\":true,\"g\":\"x\"},\"h\":[[1]]}";
+    cJSON *json = cJSON_Parse(text);
+    struct nb_strbuf pretty = {0};
+    nb_json_print_pretty(json, 4, &pretty);
+    cJSON *again = cJSON_Parse(pretty.text);
+    char *flat = printed(again);
+    cr_assert_str_eq(flat, text);
+    cr_assert_not_null(strstr(pretty.text, "\"e\": {\"f\": true, \"g\": \"x\"}"), "%s", pretty.text);
+    free(flat);
+    nb_strbuf_release(&pretty);
+    cJSON_Delete(json);
+    cJSON_Delete(again);
+}
+
+Test(text_map, finds_each_text_among_many_and_keeps_the_first_value) {
+    enum { N = 5000 };
+    static char texts[N][16];
+    struct nb_text_map map = {0};
+    cr_assert_eq(nb_text_map_find(&map, "empty"), NB_NOWHERE);
+    for (size_t i = 0; i < N; i++) {
+        snprintf(texts[i], sizeof texts[i], "key %zu", i);
+        cr_assert_eq(nb_text_map_add(&map, texts[i], i), NB_NOWHERE);
+    }
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_eq(nb_text_map_find(&map, texts[i]), i);
+        cr_assert_eq(nb_text_map_add(&map, texts[i], 7), i);
+    }
+    cr_assert_eq(nb_text_map_find(&map, "key 5000"), NB_NOWHERE);
+    nb_text_map_release(&map);
+}
