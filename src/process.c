@@ -58,7 +58,7 @@ static char **padded_environment(uint64_t seed, char *padding, size_t n) {
 static int spawn(pid_t *pid, const int fds[4], uint64_t seed) {
     enum { FIRST = NB_FD_JOB, N = 4, AWAY = 20 };
     char padding[4200];
-    char *const argv[] = {"normbench", "__worker", NULL};
+    char program[] = "normbench", subcommand[] = "__worker", *const argv[] = {program, subcommand, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
