@@ -176,7 +176,7 @@ static int64_t count_of(const struct nb_kernel *kernel, int depth) {
                              .y = y,
                              .x_stride = cols,
                              .y_stride = cols,
-                             .formula = {sizeof k.call.formula}}};
+                             .formula = {.struct_size = sizeof k.call.formula}}};
     int64_t n = nb_single_step(run_kernel, &k, 20000, reason, sizeof reason);
     free(x);
     free(y);

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench info: what this machine is, what runs here, what will disturb timings, and what is missing. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "src/json.h"
+#include "src/log.h"
+#include "src/registry.h"
+#include "src/survey.h"
+
+extern const struct nb_command nb_command_info;
+
+static const char help[] =
+    "usage: normbench info [OPTIONS]\n"
+    "\n"
+    "Says what this machine is, which kernels may run on it, which counters can count, what will make timings noisy,\n"
+    "which tools are missing and the command that gets each, and where configs, kernels and data are taken from.\n"
+    "\n"
+    "  --format NAME        table (the default) or json\n"
+    "  --plugin FILE        also load the kernels of this shared object; may be given again\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 ok; 2 wrong options, or kernels that cannot be loaded.\n";
+
+/* ---- reading the survey ---- */
+
+static const cJSON *member(const cJSON *object, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+static const char *text(const cJSON *object, const char *name) {
+    const char *value = nb_json_get_text(object, name);
+    return value ? value : "?";
+}
+
+/* "48 KiB", "1.5 GiB", "?" */
+static const char *size_text(double bytes, char *out, size_t n) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    if (!(bytes > 0)) return "?";
+    for (; bytes >= 1024 && unit < 4; unit++) bytes /= 1024;
+    snprintf(out, n, bytes < 10 && bytes != floor(bytes) ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return out;
+}
+
+static void row(const char *label) { printf("  %-18s ", label); }
+
+/* ---- sections ---- */
+
+static void print_machine(const cJSON *survey) {
+    const cJSON *cpu = member(survey, "cpu"), *system = member(survey, "system"), *load = member(survey, "load");
+    const char *codename = nb_json_get_text(cpu, "codename"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
+    char l1d[24], l2[24], l3[24], memory[24], available[24];
+    puts("Machine");
+    row("CPU");
+    printf("%s%s%s%s, family %.0f model %.0f stepping %.0f\n", text(cpu, "model"), codename ? " (" : "",
+           codename ? codename : "", codename ? ")" : "", nb_json_get_number(cpu, "family"),
+           nb_json_get_number(cpu, "model_number"), nb_json_get_number(cpu, "stepping"));
+    if (nb_json_get_text(cpu, "disagreement")) {
+        row("");
+        puts(text(cpu, "disagreement"));
+    }
+    row("runs on");
+    printf("%s%s\n", hypervisor ? hypervisor : "bare metal", hypervisor ? " virtual machine" : "");
+    row("CPUs");
+    printf("%.0f online, %.0f of them for this process\n", nb_json_get_number(cpu, "n_online"),
+           nb_json_get_number(survey, "n_allowed"));
+    row("caches");
+    printf("L1d %s, L2 %s, L3 %s\n", size_text(nb_json_get_number(cpu, "l1d_bytes"), l1d, sizeof l1d),
+           size_text(nb_json_get_number(cpu, "l2_bytes"), l2, sizeof l2),
+           size_text(nb_json_get_number(cpu, "l3_bytes"), l3, sizeof l3));
+    row("memory");
+    printf("%s, %s available\n", size_text(nb_json_get_number(system, "memory_bytes"), memory, sizeof memory),
+           size_text(nb_json_get_number(load, "memory_available_bytes"), available, sizeof available));
+    row("system");
+    printf("%s, %s\n", text(system, "os"), text(system, "kernel"));
+}
+
+static void print_build(const cJSON *survey) {
+    const cJSON *build = member(survey, "build"), *libraries = member(survey, "libraries");
+    puts("\nBuild");
+    row("normbench");
+    printf("%s, commit %s%s\n", text(build, "version"), text(build, "commit"),
+           nb_json_get_bool(build, "dirty") ? " with changes" : "");
+    row("compiler");
+    puts(text(build, "compiler"));
+    row("libraries");
+    printf("libc %s, PAPI %s, cJSON %s, libcpuid %s\n", text(libraries, "libc"), text(libraries, "papi"),
+           text(libraries, "cjson"), text(libraries, "libcpuid"));
+}
+
+static void print_widths(const cJSON *survey) {
+    const cJSON *width;
+    puts("\nSIMD widths of the kernels");
+    cJSON_ArrayForEach(width, member(survey, "widths")) {
+        const char *reason = nb_json_get_text(width, "reason");
+        row(text(width, "name"));
+        if (reason)
+            printf("skipped: %s\n", reason);
+        else
+            printf("runs: %.0f variants of kernels\n", nb_json_get_number(width, "n_variants"));
+    }
+}
+
+/* Counters that share their source and reason stand in one line. */
+static void print_counter_group(const cJSON *first) {
+    const char *source = text(first, "source"), *reason = nb_json_get_text(first, "reason");
+    bool begun = false;
+    row(reason ? "missing" : source);
+    for (const cJSON *c = first; c; c = c->next) {
+        const char *other = nb_json_get_text(c, "reason");
+        bool same = strcmp(text(c, "source"), source) == 0 && strcmp(other ? other : "", reason ? reason : "") == 0;
+        if (!same) continue;
+        printf("%s%s", begun ? ", " : "", text(c, "name"));
+        begun = true;
+    }
+    puts("");
+    if (reason) printf("  %-18s %s\n", "", reason);
+}
+
+static bool is_first_of_group(const cJSON *counters, const cJSON *counter) {
+    const char *reason = nb_json_get_text(counter, "reason");
+    const cJSON *c;
+    cJSON_ArrayForEach(c, counters) {
+        const char *other = nb_json_get_text(c, "reason");
+        if (c == counter) return true;
+        if (strcmp(text(c, "source"), text(counter, "source")) == 0 &&
+            strcmp(other ? other : "", reason ? reason : "") == 0)
+            return false;
+    }
+    return true;
+}
+
+static void print_counters(const cJSON *survey) {
+    const cJSON *counters = member(survey, "counters"), *counter;
+    puts("\nCounters, by where they come from");
+    cJSON_ArrayForEach(counter, counters) {
+        if (is_first_of_group(counters, counter)) print_counter_group(counter);
+    }
+}
+
+static void print_warnings(const cJSON *survey) {
+    const cJSON *warning, *warnings = member(survey, "warnings");
+    puts("\nWhat will disturb timings");
+    if (cJSON_GetArraySize(warnings) == 0) puts("  nothing known");
+    cJSON_ArrayForEach(warning, warnings) printf("  - %s\n", warning->valuestring);
+}
+
+static void print_tools(const cJSON *survey) {
+    const cJSON *tool;
+    puts("\nTools");
+    cJSON_ArrayForEach(tool, member(survey, "tools")) {
+        const char *path = nb_json_get_text(tool, "path");
+        row(text(tool, "name"));
+        if (path)
+            puts(path);
+        else
+            printf("missing: it %s; get it with `%s`\n", text(tool, "purpose"), text(tool, "install"));
+    }
+}
+
+static void print_places(const cJSON *survey) {
+    const cJSON *folders = member(survey, "folders"), *item;
+    puts("\nPlaces");
+    cJSON_ArrayForEach(item, member(survey, "kernels")) {
+        row("kernels");
+        printf("%s (hash %s)\n", text(item, "file"), text(item, "hash"));
+    }
+    row("configs");
+    puts(nb_json_get_text(folders, "configs") ? text(folders, "configs") : "no folder; NORMBENCH_CONFIGS names one");
+    row("data");
+    puts(nb_json_get_text(folders, "data") ? text(folders, "data") : "no folder; NORMBENCH_DATA names one");
+    cJSON_ArrayForEach(item, member(survey, "data")) {
+        row("");
+        printf("%s, %.0f x %.0f\n", text(item, "name"), nb_json_get_number(item, "rows"),
+               nb_json_get_number(item, "cols"));
+    }
+}
+
+static void print_table(const cJSON *survey) {
+    print_machine(survey);
+    print_build(survey);
+    print_widths(survey);
+    print_counters(survey);
+    print_warnings(survey);
+    print_tools(survey);
+    print_places(survey);
+}
+
+static void print_json(const cJSON *survey) {
+    struct nb_strbuf out = {0};
+    nb_json_print_pretty(survey, 0, &out);
+    puts(out.text);
+    nb_strbuf_release(&out);
+}
+
+/* ---- command ---- */
+
+static int info(int argc, char **argv) {
+    enum { FORMAT = 1, PLUGIN };
+    static const struct option options[] = {
+        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_COMMON_OPTIONS};
+    const char *format = "table";
+    struct nb_texts plugins = {0};
+    bool done = false;
+    int exit_code = NB_EXIT_USAGE;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_info, &done, &exit_code)) != -1;) {
+        if (id == FORMAT) format = optarg;
+        if (id == PLUGIN) nb_texts_add(&plugins, optarg);
+    }
+    if (done) goto out;
+    exit_code = NB_EXIT_USAGE;
+    if (optind < argc) {
+        nb_error("info: '%s' is not wanted; `normbench info --help` tells what is", argv[optind]);
+        goto out;
+    }
+    if (strcmp(format, "table") != 0 && strcmp(format, "json") != 0) {
+        nb_error("info: --format %s: one of table, json", format);
+        goto out;
+    }
+    if (nb_load_kernels(&plugins, NULL) != 0) goto out;
+    cJSON *survey = nb_survey();
+    if (strcmp(format, "json") == 0)
+        print_json(survey);
+    else
+        print_table(survey);
+    cJSON_Delete(survey);
+    exit_code = NB_EXIT_OK;
+out:
+    nb_registry_release();
+    nb_texts_release(&plugins);
+    return exit_code;
+}
+
+const struct nb_command nb_command_info = {"info", "what this machine is, what runs here, what is missing", help, info};
