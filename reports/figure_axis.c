@@ -9,12 +9,15 @@
 #include "reports/escape.h"
 #include "reports/format.h"
 
+/* Garbage that a failed kernel returned must not stretch an axis until it has no ticks. */
+static const double BEYOND_DRAWING = 1e100;
+
 struct range {
     double least, most, least_positive;
 };
 
 static void widen(struct range *r, double value) {
-    if (!isfinite(value)) return;
+    if (!(fabs(value) < BEYOND_DRAWING)) return;
     r->least = fmin(r->least, value);
     r->most = fmax(r->most, value);
     if (value > 0) r->least_positive = fmin(r->least_positive, value);
@@ -85,6 +88,7 @@ static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct 
             if (n == MOST || x <= 0) return false;
             lengths[n++] = x;
         }
+    if (n == 0) return false;
     qsort(lengths, n, sizeof *lengths, by_value);
     nb_strbuf_add(out, "  set xtics (");
     for (size_t k = 0; k < n; k++) {
@@ -96,7 +100,7 @@ static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct 
             nb_strbuf_addf(out, ", '' %.17g 1", lengths[k]);
     }
     nb_strbuf_add(out, ")\n");
-    return n > 0;
+    return true;
 }
 
 static void add_log2(const struct nb_figure *f, size_t panel, char axis, const struct range *r, enum nb_scale scale,
@@ -114,7 +118,7 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
 
 static void add_decades(char axis, const struct range *r, struct nb_strbuf *out) {
     double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
-    if (low < high - 12) low = high - 12;
+    low = fmax(fmax(low, high - 12), -300);
     nb_strbuf_addf(out, "  LEAST = 1e%d\n  set logscale %c 10\n  set %crange [LEAST:1e%d]\n", (int)low, axis, axis,
                    (int)high);
     nb_strbuf_addf(out, "  set %ctics autofreq\n  set m%ctics 10\n  set format %c '%%g'\n", axis, axis, axis);
@@ -122,7 +126,7 @@ static void add_decades(char axis, const struct range *r, struct nb_strbuf *out)
 
 /* About five steps of 1, 2 or 5 times a power of ten. */
 static double nice_step(double span) {
-    double rough = span / 5, power = pow(10, floor(log10(rough))), part = rough / power;
+    double rough = fmax(span, 1e-100) / 5, power = pow(10, floor(log10(rough))), part = rough / power;
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 

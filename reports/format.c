@@ -5,16 +5,22 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* The decimal exponent of the value once it is rounded to so many digits: 9.996 has 1 with three of them. */
+static int rounded_exponent(double value, int digits) {
+    char text[64];
+    snprintf(text, sizeof text, "%.*e", digits - 1, value);
+    return value == 0 ? 0 : atoi(strchr(text, 'e') + 1);
+}
 
 void nb_format_digits(struct nb_strbuf *out, double value, int digits) {
     if (!isfinite(value)) return;
-    double size = fabs(value);
-    if (value != 0 && (size < 1e-3 || size >= 1e6)) {
+    int exponent = rounded_exponent(value, digits), decimals = digits - 1 - exponent;
+    if (exponent < -3 || exponent >= 6)
         nb_strbuf_addf(out, "%.*e", digits - 1, value);
-        return;
-    }
-    int decimals = size == 0 ? digits - 1 : digits - 1 - (int)floor(log10(size));
-    nb_strbuf_addf(out, "%.*f", decimals > 0 ? decimals : 0, value);
+    else
+        nb_strbuf_addf(out, "%.*f", decimals > 0 ? decimals : 0, value);
 }
 
 void nb_format_exact(struct nb_strbuf *out, double value) {

@@ -93,7 +93,7 @@ void nb_html_reproduce(const struct nb_results *results, struct nb_strbuf *out) 
     nb_html_text(out, "order seed ", nb_meta_text(results, "plan.order_seed"), ".</p>\n");
     nb_strbuf_add(out, "<p>One case alone, checked and timed again:</p>\n<pre>normbench replay DIR CASE-KEY</pre>\n"
                        "<p>This page, the plots and the table again:</p>\n<pre>normbench report DIR</pre>\n"
-                       "<p>The files beside this page: <a href=\"results.json\">results.json</a>, "
-                       "<a href=\"journal.jsonl\">journal.jsonl</a>, <a href=\"plots/\">plots/</a>.</p>\n");
+                       "<p>The files beside this page: <a href=\"results.json\">results.json</a>, <a "
+                       "href=\"plots/\">plots/</a>.</p>\n");
     nb_strbuf_release(&command);
 }

@@ -29,7 +29,9 @@ static const char *cell_class(const struct nb_view *view, size_t column) {
 static void add_row(const struct nb_view *view, const struct nb_record *r, struct nb_strbuf *out) {
     struct nb_strbuf cell = {0};
     bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
-    nb_strbuf_add(out, nb_status_failed(r->status) ? "<tr class=\"bad\">" : doubtful ? "<tr class=\"doubt\">" : "<tr>");
+    nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=\"bad\">"
+                       : doubtful                                               ? "<tr class=\"doubt\">"
+                                                                                : "<tr>");
     for (size_t c = 0; c < view->n_columns; c++) {
         nb_strbuf_clear(&cell);
         nb_column_print(&view->columns[c], r, true, &cell);

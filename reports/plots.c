@@ -14,26 +14,29 @@
 #include "src/files.h"
 #include "src/log.h"
 
+static bool is_taken(const struct nb_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strcmp(figures->list[i].name, name) == 0) return true;
+    return false;
+}
+
 struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name) {
-    struct nb_strbuf unique = {0}, footer = {0};
-    nb_strbuf_add(&unique, name);
-    /* Names are made safe and cut, so that two of them may become one. */
+    struct nb_strbuf other = {0}, footer = {0};
     struct nb_figure made;
-    nb_figure_init(&made, unique.text);
-    for (size_t i = 0, k = 2; i < figures->n; i++) {
-        if (strcmp(figures->list[i].name, made.name) != 0) continue;
-        nb_strbuf_clear(&unique);
-        nb_strbuf_addf(&unique, "%zu-%s", k++, name);
+    nb_figure_init(&made, name);
+    /* Names are made safe and cut, so that two of them may become one. */
+    for (int k = 2; is_taken(figures, made.name); k++) {
         nb_figure_release(&made);
-        nb_figure_init(&made, unique.text);
-        i = (size_t)-1;
+        nb_strbuf_clear(&other);
+        nb_strbuf_addf(&other, "%d-%s", k, name);
+        nb_figure_init(&made, other.text);
     }
     nb_meta_footer(results, &footer);
     nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
     made.footer = footer.text;
     figures->list = nb_realloc(figures->list, figures->n + 1, sizeof *figures->list);
     figures->list[figures->n] = made;
-    nb_strbuf_release(&unique);
+    nb_strbuf_release(&other);
     return &figures->list[figures->n++];
 }
 

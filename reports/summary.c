@@ -62,7 +62,7 @@ void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         if (r->status < NB_N_STATUSES) s->counts[r->status]++;
-        if (nb_status_failed(r->status)) s->failures[s->n_failures++] = i;
+        if (r->status < NB_N_STATUSES && nb_status_failed(r->status)) s->failures[s->n_failures++] = i;
         if (r->has_timing) count_timing(s, &r->timing);
     }
     collect_skips(s, results);

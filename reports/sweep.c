@@ -17,8 +17,11 @@ struct member {
 };
 
 bool nb_record_timed(const struct nb_record *r) {
-    return r->has_timing && nb_status_timed(r->status) && r->timing.time_ns.value > 0 &&
-           isfinite(r->timing.time_ns.value) && r->c.shape.cols > 0;
+    const struct nb_case *c = &r->c;
+    bool known = c->op < NB_N_OPS && c->pass < NB_N_PASSES && c->dtype < NB_N_DTYPES && c->width < NB_N_WIDTHS;
+    double time_ns = r->timing.time_ns.value;
+    return known && r->has_timing && nb_status_timed(r->status) && isfinite(time_ns) && time_ns > 0 &&
+           c->shape.cols > 0;
 }
 
 static bool is_listed(const char *name, const char *const *names) {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small results made by hand, for the tests of what is made of results. */
+#ifndef NB_TEST_SUPPORT_REPORTS_H
+#define NB_TEST_SUPPORT_REPORTS_H
+
+#include "src/results.h"
+
+/* Appends a record with status ok, width 256, and every axis but the shape at its default. */
+struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape);
+void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio, const char *reference);
+void nb_test_accuracy(struct nb_record *r, double max_ulp, double bias_u);
+/* Two timed cases, one failed, one skipped; release with nb_results_release(). */
+struct nb_results nb_test_small(void);
+/* Row lengths 256, 1024, 4096: LayerNorm, the reference, and RMSNorm at 0.8, 0.7 and 0.6 of its time, +- 0.01. */
+void nb_test_sweep(struct nb_results *results);
+/* What a renderer prints; owned. */
+char *nb_test_render(const char *format, const struct nb_results *results);
+/* ASCII, no colour, no limit to the width. */
+void nb_test_plain_terminal(void);
+
+#endif
