@@ -53,10 +53,13 @@ static char **padded_environment(uint64_t seed, char *padding, size_t n) {
     return copy;
 }
 
-/* In the child the descriptors stand at the numbers of job.h. They are moved out of the way first: a source could itself
- * have one of those numbers. */
+/* In the child the descriptors stand at the numbers of job.h. They are moved out of the way first, behind all of them: a source
+ * could itself have one of those numbers. */
 static int spawn(pid_t *pid, const int fds[4], uint64_t seed) {
-    enum { FIRST = NB_FD_JOB, N = 4, AWAY = 20 };
+    enum { FIRST = NB_FD_JOB, N = 4 };
+    int away = FIRST + N;
+    for (int i = 0; i < N; i++)
+        if (fds[i] >= away) away = fds[i] + 1;
     char padding[4200];
     char program[] = "normbench", subcommand[] = "__worker", *const argv[] = {program, subcommand, NULL};
     posix_spawn_file_actions_t actions;
@@ -72,11 +75,11 @@ static int spawn(pid_t *pid, const int fds[4], uint64_t seed) {
     posix_spawnattr_setpgroup(&attributes, 0); /* a terminal's Ctrl-C goes to the parent alone */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     for (int i = 0; i < N; i++)
-        if (fds[i] >= 0) posix_spawn_file_actions_adddup2(&actions, fds[i], AWAY + i);
+        if (fds[i] >= 0) posix_spawn_file_actions_adddup2(&actions, fds[i], away + i);
     for (int i = 0; i < N; i++) {
         if (fds[i] < 0) continue;
-        posix_spawn_file_actions_adddup2(&actions, AWAY + i, FIRST + i);
-        posix_spawn_file_actions_addclose(&actions, AWAY + i);
+        posix_spawn_file_actions_adddup2(&actions, away + i, FIRST + i);
+        posix_spawn_file_actions_addclose(&actions, away + i);
     }
     char **environment = padded_environment(seed, padding, 4096);
     int error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environment);
