@@ -118,6 +118,7 @@ static const char *csv_field(char fields[][1024], size_t n_columns, size_t row, 
 Test(reports, csv_reads_back_exactly) {
     static char fields[2000][1024];
     struct nb_results results = nb_test_small();
+    free(results.records[2].reason);
     results.records[2].reason = nb_strdup("says \"no\", then\r\nstops");
     results.records[1].timing.roof.low = NAN;
     char *text = nb_test_render("csv", &results);
