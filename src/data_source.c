@@ -14,7 +14,7 @@
 static const char x_suffix[] = "_x.npy";
 
 int64_t nb_case_n_params(const struct nb_case *c) {
-    return c->op == NB_OP_BATCHNORM && c->shape.c > 0 ? c->shape.c : c->shape.cols;
+    return c->shape.layout != NB_ROWS && c->shape.c > 0 ? c->shape.c : c->shape.cols;
 }
 
 char *nb_data_dir(void) {

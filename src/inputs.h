@@ -22,8 +22,8 @@
 /* Packed, row after row, rows x cols of the case's shape (no stride, no padding). */
 struct nb_inputs {
     enum nb_dtype dtype;
-    int64_t rows, cols, n_params;      /* n_params: cols, for BatchNorm c */
-    void *x, *residual;                /* residual: null unless the op takes one */
+    int64_t rows, cols, n_params;      /* n_params: cols, in NCHW and NHWC c */
+    void *x, *residual;                /* residual: null unless the op takes one (a twin may) */
     void *dy;                          /* backward only */
     float *gamma_f32, *beta_f32;       /* param: f32 */
     void *gamma_x, *beta_x;            /* param: x's dtype (the f32 values rounded to it) */
