@@ -162,9 +162,9 @@ $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/tests/normbench-tests: $(test_objects) $(src_objects) $(report_objects)
 	$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lcriterion -lmpfr -lgmp
-$(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(BUILD)/flags
+$(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests/plugins/*.h) $(BUILD)/flags
 	@mkdir -p $(dir $@)
-	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -o $@ $<
+	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
 
 check: deps
 	$(MAKE) check-unit check-cli check-style
@@ -186,9 +186,9 @@ demo: deps
 	$(BUILD)/normbench run quick
 
 format:
-	clang-format -i $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.c)
+	clang-format -i $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.[ch])
 format-check:
-	clang-format --dry-run --Werror $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.c)
+	clang-format --dry-run --Werror $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.[ch])
 lint:
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
 	  --suppress=missingIncludeSystem src cmd reports
