@@ -11,44 +11,41 @@ struct moments {
     float sum, squares; /* of d = x - shift */
 };
 
-NB_INLINE void moments_step(vec *sum, vec *squares, vec x, vec shift) {
+struct moment_lanes {
+    vec sum, squares;
+};
+
+NB_INLINE void moments_step(struct moment_lanes *m, vec x, vec shift) {
     vec d = x - shift;
-    *sum = *sum + d;
-    *squares = vec_fma(d, d, *squares);
+    m->sum = m->sum + d;
+    m->squares = vec_fma(d, d, m->squares);
 }
 
 NB_INLINE struct moments moments_about(const elem *x, int64_t n, float shift) {
-    const vec about = vec_set1(shift);
-    vec sum[MOMENT_ACCUMULATORS], squares[MOMENT_ACCUMULATORS];
+    const vec about = vec_set1(shift), zero = vec_set1(0.0f);
+    struct moment_lanes m[2 * MOMENT_ACCUMULATORS - 1]; /* behind the accumulators, the tree over them */
     NB_UNROLL
-    for (int a = 0; a < MOMENT_ACCUMULATORS; a++) sum[a] = squares[a] = vec_set1(0.0f);
+    for (int a = 0; a < MOMENT_ACCUMULATORS; a++) m[a] = (struct moment_lanes){zero, zero};
     int64_t i = 0;
     for (; i + MOMENT_ACCUMULATORS * NB_LANES <= n; i += MOMENT_ACCUMULATORS * NB_LANES) {
         NB_UNROLL
-        for (int a = 0; a < MOMENT_ACCUMULATORS; a++)
-            moments_step(&sum[a], &squares[a], vec_load(x + i + a * NB_LANES), about);
+        for (int a = 0; a < MOMENT_ACCUMULATORS; a++) moments_step(&m[a], vec_load(x + i + a * NB_LANES), about);
     }
     NB_UNROLL
     for (int a = 0; a < MOMENT_ACCUMULATORS - 1; a++)
         if (i + NB_LANES <= n) {
-            moments_step(&sum[a], &squares[a], vec_load(x + i), about);
+            moments_step(&m[a], vec_load(x + i), about);
             i += NB_LANES;
         }
-    if (i < n) {
-        const int last = MOMENT_ACCUMULATORS - 1;
-        vec d = vec_keep(vec_load_tail(x + i, n - i) - about, n - i);
-        sum[last] = sum[last] + d;
-        squares[last] = vec_fma(d, d, squares[last]);
-    }
+    if (i < n) /* absent lanes are given the shift itself */
+        moments_step(&m[MOMENT_ACCUMULATORS - 1], vec_blend(vec_load_tail(x + i, n - i), about, n - i), about);
     NB_UNROLL
-    for (int half = MOMENT_ACCUMULATORS / 2; half > 0; half /= 2) {
-        NB_UNROLL
-        for (int a = 0; a < half; a++) {
-            sum[a] = sum[a] + sum[a + half];
-            squares[a] = squares[a] + squares[a + half];
-        }
+    for (int a = 0; a < MOMENT_ACCUMULATORS - 1; a++) {
+        m[MOMENT_ACCUMULATORS + a].sum = m[2 * a].sum + m[2 * a + 1].sum;
+        m[MOMENT_ACCUMULATORS + a].squares = m[2 * a].squares + m[2 * a + 1].squares;
     }
-    return (struct moments){.sum = vec_sum(sum[0]), .squares = vec_sum(squares[0])};
+    const struct moment_lanes total = m[2 * MOMENT_ACCUMULATORS - 2];
+    return (struct moments){.sum = vec_sum(total.sum), .squares = vec_sum(total.squares)};
 }
 
 /* With a shift other than 0, its subtraction is one rounding more. */

@@ -78,7 +78,7 @@ NB_INLINE vec step_square_about(vec acc, vec x, vec shift) {
 /* n_acc, a power of two up to ROW_ACCUMULATORS, is a constant wherever this is used. */
 NB_INLINE vec reduce_lanes(struct row_source s, int64_t n, float shift, reduce_step step, const int n_acc) {
     const vec about = vec_set1(shift);
-    vec acc[ROW_ACCUMULATORS];
+    vec acc[2 * ROW_ACCUMULATORS - 1]; /* behind the accumulators, the tree over them */
     NB_UNROLL
     for (int a = 0; a < n_acc; a++) acc[a] = vec_set1(0.0f);
     int64_t i = 0;
@@ -97,11 +97,8 @@ NB_INLINE vec reduce_lanes(struct row_source s, int64_t n, float shift, reduce_s
         acc[n_acc - 1] = vec_blend(with_tail, acc[n_acc - 1], n - i);
     }
     NB_UNROLL
-    for (int half = n_acc / 2; half > 0; half /= 2) {
-        NB_UNROLL
-        for (int a = 0; a < half; a++) acc[a] = acc[a] + acc[a + half];
-    }
-    return acc[0];
+    for (int a = 0; a < n_acc - 1; a++) acc[n_acc + a] = acc[2 * a] + acc[2 * a + 1];
+    return acc[2 * n_acc - 2];
 }
 
 /* sum of x_i */
