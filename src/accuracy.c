@@ -160,13 +160,12 @@ static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t col
         const double error = exact[i] > 0 ? s->error[i] : -s->error[i];
         s->bias += error / y;
         s->n_biased++;
-        if (y >= normal) {
-            const double ulp = nb_ulp(y, s->dtype);
-            line_add(&line, y / (ulp * half_scale), error / ulp);
-        }
         if (!(y > rms / 4)) continue;
         sum_large += error / y;
         n_large++;
+        if (y < normal) continue;
+        const double ulp = nb_ulp(y, s->dtype);
+        line_add(&line, y / (ulp * half_scale), error / ulp);
     }
     double intercept, slope;
     if (line.n >= 16 && line_fit(&line, &intercept, &slope) == 0) moments_add(&s->rounding, intercept);
@@ -275,7 +274,10 @@ static double whole_bias_sigma(const struct nb_accuracy *a, double u, const stru
  * significands in [1, 2) is at most 1.6 ulp / sqrt(n); more is measured where other errors add to it. */
 static double rounding_sigma(const struct nb_accuracy *a, const struct nb_bias *e) {
     const double rows = (double)a->n_rows, per_row = 1.6 / sqrt((double)a->n / rows);
-    return beyond(a->rounding_ulp, 0, e->rounding_allowance_ulp, fmax(per_row, a->rounding_sd_ulp) / sqrt(rows));
+    const double beside = fmax(0, a->rounding_sd_ulp * a->rounding_sd_ulp - per_row * per_row);
+    const double scales = fmin(rows, (double)e->n_scales);
+    const double sigma = hypot(sqrt(per_row * per_row / rows + beside / scales), e->rounding_shared_ulp);
+    return beyond(a->rounding_ulp, 0, e->rounding_allowance_ulp, sigma);
 }
 
 void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected) {

@@ -31,18 +31,33 @@ static double offset_bias(const struct nb_bound *b) {
     return sum / (double)b->o->n_params;
 }
 
+/* Half of what the variance gets from 1/n, where a kernel multiplies by it in f32, and from eps in f32. */
+static double constants_bias(const struct nb_bound *b, double weight) {
+    const double n = (double)b->o->n_stats, eps = b->c->eps;
+    const double reciprocal = fabs(nb_round_to(1 / n, NB_F32) * n - 1);
+    const double stored = eps > 0 ? fabs(nb_round_to(eps, NB_F32) / eps - 1) : 0;
+    return 0.5 * (weight * reciprocal + (1 - weight) * stored);
+}
+
 static bool any_row_lost(const struct nb_bound *b) {
     for (int64_t i = 0; i < b->o->n_truth; i++)
         if (nb_bound_statistics(b, i).loss != NB_LOSS_NONE) return true;
     return false;
 }
 
-/* The rounding errors of a sum of n positive terms walk randomly: sd u sqrt(chain / 18 + 1/2); the root takes half of it. The
- * root's own operations add some 0.6 u, and in a narrow dtype the elements' last roundings may agree over a row when
- * scale is near a power of two, which counts as one rounding to the dtype. */
+/* Mean of |mean| * scale over rows: what an error of the mean relative to itself is in y. */
+static double mean_shift(const struct nb_oracle *o) {
+    double sum = 0;
+    for (int64_t i = 0; i < o->n_truth; i++) sum += fabs(o->truth[i].mean) * o->truth[i].scale;
+    return sum / (double)o->n_truth;
+}
+
+/* The rounding errors of a sum walk randomly: sd u sqrt(chain / 18 + 1/2); the root takes half of those of the squares, the mean
+ * enters with its share of y. The root's own operations add some 0.6 u, and in a narrow dtype the elements' last roundings may
+ * agree over a row when the scale is near a power of two, which counts as one rounding to the dtype. */
 static double scale_deviation(const struct nb_bound *b, double u_out) {
-    const double u = b->arithmetic.op.u, walk = sqrt(b->arithmetic.chain / 18 + 0.5) / 2;
-    const double own = u * sqrt(walk * walk + 0.4);
+    const double u = b->arithmetic.op.u, walk = sqrt(b->arithmetic.chain / 18 + 0.5);
+    const double own = u * sqrt(walk * walk * (0.25 + pow(mean_shift(b->o), 2)) + 0.4);
     return u_out > u ? hypot(own, 0.58 * u_out) : own;
 }
 
@@ -58,10 +73,11 @@ void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
 
     bias->expected = offset_bias(b);
     if (has_statistics) {
-        const double gain = 0.5 * stagnation * density_at_zero * pow(nu, 1.5) * mean_weight(b->o, c);
+        const double weight = mean_weight(b->o, c);
+        const double gain = 0.5 * stagnation * density_at_zero * pow(nu, 1.5) * weight;
         const double estimate = nb_rsqrt_estimate_error();
         bias->expected += gain;
-        bias->systematic = gain + 0.5 * u; /* 1/n rounded, and eps, both at most u in the variance */
+        bias->systematic = gain + constants_bias(b, weight);
         if (c->formula.root == NB_ROOT_RSQRT_NR) bias->systematic += 1.5 * estimate * estimate;
         if (c->formula.root == NB_ROOT_RSQRT_RAW) bias->systematic += estimate;
         bias->scale_sd = scale_deviation(b, f->unit_roundoff);
@@ -76,5 +92,7 @@ void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
      * it for normal data, goes into the slope; a quarter of the rest is allowed for. */
     if (b->o->beta) bias->systematic *= 2;
     if (b->o->beta) bias->rounding_allowance_ulp = bias->systematic / f->unit_roundoff / 4;
+    if (b->o->beta && c->op == NB_OP_BATCHNORM)
+        bias->rounding_shared_ulp = 0.5 * bias->scale_sd / f->unit_roundoff / sqrt((double)bias->n_scales);
     bias->rounding_predictable = c->op != NB_OP_TWIN && c->dtype == NB_F32 && c->op != NB_OP_DYT;
 }

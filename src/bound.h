@@ -14,7 +14,8 @@ struct nb_bound {
     const struct nb_case *c;
     const struct nb_oracle *o;
     int64_t chain;
-    bool folded; /* false after init; set it for a kernel that computes y = a x + b with the mean inside b */
+    bool
+        folded; /* y = a x + b with the mean inside b: assumed of a BatchNorm that declares no way to take a variance */
     struct nb_arithmetic arithmetic;
 };
 

@@ -164,10 +164,11 @@ static void judge(struct subject *s, const struct nb_bound *bound) {
             a->nan_unexpected ? "; NaN where a number belongs" : "");
         fail(s, NB_INACCURATE, reason);
     } else if (fabs(a->bias_sigma) > 6) {
-        snprintf(reason, sizeof reason,
-                 "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
-                 "nearest gives",
-                 a->bias_large_u, a->rounding_ulp, a->bias_sigma);
+        snprintf(
+            reason, sizeof reason,
+            "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
+            "nearest gives",
+            a->bias_large_u, a->rounding_ulp, a->bias_sigma);
         fail(s, NB_BIASED, reason);
     } else if (a->n_rows_lost > 0) {
         snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,

@@ -264,7 +264,7 @@ struct nb_statistics_error nb_statistics_error(const struct nb_arithmetic *a, co
     }
     const struct spread v = spread_of(a, c, t, (double)n);
     e.mean = v.mean_error;
-    if (v.overflow)
+    if (v.overflow || v.high >= a->op.overflow)
         e.loss = NB_LOSS_SQUARE_OVERFLOW;
     else
         set_scale_error(&e, a, c, t, &v);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small problems made by hand for the tests of the numerics: a case, its inputs, and random numbers. */
+#ifndef NB_TEST_SUPPORT_NUMERICS_H
+#define NB_TEST_SUPPORT_NUMERICS_H
+
+#include <stdint.h>
+
+#include "src/case.h"
+#include "src/inputs.h"
+
+struct problem {
+    struct nb_case c;
+    struct nb_inputs in;
+};
+
+/* Zeroed tensors for rows x cols; eps 1e-5, root mul_recip, gamma 1 and beta 0 in f32. Release with problem_free. */
+void problem_init(struct problem *p, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols);
+/* The same for BatchNorm, NB_NCHW or NB_NHWC, training. */
+void problem_init_batchnorm(struct problem *p, uint32_t layout, enum nb_dtype dtype, int64_t n, int64_t channels,
+                            int64_t hw);
+void problem_free(struct problem *p);
+/* Rounds v to the dtype and stores it as element i of x. */
+void problem_set(struct problem *p, int64_t i, double v);
+/* Normal x (mean, sd), residual N(0,1), gamma N(1, 0.3), beta N(0, 0.5), all from the seed. */
+void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t seed);
+
+struct random_state {
+    uint64_t state;
+};
+uint64_t random_bits(struct random_state *r);
+double random_uniform(struct random_state *r); /* [0, 1) */
+double random_normal(struct random_state *r);
+
+#endif
