@@ -27,7 +27,7 @@ KERNELS ?= %
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings
 OPT ?= -O2
 VERSION := $(shell cat VERSION)
-CFLAGS_ALL := -std=gnu11 $(OPT) -g1 -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
+CFLAGS_ALL := -std=gnu11 $(OPT) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.
 ifeq ($(IS_CLANG),0)
@@ -35,6 +35,7 @@ ALIGN := -falign-functions=64 -falign-loops=64
 else
 ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
 endif
+# No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
 KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -fvisibility=hidden -fno-math-errno -fno-trapping-math
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize

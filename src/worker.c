@@ -85,19 +85,12 @@ void nb_sets_release(struct nb_sets *s) {
 
 /* ---- start -------------------------------------------------------------------------------------------------------- */
 
-/* Inputs that serve every case of the job: those of the op that needs the most tensors. */
+/* Inputs that serve every case of the job. */
 static int init_inputs(struct nb_workplace *w) {
-    const struct nb_case *most = &w->job.cases[0];
-    for (int i = 1; i < w->job.n_cases; i++) {
-        const struct nb_case *c = &w->job.cases[i];
-        if (__builtin_popcount(nb_buffers_wants(c, false)) > __builtin_popcount(nb_buffers_wants(most, false)))
-            most = c;
-        if (c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_TWIN) {
-            most = c;
-            break;
-        }
-    }
-    return nb_inputs_init(&w->inputs, most);
+    if (nb_inputs_init(&w->inputs, &w->job.cases[0]) != 0) return -1;
+    for (int i = 1; i < w->job.n_cases; i++)
+        if (nb_inputs_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
+    return 0;
 }
 
 static char *read_all(int fd) {
