@@ -69,13 +69,19 @@ static inline size_t batchnorm_scratch(const struct nb_call *call, int per_block
 /* ---- a channel's outputs ------------------------------------------------------------------------------------------------ */
 
 /* momentum is the weight of the new value; the variance kept is the unbiased one. In double, as PyTorch does it. */
-static inline void update_running(const struct nb_call *call, int64_t channel, float mean, float var) {
+static inline float running_mean(const struct nb_call *call, int64_t channel, float mean) {
+    const double m = call->momentum;
+    return (float)((1.0 - m) * call->running_mean_in[channel] + m * mean);
+}
+static inline float running_var(const struct nb_call *call, int64_t channel, float var) {
     const double m = call->momentum, n = (double)values_per_channel(call);
-    if (call->running_mean_out && call->running_mean_in)
-        call->running_mean_out[channel] = (float)((1.0 - m) * call->running_mean_in[channel] + m * mean);
-    if (call->running_var_out && call->running_var_in)
-        call->running_var_out[channel] =
-            (float)((1.0 - m) * call->running_var_in[channel] + m * (var * (n / (n - 1.0))));
+    return (float)((1.0 - m) * call->running_var_in[channel] + m * (var * (n / (n - 1.0))));
+}
+static inline bool wants_running_mean(const struct nb_call *call) {
+    return call->running_mean_out && call->running_mean_in;
+}
+static inline bool wants_running_var(const struct nb_call *call) {
+    return call->running_var_out && call->running_var_in;
 }
 
 /* The scale of a channel whose batch statistics are known, all its outputs written. */
@@ -83,7 +89,8 @@ static inline float finish_channel(const struct nb_call *call, int64_t channel, 
     const float scale = row_scale(var, call);
     if (call->mean) call->mean[channel] = mean;
     if (call->rstd) call->rstd[channel] = scale_to_rstd(scale, &call->formula);
-    update_running(call, channel, mean, var);
+    if (wants_running_mean(call)) call->running_mean_out[channel] = running_mean(call, channel, mean);
+    if (wants_running_var(call)) call->running_var_out[channel] = running_var(call, channel, var);
     return scale;
 }
 

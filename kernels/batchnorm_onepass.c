@@ -23,7 +23,7 @@ static struct channel_stats stats_of(const struct nb_call *call, int64_t channel
 
 static void sums_of_block(const struct nb_call *call, int64_t block) {
     struct column_sums c = {.sum = partial_array(call, block, 2, 0), .squares = partial_array(call, block, 2, 1)};
-    sum_columns(call, block, c, (struct column_form){.sum = true, .squares = true});
+    sum_block(call, block, c, (struct column_form){.sum = true, .squares = true});
 }
 static void combine(const struct nb_call *call, int64_t begin, int64_t end) {
     float *mean = channel_array(call, A_MEAN), *var = channel_array(call, A_SCALE);

@@ -40,36 +40,32 @@ static inline int64_t sums_chain(const struct nb_call *call) {
 
 /* What is added up: of d = x - shift (or of x), d and d^2. Arrays over columns; null where not wanted. */
 struct column_sums {
-    const elem *x;
+    const void *x;
     int64_t x_stride;
     const float *shift;
     float *sum, *squares;
 };
 struct column_form {
     bool shift, sum, squares;
+    bool wide; /* x is f32, whatever the dtype */
 };
 
+NB_INLINE void add_to(float *sums, int64_t i, int64_t lanes, vec v) {
+    typed_store_lanes(sums, i, typed_load_lanes(sums, i, lanes, false) + v, lanes, false);
+}
 /* Columns from i on of n rows. */
 NB_INLINE void add_group(const struct column_sums *c, int64_t row, const int n, int64_t i, int64_t lanes,
                          struct column_form f) {
     const vec shift = f.shift ? typed_load_lanes(c->shift, i, lanes, false) : vec_set1(0.0f);
-    vec d[ROW_GROUP];
-    NB_UNROLL for (int j = 0; j < n; j++) {
-        d[j] = typed_load_lanes(c->x + (row + j) * c->x_stride, i, lanes, true);
+    vec d[2 * ROW_GROUP - 1], squares[2 * ROW_GROUP - 1];
+    NB_UNROLL
+    for (int j = 0; j < n; j++) {
+        d[j] = typed_load_lanes(c->x, (row + j) * c->x_stride + i, lanes, !f.wide);
         if (f.shift) d[j] = d[j] - shift;
+        squares[j] = d[j] * d[j];
     }
-    if (f.squares) {
-        vec q[ROW_GROUP];
-        NB_UNROLL for (int j = 0; j < n; j++) q[j] = d[j] * d[j];
-        NB_UNROLL for (int step = n / 2; step > 0; step /= 2) NB_UNROLL for (int j = 0; j < step; j++) q[j] =
-            q[j] + q[j + step];
-        typed_store_lanes(c->squares, i, typed_load_lanes(c->squares, i, lanes, false) + q[0], lanes, false);
-    }
-    if (f.sum) {
-        NB_UNROLL for (int step = n / 2; step > 0; step /= 2) NB_UNROLL for (int j = 0; j < step; j++) d[j] =
-            d[j] + d[j + step];
-        typed_store_lanes(c->sum, i, typed_load_lanes(c->sum, i, lanes, false) + d[0], lanes, false);
-    }
+    if (f.sum) add_to(c->sum, i, lanes, tree_sum(d, n));
+    if (f.squares) add_to(c->squares, i, lanes, tree_sum(squares, n));
 }
 NB_INLINE void add_rows(const struct column_sums *c, int64_t row, const int n, int64_t cols, struct column_form f) {
     int64_t i = 0;
@@ -77,16 +73,19 @@ NB_INLINE void add_rows(const struct column_sums *c, int64_t row, const int n, i
     if (i < cols) add_group(c, row, n, i, cols - i, f);
 }
 
-/* Sums over the rows of one block; the arrays are set, not added to. */
-NB_INLINE void sum_columns(const struct nb_call *call, int64_t block, struct column_sums c, struct column_form f) {
-    const int64_t rows = block_rows(call, block);
+/* Sums over n rows; the arrays are set, not added to. */
+NB_INLINE void sum_columns(const struct column_sums *c, int64_t rows, int64_t cols, struct column_form f) {
+    if (f.sum) memset(c->sum, 0, (size_t)cols * sizeof(float));
+    if (f.squares) memset(c->squares, 0, (size_t)cols * sizeof(float));
+    int64_t row = 0;
+    for (; row + ROW_GROUP <= rows; row += ROW_GROUP) add_rows(c, row, ROW_GROUP, cols, f);
+    for (; row < rows; row++) add_rows(c, row, 1, cols, f);
+}
+/* Those of a block of x. */
+NB_INLINE void sum_block(const struct nb_call *call, int64_t block, struct column_sums c, struct column_form f) {
     c.x = row_in(call->x, call->x_stride, block * rows_per_block(call));
     c.x_stride = call->x_stride;
-    if (f.sum) memset(c.sum, 0, (size_t)call->c * sizeof(float));
-    if (f.squares) memset(c.squares, 0, (size_t)call->c * sizeof(float));
-    int64_t row = 0;
-    for (; row + ROW_GROUP <= rows; row += ROW_GROUP) add_rows(&c, row, ROW_GROUP, call->c, f);
-    for (; row < rows; row++) add_rows(&c, row, 1, call->c, f);
+    sum_columns(&c, block_rows(call, block), call->c, f);
 }
 
 /* out[i] = sum over blocks of partial[block][which][i], divided by the number of values; columns [begin, end). */

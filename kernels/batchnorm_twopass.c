@@ -48,11 +48,11 @@ static void infer_rows(const struct nb_call *call, int64_t begin, int64_t end) {
 
 static void sum_of_block(const struct nb_call *call, int64_t block) {
     struct column_sums c = {.sum = partial_array(call, block, 1, 0)};
-    sum_columns(call, block, c, (struct column_form){.sum = true});
+    sum_block(call, block, c, (struct column_form){.sum = true});
 }
 static void squares_of_block(const struct nb_call *call, int64_t block) {
     struct column_sums c = {.shift = channel_array(call, A_MEAN), .squares = partial_array(call, block, 1, 0)};
-    sum_columns(call, block, c, (struct column_form){.shift = true, .squares = true});
+    sum_block(call, block, c, (struct column_form){.shift = true, .squares = true});
 }
 
 static void train_channels_last(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

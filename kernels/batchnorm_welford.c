@@ -58,21 +58,17 @@ static struct channel_stats stats_of(const struct nb_call *call, int64_t channel
 /* n rows of a block, after n_before: columns from i on. share and weight are n / (n_before + n) and n_before * share. */
 NB_INLINE void merge_rows(const struct column_sums *c, int64_t row, const int n, int64_t i, int64_t lanes, vec share,
                           vec weight) {
-    vec v[ROW_GROUP], sum[ROW_GROUP];
-    NB_UNROLL for (int j = 0; j < n; j++) {
-        v[j] = typed_load_lanes(c->x + (row + j) * c->x_stride, i, lanes, true);
-        sum[j] = v[j];
-    }
-    NB_UNROLL for (int step = n / 2; step > 0; step /= 2) NB_UNROLL for (int j = 0; j < step; j++) sum[j] =
-        sum[j] + sum[j + step];
-    const vec mean_b = sum[0] * vec_set1(1.0f / (float)n); /* n is a power of two */
-    NB_UNROLL for (int j = 0; j < n; j++) v[j] = (v[j] - mean_b) * (v[j] - mean_b);
-    NB_UNROLL for (int step = n / 2; step > 0; step /= 2) NB_UNROLL for (int j = 0; j < step; j++) v[j] =
-        v[j] + v[j + step];
+    vec v[2 * ROW_GROUP - 1], d[2 * ROW_GROUP - 1];
+    NB_UNROLL
+    for (int j = 0; j < n; j++) v[j] = typed_load_lanes(c->x, (row + j) * c->x_stride + i, lanes, true);
+    const vec mean_b = tree_sum(v, n) * vec_set1(1.0f / (float)n); /* n is a power of two */
+    NB_UNROLL
+    for (int j = 0; j < n; j++) d[j] = (v[j] - mean_b) * (v[j] - mean_b);
+    const vec m2_b = tree_sum(d, n);
     const vec mean_a = typed_load_lanes(c->sum, i, lanes, false), delta = mean_b - mean_a;
     const vec m2 = typed_load_lanes(c->squares, i, lanes, false);
     typed_store_lanes(c->sum, i, vec_fma(delta, share, mean_a), lanes, false);
-    typed_store_lanes(c->squares, i, m2 + vec_fma(delta * delta, weight, v[0]), lanes, false);
+    typed_store_lanes(c->squares, i, m2 + vec_fma(delta * delta, weight, m2_b), lanes, false);
 }
 NB_INLINE void merge_row_group(const struct column_sums *c, int64_t row, const int n, int64_t cols) {
     const float share = (float)n / (float)(row + n);

@@ -24,6 +24,7 @@ struct program {
     uint32_t full_in_use, small_in_use; /* slots, a bit each */
     int n_full, last_slot;              /* slots that are needed */
     int64_t partial_bytes;              /* of a reduction in two stages, before the slots */
+    int64_t period;                     /* rows after which statistics by rows repeat */
 };
 
 /* The recipe of the kernel that includes this file. */
@@ -74,21 +75,23 @@ static inline void drop(struct program *p, struct tensor t) {
 static __attribute__((noinline)) struct tensor emit(struct program *p, const struct step *step) {
     if (p->last_slot > p->n_full) p->n_full = p->last_slot;
     p->last_slot = step->dst.full ? step->dst.slot : 0;
-    if (p->n_steps++ == p->wanted) p->step = *step;
+    if (p->n_steps++ == p->wanted) {
+        p->step = *step;
+        p->step.call = p->call;
+    }
     return step->dst;
 }
 
 /* rows x cols -> rows x cols; the result is narrow or f32 as told. */
 static inline struct tensor emit_full(struct program *p, step_fn run, struct tensor a, struct tensor b, bool narrow) {
     const struct nb_call *call = p->call;
-    struct step s = {.run = run, .a = a, .b = b, .n_units = call->rows, .cols = call->cols, .period = call->rows};
+    struct step s = {.run = run, .a = a, .b = b, .n_units = call->rows, .cols = call->cols, .period = p->period};
     s.dst = new_full(p, narrow, call->cols);
     return emit(p, &s);
 }
 /* A column of n statistics -> another. */
 static inline struct tensor emit_column(struct program *p, step_fn run, struct tensor a, int64_t n, float scalar) {
     struct step s = {.run = run, .a = a, .n_units = n, .cols = 1, .scalar = scalar};
-    s.formula = &p->call->formula;
     s.dst = new_small(p, a.narrow, 1);
     return emit(p, &s);
 }
@@ -109,7 +112,7 @@ static inline void finish(struct program *p, struct tensor result) {
 }
 
 static inline void walk(struct program *p, const struct nb_call *call, int wanted) {
-    *p = (struct program){.call = call, .wanted = wanted};
+    *p = (struct program){.call = call, .wanted = wanted, .period = call->rows};
     build(p);
 }
 static inline int composed_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -30,7 +30,7 @@ struct step {
     int64_t n_units, cols;
     int64_t period; /* b by row: row r reads element r % period */
     float scalar;
-    const struct nb_formula *formula;
+    const struct nb_call *call;
 };
 
 enum operation { OP_COPY, OP_SQUARE, OP_SQRT, OP_RECIPROCAL, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MAX };
@@ -147,21 +147,32 @@ NB_INLINE void map(const struct step *s, int64_t begin, int64_t end, struct map_
     }
 }
 
+/* v[0] + ... + v[n - 1] as a tree, which is put behind them: v has room for 2 n - 1. */
+NB_INLINE vec tree_sum(vec *v, const int n) {
+    NB_UNROLL
+    for (int i = 0; i < n - 1; i++) v[n + i] = v[2 * i] + v[2 * i + 1];
+    return v[2 * n - 2];
+}
+
 /* Sum of a row in f32, as sum_elements() of reduce.h; over f32 or narrow elements. */
 NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
-    vec acc[ROW_ACCUMULATORS];
-    NB_UNROLL for (int a = 0; a < ROW_ACCUMULATORS; a++) acc[a] = vec_set1(0.0f);
+    const int n_acc = ROW_ACCUMULATORS;
+    vec acc[2 * ROW_ACCUMULATORS - 1];
+    NB_UNROLL
+    for (int a = 0; a < n_acc; a++) acc[a] = vec_set1(0.0f);
     int64_t i = 0;
-    for (; i + ROW_ACCUMULATORS * NB_LANES <= n; i += ROW_ACCUMULATORS * NB_LANES)
-        NB_UNROLL for (int a = 0; a < ROW_ACCUMULATORS; a++) acc[a] = acc[a] + typed_load(x, i + a * NB_LANES, narrow);
-    NB_UNROLL for (int a = 0; a < ROW_ACCUMULATORS - 1; a++) if (i + NB_LANES <= n) {
-        acc[a] = acc[a] + typed_load(x, i, narrow);
-        i += NB_LANES;
+    for (; i + n_acc * NB_LANES <= n; i += n_acc * NB_LANES) {
+        NB_UNROLL
+        for (int a = 0; a < n_acc; a++) acc[a] = acc[a] + typed_load(x, i + a * NB_LANES, narrow);
     }
-    if (i < n) acc[ROW_ACCUMULATORS - 1] = acc[ROW_ACCUMULATORS - 1] + typed_load_tail(x, i, n - i, narrow);
-    NB_UNROLL for (int half = ROW_ACCUMULATORS / 2; half > 0; half /= 2) NB_UNROLL for (int a = 0; a < half; a++)
-        acc[a] = acc[a] + acc[a + half];
-    return vec_sum(acc[0]);
+    NB_UNROLL
+    for (int a = 0; a < n_acc - 1; a++)
+        if (i + NB_LANES <= n) {
+            acc[a] = acc[a] + typed_load(x, i, narrow);
+            i += NB_LANES;
+        }
+    if (i < n) acc[n_acc - 1] = acc[n_acc - 1] + typed_load_tail(x, i, n - i, narrow);
+    return vec_sum(tree_sum(acc, n_acc));
 }
 
 /* Types of a, b and the result; each that an operation admits is a loop of its own. */
@@ -253,7 +264,7 @@ static inline void op_add_col(const struct step *s, int64_t begin, int64_t end) 
 /* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
  * element a row. */
 static inline void op_rsqrt(const struct step *s, int64_t begin, int64_t end) {
-    struct nb_call root = {.eps = s->scalar, .formula = *s->formula};
+    struct nb_call root = {.eps = s->scalar, .formula = s->call->formula};
     if (root.formula.eps_place == NB_EPS_INSIDE) root.eps = 0.0;
     for (int64_t r = begin; r < end; r++)
         typed_set(s->dst.data, r, row_scale(typed_get(s->a.data, r, s->a.narrow), &root), s->dst.narrow);
