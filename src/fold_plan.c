@@ -131,18 +131,30 @@ static void link_references(struct nb_fold *f) {
     }
 }
 
+static int by_key(const void *a, const void *b) {
+    return strcmp(nb_json_get_text(*(const cJSON *const *)a, "key"), nb_json_get_text(*(const cJSON *const *)b, "key"));
+}
+
+/* In the order of their keys, which does not depend on how the plan was cut into shards. */
 static int plan_skips(struct nb_fold *f, const cJSON *run, const struct kernels *kernels) {
-    const cJSON *skip;
-    cJSON_ArrayForEach(skip, cJSON_GetObjectItemCaseSensitive(run, "skips")) {
-        const char *key = nb_json_get_text(skip, "key"), *reason = nb_json_get_text(skip, "reason");
-        if (!reason) return nb_error("a skip without \"reason\"");
-        if (!key) continue;
-        size_t at = add_record(f, run, kernels, key);
-        if (at == NB_NOWHERE) return -1;
-        f->results->records[at].status = NB_SKIPPED;
-        f->results->records[at].reason = nb_strdup(reason);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(run, "skips"), *skip;
+    const cJSON **keyed = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *keyed);
+    size_t n = 0;
+    int result = 0;
+    cJSON_ArrayForEach(skip, list) {
+        if (!nb_json_get_text(skip, "reason")) result = nb_error("a skip without \"reason\"");
+        if (nb_json_get_text(skip, "key")) keyed[n++] = skip;
     }
-    return 0;
+    qsort(keyed, n, sizeof *keyed, by_key);
+    for (size_t i = 0; i < n && result == 0; i++) {
+        size_t at = add_record(f, run, kernels, nb_json_get_text(keyed[i], "key"));
+        result = at == NB_NOWHERE ? -1 : 0;
+        if (result != 0) break;
+        f->results->records[at].status = NB_SKIPPED;
+        f->results->records[at].reason = nb_strdup(nb_json_get_text(keyed[i], "reason"));
+    }
+    free(keyed);
+    return result;
 }
 
 int nb_fold_plan(struct nb_fold *f, const cJSON *run) {

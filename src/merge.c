@@ -70,13 +70,10 @@ static size_t missing_shards(const struct shard *shards, size_t n, struct nb_str
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
 
-/* Takes r over, or lets it go: every shard reports the cases that none can run. */
+/* Takes r over. */
 static int take_record(struct nb_results *out, struct nb_text_map *keys, struct nb_record *r, const struct shard *s) {
-    size_t at = nb_text_map_find(keys, r->key);
-    if (at != NB_NOWHERE) {
-        if (r->status == NB_SKIPPED && out->records[at].status == NB_SKIPPED) return 0;
+    if (nb_text_map_find(keys, r->key) != NB_NOWHERE)
         return nb_error("%s: %s is in another shard too", s->results.dir, r->key);
-    }
     out->records[out->n] = *r;
     out->records[out->n].machine = s->machine;
     nb_text_map_add(keys, r->key, out->n++);
@@ -84,7 +81,7 @@ static int take_record(struct nb_results *out, struct nb_text_map *keys, struct 
     return 0;
 }
 
-/* As nb_results_fold orders them: measured ones by group, skipped ones last; within a group as they are in their shard. */
+/* As nb_results_fold orders them: planned ones by group, in a group as they are in their shard; skipped ones last, by key. */
 struct place {
     const struct nb_record *record;
     size_t order;
@@ -93,7 +90,8 @@ static int by_place(const void *a, const void *b) {
     const struct place *p = a, *q = b;
     bool p_skipped = p->record->status == NB_SKIPPED, q_skipped = q->record->status == NB_SKIPPED;
     if (p_skipped != q_skipped) return p_skipped - q_skipped;
-    if (!p_skipped && p->record->group != q->record->group) return p->record->group < q->record->group ? -1 : 1;
+    if (p_skipped) return strcmp(p->record->key, q->record->key);
+    if (p->record->group != q->record->group) return p->record->group < q->record->group ? -1 : 1;
     return p->order < q->order ? -1 : p->order > q->order;
 }
 
@@ -125,23 +123,27 @@ static int merge_records(struct nb_results *out, struct shard *shards, size_t n)
 
 /* ---- meta data ---------------------------------------------------------------------------------------------------- */
 
+static bool every_shard_skips(const struct shard *shards, size_t n, const cJSON *skip) {
+    for (size_t k = 0; k < n; k++) {
+        const cJSON *other = member(shards[k].results.meta, "skips");
+        other = other ? other->child : NULL;
+        while (other && !cJSON_Compare(other, skip, true)) other = other->next;
+        if (!other) return false;
+    }
+    return true;
+}
+
+/* Cases by key are each in one shard. Cells without one were left out before the plan was cut, by all shards alike; what only
+ * one shard left out is what others have. */
 static cJSON *merged_skips(const struct shard *shards, size_t n) {
     cJSON *skips = cJSON_CreateArray();
-    struct nb_text_map known = {0};
     for (size_t k = 0; k < n; k++) {
         const cJSON *skip;
         cJSON_ArrayForEach(skip, member(shards[k].results.meta, "skips")) {
-            struct nb_strbuf text = {0};
-            nb_json_print(skip, &text);
-            /* The map keeps the text of what it has taken. */
-            if (nb_text_map_add(&known, text.text, 0) == NB_NOWHERE)
+            if (member(skip, "key") || (k == 0 && every_shard_skips(shards, n, skip)))
                 cJSON_AddItemToArray(skips, cJSON_Duplicate(skip, true));
-            else
-                nb_strbuf_release(&text);
         }
     }
-    for (size_t i = 0; i < known.n_slots; i++) free((char *)known.slots[i].text);
-    nb_text_map_release(&known);
     return skips;
 }
 

@@ -20,7 +20,7 @@ struct nb_results {
      * {status: n}, and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,
      * differs: [..]}], missing_shards [..]. */
     cJSON *meta;
-    struct nb_record *records; /* by group, then as planned; skipped cases last */
+    struct nb_record *records; /* by group, then as planned; skipped cases last, by key */
     size_t n;
     char *dir;
 };

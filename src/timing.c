@@ -103,13 +103,14 @@ static void judge(struct nb_timing *t) {
     const struct nb_interval *ratio = isfinite(t->roof.value) ? &t->roof : &t->vs_reference;
     double width = half_width(isfinite(ratio->value) ? ratio : &t->time_ns);
     double hit = t->n_slots ? (double)t->n_contaminated / t->n_slots : 0;
-    if (t->n_launches < NB_MIN_LAUNCHES)
+    if (!isfinite(width))
         add_reason(t, "no interval: %d launches, %d needed", t->n_launches, NB_MIN_LAUNCHES);
-    else if (!(width <= widest))
+    else if (width > widest)
         add_reason(t, "interval of the paired ratio is +-%.0f %%", 100 * width);
     if (hit > most_hit) add_reason(t, "%.0f %% of the pairs saw a switch or a migration", 100 * hit);
-    if (!(width <= wide) && t->wall_per_cpu > busy) add_reason(t, "wall time is %.1f x CPU time", t->wall_per_cpu);
-    if (!(width <= wide) && t->twin_drift > drift) add_reason(t, "the twin drifted by %.1f x", t->twin_drift);
+    if (!(width > wide)) return;
+    if (t->wall_per_cpu > busy) add_reason(t, "+-%.0f %% and wall time %.1f x CPU time", 100 * width, t->wall_per_cpu);
+    if (t->twin_drift > drift) add_reason(t, "+-%.0f %% and a twin that drifted %.1f x", 100 * width, t->twin_drift);
 }
 
 static double drift_of(const double *ln, size_t n) {
