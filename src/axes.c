@@ -61,9 +61,13 @@ static int set_data(struct nb_case *c, const char *text, char *reason, size_t n)
 }
 
 static int set_seed(struct nb_case *c, const char *text, char *reason, size_t n) {
-    if (read_count(&c->seed, text) == 0) return 0;
-    snprintf(reason, n, "is not a whole number from 0 to 2^64 - 1");
-    return -1;
+    uint64_t seed;
+    if (read_count(&seed, text) != 0) {
+        snprintf(reason, n, "is not a whole number from 0 to 2^64 - 1");
+        return -1;
+    }
+    c->seed = seed;
+    return 0;
 }
 
 static int set_eps(struct nb_case *c, const char *text, char *reason, size_t n) {

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "src/cpu.h"
-#include "src/files.h"
-#include "src/inputs.h"
+#include "src/data_fit.h"
 #include "src/log.h"
 #include "src/match.h"
 #include "src/selection.h"
@@ -18,21 +17,20 @@ struct expansion {
     const struct nb_filters *filters;
     struct nb_cells *cells;
     struct nb_skips *skips;
-    size_t planned;          /* cells of the products so far */
-    struct nb_text_map data; /* what nb_inputs_refuse() said, by shape and data */
-    char **data_keys, **data_reasons;
+    size_t planned; /* cells of the products so far */
+    struct nb_data_fits data;
     int n_cpus;
 };
 
 /* ---- sizes ---- */
 
-static int absurd(const struct expansion *e, const struct nb_product *p, double n_cells) {
+static int absurd(const struct expansion *e, const struct nb_product *p, double n_cells, const char *with) {
     size_t longest = 0;
     for (size_t a = 1; a < nb_n_axes; a++)
         if (p->lists[a]->n > p->lists[longest]->n) longest = a;
-    return nb_error("%s:%d: %s makes %.4g cells, more than %d%s; its longest list is \"%s\" with %zu values",
-                    e->config->path, p->line, p->is_include ? "this include" : "this block", n_cells, NB_MAX_CASES,
-                    e->planned > 0 ? " with those before it" : "", nb_axes[longest].name, p->lists[longest]->n);
+    return nb_error("%s:%d: %s makes %.4g cells%s, more than %d; its longest list is \"%s\" with %zu values",
+                    e->config->path, p->line, p->is_include ? "this include" : "this block", n_cells, with,
+                    NB_MAX_CASES, nb_axes[longest].name, p->lists[longest]->n);
 }
 
 static double count_values(const struct nb_product *p, size_t axis) {
@@ -74,23 +72,6 @@ static void count_excluded(struct expansion *e, const struct nb_product *p, cons
                    asked ? ", although --axis " : "", asked ? asked : "", asked ? " asks for it" : "");
 }
 
-/* Why the data does not fit the case, or null; asked once for each shape. */
-static const char *refused_data(struct expansion *e, const struct nb_case *c) {
-    struct nb_strbuf key = {0};
-    nb_strbuf_addf(&key, "%s %d %d %s", c->shape.text, c->op == NB_OP_BATCHNORM, (int)c->pass, c->data);
-    size_t n = e->data.n, found = nb_text_map_find(&e->data, key.text);
-    if (found != NB_NOWHERE) {
-        nb_strbuf_release(&key);
-        return e->data_reasons[found];
-    }
-    e->data_keys = nb_realloc(e->data_keys, n + 1, sizeof *e->data_keys);
-    e->data_reasons = nb_realloc(e->data_reasons, n + 1, sizeof *e->data_reasons);
-    e->data_keys[n] = key.text;
-    e->data_reasons[n] = nb_inputs_refuse(c);
-    nb_text_map_add(&e->data, e->data_keys[n], n);
-    return e->data_reasons[n];
-}
-
 /* Why the cell makes no sense on any machine, or null. */
 static const char *senseless(struct expansion *e, const struct nb_case *c, const struct nb_entry *entry) {
     struct nb_call call;
@@ -99,7 +80,7 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
     if (reason) return reason;
     nb_case_call(c, &call);
     reason = nb_kernel_applicable(entry->kernel, &call);
-    return reason ? reason : refused_data(e, c);
+    return reason ? reason : nb_data_refuses(&e->data, c);
 }
 
 static void add_refusal(struct nb_cell *cell, int n_cpus) {
@@ -187,8 +168,6 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
     char reason[256];
     struct combinations k = {0};
     count_combinations(&k, p, entry);
-    if ((double)e->planned + k.n > NB_MAX_CASES) return absurd(e, p, (double)e->planned + k.n);
-    e->planned += (size_t)k.n;
     do {
         struct nb_case c = k.base;
         for (size_t a = 0; a < nb_n_axes; a++)
@@ -201,74 +180,64 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
     return 0;
 }
 
-/* Whether it fits a shape is another question. */
-static bool data_exists(const char *text, char *reason, size_t n) {
-    const struct nb_data *data;
-    double parameter;
-    char **sets;
-    if (nb_distribution_parse(text, &data, &parameter, reason, n) != 0) return false;
-    bool exists = data || (strpbrk(text, "/.") && nb_path_exists(text));
-    int n_sets = nb_inputs_list(&sets);
-    for (int i = 0; i < n_sets; i++) {
-        exists = exists || strcmp(sets[i], text) == 0;
-        free(sets[i]);
-    }
-    free(sets);
-    if (exists) return true;
-    struct nb_case c;
-    nb_case_init(&c);
-    snprintf(c.data, sizeof c.data, "%s", text);
-    char *why = nb_inputs_refuse(&c);
-    snprintf(reason, n, "%s", why ? why : "cannot be read");
-    free(why);
-    return false;
-}
-
 /* A name that stands for nothing is a mistake, not a cell that does not apply. */
 static int check_data(const struct expansion *e, const struct nb_product *p) {
     const struct nb_values *list = p->lists[nb_axis_find("data") - nb_axes];
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
-        if (data_exists(list->texts[i], reason, sizeof reason)) continue;
+        if (nb_data_exists(list->texts[i], reason, sizeof reason)) continue;
         return list->line > 0 ? nb_error("%s:%d: \"data\": %s", e->config->path, list->line, reason)
                               : nb_error("--axis data: %s", reason);
     }
     return 0;
 }
 
-static int expand_product(struct expansion *e, const struct nb_product *p) {
+/* Before anything is expanded. */
+static int check_product(struct expansion *e, const struct nb_product *p) {
+    double n_cells = count_all(p), n_with_kernels = 0;
     if (check_data(e, p) != 0) return -1;
-    double n_cells = count_all(p);
-    if (n_cells > NB_MAX_CASES) return absurd(e, p, n_cells);
-    nb_product_count_missing(p, e->config, (size_t)n_cells, e->skips);
+    if (n_cells > NB_MAX_CASES) return absurd(e, p, n_cells, "");
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        struct combinations k = {0};
+        if (!nb_product_selects(p, nb_registry_at(i))) continue;
+        count_combinations(&k, p, nb_registry_at(i));
+        n_with_kernels += k.n;
+    }
+    if (n_with_kernels > NB_MAX_CASES) return absurd(e, p, n_with_kernels, " with the kernels that it selects");
+    e->planned += (size_t)n_with_kernels;
+    return e->planned > NB_MAX_CASES ? absurd(e, p, (double)e->planned, " with the blocks before it") : 0;
+}
+
+static int expand_product(struct expansion *e, const struct nb_product *p) {
+    nb_product_count_missing(p, e->config, (size_t)count_all(p), e->skips);
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (nb_product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
     return 0;
 }
 
-static int expand_block(struct expansion *e, const struct nb_block *block) {
-    struct nb_product p = nb_product_of(block, NULL);
-    int result = expand_product(e, &p);
-    for (size_t i = 0; i < block->n_includes && result == 0; i++) {
-        p = nb_product_of(block, &block->includes[i]);
-        result = expand_product(e, &p);
+/* Calls step for each product of the config, in order, until one fails. */
+static int for_products(struct expansion *e, int (*step)(struct expansion *e, const struct nb_product *p)) {
+    int result = 0;
+    for (size_t i = 0; i < e->config->n_blocks && result == 0; i++) {
+        const struct nb_block *block = &e->config->blocks[i];
+        struct nb_product p = nb_product_of(block, NULL);
+        result = step(e, &p);
+        for (size_t j = 0; j < block->n_includes && result == 0; j++) {
+            p = nb_product_of(block, &block->includes[j]);
+            result = step(e, &p);
+        }
     }
     return result;
 }
 
 int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, const struct nb_filters *filters,
                     struct nb_skips *skips) {
-    int cpus[1024], result = 0;
+    int cpus[1024];
     struct expansion e = {.config = config, .filters = filters, .cells = cells, .skips = skips};
     e.n_cpus = nb_cpu_allowed(cpus, 1024);
-    for (size_t i = 0; i < config->n_blocks && result == 0; i++) result = expand_block(&e, &config->blocks[i]);
-    for (size_t i = 0; i < e.data.n; i++) {
-        free(e.data_keys[i]);
-        free(e.data_reasons[i]);
-    }
-    free(e.data_keys);
-    free(e.data_reasons);
-    nb_text_map_release(&e.data);
+    int result = for_products(&e, check_product);
+    if (result == 0) result = for_products(&e, expand_product);
+    nb_data_fits_release(&e.data);
     return result;
 }
 

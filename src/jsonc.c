@@ -139,13 +139,20 @@ static void excerpt(const char *at, char out[32]) {
     out[n] = '\0';
 }
 
+/* A bracket with a comma before it. */
+static bool is_after_comma(const char *text, const char *bracket) {
+    if (*bracket != ']' && *bracket != '}') return false;
+    while (bracket > text && (unsigned char)bracket[-1] <= ' ') bracket--;
+    return bracket > text && bracket[-1] == ',';
+}
+
+/* cJSON stops at what it cannot take, or one behind it where it looked for a key. */
 static int syntax_error(const char *path, const char *text, const char *at) {
     char near[32];
-    const char *before = at;
+    const char *bracket = at > text && is_after_comma(text, at - 1) ? at - 1 : at;
     excerpt(at, near);
-    while (before > text && (unsigned char)before[-1] <= ' ') before--;
-    if ((*at == ']' || *at == '}') && before > text && before[-1] == ',')
-        return nb_error("%s:%d: a comma before '%c': take it away", path, line_of(text, at), *at);
+    if (is_after_comma(text, bracket))
+        return nb_error("%s:%d: a comma before '%c': take it away", path, line_of(text, bracket), *bracket);
     if (!*at || (size_t)(at - text) + 1 >= strlen(text))
         return nb_error("%s:%d: the file ends inside a value, or its last bracket is missing", path, line_of(text, at));
     return nb_error("%s:%d: not valid JSON from here on: '%s'", path, line_of(text, at), near);
