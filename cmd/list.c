@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench list: what there is to choose from. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "reports/grid.h"
+#include "reports/report.h"
+#include "src/config.h"
+#include "src/counters.h"
+#include "src/cpu.h"
+#include "src/inputs.h"
+#include "src/jsonc.h"
+#include "src/log.h"
+#include "src/names.h"
+#include "src/registry.h"
+
+extern const struct nb_command nb_command_list;
+
+static const char help[] =
+    "usage: normbench list [WHAT] [OPTIONS]\n\n"
+    "Lists what there is to choose from. WHAT is one of\n"
+    "  kernels    what can be measured (the default): op, properties, dtypes, widths\n"
+    "  configs    presets for `normbench run`\n"
+    "  axes       the axes of a config's blocks and of --axis, with their values and defaults\n"
+    "  data       distributions, and data sets of real rows\n"
+    "  shapes     shapes of models and papers by name\n"
+    "  counters   what this machine can count, or why not\n"
+    "  formats    of `normbench run --format` and `normbench report --format`\n\n"
+    "  --format NAME        table (the default), markdown, csv or json\n"
+    "  --plugin FILE.so     lists the kernels of a shared object too; repeatable\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 ok, 2 usage.\n";
+
+/* ---- kernels ---- */
+
+static void add_word(struct nb_strbuf *list, const char *word) {
+    size_t n = strlen(word);
+    for (const char *p = list->text; p && (p = strstr(p, word)); p += n)
+        if ((p == list->text || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0')) return;
+    nb_strbuf_addf(list, "%s%s", list->len ? " " : "", word);
+}
+
+/* One row for the variants [first, end) of a kernel. */
+static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
+    const struct nb_entry *entry = nb_registry_at(first);
+    const struct nb_kernel *k = entry->kernel;
+    struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0};
+    nb_strbuf_add(&refused, "");
+    for (size_t i = first; i < end; i++) {
+        const struct nb_kernel *variant = nb_registry_at(i)->kernel;
+        add_word(&dtypes, nb_dtype_names[variant->dtype]);
+        add_word(&widths, nb_width_name(variant->width));
+        if (nb_cpu_refuses(variant->cpu_features, variant->width)) add_word(&refused, nb_width_name(variant->width));
+    }
+    nb_grid_add(grid, entry->kernel_id);
+    nb_grid_add(grid, nb_op_name(k->op));
+    nb_grid_add(grid, nb_pass_name(k->pass));
+    nb_grid_add(grid, nb_style_name(k->style));
+    nb_grid_add(grid, nb_stats_name(k->stats));
+    nb_grid_add(grid, nb_stats_dtype_name(k->stats_dtype));
+    nb_grid_add(grid, nb_variance_name(k->variance));
+    nb_grid_add(grid, dtypes.text);
+    nb_grid_add(grid, widths.text);
+    nb_grid_add(grid, refused.text);
+    nb_grid_add(grid, k->summary);
+    nb_strbuf_release(&dtypes);
+    nb_strbuf_release(&widths);
+    nb_strbuf_release(&refused);
+}
+
+static int list_kernels(struct nb_grid *grid) {
+    static const char *const titles[] = {"kernel",   "op",     "pass",   "style",    "stats",  "stats_dtype",
+                                         "variance", "dtypes", "widths", "not_here", "summary"};
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0, end; i < nb_registry_size(); i = end) {
+        for (end = i + 1; end < nb_registry_size(); end++)
+            if (strcmp(nb_registry_at(end)->kernel_id, nb_registry_at(i)->kernel_id) != 0) break;
+        add_kernel(grid, i, end);
+    }
+    return 0;
+}
+
+/* ---- configs, shapes ---- */
+
+static int list_configs(struct nb_grid *grid) {
+    static const char *const titles[] = {"config", "launches", "blocks", "description"};
+    char **names;
+    int n = nb_config_list(&names),
+        result = n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (int i = 0; i < n; i++) {
+        struct nb_config config;
+        char launches[16] = "", blocks[16] = "";
+        bool is_read = nb_config_read(&config, names[i]) == 0;
+        if (is_read) snprintf(launches, sizeof launches, "%d", config.launches);
+        if (is_read) snprintf(blocks, sizeof blocks, "%zu", config.n_blocks);
+        nb_grid_add(grid, names[i]);
+        nb_grid_add(grid, launches);
+        nb_grid_add(grid, blocks);
+        nb_grid_add(grid, !is_read ? "cannot be read" : config.description ? config.description : "");
+        if (is_read) nb_config_release(&config);
+        free(names[i]);
+    }
+    free(names);
+    return result;
+}
+
+static int list_shapes(struct nb_grid *grid) {
+    static const char *const titles[] = {"shape", "stands_for", "source"};
+    struct nb_jsonc file;
+    char *path = nb_config_find("shapes.json");
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    int result =
+        path ? nb_jsonc_read(&file, path) : nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
+    free(path);
+    if (result != 0) return -1;
+    const cJSON *preset, *shape;
+    cJSON_ArrayForEach(preset, file.root) {
+        const cJSON *source = cJSON_GetObjectItemCaseSensitive(preset, "source");
+        struct nb_strbuf shapes = {0};
+        nb_strbuf_add(&shapes, "");
+        cJSON_ArrayForEach(shape, cJSON_GetObjectItemCaseSensitive(preset, "shapes")) {
+            if (cJSON_IsString(shape)) nb_strbuf_addf(&shapes, "%s%s", shapes.len ? " " : "", shape->valuestring);
+        }
+        nb_grid_add(grid, preset->string ? preset->string : "");
+        nb_grid_add(grid, shapes.text);
+        nb_grid_add(grid, cJSON_IsString(source) ? source->valuestring : "");
+        nb_strbuf_release(&shapes);
+    }
+    nb_jsonc_release(&file);
+    return 0;
+}
+
+/* ---- axes, data, counters, formats ---- */
+
+static int list_axes(struct nb_grid *grid) {
+    static const char *const titles[] = {"axis", "does", "default", "values", "meaning"};
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        const struct nb_axis *axis = &nb_axes[a];
+        struct nb_strbuf values = {0};
+        nb_strbuf_add(&values, "");
+        for (size_t i = 0; axis->choices && axis->choices[i]; i++)
+            nb_strbuf_addf(&values, "%s%s", i ? " " : "", axis->choices[i]);
+        nb_grid_add(grid, axis->name);
+        nb_grid_add(grid, axis->kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case");
+        nb_grid_add(grid, axis->fallback ? axis->fallback : "all");
+        nb_grid_add(grid, values.text);
+        nb_grid_add(grid, axis->help);
+        nb_strbuf_release(&values);
+    }
+    return 0;
+}
+
+static int list_data(struct nb_grid *grid) {
+    static const char *const titles[] = {"data", "kind", "meaning"};
+    char **sets;
+    int n = nb_inputs_list(&sets);
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0; i < nb_n_distributions; i++) {
+        nb_grid_add(grid, nb_distributions[i].name);
+        nb_grid_add(grid, "distribution");
+        nb_grid_add(grid, nb_distributions[i].help);
+    }
+    for (int i = 0; i < n; i++) {
+        nb_grid_add(grid, sets[i]);
+        nb_grid_add(grid, "data set");
+        nb_grid_add(grid, "real rows, from the data folder");
+        free(sets[i]);
+    }
+    free(sets);
+    return 0;
+}
+
+static int list_counters(struct nb_grid *grid) {
+    static const char *const titles[] = {"counter", "source", "available", "reason"};
+    struct nb_counter_info counters[NB_MAX_COUNTERS];
+    size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0; i < n; i++) {
+        nb_grid_add(grid, counters[i].name);
+        nb_grid_add(grid, counters[i].source);
+        nb_grid_add(grid, counters[i].available ? "yes" : "no");
+        nb_grid_add(grid, counters[i].reason);
+    }
+    return 0;
+}
+
+static int list_formats(struct nb_grid *grid) {
+    static const char *const titles[] = {"format", "meaning"};
+    nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0; nb_renderer_at(i); i++) {
+        nb_grid_add(grid, nb_renderer_at(i)->name);
+        nb_grid_add(grid, nb_renderer_at(i)->summary);
+    }
+    return 0;
+}
+
+/* ---- the command ---- */
+
+static const struct topic {
+    const char *name;
+    int (*list)(struct nb_grid *grid);
+    bool needs_kernels;
+} topics[] = {{"kernels", list_kernels, true}, {"configs", list_configs, false},   {"axes", list_axes, false},
+              {"data", list_data, false},      {"counters", list_counters, false}, {"shapes", list_shapes, false},
+              {"formats", list_formats, false}};
+enum { N_TOPICS = sizeof topics / sizeof topics[0] };
+
+static const struct topic *find_topic(const char *name) {
+    const char *names[N_TOPICS];
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        if (strcmp(topics[i].name, name) == 0) return &topics[i];
+        names[i] = topics[i].name;
+    }
+    const char *nearest = nb_nearest(name, names, N_TOPICS);
+    nb_error("list: there is no '%s'%s%s%s", name,
+             nearest ? "; did you mean '" : "; `normbench list --help` says what there is", nearest ? nearest : "",
+             nearest ? "'?" : "");
+    return NULL;
+}
+
+static int run_topic(const struct topic *topic, const char *format, const struct nb_texts *plugins) {
+    struct nb_grid grid = {0};
+    int result = -1;
+    if (!nb_grid_format_known(format)) {
+        nb_error("list: --format %s is not table, markdown, csv or json", format);
+        goto out;
+    }
+    if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) goto out;
+    result = topic->list(&grid);
+    if (result == 0) result = nb_grid_print(&grid, format, stdout);
+out:
+    nb_grid_release(&grid);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv) {
+    enum { FORMAT = 1, PLUGIN };
+    static const struct option options[] = {
+        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_COMMON_OPTIONS};
+    struct nb_texts plugins = {0};
+    const char *format = "table";
+    const struct topic *topic = &topics[0];
+    int exit_code = NB_EXIT_USAGE;
+    bool done = false;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_list, &done, &exit_code)) != -1;) {
+        if (id == FORMAT) format = optarg;
+        if (id == PLUGIN) nb_texts_add(&plugins, optarg);
+    }
+    if (done) goto out;
+    exit_code = NB_EXIT_USAGE;
+    if (argc - optind > 1) {
+        nb_error("list: '%s' is one argument too many", argv[optind + 1]);
+        goto out;
+    }
+    if (optind < argc) topic = find_topic(argv[optind]);
+    if (topic) exit_code = run_topic(topic, format, &plugins);
+out:
+    nb_texts_release(&plugins);
+    return exit_code;
+}
+
+const struct nb_command nb_command_list = {
+    "list", "kernels, configs, axes, data, shapes, counters, formats to choose from", help, run};
