@@ -41,27 +41,18 @@ static inline int64_t small_bytes(const struct program *p) {
     const int64_t rows = p->call->rows, cols = p->call->cols;
     return round_to_line((rows > cols ? rows : cols) * (int64_t)sizeof(float));
 }
-/* A place in scratch, which is null while sizes are asked for. */
-static inline void *scratch_at(const struct program *p, int64_t offset) {
-    return (void *)((uintptr_t)p->call->scratch + (uintptr_t)offset);
-}
-
 static inline int take_slot(uint32_t *in_use) {
     int slot = __builtin_ctz(~*in_use);
     *in_use |= 1u << slot;
     return slot + 1;
 }
 
+/* Temporaries. Their place is found when a step that uses them is run. */
 static inline struct tensor new_full(struct program *p, bool narrow, int64_t cols) {
-    struct tensor t = {.slot = take_slot(&p->full_in_use), .stride = cols, .narrow = narrow, .full = true};
-    t.data = scratch_at(p, p->partial_bytes + SMALL_TEMPORARIES * small_bytes(p) + (t.slot - 1) * full_bytes(p));
-    return t;
+    return (struct tensor){.slot = take_slot(&p->full_in_use), .stride = cols, .narrow = narrow, .full = true};
 }
 static inline struct tensor new_small(struct program *p, bool narrow, int64_t stride) {
-    struct tensor t = {.slot = take_slot(&p->small_in_use), .stride = stride, .narrow = narrow};
-    assert(t.slot <= SMALL_TEMPORARIES);
-    t.data = scratch_at(p, p->partial_bytes + (t.slot - 1) * small_bytes(p));
-    return t;
+    return (struct tensor){.slot = take_slot(&p->small_in_use), .stride = stride, .narrow = narrow};
 }
 static inline void drop(struct program *p, struct tensor t) {
     if (!t.slot) return;
@@ -71,33 +62,31 @@ static inline void drop(struct program *p, struct tensor t) {
         p->small_in_use &= ~(1u << (t.slot - 1));
 }
 
-/* Appends a step. The slot of the last one is not counted before another follows: finish() puts y in its place. */
-static __attribute__((noinline)) struct tensor emit(struct program *p, const struct step *step) {
+/* Appends a step that writes dst: is it the wanted one? The slot of the last step is not counted before another follows:
+ * finish() puts y in its place. */
+static inline bool append(struct program *p, struct tensor dst) {
     if (p->last_slot > p->n_full) p->n_full = p->last_slot;
-    p->last_slot = step->dst.full ? step->dst.slot : 0;
-    if (p->n_steps++ == p->wanted) {
-        p->step = *step;
-        p->step.call = p->call;
-    }
-    return step->dst;
+    p->last_slot = dst.full ? dst.slot : 0;
+    return p->n_steps++ == p->wanted;
 }
 
 /* rows x cols -> rows x cols; the result is narrow or f32 as told. */
 static inline struct tensor emit_full(struct program *p, step_fn run, struct tensor a, struct tensor b, bool narrow) {
-    const struct nb_call *call = p->call;
-    struct step s = {.run = run, .a = a, .b = b, .n_units = call->rows, .cols = call->cols, .period = p->period};
-    s.dst = new_full(p, narrow, call->cols);
-    return emit(p, &s);
+    const int64_t rows = p->call->rows, cols = p->call->cols;
+    const struct tensor dst = new_full(p, narrow, cols);
+    if (append(p, dst))
+        p->step = (struct step){run, .dst = dst, .a = a, .b = b, .n_units = rows, .cols = cols, .period = p->period};
+    return dst;
 }
-/* A column of n statistics -> another. */
-static inline struct tensor emit_column(struct program *p, step_fn run, struct tensor a, int64_t n, float scalar) {
-    struct step s = {.run = run, .a = a, .n_units = n, .cols = 1, .scalar = scalar};
-    s.dst = new_small(p, a.narrow, 1);
-    return emit(p, &s);
+/* A column of n statistics -> another, which may be an output. */
+static inline struct tensor emit_column(struct program *p, step_fn run, struct tensor a, struct tensor dst, int64_t n,
+                                        float scalar) {
+    if (append(p, dst)) p->step = (struct step){run, .dst = dst, .a = a, .n_units = n, .cols = 1, .scalar = scalar};
+    return dst;
 }
-/* The same, and the operand is no longer needed. */
+/* The same into a temporary, and the operand is no longer needed. */
 static inline struct tensor replace_column(struct program *p, step_fn run, struct tensor a, int64_t n, float scalar) {
-    struct tensor result = emit_column(p, run, a, n, scalar);
+    const struct tensor result = emit_column(p, run, a, new_small(p, a.narrow, 1), n, scalar);
     drop(p, a);
     return result;
 }
@@ -107,17 +96,28 @@ static inline void finish(struct program *p, struct tensor result) {
     drop(p, result);
     p->last_slot = 0;
     if (p->wanted != p->n_steps - 1) return;
-    p->step.dst.data = p->call->y;
-    p->step.dst.stride = p->call->y_stride;
+    p->step.dst =
+        (struct tensor){.data = p->call->y, .stride = p->call->y_stride, .narrow = result.narrow, .full = true};
 }
 
+static inline void place(struct program *p, struct tensor *t) {
+    if (!t->slot) return;
+    assert(t->full || t->slot <= SMALL_TEMPORARIES);
+    int64_t at = p->partial_bytes + (t->slot - 1) * (t->full ? full_bytes(p) : small_bytes(p));
+    if (t->full) at += SMALL_TEMPORARIES * small_bytes(p);
+    t->data = (char *)p->call->scratch + at;
+}
 static inline void walk(struct program *p, const struct nb_call *call, int wanted) {
     *p = (struct program){.call = call, .wanted = wanted, .period = call->rows};
     build(p);
+    p->step.call = call;
 }
 static inline int composed_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     struct program p;
     walk(&p, call, phase);
+    place(&p, &p.step.dst);
+    place(&p, &p.step.a);
+    place(&p, &p.step.b);
     p.step.run(&p.step, begin, end);
     return 0;
 }

@@ -54,29 +54,26 @@ static inline void op_running_var(const struct step *s, int64_t begin, int64_t e
 
 static inline struct tensor channel_mean(struct program *p, struct tensor t) {
     const struct nb_call *call = p->call;
-    struct step s = {.run = op_mean_planes, .a = t, .n_units = call->c, .cols = call->cols};
-    s.scalar = (float)values_per_channel(call);
-    if (!is_nchw(call)) {
-        struct step sums = {.run = op_sum_blocks, .a = t, .n_units = n_blocks(call), .cols = call->cols};
-        sums.dst = (struct tensor){.data = scratch_at(p, 0), .stride = array_length(call)};
-        s.a = emit(p, &sums);
-        s.run = op_mean_blocks;
+    const float n = (float)values_per_channel(call);
+    const struct tensor mean = new_small(p, t.narrow, 1);
+    if (is_nchw(call)) {
+        if (append(p, mean))
+            p->step = (struct step){op_mean_planes, mean, t, .n_units = call->c, .cols = call->cols, .scalar = n};
+        return mean;
     }
-    s.dst = new_small(p, t.narrow, 1);
-    return emit(p, &s);
+    const struct tensor partial = {.data = call->scratch, .stride = array_length(call)};
+    if (append(p, partial))
+        p->step = (struct step){op_sum_blocks, partial, t, .n_units = n_blocks(call), .cols = call->cols};
+    return emit_column(p, op_mean_blocks, partial, mean, call->c, n);
 }
 
 /* Running statistics as a tensor like those of the batch. */
 static inline struct tensor given(struct program *p, const float *data) {
-    struct tensor t = {.data = (void *)data, .stride = 1};
-    if (!p->lowp) return t;
-    struct step s = {.run = op_cast, .a = t, .n_units = p->call->c, .cols = 1};
-    s.dst = new_small(p, true, 1);
-    return emit(p, &s);
+    const struct tensor t = {.data = (void *)data, .stride = 1};
+    return p->lowp ? emit_column(p, op_cast, t, new_small(p, true, 1), p->call->c, 0.0f) : t;
 }
 static inline void update_running(struct program *p, step_fn run, struct tensor stat) {
-    struct step s = {.run = run, .a = stat, .n_units = p->call->c, .cols = 1};
-    emit(p, &s);
+    emit_column(p, run, stat, nothing, p->call->c, 0.0f);
 }
 
 /* t is dropped. */

@@ -59,9 +59,11 @@ static inline struct tensor subtract(struct program *p, struct tensor t, struct 
 
 /* Sum over the first cols elements of each row, divided by divisor. */
 static inline struct tensor row_sum(struct program *p, struct tensor t, int64_t cols, float divisor) {
-    struct step s = {.run = op_sum_rows, .a = t, .n_units = p->call->rows, .cols = cols, .scalar = divisor};
-    s.dst = new_small(p, t.narrow, 1);
-    return emit(p, &s);
+    const int64_t rows = p->call->rows;
+    const struct tensor dst = new_small(p, t.narrow, 1);
+    if (append(p, dst))
+        p->step = (struct step){op_sum_rows, .dst = dst, .a = t, .n_units = rows, .cols = cols, .scalar = divisor};
+    return dst;
 }
 static inline struct tensor row_mean(struct program *p, struct tensor t) {
     return row_sum(p, t, p->call->cols, (float)p->call->cols);
@@ -83,9 +85,7 @@ static inline struct tensor scale_of(struct program *p, struct tensor v, int64_t
 
 /* Outputs that the caller may want, beside the tensors that the recipe needs. */
 static inline void write_column(struct program *p, step_fn run, struct tensor from, float *to, int64_t n) {
-    struct step s = {.run = run, .a = from, .n_units = n, .cols = 1};
-    s.dst = (struct tensor){.data = to, .stride = 1};
-    emit(p, &s);
+    emit_column(p, run, from, (struct tensor){.data = to, .stride = 1}, n, 0.0f);
 }
 static inline void write_mean(struct program *p, struct tensor mean, int64_t n) {
     if (p->call->mean) write_column(p, op_cast, mean, p->call->mean, n);
@@ -102,11 +102,10 @@ static inline struct tensor scale_rows(struct program *p, struct tensor t, struc
 /* One row of n parameters -> another, in f32 or in x's dtype. */
 static inline struct tensor emit_param(struct program *p, step_fn run, struct tensor a, int64_t n, float scalar,
                                        bool narrow) {
-    struct step s = {.run = run, .a = a, .n_units = 1, .cols = n, .scalar = scalar};
-    s.dst = new_small(p, narrow, 0);
-    struct tensor result = emit(p, &s);
+    const struct tensor dst = new_small(p, narrow, 0);
+    if (append(p, dst)) p->step = (struct step){run, .dst = dst, .a = a, .n_units = 1, .cols = n, .scalar = scalar};
     drop(p, a);
-    return result;
+    return dst;
 }
 
 /* Gamma or beta as the multiplication by it wants them: beside an f32 tensor in f32, beside a narrow one as they are. */
@@ -152,9 +151,8 @@ static inline struct tensor affine(struct program *p, struct tensor t) {
 /* y = x / sqrt(sum(x_i^2, i < k) / divisor + eps) * gamma + beta, x in f32 (or narrow in a lowp recipe); x is dropped. */
 static inline void scale_by_squares(struct program *p, struct tensor x, int64_t k, float divisor) {
     const int64_t rows = p->call->rows;
-    struct step s = {.run = op_square, .a = x, .n_units = rows, .cols = k};
-    s.dst = new_full(p, x.narrow, k);
-    struct tensor squares = emit(p, &s);
+    const struct tensor squares = new_full(p, x.narrow, k);
+    if (append(p, squares)) p->step = (struct step){op_square, .dst = squares, .a = x, .n_units = rows, .cols = k};
     struct tensor mean_square = row_sum(p, squares, k, divisor);
     drop(p, squares);
     struct tensor scale = scale_of(p, mean_square, rows);
@@ -194,22 +192,22 @@ static inline struct tensor add_residual(struct program *p) {
     struct tensor out = {
         .data = call->residual_out, .stride = call->residual_out_stride, .narrow = x_is_narrow, .full = true};
     struct tensor x = tensor_x(p);
+    const int64_t rows = call->rows, cols = call->cols;
     if (!keep) {
-        struct step s = {.run = op_add_full, .a = x, .b = residual, .n_units = call->rows, .cols = call->cols};
-        s.dst = out.data ? out : new_full(p, x_is_narrow, call->cols);
-        struct tensor sum = emit(p, &s);
-        struct tensor wide = widen(p, sum);
-        if (wide.data != sum.data) drop(p, sum);
+        const struct tensor sum = out.data ? out : new_full(p, x_is_narrow, cols);
+        if (append(p, sum))
+            p->step = (struct step){op_add_full, .dst = sum, .a = x, .b = residual, .n_units = rows, .cols = cols};
+        if (!x_is_narrow) return sum;
+        const struct tensor wide = widen(p, sum);
+        drop(p, sum);
         return wide;
     }
-    struct tensor wide_x = widen(p, x), wide_residual = widen(p, residual);
-    struct tensor sum = emit_full(p, op_add_full, wide_x, wide_residual, false);
+    const struct tensor wide_x = widen(p, x), wide_residual = widen(p, residual);
+    const struct tensor sum = emit_full(p, op_add_full, wide_x, wide_residual, false);
     drop(p, wide_x);
     drop(p, wide_residual);
-    if (out.data) {
-        struct step s = {.run = op_cast, .dst = out, .a = sum, .n_units = call->rows, .cols = call->cols};
-        emit(p, &s);
-    }
+    if (out.data && append(p, out))
+        p->step = (struct step){op_cast, .dst = out, .a = sum, .n_units = rows, .cols = cols};
     return sum;
 }
 

@@ -21,10 +21,12 @@ static void op_tanh(const struct step *s, int64_t begin, int64_t end) {
 
 static void build(struct program *p) {
     struct tensor x = widen(p, tensor_x(p));
-    struct step s = {.run = op_mul_scalar, .a = x, .n_units = p->call->rows, .cols = p->call->cols};
-    s.scalar = (float)p->call->alpha;
-    s.dst = new_full(p, false, p->call->cols);
-    struct tensor scaled = emit(p, &s);
+    const int64_t rows = p->call->rows, cols = p->call->cols;
+    const struct tensor scaled = new_full(p, false, cols);
+    if (append(p, scaled)) {
+        p->step = (struct step){op_mul_scalar, .dst = scaled, .a = x, .n_units = rows, .cols = cols};
+        p->step.scalar = (float)p->call->alpha;
+    }
     drop(p, x);
     struct tensor squashed = emit_full(p, op_tanh, scaled, nothing, false);
     drop(p, scaled);
