@@ -40,14 +40,17 @@ static void print_time(const struct nb_record *r, bool utf8, struct nb_strbuf *o
     nb_format_half_width(out, &r->timing.time_ns, utf8);
 }
 
-/* Two decimals line up in a column; a figure that would need more than six places has an exponent. */
-static void print_plain(double value, const char *format, struct nb_strbuf *out) {
-    if (isfinite(value)) nb_strbuf_addf(out, fabs(value) < 1e5 ? format : "%.2e", value);
+/* Two decimals line up in a column; where they say nothing any more there are none, and beyond that an exponent. */
+static void print_plain(double value, bool sign, struct nb_strbuf *out) {
+    double size = fabs(value);
+    if (!isfinite(value)) return;
+    if (sign && value >= 0) nb_strbuf_add(out, "+");
+    nb_strbuf_addf(out, size < 10 && sign ? "%.3f" : size < 1000 ? "%.2f" : size < 1e6 ? "%.0f" : "%.2e", value);
 }
 
 static void print_rate(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_timing) print_plain(r->timing.gbytes_per_s, "%.2f", out);
+    if (r->has_timing) print_plain(r->timing.gbytes_per_s, false, out);
 }
 
 static void print_roof(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
@@ -67,17 +70,17 @@ static void print_ratio(const struct nb_record *r, bool utf8, struct nb_strbuf *
 
 static void print_max_ulp(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.max_ulp, "%.2f", out);
+    if (r->has_accuracy) print_plain(r->accuracy.max_ulp, false, out);
 }
 
 static void print_bias(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.bias_u, "%+.3f", out);
+    if (r->has_accuracy) print_plain(r->accuracy.bias_u, true, out);
 }
 
 static void print_bound(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.worst_ratio, "%.2f", out);
+    if (r->has_accuracy) print_plain(r->accuracy.worst_ratio, false, out);
 }
 
 static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {

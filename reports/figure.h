@@ -13,7 +13,7 @@
 
 enum nb_scale {
     NB_SCALE_LINEAR,  /* from 0 */
-    NB_SCALE_SIGNED,  /* linear, with a line at 0 */
+    NB_SCALE_SIGNED,  /* linear near 0, logarithmic beyond, with a line at 0 */
     NB_SCALE_PERCENT, /* values in %, with a line at 0 */
     NB_SCALE_ROOF,    /* values in % of the roof, with a line at 100 */
     NB_SCALE_LENGTH,  /* logarithmic, ticks at powers of two or at the data's own lengths */
@@ -56,7 +56,6 @@ struct nb_figure {
     size_t n_lines;
     struct nb_guide guides[4];
     size_t n_guides;
-    bool scattered; /* points are not joined */
 };
 
 /* name: any text, made safe for a file. */

@@ -119,9 +119,36 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
 static void add_decades(char axis, const struct range *r, struct nb_strbuf *out) {
     double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
     low = fmax(fmax(low, high - 12), -300);
-    nb_strbuf_addf(out, "  LEAST = 1e%d\n  set logscale %c 10\n  set %crange [LEAST:1e%d]\n", (int)low, axis, axis,
-                   (int)high);
-    nb_strbuf_addf(out, "  set %ctics autofreq\n  set m%ctics 10\n  set format %c '%%g'\n", axis, axis, axis);
+    int first = (int)low, last = (int)high, step = (last - first) / 5 + 1;
+    nb_strbuf_addf(out, "  LEAST = 1e%d\n  set logscale %c 10\n  set %crange [LEAST:1e%d]\n  set %ctics (", first, axis,
+                   axis, last, axis);
+    for (int e = first; e <= last; e++) {
+        const char *separator = e == first ? "" : ", ";
+        if ((last - e) % step)
+            nb_strbuf_addf(out, "%s'' 1e%d 1", separator, e);
+        else
+            nb_strbuf_addf(out, e > -4 && e < 5 ? "%s'%g' 1e%d" : "%s'%.0e' 1e%d", separator, pow(10, e), e);
+    }
+    nb_strbuf_add(out, ")\n");
+}
+
+/* Errors of a raw reciprocal estimate are thousands of times those of its neighbours: asinh shows both, and the sign. */
+static void add_signed(char axis, const struct range *r, struct nb_strbuf *out) {
+    const double linear = 0.1; /* asinh is straight up to about here */
+    double most = fmax(fmax(fabs(r->least), fabs(r->most)), linear);
+    int top = (int)fmin(floor(log10(1.3 * most)), 100), step = top <= 2 ? 1 : top / 3 + 1;
+    nb_strbuf_addf(out,
+                   "  set nonlinear %c via asinh(%c/%g)/log(10) inverse %g*sinh(%c*log(10))\n"
+                   "  set %crange [%.17g:%.17g]\n  set %ctics ('0' 0",
+                   axis, axis, linear, linear, axis, axis, -1.3 * most, 1.3 * most, axis);
+    for (int e = -1; e <= top; e++) {
+        bool named = (top - e) % step == 0 && (e > -1 || top <= 0);
+        if (named)
+            nb_strbuf_addf(out, ", '-%g' -1e%d, '%g' 1e%d", pow(10, e), e, pow(10, e), e);
+        else
+            nb_strbuf_addf(out, ", '' -1e%d 1, '' 1e%d 1", e, e);
+    }
+    nb_strbuf_add(out, ")\n");
 }
 
 /* About five steps of 1, 2 or 5 times a power of ten. */
@@ -134,8 +161,8 @@ static void add_linear(char axis, const struct range *r, enum nb_scale scale, st
     double low = fmin(r->least, 0), high = fmax(r->most, 0);
     if (scale == NB_SCALE_ROOF) high = fmax(high, 100);
     double pad = (high > low ? high - low : 1) * 0.06;
-    if (low < 0 || scale == NB_SCALE_SIGNED) low -= pad;
-    high += high > 0 || scale == NB_SCALE_SIGNED ? pad : 0;
+    if (low < 0) low -= pad;
+    high += high > 0 ? pad : 0;
     if (high <= low) high = low + 1;
     bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
     nb_strbuf_addf(out, "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics %.17g\n  set format %c '%s'\n",
@@ -160,7 +187,7 @@ static void add_names(const struct nb_figure *f, size_t panel, struct nb_strbuf 
 
 static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
     struct range r = range_of(f, panel, axis == 'x');
-    nb_strbuf_addf(out, "  unset logscale %c\n  unset m%ctics\n", axis, axis);
+    nb_strbuf_addf(out, "  unset nonlinear %c\n  unset logscale %c\n", axis, axis);
     switch (scale) {
     case NB_SCALE_LENGTH:
     case NB_SCALE_BYTES:
@@ -168,6 +195,9 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
         break;
     case NB_SCALE_DECADES:
         add_decades(axis, &r, out);
+        break;
+    case NB_SCALE_SIGNED:
+        add_signed(axis, &r, out);
         break;
     case NB_SCALE_NAMES:
         add_names(f, panel, out);

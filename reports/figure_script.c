@@ -118,12 +118,11 @@ static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf
         nb_strbuf_addf(out, " with %s ls %zu lw 1 dt 1 ps 0 notitle, \\\n       ",
                        p->y_scale == NB_SCALE_NAMES ? "xerrorbars" : "yerrorbars", style);
         add_using(f, p, i, false, out);
-        nb_strbuf_addf(out, " with %s ls %zu notitle", f->scattered || has_names(f) ? "points" : "linespoints", style);
+        nb_strbuf_addf(out, " with %s ls %zu notitle", has_names(f) ? "points" : "linespoints", style);
         separator = ", \\\n       ";
     }
     for (size_t e = 0; panel + 1 == f->n_panels && e < f->n_entries; e++) {
-        nb_strbuf_addf(out, "%sNaN with %s ls %zu title ", separator,
-                       f->scattered || has_names(f) ? "points" : "linespoints", e + 1);
+        nb_strbuf_addf(out, "%sNaN with %s ls %zu title ", separator, has_names(f) ? "points" : "linespoints", e + 1);
         add_quoted(out, f->entries[e], 48);
         separator = ", \\\n       ";
     }

@@ -26,13 +26,15 @@ static const char *cell_class(const struct nb_view *view, size_t column) {
     return column == 0 ? "k" : column + 1 == view->n_columns ? "w" : "t";
 }
 
-static void add_row(const struct nb_view *view, const struct nb_record *r, struct nb_strbuf *out) {
+static void add_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
+                    struct nb_strbuf *out) {
     struct nb_strbuf cell = {0};
     bool doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     nb_strbuf_add(out, r->status < NB_N_STATUSES && nb_status_failed(r->status) ? "<tr class=\"bad\">"
                        : doubtful                                               ? "<tr class=\"doubt\">"
                                                                                 : "<tr>");
     for (size_t c = 0; c < view->n_columns; c++) {
+        if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
         nb_column_print(&view->columns[c], r, true, &cell);
         nb_strbuf_addf(out, "<td class=\"%s\">", cell_class(view, c));
@@ -48,11 +50,12 @@ static void add_section(const struct nb_view *view, const struct nb_section *sec
     nb_html_text(out, "", *section->heading ? section->heading : "all cases", "");
     nb_strbuf_add(out, "</summary>\n<div class=\"wrap\"><table>\n<tr>");
     for (size_t c = 0; c < view->n_columns; c++) {
+        if (section->hidden[c]) continue;
         nb_strbuf_add(out, view->columns[c].right ? "<th class=\"n\">" : "<th>");
         nb_html_text(out, "", view->columns[c].title, "</th>");
     }
     nb_strbuf_add(out, "</tr>\n");
-    for (size_t i = 0; i < section->n; i++) add_row(view, &view->results->records[section->records[i]], out);
+    for (size_t i = 0; i < section->n; i++) add_row(view, section, &view->results->records[section->records[i]], out);
     nb_strbuf_add(out, "</table></div></details>\n");
 }
 

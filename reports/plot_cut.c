@@ -94,32 +94,6 @@ static void finish(struct nb_figure *f, const struct pairs *p, const char *again
     f->caption = text.text;
 }
 
-static void name_figure(const struct pairs *p, const char *against, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "cut-%s-%s-%s", against, nb_pass_name(p->pass), nb_formats[p->dtype].name);
-}
-
-static void draw_length(const struct pairs *p, struct nb_figures *figures) {
-    struct nb_sweep sweep;
-    struct nb_strbuf name = {0};
-    nb_sweep_find(&sweep, p->results, is_layernorm_drawn, p, NULL);
-    if (sweep.n_lengths < 2) {
-        nb_figures_note(figures, "cut against row length, %s: fewer than two row lengths", nb_formats[p->dtype].name);
-        nb_sweep_release(&sweep);
-        return;
-    }
-    name_figure(p, "length", &name);
-    struct nb_figure *f = nb_figures_new(figures, p->results, name.text);
-    f->n_panels = 1;
-    f->panels[0] = (struct nb_panel){NULL, "row length", "time saved", NB_SCALE_LENGTH, NB_SCALE_PERCENT};
-    for (size_t i = 0; i < sweep.n; i++)
-        add_cut(f, p, p->of_layernorm[sweep.records[i]] - 1,
-                (double)p->results->records[sweep.records[i]].c.shape.cols);
-    nb_figure_sort(f);
-    finish(f, p, "row length", sweep.subtitle, sweep.constants);
-    nb_strbuf_release(&name);
-    nb_sweep_release(&sweep);
-}
-
 static double size_in(const struct nb_results *results, const char *cache) {
     const cJSON *cpu =
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint"), "cpu");
@@ -134,48 +108,31 @@ static void add_caches(struct nb_figure *f, const struct nb_results *results) {
         if (guides[i].x > 0) f->guides[f->n_guides++] = guides[i];
 }
 
-/* Every shape is a point here; all else is that of the first pair. Returns whether there were two sizes. */
-static bool add_sizes(struct nb_figure *f, const struct pairs *p, struct nb_strbuf *subtitle,
-                      struct nb_strbuf *constants) {
-    static const char *const free_axes[] = {"data", "seed", NULL};
-    struct nb_strbuf own = {0};
-    double first = 0;
-    bool differ = false;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct nb_record *ln = &p->results->records[p->cuts[i].layernorm];
-        if (!is_drawn(p, i) || !(ln->bytes > 0)) continue;
-        nb_strbuf_clear(&own);
-        nb_sweep_constants(ln, free_axes, &own);
-        if (first == 0) {
-            first = ln->bytes;
-            nb_strbuf_add(constants, own.text);
-            nb_sweep_subtitle(ln, free_axes, subtitle);
-        }
-        if (strcmp(constants->text, own.text) != 0) continue;
-        add_cut(f, p, i, ln->bytes);
-        differ = differ || ln->bytes != first;
+static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *figures) {
+    const char *against = by == NB_BY_LENGTH ? "row length" : "the working set";
+    struct nb_sweep sweep;
+    struct nb_strbuf name = {0};
+    nb_sweep_find(&sweep, p->results, by, is_layernorm_drawn, p, NULL);
+    if (sweep.n_steps < 2) {
+        nb_figures_note(figures, "cut against %s, %s: one value only", against, nb_formats[p->dtype].name);
+        nb_sweep_release(&sweep);
+        return;
     }
-    nb_strbuf_release(&own);
-    return differ;
-}
-
-static void draw_working_set(const struct pairs *p, struct nb_figures *figures) {
-    struct nb_strbuf name = {0}, subtitle = {0}, constants = {0};
-    name_figure(p, "working-set", &name);
+    nb_strbuf_addf(&name, "cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_name(p->pass),
+                   nb_formats[p->dtype].name);
     struct nb_figure *f = nb_figures_new(figures, p->results, name.text);
     f->n_panels = 1;
-    f->scattered = true;
-    f->panels[0] = (struct nb_panel){NULL, "working set", "time saved", NB_SCALE_BYTES, NB_SCALE_PERCENT};
-    if (add_sizes(f, p, &subtitle, &constants)) {
-        add_caches(f, p->results);
-        finish(f, p, "the working set", subtitle.text, constants.text);
-    } else {
-        nb_figures_note(figures, "cut against the working set, %s: fewer than two sizes", nb_formats[p->dtype].name);
-        nb_figures_drop_last(figures);
+    f->panels[0] = (struct nb_panel){NULL, by == NB_BY_LENGTH ? "row length" : "working set", "time saved",
+                                     by == NB_BY_LENGTH ? NB_SCALE_LENGTH : NB_SCALE_BYTES, NB_SCALE_PERCENT};
+    for (size_t i = 0; i < sweep.n; i++) {
+        const struct nb_record *ln = &p->results->records[sweep.records[i]];
+        add_cut(f, p, p->of_layernorm[sweep.records[i]] - 1, by == NB_BY_LENGTH ? (double)ln->c.shape.cols : ln->bytes);
     }
+    nb_figure_sort(f);
+    if (by == NB_BY_BYTES) add_caches(f, p->results);
+    finish(f, p, against, sweep.subtitle, sweep.constants);
     nb_strbuf_release(&name);
-    nb_strbuf_release(&subtitle);
-    nb_strbuf_release(&constants);
+    nb_sweep_release(&sweep);
 }
 
 void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures) {
@@ -192,8 +149,8 @@ void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures) {
             p.pass = pass;
             p.dtype = dtype;
             if (!choose_width(&p)) continue;
-            draw_length(&p, figures);
-            draw_working_set(&p, figures);
+            draw(&p, NB_BY_LENGTH, figures);
+            draw(&p, NB_BY_BYTES, figures);
         }
     free(p.of_layernorm);
     free(p.cuts);

@@ -16,7 +16,9 @@ static const char caption[] =
     "ulp. "
     "A bias other than 0 means results that are too large or too small on the whole, counted in u, half the dtype's "
     "epsilon. "
-    "A value of 0 is drawn at the left edge of a logarithmic axis.";
+    "A value of 0 is drawn at the left edge of a logarithmic axis; the axis of the bias is linear up to about 0.1 and "
+    "logarithmic "
+    "beyond. Cases differ in formula, shape and data, so a long bar is no noise.";
 
 enum { N_FIGURES = 3 };
 static double figure_of(const struct nb_accuracy *a, int which) {
@@ -66,7 +68,7 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, ui
                 struct nb_interval i = summarize(results, &s, (int)panel);
                 if (!isfinite(i.value)) continue;
                 size_t entry = nb_figure_entry(f, nb_formats[dtype].name);
-                double shift = n_dtypes > 1 ? 0.6 * ((double)entry / (double)(n_dtypes - 1) - 0.5) : 0;
+                double shift = 0.24 * ((double)entry - ((double)n_dtypes - 1) / 2);
                 nb_figure_add(f, panel, entry, (struct nb_point){i.value, (double)k + shift, i.low, i.high});
             }
         }

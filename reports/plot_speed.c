@@ -129,31 +129,55 @@ static void name_figure(const struct subject *s, struct nb_strbuf *name, struct 
     }
 }
 
-static void draw(struct nb_figures *figures, const struct nb_results *results, const struct subject *s) {
-    static const char *const free_dtype[] = {"dtype", "cast", "param_dtype", "round_sum", NULL};
-    struct nb_sweep sweep;
-    struct nb_strbuf name = {0}, title = {0}, text = {0};
-    nb_sweep_find(&sweep, results, belongs, s, s->compared == DTYPES ? free_dtype : NULL);
-    name_figure(s, &name, &title);
-    if (sweep.n_lengths < 2) {
-        nb_figures_note(figures, "%s: fewer than two row lengths with everything else equal", title.text);
-        goto out;
+static const char *const free_with_dtype[] = {"dtype", "cast", "param_dtype", "round_sum", NULL};
+
+static size_t count_dtypes(const struct nb_results *results, const struct nb_sweep *sweep) {
+    size_t n[NB_N_DTYPES] = {0}, different = 0;
+    for (size_t i = 0; i < sweep->n; i++) different += n[results->records[sweep->records[i]].c.dtype]++ == 0;
+    return different;
+}
+
+/* DTYPES: of the widths that compare several, the one with the most cases, then the widest. */
+static void choose_width(struct subject *s, const struct nb_results *results) {
+    uint32_t best = NB_N_WIDTHS;
+    size_t most = 0;
+    for (uint32_t width = 0; width < NB_N_WIDTHS; width++) {
+        struct nb_sweep sweep;
+        s->width = width;
+        nb_sweep_find(&sweep, results, NB_BY_LENGTH, belongs, s, free_with_dtype);
+        bool compares = sweep.n_steps > 1 && count_dtypes(results, &sweep) > 1;
+        if (compares && sweep.n >= most) {
+            most = sweep.n;
+            best = width;
+        }
+        nb_sweep_release(&sweep);
     }
+    s->width = best;
+}
+
+/* Returns whether the results allow the figure. */
+static bool draw(struct nb_figures *figures, const struct nb_results *results, struct subject *s) {
+    struct nb_sweep sweep;
+    struct nb_strbuf name = {0}, title = {0}, caption_text = {0};
+    if (s->compared == DTYPES) choose_width(s, results);
+    if (s->width == NB_N_WIDTHS) return false;
+    nb_sweep_find(&sweep, results, NB_BY_LENGTH, belongs, s, s->compared == DTYPES ? free_with_dtype : NULL);
+    name_figure(s, &name, &title);
     struct nb_figure *f = nb_figures_new(figures, results, name.text);
     fill(f, s, results, &sweep);
-    if (s->compared != KERNELS && f->n_entries < 2) {
-        nb_figures_note(figures, "%s: only one was measured", title.text);
+    bool drawn = sweep.n_steps > 1 && (s->compared == KERNELS || f->n_entries > 1);
+    if (drawn) {
+        f->title = nb_strdup(title.text);
+        f->subtitle = nb_strdup(sweep.subtitle);
+        nb_strbuf_addf(&caption_text, "%sEqual everywhere: %s.", caption, sweep.constants);
+        f->caption = caption_text.text;
+    } else {
         nb_figures_drop_last(figures);
-        goto out;
     }
-    f->title = nb_strdup(title.text);
-    f->subtitle = nb_strdup(sweep.subtitle);
-    nb_strbuf_addf(&text, "%sEqual everywhere: %s.", caption, sweep.constants);
-    f->caption = text.text;
-out:
     nb_strbuf_release(&name);
     nb_strbuf_release(&title);
     nb_sweep_release(&sweep);
+    return drawn;
 }
 
 /* ---- which figures there are to draw ---- */
@@ -172,10 +196,7 @@ static bool same_subject(const struct subject *a, const struct subject *b) {
 
 static void add_subject(struct subjects *all, struct subject s) {
     for (size_t i = 0; i < all->n; i++)
-        if (same_subject(&all->list[i], &s)) {
-            if (s.width > all->list[i].width && s.width != NB_NATIVE) all->list[i].width = s.width;
-            return;
-        }
+        if (same_subject(&all->list[i], &s)) return;
     all->list = nb_realloc(all->list, all->n + 1, sizeof *all->list);
     all->kernels = nb_realloc(all->kernels, all->n + 1, sizeof *all->kernels);
     all->kernels[all->n] = nb_strdup(s.kernel);
@@ -195,13 +216,26 @@ static void find_subjects(struct subjects *all, const struct nb_results *results
     nb_strbuf_release(&kernel);
 }
 
+static void add_missing(const struct subject *s, struct nb_strbuf *missing) {
+    nb_strbuf_addf(missing, "%s%s", missing->len ? ", " : "", s->compared == KERNELS ? nb_op_name(s->op) : s->kernel);
+    if (s->compared != DTYPES) nb_strbuf_addf(missing, " %s", nb_formats[s->dtype].name);
+}
+
 void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures) {
+    static const char *const needs[] = {
+        "kernels of an op: fewer than two row lengths with everything else equal",
+        "widths of a kernel: fewer than two row lengths, or widths, with everything else equal",
+        "dtypes of a kernel: fewer than two row lengths, or dtypes, with everything else equal"};
     for (int compared = KERNELS; compared <= DTYPES; compared++) {
         struct subjects all = {0};
+        struct nb_strbuf missing = {0};
         find_subjects(&all, results, (enum compared)compared);
-        for (size_t i = 0; i < all.n; i++) draw(figures, results, &all.list[i]);
+        for (size_t i = 0; i < all.n; i++)
+            if (!draw(figures, results, &all.list[i])) add_missing(&all.list[i], &missing);
+        if (missing.len) nb_figures_note(figures, "%s: %s", needs[compared], missing.text);
         for (size_t i = 0; i < all.n; i++) free(all.kernels[i]);
         free(all.kernels);
         free(all.list);
+        nb_strbuf_release(&missing);
     }
 }

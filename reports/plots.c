@@ -43,13 +43,15 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
 void nb_figures_drop_last(struct nb_figures *figures) { nb_figure_release(&figures->list[--figures->n]); }
 
 void nb_figures_note(struct nb_figures *figures, const char *format, ...) {
-    char text[512];
+    char *text = NULL;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    int len = vasprintf(&text, format, args);
     va_end(args);
+    if (len < 0) return;
     nb_strbuf_add(&figures->notes, text);
     nb_strbuf_add(&figures->notes, "\n");
+    free(text);
 }
 
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results) {

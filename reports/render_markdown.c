@@ -34,10 +34,12 @@ static void print_failures(const struct nb_summary *summary, const struct nb_res
     nb_strbuf_release(&witness);
 }
 
-static void print_row(const struct nb_view *view, const struct nb_record *r, struct nb_strbuf *out) {
+static void print_row(const struct nb_view *view, const struct nb_section *section, const struct nb_record *r,
+                      struct nb_strbuf *out) {
     struct nb_strbuf cell = {0};
     nb_strbuf_add(out, "|");
     for (size_t c = 0; c < view->n_columns; c++) {
+        if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
         nb_column_print(&view->columns[c], r, true, &cell);
         nb_strbuf_add(out, " ");
@@ -51,11 +53,13 @@ static void print_row(const struct nb_view *view, const struct nb_record *r, str
 static void print_section(const struct nb_view *view, const struct nb_section *section, struct nb_strbuf *out) {
     add_escaped(out, "\n### ", section->heading, "\n");
     nb_strbuf_add(out, "\n|");
-    for (size_t c = 0; c < view->n_columns; c++) add_escaped(out, " ", view->columns[c].title, " |");
+    for (size_t c = 0; c < view->n_columns; c++)
+        if (!section->hidden[c]) add_escaped(out, " ", view->columns[c].title, " |");
     nb_strbuf_add(out, "\n|");
-    for (size_t c = 0; c < view->n_columns; c++) nb_strbuf_add(out, view->columns[c].right ? "---:|" : "---|");
+    for (size_t c = 0; c < view->n_columns; c++)
+        if (!section->hidden[c]) nb_strbuf_add(out, view->columns[c].right ? "---:|" : "---|");
     nb_strbuf_add(out, "\n");
-    for (size_t i = 0; i < section->n; i++) print_row(view, &view->results->records[section->records[i]], out);
+    for (size_t i = 0; i < section->n; i++) print_row(view, section, &view->results->records[section->records[i]], out);
 }
 
 static void print_skips(const struct nb_summary *summary, struct nb_strbuf *out) {

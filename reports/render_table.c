@@ -16,9 +16,9 @@
 enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40 };
 
 struct table {
-    const struct nb_view *view;
+    struct nb_view *view;
     size_t widths[NB_VIEW_COLUMNS]; /* in terminal cells */
-    bool shown[NB_VIEW_COLUMNS];
+    bool dropped[NB_VIEW_COLUMNS];  /* from some section, since the screen is too narrow */
     bool utf8, color;
     size_t screen; /* cells of a line; 0: no limit */
     struct nb_strbuf out;
@@ -55,7 +55,6 @@ static void make_cell(const struct table *t, size_t column, const struct nb_reco
 static void measure_columns(struct table *t) {
     struct nb_strbuf cell = {0};
     for (size_t c = 0; c < t->view->n_columns; c++) {
-        t->shown[c] = true;
         t->widths[c] = nb_utf8_cells(t->view->columns[c].title);
         for (size_t s = 0; s < t->view->n_sections; s++)
             for (size_t i = 0; i < t->view->sections[s].n; i++) {
@@ -67,26 +66,32 @@ static void measure_columns(struct table *t) {
     nb_strbuf_release(&cell);
 }
 
-static size_t line_width(const struct table *t) {
+static size_t line_width(const struct table *t, const struct nb_section *section) {
     size_t width = 0;
     for (size_t c = 0; c < t->view->n_columns; c++)
-        if (t->shown[c]) width += t->widths[c] + 2;
+        if (!section->hidden[c]) width += t->widths[c] + 2;
     return width ? width - 2 : 0;
 }
 
-/* Hides columns until a line fits, the least important and, of those, the widest first. */
-static void fit_columns(struct table *t) {
-    while (t->screen && line_width(t) > t->screen) {
-        size_t victim = t->view->n_columns;
-        for (size_t c = 0; c < t->view->n_columns; c++) {
-            const struct nb_column *column = &t->view->columns[c];
-            if (!t->shown[c] || column->priority == NB_KEEP) continue;
-            if (victim == t->view->n_columns || column->priority < t->view->columns[victim].priority ||
-                (column->priority == t->view->columns[victim].priority && t->widths[c] > t->widths[victim]))
-                victim = c;
-        }
+/* The least important column, of several the widest; n_columns: none can go. */
+static size_t next_victim(const struct table *t, const struct nb_section *section) {
+    size_t victim = t->view->n_columns;
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        const struct nb_column *column = &t->view->columns[c], *chosen = &t->view->columns[victim];
+        if (section->hidden[c] || column->priority == NB_KEEP) continue;
+        bool first = victim == t->view->n_columns;
+        if (first || column->priority < chosen->priority ||
+            (column->priority == chosen->priority && t->widths[c] > t->widths[victim]))
+            victim = c;
+    }
+    return victim;
+}
+
+static void fit_section(struct table *t, struct nb_section *section) {
+    while (t->screen && line_width(t, section) > t->screen) {
+        size_t victim = next_victim(t, section);
         if (victim == t->view->n_columns) return;
-        t->shown[victim] = false;
+        section->hidden[victim] = t->dropped[victim] = true;
     }
 }
 
@@ -98,29 +103,29 @@ static void add_padded(struct table *t, size_t column, const char *text, bool la
     if (!last) nb_strbuf_addf(&t->out, "%*s  ", right ? 0 : (int)pad, "");
 }
 
-static size_t last_column(const struct table *t) {
+static size_t last_column(const struct table *t, const struct nb_section *section) {
     size_t last = 0;
     for (size_t c = 0; c < t->view->n_columns; c++)
-        if (t->shown[c]) last = c;
+        if (!section->hidden[c]) last = c;
     return last;
 }
 
-static void print_titles(struct table *t) {
+static void print_titles(struct table *t, const struct nb_section *section) {
     paint(t, BOLD);
     for (size_t c = 0; c < t->view->n_columns; c++)
-        if (t->shown[c]) add_padded(t, c, t->view->columns[c].title, c == last_column(t));
+        if (!section->hidden[c]) add_padded(t, c, t->view->columns[c].title, c == last_column(t, section));
     unpaint(t);
     nb_strbuf_add(&t->out, "\n");
 }
 
-static void print_row(struct table *t, const struct nb_record *r) {
+static void print_row(struct table *t, const struct nb_section *section, const struct nb_record *r) {
     struct nb_strbuf cell = {0};
     bool failed = nb_status_failed(r->status), doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
     paint(t, failed ? RED : doubtful ? YELLOW : "");
     for (size_t c = 0; c < t->view->n_columns; c++) {
-        if (!t->shown[c]) continue;
+        if (section->hidden[c]) continue;
         make_cell(t, c, r, &cell);
-        add_padded(t, c, cell.text, c == last_column(t));
+        add_padded(t, c, cell.text, c == last_column(t, section));
     }
     while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
     if (failed || doubtful) unpaint(t);
@@ -140,11 +145,12 @@ static void print_sections(struct table *t) {
             unpaint(t);
             nb_strbuf_add(&t->out, "\n");
         }
-        if (since_titles >= ROWS_A_HEADER) {
-            print_titles(t);
+        bool same = s > 0 && memcmp(section->hidden, section[-1].hidden, sizeof section->hidden) == 0;
+        if (since_titles >= ROWS_A_HEADER || !same) {
+            print_titles(t, section);
             since_titles = 0;
         }
-        for (size_t i = 0; i < section->n; i++) print_row(t, &t->view->results->records[section->records[i]]);
+        for (size_t i = 0; i < section->n; i++) print_row(t, section, &t->view->results->records[section->records[i]]);
         since_titles += section->n;
     }
 }
@@ -215,7 +221,8 @@ static void print_skips(struct table *t, const struct nb_summary *summary) {
 static void print_hidden(struct table *t) {
     size_t n = 0;
     for (size_t c = 0; c < t->view->n_columns; c++)
-        if (!t->shown[c]) nb_strbuf_addf(&t->out, "%s%s", n++ ? ", " : "\nToo narrow for: ", t->view->columns[c].title);
+        if (t->dropped[c])
+            nb_strbuf_addf(&t->out, "%s%s", n++ ? ", " : "\nToo narrow for: ", t->view->columns[c].title);
     if (n) nb_strbuf_add(&t->out, ". A wider terminal or --format=csv shows them.\n");
 }
 
@@ -244,7 +251,7 @@ static int render(const struct nb_results *results, FILE *out) {
     struct table t = {.view = &view, .utf8 = nb_utf8_wanted(), .color = fd >= 0 && nb_color_on(fd)};
     t.screen = screen_width(out);
     measure_columns(&t);
-    fit_columns(&t);
+    for (size_t i = 0; i < view.n_sections; i++) fit_section(&t, &view.sections[i]);
     nb_meta_footer(results, &head);
     if (head.len) print_wrapped(&t, head.text);
     nb_strbuf_clear(&head);

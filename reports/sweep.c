@@ -8,11 +8,12 @@
 
 #include "src/log.h"
 
-enum rule { SAME_ROWS, SAME_ELEMENTS, ANY_ROWS, N_RULES };
+enum rule { SAME_ROWS, SAME_ELEMENTS, SAME_LENGTH, ANY_SHAPE };
 
 struct member {
     char *facet; /* what a curve holds still */
-    int64_t cols, rows;
+    double step; /* row length or bytes */
+    int64_t rows;
     size_t record;
 };
 
@@ -73,76 +74,95 @@ static void add_rule(const struct nb_record *r, enum rule rule, struct nb_strbuf
         nb_strbuf_addf(out, "%lld rows", (long long)s->rows);
     else if (rule == SAME_ELEMENTS)
         nb_strbuf_addf(out, "%.0f elements", (double)s->rows * (double)s->cols);
+    else if (rule == SAME_LENGTH)
+        nb_strbuf_addf(out, "row length %lld", (long long)s->cols);
     else
-        nb_strbuf_add(out, "rows differ");
+        nb_strbuf_add(out, "shapes differ");
 }
 
-/* Facets in order; in one, row lengths, then the most rows first. */
+/* Facets in order; in one, steps, then the most rows first. */
 static int by_facet(const void *left, const void *right) {
     const struct member *a = left, *b = right;
     int order = strcmp(a->facet, b->facet);
     if (order) return order;
-    if (a->cols != b->cols) return a->cols < b->cols ? -1 : 1;
+    if (a->step != b->step) return a->step < b->step ? -1 : 1;
     if (a->rows != b->rows) return a->rows < b->rows ? 1 : -1;
     return (a->record > b->record) - (a->record < b->record);
 }
 
-static size_t collect(struct member *members, const struct nb_results *results, nb_record_filter *accepts,
-                      const void *arg, const char *const *free_axes, enum rule rule) {
+struct search {
+    const struct nb_results *results;
+    enum nb_sweep_by by;
+    nb_record_filter *accepts;
+    const void *arg;
+    const char *const *free_axes;
+};
+
+static size_t collect(struct member *members, const struct search *search, enum rule rule) {
     size_t n = 0;
-    for (size_t i = 0; i < results->n; i++) {
-        const struct nb_record *r = &results->records[i];
+    for (size_t i = 0; i < search->results->n; i++) {
+        const struct nb_record *r = &search->results->records[i];
         struct nb_strbuf facet = {0};
-        if (!nb_record_timed(r) || !accepts(r, arg)) continue;
+        double step = search->by == NB_BY_LENGTH ? (double)r->c.shape.cols : r->bytes;
+        if (!nb_record_timed(r) || !(step > 0) || !search->accepts(r, search->arg)) continue;
         add_rule(r, rule, &facet);
-        nb_sweep_constants(r, free_axes, &facet);
-        members[n++] = (struct member){facet.text, r->c.shape.cols, r->c.shape.rows, i};
+        nb_sweep_constants(r, search->free_axes, &facet);
+        members[n++] = (struct member){facet.text, step, r->c.shape.rows, i};
     }
     if (n) qsort(members, n, sizeof *members, by_facet);
     return n;
 }
 
-static void take(struct nb_sweep *sweep, const struct member *members, size_t n, size_t n_lengths) {
+static void take(struct nb_sweep *sweep, const struct member *members, size_t n, size_t n_steps) {
     nb_sweep_release(sweep);
     sweep->n = n;
-    sweep->n_lengths = n_lengths;
+    sweep->n_steps = n_steps;
     sweep->constants = nb_strdup(members[0].facet);
     sweep->records = nb_alloc(n, sizeof *sweep->records);
     for (size_t i = 0; i < n; i++) sweep->records[i] = members[i].record;
 }
 
-/* The facet with the most row lengths, then the most records. */
+/* The facet with the most steps, then the most records. */
 static void choose(struct nb_sweep *sweep, const struct member *members, size_t n) {
     for (size_t start = 0, end; start < n; start = end) {
-        size_t lengths = 1;
+        size_t steps = 1;
         for (end = start + 1; end < n && strcmp(members[end].facet, members[start].facet) == 0; end++)
-            lengths += members[end].cols != members[end - 1].cols;
-        bool denser = lengths == sweep->n_lengths && end - start > sweep->n;
-        if (lengths > sweep->n_lengths || denser) take(sweep, members + start, end - start, lengths);
+            steps += members[end].step != members[end - 1].step;
+        bool denser = steps == sweep->n_steps && end - start > sweep->n;
+        if (steps > sweep->n_steps || denser) take(sweep, members + start, end - start, steps);
     }
 }
 
-void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, nb_record_filter *accepts, const void *arg,
-                   const char *const *free_axes) {
-    *sweep = (struct nb_sweep){0};
-    struct member *members = nb_alloc(results->n + 1, sizeof *members);
-    for (int rule = 0; rule < N_RULES; rule++) {
-        if (rule == ANY_ROWS && sweep->n_lengths >= 3) break;
-        struct nb_sweep best = {0};
-        size_t n = collect(members, results, accepts, arg, free_axes, (enum rule)rule);
-        choose(&best, members, n);
-        for (size_t i = 0; i < n; i++) free(members[i].facet);
-        if (best.n_lengths > sweep->n_lengths) {
-            struct nb_strbuf subtitle = {0};
-            add_rule(&results->records[best.records[0]], (enum rule)rule, &subtitle);
-            nb_sweep_subtitle(&results->records[best.records[0]], free_axes, &subtitle);
-            best.subtitle = subtitle.text;
-            nb_sweep_release(sweep);
-            *sweep = best;
-        } else {
-            nb_sweep_release(&best);
-        }
+static void try_rule(struct nb_sweep *sweep, struct member *members, const struct search *search, enum rule rule) {
+    struct nb_sweep best = {0};
+    size_t n = collect(members, search, rule);
+    choose(&best, members, n);
+    for (size_t i = 0; i < n; i++) free(members[i].facet);
+    if (best.n_steps <= sweep->n_steps) {
+        nb_sweep_release(&best);
+        return;
     }
+    struct nb_strbuf subtitle = {0};
+    add_rule(&search->results->records[best.records[0]], rule, &subtitle);
+    nb_sweep_subtitle(&search->results->records[best.records[0]], search->free_axes, &subtitle);
+    best.subtitle = subtitle.text;
+    nb_sweep_release(sweep);
+    *sweep = best;
+}
+
+void nb_sweep_find(struct nb_sweep *sweep, const struct nb_results *results, enum nb_sweep_by by,
+                   nb_record_filter *accepts, const void *arg, const char *const *free_axes) {
+    enum { ENOUGH = 3 };
+    const struct search search = {results, by, accepts, arg, free_axes};
+    struct member *members = nb_alloc(results->n + 1, sizeof *members);
+    *sweep = (struct nb_sweep){0};
+    if (by == NB_BY_LENGTH) {
+        try_rule(sweep, members, &search, SAME_ROWS);
+        try_rule(sweep, members, &search, SAME_ELEMENTS);
+    } else {
+        try_rule(sweep, members, &search, SAME_LENGTH);
+    }
+    if (sweep->n_steps < ENOUGH) try_rule(sweep, members, &search, ANY_SHAPE);
     free(members);
 }
 

@@ -98,19 +98,29 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
     view->constants = constants.text;
 }
 
+/* What a reader expects unless told otherwise. */
+static bool is_usual(const struct nb_axis *axis, const char *value) {
+    static const char *const telling[] = {"dtype", "shape", "data", "eps", NULL};
+    return axis->fallback && strcmp(axis->fallback, value) == 0 && !is_one_of(axis->name, telling);
+}
+
 /* "f32  64x384": values that speak for themselves stand alone, the others behind their axis's name. */
-static void print_heading(const struct nb_case *c, const enum role *roles, struct nb_strbuf *out) {
+static void add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *out) {
     static const char *const plain[] = {"pass", "dtype", "shape", NULL};
+    if (!*value || is_usual(axis, value)) return;
+    nb_strbuf_add(out, out->len ? "  " : "");
+    if (!is_one_of(axis->name, plain)) nb_strbuf_addf(out, "%s ", axis->name);
+    nb_strbuf_add(out, value);
+}
+
+static void print_heading(const struct nb_case *c, const enum role *roles, struct nb_strbuf *out) {
     struct nb_strbuf value = {0};
     nb_strbuf_add(out, "");
     for (size_t a = 0; a < nb_n_axes; a++) {
         if (roles[a] != HEADING) continue;
         nb_strbuf_clear(&value);
         nb_case_axis(c, nb_axes[a].name, &value);
-        if (!value.len) continue;
-        nb_strbuf_add(out, out->len ? "  " : "");
-        if (!is_one_of(nb_axes[a].name, plain)) nb_strbuf_addf(out, "%s ", nb_axes[a].name);
-        nb_strbuf_add(out, value.text);
+        add_to_heading(&nb_axes[a], value.text, out);
     }
     nb_strbuf_release(&value);
 }
@@ -199,6 +209,37 @@ static void make_columns(struct nb_view *view, const enum role *roles) {
         if (!is_empty(view, &nb_measured_columns[i])) view->columns[view->n_columns++] = nb_measured_columns[i];
 }
 
+/* Has the axis at most one value in the section? Cases that it means nothing for have none. */
+static bool has_one_value(const struct nb_view *view, const struct nb_section *section, const struct nb_axis *axis,
+                          struct nb_strbuf *value) {
+    struct nb_strbuf own = {0};
+    bool one = true;
+    nb_strbuf_clear(value);
+    nb_strbuf_add(value, "");
+    for (size_t i = 0; i < section->n && one; i++) {
+        nb_strbuf_clear(&own);
+        nb_case_axis(&view->results->records[section->records[i]].c, axis->name, &own);
+        if (own.len && !value->len) nb_strbuf_add(value, own.text);
+        one = !own.len || strcmp(own.text, value->text) == 0;
+    }
+    nb_strbuf_release(&own);
+    return one;
+}
+
+static void hide_columns(const struct nb_view *view, struct nb_section *section) {
+    struct nb_strbuf heading = {0}, value = {0};
+    nb_strbuf_add(&heading, section->heading);
+    for (size_t c = 0; c < view->n_columns; c++) {
+        const struct nb_axis *axis = view->columns[c].axis;
+        if (!axis || strcmp(axis->name, "width") == 0 || !has_one_value(view, section, axis, &value)) continue;
+        section->hidden[c] = true;
+        add_to_heading(axis, value.text, &heading);
+    }
+    free(section->heading);
+    section->heading = heading.text;
+    nb_strbuf_release(&value);
+}
+
 void nb_view_init(struct nb_view *view, const struct nb_results *results) {
     *view = (struct nb_view){.results = results};
     enum role *roles = nb_alloc(nb_n_axes, sizeof *roles);
@@ -214,6 +255,7 @@ void nb_view_init(struct nb_view *view, const struct nb_results *results) {
         make_sections(view, roles);
     }
     make_columns(view, roles);
+    for (size_t i = 0; i < view->n_sections && view->n_sections > 1; i++) hide_columns(view, &view->sections[i]);
     free(roles);
 }
 

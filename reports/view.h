@@ -13,6 +13,7 @@ struct nb_section {
     char *heading;   /* "f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
     size_t *records; /* indices into results->records, in their order; owned */
     size_t n;
+    bool hidden[NB_VIEW_COLUMNS]; /* axis columns that say the same in all its rows: the heading has them */
 };
 
 struct nb_view {

@@ -134,6 +134,53 @@ Test(plots, a_curve_never_mixes_what_differs) {
     nb_results_release(&results);
 }
 
+Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
+    static const char *const shapes[] = {"64x256", "64x1024"};
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    for (int i = 0; i < 8; i++) {
+        struct nb_record *r = nb_test_add(&results, "x", NB_OP_RMSNORM, shapes[i % 2]);
+        bool wide = i & 2, half = i & 4;
+        snprintf(r->c.variant, sizeof r->c.variant, "rmsnorm_twopass_v%d_%s", wide ? 512 : 256, half ? "f16" : "f32");
+        r->c.width = wide ? NB_512 : NB_256;
+        r->c.dtype = half ? NB_F16 : NB_F32;
+        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
+    }
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *widths = figure_named(&figures, "widths-rmsnorm_twopass-f16");
+    cr_assert_eq(widths->n_entries, 2);
+    cr_assert_str_eq(widths->entries[0], "256");
+    expect_point(&widths->lines[2].points[0], 256, 64 * 256 * 8 / 1006.0, 64 * 256 * 8 / 1006.0 / 1.01,
+                 64 * 256 * 8 / 1006.0 / 0.99);
+    const struct nb_figure *dtypes = figure_named(&figures, "dtypes-rmsnorm_twopass");
+    cr_assert_eq(dtypes->n_entries, 2);
+    cr_assert_str_eq(dtypes->title, "rmsnorm_twopass: dtypes at width 512");
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, working_set_is_swept_at_one_row_length_where_it_can_be) {
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    nb_test_sweep(&results); /* three row lengths at 64 rows, and now four sizes of one length */
+    static const char *const shapes[] = {"16x1024", "256x1024", "1024x1024"};
+    for (int i = 0; i < 3; i++) {
+        struct nb_record *r = nb_test_add(&results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, shapes[i]);
+        char *reference = nb_strdup(r->key);
+        nb_test_times(r, 1000, (struct nb_interval){1, 1, 1}, reference);
+        r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
+        nb_test_times(r, 500, (struct nb_interval){0.5, 0.5, 0.5}, reference);
+        free(reference);
+    }
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
+    cr_assert_eq(set->lines[0].n, 4);
+    expect_point(&set->lines[0].points[0], 16 * 1024 * 8, 50, 50, 50);
+    cr_assert_not_null(strstr(set->subtitle, "row length 1024"));
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
 Test(plots, data_file_reads_back) {
     struct nb_figure f;
     struct nb_strbuf text = {0};

@@ -2,6 +2,7 @@
 /* What each renderer prints of a small fixed run, and that no name gets out of its quotes. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,21 @@ Test(reports, table_groups_cases_under_what_they_share) {
     cr_assert_not_null(strstr(text, "\n-- 64x256\nkernel"));
     cr_assert_not_null(strstr(text, "\n-- 64x1024\nlayernorm_twopass"));
     cr_assert_null(strstr(text, "shape 64x"), "a shape is a heading, no constant");
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, table_has_a_column_only_where_a_value_differs) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    for (int i = 0; i < 4; i++) {
+        struct nb_record *r =
+            nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, i < 2 ? "64x256" : "64x512");
+        snprintf(r->c.eps_text, sizeof r->c.eps_text, "%s", i == 0 ? "1e-5" : "1e-6");
+    }
+    char *text = nb_test_render("table", &results);
+    cr_assert_not_null(strstr(text, "-- 64x256\nkernel           width  eps   status"), "%s", text);
+    cr_assert_not_null(strstr(text, "-- 64x512  eps 1e-6\nkernel           width  status"), "%s", text);
     free(text);
     nb_results_release(&results);
 }
