@@ -37,7 +37,7 @@ refused() {
 refused "missing: 2" "$WORK/shard1" "$WORK/shard3"
 refused "both shard 1/3" "$WORK/shard1" "$WORK/shard2" "$WORK/shard3" "$WORK/shard1"
 refused "is not a shard" "$WORK/whole"
-refused "no folder" --
+refused "no folder"
 refused "nowhere" "$WORK/nowhere"
 run --axis eps=1e-3 --shard 2/3 --out "$WORK/other"
 refused "different plans" "$WORK/shard1" "$WORK/other" "$WORK/shard3"
