@@ -13,6 +13,7 @@
 
 #include "src/dtype.h"
 #include "src/faults.h"
+#include "src/judge.h"
 #include "src/log.h"
 #include "src/pool.h"
 
@@ -95,111 +96,6 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
     return true;
 }
 
-/* ---- accuracy -----------------------------------------------------------------------------------------------------
- */
-
-/* x + residual, rounded once to f32 and once to the dtype. */
-static bool residual_is_right(struct subject *s, struct nb_buffers *b, double *want) {
-    const struct nb_tensor *t = &b->tensors[NB_T_RESIDUAL_OUT];
-    if (!t->data || s->c->op == NB_OP_TWIN) return true;
-    for (int64_t r = 0; r < t->rows; r++) {
-        nb_oracle_residual_row(s->oracle, r, want);
-        for (int64_t i = 0; i < t->cols; i++) {
-            double got = nb_get(nb_tensor_row(t, r), i, s->in->dtype);
-            double slack = nb_ulp(want[i], s->in->dtype); /* the two roundings may fall on either side of a tie */
-            if (fabs(got - want[i]) <= slack || (isnan(got) && isnan(want[i])) || got == want[i]) continue;
-            char reason[160];
-            snprintf(reason, sizeof reason, "residual_out[%lld][%lld] is %.9g, should be %.9g", (long long)r,
-                     (long long)i, got, want[i]);
-            return fail(s, NB_INACCURATE, reason);
-        }
-    }
-    return true;
-}
-
-/* (1 - m) * old + m * new, where new is a sum of n terms in `chain` dependent steps: its error is relative to the sum
- * of the terms' absolute values. A one-pass variance has the mean square there, any other the variance and the mean's
- * own error. */
-static bool running_is_right(struct subject *s, struct nb_buffers *b) {
-    const struct nb_tensor *mean = &b->tensors[NB_T_RUNNING_MEAN_OUT], *var = &b->tensors[NB_T_RUNNING_VAR_OUT];
-    if (!mean->data || !var->data) return true;
-    double *want_mean = nb_alloc((unsigned long long)mean->cols, sizeof(double));
-    double *want_var = nb_alloc((unsigned long long)mean->cols, sizeof(double));
-    nb_oracle_running(s->oracle, want_mean, want_var);
-    bool lowp = s->c->stats_dtype == NB_STATS_X, right = true;
-    double u = lowp ? nb_formats[s->in->dtype].unit_roundoff : nb_formats[NB_F32].unit_roundoff;
-    double steps = ((double)s->out->chain + 8) * u;
-    for (int64_t i = 0; i < mean->cols && right; i++) {
-        const struct nb_row_truth *t = &s->oracle->truth[i];
-        double got_mean = ((const float *)mean->data)[i], got_var = ((const float *)var->data)[i];
-        double spread = s->c->variance == NB_VAR_ONEPASS ? 4 * t->mean_square : 2 * t->var + steps * t->mean_square;
-        double slack_mean = steps * (fabs(want_mean[i]) + t->mean_abs), slack_var = steps * (want_var[i] + spread);
-        if (fabs(got_mean - want_mean[i]) <= slack_mean && fabs(got_var - want_var[i]) <= slack_var) continue;
-        if (!isfinite(want_mean[i]) || !isfinite(want_var[i]) || lowp) continue;
-        char reason[160];
-        snprintf(reason, sizeof reason, "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g",
-                 (long long)i, got_mean, got_var, want_mean[i], want_var[i]);
-        right = fail(s, NB_INACCURATE, reason);
-    }
-    free(want_mean);
-    free(want_var);
-    return right;
-}
-
-static void judge(struct subject *s, const struct nb_bound *bound) {
-    struct nb_accuracy *a = &s->out->accuracy;
-    struct nb_bias predicted;
-    nb_bias_predict(bound, &predicted);
-    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(a, s->in->dtype, &predicted);
-    char reason[256];
-    int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
-    const struct nb_witness *w = &a->witness;
-    if (strange > 0 || a->n_beyond > 0 || a->worst_ratio > 1) {
-        snprintf(
-            reason, sizeof reason,
-            "%lld of %lld elements beyond the bound; worst at [%lld][%lld]: %.9g, should be %.9g (%.3g ulp, allowed "
-            "%.3g)%s",
-            (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n, (long long)w->row,
-            (long long)w->col, w->got, w->want, w->err_ulp, w->tolerance_ulp,
-            a->nan_unexpected ? "; NaN where a number belongs" : "");
-        fail(s, NB_INACCURATE, reason);
-    } else if (fabs(a->bias_sigma) > 6) {
-        snprintf(
-            reason, sizeof reason,
-            "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
-            "nearest gives",
-            a->bias_large_u, a->rounding_ulp, a->bias_sigma);
-        fail(s, NB_BIASED, reason);
-    } else if (a->n_rows_lost > 0) {
-        snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
-                 nb_loss_name(a->loss));
-        fail(s, NB_OUT_OF_RANGE, reason);
-    } else {
-        s->out->status = NB_OK;
-    }
-}
-
-static void measure_accuracy(struct subject *s, struct nb_buffers *b) {
-    const struct nb_tensor *y = &b->tensors[NB_T_Y];
-    double *want = nb_alloc((unsigned long long)y->cols, sizeof(double));
-    double *tolerance = nb_alloc((unsigned long long)y->cols, sizeof(double));
-    struct nb_bound bound;
-    nb_bound_init(&bound, s->c, s->oracle, s->out->chain);
-    struct nb_accuracy_sum *sum = nb_accuracy_new(s->in->dtype);
-    for (int64_t r = 0; r < y->rows; r++) {
-        nb_oracle_row(s->oracle, r, want);
-        enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
-        nb_accuracy_row(sum, r, y->cols, nb_tensor_row(y, r), want, tolerance, loss,
-                        nb_tensor_row(&b->tensors[NB_T_X], r));
-    }
-    nb_accuracy_finish(sum, &s->out->accuracy);
-    s->out->has_accuracy = true;
-    judge(s, &bound);
-    if (nb_status_timed(s->out->status) && residual_is_right(s, b, want)) running_is_right(s, b);
-    free(want);
-    free(tolerance);
-}
-
 /* ---- repetition ---------------------------------------------------------------------------------------------------
  */
 
@@ -264,6 +160,14 @@ static int64_t ragged_range(const struct subject *s, const struct nb_call *call)
     return units / 3 + 1;
 }
 
+/* Wrong because it read what is not its own? Then other poison gives another wrong result. */
+static void tell_read_outside(struct subject *s, int64_t rows) {
+    const struct nb_checked wrong = *s->out;
+    const struct attempt other = {NB_PLACE_INTERIOR, NB_POISON_NUMBER, rows, 0, false, ""};
+    if (!check_again(s, &other) && s->out->status == NB_READ_OUTSIDE) return;
+    *s->out = wrong;
+}
+
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_oracle *oracle, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
@@ -277,17 +181,20 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     const int64_t all = c->shape.rows, some = rows_at_guards(&s);
     struct attempt first = {NB_PLACE_INTERIOR, NB_POISON_NAN, all, 0, true, ""};
     bool intact = call_once(&s, &first, &b);
-    if (intact && c->op != NB_OP_TWIN) measure_accuracy(&s, &b);
-    if (intact && nb_status_timed(out->status)) take_digests(&s, &b);
+    if (intact) {
+        take_digests(&s, &b);
+        if (c->op != NB_OP_TWIN) nb_judge(c, in, oracle, &b, out);
+    }
     nb_buffers_release(&b);
-    if (!intact || !out->row_digests) return;
+    if (!intact) return;
+    if (out->status == NB_INACCURATE) tell_read_outside(&s, all);
 
     const struct attempt others[] = {
         {NB_PLACE_INTERIOR, NB_POISON_NUMBER, all, ragged_range(&s, &call), false, "when it is called again"},
         {NB_PLACE_END, NB_POISON_NAN, some, 0, false, "when its buffers end at a page"},
         {NB_PLACE_START, NB_POISON_NAN, some, 0, false, "when its buffers start at a page"},
     };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && nb_status_timed(out->status); i++)
         if (!check_again(&s, &others[i])) break;
     if (!nb_status_timed(out->status)) {
         free(out->row_digests);

@@ -5,19 +5,9 @@
 
 #include "src/buffers.h"
 #include "src/inputs.h"
+#include "src/judge.h"
 #include "src/oracle.h"
-#include "src/record.h"
 #include "src/registry.h"
-
-struct nb_checked {
-    enum nb_status status;
-    char reason[256];
-    bool has_accuracy;
-    struct nb_accuracy accuracy;
-    int64_t chain;
-    bool row_local;
-    uint64_t *row_digests; /* rows of them, of y: what the timed output is compared with; owned; null after a failure */
-};
 
 /* Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
  * oracle. The process may die of it: nb_faults_watch() should stand. */

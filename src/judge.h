@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Is what a call wrote right? */
+#ifndef NB_JUDGE_H
+#define NB_JUDGE_H
+
+#include "src/buffers.h"
+#include "src/inputs.h"
+#include "src/oracle.h"
+#include "src/record.h"
+
+struct nb_checked {
+    enum nb_status status;
+    char reason[256];
+    bool has_accuracy;
+    struct nb_accuracy accuracy;
+    int64_t chain;
+    bool row_local;
+    uint64_t
+        *row_digests; /* of y, one for each row: what the timed output is compared with; owned; null after a failure */
+};
+
+/* Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain is given; status, reason and
+ * accuracy are filled. */
+void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
+              const struct nb_buffers *b, struct nb_checked *out);
+
+#endif

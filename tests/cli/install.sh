@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What is installed works on its own: configs, data and kernels are found, and the example plugin builds against the
+# installed header by pkg-config alone.
+set -eu
+make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" install >"$WORK/make.log" 2>&1 || { cat "$WORK/make.log"; exit 1; }
+export PKG_CONFIG_PATH=$WORK/prefix/lib/pkgconfig
+cp tests/plugins/example.c "$WORK/mine.c"
+# shellcheck disable=SC2046 # words on purpose
+gcc -O2 -fPIC -shared $(pkg-config --cflags normbench) -o "$WORK/mine.so" "$WORK/mine.c" $(pkg-config --libs normbench) -lm
+cd "$WORK"
+unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA
+prefix/bin/normbench list kernels --plugin ./mine.so | grep -q '^mine:'
+prefix/bin/normbench list configs | grep -q quick
+prefix/bin/normbench list data | grep -q minilm_layer0_out
+prefix/bin/normbench run quick --axis op=rmsnorm --axis dtype=f32 --axis width=256,native --plugin ./mine.so --filter minilm_layer0_out \
+    --filter 'mine:*' --launches 1 --blocks 2 --no-counters --no-plots --format json >results.json
+/usr/bin/python3 - <<'PY'
+import json
+records = json.load(open("results.json"))["records"]
+mine = [r for r in records if r["key"].startswith("mine:")]
+assert mine and all(r["status"] == "ok" for r in mine), mine
+PY
+cd - >/dev/null
+make --no-print-directory BUILD="$BUILD" PREFIX="$WORK/prefix" uninstall >/dev/null
+[ ! -e "$WORK/prefix/bin/normbench" ]

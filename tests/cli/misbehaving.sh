@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A run survives its kernels: each misbehaving one is named with its own status, and the rest is measured.
+set -eu
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": "64x384", "kernel": ["*bad_*", "rmsnorm_twopass"],
+                "width": ["256", "native"] } ], "launches": 2, "blocks_per_launch": 4 }
+JSON
+plugins=()
+names="biased wrong nan write_before write_after write_between read_outside change_input crash hang error depends_on_range"
+for name in $names; do plugins+=(--plugin "$BUILD/tests/plugins/$name.so"); done
+code=0
+"$NORMBENCH" run "$WORK/config.json" "${plugins[@]}" --case-timeout 3 --no-plots --no-counters --out "$WORK/run" >"$WORK/table" || code=$?
+[ "$code" = 1 ] || { echo "exit code $code, should be 1"; cat "$WORK/table"; exit 1; }
+
+/usr/bin/python3 - "$WORK/run/results.json" <<'PY'
+import json, sys
+expected = {
+    "biased": "biased", "wrong": "inaccurate", "nan": "inaccurate", "write_before": "wrote_outside",
+    "write_after": "wrote_outside", "write_between": "wrote_outside", "read_outside": "read_outside",
+    "change_input": "changed_input", "crash": "crashed", "hang": "timed_out", "error": "returned_error",
+    "depends_on_range": "not_reproducible",
+}
+records = json.load(open(sys.argv[1]))["records"]
+got = {r["key"].split(":")[0]: r for r in records if ":bad_" in r["key"]}
+wrong = [f"{name}: {got[name]['status'] if name in got else 'no record'}, should be {status}"
+         for name, status in expected.items() if name not in got or got[name]["status"] != status]
+wrong += [f"{name}: no reason given" for name in expected if not got.get(name, {}).get("reason")]
+wrong += [f"{name}: a failed kernel has a time" for name in expected if got.get(name, {}).get("timing")]
+ours = [r for r in records if ":bad_" not in r["key"]]
+if not ours or any(r["status"] != "ok" or not r["timing"]["time_ns"] for r in ours):
+    wrong.append("the kernel beside them was not measured")
+print("\n".join(wrong))
+sys.exit(1 if wrong else 0)
+PY
+
+# Guard pages catch a stray access that leaves the result right.
+"$NORMBENCH" replay "crash:bad_crash_f32/shape:4x8" --plugin "$BUILD/tests/plugins/crash.so" --check-only >"$WORK/record" && exit 1
+grep -q '"status": "crashed"' "$WORK/record"

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# SIGKILL loses at most the launch under way; --resume finishes the rest and gives the same cases; Ctrl-C keeps what is done.
+set -eu
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": "f32", "shape": ["8x64", "8x128", "8x256"], "kernel": "*_twopass",
+                "width": "256" } ], "launches": 12, "blocks_per_launch": 40 }
+JSON
+lines() { wc -l <"$WORK/run/journal.jsonl"; }
+start() {
+    "$NORMBENCH" run "$WORK/config.json" --no-plots --quiet --out "$WORK/run" >/dev/null &
+    pid=$!
+    for _ in $(seq 400); do
+        [ -f "$WORK/run/journal.jsonl" ] && [ "$(lines)" -ge "$1" ] && return
+        sleep 0.02
+    done
+    echo "the run does not come forward"
+    exit 1
+}
+
+start 10
+kill -KILL "$pid"
+wait "$pid" || true
+before=$(lines)
+# A torn last line, as a cut in the middle of a write leaves it.
+printf '{"type":"launch","group":0,"laun' >>"$WORK/run/journal.jsonl"
+"$NORMBENCH" run --resume "$WORK/run" --no-plots --quiet >"$WORK/table"
+[ "$(lines)" -gt "$before" ]
+/usr/bin/python3 - "$WORK/run" <<'PY'
+import collections, json, sys
+lines = [json.loads(l) for l in open(sys.argv[1] + "/journal.jsonl")]
+launches = collections.Counter((l["group"], l["launch"]) for l in lines if l["type"] == "launch")
+assert len(launches) == 3 * 12 and set(launches.values()) == {1}, launches
+records = json.load(open(sys.argv[1] + "/results.json"))["records"]
+assert len(records) == 6 and all(r["status"] == "ok" and r["timing"]["evidence"]["n_launches"] == 12 for r in records), records
+PY
+
+# Options that would change the plan are refused, and nothing is lost.
+code=0
+"$NORMBENCH" run --resume "$WORK/run" --axis eps=1e-3 2>"$WORK/err" || code=$?
+[ "$code" = 2 ]
+# So is a folder that holds a run.
+code=0
+"$NORMBENCH" run "$WORK/config.json" --out "$WORK/run" 2>"$WORK/err" || code=$?
+[ "$code" = 2 ] && grep -q resume "$WORK/err"
+
+rm -r "$WORK/run"
+start 8
+kill -INT "$pid"
+code=0
+wait "$pid" || code=$?
+[ "$code" = 130 ] || { echo "Ctrl-C ended with $code"; exit 1; }
+tail -n 1 "$WORK/run/journal.jsonl" | grep -q '"interrupted":2'
+[ -f "$WORK/run/results.json" ]
+"$NORMBENCH" run --resume "$WORK/run" --no-plots --quiet >/dev/null

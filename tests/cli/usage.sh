@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Wrong input: exit code 2, one clear error on stderr that names the place and the mend, nothing on stdout.
+set -u
+failed=0
+refuses() { # PATTERN ARGUMENTS...
+    local pattern=$1 code=0
+    shift
+    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+    if [ "$code" != 2 ] || [ -s "$WORK/out" ] || ! grep -qE -- "$pattern" "$WORK/err"; then
+        echo "normbench $*: exit $code, wanted 2 and /$pattern/; said:"
+        cat "$WORK/err" "$WORK/out"
+        failed=1
+    fi
+}
+config() { printf '%s\n' "$1" >"$WORK/c.json"; }
+
+refuses "did you mean 'run'" rnu
+refuses "did you mean '--filter'" run --fliter x
+refuses "needs a value" run --axis
+refuses "one argument too many" run quick full
+refuses "'quick'" run quik
+refuses "No such file" run ./missing.json
+refuses "scalar, 128" run --max-width 123
+refuses "1 <= I <= N" run --shard 3/2
+refuses "number" run --budget soon
+refuses "no case is left" run --filter nothing-matches-this
+refuses "eps" run --axis epz=1e-5
+refuses "bf16" run --axis dtype=bf17
+config '{ "blocks": [ { "op": "rmsnorm",
+  "shpae": "64x384" } ] }'
+refuses "c.json:2.*shpae.*shape" run "$WORK/c.json"
+config '{ "blocks": [ { "op": "rmsnorm", "shape": "64x" } ] }'
+refuses "c.json:1.*shape" run "$WORK/c.json"
+config '{ "blocks": [ { "op": "rmsnorm", "shape": "64x384", "eps": "-1" } ] }'
+refuses "c.json:1.*eps" run "$WORK/c.json"
+config '{ "blocks": [ '
+refuses "c.json:" run "$WORK/c.json"
+config '{ "blocks": [ { "op": "rmsnorm", "shape": "4000000000x4000000000" } ] }'
+refuses "c.json:1" run "$WORK/c.json"
+refuses "no kernel" replay nothing_v256_f32/shape:4x4
+refuses "KEY" replay
+refuses "run\b|journal|results" report "$WORK"
+refuses "shared object|cannot|ELF|invalid" run --plugin "$WORK/c.json"
+refuses "No such file|cannot" run --plugin /nonexistent.so
+
+for help in --help "run --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do
+    # shellcheck disable=SC2086 # words on purpose
+    "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || { echo "$help fails"; failed=1; }
+done
+"$NORMBENCH" --version | grep -qx "normbench $(cat VERSION)" || failed=1
+exit "$failed"
