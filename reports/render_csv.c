@@ -77,6 +77,7 @@ static const struct field {
     FIELD("witness_got", ACCURACY, NUMBER, accuracy.witness.got),
     FIELD("witness_exact", ACCURACY, NUMBER, accuracy.witness.want),
     FIELD("witness_error_ulp", ACCURACY, NUMBER, accuracy.witness.err_ulp),
+    FIELD("witness_allowed_ulp", ACCURACY, NUMBER, accuracy.witness.tolerance_ulp),
 #undef FIELD
 };
 static const size_t n_fields = sizeof fields / sizeof *fields;
