@@ -168,7 +168,11 @@ static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t col
         line_add(&line, y / (ulp * half_scale), error / ulp);
     }
     double intercept, slope;
-    if (line.n >= 16 && line_fit(&line, &intercept, &slope) == 0) moments_add(&s->rounding, intercept);
+    if (line.n >= 32 && line_fit(&line, &intercept, &slope) == 0) {
+        moments_add(&s->rounding, intercept);
+        s->a.n_rounding_rows++;
+        s->a.n_rounding += (int64_t)line.n;
+    }
     if (n_large == 0) return;
     s->bias_large += sum_large;
     s->a.n_large += (int64_t)n_large;
@@ -264,16 +268,15 @@ static double beyond(double v, double expected, double allowance, double sigma) 
 
 static double whole_bias_sigma(const struct nb_accuracy *a, double u, const struct nb_bias *e) {
     const double scales = fmin((double)e->n_scales, (double)a->n_rows);
-    const double measured = a->n_rows >= 16 ? a->bias_large_sd_u * u : 0;
     const double own = e->element_sd / sqrt(fmin((double)a->n_large, e->n_elements));
-    const double shared = e->scale_sd / sqrt((double)e->n_scales), rows = measured / sqrt(scales);
-    return beyond(a->bias_large_u * u, e->expected, e->systematic, hypot(own, fmax(shared, rows)));
+    const double shared = fmax(e->scale_sd, a->bias_large_sd_u * u) / sqrt(scales);
+    return beyond(a->bias_large_u * u, e->expected, e->systematic, hypot(own, shared));
 }
 
 /* Of rows that are rounded to nearest the intercept has 0.29 ulp sqrt(1 / n + mean^2 / n / variance) of |y| / ulp, which for
  * significands in [1, 2) is at most 1.6 ulp / sqrt(n); more is measured where other errors add to it. */
 static double rounding_sigma(const struct nb_accuracy *a, const struct nb_bias *e) {
-    const double rows = (double)a->n_rows, per_row = 1.6 / sqrt((double)a->n / rows);
+    const double rows = (double)a->n_rounding_rows, per_row = 1.6 / sqrt((double)a->n_rounding / rows);
     const double beside = fmax(0, a->rounding_sd_ulp * a->rounding_sd_ulp - per_row * per_row);
     const double scales = fmin(rows, (double)e->n_scales);
     const double sigma = hypot(sqrt(per_row * per_row / rows + beside / scales), e->rounding_shared_ulp);
@@ -282,9 +285,9 @@ static double rounding_sigma(const struct nb_accuracy *a, const struct nb_bias *
 
 void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected) {
     a->bias_sigma = NAN;
-    if (!expected->predictable || a->n_large == 0) return;
+    if (!expected->predictable || a->n_rows < 16 || a->n_large == 0) return;
     a->bias_sigma = whole_bias_sigma(a, nb_formats[dtype].unit_roundoff, expected);
-    if (!expected->rounding_predictable || a->n_rows < 32 || isnan(a->rounding_ulp)) return;
+    if (!expected->rounding_predictable || a->n_rounding_rows < 32) return;
     const double rounding = rounding_sigma(a, expected);
     if (fabs(rounding) > fabs(a->bias_sigma)) a->bias_sigma = rounding;
 }

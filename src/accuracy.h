@@ -37,12 +37,13 @@ struct nb_accuracy {
     int64_t histogram[NB_ULP_BUCKETS];
     struct nb_witness witness; /* the element with the largest |error| / bound */
 
-    /* What the judgement of the bias rests on. */
-    int64_t n_rows, n_large;              /* rows that gave a figure; elements with |exact| > rms / 4 */
-    double bias_large_u, bias_large_sd_u; /* the bias over those alone; standard deviation of its row means */
-    double rounding_ulp,
-        rounding_sd_ulp; /* mean over rows of the one-sidedness of the last rounding: 0 to nearest, -0.5
-                                             truncated; standard deviation over rows */
+    /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4, the bias over those
+     * alone and the standard deviation of its row means. */
+    int64_t n_rows, n_large;
+    double bias_large_u, bias_large_sd_u;
+    /* One-sidedness of the last rounding, mean and standard deviation over rows: 0 to nearest, -0.5 truncated. */
+    int64_t n_rounding_rows, n_rounding; /* rows that gave a figure, and their elements */
+    double rounding_ulp, rounding_sd_ulp;
 };
 
 struct nb_accuracy_sum; /* running sums, opaque */

@@ -10,7 +10,8 @@
 #include "src/bound.h"
 
 struct nb_bias {
-    bool predictable;  /* false: low-precision statistics, sums that stagnate for good, or lost rows */
+    bool
+        predictable; /* false: low-precision statistics, sums that stagnate for good, lost rows, under 16 rows or channels */
     double expected;   /* of the mean over all elements: stagnating sums of squares, the rounding of 1 + gamma */
     double systematic; /* how far a correct kernel may be off that on either side, whatever the data */
     double scale_sd;   /* one standard deviation of the error that the elements of a row (BatchNorm: channel) share */

@@ -30,16 +30,17 @@ struct approximate {
     double v, e;
 };
 
-/* Rounded by an operation in f32, or in x's dtype where all intermediates are. */
+/* Rounded by an operation in f32, or in x's dtype where all intermediates are; what may overflow on the way is lost. */
 static struct approximate operation(struct approximate a, const struct nb_precision *p) {
     a.e += p->u * (a.v + a.e) + p->eta;
+    if (!(a.v + a.e < p->overflow)) a.e = INFINITY;
     return a;
 }
 
 /* Stored in the dtype: the spacing grows at a power of two, which the value may pass. A narrow dtype is rounded from f32. */
 static struct approximate stored(struct approximate a, enum nb_dtype dtype) {
     if (dtype != NB_F32) a.e += single_u * (a.v + a.e) + single_eta;
-    if (isfinite(a.v + a.e)) a.e += nb_ulp(a.v + a.e, dtype) / 2;
+    a.e = a.v + a.e < nb_formats[dtype].overflow ? a.e + nb_ulp(a.v + a.e, dtype) / 2 : INFINITY;
     return a;
 }
 

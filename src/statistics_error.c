@@ -136,12 +136,14 @@ static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row
 }
 
 /* Updating, lanes merged in up to log2(n) levels. The running means' errors have a root mean square of at most
- * (chain + 3 ln chain + 8) u rms(x); they meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). */
+ * (chain + 3 ln chain + 8) u rms(x); they meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). Steps that are
+ * subnormal lose up to eta each. */
 static struct spread updating(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
     const double u = a->op.u, chain = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
     const double steps = chain + 3 * log(chain) + 8 + 3 * levels;
     const double growth = expm1(steps * log1p(u));
-    const double off = growth * sqrt(t->mean_square) + 2 * a->op.eta;
+    const double lost = (steps + 2) * a->op.eta;
+    const double off = growth * sqrt(t->mean_square) + lost;
     const double d = compound(a->growth, u, 6);
     const double error =
         d * (t->var + off * off) + 2 * sqrt(2 * (1 + levels) * t->var) * off + (1 + levels) * off * off + 4 * a->op.eta;
@@ -149,7 +151,7 @@ static struct spread updating(const struct nb_arithmetic *a, const struct nb_row
     return (struct spread){
         .low = fmax(t->var - error, 0), /* a sum of products of equal sign */
         .high = t->var + error,
-        .mean_error = growth * t->mean_abs + 2 * a->op.eta,
+        .mean_error = growth * t->mean_abs + lost,
         .overflow = reach * reach * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
     };
 }
