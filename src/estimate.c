@@ -15,7 +15,7 @@ static const double check_s = 250e-9;
 /* Slots in which an arm finds out how much fits into one. */
 static const double tuning_slots = 4;
 /* Counters: a few calls under each event set, and single steps. */
-static const double counters_s = 20e-3;
+static const double counters_s = 50e-3;
 
 size_t nb_n_parts(size_t n) { return (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS; }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/config.h"
+#include "src/files.h"
 #include "src/jsonc.h"
 #include "src/strbuf.h"
 #include "tests/test_support_runs.h"
@@ -267,6 +268,32 @@ Test(config, a_name_that_is_no_preset_has_a_nearest_one) {
     name_refused("", "no such preset");
     name_refused("dir/none.json", "dir/none.json");
     name_refused("/", "folder");
+}
+
+Test(config, the_folders_readme_has_every_axis_and_preset) {
+    char **names, *path = nb_config_find("README.md");
+    int n = nb_config_list(&names);
+    cr_assert(path);
+    char *text = nb_file_read(path, 1 << 20, NULL);
+    cr_assert(text);
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| %s | %s | %s |", nb_axes[a].name,
+                       nb_axes[a].kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
+                       nb_axes[a].fallback ? nb_axes[a].fallback : "all");
+        cr_expect(strstr(text, row.text), "configs/README.md has no row '%s'", row.text);
+        nb_strbuf_release(&row);
+    }
+    for (int i = 0; i < n; i++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| `%s` |", names[i]);
+        cr_expect(strstr(text, row.text), "configs/README.md does not name %s", names[i]);
+        nb_strbuf_release(&row);
+        free(names[i]);
+    }
+    free(names);
+    free(text);
+    free(path);
 }
 
 /* ---- anything ---- */
