@@ -29,6 +29,19 @@ static cJSON *histogram_to_json(const int64_t *histogram) {
     return json;
 }
 
+static cJSON *bias_evidence_to_json(const struct nb_accuracy *a) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "n_rows", (double)a->n_rows);
+    nb_json_number(json, "n_large", (double)a->n_large);
+    nb_json_number(json, "bias_large_u", a->bias_large_u);
+    nb_json_number(json, "bias_large_sd_u", a->bias_large_sd_u);
+    nb_json_number(json, "n_rounding_rows", (double)a->n_rounding_rows);
+    nb_json_number(json, "n_rounding", (double)a->n_rounding);
+    nb_json_number(json, "rounding_ulp", a->rounding_ulp);
+    nb_json_number(json, "rounding_sd_ulp", a->rounding_sd_ulp);
+    return json;
+}
+
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "dtype", nb_formats[dtype].name);
@@ -40,6 +53,7 @@ cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
     nb_json_number(json, "p99_ulp", a->p99_ulp);
     nb_json_number(json, "bias_u", a->bias_u);
     nb_json_number(json, "bias_sigma", a->bias_sigma);
+    cJSON_AddItemToObject(json, "bias_evidence", bias_evidence_to_json(a));
     nb_json_number(json, "correctly_rounded", a->correctly_rounded);
     nb_json_number(json, "gain_u", a->gain_u);
     nb_json_number(json, "offset_u", a->offset_u);
@@ -102,12 +116,35 @@ static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
     return name ? nb_error("accuracy: unknown loss \"%s\"", name) : 0;
 }
 
+struct count_field {
+    const char *name;
+    int64_t *count;
+};
+
+static int get_counts(const cJSON *json, const struct count_field *fields, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (get_count(json, fields[i].name, fields[i].count) != 0) return -1;
+    }
+    return 0;
+}
+
+static int bias_evidence_from_json(struct nb_accuracy *a, const cJSON *json) {
+    a->bias_large_u = nb_json_get_number(json, "bias_large_u");
+    a->bias_large_sd_u = nb_json_get_number(json, "bias_large_sd_u");
+    a->rounding_ulp = nb_json_get_number(json, "rounding_ulp");
+    a->rounding_sd_ulp = nb_json_get_number(json, "rounding_sd_ulp");
+    const struct count_field counts[] = {
+        {"n_rows", &a->n_rows},
+        {"n_large", &a->n_large},
+        {"n_rounding_rows", &a->n_rounding_rows},
+        {"n_rounding", &a->n_rounding},
+    };
+    return get_counts(json, counts, sizeof counts / sizeof counts[0]);
+}
+
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     *a = (struct nb_accuracy){0};
-    const struct {
-        const char *name;
-        int64_t *count;
-    } counts[] = {
+    const struct count_field counts[] = {
         {"n", &a->n},
         {"n_exceptional", &a->n_exceptional},
         {"nan_unexpected", &a->nan_unexpected},
@@ -118,9 +155,8 @@ int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
         {"n_beyond", &a->n_beyond},
         {"n_rows_lost", &a->n_rows_lost},
     };
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (get_count(json, counts[i].name, counts[i].count) != 0) return -1;
-    }
+    if (get_counts(json, counts, sizeof counts / sizeof counts[0]) != 0) return -1;
+    if (bias_evidence_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "bias_evidence")) != 0) return -1;
     a->max_ulp = nb_json_get_number(json, "max_ulp");
     a->mean_ulp = nb_json_get_number(json, "mean_ulp");
     a->p99_ulp = nb_json_get_number(json, "p99_ulp");

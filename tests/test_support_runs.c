@@ -91,7 +91,9 @@ char *run_line(const char *groups, const char *skips, const char *shard, int lau
 /* A figure that is exact in its kind, and an accuracy that no other line has. */
 static const char accuracy[] =
     "{\"dtype\":\"f32\",\"unit_roundoff\":5.9604644775390625e-08,\"n\":32,\"n_exceptional\":0,\"max_ulp\":1.25,"
-    "\"mean_ulp\":0.3333333333333333,\"p99_ulp\":1.1,\"bias_u\":-0.001,\"bias_sigma\":null,\"correctly_rounded\":0.875,"
+    "\"mean_ulp\":0.3333333333333333,\"p99_ulp\":1.1,\"bias_u\":-0.001,\"bias_sigma\":null,"
+    "\"bias_evidence\":{\"n_rows\":4,\"n_large\":20,\"bias_large_u\":0.1,\"bias_large_sd_u\":0.2,\"n_rounding_rows\":3,"
+    "\"n_rounding\":19,\"rounding_ulp\":-0.01,\"rounding_sd_ulp\":null},\"correctly_rounded\":0.875,"
     "\"gain_u\":0.1,\"offset_u\":0.2,\"residual_ulp\":0.3,\"nan_unexpected\":0,\"inf_unexpected\":0,"
     "\"zero_unexpected\":0,\"nan_missing\":0,\"inf_missing\":0,\"n_beyond\":0,\"worst_ratio\":0.4,\"n_rows_lost\":0,"
     "\"loss\":null,\"histogram\":[28,2,2,0,0,0,0,0,0,0,0,0,0,0,0,0],"
