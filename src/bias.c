@@ -87,6 +87,16 @@ static double scale_deviation(const struct nb_bound *b, double u_out) {
     return u_out > u ? hypot(own, 0.58 * u_out) : own;
 }
 
+/* What every row has of the figure for the last rounding: the channels' errors through beta; the roundings of 1 + gamma,
+ * which fall on the same significands in every row when x hardly varies, 1.6 ulp / sqrt(columns) as of a row, and a margin. */
+static double shared_by_rows(const struct nb_bound *b, const struct nb_bias *bias) {
+    double shared = 0;
+    if (b->o->beta && b->c->op == NB_OP_BATCHNORM)
+        shared = 0.5 * bias->scale_sd / nb_formats[b->c->dtype].unit_roundoff / sqrt((double)bias->n_scales);
+    if (b->o->gamma && b->c->formula.weight_offset) shared = hypot(shared, 2 / sqrt((double)b->o->n_params));
+    return shared;
+}
+
 void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
     const struct nb_case *c = b->c;
     const struct nb_format *f = &nb_formats[c->dtype];
@@ -123,7 +133,6 @@ void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
      * it for normal data, goes into the slope; a quarter of the rest is allowed for. */
     if (b->o->beta) bias->systematic *= 2;
     if (b->o->beta) bias->rounding_allowance_ulp = bias->systematic / f->unit_roundoff / 4;
-    if (b->o->beta && c->op == NB_OP_BATCHNORM)
-        bias->rounding_shared_ulp = 0.5 * bias->scale_sd / f->unit_roundoff / sqrt((double)bias->n_scales);
+    bias->rounding_shared_ulp = shared_by_rows(b, bias);
     bias->rounding_predictable = c->op != NB_OP_TWIN && c->dtype == NB_F32 && c->op != NB_OP_DYT;
 }

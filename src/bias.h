@@ -20,7 +20,7 @@ struct nb_bias {
     double n_elements; /* how many of those are independent: elements on a coarse grid repeat each other's */
     bool rounding_predictable;     /* may the test of the last rounding alone be made? (accuracy.h) */
     double rounding_allowance_ulp; /* what an error of the scale may add to its figure, through beta */
-    double rounding_shared_ulp; /* standard deviation of what all rows share in it, where channels are common to them */
+    double rounding_shared_ulp;    /* standard deviation of what all rows share in it */
 };
 
 void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias);
