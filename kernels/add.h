@@ -41,7 +41,7 @@ NB_INLINE int rows_of_sum(const struct nb_call *call, int64_t begin, int64_t end
     for (int64_t r = begin; r < end; r++) {
         struct row_stats s = stats(call, r);
         store_stats(call, r, s);
-        finish_row(call, sum_source(call, r, round), row_out(call->y, call->y_stride, r), s, f);
+        finish_row(call, sum_source(call, r, round), row_out(call->y, call->y_stride, r), s, 0.0f, f);
     }
     return 0;
 }

@@ -15,7 +15,7 @@ NB_INLINE int dyt_rows(const struct nb_call *call, int64_t begin, int64_t end, r
     const struct row_stats s = {.scale = (float)call->alpha};
     for (int64_t r = begin; r < end; r++) {
         const elem *x = row_in(call->x, call->x_stride, r);
-        finish_row(call, plain_source(x), row_out(call->y, call->y_stride, r), s, f);
+        finish_row(call, plain_source(x), row_out(call->y, call->y_stride, r), s, 0.0f, f);
     }
     return 0;
 }

@@ -17,10 +17,11 @@
         .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
     }
 
+/* Each returned in a register of its own: two floats in one register are packed through memory, and the load of both waits
+ * until both stores have left the store buffer, once a row. */
 struct row_stats {
-    float mean;     /* 0 where the op does not centre */
-    float residual; /* what is left of the mean after x - mean (row_form.correct) */
-    float scale;    /* of row_scale(); DyT: alpha */
+    float mean;              /* 0 where the op does not centre */
+    _Alignas(8) float scale; /* of row_scale() */
 };
 typedef struct row_stats (*row_stats_fn)(const struct nb_call *call, int64_t row);
 /* x -> its normalized value, before the affine part. */
@@ -64,9 +65,10 @@ NB_INLINE vec apply_affine(vec v, vec gamma, vec beta, struct row_form f) {
     return v * gamma;
 }
 
+/* residual: what is left of the mean after x - mean (row_form.correct). */
 NB_INLINE void finish_row(const struct nb_call *call, struct row_source x, elem *y, struct row_stats s,
-                          struct row_form f) {
-    const vec mean = vec_set1(s.mean), residual = vec_set1(s.residual), scale = vec_set1(s.scale);
+                          float mean_residual, struct row_form f) {
+    const vec mean = vec_set1(s.mean), residual = vec_set1(mean_residual), scale = vec_set1(s.scale);
     const vec zero = vec_set1(0.0f);
     const void *const gammas = call->gamma, *const betas = call->beta;
     const int64_t cols = call->cols;
@@ -87,7 +89,7 @@ NB_INLINE void finish_row(const struct nb_call *call, struct row_source x, elem 
 }
 
 static inline void store_stats(const struct nb_call *call, int64_t r, struct row_stats s) {
-    if (call->mean) call->mean[r] = s.mean + s.residual;
+    if (call->mean) call->mean[r] = s.mean;
     if (call->rstd) call->rstd[r] = scale_to_rstd(s.scale, &call->formula);
 }
 
@@ -100,7 +102,8 @@ NB_INLINE int plain_rows(const struct nb_call *call, int64_t begin, int64_t end,
     for (int64_t r = begin; r < end; r++) {
         struct row_stats s = stats(call, r);
         store_stats(call, r, s);
-        finish_row(call, plain_source(row_in(call->x, call->x_stride, r)), row_out(call->y, call->y_stride, r), s, f);
+        finish_row(call, plain_source(row_in(call->x, call->x_stride, r)), row_out(call->y, call->y_stride, r), s, 0.0f,
+                   f);
     }
     return 0;
 }
