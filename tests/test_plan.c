@@ -1,78 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Plans: every cell once, nothing left out without a reason, shards and budgets that depend on the plan alone. */
+/* Plans: every cell once, nothing left out without a reason. */
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/cpu.h"
 #include "src/plan.h"
-#include "src/share.h"
-#include "src/text_map.h"
-#include "tests/test_support_runs.h"
+#include "tests/test_support_plans.h"
 
-#define TWO_KERNELS "\"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"width\": \"scalar\""
-
-static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
-
-TestSuite(plan, .init = load);
-
-struct request {
-    const char *blocks; /* the list's inside */
-    const char *head;   /* more top-level keys, ending in a comma; or null */
-    const char *axis;   /* --axis, or null */
-    struct nb_plan_options options;
-    struct nb_plan plan;
-};
-
-static int make(void *arg) {
-    struct request *r = arg;
-    struct nb_config config;
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "{ %s \"blocks\": [\n%s\n] }", r->head ? r->head : "", r->blocks);
-    int result = nb_config_parse(&config, "dir/mine.json", text.text, text.len);
-    nb_strbuf_release(&text);
-    if (result != 0) return -1;
-    if (r->axis) result = nb_config_axis(&config, r->axis);
-    if (result == 0) result = nb_plan_make(&r->plan, &config, &r->options);
-    nb_config_release(&config);
-    return result;
-}
-
-static struct nb_plan made(struct request r) {
-    int result;
-    char *errors = errors_of(make, &r, &result);
-    cr_assert_eq(result, 0, "%s\n%s", r.blocks, errors);
-    free(errors);
-    return r.plan;
-}
-
-static struct nb_plan plan_of(const char *blocks) { return made((struct request){.blocks = blocks}); }
-
-static void refused(struct request r, const char *words) {
-    int result;
-    char *errors = errors_of(make, &r, &result);
-    cr_expect_eq(result, -1, "was planned: %s", r.blocks);
-    cr_expect(strstr(errors, words), "wanted \"%s\" in: %s", words, errors);
-    nb_plan_release(&r.plan);
-    free(errors);
-}
-
-/* Cells that were left out for a reason with these words in it. */
-static size_t left_out(const struct nb_plan *plan, const char *words) {
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_skips; i++)
-        if (strstr(plan->skips[i].reason, words)) n += plan->skips[i].n;
-    return n;
-}
-
-static size_t n_cases_of(const char *blocks) {
-    struct nb_plan plan = plan_of(blocks);
-    size_t n = plan.n_cases;
-    nb_plan_release(&plan);
-    return n;
-}
+TestSuite(plan, .init = load_kernels);
 
 Test(plan, a_block_is_the_product_of_its_lists) {
     cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }"), 2);
@@ -227,97 +164,6 @@ Test(plan, twins_take_part_only_when_named) {
     nb_plan_release(&plan);
 }
 
-/* ---- groups ---- */
-
-#define MANY                                                                                                           \
-    "{ " TWO_KERNELS ", \"dtype\": [\"f32\", \"bf16\"], \"shape\": [\"4x8\", \"8x16\", \"16x24\"], \"eps\": [0, "      \
-    "\"1e-8\", \"1e-5\", \"1e-3\"], "                                                                                  \
-    "\"root\": [\"div_sqrt\", \"mul_recip\", \"rsqrt_nr\"], \"cache\": [\"hot\", \"cold\"], \"stride\": [\"packed\", " \
-    "3] }"
-
-static bool share_buffers(const struct nb_case *a, const struct nb_case *b) {
-    return a->pass == b->pass && a->dtype == b->dtype && strcmp(a->shape.text, b->shape.text) == 0 &&
-           a->seed == b->seed && a->pad == b->pad && a->threads == b->threads && a->cache == b->cache &&
-           strcmp(a->data, b->data) == 0;
-}
-
-Test(plan, groups_share_their_buffers_and_report_every_case_once) {
-    struct nb_plan plan = plan_of(MANY);
-    int *reported = calloc(plan.n_cases, sizeof *reported);
-    double estimate_s = 0;
-    cr_assert_eq(plan.n_cases, 2 * 2 * 3 * 4 * 3 * 2 * 2);
-    for (size_t g = 0; g < plan.n_groups; g++) {
-        const struct nb_group *group = &plan.groups[g];
-        const struct nb_case *first = &plan.cases[group->cases[0]];
-        cr_assert_lt(group->reference, group->n);
-        cr_expect_leq(group->n, NB_GROUP_ARMS + (group->part > 0));
-        for (size_t i = 0; i < group->n; i++) {
-            cr_expect(share_buffers(first, &plan.cases[group->cases[i]]));
-            reported[group->cases[i]] += group->part == 0 || i != group->reference;
-        }
-        if (group->part > 0) {
-            const struct nb_group *before = group - 1;
-            cr_expect_eq(group->index, before->index);
-            cr_expect_eq(group->part, before->part + 1);
-            cr_expect_eq(group->cases[group->reference], before->cases[before->reference],
-                         "one reference in all parts");
-        }
-        cr_expect(isfinite(group->estimate_s) && group->estimate_s > 0);
-        estimate_s += group->estimate_s;
-    }
-    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(reported[i], 1, "%s", plan.keys[i]);
-    cr_expect_float_eq(estimate_s, plan.estimate_s, 1e-9 * estimate_s);
-    free(reported);
-    nb_plan_release(&plan);
-}
-
-Test(plan, comparable_cases_stay_together) {
-    struct nb_plan plan = plan_of(MANY);
-    for (size_t g = 0; g < plan.n_groups; g++) {
-        const struct nb_group *group = &plan.groups[g];
-        size_t n_rms = 0;
-        for (size_t i = 0; i < group->n; i++) n_rms += plan.cases[group->cases[i]].op == NB_OP_RMSNORM;
-        cr_expect(2 * n_rms + 3 >= group->n && 2 * n_rms <= group->n + 3, "group %zu: %zu of %zu are rmsnorm", g, n_rms,
-                  group->n);
-    }
-    nb_plan_release(&plan);
-}
-
-Test(plan, the_reference_is_the_one_named_else_a_fused_layernorm) {
-    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": \"4x8\" }");
-    cr_assert_eq(plan.n_groups, 1);
-    cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM);
-    nb_plan_release(&plan);
-    plan = made((struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\", \"eps\": [\"1e-5\", \"1e-8\"] }",
-                                 .head = "\"reference\": \"rmsnorm*eps:1e-8*\","});
-    const char *key = plan.keys[plan.groups[0].cases[plan.groups[0].reference]];
-    cr_expect(strstr(key, "rmsnorm_twopass") == key && strstr(key, "/eps:1e-8/"), "%s", key);
-    nb_plan_release(&plan);
-    plan = made(
-        (struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }", .head = "\"reference\": \"nothing\","});
-    cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM,
-                 "a glob that nothing matches");
-    nb_plan_release(&plan);
-}
-
-Test(plan, the_key_finds_the_case_again) {
-    struct nb_plan plan = plan_of(MANY);
-    for (size_t i = 0; i < plan.n_cases; i++) {
-        struct nb_case c;
-        struct nb_strbuf key = {0};
-        cr_assert_eq(nb_case_parse(&c, plan.keys[i]), 0);
-        const struct nb_entry *entry = nb_registry_find(c.variant);
-        cr_assert(entry);
-        nb_case_set_kernel(&c, entry->kernel, entry->plugin);
-        nb_case_key(&c, &key);
-        cr_expect_str_eq(key.text, plan.keys[i]);
-        nb_strbuf_release(&key);
-    }
-    nb_plan_release(&plan);
-}
-
-/* ---- filters, shards, budget ---- */
-
 Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
     static const struct {
         const char *filter;
@@ -338,123 +184,20 @@ Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
     nb_plan_release(&plan);
 }
 
-static void add_keys(struct nb_text_map *map, const struct nb_plan *plan, size_t shard, int n_shards) {
-    for (size_t i = 0; i < plan->n_cases; i++)
-        cr_expect_eq(nb_text_map_add(map, plan->keys[i], shard), NB_NOWHERE, "in two of %d shards: %s", n_shards,
-                     plan->keys[i]);
-}
-
-Test(plan, shards_part_the_plan_by_whole_groups) {
-    struct nb_plan whole = plan_of(MANY);
-    for (int n_shards = 1; n_shards <= 30; n_shards += 3) {
-        struct nb_plan plans[30];
-        struct nb_text_map owner = {0};
-        double longest = 0, longest_group = 0;
-        for (size_t g = 0; g < whole.n_groups; g++)
-            if (whole.groups[g].estimate_s > longest_group) longest_group = whole.groups[g].estimate_s;
-        for (int shard = 1; shard <= n_shards; shard++) {
-            struct nb_plan *plan = &plans[shard - 1];
-            *plan = made((struct request){.blocks = MANY, .options = {.shard = shard, .n_shards = n_shards}});
-            cr_expect_str_eq(plan->hash, whole.hash, "shards of one matrix know each other by the hash");
-            add_keys(&owner, plan, (size_t)shard, n_shards);
-            if (plan->estimate_s > longest) longest = plan->estimate_s;
-        }
-        cr_expect_eq(owner.n, whole.n_cases, "%d shards hold %zu of %zu cases", n_shards, owner.n, whole.n_cases);
-        for (size_t g = 1; g < whole.n_groups; g++) {
-            const char *one = whole.keys[whole.groups[g].cases[0]],
-                       *other = whole.keys[whole.groups[g].cases[whole.groups[g].n - 1]];
-            cr_expect_eq(nb_text_map_find(&owner, one), nb_text_map_find(&owner, other), "a group in two shards");
-        }
-        cr_expect_leq(longest, whole.estimate_s / n_shards + 4 * longest_group, "shards are balanced");
-        nb_text_map_release(&owner);
-        for (int i = 0; i < n_shards; i++) nb_plan_release(&plans[i]);
+Test(plan, the_key_finds_the_case_again) {
+    struct nb_plan plan = plan_of(MANY);
+    for (size_t i = 0; i < plan.n_cases; i++) {
+        struct nb_case c;
+        struct nb_strbuf key = {0};
+        cr_assert_eq(nb_case_parse(&c, plan.keys[i]), 0);
+        const struct nb_entry *entry = nb_registry_find(c.variant);
+        cr_assert(entry);
+        nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+        nb_case_key(&c, &key);
+        cr_expect_str_eq(key.text, plan.keys[i]);
+        nb_strbuf_release(&key);
     }
-    nb_plan_release(&whole);
-}
-
-Test(plan, the_parts_of_a_group_stay_in_one_shard) {
-    struct nb_plan whole = plan_of(MANY);
-    struct nb_text_map shard_of = {0};
-    struct nb_plan plans[5];
-    for (int shard = 1; shard <= 5; shard++) {
-        plans[shard - 1] = made((struct request){.blocks = MANY, .options = {.shard = shard, .n_shards = 5}});
-        add_keys(&shard_of, &plans[shard - 1], (size_t)shard, 5);
-    }
-    for (size_t g = 0; g < whole.n_groups; g++)
-        for (size_t h = 0; h < whole.n_groups; h++)
-            if (whole.groups[g].index == whole.groups[h].index)
-                cr_expect_eq(nb_text_map_find(&shard_of, whole.keys[whole.groups[g].cases[0]]),
-                             nb_text_map_find(&shard_of, whole.keys[whole.groups[h].cases[whole.groups[h].n - 1]]));
-    for (int i = 0; i < 5; i++) nb_plan_release(&plans[i]);
-    nb_text_map_release(&shard_of);
-    nb_plan_release(&whole);
-}
-
-Test(plan, another_cpu_deals_the_same_shards) {
-    const char *blocks =
-        "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"width\": [\"scalar\", \"256\"], "
-        "\"shape\": [\"4x8\", \"64x4096\", \"8x16\", \"256x1024\"], \"cache\": [\"hot\", \"cold\"] }";
-    struct nb_plan here[3];
-    for (int i = 0; i < 3; i++)
-        here[i] = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
-    nb_cpu_limit_width(NB_SCALAR);
-    for (int i = 0; i < 3; i++) {
-        struct nb_plan there = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
-        struct nb_text_map keys = {0};
-        cr_expect_str_eq(there.hash, here[i].hash);
-        for (size_t k = 0; k < here[i].n_cases; k++) nb_text_map_add(&keys, here[i].keys[k], 1);
-        cr_expect_gt(there.n_cases, 0);
-        for (size_t k = 0; k < there.n_cases; k++)
-            cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
-        nb_text_map_release(&keys);
-        nb_plan_release(&there);
-        nb_plan_release(&here[i]);
-    }
-}
-
-Test(plan, a_budget_drops_cases_evenly_and_never_launches) {
-    struct nb_plan whole = plan_of(MANY);
-    size_t last = whole.n_cases + 1;
-    for (double share = 0.9; share > 0.04; share *= 0.6) {
-        double budget_s = share * whole.estimate_s;
-        struct request r = {.blocks = MANY, .options = {.budget_s = budget_s}};
-        struct nb_plan plan = made(r), again = made(r);
-        cr_expect_leq(plan.estimate_s, budget_s);
-        cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5, "the budget is used");
-        cr_expect_eq(plan.launches, whole.launches);
-        cr_expect_lt(plan.n_cases, last);
-        cr_expect_eq(plan.n_cases + left_out(&plan, "over the budget of"), whole.n_cases);
-        cr_assert_eq(again.n_cases, plan.n_cases);
-        for (size_t i = 0; i < plan.n_cases; i++) cr_expect_str_eq(plan.keys[i], again.keys[i], "chosen by chance");
-        size_t least = SIZE_MAX, most = 0, n[24] = {0};
-        for (size_t g = 0; g < plan.n_groups; g++)
-            n[plan.groups[g].index] += plan.groups[g].n - (plan.groups[g].part > 0);
-        for (size_t g = 0; g < 24; g++) {
-            if (n[g] < least) least = n[g];
-            if (n[g] > most) most = n[g];
-        }
-        cr_expect_leq(most - least, 1, "from %zu to %zu cases of equal groups", least, most);
-        last = plan.n_cases;
-        nb_plan_release(&plan);
-        nb_plan_release(&again);
-    }
-    nb_plan_release(&whole);
-    refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
-            "--budget 1e-06: a single case takes about");
-}
-
-Test(plan, thinning_is_even_and_keeps_the_first) {
-    for (size_t n = 1; n < 40; n++)
-        for (size_t keep = 1; keep <= n; keep++) {
-            size_t which[40];
-            nb_thin(n, keep, which);
-            cr_expect_eq(which[0], 0);
-            for (size_t i = 1; i < keep; i++) {
-                size_t gap = which[i] - which[i - 1];
-                cr_expect(gap >= n / keep && gap <= (n + keep - 1) / keep);
-            }
-            cr_expect_lt(which[keep - 1], n);
-        }
+    nb_plan_release(&plan);
 }
 
 Test(plan, the_hash_is_that_of_what_is_measured) {
