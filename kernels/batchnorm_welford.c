@@ -91,17 +91,26 @@ static void group_of_block(const struct nb_call *call, int64_t block) {
     for (; row < rows; row++) merge_row_group(&c, row, 1, call->c);
 }
 
-static void combine(const struct nb_call *call, int64_t begin, int64_t end) {
-    float *mean = channel_array(call, A_MEAN), *var = channel_array(call, A_SCALE);
-    for (int64_t i = begin; i < end; i++) {
-        struct group all = {(float)block_rows(call, 0), partial_array(call, 0, 2, 0)[i],
-                            partial_array(call, 0, 2, 1)[i]};
-        for (int64_t block = 1; block < n_blocks(call); block++)
-            all = merge(all, (struct group){(float)block_rows(call, block), partial_array(call, block, 2, 0)[i],
-                                            partial_array(call, block, 2, 1)[i]});
-        mean[i] = all.mean;
-        var[i] = all.m2 / all.n;
+/* merge() of all blocks, columns from i on. */
+NB_INLINE void combine_lanes(const struct nb_call *call, int64_t i, int64_t lanes) {
+    float n = (float)block_rows(call, 0);
+    vec mean = typed_load_lanes(partial_array(call, 0, 2, 0), i, lanes, false);
+    vec m2 = typed_load_lanes(partial_array(call, 0, 2, 1), i, lanes, false);
+    for (int64_t block = 1; block < n_blocks(call); block++) {
+        const float n_a = n, n_b = (float)block_rows(call, block);
+        n = n_a + n_b;
+        const vec delta = typed_load_lanes(partial_array(call, block, 2, 0), i, lanes, false) - mean;
+        const vec m2_b = typed_load_lanes(partial_array(call, block, 2, 1), i, lanes, false);
+        mean = vec_fma(delta, vec_set1(n_b / n), mean);
+        m2 = m2 + vec_fma(delta * delta, vec_set1(n_a * (n_b / n)), m2_b);
     }
+    typed_store_lanes(channel_array(call, A_MEAN), i, mean, lanes, false);
+    typed_store_lanes(channel_array(call, A_SCALE), i, m2 / vec_set1(n), lanes, false);
+}
+static void combine(const struct nb_call *call, int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + NB_LANES <= end; i += NB_LANES) combine_lanes(call, i, NB_LANES);
+    if (i < end) combine_lanes(call, i, end - i);
     finish_columns(call, begin, end);
 }
 
