@@ -25,7 +25,7 @@ void nb_texts_release(struct nb_texts *t) {
 static int bad_option(const char *typed, const struct option *options, const struct nb_command *command) {
     const char *names[64];
     size_t n = 0;
-    for (; options[n].name && n < 64; n++) names[n] = options[n].name;
+    for (; n < 64 && options[n].name; n++) names[n] = options[n].name;
     char word[64];
     snprintf(word, sizeof word, "%s", typed + strspn(typed, "-"));
     word[strcspn(word, "=")] = '\0';

@@ -64,7 +64,11 @@ enum nb_stats {
     NB_STATS_EXPANDED, /* materialised to the size of x */
     NB_N_STATS
 };
-enum nb_stats_dtype { NB_STATS_F32, NB_STATS_X, NB_N_STATS_DTYPES }; /* f32, or every intermediate rounded to x's dtype */
+enum nb_stats_dtype {
+    NB_STATS_F32,
+    NB_STATS_X,
+    NB_N_STATS_DTYPES
+}; /* f32, or every intermediate rounded to x's dtype */
 enum nb_variance {
     NB_VAR_NONE,      /* no variance (RMSNorm, L2, DyT, twins), or the sum of squares */
     NB_VAR_TWOPASS,   /* mean, then mean of (x - mean)^2 */
@@ -91,12 +95,12 @@ struct nb_formula {
  * elements between the starts of two rows. NCHW: rows = n * c, cols = hw; NHWC: rows = n * hw, cols = c. */
 struct nb_call {
     uint32_t struct_size;
-    uint32_t mode;   /* enum nb_mode */
-    uint32_t layout; /* enum nb_layout */
+    uint32_t mode;     /* enum nb_mode */
+    uint32_t layout;   /* enum nb_layout */
     int32_t n_threads; /* a hint */
     int64_t rows, cols;
-    int64_t n, c, hw;          /* BatchNorm only */
-    int64_t k;                 /* pRMSNorm: how many leading elements the statistics see, 1..cols */
+    int64_t n, c, hw;            /* BatchNorm only */
+    int64_t k;                   /* pRMSNorm: how many leading elements the statistics see, 1..cols */
     double eps, alpha, momentum; /* momentum is the weight of the new value, as in PyTorch */
     struct nb_formula formula;
 
@@ -131,8 +135,8 @@ enum nb_kernel_flag {
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */
 enum nb_cpu_feature {
-    NB_CPU_AVX2 = 1,      /* AVX2, FMA, F16C, BMI2 */
-    NB_CPU_AVX512 = 2,    /* AVX-512 F, BW, VL, DQ */
+    NB_CPU_AVX2 = 1,   /* AVX2, FMA, F16C, BMI2 */
+    NB_CPU_AVX512 = 2, /* AVX-512 F, BW, VL, DQ */
     NB_CPU_AVX512BF16 = 4,
     NB_CPU_AVX512FP16 = 8,
     NB_CPU_NEON = 16,
@@ -158,14 +162,14 @@ struct nb_kernel {
     int (*run)(const struct nb_call *call, int phase, int64_t begin, int64_t end);
 
     /* All below may be null. */
-    const char *(*applicable)(const struct nb_call *call);       /* null: yes; else the reason why not */
-    int (*row_local)(const struct nb_call *call);                /* does a row's result hang on that row alone? (no) */
-    int64_t (*chain)(const struct nb_call *call);                /* longest chain of dependent roundings in a reduction
+    const char *(*applicable)(const struct nb_call *call);     /* null: yes; else the reason why not */
+    int (*row_local)(const struct nb_call *call);              /* does a row's result hang on that row alone? (no) */
+    int64_t (*chain)(const struct nb_call *call);              /* longest chain of dependent roundings in a reduction
                                                                     (the number of elements reduced) */
-    size_t (*scratch_bytes)(const struct nb_call *call);         /* (0) */
-    int (*n_phases)(const struct nb_call *call);                 /* (1) */
-    int64_t (*n_units)(const struct nb_call *call, int phase);   /* (rows) */
-    int (*open)(int n_threads);                                  /* adapters: before the first call, before pinning */
+    size_t (*scratch_bytes)(const struct nb_call *call);       /* (0) */
+    int (*n_phases)(const struct nb_call *call);               /* (1) */
+    int64_t (*n_units)(const struct nb_call *call, int phase); /* (rows) */
+    int (*open)(int n_threads);                                /* adapters: before the first call, before pinning */
     void (*close)(void);
 };
 

@@ -35,7 +35,7 @@ struct nb_job {
     struct nb_case *cases;
     const char **keys; /* borrowed */
     const struct nb_entry **entries;
-    int *slots; /* of each case: its row of the digests */
+    int *slots;  /* of each case: its row of the digests */
     bool *steps; /* counters: count this case's instructions one by one */
     int n_cases;
     const char **twins; /* launch: variants to time beside the cases */

@@ -77,24 +77,27 @@ void nb_progress_end(void) {
     bar_drawn = false;
 }
 
-static void *out_of_memory(unsigned long long n, unsigned long long size) {
+static _Noreturn void out_of_memory(unsigned long long n, unsigned long long size) {
     fprintf(stderr, "normbench: error: no memory for %llu x %llu bytes\n", n, size);
     exit(1);
 }
 
 void *nb_alloc(unsigned long long n, unsigned long long size) {
     void *p = calloc(n ? n : 1, size ? size : 1);
-    return p ? p : out_of_memory(n, size);
+    if (!p) out_of_memory(n, size);
+    return p;
 }
 
 void *nb_realloc(void *old, unsigned long long n, unsigned long long size) {
-    if (size && n > SIZE_MAX / size) return out_of_memory(n, size);
+    if (size && n > SIZE_MAX / size) out_of_memory(n, size);
     unsigned long long bytes = n * size;
     void *p = realloc(old, bytes ? bytes : 1);
-    return p ? p : out_of_memory(n, size);
+    if (!p) out_of_memory(n, size);
+    return p;
 }
 
 char *nb_strdup(const char *s) {
     char *copy = strdup(s);
-    return copy ? copy : out_of_memory(1, strlen(s) + 1);
+    if (!copy) out_of_memory(1, strlen(s) + 1);
+    return copy;
 }

@@ -36,7 +36,7 @@ struct nb_measure_options {
     int blocks;
     double slot_s;
     uint64_t seed;
-    bool cold;                     /* every call on the next set of buffers, none warmed first */
+    bool cold;                             /* every call on the next set of buffers, none warmed first */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 

@@ -176,6 +176,9 @@ int64_t nb_single_step(nb_work work, void *arg, int64_t limit, char *reason, siz
     return -1;
 }
 
-int nb_single_step_probe(char *reason, size_t n) { return (int)nb_single_step(NULL, NULL, 0, reason, n); }
+int nb_single_step_probe(char *reason, size_t n) {
+    snprintf(reason, n, "single stepping is written for x86-64 only");
+    return -1;
+}
 
 #endif
