@@ -3,6 +3,11 @@
 # make check: builds and passes all tests. `make help` lists the rest.
 
 MAKEFLAGS += --no-builtin-rules
+# V=1 shows the commands.
+ifndef V
+.SILENT:
+say = @printf '  %-6s %s\n' $(1) $@
+endif
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -124,6 +129,7 @@ ifeq ($(IS_CLANG),0)
 $(BUILD)/pch/$(1).h.gch: Makefile
 	@mkdir -p $$(dir $$@)
 	@printf '#include <immintrin.h>\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
+	$$(call say,PCH)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) -x c-header -o $$@ $(BUILD)/pch/$(1).h
 pch_$(1) := $(if $(filter x86_64,$(ARCH)),-include $(BUILD)/pch/$(1).h)
 pch_file_$(1) := $(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch)
@@ -133,6 +139,7 @@ endef
 define variant_rule
 
 $(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: kernels/%.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
+	$$(call say,CC)
 	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -MMD -MP -DNB_SIMD_HEADER='"simd/$(1).h"' \
 	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
 	  -c -o $$@ $$<
@@ -146,25 +153,31 @@ $(BUILD)/flags: FORCE
 	$(call write_list,'$(CC) $(CFLAGS_ALL)')
 
 $(BUILD)/kernels/table.o: kernels/table.c $(BUILD)/gen/kernel_list.h $(BUILD)/kernels/flags
+	$(call say,CC)
 	$(CC) $(KERNEL_CFLAGS) -I$(BUILD)/gen -MMD -MP -c -o $@ $<
 # Two builds must live in one process without sharing a symbol: hidden visibility, -Bsymbolic, loaded with RTLD_LOCAL.
 $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(file >$@.objects,$(sort $(filter %.o,$^)))
+	$(call say,LD)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
 gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/build_info.h
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
+	$(call say,CC)
 	$(CC) $(CFLAGS_ALL) $(INCLUDES) $(LIB_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
+	$(call say,LD)
 	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/tests/normbench-tests: $(test_objects) $(src_objects) $(report_objects)
+	$(call say,LD)
 	$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lcriterion -lmpfr -lgmp
 $(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests/plugins/*.h) $(BUILD)/flags
 	@mkdir -p $(dir $@)
+	$(call say,CC)
 	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
 
 check: deps
