@@ -32,6 +32,7 @@ KERNELS ?= %
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings
 OPT ?= -O2
 VERSION := $(shell cat VERSION)
+# CI builds all of it with WERROR=-Werror.
 CFLAGS_ALL := -std=gnu11 $(OPT) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.

@@ -10,7 +10,7 @@
 /* Two cases in two parts of one group, with the first as reference of both; one cell without a kernel. */
 static void write_plan(const char *dir, int shard, int n_shards) {
     struct nb_case cases[2];
-    char *keys[] = {KEY_RMS, KEY_LN};
+    char key_rms[] = KEY_RMS, key_ln[] = KEY_LN, *keys[] = {key_rms, key_ln};
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(nb_case_parse(&cases[i], keys[i]), 0);
         cases[i].op = i ? NB_OP_LAYERNORM : NB_OP_RMSNORM;

@@ -20,7 +20,8 @@ enum { MOST = NB_N_STATUSES };
 
 /* dirs: up to MOST folders, then null. */
 static int spawn_validator(void *dirs) {
-    char *argv[4 + MOST] = {"/usr/bin/python3", "tests/check_schema.py", "reports/schema"};
+    char python[] = "/usr/bin/python3", script[] = "tests/check_schema.py", schemas[] = "reports/schema";
+    char *argv[4 + MOST] = {python, script, schemas};
     for (char **dir = dirs, **arg = argv + 3; *dir; dir++) *arg++ = *dir;
     pid_t child;
     int status;
