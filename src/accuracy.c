@@ -160,10 +160,9 @@ static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t col
         const double error = exact[i] > 0 ? s->error[i] : -s->error[i];
         s->bias += error / y;
         s->n_biased++;
-        if (!(y > rms / 4)) continue;
+        if (!(y > rms / 4) || y < normal) continue;
         sum_large += error / y;
         n_large++;
-        if (y < normal) continue;
         const double ulp = nb_ulp(y, s->dtype);
         line_add(&line, y / (ulp * half_scale), error / ulp);
     }

@@ -37,8 +37,8 @@ struct nb_accuracy {
     int64_t histogram[NB_ULP_BUCKETS];
     struct nb_witness witness; /* the element with the largest |error| / bound */
 
-    /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4, the bias over those
-     * alone and the standard deviation of its row means. */
+    /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4 that
+     * are not subnormal, the bias over those alone and the standard deviation of its row means. */
     int64_t n_rows, n_large;
     double bias_large_u, bias_large_sd_u;
     /* One-sidedness of the last rounding, mean and standard deviation over rows: 0 to nearest, -0.5 truncated. */

@@ -25,6 +25,22 @@ struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t
     return nb_statistics_error(&b->arithmetic, b->c, &b->o->truth[truth], b->o->n_stats);
 }
 
+/* (1 - m) old + m new, the new variance times n / (n - 1): 6 roundings at most, of terms no larger than these. */
+struct nb_running_error nb_bound_running(const struct nb_bound *b, int64_t channel) {
+    struct nb_running_error e = {0, 0};
+    if (b->c->mode == NB_INFERENCE) return e;
+    const struct nb_row_truth *t = &b->o->truth[channel];
+    const struct nb_statistics_error batch = nb_bound_statistics(b, channel);
+    const double m = fabs(b->c->momentum), n = (double)b->o->n_stats, unbias = n / (n - 1), eta = 4 * single_eta;
+    const double old_mean = fabs((double)b->o->in->running_mean[channel]), old_var = b->o->in->running_var[channel];
+    const double u = 6 * b->arithmetic.op.u;
+    e.mean = m * batch.mean + u * (old_mean + m * (fabs(t->mean) + batch.mean)) + eta + b->arithmetic.op.eta;
+    e.var =
+        m * unbias * batch.var + u * (fabs(old_var) + m * unbias * (t->var + batch.var)) + eta + b->arithmetic.op.eta;
+    if (isinf(batch.var)) e.mean = INFINITY;
+    return e;
+}
+
 /* A value of magnitude v that is off by at most e. */
 struct approximate {
     double v, e;

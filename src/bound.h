@@ -25,5 +25,9 @@ void nb_bound_init(struct nb_bound *b, const struct nb_case *c, const struct nb_
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance);
 /* The same for the outputs beside y of a row or channel: mean, and rstd = 1 / sqrt(var + eps) relative to itself. */
 struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t truth);
+/* BatchNorm: how far the running statistics of a channel may be off after the call; infinite where the batch's are lost. */
+struct nb_running_error {
+    double mean, var;
+} nb_bound_running(const struct nb_bound *b, int64_t channel);
 
 #endif

@@ -44,25 +44,18 @@ static bool residual_is_right(const struct subject *s, const struct nb_buffers *
     return true;
 }
 
-/* (1 - m) * old + m * new, where new is a sum of n terms in `chain` dependent steps: its error is relative to the sum
- * of the terms' absolute values. A one-pass variance has the mean square there, any other the variance and the mean's
- * own error. */
-static bool running_is_right(const struct subject *s, const struct nb_buffers *b) {
+static bool running_is_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
     const struct nb_tensor *mean = &b->tensors[NB_T_RUNNING_MEAN_OUT], *var = &b->tensors[NB_T_RUNNING_VAR_OUT];
     if (!mean->data || !var->data) return true;
     double *want_mean = nb_alloc((unsigned long long)mean->cols, sizeof(double));
     double *want_var = nb_alloc((unsigned long long)mean->cols, sizeof(double));
     nb_oracle_running(s->oracle, want_mean, want_var);
-    bool lowp = s->c->stats_dtype == NB_STATS_X, right = true;
-    double u = lowp ? nb_formats[s->in->dtype].unit_roundoff : nb_formats[NB_F32].unit_roundoff;
-    double steps = ((double)s->out->chain + 8) * u;
+    bool right = true;
     for (int64_t i = 0; i < mean->cols && right; i++) {
-        const struct nb_row_truth *t = &s->oracle->truth[i];
+        const struct nb_running_error allowed = nb_bound_running(bound, i);
         double got_mean = ((const float *)mean->data)[i], got_var = ((const float *)var->data)[i];
-        double spread = s->c->variance == NB_VAR_ONEPASS ? 4 * t->mean_square : 2 * t->var + steps * t->mean_square;
-        double slack_mean = steps * (fabs(want_mean[i]) + t->mean_abs), slack_var = steps * (want_var[i] + spread);
-        if (fabs(got_mean - want_mean[i]) <= slack_mean && fabs(got_var - want_var[i]) <= slack_var) continue;
-        if (!isfinite(want_mean[i]) || !isfinite(want_var[i])) continue;
+        if (isinf(allowed.var) || !isfinite(want_mean[i]) || !isfinite(want_var[i])) continue;
+        if (fabs(got_mean - want_mean[i]) <= allowed.mean && fabs(got_var - want_var[i]) <= allowed.var) continue;
         char reason[160];
         snprintf(reason, sizeof reason, "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g",
                  (long long)i, got_mean, got_var, want_mean[i], want_var[i]);
@@ -150,7 +143,7 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
     out->has_accuracy = true;
     judge(&s, &bound);
     if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
-        running_is_right(&s, b);
+        running_is_right(&s, b, &bound);
     free(want);
     free(tolerance);
 }

@@ -135,24 +135,25 @@ static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row
     };
 }
 
-/* Updating, lanes merged in up to log2(n) levels. The running means' errors have a root mean square of at most
- * (chain + 3 ln chain + 8) u rms(x); they meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). Steps that are
- * subnormal lose up to eta each. */
+/* Updating, lanes merged in up to log2(n) levels, one after the other or about the mean of one of them, which is no further from
+ * the mean than sqrt(n v). The running means' errors have a root mean square of at most (chain + 3 ln chain + 8) u rms(x); they
+ * meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). Steps that are subnormal lose up to eta each. */
 static struct spread updating(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
     const double u = a->op.u, chain = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
     const double steps = chain + 3 * log(chain) + 8 + 3 * levels;
-    const double growth = expm1(steps * log1p(u));
-    const double lost = (steps + 2) * a->op.eta;
-    const double off = growth * sqrt(t->mean_square) + lost;
+    const double growth = expm1(steps * log1p(u)), merging = expm1((3 * levels + 4) * log1p(u));
+    const double lost = (steps + 2) * a->op.eta, reach = t->max - t->min;
+    const double merged = merging * fmin(sqrt(n * t->var), reach);
+    const double off = growth * sqrt(t->mean_square) + merged + lost;
     const double d = compound(a->growth, u, 6);
     const double error =
         d * (t->var + off * off) + 2 * sqrt(2 * (1 + levels) * t->var) * off + (1 + levels) * off * off + 4 * a->op.eta;
-    const double reach = t->max - t->min + off;
     return (struct spread){
         .low = fmax(t->var - error, 0), /* a sum of products of equal sign */
         .high = t->var + error,
-        .mean_error = growth * t->mean_abs + lost,
-        .overflow = reach * reach * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
+        .mean_error = growth * t->mean_abs + merged + lost,
+        .overflow =
+            (reach + off) * (reach + off) * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
     };
 }
 
@@ -259,16 +260,18 @@ static void set_scale_error(struct nb_statistics_error *e, const struct nb_arith
 
 struct nb_statistics_error nb_statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
                                                const struct nb_row_truth *t, int64_t n) {
-    struct nb_statistics_error e = {.scale = INFINITY, .loss = NB_LOSS_NONE};
+    struct nb_statistics_error e = {.scale = INFINITY, .var = INFINITY, .loss = NB_LOSS_NONE};
     if (!isfinite(t->mean) || !isfinite(t->var)) {
         e.loss = NB_LOSS_INPUT_NOT_FINITE;
         return e;
     }
     const struct spread v = spread_of(a, c, t, (double)n);
     e.mean = v.mean_error;
-    if (v.overflow || v.high >= a->op.overflow)
+    if (v.overflow || v.high >= a->op.overflow) {
         e.loss = NB_LOSS_SQUARE_OVERFLOW;
-    else
-        set_scale_error(&e, a, c, t, &v);
+        return e;
+    }
+    e.var = fmax(v.high - t->var, t->var - v.low);
+    set_scale_error(&e, a, c, t, &v);
     return e;
 }

@@ -39,6 +39,7 @@ struct nb_arithmetic {
 struct nb_statistics_error {
     double mean;  /* |computed - exact| mean */
     double scale; /* |computed / exact - 1| of the scale; infinite: lost */
+    double var;   /* |computed - exact| variance; infinite where a square or a sum may overflow */
     enum nb_loss loss;
 };
 
