@@ -10,7 +10,7 @@ static void build(struct program *p) {
 }
 
 NB_KERNEL(layernorm_composed_lowp, .summary = "LayerNorm op by op, every tensor rounded to the dtype of x",
-          .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats_dtype = NB_STATS_X, .variance = NB_VAR_TWOPASS,
-          .formulas = COMPOSED_FORMULAS, .loads = 7, .stores = 5, .flops = 7, .run = composed_run,
-          .applicable = lowp_applicable, .n_phases = composed_phases, .n_units = composed_units,
+          .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
+          .variance = NB_VAR_TWOPASS, .formulas = COMPOSED_FORMULAS, .loads = 7, .stores = 5, .flops = 7,
+          .run = composed_run, .applicable = lowp_applicable, .n_phases = composed_phases, .n_units = composed_units,
           .scratch_bytes = composed_scratch, .chain = composed_chain);

@@ -12,7 +12,7 @@ static int64_t chain(const struct nb_call *call) { return sum_chain(call->k) + 1
 
 /* Loads, stores and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_composed, .summary = "pRMSNorm op by op with temporaries, as an eager framework",
-          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .formulas = COMPOSED_FORMULAS,
+          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_FORMULAS,
           .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .run = composed_run,
           .applicable = applicable, .n_phases = composed_phases, .n_units = composed_units,
           .scratch_bytes = composed_scratch, .chain = chain);

@@ -10,7 +10,7 @@ static void build(struct program *p) {
 }
 
 NB_KERNEL(rmsnorm_composed_lowp, .summary = "RMSNorm op by op, every tensor rounded to the dtype of x",
-          .op = NB_OP_RMSNORM, .style = NB_COMPOSED, .stats_dtype = NB_STATS_X, .formulas = COMPOSED_FORMULAS,
-          .loads = 4, .stores = 3, .flops = 4, .run = composed_run, .applicable = lowp_applicable,
-          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_scratch,
-          .chain = composed_chain);
+          .op = NB_OP_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
+          .formulas = COMPOSED_FORMULAS, .loads = 4, .stores = 3, .flops = 4, .run = composed_run,
+          .applicable = lowp_applicable, .n_phases = composed_phases, .n_units = composed_units,
+          .scratch_bytes = composed_scratch, .chain = composed_chain);
