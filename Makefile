@@ -210,7 +210,7 @@ lint:
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
 asan:
 	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	  OPT="-O1" check-unit
+	  OPT="-O1" WIDTHS="scalar 256 512" check-unit
 
 # ---- install --------------------------------------------------------------------------------------------------------
 install: all
