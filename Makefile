@@ -2,13 +2,14 @@
 # make demo: installs what is missing, builds, measures the quick preset on real rows, says where to look.
 # make check: builds and passes all tests. `make help` lists the rest.
 
-MAKEFLAGS += --no-builtin-rules
+MAKEFLAGS += --no-builtin-rules --no-print-directory
 # V=1 shows the commands.
 ifndef V
 .SILENT:
 say = @printf '  %-6s %s\n' $(1) $@
 endif
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+# All cores, unless the user says -j; a make below takes the jobs of the one above.
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 ifeq ($(origin CC),default)

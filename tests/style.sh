@@ -9,7 +9,10 @@ bad() {
     failed=1
 }
 
-code=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py')
+# Without a git checkout (a release's tarball) the sources are what lies in their folders.
+code=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py' 2>/dev/null)
+[ -n "$code" ] || code=$(find cmd src kernels reports tests -name '*.[ch]' -o -name '*.sh' -o -name '*.py')
+[ -n "$code" ] || bad "no sources found"
 for f in $code; do
     [ -f "$f" ] || continue
     head -n 2 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || bad "$f: no SPDX line"
