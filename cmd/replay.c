@@ -11,6 +11,7 @@
 #include "cmd/options.h"
 #include "cmd/run_plan.h"
 #include "reports/report.h"
+#include "src/ask.h"
 #include "src/cpu.h"
 #include "src/fingerprint.h"
 #include "src/inputs.h"
@@ -154,7 +155,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     }
     refusal = nb_case_conflict(&c);
     if (!refusal) refusal = nb_kernel_refuses(entry->kernel, &c.formula);
-    if (!refusal) refusal = nb_kernel_applicable(entry->kernel, &call);
+    if (!refusal) refusal = nb_ask_applicable(entry, &call);
     if (refusal) return nb_error("%s: %s", c.variant, refusal);
     char *bad_data = nb_inputs_refuse(&c);
     if (bad_data) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/ask.h"
 #include "src/cpu.h"
 #include "src/data_fit.h"
 #include "src/log.h"
@@ -79,7 +80,7 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
     if (!reason) reason = nb_kernel_refuses(entry->kernel, &c->formula);
     if (reason) return reason;
     nb_case_call(c, &call);
-    reason = nb_kernel_applicable(entry->kernel, &call);
+    reason = nb_ask_applicable(entry, &call);
     return reason ? reason : nb_data_refuses(&e->data, c);
 }
 

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "src/ask.h"
+
 /* A process that loads the kernels and makes its buffers. */
 static const double start_s = 12e-3;
 /* Generated numbers and one copy for each case's buffers, per element. */
@@ -32,8 +34,7 @@ static double arm_s(const struct nb_cell *cell, const struct nb_effort *effort) 
     double declared = (double)cell->entry->kernel->loads + (double)cell->entry->kernel->stores;
     double times = declared > loads + stores ? declared / (loads + stores) : 1;
     double call_s = nb_case_bytes(&cell->c) * times / bytes_per_s / cell->c.threads;
-    if (call_s <= slot || nb_kernel_row_local(cell->entry->kernel, &call))
-        return (effort->blocks + tuning_slots) * slot;
+    if (call_s <= slot || nb_ask_row_local(cell->entry, &call)) return (effort->blocks + tuning_slots) * slot;
     double every = call_s / (10 * slot), most = effort->blocks > 4 ? effort->blocks / 4 : 1;
     if (every < 1) every = 1;
     if (every > most) every = most;

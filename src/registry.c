@@ -11,6 +11,7 @@
 #include "src/case.h"
 #include "src/dtype.h"
 #include "src/files.h"
+#include "src/guard.h"
 #include "src/log.h"
 #include "src/shared_object.h"
 #include "src/strbuf.h"
@@ -161,6 +162,16 @@ static int read_entry(const struct library *lib, const struct nb_kernel *k, cons
     return check_functions(lib, &s->kernel, s->entry.id, base);
 }
 
+struct table_call {
+    kernels_fn kernels;
+    const struct nb_kernel *const *table;
+    size_t n;
+};
+static void ask_for_table(void *arg) {
+    struct table_call *t = arg;
+    t->table = t->kernels(NB_ABI_VERSION, &t->n);
+}
+
 static int read_table(const struct library *lib, struct slots *out) {
     enum { MAX_KERNELS = 100000 };
     size_t n = 0;
@@ -168,8 +179,11 @@ static int read_table(const struct library *lib, struct slots *out) {
     if (!symbol)
         return nb_error("%s: does not export normbench_kernels(); a plugin defines it as kernels/kernel.h says",
                         lib->file);
-    kernels_fn kernels = (kernels_fn)(uintptr_t)symbol;
-    const struct nb_kernel *const *table = kernels(NB_ABI_VERSION, &n);
+    struct table_call asked = {.kernels = (kernels_fn)(uintptr_t)symbol};
+    const char *why = nb_guarded(ask_for_table, &asked, 10);
+    if (why) return nb_error("%s: normbench_kernels() does not return: %s", lib->file, why);
+    const struct nb_kernel *const *table = asked.table;
+    n = asked.n;
     if (!table)
         return nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
                         lib->file, NB_ABI_VERSION);
