@@ -27,7 +27,7 @@ static void fail(struct nb_record *r, enum nb_status status, const char *reason)
 static int get_status(const cJSON *json, enum nb_status *status) {
     const char *name = nb_json_get_text(json, "status");
     *status = name ? nb_status_parse(name) : NB_N_STATUSES;
-    if (*status == NB_N_STATUSES || *status == NB_SKIPPED || *status == NB_NOT_RUN)
+    if (*status == NB_N_STATUSES || *status == NB_NOT_RUN)
         return nb_error("\"%s\" is not a status that a case can come out with", name ? name : "(no status)");
     return 0;
 }
@@ -136,7 +136,7 @@ static void not_run(struct nb_record *r, const char *reason) {
 /* Times of a case that failed, whenever it did, are no times. Returns whether nothing of the plan is missing. */
 static bool finish_arm(struct nb_fold *f, const struct nb_fold_group *group, struct nb_fold_arm *arm) {
     struct nb_record *r = record_of(f, arm);
-    if (!r || !arm->reported || nb_status_failed(r->status)) return true;
+    if (!r || !arm->reported || nb_status_failed(r->status) || r->status == NB_SKIPPED) return true;
     if (!arm->checked) {
         not_run(r, "the run ended before it");
     } else if (arm->launches.n > 0) {

@@ -30,6 +30,8 @@ char *nb_job_print(const struct nb_job *job) {
     nb_json_number(json, "slot_s", job->slot_s);
     nb_json_uint64(json, "seed", job->seed);
     nb_json_number(json, "cold_bytes", job->cold_bytes);
+    nb_json_number(json, "digests_at", (double)job->digests_at);
+    nb_json_number(json, "digests_bytes", (double)job->digests_bytes);
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
     for (int i = 0; i < job->n_cases; i++) {
@@ -90,6 +92,8 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->slot_s = nb_json_get_number(json, "slot_s");
     job->seed = strtoull(seed, NULL, 10);
     job->cold_bytes = nb_json_get_number(json, "cold_bytes");
+    job->digests_at = (int64_t)nb_json_get_number(json, "digests_at");
+    job->digests_bytes = (int64_t)nb_json_get_number(json, "digests_bytes");
     const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
     job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
     cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;

@@ -15,7 +15,8 @@ enum {
     NB_FD_JOB = 3,     /* the job's JSON */
     NB_FD_ANSWERS = 4, /* the worker's lines */
     NB_FD_SHARED = 5,  /* struct nb_shared */
-    NB_FD_DIGESTS = 6, /* uint64_t [cases of the group][rows]: written by the check, read by the launches */
+    NB_FD_DIGESTS =
+        6, /* at digests_at: uint64_t [cases of the group][rows], written by the check, read by the launches */
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */
@@ -45,7 +46,8 @@ struct nb_job {
     double slot_s;
     uint64_t seed;
     double cold_bytes;
-    int *cpus; /* one for each thread */
+    int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
+    int *cpus;                         /* one for each thread */
     int n_cpus;
     cJSON *json;
 };

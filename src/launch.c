@@ -3,7 +3,10 @@
  * goes on in a fresh one. */
 #include "src/launch.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,11 +19,14 @@
 
 /* ---- check -------------------------------------------------------------------------------------------------------- */
 
-static int make_digests(struct nb_group_state *g, const struct nb_plan *plan, int group) {
-    double bytes = (double)plan->groups[group].n * (double)nb_group_case(plan, group, 0)->shape.rows * sizeof(uint64_t);
-    g->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
-    if (g->digests_fd < 0 || ftruncate(g->digests_fd, (off_t)bytes) != 0)
-        return nb_error("no memory for the row digests");
+/* Each group's part begins with a page, so that a worker can map it alone. */
+static int make_digests(struct nb_run *run, int group) {
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = nb_visit_digest_bytes(run->plan, group);
+    if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
+    run->state.groups[group].digests_at = run->digests_end;
+    run->digests_end += (bytes + page - 1) / page * page;
+    if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
+        return nb_error("no memory for the row digests: %s", strerror(errno));
     return 0;
 }
 
@@ -46,7 +52,7 @@ static int check_group(struct nb_run *run, int group) {
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
     struct nb_visit v;
     nb_visit_init(&v, run, group, -1);
-    int result = make_digests(state, run->plan, group);
+    int result = make_digests(run, group);
     for (int i = 0; i < (int)run->plan->groups[group].n; i++)
         if (!state->cases[i].checked || nb_status_timed(state->cases[i].status)) v.members[v.n++] = i;
     while (result == 0 && v.n > 0) {
@@ -56,14 +62,15 @@ static int check_group(struct nb_run *run, int group) {
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
         nb_visit_settle(&v, !state->checked);
         if (o.ending == NB_NOT_STARTED) result = -1;
-        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_WELL || o.ending == NB_ENDED_BY_USER) break;
+        /* A worker that ended well but left cases out was ended by one of them. */
+        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
         enum nb_status status = nb_visit_blame(&o, reason, sizeof reason);
         for (int i = 0; i < v.n; i++) {
             if (v.members[i] != culprit) continue;
             nb_visit_failure(&v, culprit, status, reason);
             nb_visit_leave_out(&v, i);
         }
-        if (v.n == before) nb_visit_give_up(&v, reason);
+        if (v.n == before) nb_visit_give_up(&v, status, reason);
     }
     if (result == 0 && o.ending != NB_ENDED_BY_USER && !state->checked) write_check(&v, nb_now_s() - start);
     nb_visit_release(&v);
@@ -87,19 +94,42 @@ static int launch_group(struct nb_run *run, int group, int launch) {
         if (o.current >= 0 && o.current < v.n)
             nb_visit_failure(&v, v.members[o.current], status, reason);
         else
-            nb_visit_give_up(&v, reason);
+            nb_visit_give_up(&v, status, reason);
     }
     nb_visit_release(&v);
     return o.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 /* A case that fails here has been checked and timed all right: its counters are missing, no more. */
+static void add_uncounted(struct nb_visit *v, int member, const char *reason) {
+    struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
+    cJSON *c = cJSON_CreateObject();
+    snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
+    nb_json_text(c, "key", nb_group_key(v->run->plan, v->group, member));
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_counter_to_json(&counter));
+    cJSON_AddItemToArray(v->answers, c);
+}
+
 static int count_group(struct nb_run *run, int group) {
     struct nb_visit v;
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
     nb_visit_init(&v, run, group, -1);
     nb_visit_timed_members(&v);
-    if (v.n > 0) nb_visit_worker(&v, NB_JOB_COUNTERS, &o);
+    while (v.n > 0) {
+        char reason[200];
+        nb_visit_worker(&v, NB_JOB_COUNTERS, &o);
+        const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
+        nb_visit_settle(&v, false);
+        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
+        nb_visit_blame(&o, reason, sizeof reason);
+        bool named = false;
+        for (int i = 0; i < v.n; i++) named |= v.members[i] == culprit;
+        for (int i = 0; i < v.n; i++) {
+            if (named && v.members[i] != culprit) continue;
+            add_uncounted(&v, v.members[i], reason);
+            nb_visit_leave_out(&v, i--);
+        }
+    }
     if (o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
         cJSON *line = cJSON_CreateObject(), *c;
         nb_json_text(line, "type", "counters");
@@ -175,7 +205,8 @@ static void write_end(struct nb_run *run) {
 
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
-    struct nb_run run = {.plan = plan, .journal = journal, .options = options, .started_s = nb_now_s()};
+    struct nb_run run = {
+        .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
     int result = -1;
     nb_run_state_init(&run.state, plan);
     if (nb_run_state_read(&run.state, dir) != 0) goto out;
@@ -187,6 +218,7 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     write_end(&run);
     if (result == 0) result = nb_interrupted();
 out:
+    if (run.digests_fd >= 0) close(run.digests_fd);
     nb_step_memory_release(&run.steps);
     nb_run_state_release(&run.state);
     return result;

@@ -24,10 +24,11 @@ static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }
 
 void nb_watch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: poll() shall return */
+    /* No SA_RESTART: poll() shall return. The second time the signal has its way. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 int nb_interrupted(void) { return interrupted; }
@@ -54,7 +55,7 @@ static char **padded_environment(uint64_t seed, char *padding, size_t n) {
 }
 
 /* In the child the descriptors stand at the numbers of job.h. They are moved out of the way first, behind all of them: a source
- * could itself have one of those numbers. */
+ * could itself have one of those numbers. A kernel that prints must not write into the run's data, nor read its input. */
 static int spawn(pid_t *pid, const int fds[4], uint64_t seed) {
     enum { FIRST = NB_FD_JOB, N = 4 };
     int away = FIRST + N;
@@ -74,6 +75,8 @@ static int spawn(pid_t *pid, const int fds[4], uint64_t seed) {
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setpgroup(&attributes, 0); /* a terminal's Ctrl-C goes to the parent alone */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     for (int i = 0; i < N; i++)
         if (fds[i] >= 0) posix_spawn_file_actions_adddup2(&actions, fds[i], away + i);
     for (int i = 0; i < N; i++) {
@@ -114,12 +117,12 @@ static void take_line(struct reader *r, const char *text, size_t n) {
     }
 }
 
-/* 1: more may come, 0: the end. */
-static int read_some(struct reader *r, int fd) {
+/* False at the end. */
+static bool read_some(struct reader *r, int fd) {
     char chunk[65536];
     ssize_t n = read(fd, chunk, sizeof chunk);
     if (n < 0) return errno == EINTR || errno == EAGAIN;
-    if (n == 0) return 0;
+    if (n == 0) return false;
     nb_strbuf_addn(&r->pending, chunk, (size_t)n);
     char *begin = r->pending.text, *end;
     while ((end = memchr(begin, '\n', r->pending.len - (size_t)(begin - r->pending.text)))) {
@@ -128,17 +131,25 @@ static int read_some(struct reader *r, int fd) {
     }
     r->pending.len -= (size_t)(begin - r->pending.text);
     memmove(r->pending.text, begin, r->pending.len + 1);
-    return 1;
+    return true;
 }
 
-/* Until the worker closes its end. A worker that takes no step for silence_s, or that the user no longer wants, is killed. */
+/* It stays a zombie until wait_for(), so that its number and its process group cannot be another's yet. */
+static bool has_ended(pid_t pid) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Until the worker has ended; that it closes its end of the pipe says nothing, since a kernel may do so, nor that it does not, since
+ * what a kernel forked holds it too. A worker that takes no step for silence_s, or that the user no longer wants, is killed. */
 static void follow(struct reader *r, int fd, pid_t pid, const struct nb_shared *shared, double silence_s) {
     int32_t beats = shared->beats;
     double last_step = nb_now_s();
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, 200);
-        if (ready > 0 && !read_some(r, fd)) return;
+    bool more = true;
+    while (!has_ended(pid)) {
+        struct pollfd p = {.fd = more ? fd : -1, .events = POLLIN};
+        int ready = poll(&p, 1, more ? 200 : 1);
+        if (ready > 0) more = read_some(r, fd);
         if (ready > 0 || shared->beats != beats) {
             beats = shared->beats;
             last_step = nb_now_s();
@@ -150,8 +161,11 @@ static void follow(struct reader *r, int fd, pid_t pid, const struct nb_shared *
         else
             continue;
         kill(pid, SIGKILL);
-        return;
+        break;
     }
+    kill(-pid, SIGKILL); /* what its kernels started */
+    struct pollfd rest = {.fd = fd, .events = POLLIN};
+    while (more && poll(&rest, 1, 0) > 0) more = read_some(r, fd);
 }
 
 static void wait_for(pid_t pid, struct nb_outcome *outcome) {
@@ -162,7 +176,8 @@ static void wait_for(pid_t pid, struct nb_outcome *outcome) {
         outcome->ending = NB_ENDED_BY_SIGNAL;
         outcome->signal = WTERMSIG(status);
     } else {
-        outcome->ending = WEXITSTATUS(status) == 0 ? NB_ENDED_WELL : NB_ENDED_BADLY;
+        outcome->exit_code = WEXITSTATUS(status);
+        outcome->ending = outcome->exit_code == 0 ? NB_ENDED_WELL : NB_ENDED_BADLY;
     }
 }
 

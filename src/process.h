@@ -20,16 +20,18 @@ enum nb_ending {
 
 struct nb_outcome {
     enum nb_ending ending;
-    int signal;
+    int signal, exit_code;
     int current;                              /* the case it was at, or -1 */
     char fault_status[32], fault_reason[128]; /* its last words, "" without */
 };
 
-/* Runs `job` in a fresh process of this program; take() receives (and owns) every line but faults. */
+/* Runs `job` in a fresh process of this program; take() receives (and owns) every line but faults. Returns once it has ended, and
+ * with it all that its kernels started. */
 void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, uint64_t seed,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
 
-/* Ctrl-C and SIGTERM from now on end the run in order; returns the signal's number once one came, else 0. */
+/* Ctrl-C, SIGTERM and SIGHUP (unless ignored, as under nohup) from now on end the run in order, the second of its kind at once.
+ * nb_interrupted: the signal's number once one came, else 0. */
 void nb_watch_interrupts(void);
 int nb_interrupted(void);
 

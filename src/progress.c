@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/journal.h"
 #include "src/log.h"
@@ -28,7 +27,7 @@ void nb_run_state_init(struct nb_run_state *s, const struct nb_plan *plan) {
     for (size_t g = 0; g < plan->n_groups; g++) {
         s->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *s->groups[g].cases);
         s->groups[g].launched = nb_alloc((unsigned)plan->launches, sizeof(bool));
-        s->groups[g].digests_fd = -1;
+        s->groups[g].digests_at = -1;
     }
 }
 
@@ -37,7 +36,6 @@ void nb_run_state_release(struct nb_run_state *s) {
         free(s->groups[g].cases);
         free(s->groups[g].launched);
         cJSON_Delete(s->groups[g].twins);
-        if (s->groups[g].digests_fd >= 0) close(s->groups[g].digests_fd);
     }
     free(s->groups);
     *s = (struct nb_run_state){0};

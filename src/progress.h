@@ -19,8 +19,8 @@ struct nb_group_state {
     bool checked;                /* its check is in the journal */
     bool *launched;              /* by launch */
     bool counted;
-    cJSON *twins;   /* candidates with their times, as in the check line */
-    int digests_fd; /* -1: not checked in this process */
+    cJSON *twins;       /* candidates with their times, as in the check line */
+    int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
 };
 
 struct nb_run_state {

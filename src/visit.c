@@ -2,6 +2,7 @@
 /* Jobs of one group, and what their workers answer. */
 #include "src/visit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,14 +72,17 @@ enum nb_status nb_visit_blame(const struct nb_outcome *o, char *reason, size_t n
         return NB_TIMED_OUT;
     }
     if (o->fault_status[0]) {
-        snprintf(reason, n, "%s (signal %d)", o->fault_reason, o->signal);
+        size_t len = (size_t)snprintf(reason, n, "%s", o->fault_reason);
+        if (o->signal && len < n) snprintf(reason + len, n - len, " (signal %d)", o->signal);
         enum nb_status status = nb_status_parse(o->fault_status);
         return status == NB_N_STATUSES ? NB_CRASHED : status;
     }
-    if (o->ending == NB_ENDED_BY_SIGNAL)
+    if (o->ending == NB_ENDED_BY_SIGNAL && o->signal == SIGKILL)
+        snprintf(reason, n, "killed (signal 9), as a system out of memory does");
+    else if (o->ending == NB_ENDED_BY_SIGNAL)
         snprintf(reason, n, "signal %d, %s", o->signal, strsignal(o->signal));
     else
-        snprintf(reason, n, "ended the process");
+        snprintf(reason, n, "ended the process by exit code %d", o->exit_code);
     return NB_CRASHED;
 }
 
@@ -94,6 +98,10 @@ static double cold_bytes(const struct nb_case *c) {
     double llc = (double)nb_cpu_light()->l3_bytes;
     double bytes = llc > 0 ? 2 * llc : COLD_BYTES_UNKNOWN;
     return bytes < COLD_BYTES_MAX ? bytes : COLD_BYTES_MAX;
+}
+
+int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group) {
+    return (int64_t)plan->groups[group].n * nb_group_case(plan, group, 0)->shape.rows * (int64_t)sizeof(uint64_t);
 }
 
 static double silence(const struct nb_run *run, const struct nb_case *c) {
@@ -161,6 +169,8 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
                          .slot_s = 1e-3 * plan->slot_ms,
                          .seed = seed,
                          .cold_bytes = cold_bytes(first),
+                         .digests_at = state->digests_at,
+                         .digests_bytes = nb_visit_digest_bytes(plan, v->group),
                          .cpus = cpus,
                          .n_cpus = first->threads};
     for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + t) % run->n_cpus];
@@ -170,7 +180,7 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
         steps[i] = kind == NB_JOB_COUNTERS && !nb_step_memory_find(&run->steps, c);
         twin_of[i] = kind == NB_JOB_LAUNCH ? choose_twin(&job, state, c) : -1;
     }
-    nb_process_run(&job, state->digests_fd, silence(run, first), seed, take_answer, v, o);
+    nb_process_run(&job, run->digests_fd, silence(run, first), seed, take_answer, v, o);
 }
 
 void nb_visit_settle(struct nb_visit *v, bool take_status) {
@@ -186,7 +196,7 @@ void nb_visit_settle(struct nb_visit *v, bool take_status) {
     }
 }
 
-void nb_visit_give_up(struct nb_visit *v, const char *why) {
-    for (int i = 0; i < v->n; i++) nb_visit_failure(v, v->members[i], NB_CRASHED, why);
+void nb_visit_give_up(struct nb_visit *v, enum nb_status status, const char *why) {
+    for (int i = 0; i < v->n; i++) nb_visit_failure(v, v->members[i], status, why);
     v->n = 0;
 }

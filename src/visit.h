@@ -28,6 +28,8 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_run_state state;
     struct nb_step_memory steps;
+    int digests_fd; /* one memory file for all groups: a descriptor each would be too many */
+    int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
     int steps_done, steps_total;
@@ -50,6 +52,8 @@ void nb_visit_release(struct nb_visit *v);
 void nb_visit_timed_members(struct nb_visit *v);
 /* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
 void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcome *o);
+/* Of a group's row digests. */
+int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group);
 /* What the end of a worker says of the case it was at. */
 enum nb_status nb_visit_blame(const struct nb_outcome *o, char *reason, size_t n);
 /* A failure line, and the case's status from now on. */
@@ -58,6 +62,6 @@ void nb_visit_failure(struct nb_visit *v, int member, enum nb_status status, con
 void nb_visit_settle(struct nb_visit *v, bool take_status);
 void nb_visit_leave_out(struct nb_visit *v, int position);
 /* All that is left fails: workers die without saying of which case. */
-void nb_visit_give_up(struct nb_visit *v, const char *why);
+void nb_visit_give_up(struct nb_visit *v, enum nb_status status, const char *why);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,18 +21,31 @@
 #include "src/files.h"
 #include "src/json.h"
 #include "src/log.h"
+#include "src/record.h"
+#include "src/system.h"
 
+/* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
+ * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */
 void nb_worker_say(cJSON *json) {
     struct nb_strbuf line = {0};
+    if (getpid() != getpgrp()) _exit(1);
     nb_json_print(json, &line);
     nb_strbuf_add(&line, "\n");
     for (size_t done = 0; done < line.len;) {
         ssize_t n = write(NB_FD_ANSWERS, line.text + done, line.len - done);
-        if (n < 0 && errno != EINTR) break; /* the parent is gone */
+        if (n < 0 && errno != EINTR) _exit(1);
         if (n > 0) done += (size_t)n;
     }
     nb_strbuf_release(&line);
     cJSON_Delete(json);
+}
+
+void nb_worker_say_skipped(const char *reason) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "fault");
+    nb_json_text(line, "status", nb_status_name(NB_SKIPPED));
+    nb_json_text(line, "reason", reason);
+    nb_worker_say(line);
 }
 
 void nb_worker_at(struct nb_workplace *w, int current) {
@@ -100,11 +115,28 @@ static char *read_all(int fd) {
     return pread(fd, text, (size_t)st.st_size, 0) == st.st_size ? text : (free(text), NULL);
 }
 
-static void *map_shared(int fd) {
-    struct stat st;
-    if (fstat(fd, &st) != 0 || st.st_size == 0) return NULL;
-    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+static void *map_shared(int fd, int64_t at, int64_t bytes) {
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
     return p == MAP_FAILED ? NULL : p;
+}
+
+/* What is too large for the machine is refused when it is asked for, instead of bringing the system's killer on, which, should it
+ * come all the same, takes this process first. Not under a sanitizer: its shadow is larger than any machine. */
+static void limit_memory(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct nb_load load;
+    struct rlimit limit;
+    nb_load_read(&load);
+    if (load.memory_available_bytes > 0 && getrlimit(RLIMIT_DATA, &limit) == 0) {
+        if ((rlim_t)load.memory_available_bytes < limit.rlim_cur) limit.rlim_cur = (rlim_t)load.memory_available_bytes;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+#endif
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t written = write(fd, "1000", 4);
+    (void)written; /* where it is not allowed, the system's choice stands */
+    close(fd);
 }
 
 static void pin(int cpu) {
@@ -131,17 +163,23 @@ int nb_worker_main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the parent decides */
     char *text = read_all(NB_FD_JOB);
-    w.shared = map_shared(NB_FD_SHARED);
-    w.digests = map_shared(NB_FD_DIGESTS);
+    w.shared = map_shared(NB_FD_SHARED, 0, sizeof *w.shared);
     if (!text || !w.shared) {
         nb_error("the worker is started by `normbench run` alone");
         goto out;
     }
     nb_worker_at(&w, -1);
+    limit_memory();
+    for (int fd = NB_FD_JOB; fd <= NB_FD_DIGESTS; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for a kernel's children */
     if (nb_job_read(&w.job, text) != 0) goto out;
+    if (w.job.digests_at >= 0) w.digests = map_shared(NB_FD_DIGESTS, w.job.digests_at, w.job.digests_bytes);
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
     nb_faults_watch(NB_FD_ANSWERS);
-    if (init_inputs(&w) != 0) goto out;
+    if (init_inputs(&w) != 0) {
+        nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
+        goto out;
+    }
     result = work_below(&w, (size_t)(w.job.seed % 256) * 16) == 0 ? 0 : 1;
 out:
     nb_inputs_release(&w.inputs);

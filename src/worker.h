@@ -29,6 +29,8 @@ int nb_worker_counters(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);
+/* Last words of a worker that cannot work, which is no case's fault. */
+void nb_worker_say_skipped(const char *reason);
 /* Tells the parent which case is under way; -1: none. */
 void nb_worker_at(struct nb_workplace *w, int current);
 /* Digests of a case's rows. */
