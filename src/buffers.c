@@ -11,10 +11,11 @@
 
 #include "src/dtype.h"
 #include "src/log.h"
+#include "src/poison.h"
 
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
-enum { MATRIX, PARAMS, STATS };
+enum { MATRIX, PARAMS, STATS, BYTES }; /* as shape_tensor() has their lengths */
 static const struct {
     const char *name;
     int kind;
@@ -34,6 +35,7 @@ static const struct {
     [NB_T_RSTD] = {"rstd", STATS, true, true},
     [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, true},
     [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, true},
+    [NB_T_SCRATCH] = {"scratch", BYTES, false, true},
 };
 
 const char *nb_tensor_name(enum nb_tensor_id id) { return specs[id].name; }
@@ -87,9 +89,10 @@ static const void *source_of(const struct nb_inputs *in, enum nb_tensor_id id) {
 
 static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct nb_inputs *in,
                          const struct nb_layout_request *q) {
-    t->item = specs[id].f32 ? sizeof(float) : nb_formats[in->dtype].bytes;
+    t->item = specs[id].kind == BYTES ? 1 : specs[id].f32 ? sizeof(float) : nb_formats[in->dtype].bytes;
     t->rows = specs[id].kind == MATRIX ? q->rows : 1;
-    t->cols = specs[id].kind == MATRIX ? in->cols : specs[id].kind == PARAMS ? in->n_params : q->n_stats;
+    const int64_t lengths[] = {in->cols, in->n_params, q->n_stats, (int64_t)q->scratch_bytes};
+    t->cols = lengths[specs[id].kind];
     /* Inside poison, rows stand apart even where the case packs them: a write between two rows must not go unseen. */
     int64_t apart = q->placement == NB_PLACE_INTERIOR ? q->pad + 5 : q->pad;
     t->stride = specs[id].kind == MATRIX ? t->cols + apart : t->cols;
@@ -97,19 +100,6 @@ static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct
 }
 
 static size_t data_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
-
-/* The word's bytes, in phase with addresses that are multiples of 4. */
-static void poison(unsigned char *p, size_t bytes, uint32_t word) {
-    size_t done = bytes < LINE ? bytes : LINE;
-    for (size_t i = 0; i < done; i++) p[i] = (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4));
-    for (; done < bytes; done += done < bytes - done ? done : bytes - done)
-        memcpy(p + done, p, done < bytes - done ? done : bytes - done);
-}
-static bool is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
-    for (size_t i = 0; i < bytes && i < 4; i++)
-        if (p[i] != (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4))) return false;
-    return bytes <= 4 || memcmp(p, p + 4, bytes - 4) == 0;
-}
 
 static void *map_pages(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -121,7 +111,7 @@ static void *map_pages(size_t bytes) {
 }
 
 /* A mapping of its own: guard page, area, guard page. */
-static int place_guarded(struct nb_tensor *t, enum nb_placement placement) {
+static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = data_bytes(t);
     size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
     t->area_bytes = (wanted + page - 1) / page * page;
@@ -131,9 +121,12 @@ static int place_guarded(struct nb_tensor *t, enum nb_placement placement) {
     t->area = t->map + page;
     if (mprotect(t->map, page, PROT_NONE) != 0 || mprotect(t->area + t->area_bytes, page, PROT_NONE) != 0)
         return nb_error("a guard page cannot be had: %s", strerror(errno));
-    if (placement == NB_PLACE_END) t->data = t->area + t->area_bytes - bytes;
+    /* What stands on a line meets the guard at its end only to within a line of poison. */
+    size_t before = t->area_bytes - bytes;
+    if (placement == NB_PLACE_END) t->data = t->area + (on_line ? before / LINE * LINE : before);
     if (placement == NB_PLACE_START) t->data = t->area;
-    if (placement == NB_PLACE_INTERIOR) t->data = t->area + MARGIN + t->item; /* one element off every alignment */
+    if (placement == NB_PLACE_INTERIOR)
+        t->data = t->area + MARGIN + (on_line ? 0 : t->item); /* one element off every alignment */
     return 0;
 }
 
@@ -144,7 +137,7 @@ static uint64_t next_random(uint64_t *state) { /* splitmix64 (Steele, Lea & Floo
     return z ^ z >> 31;
 }
 
-/* All tensors and the scratch in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
+/* All tensors in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
  * the tensor before it, so that which lines share a cache set differs from launch to launch. */
 static int place_slab(struct nb_buffers *b) {
     uint64_t random = b->request.seed;
@@ -156,8 +149,7 @@ static int place_slab(struct nb_buffers *b) {
         starts[i] = offset;
         offset = (offset + data_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
-    size_t scratch_at = offset + LINE * (1 + next_random(&random) % 64);
-    size_t bytes = scratch_at + b->request.scratch_bytes + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
+    size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
     b->slab_bytes = (bytes + align - 1) / align * align + align;
     b->slab = map_pages(b->slab_bytes);
     if (!b->slab) return -1;
@@ -170,36 +162,27 @@ static int place_slab(struct nb_buffers *b) {
         t->area = base + areas[i];
         t->area_bytes = starts[i] - areas[i] + data_bytes(t) + LINE;
     }
-    b->scratch = base + scratch_at;
-    return 0;
-}
-
-static int place_scratch(struct nb_buffers *b) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = b->request.scratch_bytes;
-    if (bytes == 0) return 0;
-    size_t area = (bytes + page - 1) / page * page;
-    b->scratch_map_bytes = area + 2 * page;
-    b->scratch_map = map_pages(b->scratch_map_bytes);
-    if (!b->scratch_map) return -1;
-    unsigned char *map = b->scratch_map;
-    if (mprotect(map, page, PROT_NONE) != 0 || mprotect(map + page + area, page, PROT_NONE) != 0)
-        return nb_error("a guard page cannot be had: %s", strerror(errno));
-    /* Scratch is promised to be aligned to 64 bytes, so its end meets the guard only to within a line. */
-    b->scratch = map + page + (b->request.placement == NB_PLACE_START ? 0 : (area - bytes) / LINE * LINE);
-    poison(map + page, area, b->request.poison);
     return 0;
 }
 
 static void fill(struct nb_tensor *t, uint32_t word) {
-    poison(t->area, t->area_bytes, word);
+    nb_poison(t->area, t->area_bytes, word);
     if (!t->source) return;
     const size_t row_bytes = (size_t)t->cols * t->item;
     for (int64_t r = 0; r < t->rows; r++)
         memcpy(nb_tensor_row(t, r), (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes);
 }
 
+void nb_buffers_fill(struct nb_buffers *b) {
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->tensors[i].data) fill(&b->tensors[i], b->request.poison);
+}
+
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request) {
     *b = (struct nb_buffers){.request = *request};
+    if (request->scratch_bytes > NB_SCRATCH_MAX)
+        return nb_error("a kernel asks for %zu bytes of scratch", request->scratch_bytes);
+    b->request.wants |= request->scratch_bytes > 0 ? 1u << NB_T_SCRATCH : 0;
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!specs[i].output && !source_of(in, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
         if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, in, request);
@@ -209,15 +192,14 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
         bad = place_slab(b);
     else {
         for (int i = 0; i < NB_N_TENSORS && !bad; i++)
-            if (b->request.wants & 1u << i) bad = place_guarded(&b->tensors[i], request->placement);
-        if (!bad) bad = place_scratch(b);
+            if (b->request.wants & 1u << i)
+                bad = place_guarded(&b->tensors[i], request->placement, specs[i].kind == BYTES);
     }
     if (bad) {
         nb_buffers_release(b);
         return -1;
     }
-    for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].data) fill(&b->tensors[i], request->poison);
+    nb_buffers_fill(b);
     return 0;
 }
 
@@ -240,13 +222,13 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
     call->running_var_in = t[NB_T_RUNNING_VAR_IN].data;
     call->running_mean_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_MEAN_OUT].data : NULL;
     call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
-    call->scratch = b->scratch;
+    call->scratch = t[NB_T_SCRATCH].data;
 }
 
 void nb_buffers_poison_outputs(struct nb_buffers *b) {
     for (int i = 0; i < NB_N_TENSORS; i++)
         if (specs[i].output && b->tensors[i].data)
-            poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
+            nb_poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
 }
 
 /* ---- after a call -------------------------------------------------------------------------------------------------
@@ -260,15 +242,21 @@ static enum nb_damage outside(char *where, size_t n, const char *name, const cha
     return NB_DAMAGED_OUTSIDE;
 }
 
+static enum nb_damage verify_margins(const struct nb_tensor *t, const char *name, uint32_t word, char *where,
+                                     size_t n) {
+    const unsigned char *end = (unsigned char *)t->data + data_bytes(t);
+    if (!nb_is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
+        return outside(where, n, name, "before", -1);
+    if (!nb_is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
+    return NB_INTACT;
+}
+
 static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n) {
     const size_t row_bytes = (size_t)t->cols * t->item, gap = (size_t)(t->stride - t->cols) * t->item;
-    const unsigned char *end = (unsigned char *)t->data + data_bytes(t);
-    if (!is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
-        return outside(where, n, name, "before", -1);
-    if (!is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
+    if (verify_margins(t, name, word, where, n) != NB_INTACT) return NB_DAMAGED_OUTSIDE;
     for (int64_t r = 0; r < t->rows; r++) {
         const unsigned char *row = nb_tensor_row(t, r);
-        if (r + 1 < t->rows && !is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
+        if (r + 1 < t->rows && !nb_is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
         if (t->source && memcmp(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes) != 0) {
             snprintf(where, n, "changed row %lld of its input %s", (long long)r, name);
             return NB_DAMAGED_INPUT;
@@ -277,13 +265,19 @@ static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name,
     return NB_INTACT;
 }
 
+typedef enum nb_damage (*verify_fn)(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n);
+static enum nb_damage verify_all(const struct nb_buffers *b, verify_fn verify, char *where, size_t n) {
+    enum nb_damage damage = NB_INTACT;
+    for (int i = 0; i < NB_N_TENSORS && damage == NB_INTACT; i++)
+        if (b->tensors[i].data) damage = verify(&b->tensors[i], specs[i].name, b->request.poison, where, n);
+    return damage;
+}
+
 enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n) {
-    for (int i = 0; i < NB_N_TENSORS; i++) {
-        if (!b->tensors[i].data) continue;
-        enum nb_damage damage = verify_tensor(&b->tensors[i], specs[i].name, b->request.poison, where, n);
-        if (damage != NB_INTACT) return damage;
-    }
-    return NB_INTACT;
+    return verify_all(b, verify_tensor, where, n);
+}
+enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n) {
+    return verify_all(b, verify_margins, where, n);
 }
 
 enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
@@ -300,7 +294,7 @@ enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *ad
 double nb_buffers_bytes(const struct nb_buffers *b) {
     double bytes = 0;
     for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].data) bytes += (double)data_bytes(&b->tensors[i]);
+        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)data_bytes(&b->tensors[i]);
     return bytes;
 }
 
@@ -308,6 +302,5 @@ void nb_buffers_release(struct nb_buffers *b) {
     for (int i = 0; i < NB_N_TENSORS; i++)
         if (b->tensors[i].map) munmap(b->tensors[i].map, b->tensors[i].map_bytes);
     if (b->slab) munmap(b->slab, b->slab_bytes);
-    if (b->scratch_map) munmap(b->scratch_map, b->scratch_map_bytes);
     *b = (struct nb_buffers){0};
 }

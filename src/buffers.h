@@ -11,6 +11,7 @@
 
 #include "src/case.h"
 #include "src/inputs.h"
+#include "src/poison.h"
 
 enum nb_placement {
     NB_PLACE_INTERIOR, /* poison before, between and behind the rows, at odd offsets of the element's size */
@@ -34,6 +35,7 @@ enum nb_tensor_id {
     NB_T_RSTD,
     NB_T_RUNNING_MEAN_OUT,
     NB_T_RUNNING_VAR_OUT,
+    NB_T_SCRATCH, /* bytes, on a line of the cache */
     NB_N_TENSORS
 };
 
@@ -59,23 +61,19 @@ struct nb_layout_request {
     uint32_t poison; /* the word in padding and in untouched outputs */
 };
 
-/* Two words of poison: a quiet NaN, and an ordinary number, in f32, f16 and bf16 alike. Results that differ between
- * them depend on memory that is not the kernel's. */
-#define NB_POISON_NAN 0x7fc17fc1u
-#define NB_POISON_NUMBER 0x42f742f7u
+/* Beyond any machine: a kernel's miscount, or -1 as a size. */
+#define NB_SCRATCH_MAX ((size_t)1 << 46)
 
 struct nb_buffers {
     struct nb_tensor tensors[NB_N_TENSORS];
     struct nb_layout_request request;
-    void *scratch, *scratch_map;
-    size_t scratch_map_bytes;
     unsigned char *slab; /* NB_PLACE_SLAB */
     size_t slab_bytes;
 };
 
 /* The tensors that a case's op reads and writes; with_stats: mean and rstd too. */
 uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
-/* Lays out and fills. -1 after nb_error when memory cannot be had. */
+/* Lays out and fills; scratch is wanted when scratch_bytes is not 0. -1 after nb_error when memory cannot be had. */
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
 /* Points the call's tensors here; gamma and beta as the case's formula asks. */
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
@@ -88,6 +86,10 @@ void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
 enum nb_damage { NB_INTACT, NB_DAMAGED_OUTSIDE, NB_DAMAGED_INPUT };
 /* The first tensor that was harmed, with a sentence about where. */
 enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n);
+/* The same of the poison before and behind each tensor alone, which takes no time. */
+enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n);
+/* Inputs and poison as they were at first. */
+void nb_buffers_fill(struct nb_buffers *b);
 /* The tensor whose guard page holds the address, or NB_N_TENSORS; *after tells the side. */
 enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */

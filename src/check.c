@@ -7,12 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "src/dtype.h"
 #include "src/faults.h"
+#include "src/fp_state.h"
 #include "src/judge.h"
 #include "src/log.h"
 #include "src/pool.h"
@@ -48,14 +46,10 @@ static bool fail(struct subject *s, enum nb_status status, const char *reason) {
 
 /* The caller's floating-point environment survives a kernel that leaves it changed. */
 static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
-#if defined(__x86_64__)
-    unsigned saved = _mm_getcsr();
+    const unsigned state = nb_fp_state();
     int code = nb_run_in_ranges(kernel, call, range);
-    _mm_setcsr(saved);
+    nb_fp_state_set(state);
     return code;
-#else
-    return nb_run_in_ranges(kernel, call, range);
-#endif
 }
 
 struct attempt {
@@ -80,7 +74,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         .scratch_bytes = nb_kernel_scratch_bytes(s->entry->kernel, &call),
         .poison = a->poison,
     };
-    if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_CRASHED, "no memory for the buffers of this case");
+    if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
     nb_buffers_attach(b, s->c, &call);
     nb_faults_set_buffers(b);
     int code = call_kernel(s->entry->kernel, &call, a->range);
@@ -168,12 +162,44 @@ static void tell_read_outside(struct subject *s, int64_t rows) {
     *s->out = wrong;
 }
 
+/* The figures that a kernel declares decide how often it is called, with which ranges, and what it may be off by. No reduction rounds
+ * more than a few times for each of its elements; a longer chain would be a licence for any error. */
+static bool declares_sense(struct subject *s, const struct nb_call *call) {
+    const struct nb_kernel *k = s->entry->kernel;
+    const int64_t most_units = call->rows * call->cols + 1024, n_phases = nb_kernel_n_phases(k, call);
+    const int64_t reduced = s->c->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
+    const int64_t chain = nb_kernel_chain(k, call);
+    const char *not_applicable = nb_kernel_applicable(k, call);
+    char reason[160];
+    if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
+    if (n_phases < 1 || n_phases > 1000) {
+        snprintf(reason, sizeof reason, "n_phases() declares %lld phases", (long long)n_phases);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    for (int phase = 0; phase < n_phases; phase++) {
+        int64_t n = nb_kernel_n_units(k, call, phase);
+        if (n >= 0 && n <= most_units) continue;
+        snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    const size_t scratch = nb_kernel_scratch_bytes(k, call);
+    if (scratch > NB_SCRATCH_MAX) {
+        snprintf(reason, sizeof reason, "scratch_bytes() declares %zu bytes", scratch);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    if (chain >= 0 && chain <= 8 * reduced + 1024) return true;
+    snprintf(reason, sizeof reason, "chain() declares %lld roundings in a reduction of %lld elements", (long long)chain,
+             (long long)reduced);
+    return fail(s, NB_RETURNED_ERROR, reason);
+}
+
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_oracle *oracle, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
     struct subject s = {c, entry, in, oracle, out, nb_formats[in->dtype].bytes};
     struct nb_call call;
     nb_case_call(c, &call);
+    if (!declares_sense(&s, &call)) return;
     out->chain = nb_kernel_chain(entry->kernel, &call);
     out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
 

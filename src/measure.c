@@ -9,11 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "src/check.h"
+#include "src/fp_state.h"
 #include "src/log.h"
 #include "src/timer.h"
 
@@ -76,9 +74,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
 
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
-#if defined(__x86_64__)
-    unsigned saved = _mm_getcsr();
-#endif
+    const unsigned state = nb_fp_state();
     if (!arm->chunked && !l->options->cold) run_calls(arm, l->pool, &l->cursor, 1);
     double begin = nb_now_s();
     if (arm->chunked)
@@ -86,10 +82,17 @@ static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
     else
         run_calls(arm, l->pool, &l->cursor, amount);
     double elapsed = nb_now_s() - begin;
-#if defined(__x86_64__)
-    _mm_setcsr(saved);
-#endif
+    nb_fp_state_set(state);
     return elapsed;
+}
+
+static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT; }
+
+/* Whose slot it was that is known now, and at the end of the launch no more. */
+static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
+    if (!options->watched) return;
+    arm->damage = nb_buffers_verify_margins(options->watched, arm->where, sizeof arm->where);
+    if (arm->damage != NB_INTACT) nb_buffers_fill(options->watched);
 }
 
 /* A call of many slots' length that cannot be cut takes part in every so many blocks only, but in at least four. */
@@ -103,8 +106,9 @@ static int blocks_between(double call_s, double slot_s, int blocks) {
 static void choose_slot(struct nb_arm *arm, struct launch *l) {
     const double slot = l->options->slot_s;
     const int64_t rows = arm->c->shape.rows;
-    bool can_chunk = nb_kernel_row_local(arm->entry->kernel, &arm->calls[0]) &&
-                     nb_kernel_n_phases(arm->entry->kernel, &arm->calls[0]) == 1;
+    const struct nb_kernel *kernel = arm->entry->kernel;
+    bool can_chunk = nb_kernel_row_local(kernel, &arm->calls[0]) && nb_kernel_n_phases(kernel, &arm->calls[0]) == 1 &&
+                     nb_kernel_n_units(kernel, &arm->calls[0], 0) == rows; /* its units are rows */
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
     for (int tries = 0; tries < 24 && !arm->error; tries++) {
@@ -208,6 +212,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     for (int a = 0; a < n_arms; a++) {
         watch(options, a);
         choose_slot(&arms[a], &l);
+        look_for_damage(&arms[a], options);
     }
     noise_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
@@ -217,9 +222,10 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             reverse(order, n_arms);
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
-            if (arm->error || block % arm->every != 0) continue;
+            if (is_out(arm) || block % arm->every != 0) continue;
             watch(options, order[i]);
             run_slot(arm, &l, block);
+            look_for_damage(arm, options);
         }
     }
     noise_end(noise, &before);
@@ -236,10 +242,12 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
     if (arm->chunked && arm->per_slot < rows) rows = arm->per_slot;
     for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0x7f, (size_t)y->cols * y->item);
     struct cursor at = {.n_sets = 1};
+    const unsigned state = nb_fp_state();
     if (arm->chunked)
         run_rows(arm, pool, &at, rows);
     else
         run_calls(arm, pool, &at, 1);
+    nb_fp_state_set(state);
     for (*first_row = 0; *first_row < rows; ++*first_row)
         if (nb_row_digest(nb_tensor_row(y, *first_row), y->cols, y->item) != row_digests[*first_row]) return false;
     return true;
@@ -248,6 +256,7 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
 double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s) {
     double least = INFINITY, start = nb_now_s();
     struct cursor at = {.n_sets = 1};
+    const unsigned state = nb_fp_state();
     for (int tries = 0; tries < 1000 && !arm->error; tries++) {
         double begin = nb_now_s();
         run_calls(arm, pool, &at, 1);
@@ -255,5 +264,6 @@ double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budge
         if (tries > 0 && elapsed < least) least = elapsed; /* the first call warms */
         if (tries > 2 && nb_now_s() - start > budget_s) break;
     }
+    nb_fp_state_set(state);
     return least;
 }

@@ -24,6 +24,9 @@ struct nb_arm {
     double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
     bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
     int error;             /* what run() returned, when not 0: the arm is left out from then on */
+    enum nb_damage
+        damage; /* to the margins of the buffers watched, seen behind a slot of this arm: left out likewise */
+    char where[120];
 };
 
 struct nb_noise {
@@ -36,6 +39,7 @@ struct nb_measure_options {
     int blocks;
     double slot_s;
     uint64_t seed;
+    struct nb_buffers *watched;            /* whose margins are looked at behind each slot; may be null */
     bool cold;                             /* every call on the next set of buffers, none warmed first */
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "src/fp_state.h"
 #include "src/log.h"
 #include "src/registry.h"
 
@@ -94,6 +95,7 @@ static void *thread_main(void *arg) {
     free(arg);
     pin_self(self.cpu);
     struct nb_pool *p = self.pool;
+    const unsigned state = nb_fp_state();
     for (unsigned seen = 0;;) {
         for (int spins = 0; atomic_load_explicit(&p->generation, memory_order_acquire) == seen;) {
             if (atomic_load_explicit(&p->parked, memory_order_relaxed)) {
@@ -106,6 +108,7 @@ static void *thread_main(void *arg) {
         seen++;
         if (atomic_load_explicit(&p->ending, memory_order_relaxed)) return NULL;
         run_task(p, self.index);
+        nb_fp_state_set(state); /* as it was for the kernel that comes next */
     }
 }
 

@@ -65,7 +65,10 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, cJSON *o
                                   .seed = 1,
                                   .poison = NB_POISON_NUMBER,
                                   .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &call)};
-    if (nb_inputs_init(&in, &small) == 0 && nb_buffers_init(&b, &in, &q) == 0) {
+    const char *refusal = nb_kernel_applicable(entry->kernel, &call);
+    if (refusal) {
+        snprintf(exact.reason, sizeof exact.reason, "%.30s: %.80s", small.shape.text, refusal);
+    } else if (nb_inputs_init(&in, &small) == 0 && nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &call);
         struct counted_call work = {.kernel = entry->kernel, .call = &call};
         int64_t n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);

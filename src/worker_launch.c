@@ -70,45 +70,99 @@ static void say_failure(const struct nb_job *job, int i, enum nb_status status, 
     nb_worker_say(line);
 }
 
-/* Which arm harmed the slab? Each alone, on fresh poison. */
-static void find_culprit(struct nb_workplace *w, struct nb_pool *pool, const struct nb_arm *arms) {
-    char where[200];
-    for (int i = 0; i < w->job.n_cases; i++) {
-        struct nb_sets sets;
-        struct nb_arm arm = {.entry = arms[i].entry, .c = arms[i].c};
-        nb_worker_at(w, i);
-        if (nb_sets_init(&sets, w, &arm, 1) == 0) {
-            nb_arms_init(&arm, 1, sets.sets, 1, 1);
-            nb_measure_quickly(&arm, pool, 0);
-            if (nb_buffers_verify(&sets.sets[0], where, sizeof where) != NB_INTACT)
-                say_failure(&w->job, i, NB_WROTE_OUTSIDE, where);
-            nb_arms_release(&arm, 1);
-        }
-        nb_sets_release(&sets);
+/* ---- after timing -------------------------------------------------------------------------------------------------- */
+
+struct aftermath {
+    struct nb_workplace *w;
+    struct nb_pool *pool;
+    struct nb_arm *arms;
+    struct nb_sets *sets;
+    const struct nb_measure_options *options;
+    bool *failed; /* by case */
+};
+
+static void fail(const struct aftermath *a, int i, enum nb_status status, const char *reason) {
+    say_failure(&a->w->job, i, status, reason);
+    a->failed[i] = true;
+}
+
+static enum nb_status status_of(enum nb_damage damage) {
+    return damage == NB_DAMAGED_INPUT ? NB_CHANGED_INPUT : NB_WROTE_OUTSIDE;
+}
+
+/* One more slot of the case, on memory as it was at first: the same result as in the check, and nothing harmed? */
+static void recheck(const struct aftermath *a, int i) {
+    const struct nb_arm *arm = &a->arms[i];
+    const uint64_t *digests = nb_worker_digests(a->w, i);
+    struct nb_buffers *set = &a->sets->sets[0];
+    char reason[200], where[160];
+    int64_t row = 0;
+    nb_worker_at(a->w, i);
+    if (arm->damage != NB_INTACT) {
+        snprintf(reason, sizeof reason, "%s while timed", arm->where);
+        fail(a, i, status_of(arm->damage), reason);
+        return;
+    }
+    if (arm->error) {
+        snprintf(reason, sizeof reason, "run() returned %d while timed", arm->error);
+        fail(a, i, NB_RETURNED_ERROR, reason);
+        return;
+    }
+    if (!digests || arm->c->op == NB_OP_TWIN) return;
+    bool same = nb_measure_recheck(&a->arms[i], set, a->pool, digests, &row);
+    enum nb_damage damage = nb_buffers_verify(set, where, sizeof where);
+    if (damage != NB_INTACT) {
+        nb_buffers_fill(set);
+        snprintf(reason, sizeof reason, "%s while timed", where);
+        fail(a, i, status_of(damage), reason);
+    } else if (!same) {
+        snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one", (long long)row);
+        fail(a, i, NB_WRONG_WHEN_TIMED, reason);
     }
 }
 
-static void recheck(struct nb_workplace *w, struct nb_pool *pool, struct nb_arm *arms, struct nb_sets *sets) {
-    char reason[200];
-    for (int i = 0; i < w->job.n_cases; i++) {
-        const uint64_t *digests = nb_worker_digests(w, i);
-        int64_t row = 0;
-        nb_worker_at(w, i);
-        if (arms[i].error) {
-            snprintf(reason, sizeof reason, "run() returned %d while timed", arms[i].error);
-            say_failure(&w->job, i, NB_RETURNED_ERROR, reason);
-        } else if (digests && arms[i].c->op != NB_OP_TWIN &&
-                   !nb_measure_recheck(&arms[i], &sets->sets[0], pool, digests, &row)) {
-            snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one",
-                     (long long)row);
-            say_failure(&w->job, i, NB_WRONG_WHEN_TIMED, reason);
-        }
+/* The whole launch of one case again, alone on fresh memory: does that harm it? */
+static void try_alone(const struct aftermath *a, int i) {
+    struct nb_sets sets;
+    struct nb_arm arm = {.entry = a->arms[i].entry, .c = a->arms[i].c};
+    struct nb_noise noise;
+    char where[160], reason[200];
+    nb_worker_at(a->w, i);
+    if (nb_sets_init(&sets, a->w, &arm, 1) == 0) {
+        struct nb_measure_options options = *a->options;
+        enum nb_damage damage = NB_INTACT;
+        options.current_arm = NULL;
+        options.watched = NULL;
+        nb_arms_init(&arm, 1, sets.sets, sets.n, options.blocks);
+        nb_measure_group(&arm, 1, sets.n, a->pool, &options, &noise);
+        for (int s = 0; s < sets.n && damage == NB_INTACT; s++)
+            damage = nb_buffers_verify(&sets.sets[s], where, sizeof where);
+        snprintf(reason, sizeof reason, "%s while timed", where);
+        if (damage != NB_INTACT) fail(a, i, status_of(damage), reason);
+        nb_arms_release(&arm, 1);
     }
-    for (int s = 0; s < sets->n; s++)
-        if (nb_buffers_verify(&sets->sets[s], reason, sizeof reason) != NB_INTACT) {
-            find_culprit(w, pool, arms);
-            return;
-        }
+    nb_sets_release(&sets);
+}
+
+/* Where memory was harmed and no case is convicted, none of them can be believed. */
+static void settle(const struct aftermath *a) {
+    const struct nb_job *job = &a->w->job;
+    enum nb_damage damage = NB_INTACT;
+    char where[160], reason[240];
+    bool convicted = false;
+    for (int s = 0; s < a->sets->n && damage == NB_INTACT; s++)
+        damage = nb_buffers_verify(&a->sets->sets[s], where, sizeof where);
+    if (damage != NB_INTACT)
+        for (int s = 0; s < a->sets->n; s++) nb_buffers_fill(&a->sets->sets[s]);
+    for (int i = 0; i < job->n_cases; i++) recheck(a, i);
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    if (damage == NB_INTACT || convicted) return;
+    for (int i = 0; i < job->n_cases; i++)
+        if (!a->failed[i]) try_alone(a, i);
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    snprintf(reason, sizeof reason, "a case of this group %s while timed, and it cannot be told which", where);
+    for (int i = 0; i < job->n_cases && !convicted; i++)
+        if (!a->failed[i]) fail(a, i, status_of(damage), reason);
 }
 
 /* Arms: the job's cases, then its twins, each on the case it serves. */
@@ -130,22 +184,27 @@ int nb_worker_launch(struct nb_workplace *w) {
     const double start = nb_now_s();
     struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
     struct nb_case *twin_cases = nb_alloc((unsigned)job->n_twins, sizeof *twin_cases);
+    bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
     struct nb_sets sets = {0};
     struct nb_pool *pool = NULL;
     struct nb_noise noise;
     int result = -1;
-    if (init_arms(w, arms, twin_cases) != 0 || nb_sets_init(&sets, w, arms, n_arms) != 0) goto out;
+    if (init_arms(w, arms, twin_cases) != 0) goto out;
     pool = nb_pool_new(job->cases[0].threads, job->cpus);
-    if (!pool) goto out;
+    if (!pool || nb_sets_init(&sets, w, arms, n_arms) != 0) {
+        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
+        goto out;
+    }
     nb_arms_init(arms, n_arms, sets.sets, sets.n, job->blocks);
     struct nb_measure_options options = {.blocks = job->blocks,
                                          .slot_s = job->slot_s,
                                          .seed = job->seed,
+                                         .watched = sets.n == 1 ? &sets.sets[0] : NULL,
                                          .cold = job->cases[0].cache == NB_COLD,
                                          .current_arm = &w->shared->current,
                                          .beats = &w->shared->beats};
     nb_measure_group(arms, n_arms, sets.n, pool, &options, &noise);
-    recheck(w, pool, arms, &sets);
+    settle(&(struct aftermath){w, pool, arms, &sets, &options, failed});
     nb_worker_at(w, -1);
     say_launch(job, arms, &noise, nb_now_s() - start);
     result = 0;
@@ -155,5 +214,6 @@ out:
     nb_sets_release(&sets);
     free(arms);
     free(twin_cases);
+    free(failed);
     return result;
 }

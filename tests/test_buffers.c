@@ -51,12 +51,49 @@ Test(buffers, hold_the_inputs_in_every_placement_and_dtype) {
         }
 }
 
+Test(buffers, notice_a_byte_written_beside_the_scratch) {
+    struct nb_case c = make_case(NB_OP_RMSNORM, NB_BF16, 4, 33);
+    for (size_t p = 0; p < 4; p++) {
+        struct nb_inputs in;
+        struct nb_buffers b = lay_out(&c, &in, placements[p]);
+        unsigned char *scratch = b.tensors[NB_T_SCRATCH].data;
+        char where[200];
+        memset(scratch, 1, 100);
+        cr_assert_eq(nb_buffers_verify_margins(&b, where, sizeof where), NB_INTACT);
+        scratch[100] ^= 1;
+        cr_assert_eq(nb_buffers_verify(&b, where, sizeof where), NB_DAMAGED_OUTSIDE);
+        cr_assert_str_eq(where, "wrote behind scratch");
+        cr_assert_eq(nb_buffers_verify_margins(&b, where, sizeof where), NB_DAMAGED_OUTSIDE);
+        nb_buffers_fill(&b);
+        cr_assert_eq(nb_buffers_verify(&b, where, sizeof where), NB_INTACT);
+        nb_buffers_release(&b);
+        nb_inputs_release(&in);
+    }
+}
+
+Test(buffers, refuse_more_scratch_than_there_are_addresses) {
+    struct nb_case c = make_case(NB_OP_RMSNORM, NB_F32, 4, 33);
+    struct nb_inputs in;
+    struct nb_buffers b;
+    cr_assert_eq(nb_inputs_init(&in, &c), 0);
+    for (int p = 0; p < 4; p++) {
+        struct nb_layout_request q = {.wants = nb_buffers_wants(&c, false),
+                                      .placement = placements[p],
+                                      .rows = 4,
+                                      .n_stats = 4,
+                                      .scratch_bytes = (size_t)-10,
+                                      .poison = NB_POISON_NAN};
+        cr_assert_eq(nb_buffers_init(&b, &in, &q), -1);
+    }
+    nb_inputs_release(&in);
+}
+
 Test(buffers, are_aligned_for_timing_and_misaligned_for_checking) {
     struct nb_case c = make_case(NB_OP_RMSNORM, NB_F32, 4, 33);
     struct nb_inputs in;
     struct nb_buffers b = lay_out(&c, &in, NB_PLACE_SLAB);
     cr_assert_eq((uintptr_t)b.tensors[NB_T_X].data % 64, 0);
-    cr_assert_eq((uintptr_t)b.scratch % 64, 0);
+    cr_assert_eq((uintptr_t)b.tensors[NB_T_SCRATCH].data % 64, 0);
     nb_buffers_release(&b);
     nb_inputs_release(&in);
     b = lay_out(&c, &in, NB_PLACE_INTERIOR);

@@ -3,6 +3,7 @@
 #include "src/pool.h"
 
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -75,6 +76,23 @@ Test(pool, returns_the_code_of_a_failing_unit) {
         cr_assert_eq(nb_pool_run_rows(pool, &failing, &call, 0, 500), 0);
         nb_pool_free(pool);
     }
+}
+
+static int leave_rounding_up(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)call, (void)phase, (void)begin, (void)end;
+    return fegetround() == FE_TONEAREST ? fesetround(FE_UPWARD) : 1;
+}
+static const struct nb_kernel careless = {.struct_size = sizeof careless, .name = "careless", .run = leave_rounding_up};
+
+/* The caller's own thread is for the caller to mend. */
+Test(pool, threads_forget_the_rounding_mode_that_a_kernel_leaves) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = 3};
+    struct nb_pool *pool = nb_pool_new(3, NULL);
+    for (int again = 0; again < 3; again++) {
+        cr_assert_eq(nb_pool_run(pool, &careless, &call), 0);
+        fesetround(FE_TONEAREST);
+    }
+    nb_pool_free(pool);
 }
 
 Test(pool, cuts_phases_into_ranges_without_a_gap) {
