@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds the subcommand. The table of subcommands is written by the build from the files of this folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
 #include "src/log.h"
@@ -44,7 +49,25 @@ static int unknown(const char *name) {
     return NB_EXIT_USAGE;
 }
 
+/* A file opened later must not become somebody's stdout. */
+static void open_standard_descriptors(void) {
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+    if (fd > STDERR_FILENO) close(fd);
+}
+
+/* What could not be printed is an error, unless it is that the reader (head, less) has seen enough. */
+static int finish(int exit_code) {
+    bool failed = ferror(stdout) != 0;
+    failed = fflush(stdout) != 0 || failed;
+    struct pollfd reader = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (!failed || (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR)) return exit_code;
+    nb_error("stdout cannot be written: %s", strerror(errno));
+    return exit_code > 128 ? exit_code : NB_EXIT_USAGE;
+}
+
 int main(int argc, char **argv) {
+    open_standard_descriptors();
     if (argc < 2) {
         print_help();
         return NB_EXIT_USAGE;
@@ -53,19 +76,19 @@ int main(int argc, char **argv) {
     if (strcmp(name, "__worker") == 0) return nb_worker_main();
     if (strcmp(name, "--version") == 0) {
         puts("normbench " NB_VERSION);
-        return NB_EXIT_OK;
+        return finish(NB_EXIT_OK);
     }
     bool help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (help && argc < 3) {
         print_help();
-        return NB_EXIT_OK;
+        return finish(NB_EXIT_OK);
     }
     if (help) name = argv[2];
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i]->name, name) != 0) continue;
-        if (!help) return commands[i]->run(argc - 1, argv + 1);
+        if (!help) return finish(commands[i]->run(argc - 1, argv + 1));
         fputs(commands[i]->help, stdout);
-        return NB_EXIT_OK;
+        return finish(NB_EXIT_OK);
     }
     return unknown(name);
 }

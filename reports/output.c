@@ -12,5 +12,6 @@ int nb_output(struct nb_strbuf *text, FILE *out) {
     bool whole = written == text->len && fflush(out) == 0;
     int reason = errno;
     nb_strbuf_release(text);
+    if (!whole && reason == EPIPE) return 0; /* the reader (head, less) has seen enough */
     return whole ? 0 : nb_error("cannot write the report: %s", strerror(reason));
 }

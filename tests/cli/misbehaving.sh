@@ -7,10 +7,13 @@ cat >"$WORK/config.json" <<'JSON'
                 "width": ["256", "native"] } ], "launches": 2, "blocks_per_launch": 4 }
 JSON
 plugins=()
-names="biased wrong nan write_before write_after write_between read_outside change_input crash hang error depends_on_range"
+names="biased wrong nan write_before write_after write_between read_outside change_input crash hang error depends_on_range
+    exit fork close print rounding late_wrong late_write late_change late_crash late_hang scratch scratch_size phases chain
+    question blocks"
 for name in $names; do plugins+=(--plugin "$BUILD/tests/plugins/$name.so"); done
 code=0
-"$NORMBENCH" run "$WORK/config.json" "${plugins[@]}" --case-timeout 3 --no-plots --no-counters --out "$WORK/run" >"$WORK/table" || code=$?
+"$NORMBENCH" run "$WORK/config.json" "${plugins[@]}" --case-timeout 2 --no-plots --no-counters --out "$WORK/run" >"$WORK/table" || code=$?
+[ "$code" != 1 ] || ! grep "a kernel was here" "$WORK/table" || { echo "a kernel printed into the table"; exit 1; }
 [ "$code" = 1 ] || { echo "exit code $code, should be 1"; cat "$WORK/table"; exit 1; }
 
 /usr/bin/python3 - "$WORK/run/results.json" <<'PY'
@@ -19,14 +22,18 @@ expected = {
     "biased": "biased", "wrong": "inaccurate", "nan": "inaccurate", "write_before": "wrote_outside",
     "write_after": "wrote_outside", "write_between": "wrote_outside", "read_outside": "read_outside",
     "change_input": "changed_input", "crash": "crashed", "hang": "timed_out", "error": "returned_error",
-    "depends_on_range": "not_reproducible",
+    "depends_on_range": "not_reproducible", "exit": "crashed", "fork": "ok", "close": "timed_out", "print": "ok",
+    "rounding": "ok", "late_wrong": "wrong_when_timed", "late_write": "wrote_outside", "late_change": "changed_input",
+    "late_crash": "crashed", "late_hang": "timed_out", "scratch": "wrote_outside", "scratch_size": "returned_error",
+    "phases": "returned_error", "chain": "returned_error", "question": "crashed", "blocks": "ok",
 }
 records = json.load(open(sys.argv[1]))["records"]
 got = {r["key"].split(":")[0]: r for r in records if ":bad_" in r["key"]}
 wrong = [f"{name}: {got[name]['status'] if name in got else 'no record'}, should be {status}"
          for name, status in expected.items() if name not in got or got[name]["status"] != status]
-wrong += [f"{name}: no reason given" for name in expected if not got.get(name, {}).get("reason")]
-wrong += [f"{name}: a failed kernel has a time" for name in expected if got.get(name, {}).get("timing")]
+failed = [name for name in expected if expected[name] != "ok"]
+wrong += [f"{name}: no reason given" for name in failed if not got.get(name, {}).get("reason")]
+wrong += [f"{name}: a failed kernel has a time" for name in failed if got.get(name, {}).get("timing")]
 ours = [r for r in records if ":bad_" not in r["key"]]
 if not ours or any(r["status"] != "ok" or not r["timing"]["time_ns"] for r in ours):
     wrong.append("the kernel beside them was not measured")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct RMSNorm of f32 rows and the table of a plugin with one kernel, for plugins that do one thing wrong. Before including this
- * a plugin defines KERNEL_NAME; after it, run(). */
+ * a plugin defines KERNEL_NAME, and KERNEL_FIELDS for what the kernel declares besides; after it, run(). */
 #ifndef PLUGIN_H
 #define PLUGIN_H
 
@@ -8,6 +8,10 @@
 #include <stddef.h>
 
 #include "kernel.h"
+
+#ifndef KERNEL_FIELDS
+#define KERNEL_FIELDS
+#endif
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end);
 
@@ -27,7 +31,7 @@ static const struct nb_kernel kernel = {
     .stores = 1,
     .flops = 4,
     .run = run,
-};
+    KERNEL_FIELDS};
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *const table[] = {&kernel};

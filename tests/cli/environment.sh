@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A run in poor surroundings: few descriptors, no stdout, a full one, a reader that leaves, another folder, ignored hang-ups.
+set -eu
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "kernel": "rmsnorm_twopass", "width": "256",
+                "shape": ["1x8", "1x16", "1x24", "1x32", "1x40", "1x48", "1x56", "1x64", "1x72", "1x80", "1x88", "1x96",
+                          "2x8", "2x16", "2x24", "2x32", "2x40", "2x48", "2x56", "2x64", "2x72", "2x80", "2x88", "2x96"] } ],
+  "launches": 1, "blocks_per_launch": 1 }
+JSON
+run() { "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --quiet "$@"; }
+expect() { [ "$1" = "$2" ] || { echo "$3: exit code $1, should be $2"; exit 1; }; }
+
+# Two dozen groups with fewer descriptors than groups.
+code=0; (ulimit -n 20 && run --out "$WORK/few" >/dev/null) || code=$?
+expect "$code" 0 "20 descriptors"
+
+# Without a stdout no file takes its place.
+code=0; run --out "$WORK/closed" --filter shape:1x8/ >&- || code=$?
+expect "$code" 0 "closed stdout"
+! grep -q '^kernel' "$WORK/closed/journal.jsonl" || { echo "the table was printed into the journal"; exit 1; }
+
+code=0; run --out "$WORK/full" --filter shape:1x8/ >/dev/full 2>"$WORK/err" || code=$?
+expect "$code" 2 "full stdout"
+grep -q 'No space left' "$WORK/err"
+[ -f "$WORK/full/results.json" ]
+
+# What a reader does not want to read was measured all the same.
+run --out "$WORK/left" | true
+expect "${PIPESTATUS[0]}" 0 "a reader that leaves"
+[ -f "$WORK/left/results.json" ]
+
+# A plugin and an output folder named from elsewhere; a slash at its end.
+cp "$BUILD/tests/plugins/example.so" "$WORK/"
+(cd "$WORK" && env -u TERM "$NORMBENCH" run config.json --plugin ./example.so --axis backend=plugin:example --axis width=native --axis 'kernel=*' \
+    --axis shape=2x8 --no-plots --quiet --out sub/folder/ >table && grep -q example table)
+
+code=0; run --out /proc/nowhere 2>"$WORK/err" || code=$?
+expect "$code" 2 "a folder that cannot be made"
+grep -q '/proc/nowhere' "$WORK/err"
+
+# nohup: a terminal that goes away does not end the run.
+(trap '' HUP; exec "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --quiet --out "$WORK/hup" >/dev/null) &
+pid=$!
+for _ in $(seq 200); do [ -f "$WORK/hup/journal.jsonl" ] && break; sleep 0.02; done
+kill -HUP "$pid"
+code=0; wait "$pid" || code=$?
+expect "$code" 0 "SIGHUP under nohup"
