@@ -87,7 +87,7 @@ renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: all help deps demo check check-unit check-cli check-style bench-build format format-check lint asan install \
+.PHONY: all help deps demo check check-unit check-cli check-style format format-check lint asan fuzz fuzz-run install \
 	uninstall clean FORCE
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -98,6 +98,7 @@ help:
 	'make check     installs what is missing, builds, passes all tests' \
 	'make deps      installs the Debian packages that are missing' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
+	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
 	'make format    formats the sources; format-check only looks' \
 	'make lint      static analysis' \
 	'make install   PREFIX=/usr/local: program, kernels, header, pkg-config file, configs' \
@@ -201,10 +202,12 @@ demo: deps
 	$(MAKE) all
 	$(BUILD)/normbench run quick
 
+formatted = $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] \
+	tests/plugins/*.[ch] tests/fuzz/*.[ch])
 format:
-	clang-format -i $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.[ch])
+	clang-format -i $(formatted)
 format-check:
-	clang-format --dry-run --Werror $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] tests/plugins/*.[ch])
+	clang-format --dry-run --Werror $(formatted)
 # cppcheck does not read the system's headers: it is told what cJSON's loop is.
 lint:
 	cppcheck --quiet -j$(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
@@ -212,6 +215,27 @@ lint:
 asan:
 	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
 	  OPT="-O1" WIDTHS="scalar 256 512" check-unit
+
+# ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
+FUZZ_SECONDS ?= 30
+fuzzers := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+fuzz:
+	tests/deps.sh clang libclang-rt-14-dev $(DEBIAN_PACKAGES)
+	$(MAKE) BUILD=build-fuzz CC=clang OPT=-O1 fuzz-run \
+	  SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+fuzz-run: $(fuzzers:%=fuzz-%)
+$(fuzzers:%=$(BUILD)/tests/fuzz/%): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/support.o \
+	$(src_objects) $(report_objects)
+	$(call say,LD)
+	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+# What is new goes to the build folder, what libFuzzer says into a log; a crash shows its end and keeps its input there.
+$(fuzzers:%=fuzz-%): fuzz-%: $(BUILD)/tests/fuzz/%
+	mkdir -p $(BUILD)/fuzz/$*
+	$(call say,FUZZ)
+	NORMBENCH_CONFIGS=configs $< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=32768 -close_fd_mask=1 \
+	  -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$* tests/fuzz/corpus/$* > $(BUILD)/fuzz/$*.log 2>&1 || \
+	  { tail -n 40 $(BUILD)/fuzz/$*.log; exit 1; }
+	tail -n 1 $(BUILD)/fuzz/$*.log
 
 # ---- install --------------------------------------------------------------------------------------------------------
 install: all
@@ -232,4 +256,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(BUILD)/src/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/kernels/*.d)
+-include $(wildcard $(BUILD)/src/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)

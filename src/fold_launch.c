@@ -110,12 +110,12 @@ static int add_case(const struct launch_line *l, const struct nb_fold_group *gro
     const char *variant = nb_json_get_text(t->json, "twin");
     const struct timed *twin = find_twin(l, variant), *reference = find_reference(l, group);
     if (variant && !twin) return nb_error("%s: its twin %s is not among \"twins\"", t->arm->key, variant);
+    if (variant && nb_json_copy_text(t->arm->twin, sizeof t->arm->twin, t->json, "twin") != 0) return -1;
     if (mark_seen(t->arm, launch) != 0) return -1;
     struct nb_slots own = slots_of(l, t), twins = {0}, references = {0};
     if (twin) twins = slots_of(l, twin);
     if (reference) references = slots_of(l, reference);
     nb_launches_add(&t->arm->launches, &own, twin ? &twins : NULL, reference ? &references : NULL, &l->noise);
-    if (variant) snprintf(t->arm->twin, sizeof t->arm->twin, "%s", variant);
     t->arm->chunked = nb_json_get_bool(t->json, "chunked");
     t->arm->per_slot = nb_json_get_number(t->json, "per_slot");
     return 0;

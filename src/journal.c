@@ -19,7 +19,7 @@
 
 /* A line without its newline, as an object with a "type"; null when it is none. */
 static cJSON *parse_line(const char *text, size_t len) {
-    if (strlen(text) != len) return NULL;
+    if (strlen(text) != len || !nb_json_is_utf8(text)) return NULL;
     cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
     if (cJSON_IsObject(json) && nb_json_get_text(json, "type")) return json;
     cJSON_Delete(json);

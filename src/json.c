@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "src/log.h"
 
 void nb_json_number(cJSON *object, const char *name, double value) {
     if (isfinite(value))
@@ -28,6 +31,13 @@ void nb_json_text(cJSON *object, const char *name, const char *text) {
 
 const char *nb_json_get_text(const cJSON *object, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name) {
+    const char *text = nb_json_get_text(object, name);
+    if (text && strlen(text) >= n) return nb_error("\"%s\" is longer than %zu bytes", name, n - 1);
+    snprintf(field, n, "%s", text ? text : "");
+    return 0;
 }
 
 bool nb_json_get_bool(const cJSON *object, const char *name) {
@@ -82,8 +92,14 @@ static size_t utf8_length(const unsigned char *s) {
     return n;
 }
 
+bool nb_json_is_utf8(const char *text) {
+    for (size_t n; *text; text += n)
+        if ((n = utf8_length((const unsigned char *)text)) == 0) return false;
+    return true;
+}
+
 /* A byte that is no UTF-8 (a file name may hold it) becomes U+FFFD: another reader would refuse the whole file. */
-static void print_string(const char *s, struct nb_strbuf *out) {
+void nb_json_print_text(const char *s, struct nb_strbuf *out) {
     nb_strbuf_add(out, "\"");
     while (*s) {
         size_t n = utf8_length((const unsigned char *)s);
@@ -122,7 +138,7 @@ static void print_container(const cJSON *json, int indent, bool pretty, struct n
         if (child != json->child) nb_strbuf_add(out, pretty && !broken ? ", " : ",");
         if (broken) nb_strbuf_addf(out, "\n%*s", indent + 2, "");
         if (object) {
-            print_string(child->string, out);
+            nb_json_print_text(child->string, out);
             nb_strbuf_add(out, pretty ? ": " : ":");
         }
         print_value(child, indent + 2, pretty, out);
@@ -135,7 +151,7 @@ static void print_value(const cJSON *json, int indent, bool pretty, struct nb_st
     if (is_container(json))
         print_container(json, indent, pretty, out);
     else if (cJSON_IsString(json))
-        print_string(json->valuestring, out);
+        nb_json_print_text(json->valuestring, out);
     else if (cJSON_IsNumber(json))
         print_number(json->valuedouble, out);
     else

@@ -16,6 +16,8 @@ double nb_json_get_number(const cJSON *object, const char *name); /* NaN when nu
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
+/* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
+int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
 bool nb_json_get_bool(const cJSON *object, const char *name);        /* absent: false */
 /* An exact value as text: a hexadecimal float such as "0x1.8p-3", or "nan", "inf", "-inf". */
 void nb_json_exact(cJSON *object, const char *name, double value);
@@ -23,6 +25,10 @@ double nb_json_get_exact(const cJSON *object, const char *name);
 /* 64 bits as decimal text. */
 void nb_json_uint64(cJSON *object, const char *name, uint64_t value);
 
+/* Is a text what JSON may hold (RFC 8259, section 8.1)? */
+bool nb_json_is_utf8(const char *text);
+/* A text in quotes. */
+void nb_json_print_text(const char *text, struct nb_strbuf *out);
 /* The whole value on one line. */
 void nb_json_print(const cJSON *json, struct nb_strbuf *out);
 /* Indented; arrays and objects that hold no container of their own stay on one line. */

@@ -109,14 +109,12 @@ cJSON *nb_counter_to_json(const struct nb_counter *c) {
 }
 
 int nb_counter_from_json(struct nb_counter *c, const cJSON *json) {
-    const char *name = nb_json_get_text(json, "name"), *source = nb_json_get_text(json, "source");
-    const char *reason = nb_json_get_text(json, "reason");
-    if (!name || !source) return nb_error("a counter without \"name\" or \"source\"");
+    if (!nb_json_get_text(json, "name") || !nb_json_get_text(json, "source"))
+        return nb_error("a counter without \"name\" or \"source\"");
     *c = (struct nb_counter){.value = nb_json_get_number(json, "value")};
-    snprintf(c->name, sizeof c->name, "%s", name);
-    snprintf(c->source, sizeof c->source, "%s", source);
-    snprintf(c->reason, sizeof c->reason, "%s", reason ? reason : "");
-    return 0;
+    if (nb_json_copy_text(c->name, sizeof c->name, json, "name") != 0) return -1;
+    if (nb_json_copy_text(c->source, sizeof c->source, json, "source") != 0) return -1;
+    return nb_json_copy_text(c->reason, sizeof c->reason, json, "reason");
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */

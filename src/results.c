@@ -33,7 +33,9 @@ void nb_results_print(const struct nb_results *r, struct nb_strbuf *out) {
     nb_strbuf_add(out, "{\n");
     const cJSON *item;
     cJSON_ArrayForEach(item, r->meta) {
-        nb_strbuf_addf(out, "  \"%s\": ", item->string);
+        nb_strbuf_add(out, "  ");
+        nb_json_print_text(item->string, out);
+        nb_strbuf_add(out, ": ");
         nb_json_print_pretty(item, 2, out);
         nb_strbuf_add(out, ",\n");
     }
@@ -73,11 +75,11 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
     char *text = nb_file_read(path, largest_file, &len);
     if (!text) return -1;
     int result = -1;
-    *meta = cJSON_ParseWithOpts(text, &end, true);
+    if (strlen(text) == len && nb_json_is_utf8(text)) *meta = cJSON_ParseWithOpts(text, &end, true);
     *records = cJSON_DetachItemFromObjectCaseSensitive(*meta, "records");
     const char *schema = nb_json_get_text(*meta, "schema");
     if (!*meta)
-        nb_error("%s:%d: is not JSON", path, line_of(text, end ? end : text));
+        nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
     else if (!schema || !cJSON_IsArray(*records))
         nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");
     else if (atoi(schema) != atoi(NB_SCHEMA_VERSION))

@@ -57,7 +57,6 @@ static int get_int(const cJSON *json, const char *name, int *value) {
 
 int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
     const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
-    const char *twin = nb_json_get_text(json, "twin"), *noise = nb_json_get_text(json, "noise");
     const char *reference = nb_json_get_text(json, "reference");
     *t = (struct nb_timing){
         .time_ns = get_interval(json, "time_ns"),
@@ -74,8 +73,8 @@ int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
         .wall_per_cpu = nb_json_get_number(evidence, "wall_per_cpu"),
         .twin_drift = nb_json_get_number(evidence, "twin_drift"),
     };
-    snprintf(t->twin, sizeof t->twin, "%s", twin ? twin : "");
-    snprintf(t->noise, sizeof t->noise, "%s", noise ? noise : "");
+    if (nb_json_copy_text(t->twin, sizeof t->twin, json, "twin") != 0) return -1;
+    if (nb_json_copy_text(t->noise, sizeof t->noise, json, "noise") != 0) return -1;
     if (get_int(evidence, "n_launches", &t->n_launches) != 0 || get_int(evidence, "n_slots", &t->n_slots) != 0 ||
         get_int(evidence, "n_contaminated", &t->n_contaminated) != 0)
         return -1;
