@@ -46,7 +46,7 @@ static bool fail(struct subject *s, enum nb_status status, const char *reason) {
 
 /* The caller's floating-point environment survives a kernel that leaves it changed. */
 static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
-    const unsigned state = nb_fp_state();
+    const struct nb_fp_state state = nb_fp_state();
     int code = nb_run_in_ranges(kernel, call, range);
     nb_fp_state_set(state);
     return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MXCSR on x86. Dirty upper halves would slow the SSE code of a kernel that comes later. Elsewhere there is nothing that is known
+/* MXCSR and the x87 control word, which the C library's fegetround() reads, on x86. Dirty upper halves would slow the SSE code of a kernel that comes later. Elsewhere there is nothing that is known
  * to be left behind. */
 #include "src/fp_state.h"
 
@@ -8,17 +8,24 @@
 
 #include "src/cpu.h"
 
-unsigned nb_fp_state(void) { return _mm_getcsr(); }
+struct nb_fp_state nb_fp_state(void) {
+    struct nb_fp_state state = {.sse = _mm_getcsr()};
+    __asm__ volatile("fnstcw %0" : "=m"(state.x87));
+    return state;
+}
 
-void nb_fp_state_set(unsigned state) {
+void nb_fp_state_set(struct nb_fp_state state) {
     /* No clobber is named: compiled without AVX, nothing here holds a value in an upper half. */
     if (nb_cpu_light()->features & NB_CPU_AVX2) __asm__ volatile("vzeroupper");
-    _mm_setcsr(state);
+    __asm__ volatile("fldcw %0" : : "m"(state.x87));
+    _mm_setcsr(state.sse);
 }
 
 #else
 
-unsigned nb_fp_state(void) { return 0; }
-void nb_fp_state_set(unsigned state) { (void)state; }
+struct nb_fp_state nb_fp_state(void) {
+    return (struct nb_fp_state){0};
+}
+void nb_fp_state_set(struct nb_fp_state state) { (void)state; }
 
 #endif

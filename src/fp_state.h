@@ -4,7 +4,13 @@
 #ifndef NB_FP_STATE_H
 #define NB_FP_STATE_H
 
-unsigned nb_fp_state(void);
-void nb_fp_state_set(unsigned state);
+#include <stdint.h>
+
+struct nb_fp_state {
+    uint32_t sse;
+    uint16_t x87;
+};
+struct nb_fp_state nb_fp_state(void);
+void nb_fp_state_set(struct nb_fp_state state);
 
 #endif

@@ -74,7 +74,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
 
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
-    const unsigned state = nb_fp_state();
+    const struct nb_fp_state state = nb_fp_state();
     if (!arm->chunked && !l->options->cold) run_calls(arm, l->pool, &l->cursor, 1);
     double begin = nb_now_s();
     if (arm->chunked)
@@ -242,7 +242,7 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
     if (arm->chunked && arm->per_slot < rows) rows = arm->per_slot;
     for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0x7f, (size_t)y->cols * y->item);
     struct cursor at = {.n_sets = 1};
-    const unsigned state = nb_fp_state();
+    const struct nb_fp_state state = nb_fp_state();
     if (arm->chunked)
         run_rows(arm, pool, &at, rows);
     else
@@ -256,7 +256,7 @@ bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_po
 double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s) {
     double least = INFINITY, start = nb_now_s();
     struct cursor at = {.n_sets = 1};
-    const unsigned state = nb_fp_state();
+    const struct nb_fp_state state = nb_fp_state();
     for (int tries = 0; tries < 1000 && !arm->error; tries++) {
         double begin = nb_now_s();
         run_calls(arm, pool, &at, 1);

@@ -95,7 +95,7 @@ static void *thread_main(void *arg) {
     free(arg);
     pin_self(self.cpu);
     struct nb_pool *p = self.pool;
-    const unsigned state = nb_fp_state();
+    const struct nb_fp_state state = nb_fp_state();
     for (unsigned seen = 0;;) {
         for (int spins = 0; atomic_load_explicit(&p->generation, memory_order_acquire) == seen;) {
             if (atomic_load_explicit(&p->parked, memory_order_relaxed)) {

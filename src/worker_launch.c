@@ -126,7 +126,7 @@ static void try_alone(const struct aftermath *a, int i) {
     struct nb_sets sets;
     struct nb_arm arm = {.entry = a->arms[i].entry, .c = a->arms[i].c};
     struct nb_noise noise;
-    char where[160], reason[200];
+    char where[160] = "", reason[200];
     nb_worker_at(a->w, i);
     if (nb_sets_init(&sets, a->w, &arm, 1) == 0) {
         struct nb_measure_options options = *a->options;
@@ -148,7 +148,7 @@ static void try_alone(const struct aftermath *a, int i) {
 static void settle(const struct aftermath *a) {
     const struct nb_job *job = &a->w->job;
     enum nb_damage damage = NB_INTACT;
-    char where[160], reason[240];
+    char where[160] = "", reason[240];
     bool convicted = false;
     for (int s = 0; s < a->sets->n && damage == NB_INTACT; s++)
         damage = nb_buffers_verify(&a->sets->sets[s], where, sizeof where);
