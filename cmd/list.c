@@ -10,6 +10,7 @@
 #include "src/config.h"
 #include "src/counters.h"
 #include "src/cpu.h"
+#include "src/data_source.h"
 #include "src/inputs.h"
 #include "src/jsonc.h"
 #include "src/log.h"
@@ -153,9 +154,26 @@ static int list_axes(struct nb_grid *grid) {
     return 0;
 }
 
+/* "64 x 384 real rows" */
+static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
+    struct nb_strbuf path = {0}, meaning = {0};
+    struct nb_array x;
+    char reason[1024];
+    nb_strbuf_addf(&path, "%s/%s_x.npy", dir, name);
+    if (nb_array_read(&x, path.text, 0, 1, reason, sizeof reason) == 0) {
+        nb_strbuf_addf(&meaning, "%lld x %lld real rows, from the data folder", (long long)x.rows, (long long)x.cols);
+        nb_array_release(&x);
+    } else {
+        nb_strbuf_addf(&meaning, "cannot be read: %s", reason);
+    }
+    nb_grid_add(grid, meaning.text);
+    nb_strbuf_release(&path);
+    nb_strbuf_release(&meaning);
+}
+
 static int list_data(struct nb_grid *grid) {
     static const char *const titles[] = {"data", "kind", "meaning"};
-    char **sets;
+    char **sets, *dir = nb_data_dir();
     int n = nb_inputs_list(&sets);
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < nb_n_distributions; i++) {
@@ -166,10 +184,11 @@ static int list_data(struct nb_grid *grid) {
     for (int i = 0; i < n; i++) {
         nb_grid_add(grid, sets[i]);
         nb_grid_add(grid, "data set");
-        nb_grid_add(grid, "real rows, from the data folder");
+        add_rows(grid, dir, sets[i]);
         free(sets[i]);
     }
     free(sets);
+    free(dir);
     return 0;
 }
 

@@ -24,18 +24,20 @@ static const struct nb_command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-static void print_help(void) {
-    puts("usage: normbench COMMAND [OPTIONS]\n\n"
-         "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast each really "
-         "is,\n"
-         "how accurate, and whether a change made it slower.\n\n"
-         "Commands:");
-    for (size_t i = 0; i < N_COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    puts(
+static void print_help(FILE *out) {
+    fputs("usage: normbench COMMAND [OPTIONS]\n\n"
+          "A laboratory for normalization kernels (RMSNorm, LayerNorm, BatchNorm and relatives): how fast each really "
+          "is,\n"
+          "how accurate, and whether a change made it slower.\n\n"
+          "Commands:\n",
+          out);
+    for (size_t i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs(
         "\n`normbench COMMAND --help` tells everything about a command; `normbench info` what this machine can do.\n"
         "Start with: normbench run\n\n"
         "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
-        "77 nothing of what was selected can run here, 128+n ended by signal n.");
+        "77 nothing of what was selected can run here, 128+n ended by signal n.\n",
+        out);
 }
 
 static int unknown(const char *name) {
@@ -69,7 +71,7 @@ static int finish(int exit_code) {
 int main(int argc, char **argv) {
     open_standard_descriptors();
     if (argc < 2) {
-        print_help();
+        print_help(stderr);
         return NB_EXIT_USAGE;
     }
     const char *name = argv[1];
@@ -80,7 +82,7 @@ int main(int argc, char **argv) {
     }
     bool help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     if (help && argc < 3) {
-        print_help();
+        print_help(stdout);
         return finish(NB_EXIT_OK);
     }
     if (help) name = argv[2];

@@ -36,10 +36,17 @@ static int bad_option(const char *typed, const struct option *options, const str
                      options[i].has_arg ? "needs a value" : "takes no value");
             return NB_EXIT_USAGE;
         }
-    if (nearest)
+    struct nb_strbuf begun = {0};
+    for (size_t i = 0; i < n && *word; i++)
+        if (strncmp(names[i], word, strlen(word)) == 0)
+            nb_strbuf_addf(&begun, "%s--%s", begun.len ? ", " : "", names[i]);
+    if (begun.len)
+        nb_error("%s: option '%s' may be one of %s", command->name, typed, begun.text);
+    else if (nearest)
         nb_error("%s: no option '%s'; did you mean '--%s'?", command->name, typed, nearest);
     else
         nb_error("%s: no option '%s'; `normbench %s --help` lists them", command->name, typed, command->name);
+    nb_strbuf_release(&begun);
     return NB_EXIT_USAGE;
 }
 
@@ -89,7 +96,7 @@ int nb_option_number(const char *option, const char *text, double least, double 
     char *end;
     *out = strtod(text, &end);
     if (end != text && *end == '\0' && isfinite(*out) && *out >= least && *out <= most) return 0;
-    return nb_error("%s %s: a number from %g to %g", option, text, least, most);
+    return nb_error("%s %s: a number from %.10g to %.10g", option, text, least, most);
 }
 
 static int limit_width(const char *text) {

@@ -40,7 +40,7 @@ static const char help[] =
     "  --out DIR            keeps journal and results there\n"
     "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_COMMON_HELP
     "\n"
-    "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this CPU.\n";
+    "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
 
 enum {
     OPT_PLUGIN = 1,
@@ -113,8 +113,6 @@ static int parse(struct replay_options *o, int argc, char **argv, int *exit_code
 /* The one case of DIR's results that the text names; its plugins join the options'. */
 static int find_in_run(struct replay_options *o, struct nb_results *results, char **key) {
     if (nb_results_read(results, o->dir) != 0) return -1;
-    struct nb_strbuf glob = {0};
-    nb_strbuf_addf(&glob, "*%s*", o->key);
     size_t matches = 0;
     for (size_t i = 0; i < results->n; i++) {
         const char *candidate = results->records[i].key;
@@ -125,7 +123,6 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
         *key = nb_strdup(candidate);
         if (exact) break;
     }
-    nb_strbuf_release(&glob);
     if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
     if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
     const cJSON *plugin;
@@ -136,21 +133,37 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
     return 0;
 }
 
-/* A plan of one case. 0, -1 after nb_error, 1 when this CPU cannot run it. */
+static int unknown_variant(const char *variant) {
+    const char **names = nb_alloc(nb_registry_size(), sizeof *names);
+    for (size_t i = 0; i < nb_registry_size(); i++) names[i] = nb_registry_at(i)->id;
+    const char *nearest = nb_nearest(variant, names, nb_registry_size());
+    if (nearest)
+        nb_error("no kernel %s here; did you mean %s?", variant, nearest);
+    else
+        nb_error("no kernel %s here; `normbench list kernels` has the names%s", variant,
+                 strchr(variant, ':') ? "; a plugin's kernel needs --plugin" : "");
+    free(names);
+    return -1;
+}
+
+/* A plan of one case. 0, -1 after nb_error, 1 when this machine cannot run it. */
 static int plan_one(struct nb_plan *plan, const char *key, const struct replay_options *o) {
     struct nb_case c;
     struct nb_call call;
     if (nb_case_parse(&c, key) != 0) return -1;
     const struct nb_entry *entry = nb_registry_find(c.variant);
-    if (!entry)
-        return nb_error("no kernel %s here; `normbench list kernels` has the names%s", c.variant,
-                        strchr(c.variant, ':') ? "; a plugin's kernel needs --plugin" : "");
+    if (!entry) return unknown_variant(c.variant);
     nb_case_set_kernel(&c, entry->kernel, entry->plugin);
     nb_case_normalize(&c);
     nb_case_call(&c, &call);
     const char *refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);
     if (refusal) {
         nb_note("%s: %s", c.variant, refusal);
+        return 1;
+    }
+    int cpus[1024], n_cpus = nb_cpu_allowed(cpus, 1024);
+    if (c.threads > n_cpus) {
+        nb_note("threads %d: this process may run on %d CPU%s", c.threads, n_cpus, n_cpus == 1 ? "" : "s");
         return 1;
     }
     refusal = nb_case_conflict(&c);

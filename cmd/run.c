@@ -25,7 +25,9 @@ static const char help[] =
     "What to run\n"
     "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable, the last of a name "
     "wins\n"
-    "  --filter GLOB        only cases whose key matches; repeatable: any may match; a plain word matches anywhere\n"
+    "  --filter GLOB        only cases whose key, or its first parts, match; a plain text may stand anywhere in the "
+    "key;\n"
+    "                       repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
@@ -178,8 +180,9 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, cons
     if ((o->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir)) != 0) goto out;
     const struct nb_first_line first = {plan, config, &o->request, argc, argv, o->resume != NULL};
     if (nb_journal_begin(&journal, &first) != 0) goto out;
-    nb_note("%zu cases in %zu groups, %d launches each, about %.0f s; into %s", plan->n_cases, plan->n_groups,
-            plan->launches, plan->estimate_s, dir);
+    nb_note("%zu case%s in %zu group%s, %d launches each, about %.0f s; into %s", plan->n_cases,
+            plan->n_cases == 1 ? "" : "s", plan->n_groups, plan->n_groups == 1 ? "" : "s", plan->launches,
+            plan->estimate_s, dir);
     struct nb_run_options options = {.plugins = o->request.plugins.items,
                                      .n_plugins = (int)o->request.plugins.n,
                                      .max_width = o->request.max_width,
@@ -201,19 +204,18 @@ static int check_counters(void) {
     struct nb_counter_info list[NB_MAX_COUNTERS];
     size_t n = nb_counters_list(list, NB_MAX_COUNTERS);
     for (size_t i = 0; i < n; i++)
-        if (!list[i].available && strcmp(list[i].source, "papi") == 0)
+        if (!list[i].available && strcmp(list[i].name, "instructions") == 0)
             return nb_error("--require-counters: no hardware counters here: %s", list[i].reason);
     return nb_error("--require-counters: no hardware counters here");
 }
 
-/* An empty selection is a mistake, unless it is this CPU alone that refuses. */
+/* An empty selection is a mistake, unless it is this machine alone that refuses. The reasons are printed already. */
 static int nothing_to_run(const struct nb_plan *plan) {
-    nb_plan_print_skips(plan, stderr);
     if (plan->n_runnable_elsewhere > 0) {
-        nb_note("nothing of what was selected can run on this CPU");
+        nb_note("nothing of what was selected can run on this machine");
         return NB_EXIT_NOTHING_RUNS;
     }
-    nb_error("no case is left; `normbench run --list` shows what was left out and why");
+    nb_error("no case is left: what was left out, and why, stands above");
     return NB_EXIT_USAGE;
 }
 
@@ -247,8 +249,11 @@ static int run(int argc, char **argv) {
     if (o.list) {
         exit_code = nb_plan_print(&plan, &config, o.format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
         if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nothing_to_run(&plan);
+    } else if (plan.n_cases == 0) {
+        nb_plan_print_skips(&plan, stderr);
+        exit_code = nothing_to_run(&plan);
     } else {
-        exit_code = plan.n_cases == 0 ? nothing_to_run(&plan) : measure(&o, &plan, config.name, argc, argv);
+        exit_code = measure(&o, &plan, config.name, argc, argv);
     }
 out:
     nb_plan_release(&plan);

@@ -10,6 +10,7 @@
 #include "src/journal.h"
 #include "src/json.h"
 #include "src/log.h"
+#include "src/match.h"
 #include "src/registry.h"
 
 static int set_shard(struct nb_plan_options *o, const char *value) {
@@ -35,6 +36,7 @@ int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value
         nb_texts_add(&q->axes, value);
         return 0;
     case NB_REQUEST_FILTER:
+        if (!*value) return nb_error("--filter: an empty text; leave the option away to keep every case");
         nb_texts_add(&q->filters, value);
         return 0;
     case NB_REQUEST_PLUGIN:
@@ -61,6 +63,18 @@ int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value
     }
 }
 
+/* Of several filters one that matches nothing is easily missed. */
+static void warn_of_idle_filters(const struct nb_plan_request *q, const struct nb_plan *plan) {
+    for (size_t i = 0; i < q->filters.n && q->filters.n > 1 && q->options.n_shards == 0; i++) {
+        const struct nb_filters one = {.texts = &q->filters.items[i], .n = 1};
+        bool matches = false;
+        for (size_t j = 0; j < plan->n_cases && !matches; j++) matches = nb_filters_match(&one, plan->keys[j]);
+        for (size_t j = 0; j < plan->n_skips && !matches; j++)
+            matches = plan->skips[j].key && nb_filters_match(&one, plan->skips[j].key);
+        if (!matches) nb_warn("--filter '%s' matches no case", q->filters.items[i]);
+    }
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (nb_load_kernels(&q->plugins, q->max_width) != 0) return -1;
     if (nb_config_read(config, q->config ? q->config : "quick") != 0) return -1;
@@ -71,7 +85,9 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
     if (q->blocks) config->blocks_per_launch = q->blocks;
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;
-    return nb_plan_make(plan, config, &q->options);
+    if (nb_plan_make(plan, config, &q->options) != 0) return -1;
+    warn_of_idle_filters(q, plan);
+    return 0;
 }
 
 void nb_plan_request_release(struct nb_plan_request *q) {
@@ -170,8 +186,9 @@ int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, co
     for (size_t i = 0; i < plan->n_cases; i++) fprintf(out, "%s\n", plan->keys[i]);
     fflush(out);
     nb_plan_print_skips(plan, stderr);
-    nb_note("%zu cases in %zu groups, %d launches of %d blocks: about %.0f s", plan->n_cases, plan->n_groups,
-            plan->launches, plan->blocks, plan->estimate_s);
+    nb_note("%zu case%s in %zu group%s, %d launches of %d blocks: about %.0f s", plan->n_cases,
+            plan->n_cases == 1 ? "" : "s", plan->n_groups, plan->n_groups == 1 ? "" : "s", plan->launches, plan->blocks,
+            plan->estimate_s);
     return 0;
 }
 

@@ -125,7 +125,7 @@ static void add_cell(struct expansion *e, const struct nb_product *p, const stru
     const char *reason = senseless(e, c, entry);
     bool wanted = nb_filters_match(e->filters, key.text);
     if (!wanted || reason) {
-        nb_skips_count(e->skips, 1, "%s", wanted ? reason : "left out by --filter");
+        nb_skips_count(e->skips, 1, "%s", wanted ? reason : "does not match --filter");
         nb_strbuf_release(&key);
         return;
     }

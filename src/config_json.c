@@ -170,7 +170,7 @@ static int read_number(const struct nb_jsonc *file, const cJSON *node, double lo
     if (!cJSON_IsNumber(node)) return wrong_type(file, node, node->string, "a number");
     *value = node->valuedouble;
     if (*value >= low && *value <= high && (!whole || floor(*value) == *value)) return 0;
-    return nb_error("%s:%d: \"%s\": %g is not a %snumber from %g to %g", file->path, nb_jsonc_line(file, node),
+    return nb_error("%s:%d: \"%s\": %.10g is not a %snumber from %g to %.16g", file->path, nb_jsonc_line(file, node),
                     node->string, *value, whole ? "whole " : "", low, high);
 }
 

@@ -122,7 +122,7 @@ char *nb_share_dir(const char *environment, const char *folder) {
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++) {
         nb_strbuf_clear(&path);
         nb_strbuf_addf(&path, "%s/%s%s", program, places[i], folder);
-        if (nb_path_exists(path.text)) found = nb_strdup(path.text);
+        found = realpath(path.text, NULL); /* without the "..", for people read it in messages */
     }
     nb_strbuf_release(&path);
     free(program);

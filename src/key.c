@@ -147,7 +147,8 @@ static const struct nb_axis *cell_axis(const char *name, const char *key) {
 static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *seen) {
     char reason[256];
     char *value = strchr(part, ':');
-    if (!value) return nb_error("case key '%s': '%s' is not of the form AXIS:VALUE", key, part);
+    if (!value)
+        return nb_error("case key '%s': '%s' is not of the form AXIS:VALUE (a / in a value is %%2F)", key, part);
     *value++ = '\0';
     const struct nb_axis *axis = cell_axis(part, key);
     if (!axis) return -1;

@@ -27,7 +27,7 @@ bool nb_color_on(int fd) {
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
-    fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on ? "\033[0m" : "");
+    fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
 }

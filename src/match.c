@@ -8,7 +8,7 @@
 
 bool nb_filters_match(const struct nb_filters *filters, const char *key) {
     for (size_t i = 0; i < filters->n; i++)
-        if (strstr(key, filters->texts[i]) || fnmatch(filters->texts[i], key, 0) == 0) return true;
+        if (strstr(key, filters->texts[i]) || fnmatch(filters->texts[i], key, FNM_LEADING_DIR) == 0) return true;
     return filters->n == 0;
 }
 

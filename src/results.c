@@ -82,6 +82,8 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
         nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
     else if (!schema || !cJSON_IsArray(*records))
         nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");
+    else if (cJSON_HasObjectItem(*meta, "records"))
+        nb_error("%s: \"records\" stands twice", path);
     else if (atoi(schema) != atoi(NB_SCHEMA_VERSION))
         nb_error("%s: schema %s; this version reads %s", path, schema, NB_SCHEMA_VERSION);
     else

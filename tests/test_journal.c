@@ -91,7 +91,8 @@ static int read_folder(void *dir) {
 
 Test(journal, damage_before_the_end_is_named_with_file_and_line) {
     char *journal = small_journal();
-    static const char *const damage[] = {"{\"type\":\"check\"", "[]", "", "{}", "{\"type\":1}", "garbage"};
+    static const char *const damage[] = {"{\"type\":\"check\"", "[]", "", "{}", "{\"type\":1}", "garbage",
+                                         "{\"type\":\"\xff\"}"};
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
         char *dir = new_folder();
         struct nb_strbuf text = {0};

@@ -134,6 +134,26 @@ Test(json, pretty_text_holds_the_same_value) {
     cJSON_Delete(again);
 }
 
+Test(json, a_text_that_does_not_fit_its_field_is_refused) {
+    char field[4];
+    cJSON *json = cJSON_Parse("{\"fits\":\"abc\",\"long\":\"abcd\",\"number\":1}");
+    cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "fits"), 0);
+    cr_assert_str_eq(field, "abc");
+    cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "number"), 0);
+    cr_assert_str_eq(field, "");
+    cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "long"), -1);
+    cJSON_Delete(json);
+}
+
+Test(json, utf8_is_told_from_what_is_none) {
+    static const char *const valid[] = {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    static const char *const invalid[] = {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"};
+    for (size_t i = 0; i < 5; i++) {
+        cr_expect(nb_json_is_utf8(valid[i]), "%zu", i);
+        cr_expect_not(nb_json_is_utf8(invalid[i]), "%zu", i);
+    }
+}
+
 Test(text_map, finds_each_text_among_many_and_keeps_the_first_value) {
     enum { N = 5000 };
     static char texts[N][16];

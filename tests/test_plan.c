@@ -168,8 +168,10 @@ Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
     static const struct {
         const char *filter;
         size_t n;
-    } wants[] = {{"rmsnorm", 1}, {"norm", 2},   {"layernorm_*", 1}, {"*/eps:1e-5/*", 2}, {"shape:4x8", 2},
-                 {"norm*", 0},   {"*norm*", 2}, {"[lr]*", 2},       {"shape:2x[4]", 0},  {"", 2}};
+    } wants[] = {{"rmsnorm", 1},       {"norm", 2},        {"layernorm_*", 1},
+                 {"*/eps:1e-5/*", 2},  {"shape:4x8", 2},   {"*rmsnorm_*/shape:4x8", 1},
+                 {"[lr]*/shape:4", 0}, {"norm*", 0},       {"*norm*", 2},
+                 {"[lr]*", 2},         {"shape:2x[4]", 0}, {"", 2}};
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         struct nb_plan plan = made((struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }",
                                                     .options = {.filters = &wants[i].filter, .n_filters = 1}});

@@ -196,6 +196,10 @@ Test(record, damage_is_an_error_not_a_guess) {
     cr_assert_eq(read_changed("accuracy", "n", cJSON_CreateNumber(0.5)), -1);
     cr_assert_eq(read_changed("accuracy", "loss", cJSON_CreateString("none such")), -1);
     cr_assert_eq(read_changed("", "counters", cJSON_Parse("[{\"name\":\"x\"}]")), -1);
+    cr_assert_eq(
+        read_changed("", "counters",
+                     cJSON_Parse("[{\"name\":\"x\",\"source\":\"longer than any source has a right to be\"}]")),
+        -1);
     cr_assert_eq(read_changed("", "a_later_minor_version", cJSON_CreateNumber(1)), 0);
 }
 

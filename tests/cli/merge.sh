@@ -3,7 +3,7 @@
 set -eu
 cat > "$WORK/small.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": ["f32", "bf16"], "shape": ["4x16", "8x32", "3x48"],
-                "width": "scalar", "data": "normal" } ] }
+                "width": "scalar", "data": "normal" } ], "launches": 6, "blocks_per_launch": 2 }
 JSON
 run() { "$NORMBENCH" run "$WORK/small.json" --quiet "$@" > /dev/null; }
 run --out "$WORK/whole"

@@ -6,8 +6,9 @@ validate || { [ $? = 77 ] && echo "no python3-jsonschema" && exit 77; exit 1; }
 
 cat > "$WORK/small.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": ["f32", "bf16"], "shape": ["8x64", "2x3x[4x5]"],
-                "data": "normal" },
-              { "op": "rmsnorm", "dtype": "f16", "shape": "8x64", "data": "massive", "eps": "1e-8" } ] }
+                "width": ["scalar", "512"], "data": "normal" },
+              { "op": "rmsnorm", "dtype": "f16", "shape": "8x64", "data": "massive", "eps": "1e-8" } ],
+  "launches": 6, "blocks_per_launch": 2 }
 JSON
 "$NORMBENCH" run "$WORK/small.json" --out "$WORK/run" --quiet > "$WORK/table"
 validate "$WORK/run"

@@ -43,6 +43,24 @@ refuses "KEY" replay
 refuses "run\b|journal|results" report "$WORK"
 refuses "shared object|cannot|ELF|invalid" run --plugin "$WORK/c.json"
 refuses "No such file|cannot" run --plugin /nonexistent.so
+refuses "may be one of --list, --launches" run --l
+refuses "empty" run --filter ""
+refuses "did you mean rmsnorm_twopass_v256_f32" replay rmsnorm_twopas_v256_f32/shape:4x4
+refuses "%2F" replay rmsnorm_twopass_v256_f32/data:./x.npy
+
+# What was selected, but cannot run on this machine, is no mistake of the user's.
+for args in "run --list --axis threads=1024" "run --axis threads=1024" "replay rmsnorm_twopass_scalar_f32/threads:1024 --check-only"; do
+    code=0
+    # shellcheck disable=SC2086 # words on purpose
+    "$NORMBENCH" $args >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = 77 ] && [ ! -s "$WORK/out" ] && grep -q "threads 1024" "$WORK/err" && continue
+    echo "normbench $args: exit $code, wanted 77; said:"
+    cat "$WORK/err"
+    failed=1
+done
+code=0
+"$NORMBENCH" >"$WORK/out" 2>"$WORK/err" || code=$?
+[ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -q usage "$WORK/err" || { echo "without a command: exit $code"; failed=1; }
 
 for help in --help "run --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do
     # shellcheck disable=SC2086 # words on purpose
