@@ -35,8 +35,11 @@ static bool names_twin(const struct nb_product *p, const struct nb_entry *e) {
     return false;
 }
 
+/* A kernel that chooses its width itself has none to be selected by: else a preset's list of widths would keep every plugin
+ * out. */
 static bool axis_selects(const struct nb_product *p, size_t axis, const struct nb_entry *e) {
     const struct nb_values *list = p->lists[axis];
+    if (e->kernel->width == NB_NATIVE && strcmp(nb_axes[axis].name, "width") == 0) return true;
     if (list->n > 0) return nb_list_selects(list, &nb_axes[axis], e);
     if (!nb_axes[axis].fallback) return true;
     char *fallback = nb_strdup(nb_axes[axis].fallback);

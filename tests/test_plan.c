@@ -2,11 +2,13 @@
 /* Plans: every cell once, nothing left out without a reason. */
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/cpu.h"
 #include "src/plan.h"
+#include "src/registry.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(plan, .init = load_kernels);
@@ -162,6 +164,18 @@ Test(plan, twins_take_part_only_when_named) {
     cr_expect_geq(plan.n_cases, 2);
     for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].op, NB_OP_TWIN);
     nb_plan_release(&plan);
+}
+
+/* A plugin that chooses its width itself would else meet no preset at all. */
+Test(plan, a_list_of_widths_keeps_no_kernel_out_that_chooses_its_own) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/example.so", getenv("NORMBENCH_TEST_PLUGINS"));
+    cr_assert_eq(nb_registry_load(path), 0);
+    cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"scalar\" }"), 2);
+    cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"native\" }"), 1);
+    cr_expect_eq(n_cases_of("{ \"width\": \"scalar\", \"op\": \"rmsnorm\", \"kernel\": \"example\", "
+                            "\"exclude\": { \"width\": \"scalar\" } }"),
+                 1);
 }
 
 Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
