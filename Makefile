@@ -232,9 +232,10 @@ $(fuzzers:%=$(BUILD)/tests/fuzz/%): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/f
 $(fuzzers:%=fuzz-%): fuzz-%: $(BUILD)/tests/fuzz/%
 	mkdir -p $(BUILD)/fuzz/$*
 	$(call say,FUZZ)
-	NORMBENCH_CONFIGS=configs $< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=32768 -close_fd_mask=1 \
-	  -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$* tests/fuzz/corpus/$* > $(BUILD)/fuzz/$*.log 2>&1 || \
-	  { tail -n 40 $(BUILD)/fuzz/$*.log; exit 1; }
+	folder=$$(mktemp -d -p $(or $(wildcard /dev/shm),/tmp) normbench-fuzz-XXXXXX); trap 'rm -rf "$$folder"' EXIT; \
+	FUZZ_FOLDER=$$folder NORMBENCH_CONFIGS=configs $< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=32768 \
+	  -close_fd_mask=1 -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$* tests/fuzz/corpus/$* \
+	  > $(BUILD)/fuzz/$*.log 2>&1 || { tail -n 40 $(BUILD)/fuzz/$*.log; exit 1; }
 	tail -n 1 $(BUILD)/fuzz/$*.log
 
 # ---- install --------------------------------------------------------------------------------------------------------

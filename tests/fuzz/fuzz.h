@@ -15,7 +15,8 @@ void fuzz_check(int holds, const char *property);
 void fuzz_same(const char *a, const char *b, const char *property);
 /* The bytes up to the first null as an owned text. */
 char *fuzz_text(const uint8_t *bytes, size_t n);
-/* Writes bytes as the file NAME of this process's own folder, and returns the folder. */
+/* Writes bytes as the file NAME of the folder $FUZZ_FOLDER, which no other process may use, or of one in /tmp; returns the
+ * folder. */
 const char *fuzz_file(const char *name, const uint8_t *bytes, size_t n);
 /* Reads the results of a folder, prints them in every format, makes figures of them and reads them again. */
 void fuzz_results(const char *dir);

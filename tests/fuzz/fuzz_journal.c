@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, folded to results and shown in every way. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "src/files.h"
 #include "src/journal.h"
 #include "src/results.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     const char *dir = fuzz_file(NB_JOURNAL_FILE, bytes, n);
-    char results[128];
-    snprintf(results, sizeof results, "%s/%s", dir, NB_RESULTS_FILE);
+    char *results = nb_path_join(dir, NB_RESULTS_FILE);
     unlink(results); /* else it would be read instead */
+    free(results);
     fuzz_results(dir);
     return 0;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Help for targets that read files: one folder a process, in memory where there is /dev/shm. */
+/* Help for the targets: properties, and files for those that read files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/plots.h"
 #include "reports/report.h"
@@ -33,29 +32,22 @@ char *fuzz_text(const uint8_t *bytes, size_t n) {
     return text;
 }
 
-static char folder[64];
-
-static void remove_folder(void) {
-    char path[128];
-    static const char *const files[] = {NB_JOURNAL_FILE, NB_RESULTS_FILE};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        unlink(path);
-    }
-    rmdir(folder);
+/* libFuzzer leaves without atexit(), so the folder is made and removed by whoever starts it, or stays. */
+static const char *own_folder(void) {
+    static char made[] = "/tmp/normbench-fuzz-XXXXXX";
+    static const char *folder;
+    if (!folder) folder = getenv("FUZZ_FOLDER");
+    if (!folder) folder = mkdtemp(made);
+    fuzz_check(folder != NULL, "a folder can be made");
+    return folder;
 }
 
 const char *fuzz_file(const char *name, const uint8_t *bytes, size_t n) {
-    char path[128];
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "%s/normbench-fuzz-XXXXXX", nb_path_exists("/dev/shm") ? "/dev/shm" : "/tmp");
-        fuzz_check(mkdtemp(folder) != NULL, "a folder can be made");
-        atexit(remove_folder);
-    }
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char *path = nb_path_join(own_folder(), name);
     FILE *f = fopen(path, "wb");
     fuzz_check(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0, "a file can be written");
-    return folder;
+    free(path);
+    return own_folder();
 }
 
 /* What was read is written in a form that reads as the same. */
