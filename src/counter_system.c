@@ -47,7 +47,13 @@ static void explain_perf(int error, bool software, char *reason, size_t n) {
     }
 }
 
-/* User mode only, as PAPI counts; software events happen in the kernel, so there it is not left out where that is allowed. */
+/* Switches and migrations happen in the kernel: user mode alone sees none of them. */
+static bool happens_in_kernel(const struct nb_event *event) {
+    return event->software &&
+           (event->perf_config == PERF_COUNT_SW_CONTEXT_SWITCHES || event->perf_config == PERF_COUNT_SW_CPU_MIGRATIONS);
+}
+
+/* User mode only, as PAPI counts; software events are counted in the kernel too where that is allowed. */
 static int perf_open(struct nb_open_event *o, const struct nb_event *event, char *reason, size_t n) {
     struct perf_event_attr attr = {.type = event->perf_type,
                                    .size = sizeof attr,
@@ -57,6 +63,10 @@ static int perf_open(struct nb_open_event *o, const struct nb_event *event, char
                                    .exclude_hv = 1};
     long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+        if (happens_in_kernel(event) && paranoid_level() == 2) {
+            snprintf(reason, n, "perf_event_paranoid is 2; `sysctl kernel.perf_event_paranoid=1` as root mends it");
+            return -1;
+        }
         attr.exclude_kernel = 1;
         fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     }
