@@ -18,7 +18,7 @@ void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
 /* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
 int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
-bool nb_json_get_bool(const cJSON *object, const char *name);        /* absent: false */
+bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false */
 /* An exact value as text: a hexadecimal float such as "0x1.8p-3", or "nan", "inf", "-inf". */
 void nb_json_exact(cJSON *object, const char *name, double value);
 double nb_json_get_exact(const cJSON *object, const char *name);
