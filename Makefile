@@ -214,7 +214,7 @@ lint:
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
 asan:
 	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	  OPT="-O1" WIDTHS="scalar 256 512" check-unit
+	  OPT="-O1" WIDTHS="$(filter scalar 256 512,$(WIDTHS))" check-unit
 
 # ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
 FUZZ_SECONDS ?= 30
