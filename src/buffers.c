@@ -12,6 +12,7 @@
 #include "src/dtype.h"
 #include "src/log.h"
 #include "src/poison.h"
+#include "src/random.h"
 
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
@@ -130,13 +131,6 @@ static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool 
     return 0;
 }
 
-static uint64_t next_random(uint64_t *state) { /* splitmix64 (Steele, Lea & Flood 2014) */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* All tensors in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
  * the tensor before it, so that which lines share a cache set differs from launch to launch. */
 static int place_slab(struct nb_buffers *b) {
@@ -144,7 +138,7 @@ static int place_slab(struct nb_buffers *b) {
     size_t offset = MARGIN, starts[NB_N_TENSORS] = {0}, areas[NB_N_TENSORS] = {0};
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!(b->request.wants & 1u << i)) continue;
-        offset += LINE * (1 + next_random(&random) % 64);
+        offset += LINE * (1 + nb_random_next(&random) % 64);
         areas[i] = offset - LINE;
         starts[i] = offset;
         offset = (offset + data_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;

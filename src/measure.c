@@ -13,6 +13,7 @@
 #include "src/check.h"
 #include "src/fp_state.h"
 #include "src/log.h"
+#include "src/random.h"
 #include "src/timer.h"
 
 /* Where the next slot begins, for all arms together. */
@@ -144,16 +145,9 @@ static bool run_slot(struct nb_arm *arm, struct launch *l, int block) {
 /* ---- blocks -------------------------------------------------------------------------------------------------------
  */
 
-static uint64_t next_random(uint64_t *state) { /* splitmix64 (Steele, Lea & Flood 2014) */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static void shuffle(int *order, int n, uint64_t *random) {
     for (int i = n - 1; i > 0; i--) {
-        int j = (int)(next_random(random) % (uint64_t)(i + 1)), swap = order[i];
+        int j = (int)(nb_random_next(random) % (uint64_t)(i + 1)), swap = order[i];
         order[i] = order[j];
         order[j] = swap;
     }

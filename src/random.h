@@ -23,6 +23,8 @@ static inline uint64_t nb_random_mix(uint64_t z) {
 static inline uint64_t nb_random_bits(struct nb_random r, uint64_t i) {
     return nb_random_mix(r.start + (i + 1) * 0x9e3779b97f4a7c15u);
 }
+/* The next of a sequence, where only the order matters (shuffles, distances in memory). */
+static inline uint64_t nb_random_next(uint64_t *state) { return nb_random_mix(*state += 0x9e3779b97f4a7c15u); }
 /* In (0, 1), symmetric about 1/2, a multiple of 2^-53. */
 static inline double nb_random_open(struct nb_random r, uint64_t i) {
     return ((double)(nb_random_bits(r, i) >> 12) + 0.5) * 0x1p-52;

@@ -10,6 +10,7 @@
 #include "src/cpu.h"
 #include "src/json.h"
 #include "src/log.h"
+#include "src/random.h"
 
 enum { MAX_TWINS = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 };
 /* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
@@ -19,12 +20,7 @@ void nb_run_write(struct nb_run *run, const cJSON *line) {
     if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
 }
 
-static uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) {
-    uint64_t z = seed + 0x9e3779b97f4a7c15u * (a * 1000003u + b + 1);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+static uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) { return nb_random_bits(nb_random_stream(seed, a), b); }
 
 void nb_visit_init(struct nb_visit *v, struct nb_run *run, int group, int launch) {
     *v = (struct nb_visit){.run = run,
