@@ -131,6 +131,7 @@ enum nb_kernel_flag {
     NB_FLAG_ALLOCATES = 1,   /* an adapter whose library allocates */
     NB_FLAG_OWN_THREADS = 2, /* an adapter whose library has threads of its own */
     NB_FLAG_STREAMING = 4,   /* stores past the caches */
+    NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */
@@ -140,6 +141,12 @@ enum nb_cpu_feature {
     NB_CPU_AVX512BF16 = 4,
     NB_CPU_AVX512FP16 = 8,
     NB_CPU_NEON = 16,
+};
+
+/* Rows for which a kernel claims its accuracy; grades are given within and beyond it. Infinity: no limit. */
+struct nb_range {
+    double min_rms, max_abs; /* root mean square and largest magnitude of the elements (of add_*: of the sum) */
+    double max_rho;          /* |mean| / standard deviation */
 };
 
 struct nb_kernel {
@@ -171,6 +178,7 @@ struct nb_kernel {
     int64_t (*n_units)(const struct nb_call *call, int phase); /* (rows) */
     int (*open)(int n_threads);                                /* adapters: before the first call, before pinning */
     void (*close)(void);
+    void (*range)(const struct nb_call *call, struct nb_range *range); /* narrows it from 0, inf, inf (all rows) */
 };
 
 #if defined(__GNUC__)
