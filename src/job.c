@@ -11,7 +11,7 @@
 #include "src/json.h"
 #include "src/log.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -33,6 +33,7 @@ char *nb_job_print(const struct nb_job *job) {
     nb_json_number(json, "digests_at", (double)job->digests_at);
     nb_json_number(json, "digests_bytes", (double)job->digests_bytes);
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
+    if (job->options) cJSON_AddItemToObject(json, "options", cJSON_Duplicate(job->options, 1));
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
     for (int i = 0; i < job->n_cases; i++) {
         cJSON *c = cJSON_CreateObject();
@@ -92,6 +93,7 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->slot_s = nb_json_get_number(json, "slot_s");
     job->seed = strtoull(seed, NULL, 10);
     job->cold_bytes = nb_json_get_number(json, "cold_bytes");
+    job->options = cJSON_GetObjectItemCaseSensitive(json, "options");
     job->digests_at = (int64_t)nb_json_get_number(json, "digests_at");
     job->digests_bytes = (int64_t)nb_json_get_number(json, "digests_bytes");
     const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");

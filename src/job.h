@@ -25,7 +25,7 @@ struct nb_shared {
     volatile int32_t beats;   /* grows with every step forward */
 };
 
-enum nb_job_kind { NB_JOB_CHECK, NB_JOB_LAUNCH, NB_JOB_COUNTERS, NB_N_JOB_KINDS };
+enum nb_job_kind { NB_JOB_CHECK, NB_JOB_LAUNCH, NB_JOB_COUNTERS, NB_JOB_SEARCH, NB_JOB_PROBE, NB_N_JOB_KINDS };
 
 struct nb_job {
     enum nb_job_kind kind;
@@ -49,6 +49,7 @@ struct nb_job {
     int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
     int *cpus;                         /* one for each thread */
     int n_cpus;
+    const cJSON *options; /* of a study; borrowed from json; may be null */
     cJSON *json;
 };
 

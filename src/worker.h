@@ -4,6 +4,7 @@
  *   {"type":"twins","twins":[..]}                              the check's trial of the roof
  *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
  *   {"type":"failure",..}                                      a case that went wrong while timed
+ *   {"type":"answer","case":i,..}                              what a study found out
  *   {"type":"fault",..}                                        last words (src/faults.h) */
 #ifndef NB_WORKER_H
 #define NB_WORKER_H
@@ -16,7 +17,7 @@
 /* The hidden subcommand. Returns the process's exit code. */
 int nb_worker_main(void);
 
-/* What the three kinds of job share. */
+/* What all kinds of job share. */
 struct nb_workplace {
     struct nb_job job;
     struct nb_shared *shared;
@@ -26,6 +27,9 @@ struct nb_workplace {
 int nb_worker_check(struct nb_workplace *w);
 int nb_worker_launch(struct nb_workplace *w);
 int nb_worker_counters(struct nb_workplace *w);
+/* Studies (src/study.h): one {"type":"answer","case":i,..} for each case. */
+int nb_worker_search(struct nb_workplace *w);
+int nb_worker_probe(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);
