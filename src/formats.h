@@ -31,13 +31,17 @@ enum nb_number nb_number_of(enum nb_dtype dtype);
 /* Has it infinities (else NaN stands for what is beyond the range)? */
 bool nb_number_has_inf(enum nb_number number);
 
-/* v rounded. `below` is the exact remainder that v does not show, of which only the sign counts (0: v is exact): a sum or a
- * product computed in double gives it by an error-free transformation, so that nothing is rounded twice. random: 64 uniform
- * bits, used by stochastic rounding alone. */
+/* v rounded. `below` is the exact remainder that v does not show, v being the double nearest to the whole (0: v is exact): a sum
+ * or a product computed in double gives it by an error-free transformation, so that nothing is rounded twice. Only its sign
+ * counts, but for stochastic rounding, where it is part of the chance. random: 64 uniform bits, used by stochastic rounding
+ * alone. An infinite v with a `below` of the other sign is a finite number beyond the range of double. Numbers beyond the range
+ * of the format become what a non-saturating conversion gives: infinity, or NaN in e4m3; rounding to zero gives the largest
+ * number for finite ones. */
 double nb_number_round(double v, double below, enum nb_number number, enum nb_rounding rounding, uint64_t random);
 /* The spacing at the real number y, as nb_ulp() of dtype.h. */
 double nb_number_ulp(double y, enum nb_number number);
-/* Stored bits of a value of the format, and back: for sweeps over every number of it. Not for f64. */
+/* Stored bits of a number of the format (round first), and back: for sweeps over every number of it. Not for f64. tf32: in the upper
+ * 19 bits of an f32 word; the lower ones are ignored. */
 uint32_t nb_number_encode(double v, enum nb_number number);
 double nb_number_decode(uint32_t bits, enum nb_number number);
 
