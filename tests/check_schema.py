@@ -3,8 +3,8 @@
 """Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
 
 usage: check_schema.py SCHEMA_DIR [RUN_DIR...]
-Checks the schemas themselves, then results.json and every line of journal.jsonl of each RUN_DIR: valid JSON without the
-NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
+Checks the schemas themselves, then results.json, stress.json and every line of journal.jsonl of each RUN_DIR: valid JSON
+without the NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
 import json
 import os
@@ -73,10 +73,13 @@ class Schemas:
 
     def check_run(self, folder):
         results, journal = os.path.join(folder, "results.json"), os.path.join(folder, "journal.jsonl")
+        stress = os.path.join(folder, "stress.json")
         if not os.path.exists(results) and not os.path.exists(journal):
             self.wrong.append(f"{folder}: holds neither results.json nor journal.jsonl")
         if os.path.exists(results):
             self.check(self.validator("results.schema.json"), pathlib.Path(results).read_text(), results)
+        if os.path.exists(stress):
+            self.check(self.validator("stress.schema.json"), pathlib.Path(stress).read_text(), stress)
         if os.path.exists(journal):
             validator = self.validator("journal.schema.json")
             for number, line in enumerate(pathlib.Path(journal).read_text().split("\n")[:-1], 1):
