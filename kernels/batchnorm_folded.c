@@ -79,7 +79,7 @@ static int64_t chain(const struct nb_call *call) {
 
 /* The cast comes after the weight: the weight is in a. */
 NB_KERNEL(batchnorm_folded, .summary = "BatchNorm in inference as one multiply-add: cancels when the mean is large",
-          .op = NB_OP_BATCHNORM,
+          .op = NB_OP_BATCHNORM, .flags = NB_FLAG_FOLDED, .range = one_pass_range,
           .formulas = {.roots = NB_ALL(NB_N_ROOTS),
                        .eps_places = NB_ALL(NB_N_EPS_PLACES),
                        .casts = NB_BIT(NB_CAST_AFTER),

@@ -53,4 +53,4 @@ static int64_t chain(const struct nb_call *call) {
 NB_KERNEL(batchnorm_onepass, .summary = "BatchNorm, E[x^2] - mean^2: cancels when the mean is large",
           .op = NB_OP_BATCHNORM, .variance = NB_VAR_ONEPASS, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1,
           .flops = 8, .run = run, .applicable = training_applicable, .chain = chain, .scratch_bytes = one_look_scratch,
-          .n_phases = one_look_phases, .n_units = one_look_units);
+          .n_phases = one_look_phases, .n_units = one_look_units, .range = one_pass_range);

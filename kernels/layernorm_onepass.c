@@ -23,4 +23,4 @@ static int64_t chain(const struct nb_call *call) { return reduction_chain(call->
 
 NB_KERNEL(layernorm_onepass, .summary = "LayerNorm, E[x^2] - mean^2 in one sweep", .op = NB_OP_LAYERNORM,
           .variance = NB_VAR_ONEPASS, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 7, .run = run,
-          .row_local = always_row_local, .chain = chain);
+          .row_local = always_row_local, .chain = chain, .range = one_pass_range);

@@ -14,8 +14,7 @@ struct nb_bound {
     const struct nb_case *c;
     const struct nb_oracle *o;
     int64_t chain;
-    bool
-        folded; /* y = a x + b with the mean inside b: assumed of a BatchNorm that declares no way to take a variance */
+    bool folded; /* y = a x + b with the mean inside b */
     struct nb_arithmetic arithmetic;
 };
 

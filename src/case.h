@@ -36,6 +36,7 @@ struct nb_case {
     char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
     uint32_t op, pass, dtype, width;
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
+    bool folded;                                  /* the kernel's: NB_FLAG_FOLDED */
     double twin_loads, twin_stores;               /* the tensors that a twin reads and writes; 0 for other ops */
     struct nb_shape shape;
     struct nb_formula formula;

@@ -36,6 +36,11 @@ int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call,
     return DECLARES(k, n_units) ? k->n_units(call, phase) : call->rows;
 }
 
+void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
+    *range = (struct nb_range){0, INFINITY, INFINITY};
+    if (DECLARES(k, range)) k->range(call, range);
+}
+
 size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]) {
     size_t n = 0;
 #define ADD(field)                                                                                                     \
@@ -49,6 +54,7 @@ size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function 
     ADD(n_units);
     ADD(open);
     ADD(close);
+    ADD(range);
 #undef ADD
     return n;
 }

@@ -15,6 +15,7 @@ int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call);
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call);
 int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
+void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range);
 
 /* Null, or why the kernel does not implement the formula: "kernel does not implement root rsqrt_raw". Static text, one
  * for each reason. Fields that mean nothing for the kernel's op, dtype or affine are not looked at. */
@@ -30,7 +31,7 @@ struct nb_kernel_function {
     const char *name; /* "run" */
     void *address;
 };
-#define NB_N_KERNEL_FUNCTIONS 9
+#define NB_N_KERNEL_FUNCTIONS 10
 /* Those that are not null; returns how many. */
 size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]);
 

@@ -354,7 +354,7 @@ static float infer(const struct problem *p, double x, int64_t channel, bool fold
     return a * (float)x + c;
 }
 
-static double worst_of_inference(uint32_t layout, uint32_t declared, bool folded) {
+static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
     struct problem p;
     struct nb_oracle o;
     struct nb_bound b;
@@ -363,7 +363,7 @@ static double worst_of_inference(uint32_t layout, uint32_t declared, bool folded
     problem_fill_normal(&p, 1000, 1, 8);
     for (int64_t i = 0; i < 8; i++) p.in.running_mean[i] = (float)(1000 + 0.1 * (double)i);
     p.c.mode = NB_INFERENCE;
-    p.c.variance = declared;
+    p.c.folded = declared;
     p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
     cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
     nb_bound_init(&b, &p.c, &o, 0);
@@ -383,9 +383,9 @@ static double worst_of_inference(uint32_t layout, uint32_t declared, bool folded
 
 Test(bound, tells_a_folded_batchnorm_from_one_that_subtracts_the_mean) {
     for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++) {
-        cr_expect_leq(worst_of_inference(layout, NB_VAR_TWOPASS, false), 1);
-        cr_expect_leq(worst_of_inference(layout, NB_VAR_NONE, true), 1);
-        cr_expect_gt(worst_of_inference(layout, NB_VAR_NONE, true), 0.1);
-        cr_expect_gt(worst_of_inference(layout, NB_VAR_TWOPASS, true), 1, "declared as subtracting, but folded");
+        cr_expect_leq(worst_of_inference(layout, false, false), 1);
+        cr_expect_leq(worst_of_inference(layout, true, true), 1);
+        cr_expect_gt(worst_of_inference(layout, true, true), 0.1);
+        cr_expect_gt(worst_of_inference(layout, false, true), 1, "declared as subtracting, but folded");
     }
 }
