@@ -201,6 +201,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     nb_case_call(c, &call);
     if (!declares_sense(&s, &call)) return;
     out->chain = nb_kernel_chain(entry->kernel, &call);
+    nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
     out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
 
     struct nb_buffers b;

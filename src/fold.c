@@ -48,6 +48,9 @@ static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, con
     double chain = nb_json_get_number(json, "chain");
     r->chain = chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
     r->row_local = nb_json_get_bool(json, "row_local");
+    const cJSON *evidence = member(json, "evidence");
+    r->has_evidence = cJSON_IsObject(evidence);
+    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
     r->has_accuracy = cJSON_IsObject(accuracy);
     return r->has_accuracy ? nb_accuracy_from_json(&r->accuracy, accuracy) : 0;
 }

@@ -133,13 +133,16 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
     struct nb_bound bound;
     nb_bound_init(&bound, c, oracle, out->chain);
     struct nb_accuracy_sum *sum = nb_accuracy_new(in->dtype);
+    struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
     for (int64_t r = 0; r < y->rows; r++) {
         nb_oracle_row(oracle, r, want);
         enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
         nb_accuracy_row(sum, r, y->cols, nb_tensor_row(y, r), want, tolerance, loss,
                         nb_tensor_row(&b->tensors[NB_T_X], r));
+        nb_evidence_row(evidence, r, nb_tensor_row(y, r), want, tolerance);
     }
     nb_accuracy_finish(sum, &out->accuracy);
+    nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
     judge(&s, &bound);
     if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))

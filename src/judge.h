@@ -13,14 +13,15 @@ struct nb_checked {
     char reason[256];
     bool has_accuracy;
     struct nb_accuracy accuracy;
+    struct nb_evidence evidence; /* with the accuracy; its claim is given */
     int64_t chain;
     bool row_local;
     uint64_t
         *row_digests; /* of y, one for each row: what the timed output is compared with; owned; null after a failure */
 };
 
-/* Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain is given; status, reason and
- * accuracy are filled. */
+/* Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain and out->evidence.claimed are
+ * given; status, reason, accuracy and evidence are filled. */
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
               const struct nb_buffers *b, struct nb_checked *out);
 

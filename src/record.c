@@ -149,6 +149,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
                                           : cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "timing", r->has_timing ? nb_timing_to_json(&r->timing) : cJSON_CreateNull());
     cJSON *counters = cJSON_AddArrayToObject(json, "counters");
     for (int i = 0; i < r->n_counters; i++) cJSON_AddItemToArray(counters, nb_counter_to_json(&r->counters[i]));
@@ -189,6 +190,9 @@ static int figures_from_json(struct nb_record *r, const cJSON *json) {
     const cJSON *counters = cJSON_GetObjectItemCaseSensitive(json, "counters"), *counter;
     r->has_accuracy = cJSON_IsObject(accuracy);
     if (r->has_accuracy && nb_accuracy_from_json(&r->accuracy, accuracy) != 0) return -1;
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
+    r->has_evidence = cJSON_IsObject(evidence);
+    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
     bool timed = cJSON_IsObject(timing);
     if (timed && nb_timing_from_json(&r->timing, timing) != 0) return -1;
     r->has_timing = timed;

@@ -9,6 +9,7 @@
 
 #include "src/accuracy_json.h"
 #include "src/case.h"
+#include "src/evidence_json.h"
 #include "src/json.h"
 #include "src/timing.h"
 
@@ -47,8 +48,9 @@ struct nb_record {
     struct nb_case c; /* from the key; the kernel's fields from the record itself */
     enum nb_status status;
     char *reason; /* what exactly, or null */
-    bool has_accuracy, has_timing;
+    bool has_accuracy, has_evidence, has_timing;
     struct nb_accuracy accuracy;
+    struct nb_evidence evidence; /* what grades rest on */
     struct nb_timing timing;
     struct nb_counter counters[NB_MAX_COUNTERS];
     int n_counters;

@@ -29,6 +29,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     if (checked->reason[0]) nb_json_text(json, "reason", checked->reason);
     if (checked->has_accuracy)
         cJSON_AddItemToObject(json, "accuracy", nb_accuracy_to_json(&checked->accuracy, job->cases[i].dtype));
+    if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
     cJSON_AddBoolToObject(json, "row_local", checked->row_local);
     nb_worker_say(json);
