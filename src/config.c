@@ -94,7 +94,10 @@ static const struct nb_axis *option_axis(const char *name, size_t len, const cha
 static size_t value_length(const char *list) {
     int depth = 0;
     size_t n = 0;
-    for (; list[n] && (list[n] != ',' || depth > 0); n++) depth += (list[n] == '[') - (list[n] == ']' && depth > 0);
+    for (; list[n] && (list[n] != ',' || depth > 0); n++) {
+        const bool opens = list[n] == '[' || list[n] == '(', closes = list[n] == ']' || list[n] == ')';
+        depth += opens - (closes && depth > 0);
+    }
     return n;
 }
 

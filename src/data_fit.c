@@ -11,11 +11,10 @@
 #include "src/log.h"
 
 bool nb_data_exists(const char *name, char *reason, size_t n) {
-    const struct nb_data *data;
-    double parameter;
+    struct nb_recipe recipe;
     char **sets;
-    if (nb_distribution_parse(name, &data, &parameter, reason, n) != 0) return false;
-    bool exists = data || (strpbrk(name, "/.") && nb_path_exists(name));
+    if (nb_distribution_parse(name, &recipe, reason, n) != 0) return false;
+    bool exists = recipe.data || (strpbrk(name, "/.") && nb_path_exists(name));
     int n_sets = nb_inputs_list(&sets);
     for (int i = 0; i < n_sets; i++) {
         exists = exists || strcmp(sets[i], name) == 0;

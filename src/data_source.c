@@ -127,8 +127,8 @@ static int open_siblings(struct nb_source *s, const char *x, const struct nb_cas
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
     *s = (struct nb_source){0};
     if (!is_path(c->data)) {
-        if (nb_distribution_parse(c->data, &s->data, &s->parameter, reason, n) != 0) return -1;
-        if (s->data) return 0;
+        if (nb_distribution_parse(c->data, &s->recipe, reason, n) != 0) return -1;
+        if (s->recipe.data) return 0;
     }
     char *path = x_path(c->data);
     if (!path) {

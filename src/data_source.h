@@ -14,8 +14,7 @@
 #include "src/npy.h"
 
 struct nb_source {
-    const struct nb_data *data; /* null: files */
-    double parameter;
+    struct nb_recipe recipe;            /* data null: files */
     struct nb_array x, gamma, beta, dy; /* rows == 0: no such file */
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One function a distribution, and their table. */
+/* The ordinary distributions, one function each, the table of all, and how a text names one. */
 #include "src/distributions.h"
 
 #include <math.h>
@@ -7,25 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t position(const struct nb_draw *d, int64_t row, int64_t col) {
-    return (uint64_t)row * (uint64_t)d->cols + (uint64_t)col;
-}
+#include "src/distributions_special.h"
 
-static double normal(const struct nb_draw *d, int64_t row, int64_t col) {
-    return nb_random_normal(d->random, position(d, row, col));
-}
+static double normal(const struct nb_draw *d, int64_t row, int64_t col) { return nb_draw_normal(d, row, col); }
 
 static double uniform(const struct nb_draw *d, int64_t row, int64_t col) {
-    return d->parameter * (2 * nb_random_open(d->random, position(d, row, col)) - 1);
+    return d->numbers[0] * (2 * nb_random_open(d->random, nb_draw_position(d, row, col)) - 1);
 }
 
-static double scale(const struct nb_draw *d, int64_t row, int64_t col) { return d->parameter * normal(d, row, col); }
+static double scale(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] * normal(d, row, col); }
 
-static double offset(const struct nb_draw *d, int64_t row, int64_t col) { return d->parameter + normal(d, row, col); }
+static double offset(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] + normal(d, row, col); }
 
 static double constant(const struct nb_draw *d, int64_t row, int64_t col) {
     (void)row, (void)col;
-    return d->parameter;
+    return d->numbers[0];
 }
 
 static double zeros(const struct nb_draw *d, int64_t row, int64_t col) {
@@ -36,115 +32,118 @@ static double zeros(const struct nb_draw *d, int64_t row, int64_t col) {
 /* Multiples of 1/256 below 1 are exact in every dtype, so that the statistics have a closed form. */
 static double ramp(const struct nb_draw *d, int64_t row, int64_t col) {
     (void)row;
-    return d->parameter + (double)(col % 256) / 256;
+    return d->numbers[0] + (double)(col % 256) / 256;
 }
 
 static double alternating(const struct nb_draw *d, int64_t row, int64_t col) {
     (void)row;
-    return col % 2 ? -d->parameter : d->parameter;
+    return col % 2 ? -d->numbers[0] : d->numbers[0];
 }
 
-/* A column for each row: neighbours differ, so that a kernel's lanes and tails all meet it. */
-static int64_t marked_column(const struct nb_draw *d, int64_t row) { return row * 7919 % d->cols; }
-
 static double one(const struct nb_draw *d, int64_t row, int64_t col) {
-    return col == marked_column(d, row) ? d->parameter : 0;
+    return col == nb_draw_marked_column(d, row) ? d->numbers[0] : 0;
 }
 
 static double swamp(const struct nb_draw *d, int64_t row, int64_t col) {
     (void)row;
-    return col == 0 ? d->parameter : 1;
-}
-
-/* Sun et al. 2024 (Massive Activations in Large Language Models): LLaMA2-7B has them in features 1415 and 2533 of 4096, of
- * about 2622, 1547 and 802 over a median near 0.2. The third column is this file's choice. */
-static double massive(const struct nb_draw *d, int64_t row, int64_t col) {
-    static const struct {
-        int64_t column_of_4096;
-        double share;
-    } spikes[] = {{1415, 1}, {2533, -1547.0 / 2622}, {512, 802.0 / 2622}};
-    for (size_t i = 0; i < sizeof spikes / sizeof spikes[0]; i++)
-        if (col == d->cols / 4096 * spikes[i].column_of_4096 + d->cols % 4096 * spikes[i].column_of_4096 / 4096)
-            return d->parameter * spikes[i].share;
-    return 0.3 * normal(d, row, col);
+    return col == 0 ? d->numbers[0] : 1;
 }
 
 /* The quantile of Student's t with two degrees of freedom. */
 static double heavy_tail(const struct nb_draw *d, int64_t row, int64_t col) {
-    double p = nb_random_open(d->random, position(d, row, col));
+    double p = nb_random_open(d->random, nb_draw_position(d, row, col));
     return (2 * p - 1) / sqrt(2 * p * (1 - p));
 }
 
 static double lognormal(const struct nb_draw *d, int64_t row, int64_t col) {
-    return nb_portable_exp(d->parameter * normal(d, row, col));
+    return nb_portable_exp(d->numbers[0] * normal(d, row, col));
 }
 
 /* The mix of the position's bits decides whether there is a value, so that it is independent of what the value is. */
 static double sparse(const struct nb_draw *d, int64_t row, int64_t col) {
-    uint64_t bits = nb_random_mix(~nb_random_bits(d->random, position(d, row, col)));
-    return (double)(bits >> 11) * 0x1p-53 < d->parameter ? normal(d, row, col) : 0;
+    uint64_t bits = nb_random_mix(~nb_random_bits(d->random, nb_draw_position(d, row, col)));
+    return (double)(bits >> 11) * 0x1p-53 < d->numbers[0] ? normal(d, row, col) : 0;
 }
 
 static double big(const struct nb_draw *d, int64_t row, int64_t col) {
-    return d->format->max_finite * (d->parameter * normal(d, row, col));
+    return d->format->max_finite * (d->numbers[0] * normal(d, row, col));
 }
 
 static double small(const struct nb_draw *d, int64_t row, int64_t col) {
-    double exponent = isnan(d->parameter) ? -0.5 * d->format->emin : d->parameter;
+    double exponent = isnan(d->numbers[0]) ? -0.5 * d->format->emin : d->numbers[0];
     return ldexp(normal(d, row, col), -(int)exponent);
 }
 
 /* Evenly from all subnormal numbers of the dtype but 0. */
 static double subnormal(const struct nb_draw *d, int64_t row, int64_t col) {
-    uint64_t bits = nb_random_bits(d->random, position(d, row, col));
+    uint64_t bits = nb_random_bits(d->random, nb_draw_position(d, row, col));
     uint64_t n = ((uint64_t)1 << (d->format->precision - 1)) - 1;
     double magnitude = (double)(1 + (bits >> 1) % n) * d->format->min_subnormal;
     return bits & 1 ? -magnitude : magnitude;
 }
 
-static double inf(const struct nb_draw *d, int64_t row, int64_t col) {
-    return col == marked_column(d, row) ? (double)INFINITY : normal(d, row, col);
-}
-
-static double nan_value(const struct nb_draw *d, int64_t row, int64_t col) {
-    return col == marked_column(d, row) ? (double)NAN : normal(d, row, col);
-}
-
-#define NUMBER(fallback_, low_, high_) .has_parameter = true, .fallback = (fallback_), .low = (low_), .high = (high_)
 #define LARGEST 3.4e38 /* what f32 can hold, about */
+#define ANY(fallback_)                                                                                                 \
+    { (fallback_), -LARGEST, LARGEST }
+#define ONE_NUMBER(fallback_, low_, high_) .most = 1, .numbers = {{(fallback_), (low_), (high_)}}
 
 const struct nb_data nb_distributions[] = {
     {"normal", "normal distribution, mean 0, standard deviation 1", .random = true, .value = normal},
-    {"uniform", "evenly from -1 to 1; uniform(a): from -a to a", NUMBER(1, 1e-30, 1e30), .random = true,
+    {"uniform", "evenly from -1 to 1; uniform(a): from -a to a", ONE_NUMBER(1, 1e-30, 1e30), .random = true,
      .value = uniform},
-    {"scale", "normal times 1000; scale(s): times s", NUMBER(1000, 1e-45, LARGEST), .random = true, .value = scale},
+    {"scale", "normal times 1000; scale(s): times s", ONE_NUMBER(1000, 1e-45, LARGEST), .random = true, .value = scale},
     {"offset", "normal plus 100; offset(m): plus m. Far from 0, a variance loses its digits",
-     NUMBER(100, -LARGEST, LARGEST), .value = offset},
-    {"constant", "1234.5 everywhere; constant(c): c. LayerNorm's exact result is beta",
-     NUMBER(1234.5, -LARGEST, LARGEST), .value = constant},
-    {"ramp", "0, 1/256 ... 255/256 and again; ramp(m): plus m", NUMBER(0, -LARGEST, LARGEST), .value = ramp},
-    {"alternating", "1, -1, 1, ...; alternating(c): c, -c", NUMBER(1, -LARGEST, LARGEST), .value = alternating},
+     ONE_NUMBER(100, -LARGEST, LARGEST), .value = offset},
+    {"noise", "100 plus 0.01 times normal; noise(m,s): m plus s times normal", .most = 2,
+     .numbers = {ANY(100), {0.01, 0, LARGEST}}, .value = nb_draw_noise},
+    {"columns", "noise about 5 and -5 by turns of the columns, times 0.1; columns(m,s): about m and -m, times s",
+     .most = 2, .numbers = {ANY(5), {0.1, 0, LARGEST}}, .value = nb_draw_columns},
+    {"values", "values(a,b,..): these numbers, cycled over the columns", .least = 1, .most = NB_MAX_NUMBERS,
+     .numbers = {ANY(0), ANY(0), ANY(0), ANY(0)}, .value = nb_draw_values},
+    {"constant", "1234.5 everywhere; constant(c): c, -0 too. LayerNorm's exact result is beta",
+     ONE_NUMBER(1234.5, -LARGEST, LARGEST), .value = constant},
+    {"ramp", "0, 1/256 ... 255/256 and again; ramp(m): plus m", ONE_NUMBER(0, -LARGEST, LARGEST), .value = ramp},
+    {"linear", "0, 1, 2, ...; linear(a,s): a, a + s, a + 2 s, ...", .most = 2, .numbers = {ANY(0), ANY(1)},
+     .value = nb_draw_linear},
+    {"alternating", "1, -1, 1, ...; alternating(c): c, -c", ONE_NUMBER(1, -LARGEST, LARGEST), .value = alternating},
     {"zeros", "0 everywhere: only eps keeps the root from dividing by 0", .value = zeros},
     {"one", "one 1 in each row, else 0; one(c): c. Gives the largest output there is, sqrt(cols)",
-     NUMBER(1, -LARGEST, LARGEST), .value = one},
-    {"swamp", "4096, then ones; swamp(c): c. A running sum of squares loses the ones", NUMBER(4096, -LARGEST, LARGEST),
-     .value = swamp},
+     ONE_NUMBER(1, -LARGEST, LARGEST), .value = one},
+    {"swamp", "4096, then ones; swamp(c): c. A running sum of squares loses the ones",
+     ONE_NUMBER(4096, -LARGEST, LARGEST), .value = swamp},
     {"massive",
-     "normal times 0.3, and in three fixed columns 2622, -1547, 802, as large language models have; "
-     "massive(m): the largest is m",
-     NUMBER(2622, 1, LARGEST), .value = massive},
+     "normal times 0.3, and in three fixed columns 2622, -1547, 802, as large language models have; massive(m): the "
+     "largest is m; massive(a,b,c,s): a, b, c over normal times s",
+     .most = 4, .numbers = {{2622, 1, LARGEST}, ANY(-1547), ANY(802), {0.3, 0, LARGEST}}, .value = nb_draw_massive},
+    {"every", "normal, every 512th column times 40; every(n,f): every n-th times f", .most = 2,
+     .numbers = {{512, 1, 1e9}, ANY(40)}, .value = nb_draw_every},
     {"heavy_tail", "Student's t with 2 degrees of freedom: no finite variance", .value = heavy_tail},
-    {"lognormal", "exp(normal); lognormal(s): exp(s * normal)", NUMBER(1, 0.01, 10), .value = lognormal},
-    {"sparse", "normal in 1 % of the places, else 0; sparse(p): in a share p", NUMBER(0.01, 0, 1), .value = sparse},
-    {"big", "normal times 1/8 of the dtype's largest number; big(s): times s. Squares overflow", NUMBER(0.125, 1e-6, 1),
-     .value = big},
+    {"cauchy", "Cauchy distribution, cut at 1000; cauchy(m): at m. No mean", ONE_NUMBER(1000, 1e-3, LARGEST),
+     .value = nb_draw_cauchy},
+    {"lognormal", "exp(normal); lognormal(s): exp(s * normal)", ONE_NUMBER(1, 0.01, 10), .value = lognormal},
+    {"sparse", "normal in 1 % of the places, else 0; sparse(p): in a share p", ONE_NUMBER(0.01, 0, 1), .value = sparse},
+    {"ascending", "normal quantiles, from the least to the largest", .value = nb_draw_ascending},
+    {"descending", "the same numbers from the largest to the least", .value = nb_draw_descending},
+    {"interleaved", "the same numbers: least, largest, second least, second largest ...", .value = nb_draw_interleaved},
+    {"growing", "the same numbers by magnitude, smallest first", .value = nb_draw_growing},
+    {"shrinking", "the same numbers by magnitude, largest first, the worst order for a running sum",
+     .value = nb_draw_shrinking},
+    {"stratified",
+     "all finite numbers of the dtype alike, a column from each stretch; stratified(a,b): magnitudes from a to b",
+     .most = 2, .numbers = {{0, 0, LARGEST}, {3.5e38, 0, 3.5e38}}, .value = nb_draw_stratified},
+    {"big", "normal times 1/8 of the dtype's largest number; big(s): times s. Squares overflow",
+     ONE_NUMBER(0.125, 1e-6, 1), .value = big},
     {"small", "normal times 2^-k, k half of the dtype's exponent range; small(k): k. Squares underflow",
-     NUMBER((double)NAN, 0, 149), .value = small},
+     ONE_NUMBER((double)NAN, 0, 149), .value = small},
     {"subnormal", "subnormal numbers of the dtype", .value = subnormal},
-    {"inf", "normal, and one Inf in each row", .value = inf},
-    {"nan", "normal, and one NaN in each row", .value = nan_value},
+    {"inf", "normal, and one Inf in each row; inf(-1): -Inf; inf(s,i): in column i, from the end below 0", .most = 2,
+     .numbers = {{1, -1, 1}, {0, -1e9, 1e9}}, .value = nb_draw_inf},
+    {"nan", "normal, and one NaN in each row; nan(i): in column i, from the end below 0", ONE_NUMBER(0, -1e9, 1e9),
+     .value = nb_draw_nan},
 };
 const size_t nb_n_distributions = sizeof nb_distributions / sizeof nb_distributions[0];
+
+/* ---- texts ---- */
 
 static const struct nb_data *find(const char *name, size_t n) {
     for (size_t i = 0; i < nb_n_distributions; i++)
@@ -153,28 +152,65 @@ static const struct nb_data *find(const char *name, size_t n) {
     return NULL;
 }
 
-int nb_distribution_parse(const char *text, const struct nb_data **data, double *parameter, char *reason, size_t n) {
-    size_t name_n = strcspn(text, "(");
-    const struct nb_data *d = *data = find(text, name_n);
-    *parameter = d ? d->fallback : 0;
-    if (!d || text[name_n] == '\0') return 0;
-    if (!d->has_parameter) {
-        snprintf(reason, n, "data %s takes no number in brackets", d->name);
+static const struct nb_data_number *number_of(const struct nb_data *d, int i) {
+    const int last = sizeof d->numbers / sizeof d->numbers[0] - 1;
+    return &d->numbers[i < last ? i : last];
+}
+
+/* "1,-0,0x1p-24)" */
+static int parse_numbers(const char *text, const char *p, struct nb_recipe *recipe, char *reason, size_t n) {
+    const struct nb_data *d = recipe->data;
+    for (;;) {
+        char *end;
+        const double value = strtod(p, &end);
+        if (end == p || (*end != ',' && strcmp(end, ")") != 0)) {
+            snprintf(reason, n, "data %.80s: write numbers in the brackets, as in %s(2)", text, d->name);
+            return -1;
+        }
+        if (recipe->n_given == d->most) {
+            snprintf(reason, n, "data %.80s: %s takes no more than %d number%s", text, d->name, d->most,
+                     d->most == 1 ? "" : "s");
+            return -1;
+        }
+        const struct nb_data_number *number = number_of(d, recipe->n_given);
+        if (!(value >= number->low && value <= number->high)) {
+            snprintf(reason, n, "data %.80s: number %d must be from %g to %g", text, recipe->n_given + 1, number->low,
+                     number->high);
+            return -1;
+        }
+        recipe->numbers[recipe->n_given++] = value;
+        if (*end == ')') return 0;
+        p = end + 1;
+    }
+}
+
+int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reason, size_t n) {
+    const size_t name_n = strcspn(text, "(");
+    const struct nb_data *d = find(text, name_n);
+    *recipe = (struct nb_recipe){.data = d};
+    if (!d) return 0;
+    for (int i = 0; i < d->most; i++) recipe->numbers[i] = number_of(d, i)->fallback;
+    if (text[name_n] == '\0') {
+        if (d->least == 0) return 0;
+        snprintf(reason, n, "data %s: it needs numbers in brackets, as in %s(1,2)", d->name, d->name);
         return -1;
     }
-    char *end;
-    *parameter = strtod(text + name_n + 1, &end);
-    if (end == text + name_n + 1 || strcmp(end, ")") != 0) {
-        snprintf(reason, n, "data %.80s: write a number in the brackets, as in %s(2)", text, d->name);
-        return -1;
-    }
-    if (*parameter >= d->low && *parameter <= d->high) return 0;
-    snprintf(reason, n, "data %.80s: the number must be from %g to %g", text, d->low, d->high);
+    if (d->most > 0) return parse_numbers(text, text + name_n + 1, recipe, reason, n);
+    snprintf(reason, n, "data %s takes no number in brackets", d->name);
     return -1;
 }
 
-double nb_draw_value(const struct nb_draw *d, int64_t row, int64_t col) {
-    double value = d->data->value(d, row, col), largest = d->format->max_finite;
+/* ---- values ---- */
+
+struct nb_draw nb_draw_of(const struct nb_recipe *recipe, const struct nb_format *format, int64_t cols,
+                          struct nb_random random) {
+    struct nb_draw d = {.n_given = recipe->n_given, .format = format, .cols = cols, .random = random};
+    memcpy(d.numbers, recipe->numbers, sizeof d.numbers);
+    return d;
+}
+
+double nb_draw_value(const struct nb_data *data, const struct nb_draw *d, int64_t row, int64_t col) {
+    double value = data->value(d, row, col), largest = d->format->max_finite;
     if (isinf(value) || isnan(value)) return value;
     return value > largest ? largest : value < -largest ? -largest : value;
 }

@@ -8,31 +8,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/dtype.h"
-#include "src/random.h"
+#include "src/draw.h"
 
-struct nb_draw {
-    const struct nb_data *data;
-    double parameter;
-    const struct nb_format *format;
-    int64_t cols;
-    struct nb_random random;
+/* A number in the brackets behind the name. */
+struct nb_data_number {
+    double fallback, low, high; /* NaN as fallback: it depends on the dtype */
 };
 
 struct nb_data {
-    const char *name, *help; /* help says what a number in brackets, name(number), stands for */
-    bool has_parameter;
-    double fallback, low, high; /* of the parameter; NaN as fallback: it depends on the dtype */
+    const char *name, *help;          /* help says what the numbers in brackets, name(number,..), stand for */
+    int least, most;                  /* how many of them; with least 0 the brackets may be left away */
+    struct nb_data_number numbers[4]; /* the last of them holds for all further ones */
     bool random; /* independent draws about 0 with a finite variance: the bias of an error can be predicted */
     double (*value)(const struct nb_draw *d, int64_t row, int64_t col);
 };
 extern const struct nb_data nb_distributions[];
 extern const size_t nb_n_distributions;
 
-/* "normal", "offset(1000)" -> *data and *parameter. Null in *data: no distribution has this name. -1 with the reason
- * written when the name is one but the rest of the text is not right. */
-int nb_distribution_parse(const char *text, const struct nb_data **data, double *parameter, char *reason, size_t n);
+/* A name with its numbers. */
+struct nb_recipe {
+    const struct nb_data *data; /* null: no distribution has this name */
+    double numbers[NB_MAX_NUMBERS];
+    int n_given;
+};
 
-double nb_draw_value(const struct nb_draw *d, int64_t row, int64_t col);
+/* "normal", "offset(1000)", "values(1,-0,0x1p-24)" -> *recipe. -1 with the reason written when the name is a distribution's but the
+ * rest of the text is not right. */
+int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reason, size_t n);
+
+/* The draw of a recipe: rows of so many columns, numbers from this stream. */
+struct nb_draw nb_draw_of(const struct nb_recipe *recipe, const struct nb_format *format, int64_t cols,
+                          struct nb_random random);
+double nb_draw_value(const struct nb_data *data, const struct nb_draw *d, int64_t row, int64_t col);
 
 #endif

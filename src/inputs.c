@@ -27,18 +27,14 @@ static void *new_tensor(int64_t rows, int64_t cols, size_t item) {
     return tensor;
 }
 
-static void *drawn(const struct nb_inputs *in, const struct nb_case *c, const struct nb_data *data, double parameter,
+static void *drawn(const struct nb_inputs *in, const struct nb_case *c, const struct nb_recipe *recipe,
                    enum stream stream) {
     void *tensor = new_tensor(in->rows, in->cols, nb_formats[in->dtype].bytes);
-    const struct nb_draw draw = {.data = data,
-                                 .parameter = parameter,
-                                 .format = &nb_formats[in->dtype],
-                                 .cols = in->cols,
-                                 .random = nb_random_stream(c->seed, stream)};
+    const struct nb_draw draw = nb_draw_of(recipe, &nb_formats[in->dtype], in->cols, nb_random_stream(c->seed, stream));
     if (!tensor) return NULL;
     for (int64_t row = 0; row < in->rows; row++)
         for (int64_t col = 0; col < in->cols; col++)
-            store(tensor, row * in->cols + col, in->dtype, nb_draw_value(&draw, row, col));
+            store(tensor, row * in->cols + col, in->dtype, nb_draw_value(recipe->data, &draw, row, col));
     return tensor;
 }
 
@@ -55,7 +51,7 @@ static void *cycled(const struct nb_inputs *in, const struct nb_array *a, int64_
 
 static void *rows_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
                      enum stream stream) {
-    if (s->data) return drawn(in, c, s->data, s->parameter, stream);
+    if (s->recipe.data) return drawn(in, c, &s->recipe, stream);
     return cycled(in, &s->x, stream == STREAM_RESIDUAL ? (s->x.rows + 1) / 2 : 0);
 }
 
@@ -115,11 +111,11 @@ static bool takes_residual(uint32_t op) {
 }
 
 static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
-    static const struct nb_data *const normal = &nb_distributions[0];
+    const struct nb_recipe normal = {.data = &nb_distributions[0]};
     if (!in->x && !(in->x = rows_of(in, c, s, STREAM_X))) return -1;
     if (takes_residual(c->op) && !in->residual && !(in->residual = rows_of(in, c, s, STREAM_RESIDUAL))) return -1;
     if (c->pass == NB_BACKWARD && !in->dy) {
-        in->dy = s->dy.rows ? cycled(in, &s->dy, 0) : drawn(in, c, normal, 0, STREAM_DY);
+        in->dy = s->dy.rows ? cycled(in, &s->dy, 0) : drawn(in, c, &normal, STREAM_DY);
         if (!in->dy) return -1;
     }
     if (!in->gamma_f32) {
@@ -176,10 +172,10 @@ int nb_inputs_list(char ***names) { return nb_data_dir_list(names); }
 /* Squares must stay among the normal numbers for the draws to be no extreme. */
 int nb_inputs_is_random(const struct nb_case *c) {
     const struct nb_format *format = &nb_formats[c->dtype];
-    const struct nb_data *data;
-    double parameter;
+    struct nb_recipe recipe;
     char reason[256];
-    if (nb_distribution_parse(c->data, &data, &parameter, reason, sizeof reason) != 0 || !data || !data->random)
+    if (nb_distribution_parse(c->data, &recipe, reason, sizeof reason) != 0 || !recipe.data || !recipe.data->random)
         return 0;
-    return !data->has_parameter || (parameter > ldexp(1, format->emin / 2) && parameter < ldexp(1, format->emax / 2));
+    return recipe.data->most == 0 ||
+           (recipe.numbers[0] > ldexp(1, format->emin / 2) && recipe.numbers[0] < ldexp(1, format->emax / 2));
 }
