@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The gate's error rates by simulation, and each reason for not deciding. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "src/gate_judge.h"
+#include "src/random.h"
+
+enum { SCREEN = 12, CONFIRM = 24 };
+
+struct world {
+    double effect, launch_sd;          /* ratio - 1; of ln ratio */
+    double heavy;                      /* share of launches with five times the deviation */
+    double control_effect, per_layout; /* ratio - 1 of the copy; effect added in every other layout */
+    bool steady_control;
+    double contaminated, min_effect; /* min_effect NaN: as the medians */
+    int layouts;
+    size_t k; /* cases that go to confirmation beside this one */
+};
+static const struct world quiet = {.launch_sd = 0.003, .min_effect = NAN, .layouts = 1, .k = 1};
+
+static double draw(uint64_t *state) {
+    return nb_normal_quantile(((double)(nb_random_next(state) >> 12) + 0.5) * 0x1p-52);
+}
+
+static void make(struct nb_gate_launch *launches, size_t n, const struct world *w, uint64_t *state) {
+    for (size_t i = 0; i < n; i++) {
+        const int layout = (int)(i % (size_t)w->layouts);
+        const double sd = w->launch_sd * ((double)(nb_random_next(state) >> 11) * 0x1p-53 < w->heavy ? 5 : 1);
+        const double extra = layout % 2 ? w->per_layout : 0;
+        launches[i] = (struct nb_gate_launch){.ratio = log1p(w->effect + extra) + sd * draw(state),
+                                              .control = log1p(w->control_effect) +
+                                                         (w->steady_control ? 0.001 : sd) * draw(state),
+                                              .order_effect = NAN,
+                                              .contaminated = w->contaminated,
+                                              .layout = layout};
+        launches[i].ratio_min = isnan(w->min_effect) ? launches[i].ratio : log1p(w->min_effect);
+    }
+}
+
+/* A whole gate of one case, stage by stage. */
+static struct nb_gate_judgement gate(const struct world *w, uint64_t *state) {
+    struct nb_gate_launch screen[SCREEN], confirm[2 * CONFIRM];
+    struct nb_gate_judgement j;
+    make(screen, SCREEN, w, state);
+    make(confirm, 2 * CONFIRM, w, state);
+    struct nb_gate_evidence e = {.screen = screen, .confirm = confirm, .n_screen = SCREEN, .n_confirming = w->k};
+    nb_gate_judge(&e, &nb_gate_rule_default, &j);
+    for (int stage = NB_GATE_CONFIRM_1; stage < NB_N_GATE_STAGES && j.verdict == NB_VERDICT_NONE; stage++) {
+        e.stage = (enum nb_gate_stage)stage;
+        e.n_confirm += CONFIRM;
+        nb_gate_judge(&e, &nb_gate_rule_default, &j);
+    }
+    return j;
+}
+
+struct rates {
+    int pass, regression, inconclusive;
+};
+static struct rates rates_of(struct world w, int trials, uint64_t seed) {
+    struct rates r = {0};
+    for (int t = 0; t < trials; t++) {
+        const enum nb_verdict v = gate(&w, &seed).verdict;
+        r.pass += v == NB_VERDICT_PASS || v == NB_VERDICT_IMPROVED;
+        r.regression += v == NB_VERDICT_REGRESSION;
+        r.inconclusive += v == NB_VERDICT_INCONCLUSIVE;
+    }
+    return r;
+}
+
+Test(gate_judge, identical_code_is_never_called_slower) {
+    const double spreads[] = {0.001, 0.003, 0.01, 0.03};
+    for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {
+        struct world w = quiet;
+        w.launch_sd = spreads[i];
+        w.heavy = 0.1;
+        const struct rates r = rates_of(w, 1000, 1 + i);
+        cr_expect_eq(r.regression, 0, "%d of 1000 at %g", r.regression, spreads[i]);
+        if (spreads[i] <= 0.01) cr_expect_geq(r.pass, 990, "%d of 1000 at %g", r.pass, spreads[i]);
+    }
+}
+
+/* At the margin itself, the hardest null, the whole run's level holds: 10 of 1000 are expected at most; 25 have a chance below 1e-4. */
+Test(gate_judge, level_holds_at_the_margin) {
+    struct world w = quiet;
+    w.effect = nb_gate_rule_default.fail_margin;
+    w.heavy = 0.1;
+    const struct rates r = rates_of(w, 1000, 11);
+    cr_expect_leq(r.regression, 25, "%d of 1000", r.regression);
+}
+
+/* Cases that share the level: at the margin the chance of any of ten is below the level. */
+Test(gate_judge, level_holds_for_the_whole_run) {
+    struct world w = quiet;
+    w.effect = nb_gate_rule_default.fail_margin;
+    w.k = 10;
+    int runs_with_alarm = 0;
+    uint64_t state = 12;
+    for (int run = 0; run < 300; run++) {
+        bool alarm = false;
+        for (int c = 0; c < 10; c++) alarm |= gate(&w, &state).verdict == NB_VERDICT_REGRESSION;
+        runs_with_alarm += alarm;
+    }
+    cr_expect_leq(runs_with_alarm, 11, "%d of 300", runs_with_alarm); /* P(more) < 1e-4 at 1 % */
+}
+
+Test(gate_judge, finds_what_it_promises) {
+    struct world w = quiet;
+    w.effect = 0.03;
+    cr_expect_geq(rates_of(w, 300, 21).regression, 290);
+    w.launch_sd = 0.011; /* the noisiest of the machines seen */
+    cr_expect_geq(rates_of(w, 300, 22).regression, 240, "3 %% at 1.1 %% between launches");
+    w.effect = 0.05;
+    cr_expect_geq(rates_of(w, 300, 23).regression, 290);
+}
+
+Test(gate_judge, does_not_pass_what_is_slower_by_the_margin_of_acceptance) {
+    struct world w = quiet;
+    w.effect = nb_gate_rule_default.pass_margin;
+    const struct rates r = rates_of(w, 1000, 31);
+    cr_expect_leq(r.pass, 50, "%d of 1000", r.pass);
+    w.launch_sd = 0.02;
+    cr_expect_leq(rates_of(w, 1000, 32).pass, 75);
+}
+
+Test(gate_judge, faster_is_improved) {
+    struct world w = quiet;
+    uint64_t state = 41;
+    w.effect = -0.04;
+    cr_expect_eq(gate(&w, &state).verdict, NB_VERDICT_IMPROVED);
+    w.effect = -0.005;
+    cr_expect_eq(gate(&w, &state).verdict, NB_VERDICT_PASS);
+}
+
+static void expect_inconclusive(struct world w, const char *why) {
+    uint64_t state = 51;
+    const struct nb_gate_judgement j = gate(&w, &state);
+    cr_expect_eq(j.verdict, NB_VERDICT_INCONCLUSIVE, "%s: %s", why, nb_verdict_name(j.verdict));
+    cr_expect(strstr(j.reason, why) != NULL, "%s: %s", why, j.reason);
+}
+
+Test(gate_judge, unfit_measurements_decide_nothing) {
+    struct world w = quiet;
+    w.effect = 0.08;
+    w.control_effect = 0.06;
+    expect_inconclusive(w, "copy of the baseline");
+    w = quiet;
+    w.contaminated = 0.5;
+    expect_inconclusive(w, "switch or a migration");
+    w = quiet;
+    w.effect = 0.05;
+    w.min_effect = -0.03;
+    expect_inconclusive(w, "fastest slots");
+    w = quiet;
+    w.launch_sd = 0.2;
+    w.steady_control = true;
+    expect_inconclusive(w, "neither slower");
+}
+
+Test(gate_judge, an_effect_of_some_layouts_is_no_regression) {
+    struct world w = quiet;
+    w.layouts = 4;
+    w.effect = -0.03;
+    w.per_layout = 0.09;
+    expect_inconclusive(w, "sign hangs on the layout");
+    w.effect = 0.0;
+    w.per_layout = 0.06;
+    expect_inconclusive(w, "size hangs on the layout");
+    w.effect = 0.05;
+    w.per_layout = 0;
+    uint64_t state = 61;
+    cr_expect_eq(gate(&w, &state).verdict, NB_VERDICT_REGRESSION);
+}
+
+Test(gate_judge, out_of_time_is_never_a_pass_for_what_was_suspected) {
+    struct nb_gate_launch screen[SCREEN];
+    struct nb_gate_judgement j;
+    struct world w = quiet;
+    uint64_t state = 71;
+    w.effect = 0.02;
+    make(screen, SCREEN, &w, &state);
+    struct nb_gate_evidence e = {.screen = screen, .n_screen = SCREEN, .n_confirming = 1};
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
+    cr_expect(j.flagged);
+    cr_expect_eq(j.verdict, NB_VERDICT_INCONCLUSIVE);
+    cr_expect(strstr(j.reason, "time ran out") != NULL, "%s", j.reason);
+    w.effect = 0;
+    make(screen, SCREEN, &w, &state);
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
+    cr_expect_eq(j.verdict, NB_VERDICT_PASS);
+    e.n_screen = 0;
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
+    cr_expect_eq(j.verdict, NB_VERDICT_INCONCLUSIVE);
+}
+
+/* What it says it would have seen, it sees. */
+Test(gate_judge, smallest_effect_is_seen) {
+    struct world w = quiet;
+    uint64_t state = 81;
+    w.launch_sd = 0.008;
+    w.effect = 0.025;
+    struct nb_gate_judgement j = gate(&w, &state);
+    for (int i = 0; i < 20 && j.verdict != NB_VERDICT_REGRESSION; i++) j = gate(&w, &state);
+    cr_assert_gt(j.smallest_effect, 0.01);
+    cr_assert_lt(j.smallest_effect, 0.03);
+    w.effect = j.smallest_effect + 0.003; /* its standard deviation is itself an estimate */
+    cr_expect_geq(rates_of(w, 300, 82).regression, 255);
+}
+
+Test(gate_judge, bounds_by_t_agree_with_those_by_ranks) {
+    struct world w = quiet;
+    uint64_t state = 91;
+    for (int i = 0; i < 50; i++) {
+        const struct nb_gate_judgement j = gate(&w, &state);
+        cr_expect_float_eq(j.t_ratio.low, j.ratio.low, 0.001);
+        cr_expect_float_eq(j.t_ratio.high, j.ratio.high, 0.001);
+    }
+}
