@@ -7,18 +7,6 @@
 #include <string.h>
 
 #include "reports/format.h"
-#include "src/dtype.h"
-
-void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
-    char suffix[64];
-    const char *dtype = c->dtype < NB_N_DTYPES ? nb_formats[c->dtype].name : "";
-    const char *width = c->width < NB_N_WIDTHS ? nb_width_name(c->width) : "";
-    bool lanes = c->width == NB_128 || c->width == NB_256 || c->width == NB_256X || c->width == NB_512;
-    int n = snprintf(suffix, sizeof suffix, "_%s%s_%s", lanes ? "v" : "", width, dtype);
-    size_t len = strnlen(c->variant, sizeof c->variant);
-    bool ends = n > 0 && (size_t)n < len && memcmp(c->variant + len - n, suffix, (size_t)n) == 0;
-    nb_strbuf_addn(out, c->variant, ends ? len - (size_t)n : len);
-}
 
 bool nb_is_reference(const struct nb_record *r) {
     return r->has_timing && r->key && r->timing.reference && strcmp(r->key, r->timing.reference) == 0;

@@ -29,8 +29,6 @@ struct nb_column {
 extern const struct nb_column nb_measured_columns[];
 extern const size_t nb_n_measured_columns;
 
-/* "[plugin:]rmsnorm_twopass": the variant without width and dtype. */
-void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out);
 /* Is the record its group's reference? */
 bool nb_is_reference(const struct nb_record *r);
 /* The cell of a record, not escaped. */

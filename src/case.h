@@ -50,6 +50,7 @@ struct nb_case {
     uint32_t cache; /* enum nb_cache */
     char data[NB_DATA_MAX];
     uint64_t seed;
+    char params[NB_TEXT_MAX]; /* what gamma and beta hold (params.h); "": drawn */
 };
 
 /* What an axis does in a config block. */
@@ -97,6 +98,8 @@ void nb_case_normalize(struct nb_case *c);
 /* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */
 const char *nb_case_conflict(const struct nb_case *c);
 
+/* "[plugin:]rmsnorm_twopass": the variant without width and dtype. */
+void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out);
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out);
 /* The value of one axis as text; "" when it does not apply. */
 void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *out);

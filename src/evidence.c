@@ -124,6 +124,7 @@ void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out) {
     e->covered =
         any && e->min_rms >= e->claimed.min_rms && e->max_abs <= e->claimed.max_abs && e->max_rho <= e->claimed.max_rho;
     if (e->n == 0) e->bound_ratio = e->max_ulp = e->componentwise_ulp = e->normwise_u = NAN;
+    if (e->n == e->n_unbounded) e->bound_ratio = NAN;
     *out = *e;
     free(s);
 }

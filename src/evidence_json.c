@@ -84,7 +84,8 @@ int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json) {
     e->min_rms = nb_json_get_number(json, "min_rms");
     e->max_abs = nb_json_get_number(json, "max_abs");
     e->max_rho = number_or(json, "max_rho", e->n_rows > e->n_rows_not_finite ? (double)INFINITY : (double)NAN);
-    e->bound_ratio = number_or(json, "bound_ratio", unlimited); /* an error where none is allowed */
+    /* infinite: an error where none is allowed */
+    e->bound_ratio = number_or(json, "bound_ratio", e->n > e->n_unbounded ? (double)INFINITY : (double)NAN);
     e->max_ulp = number_or(json, "max_ulp", unlimited);
     e->componentwise_ulp = number_or(json, "componentwise_ulp", unlimited);
     e->normwise_u = number_or(json, "normwise_u", unlimited);

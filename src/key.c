@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/case.h"
+#include "src/dtype.h"
 #include "src/log.h"
 
 /* ---- values that hang on other fields ---- */
@@ -82,6 +83,17 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
         else
             nb_strbuf_addn(out, text, 1);
     }
+}
+
+void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
+    char suffix[64];
+    const char *dtype = c->dtype < NB_N_DTYPES ? nb_formats[c->dtype].name : "";
+    const char *width = c->width < NB_N_WIDTHS ? nb_width_name(c->width) : "";
+    bool lanes = c->width == NB_128 || c->width == NB_256 || c->width == NB_256X || c->width == NB_512;
+    int n = snprintf(suffix, sizeof suffix, "_%s%s_%s", lanes ? "v" : "", width, dtype);
+    size_t len = strnlen(c->variant, sizeof c->variant);
+    bool ends = n > 0 && (size_t)n < len && memcmp(c->variant + len - n, suffix, (size_t)n) == 0;
+    nb_strbuf_addn(out, c->variant, ends ? len - (size_t)n : len);
 }
 
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
