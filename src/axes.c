@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/names.h"
+#include "src/params.h"
 #include "src/shape.h"
 
 /* ---- reading values ---- */
@@ -115,6 +116,17 @@ static int set_affine(struct nb_case *c, const char *text, char *reason, size_t 
     return set_name(&c->formula.affine, affine_choices, text, reason, n);
 }
 
+static int set_params(struct nb_case *c, const char *text, char *reason, size_t n) {
+    struct nb_params params;
+    if (strlen(text) >= sizeof c->params) {
+        snprintf(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
+        return -1;
+    }
+    if (nb_params_parse(text, &params, reason, n) != 0) return -1;
+    snprintf(c->params, sizeof c->params, "%s", text);
+    return 0;
+}
+
 static int set_k(struct nb_case *c, const char *text, char *reason, size_t n) {
     /* A percentage has at most nine digits, so that ceil(cols * percent / 100) is exact in whole numbers. */
     size_t len = strlen(text), digits = strspn(text, "0123456789");
@@ -191,6 +203,7 @@ static void print_weight_offset(const struct nb_case *c, struct nb_strbuf *out) 
 static void print_param_dtype(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_add(out, nb_param_names[c->formula.param]);
 }
+static void print_params(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->params); }
 static void print_round_sum(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_add(out, nb_switch_names[c->formula.round_sum]);
 }
@@ -242,6 +255,10 @@ static bool has_eps(const struct nb_case *c) { return c->op != NB_OP_DYT && c->o
 static bool is_no_twin(const struct nb_case *c) { return c->op != NB_OP_TWIN; }
 static bool has_gamma(const struct nb_case *c) { return is_no_twin(c) && c->formula.affine != NB_AFFINE_NONE; }
 static bool has_16bit_gamma(const struct nb_case *c) { return has_gamma(c) && c->dtype != NB_F32; }
+/* A key without it is as keys always were: parameters as drawn. */
+static bool has_chosen_params(const struct nb_case *c) {
+    return has_gamma(c) && c->params[0] && strcmp(c->params, NB_PARAMS_DRAWN) != 0;
+}
 static bool is_prmsnorm(const struct nb_case *c) { return c->op == NB_OP_PRMSNORM; }
 static bool is_dyt(const struct nb_case *c) { return c->op == NB_OP_DYT; }
 static bool is_batchnorm(const struct nb_case *c) { return c->op == NB_OP_BATCHNORM; }
@@ -287,6 +304,10 @@ const struct nb_axis nb_axes[] = {
      print_weight_offset, has_gamma},
     {"param_dtype", NB_AXIS_CELL, "f32", "parameters in f32 or in the dtype of x; 16 bits only", nb_param_names,
      set_param_dtype, print_param_dtype, has_16bit_gamma},
+    {"params", NB_AXIS_CELL, NB_PARAMS_DRAWN,
+     "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA); a key names it unless "
+     "drawn",
+     NULL, set_params, print_params, has_chosen_params},
     {"round_sum", NB_AXIS_CELL, "0", "add_*: statistics of the f32 sum or of the rounded one; 16 bits only",
      nb_switch_names, set_round_sum, print_round_sum, rounds_a_sum},
     {"mode", NB_AXIS_CELL, "training", "BatchNorm: statistics of the batch, or running ones", nb_mode_names, set_mode,

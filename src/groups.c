@@ -9,8 +9,8 @@
 #include "src/match.h"
 
 static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "%u %u %s %llu %lld %d %u %s", c->pass, c->dtype, c->shape.text, (unsigned long long)c->seed,
-                   (long long)c->pad, c->threads, c->cache, c->data);
+    nb_strbuf_addf(out, "%u %u %s %llu %lld %d %u %s %s", c->pass, c->dtype, c->shape.text, (unsigned long long)c->seed,
+                   (long long)c->pad, c->threads, c->cache, c->params, c->data);
 }
 
 static void append(struct nb_whole *whole, size_t cell) {

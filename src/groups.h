@@ -7,7 +7,7 @@
 
 #include "src/cells.h"
 
-/* All cells of one pass, dtype, shape, data, seed, stride, thread count and cache state. */
+/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. */
 struct nb_whole {
     size_t *cells; /* indices; after nb_whole_arrange() the reference first */
     size_t n;

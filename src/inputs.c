@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/log.h"
+#include "src/params.h"
 
 enum stream { STREAM_X, STREAM_RESIDUAL, STREAM_DY, STREAM_GAMMA, STREAM_BETA, STREAM_MEAN, STREAM_VAR };
 
@@ -55,15 +56,23 @@ static void *rows_of(const struct nb_inputs *in, const struct nb_case *c, const 
     return cycled(in, &s->x, stream == STREAM_RESIDUAL ? (s->x.rows + 1) / 2 : 0);
 }
 
-/* base + spread * N(0,1), or the file's values. */
+/* Of a stream of normal draws, or the file's values. */
 static int fill_parameter(const struct nb_inputs *in, const struct nb_case *c, const struct nb_array *file,
-                          enum stream stream, double base, double spread, float **f32, void **in_x) {
+                          enum stream stream, float **f32, void **in_x) {
     struct nb_random random = nb_random_stream(c->seed, stream);
+    struct nb_params params;
+    char reason[128];
+    if (nb_params_parse(c->params, &params, reason, sizeof reason) != 0)
+        return nb_error("params: '%s' %s", c->params, reason);
+    const bool from_file = file->rows && params.kind == NB_PARAMS_OF_DRAWS;
     *f32 = new_tensor(1, in->n_params, sizeof **f32);
     *in_x = new_tensor(1, in->n_params, nb_formats[in->dtype].bytes);
     if (!*f32 || !*in_x) return -1;
     for (int64_t i = 0; i < in->n_params; i++) {
-        double value = file->rows ? file->values[i] : base + spread * nb_random_normal(random, (uint64_t)i);
+        const double z = nb_random_normal(random, (uint64_t)i);
+        const double value = from_file                ? file->values[i]
+                             : stream == STREAM_GAMMA ? nb_params_gamma(&params, i, z)
+                                                      : nb_params_beta(&params, i, z);
         (*f32)[i] = (float)value;
         store(*in_x, i, in->dtype, (double)(*f32)[i]);
     }
@@ -119,8 +128,8 @@ static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const str
         if (!in->dy) return -1;
     }
     if (!in->gamma_f32) {
-        if (fill_parameter(in, c, &s->gamma, STREAM_GAMMA, 1, 0.3, &in->gamma_f32, &in->gamma_x) != 0) return -1;
-        if (fill_parameter(in, c, &s->beta, STREAM_BETA, 0, 0.1, &in->beta_f32, &in->beta_x) != 0) return -1;
+        if (fill_parameter(in, c, &s->gamma, STREAM_GAMMA, &in->gamma_f32, &in->gamma_x) != 0) return -1;
+        if (fill_parameter(in, c, &s->beta, STREAM_BETA, &in->beta_f32, &in->beta_x) != 0) return -1;
     }
     return c->op == NB_OP_BATCHNORM && !in->running_mean ? fill_running(in, c) : 0;
 }
