@@ -16,10 +16,10 @@
 
 /* How a row is summed. */
 enum nb_order {
-    NB_ORDER_SEQUENTIAL, /* `lanes` running sums, element i in lane i mod lanes; lanes combined as a tree */
+    NB_ORDER_SEQUENTIAL, /* `lanes` running sums, element i in lane i mod lanes; neighbouring lanes combined as a tree */
     NB_ORDER_PAIRWISE,   /* halves, down to `leaf` elements, which are summed one after another */
     NB_ORDER_BLOCKED,    /* blocks of `leaf` one after another, then their sums one after another */
-    NB_ORDER_KAHAN,      /* sequential, compensated */
+    NB_ORDER_KAHAN,      /* sequential, compensated in each lane */
     NB_N_ORDERS
 };
 
@@ -30,7 +30,9 @@ struct nb_design {
     enum nb_number square; /* x^2, (x - mean)^2 and the differences */
     enum nb_number acc;    /* running sums */
     enum nb_number stat;   /* mean, variance, eps, variance + eps */
-    enum nb_number root;   /* sqrt and 1/sqrt, rstd as kept */
+    enum nb_number root;   /* sqrt and 1/sqrt */
+    enum nb_number
+        rstd; /* what 1/sqrt (or the sqrt that is divided by) is kept in: rounded again where it is narrower */
     enum nb_number scale;  /* x * rstd (or (x - mean) * rstd) and the affine products */
     enum nb_number offset; /* 1 + gamma */
     enum nb_order order;
@@ -57,15 +59,21 @@ int nb_design_parse(struct nb_design *d, const char *text);
 /* The shortest text that parses to it. */
 void nb_design_print(const struct nb_design *d, struct nb_strbuf *out);
 struct nb_design_preset {
-    const char *name, *text, *help; /* help: whose code does it so */
+    const char *name, *letter, *text, *help; /* letter: a second name, or null */
 };
 extern const struct nb_design_preset nb_design_presets[];
 extern const size_t nb_n_design_presets;
+/* A part `name:value` of the text. set writes how to go on after the value when it is wrong ("is not one of rn, rz, sr") and
+ * returns -1; print is null for a key that stands for several others. */
 struct nb_design_key {
     const char *name, *help, *values;
+    int (*set)(struct nb_design *d, const char *text, char *reason, size_t n);
+    void (*print)(const struct nb_design *d, struct nb_strbuf *out);
 };
 extern const struct nb_design_key nb_design_keys[]; /* for --help and errors */
 extern const size_t nb_n_design_keys;
+/* How many elements of a row the statistics see: all, or pRMSNorm's share, rounded up. */
+int64_t nb_design_elements(const struct nb_design *d, int64_t cols);
 /* Longest chain of dependent roundings between an addend and the sum of n, as nb_kernel.chain. */
 int64_t nb_design_chain(const struct nb_design *d, int64_t n);
 
