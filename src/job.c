@@ -11,7 +11,7 @@
 #include "src/json.h"
 #include "src/log.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe", "gate"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);

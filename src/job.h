@@ -25,7 +25,15 @@ struct nb_shared {
     volatile int32_t beats;   /* grows with every step forward */
 };
 
-enum nb_job_kind { NB_JOB_CHECK, NB_JOB_LAUNCH, NB_JOB_COUNTERS, NB_JOB_SEARCH, NB_JOB_PROBE, NB_N_JOB_KINDS };
+enum nb_job_kind {
+    NB_JOB_CHECK,
+    NB_JOB_LAUNCH,
+    NB_JOB_COUNTERS,
+    NB_JOB_SEARCH,
+    NB_JOB_PROBE,
+    NB_JOB_GATE,
+    NB_N_JOB_KINDS
+};
 
 struct nb_job {
     enum nb_job_kind kind;

@@ -38,6 +38,7 @@ void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets
         }
         arm->slot_ns = nb_alloc((unsigned)blocks, sizeof *arm->slot_ns);
         arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
+        arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
         for (int b = 0; b < blocks; b++) arm->slot_ns[b] = NAN;
     }
 }
@@ -47,6 +48,7 @@ void nb_arms_release(struct nb_arm *arms, int n_arms) {
         free(arms[a].calls);
         free(arms[a].slot_ns);
         free(arms[a].contaminated);
+        free(arms[a].position);
     }
 }
 
@@ -103,13 +105,18 @@ static int blocks_between(double call_s, double slot_s, int blocks) {
     return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
 }
 
+/* May a part of the rows be a call of its own? */
+static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
+    return nb_kernel_row_local(kernel, call) && nb_kernel_n_phases(kernel, call) == 1 &&
+           nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
+}
+
 /* Grows the amount until it fills the slot. A call longer than a slot is taken row by row where that is allowed. */
 static void choose_slot(struct nb_arm *arm, struct launch *l) {
     const double slot = l->options->slot_s;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
-    bool can_chunk = nb_kernel_row_local(kernel, &arm->calls[0]) && nb_kernel_n_phases(kernel, &arm->calls[0]) == 1 &&
-                     nb_kernel_n_units(kernel, &arm->calls[0], 0) == rows; /* its units are rows */
+    const bool can_chunk = goes_by_rows(kernel, &arm->calls[0]);
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
     for (int tries = 0; tries < 24 && !arm->error; tries++) {
@@ -129,11 +136,30 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
     if (!arm->chunked && amount == 1) arm->every = blocks_between(time_slot(arm, l, 1), slot, l->options->blocks);
 }
 
+/* The first arm's slot for all. Where slots are inflated they are counted in hundreds, so that a percent is whole. */
+static void even_slots(struct nb_arm *arms, int n_arms) {
+    struct nb_arm *first = &arms[0];
+    bool inflated = false;
+    for (int a = 0; a < n_arms; a++) inflated |= arms[a].extra_percent != 0;
+    if (inflated) {
+        if (!first->chunked && goes_by_rows(first->entry->kernel, &first->calls[0])) {
+            first->chunked = true;
+            first->per_slot *= first->c->shape.rows;
+        }
+        first->per_slot = (first->per_slot + 99) / 100 * 100;
+    }
+    for (int a = 1; a < n_arms; a++) {
+        arms[a].chunked = first->chunked;
+        arms[a].per_slot = first->per_slot;
+        arms[a].every = first->every;
+    }
+}
+
 static bool run_slot(struct nb_arm *arm, struct launch *l, int block) {
     struct rusage before, after;
     getrusage(RUSAGE_THREAD, &before);
     int cpu = sched_getcpu();
-    double elapsed = time_slot(arm, l, arm->per_slot);
+    double elapsed = time_slot(arm, l, arm->per_slot + arm->per_slot / 100 * arm->extra_percent);
     bool moved = sched_getcpu() != cpu;
     getrusage(RUSAGE_THREAD, &after);
     double calls = arm->chunked ? (double)arm->per_slot / (double)arm->c->shape.rows : (double)arm->per_slot;
@@ -208,6 +234,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         choose_slot(&arms[a], &l);
         look_for_damage(&arms[a], options);
     }
+    if (options->even_slots) even_slots(arms, n_arms);
     noise_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
@@ -218,6 +245,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             struct nb_arm *arm = &arms[order[i]];
             if (is_out(arm) || block % arm->every != 0) continue;
             watch(options, order[i]);
+            arm->position[block] = i;
             run_slot(arm, &l, block);
             look_for_damage(arm, options);
         }

@@ -20,10 +20,12 @@ struct nb_arm {
     struct nb_call *calls; /* one for each set of buffers */
     bool chunked;          /* a slot takes rows, not calls */
     int64_t per_slot;      /* whole calls, or rows when chunked */
-    int every;             /* takes part in every so many blocks */
-    double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
-    bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
-    int error;             /* what run() returned, when not 0: the arm is left out from then on */
+    int extra_percent;  /* what a slot does beyond what it is credited with: an injected slowdown (with even_slots) */
+    int every;          /* takes part in every so many blocks */
+    double *slot_ns;    /* by block: time of one call on the whole shape (chunked: scaled by rows) */
+    bool *contaminated; /* by block: an involuntary switch or a migration in the slot */
+    int *position;      /* by block: how many arms came before */
+    int error;          /* what run() returned, when not 0: the arm is left out from then on */
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a slot of this arm: left out likewise */
     char where[120];
@@ -39,8 +41,11 @@ struct nb_measure_options {
     int blocks;
     double slot_s;
     uint64_t seed;
-    struct nb_buffers *watched;            /* whose margins are looked at behind each slot; may be null */
-    bool cold;                             /* every call on the next set of buffers, none warmed first */
+    struct nb_buffers *watched; /* whose margins are looked at behind each slot; may be null */
+    bool cold;                  /* every call on the next set of buffers, none warmed first */
+    /* All arms take the slot that the first one chose: arms of one kernel, so that nothing but its code differs. With
+     * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */
+    bool even_slots;
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 

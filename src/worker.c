@@ -147,7 +147,7 @@ static void pin(int cpu) {
 }
 
 static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
-    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe};
+    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe, nb_worker_gate};
 
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
 static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {

@@ -30,6 +30,8 @@ int nb_worker_counters(struct nb_workplace *w);
 /* Studies (src/study.h): one {"type":"answer","case":i,..} for each case. */
 int nb_worker_search(struct nb_workplace *w);
 int nb_worker_probe(struct nb_workplace *w);
+/* One launch of the gate (src/gate_launch.h): its cases are builds of one kernel. */
+int nb_worker_gate(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);
