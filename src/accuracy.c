@@ -2,11 +2,12 @@
 /* One sweep over a row for the errors and their sums, a second over the kept errors for what is left beside gain and offset. */
 #include "src/accuracy.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/dtype.h"
+#include "src/formats.h"
 #include "src/log.h"
 
 /* |error| in ulp, logarithmic: 32 bins an octave from 2^-40 to 2^40. */
@@ -24,7 +25,7 @@ struct line {
 
 struct nb_accuracy_sum {
     struct nb_accuracy a;
-    enum nb_dtype dtype;
+    enum nb_number number;
     int64_t n_errors, n_biased, n_rounded;
     double abs_ulp, bias, bias_large;
     struct moments large, rounding; /* over rows */
@@ -33,11 +34,15 @@ struct nb_accuracy_sum {
     int64_t cols;
 };
 
-struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype) {
+struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number) {
     struct nb_accuracy_sum *s = nb_alloc(1, sizeof *s);
-    s->dtype = dtype;
+    s->number = number;
     s->a.witness = (struct nb_witness){.row = -1, .col = -1};
     return s;
+}
+
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype) {
+    return nb_accuracy_new_number(nb_number_of(dtype));
 }
 
 static void moments_add(struct moments *m, double v) {
@@ -67,28 +72,33 @@ static int line_fit(const struct line *l, double *intercept, double *slope) {
 
 struct element {
     int64_t row, col;
-    double got, want, tolerance;
-    const void *x;
+    double got, want, want_low, tolerance; /* exactly want + want_low */
+    double x;
 };
+
+/* The two cancel up to their last bits, so that want_low is not lost. */
+static double error_of(const struct element *e) { return (e->got - e->want) - e->want_low; }
 
 static void set_witness(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
     struct nb_witness *w = &s->a.witness;
     if (w->row >= 0 && ratio <= s->a.worst_ratio) return;
     s->a.worst_ratio = ratio;
     *w = (struct nb_witness){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
-    w->x = e->x ? nb_get(e->x, e->col, s->dtype) : NAN;
-    w->err_ulp = (e->got - e->want) / ulp;
+    w->x = e->x;
+    w->err_ulp = error_of(e) / ulp;
     w->tolerance_ulp = e->tolerance / ulp;
 }
 
 /* NaN and Inf on either side. Returns whether that is all there is to say about the element. */
 static bool exceptional(struct nb_accuracy_sum *s, const struct element *e) {
     struct nb_accuracy *a = &s->a;
-    const double limit = nb_formats[s->dtype].overflow;
-    const bool want_inf = fabs(e->want) >= limit, got_inf = isinf(e->got);
+    const double limit = nb_numbers[s->number].overflow;
+    const bool has_inf = nb_number_has_inf(s->number); /* else NaN stands for it */
+    const bool want_inf = fabs(e->want) >= limit, got_inf = has_inf ? isinf(e->got) : isnan(e->got);
     if (isinf(e->tolerance) && e->tolerance > 0) return true;
     if (isfinite(e->got) && !isnan(e->want) && !want_inf) return false;
-    bool right = (isnan(e->want) && isnan(e->got)) || (want_inf && got_inf && (e->want > 0) == (e->got > 0));
+    bool right =
+        (isnan(e->want) && isnan(e->got)) || (want_inf && got_inf && (!has_inf || (e->want > 0) == (e->got > 0)));
     if (right) return true;
     if (isnan(e->want))
         a->nan_missing++;
@@ -99,7 +109,7 @@ static bool exceptional(struct nb_accuracy_sum *s, const struct element *e) {
     else
         a->inf_unexpected++;
     a->n_beyond++;
-    set_witness(s, e, INFINITY, isfinite(e->want) ? nb_ulp(e->want, s->dtype) : NAN);
+    set_witness(s, e, INFINITY, isfinite(e->want) ? nb_number_ulp(e->want, s->number) : NAN);
     return true;
 }
 
@@ -121,8 +131,8 @@ static int bucket_of(double ulps) {
 
 static void compare(struct nb_accuracy_sum *s, const struct element *e) {
     struct nb_accuracy *a = &s->a;
-    const double ulp = nb_ulp(e->want, s->dtype), error = e->got - e->want, ulps = fabs(error) / ulp;
-    const double nearest = nb_round_to(e->want, s->dtype);
+    const double ulp = nb_number_ulp(e->want, s->number), error = error_of(e), ulps = fabs(error) / ulp;
+    const double nearest = nb_number_round(e->want, e->want_low, s->number, NB_ROUND_NEAREST, 0);
     s->n_errors++;
     s->abs_ulp += ulps;
     if (ulps > a->max_ulp) a->max_ulp = ulps;
@@ -149,9 +159,9 @@ static double rms_of(const double *exact, const double *error, int64_t cols) {
 
 /* Signed relative errors, and the line that parts scale from last rounding. */
 static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t cols, double rms) {
-    const double normal = 2 * nb_formats[s->dtype].min_normal;
+    const double normal = 2 * nb_numbers[s->number].min_normal;
     const double half_scale =
-        1 / (2 * nb_formats[s->dtype].unit_roundoff); /* |y| / ulp is in [half_scale, 2 half_scale) */
+        1 / (2 * nb_numbers[s->number].unit_roundoff); /* |y| / ulp is in [half_scale, 2 half_scale) */
     struct line line = {0};
     double sum_large = 0, n_large = 0;
     for (int64_t i = 0; i < cols; i++) {
@@ -163,7 +173,7 @@ static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t col
         if (!(y > rms / 4) || y < normal) continue;
         sum_large += error / y;
         n_large++;
-        const double ulp = nb_ulp(y, s->dtype);
+        const double ulp = nb_number_ulp(y, s->number);
         line_add(&line, y / (ulp * half_scale), error / ulp);
     }
     double intercept, slope;
@@ -183,7 +193,7 @@ static void keep_largest(double *largest, double v) {
 }
 
 static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t cols, double rms) {
-    const double u = nb_formats[s->dtype].unit_roundoff;
+    const double u = nb_numbers[s->number].unit_roundoff;
     struct line line = {0};
     for (int64_t i = 0; i < cols; i++)
         if (!isnan(s->error[i])) line_add(&line, exact[i] / rms, s->error[i] / rms);
@@ -191,7 +201,7 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
     if (line_fit(&line, &offset, &gain) != 0) gain = line.ww > 0 ? line.wv / line.ww : 0; /* all y alike: no offset */
     for (int64_t i = 0; i < cols; i++) {
         if (isnan(s->error[i])) continue;
-        double residual = (s->error[i] - gain * exact[i] - offset * rms) / nb_ulp(exact[i], s->dtype);
+        double residual = (s->error[i] - gain * exact[i] - offset * rms) / nb_number_ulp(exact[i], s->number);
         squares += residual * residual;
     }
     keep_largest(&s->a.gain_u, gain / u);
@@ -199,29 +209,62 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
     keep_largest(&s->a.residual_ulp, sqrt(squares / line.n));
 }
 
-void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
-                     const double *tolerance, enum nb_loss loss, const void *x) {
+/* A row as it comes: stored elements of a dtype, or doubles. */
+struct row_values {
+    const void *stored, *stored_x;
+    enum nb_dtype dtype;
+    const double *numbers, *numbers_x, *exact, *exact_low, *tolerance;
+};
+
+static struct element element_at(const struct row_values *v, int64_t row, int64_t col) {
+    struct element e = {.row = row, .col = col, .want = v->exact[col], .tolerance = v->tolerance[col], .x = NAN};
+    if (v->exact_low) e.want_low = v->exact_low[col];
+    e.got = v->stored ? nb_get(v->stored, col, v->dtype) : v->numbers[col];
+    if (v->stored_x) e.x = nb_get(v->stored_x, col, v->dtype);
+    if (v->numbers_x) e.x = v->numbers_x[col];
+    return e;
+}
+
+static void add_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct row_values *v,
+                    enum nb_loss loss) {
     if (cols > s->cols) s->error = nb_realloc(s->error, (unsigned long long)cols, sizeof *s->error);
     if (cols > s->cols) s->cols = cols;
     int64_t n_kept = 0;
     for (int64_t i = 0; i < cols; i++) {
-        struct element e = {row, i, nb_get(computed, i, s->dtype), exact[i], tolerance[i], x};
+        const struct element e = element_at(v, row, i);
         s->error[i] = NAN;
         if (exceptional(s, &e)) {
             s->a.n_exceptional++;
             continue;
         }
         compare(s, &e);
-        s->error[i] = e.got - e.want;
+        s->error[i] = error_of(&e);
         n_kept++;
     }
     s->a.n += cols;
     if (loss != NB_LOSS_NONE && s->a.n_rows_lost++ == 0) s->a.loss = loss;
-    const double rms = rms_of(exact, s->error, cols);
+    const double rms = rms_of(v->exact, s->error, cols);
     if (n_kept == 0 || !(rms > 0)) return;
     s->a.n_rows++;
-    row_bias(s, exact, cols, rms);
-    decompose(s, exact, cols, rms);
+    row_bias(s, v->exact, cols, rms);
+    decompose(s, v->exact, cols, rms);
+}
+
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
+                     const double *tolerance, enum nb_loss loss, const void *x) {
+    assert(s->number == NB_NUM_F32 || s->number == NB_NUM_F16 || s->number == NB_NUM_BF16);
+    const enum nb_dtype dtype = s->number == NB_NUM_F32 ? NB_F32 : s->number == NB_NUM_F16 ? NB_F16 : NB_BF16;
+    const struct row_values v = {
+        .stored = computed, .stored_x = x, .dtype = dtype, .exact = exact, .tolerance = tolerance};
+    add_row(s, row, cols, &v, loss);
+}
+
+void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
+                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
+                         const double *x) {
+    const struct row_values v = {
+        .numbers = computed, .numbers_x = x, .exact = exact, .exact_low = exact_low, .tolerance = tolerance};
+    add_row(s, row, cols, &v, loss);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */
@@ -241,7 +284,7 @@ static double p99_of(const struct nb_accuracy_sum *s) {
 static double deviation(const struct moments *m) { return m->n > 1 ? sqrt(m->squares / (m->n - 1)) : NAN; }
 
 void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
-    const double u = nb_formats[s->dtype].unit_roundoff;
+    const double u = nb_numbers[s->number].unit_roundoff;
     struct nb_accuracy *a = &s->a;
     const bool any = s->n_errors > 0;
     if (!any) a->max_ulp = a->gain_u = a->offset_u = a->residual_ulp = NAN;

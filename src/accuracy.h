@@ -9,6 +9,7 @@
 
 #include "src/bias.h"
 #include "src/bound.h"
+#include "src/formats.h"
 
 #define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
 
@@ -48,9 +49,15 @@ struct nb_accuracy {
 
 struct nb_accuracy_sum; /* running sums, opaque */
 struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);
+struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number);
 /* One row: computed elements of the dtype, exact values, tolerances, the loss predicted. x: the input row or null. */
 void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
                      const double *tolerance, enum nb_loss loss, const void *x);
+/* The same with numbers of any format held in double, and an exact value of exact + exact_low (null: exact alone), which f64
+ * outputs need. */
+void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
+                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
+                         const double *x);
 /* Fills out and frees s. bias_sigma is NaN then. */
 void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
 
