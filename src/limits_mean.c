@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What taking the mean away costs: cancellation, constant rows, conditioning. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/limits_rules.h"
+#include "src/log.h"
+#include "src/representable.h"
+#include "src/sum_law.h"
+#include "src/twofold.h"
+
+static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
+
+static double rounded(double v, double below, enum nb_number number) {
+    return nb_number_round(v, below, number, NB_ROUND_NEAREST, 0);
+}
+static double added(double a, double b, enum nb_number number) {
+    const struct nb_twofold s = nb_two_sum(a, b);
+    return rounded(s.hi, s.lo, number);
+}
+static double multiplied(double a, double b, enum nb_number number) {
+    const struct nb_twofold p = nb_two_product(a, b);
+    return rounded(p.hi, p.lo, number);
+}
+
+/* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */
+
+/* The row {R - 1, R + 1} has the variance 1; as the formats see it. */
+static double one_pass_of_pair(double r, const struct nb_design *d) {
+    const double a = multiplied(r - 1, r - 1, d->square), b = multiplied(r + 1, r + 1, d->square);
+    const double squares = added(rounded(a, 0, d->acc), b, d->acc);
+    const double mean = rounded(added(r - 1, r + 1, d->acc) / 2, 0, d->stat);
+    return added(rounded(squares / 2, 0, d->stat), -multiplied(mean, mean, d->stat), d->stat);
+}
+
+static double coarsest_u(const struct nb_design *d) {
+    return fmax(format(d->acc)->unit_roundoff, fmax(format(d->stat)->unit_roundoff, format(d->square)->unit_roundoff));
+}
+
+static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
+    const struct nb_design *d = &l->design;
+    const double u = coarsest_u(d), most = 1 / format(d->store)->unit_roundoff;
+    line->law = 1 / sqrt(u);
+    if (line->law > 1e5) return nb_limit_says(line, "In f64 this is beyond what inputs can hold.");
+    for (double r = 2; r < 2 * line->law + 2 && isnan(line->from); r++) {
+        if (r + 1 > most)
+            return nb_limit_says(line,
+                                 "Inputs of %s cannot hold a spread that small beside the mean: one pass in %s is "
+                                 "enough for them.",
+                                 format(d->store)->name, format(d->acc)->name);
+        if (one_pass_of_pair(r, d) != 1) line->from = r;
+    }
+    line->safe = line->from - 1;
+    if (line->safe < 2) line->safe = NAN;
+    nb_limit_says(line, "E[x^2] - mean^2 has no correct digit from here: take two passes, Welford or a shift.");
+    return 0;
+}
+static bool one_pass_is_wrong(const struct nb_limits *l, double v, char *seen, size_t size) {
+    struct nb_design d = l->design;
+    const double x[2] = {v - 1, v + 1};
+    double y[2];
+    d.op = NB_OP_LAYERNORM;
+    d.variance = NB_VAR_ONEPASS;
+    d.fma = false;
+    const struct nb_emulated e = l->hands.row(&d, 2, x, NULL, NULL, y, l->seed);
+    snprintf(seen, size, "{%.9g, %.9g}: variance %.6g, exactly 1", x[0], x[1], e.var);
+    return e.var != 1;
+}
+
+/* dv / v = rho^2 times the errors of the sum of squares, twice that of the sum, and of the roundings after them. */
+static double one_pass_error(const struct nb_limits *l, double rho) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const double u = coarsest_u(&l->design);
+    return rho * rho * sqrt(5 * law.sd * law.sd + u * u);
+}
+
+static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const double u = coarsest_u(&l->design);
+    line->law = 1 / sqrt(sqrt(u));
+    if (law.nu > 0.25) return nb_limit_says(line, "The sums of %lld elements stand still first.", (long long)l->n);
+    line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
+    line->safe = line->from / 4;
+    if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");
+    if (4 * line->from > 1 / format(l->design.store)->unit_roundoff || line->from > 1e5)
+        return nb_limit_says(line, "Inputs of %s cannot hold a spread that small beside the mean.",
+                             format(l->design.store)->name);
+    snprintf(line->tolerance, sizeof line->tolerance, "relative error of the variance within a factor of 2.5");
+    nb_limit_says(line,
+                  "One pass over a row of %lld has half of its digits here, in this order; u^-1/4 = %.3g is the "
+                  "best order's.",
+                  (long long)l->n, line->law);
+    return 0;
+}
+
+static double one_pass_measured(const struct nb_limits *l, double rho) {
+    enum { ROWS = 40 };
+    struct nb_design d = l->design, exact = nb_limits_isolated(l);
+    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x), sum = 0;
+    exact.op = d.op = NB_OP_LAYERNORM;
+    exact.stat = NB_NUM_F64;
+    exact.variance = NB_VAR_TWOPASS;
+    d.variance = NB_VAR_ONEPASS;
+    for (int row = 0; row < ROWS; row++) {
+        nb_limits_normal_row(x, l->n, rho, 1, d.store, l->seed, (uint64_t)row);
+        const double want = nb_emulate_row(&exact, l->n, x, NULL, NULL, x + l->n, l->seed).var;
+        const double error = l->hands.row(&d, l->n, x, NULL, NULL, x + l->n, l->seed + (uint64_t)row).var / want - 1;
+        sum += error * error / ROWS;
+    }
+    free(x);
+    return sqrt(sum);
+}
+static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line) {
+    bool holds = true;
+    const double at[] = {line->from, line->safe};
+    char *const seen[] = {line->at, line->beyond};
+    for (int i = 0; i < 2; i++) {
+        const double got = one_pass_measured(l, at[i]), want = one_pass_error(l, at[i]);
+        snprintf(seen[i], sizeof line->at, "rho %.4g: variance off by %.3g, predicted %.3g", at[i], got, want);
+        holds = holds && got < 2.5 * want && (got > want / 2.5 || at[i] < 2);
+    }
+    return holds;
+}
+
+/* ---- constant rows --------------------------------------------------------------------------------------------------------- */
+
+/* |y| of a row of c, that should be 0: the mean is off by delta, and the variance is delta^2. */
+static double constant_output(const struct nb_limits *l, double c) {
+    const struct nb_design *d = &l->design;
+    const double sum = nb_sum_of_equals(d, c, l->n);
+    if (!isfinite(sum)) return INFINITY;
+    const double mean = rounded(sum / (double)l->n, 0, d->stat), delta = added(c, -mean, d->square);
+    return fabs(delta) / sqrt(delta * delta + d->eps);
+}
+
+static bool is_saturated(const struct nb_limits *l, double c) { return constant_output(l, c) >= 0.5; }
+
+enum { CONSTANTS_IN_BINADE = 1 << 14 };
+
+static int constants_in_binade(const struct nb_limits *l) {
+    const int bits = format(l->design.store)->precision - 1;
+    return bits < 14 ? 1 << bits : CONSTANTS_IN_BINADE;
+}
+
+static double constant_at(const struct nb_limits *l, int exponent, int i) {
+    return ldexp(1 + (double)i / constants_in_binade(l), exponent);
+}
+
+static double saturated_share(const struct nb_limits *l, int exponent) {
+    int saturated = 0;
+    for (int i = 0; i < constants_in_binade(l); i++) saturated += is_saturated(l, constant_at(l, exponent, i));
+    return (double)saturated / constants_in_binade(l);
+}
+
+static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
+    const struct nb_format *f = format(l->design.store);
+    const int count = constants_in_binade(l);
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
+    if (l->design.variance != NB_VAR_TWOPASS)
+        return nb_limit_says(line, "Predicted for two passes; `normbench stress` has such rows for all.");
+    const int last = ilogb(f->max_finite / (double)l->n / 2);
+    double before = NAN;
+    for (int e = f->emin / 2; e <= last; e++)
+        for (int i = 0; i < count; i++) {
+            const double c = constant_at(l, e, i);
+            if (is_saturated(l, c)) {
+                line->from = c;
+                line->safe = before;
+                nb_limit_says(line,
+                              "The mean is rounded, and the rest is normalized to +-1: %.3g %% of the constants from "
+                              "%.4g to %.4g do so. An f64 or corrected mean gives 0.",
+                              100 * saturated_share(l, e), ldexp(1, e), ldexp(1, e + 1));
+                return 0;
+            }
+            before = c;
+        }
+    line->safe = before;
+    nb_limit_says(line, "No constant row of %lld that was tried comes out above 1/2.", (long long)l->n);
+    return 0;
+}
+static bool constant_row_is_saturated(const struct nb_limits *l, double v, char *seen, size_t size) {
+    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
+    for (int64_t i = 0; i < l->n; i++) x[i] = v;
+    const struct nb_emulated e = l->hands.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
+    const double y = x[l->n];
+    snprintf(seen, size, "row of %.9g: mean off by %.3g, y %.4g", v, e.mean - v, y);
+    free(x);
+    return fabs(y) >= 0.5;
+}
+
+/* ---- conditioning ---------------------------------------------------------------------------------------------------------- */
+
+static int conditioning(const struct nb_limits *l, struct nb_limit *line) {
+    const bool centred = nb_limits_centres(l);
+    const double rho = centred ? l->rho : 0, u_in = format(l->design.store)->unit_roundoff;
+    if (l->n < 3) return nb_limit_says(line, "Rows of one or two elements follow other laws.");
+    line->law = line->from = sqrt(1 + rho * rho);
+    snprintf(line->tolerance, sizeof line->tolerance, "within 1 %%");
+    if (centred)
+        nb_limit_says(line,
+                      "At rho = %.4g half an ulp in the inputs of %s moves y by up to %.3g of its rms, whatever the "
+                      "kernel does.",
+                      rho, format(l->design.store)->name, line->law * u_in);
+    else
+        nb_limit_says(line, "RMSNorm amplifies nothing: errors beyond a few u are the kernel's own.");
+    return 0;
+}
+
+/* Makes v orthogonal to the ones (where there is a mean) and to z. */
+static void take_out(double *v, const double *z, int64_t n, bool centred) {
+    double mean = 0, along = 0, length = 0;
+    for (int64_t i = 0; i < n && centred; i++) mean += v[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] -= mean;
+        along += v[i] * z[i];
+        length += z[i] * z[i];
+    }
+    for (int64_t i = 0; i < n; i++) v[i] -= along / length * z[i];
+}
+
+static double norm(const double *v, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += v[i] * v[i];
+    return sqrt(sum);
+}
+
+/* |dy| / |y| over |dx| / |x| along a direction in which nothing is lost. */
+static double amplification(const struct nb_limits *l, double rho) {
+    const int64_t n = l->n;
+    const bool centred = nb_limits_centres(l);
+    double *z = nb_alloc((unsigned long long)n, 6 * sizeof *z), *dx = z + n, *x = dx + n, *moved = x + n,
+           *y = moved + n, *y_moved = y + n;
+    struct nb_design d = nb_limits_isolated(l);
+    d.op = l->design.op;
+    d.stat = NB_NUM_F64;
+    d.variance = NB_VAR_TWOPASS;
+    nb_limits_normal_row(z, n, 0, 1, NB_NUM_F64, l->seed, 0);
+    nb_limits_normal_row(dx, n, 0, 1, NB_NUM_F64, l->seed, 1);
+    double mean = 0;
+    for (int64_t i = 0; i < n && centred; i++) mean += z[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) z[i] -= mean;
+    const double sd = norm(z, n) / sqrt((double)n);
+    take_out(dx, z, n, centred);
+    const double step = 1e-6 * norm(z, n) / norm(dx, n);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = rho * sd + z[i];
+        moved[i] = x[i] + step * dx[i];
+    }
+    l->hands.row(&d, n, x, NULL, NULL, y, l->seed);
+    l->hands.row(&d, n, moved, NULL, NULL, y_moved, l->seed);
+    const double size_x = norm(x, n), size_y = norm(y, n), size_dx = step * norm(dx, n);
+    for (int64_t i = 0; i < n; i++) y_moved[i] -= y[i];
+    const double result = norm(y_moved, n) / size_y / (size_dx / size_x);
+    free(z);
+    return result;
+}
+static bool conditioning_holds(const struct nb_limits *l, struct nb_limit *line) {
+    const double rho = nb_limits_centres(l) ? l->rho : 0, got = amplification(l, rho);
+    snprintf(line->at, sizeof line->at, "a change of the input grew %.5g-fold", got);
+    return fabs(got / line->from - 1) < 0.01;
+}
+
+const struct nb_limit_rule nb_mean_rules[] = {
+    {"onepass_breaks", "mean", "E[x^2] - mean^2 has no digit from", "|mean| / sigma", one_pass_breaks,
+     one_pass_is_wrong, NULL},
+    {"onepass_half", "mean", "E[x^2] - mean^2 has half its digits at", "|mean| / sigma", one_pass_half, NULL,
+     one_pass_half_holds},
+    {"constant_row", "mean", "a constant row gives |y| > 1/2 from", "|x|", constant_row, constant_row_is_saturated,
+     NULL},
+    {"conditioning", "mean", "condition number", "-fold", conditioning, NULL, conditioning_holds},
+};
+const size_t nb_n_mean_rules = sizeof nb_mean_rules / sizeof nb_mean_rules[0];
