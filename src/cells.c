@@ -30,7 +30,7 @@ static int absurd(const struct expansion *e, const struct nb_product *p, double 
     for (size_t a = 1; a < nb_n_axes; a++)
         if (p->lists[a]->n > p->lists[longest]->n) longest = a;
     return nb_error("%s:%d: %s makes %.4g cells%s, more than %d; its longest list is \"%s\" with %zu values",
-                    e->config->path, p->line, p->is_include ? "this include" : "this block", n_cells, with,
+                    p->block->path, p->line, p->is_include ? "this include" : "this block", n_cells, with,
                     NB_MAX_CASES, nb_axes[longest].name, p->lists[longest]->n);
 }
 
@@ -70,7 +70,7 @@ static void count_excluded(struct expansion *e, const struct nb_product *p, cons
     const char *asked = NULL;
     for (size_t a = 0; a < nb_n_axes && !asked; a++)
         if (exclude->values[a].n > 0 && p->lists[a]->n > 0 && p->lists[a]->line == 0) asked = nb_axes[a].name;
-    nb_skips_count(e->skips, 1, "excluded at %s:%d%s%s%s", e->config->path, exclude->line,
+    nb_skips_count(e->skips, 1, "excluded at %s:%d%s%s%s", exclude->path, exclude->line,
                    asked ? ", although --axis " : "", asked ? asked : "", asked ? " asks for it" : "");
 }
 
@@ -97,18 +97,30 @@ static void add_refusal(struct nb_cell *cell, int n_cpus) {
     cell->refused_by_cpu = text.text != NULL;
 }
 
-/* Keeps the key by which the cell is known; false when another cell has it. */
-static bool is_new(struct nb_cells *cells, const struct nb_case *c) {
+static void add_label(struct nb_cells *cells, size_t cell, const struct nb_block *block) {
+    if (cell == NB_NOWHERE || !block->label) return;
+    nb_label_set_add(&cells->items[cell].labels,
+                     nb_labels_add(&cells->labels, block->label, block->source, block->text));
+}
+
+/* Keeps the key by which the cell is known; false when another cell has it, which takes the block's label too. */
+static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct nb_block *block) {
     const struct nb_case canonical = nb_case_canonical(c);
     struct nb_strbuf key = {0};
     size_t n = cells->known.n;
     nb_case_key(&canonical, &key);
-    if (nb_text_map_add(&cells->known, key.text, n) != NB_NOWHERE) {
+    const size_t known = nb_text_map_add(&cells->known, key.text, n);
+    if (known != NB_NOWHERE) {
         nb_strbuf_release(&key);
+        add_label(cells, cells->known_at[known], block);
         return false;
     }
-    if ((n & (n - 1)) == 0) cells->known_keys = nb_realloc(cells->known_keys, n ? 2 * n : 1, sizeof *cells->known_keys);
+    if ((n & (n - 1)) == 0) {
+        cells->known_keys = nb_realloc(cells->known_keys, n ? 2 * n : 1, sizeof *cells->known_keys);
+        cells->known_at = nb_realloc(cells->known_at, n ? 2 * n : 1, sizeof *cells->known_at);
+    }
     cells->known_keys[n] = key.text;
+    cells->known_at[n] = NB_NOWHERE;
     return true;
 }
 
@@ -121,7 +133,7 @@ static void add_cell(struct expansion *e, const struct nb_product *p, const stru
         count_excluded(e, p, exclude);
         return;
     }
-    if (!is_new(cells, c)) return;
+    if (!is_new(cells, c, p->block)) return;
     nb_case_key(c, &key);
     const char *reason = senseless(e, c, entry);
     bool wanted = nb_filters_match(e->filters, key.text);
@@ -134,6 +146,8 @@ static void add_cell(struct expansion *e, const struct nb_product *p, const stru
         cells->items = nb_realloc(cells->items, cells->n ? 2 * cells->n : 1, sizeof *cells->items);
     struct nb_cell *cell = &cells->items[cells->n++];
     *cell = (struct nb_cell){.c = *c, .key = key.text, .entry = entry};
+    cells->known_at[cells->known.n - 1] = cells->n - 1;
+    add_label(cells, cells->n - 1, p->block);
     add_refusal(cell, e->n_cpus);
 }
 
@@ -174,7 +188,7 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
         struct nb_case c = k.base;
         for (size_t a = 0; a < nb_n_axes; a++)
             if (k.applies[a] && nb_axes[a].set(&c, p->lists[a]->texts[k.at[a]], reason, sizeof reason) != 0)
-                return nb_error("%s:%d: \"%s\": '%s' %s", e->config->path, p->lists[a]->line, nb_axes[a].name,
+                return nb_error("%s:%d: \"%s\": '%s' %s", p->block->path, p->lists[a]->line, nb_axes[a].name,
                                 p->lists[a]->texts[k.at[a]], reason);
         nb_case_normalize(&c);
         add_cell(e, p, entry, &c);
@@ -188,7 +202,7 @@ static int check_data(const struct expansion *e, const struct nb_product *p) {
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
         if (nb_data_exists(list->texts[i], reason, sizeof reason)) continue;
-        return list->line > 0 ? nb_error("%s:%d: \"data\": %s", e->config->path, list->line, reason)
+        return list->line > 0 ? nb_error("%s:%d: \"data\": %s", p->block->path, list->line, reason)
                               : nb_error("--axis data: %s", reason);
     }
     return 0;
@@ -211,7 +225,7 @@ static int check_product(struct expansion *e, const struct nb_product *p) {
 }
 
 static int expand_product(struct expansion *e, const struct nb_product *p) {
-    nb_product_count_missing(p, e->config, (size_t)count_all(p), e->skips);
+    nb_product_count_missing(p, (size_t)count_all(p), e->skips);
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (nb_product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
     return 0;
@@ -247,10 +261,13 @@ void nb_cells_release(struct nb_cells *cells) {
     for (size_t i = 0; i < cells->n; i++) {
         free(cells->items[i].key);
         free(cells->items[i].refused);
+        nb_label_set_release(&cells->items[i].labels);
     }
     for (size_t i = 0; i < cells->known.n; i++) free(cells->known_keys[i]);
     free(cells->items);
     free(cells->known_keys);
+    free(cells->known_at);
+    nb_labels_release(&cells->labels);
     nb_text_map_release(&cells->known);
     *cells = (struct nb_cells){0};
 }

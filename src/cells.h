@@ -7,6 +7,7 @@
 
 #include "src/case.h"
 #include "src/config.h"
+#include "src/labels.h"
 #include "src/match.h"
 #include "src/registry.h"
 #include "src/skips.h"
@@ -20,6 +21,7 @@ struct nb_cell {
     const struct nb_entry *entry;
     char *refused;       /* why this machine cannot run it, null when it can */
     bool refused_by_cpu; /* and another CPU could */
+    struct nb_label_set labels;
 };
 
 struct nb_cells {
@@ -27,6 +29,8 @@ struct nb_cells {
     size_t n;
     struct nb_text_map known; /* by key with eps and k written in one way, so that 1e-5 and 1e-05 are one case */
     char **known_keys;
+    size_t *known_at; /* index of the cell, NB_NOWHERE for one that was left out */
+    struct nb_labels labels;
 };
 
 /* Fills zeroed cells, in the order of blocks, kernels and values. Cells that make no sense are counted in skips; those that only

@@ -138,16 +138,20 @@ int nb_config_axis(struct nb_config *config, const char *assignment) {
 
 /* ---- release ---- */
 
-static void release_block(struct nb_block *block) {
+void nb_block_release(struct nb_block *block) {
     for (size_t i = 0; i < NB_MAX_AXES; i++) nb_values_release(&block->values[i]);
-    for (size_t i = 0; i < block->n_includes; i++) release_block(&block->includes[i]);
-    for (size_t i = 0; i < block->n_excludes; i++) release_block(&block->excludes[i]);
+    for (size_t i = 0; i < block->n_includes; i++) nb_block_release(&block->includes[i]);
+    for (size_t i = 0; i < block->n_excludes; i++) nb_block_release(&block->excludes[i]);
     free(block->includes);
     free(block->excludes);
+    free(block->path);
+    free(block->label);
+    free(block->source);
+    free(block->text);
 }
 
 void nb_config_release(struct nb_config *config) {
-    for (size_t i = 0; i < config->n_blocks; i++) release_block(&config->blocks[i]);
+    for (size_t i = 0; i < config->n_blocks; i++) nb_block_release(&config->blocks[i]);
     free(config->blocks);
     free(config->name);
     free(config->path);

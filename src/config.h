@@ -17,6 +17,8 @@ struct nb_block {
     struct nb_values values[NB_MAX_AXES];
     struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
+    char *label, *source, *text; /* a name for its cases, where they come from, what they are about; may be null */
+    char *path; /* of its file */
     int line;
 };
 
@@ -26,10 +28,11 @@ struct nb_config {
     char *description; /* from the file, may be null */
     struct nb_block *blocks;
     size_t n_blocks;
-    int launches, blocks_per_launch; /* measuring: launches per group, blocks per launch */
-    double slot_ms;                  /* length of a slot */
-    char *reference;                 /* glob on the case key: which case of a group is its reference; null: the first */
-    uint64_t order_seed;             /* of the random orders and offsets */
+    int launches,
+        blocks_per_launch; /* measuring: launches per group, blocks per launch; 0 launches: checked, not timed */
+    double slot_ms;        /* length of a slot */
+    char *reference;       /* glob on the case key: which case of a group is its reference; null: the first */
+    uint64_t order_seed;   /* of the random orders and offsets */
 };
 
 /* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.
@@ -41,7 +44,13 @@ int nb_config_parse(struct nb_config *config, const char *path, const char *text
 /* NAME=V1,V2,...: replaces the axis in every block, and in those includes that name it. Commas inside brackets do not separate.
  * The last of a name wins. */
 int nb_config_axis(struct nb_config *config, const char *assignment);
+/* Adds the blocks of another config, which is released; everything else stays as the first says. */
+void nb_config_append(struct nb_config *config, struct nb_config *more);
+/* Keeps of the values that the blocks give to an axis with choices only those of the list V1,V2,...; blocks that are left without
+ * one are dropped. The option --AXIS. -1 after nb_error. */
+int nb_config_narrow(struct nb_config *config, const char *axis, const char *list);
 void nb_config_release(struct nb_config *config);
+void nb_block_release(struct nb_block *block); /* what it holds */
 
 /* The presets that can be named: owned strings, sorted. */
 int nb_config_list(char ***names);

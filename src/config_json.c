@@ -10,6 +10,7 @@
 
 #include "src/config.h"
 #include "src/jsonc.h"
+#include "src/labels.h"
 #include "src/log.h"
 #include "src/names.h"
 
@@ -109,18 +110,33 @@ static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct 
     return 0;
 }
 
-static size_t block_keys(bool is_partial, const char *names[NB_MAX_AXES + 2]) {
+enum { BLOCK_KEYS = 5 }; /* beside the axes */
+
+static size_t block_keys(bool is_partial, const char *names[NB_MAX_AXES + BLOCK_KEYS]) {
+    static const char *const others[BLOCK_KEYS] = {"include", "exclude", "label", "source", "text"};
     size_t n = 0;
     for (; n < nb_n_axes; n++) names[n] = nb_axes[n].name;
-    if (!is_partial) {
-        names[n++] = "include";
-        names[n++] = "exclude";
-    }
+    for (size_t i = 0; i < BLOCK_KEYS && !is_partial; i++) names[n++] = others[i];
     return n;
 }
 
+static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text);
+
+/* "label", "source", "text": what a block says of itself. */
+static int read_own_text(const struct nb_jsonc *file, const cJSON *node, char **text, size_t most) {
+    if (*text) return twice(file, node);
+    if (read_text(file, node, text) != 0) return -1;
+    for (const char *p = *text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return nb_error("%s:%d: \"%s\" has a control character in it", file->path, nb_jsonc_line(file, node),
+                            node->string);
+    if (strlen(*text) <= most) return 0;
+    return nb_error("%s:%d: \"%s\" is longer than %zu characters", file->path, nb_jsonc_line(file, node), node->string,
+                    most);
+}
+
 static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
-    const char *names[NB_MAX_AXES + 2];
+    const char *names[NB_MAX_AXES + BLOCK_KEYS];
     const struct nb_axis *axis = nb_axis_find(node->string);
     if (axis) {
         struct nb_values *values = &block->values[axis - nb_axes];
@@ -130,15 +146,22 @@ static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool i
         return block->includes ? twice(file, node) : read_partials(file, node, &block->includes, &block->n_includes);
     if (!is_partial && strcmp(node->string, "exclude") == 0)
         return block->excludes ? twice(file, node) : read_partials(file, node, &block->excludes, &block->n_excludes);
+    if (!is_partial && strcmp(node->string, "label") == 0)
+        return read_own_text(file, node, &block->label, NB_LABEL_MAX);
+    if (!is_partial && strcmp(node->string, "source") == 0) return read_own_text(file, node, &block->source, 1000);
+    if (!is_partial && strcmp(node->string, "text") == 0) return read_own_text(file, node, &block->text, 1000);
     size_t n = block_keys(is_partial, names);
     return unknown_key(file, node, names, n);
 }
 
 static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
+    block->path = nb_strdup(file->path);
     block->line = nb_jsonc_line(file, node);
     for (const cJSON *child = node->child; child; child = child->next)
         if (read_block_key(file, child, is_partial, block) != 0) return -1;
-    return 0;
+    if (block->label || (!block->source && !block->text)) return 0;
+    return nb_error("%s:%d: \"source\" and \"text\" belong to a \"label\", and this block has none", file->path,
+                    block->line);
 }
 
 static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
@@ -174,9 +197,9 @@ static int read_number(const struct nb_jsonc *file, const cJSON *node, double lo
                     node->string, *value, whole ? "whole " : "", low, high);
 }
 
-static int read_count(const struct nb_jsonc *file, const cJSON *node, int high, int *value) {
+static int read_count(const struct nb_jsonc *file, const cJSON *node, int low, int high, int *value) {
     double number;
-    if (read_number(file, node, 1, high, true, &number) != 0) return -1;
+    if (read_number(file, node, low, high, true, &number) != 0) return -1;
     *value = (int)number;
     return 0;
 }
@@ -208,9 +231,9 @@ static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top
     case BLOCKS:
         return read_blocks(file, node, config);
     case LAUNCHES:
-        return read_count(file, node, 1000, &config->launches);
+        return read_count(file, node, 0, 1000, &config->launches);
     case BLOCKS_PER_LAUNCH:
-        return read_count(file, node, 10000, &config->blocks_per_launch);
+        return read_count(file, node, 1, 10000, &config->blocks_per_launch);
     case SLOT_MS:
         return read_number(file, node, 0.01, 1000, false, &config->slot_ms);
     case REFERENCE:

@@ -19,7 +19,12 @@ static const double tuning_slots = 4;
 /* Counters: a few calls under each event set, and single steps. */
 static const double counters_s = 50e-3;
 
-size_t nb_n_parts(size_t n) { return (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS; }
+/* All that a case which is only checked takes beside: a few dozen calls in fresh buffers, its line in the journal. */
+static const double case_s = 400e-6;
+
+size_t nb_n_parts(size_t n, const struct nb_effort *effort) {
+    return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
+}
 
 static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
 
@@ -41,10 +46,17 @@ static double arm_s(const struct nb_cell *cell, const struct nb_effort *effort) 
     return (effort->blocks / every + 1) * call_s;
 }
 
+static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
+    double s = start_s;
+    for (size_t i = 0; i < n; i++) s += case_s + 4 * elements(&cells->items[which[i]].c) * check_s;
+    return s;
+}
+
 double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort) {
     if (n == 0) return 0;
+    if (effort->launches == 0) return check_only_s(cells, which, n);
     const struct nb_cell *first = &cells->items[which[0]];
-    const double parts = (double)nb_n_parts(n), twin = (effort->blocks + tuning_slots) * effort->slot_ms * 1e-3;
+    const double parts = (double)nb_n_parts(n, effort), twin = (effort->blocks + tuning_slots) * effort->slot_ms * 1e-3;
     double arms = (parts - 1) * arm_s(first, effort), once = 0;
     for (size_t i = 0; i < n; i++) {
         arms += arm_s(&cells->items[which[i]], effort);

@@ -9,13 +9,13 @@
 #define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the twin and a repeated reference not counted */
 
 struct nb_effort {
-    int launches, blocks;
+    int launches, blocks; /* 0 launches: checked, not timed */
     double slot_ms;
 };
 
 /* Seconds for the first n of these cells as one group, split as it will be. */
 double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort);
-/* Into how many parts n cases are split. */
-size_t nb_n_parts(size_t n);
+/* Into how many parts n cases are split: those that are only checked stay together. */
+size_t nb_n_parts(size_t n, const struct nb_effort *effort);
 
 #endif

@@ -149,7 +149,9 @@ static bool finish_arm(struct nb_fold *f, const struct nb_fold_group *group, str
         r->timing.chunked = arm->chunked;
         r->timing.per_slot = arm->per_slot;
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
-    } else if (f->launches > 0) {
+    } else if (f->launches == 0) {
+        r->timing_reason = nb_strdup("not timed: the plan has no launches");
+    } else {
         not_run(r, arm->n_seen > 0 ? "checked, but no slot of it was timed"
                                    : "checked, but the run ended before its timing");
     }
@@ -187,6 +189,7 @@ static void add_meta(struct nb_fold *f, bool complete) {
         cJSON_DeleteItemFromObjectCaseSensitive(item, "type");
         cJSON_AddItemToArray(resumed, item);
     }
+    if (member(f->run, "labels")) add_copy(meta, f->run, "labels");
     add_ends(meta, f->ends);
     cJSON_AddBoolToObject(meta, "complete", complete);
     nb_results_count(f->results);

@@ -96,11 +96,25 @@ static size_t add_record(struct nb_fold *f, const cJSON *run, const struct kerne
     return twice == NB_NOWHERE ? results->n - 1 : NB_NOWHERE;
 }
 
+/* The names of one key's labels. -1 after nb_error. */
+static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) {
+    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(run, "labels"), *at;
+    cJSON_ArrayForEach(at, list) {
+        const double i = cJSON_IsNumber(at) ? at->valuedouble : -1;
+        const bool is_index = i >= 0 && i < (double)cJSON_GetArraySize(labels) && i == floor(i);
+        const char *name = is_index ? nb_json_get_text(cJSON_GetArrayItem(labels, (int)i), "name") : NULL;
+        if (!name) return nb_error("%s has a label that is not among \"labels\"", r->key);
+        nb_record_add_label(r, name);
+    }
+    return 0;
+}
+
 /* ---- groups ------------------------------------------------------------------------------------------------------- */
 
 static int plan_group(struct nb_fold *f, struct nb_fold_group *group, const cJSON *run, const struct kernels *kernels,
                       const cJSON *json) {
     const cJSON *keys = cJSON_GetObjectItemCaseSensitive(json, "keys"), *key;
+    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(json, "labels");
     size_t part = 0, index = 0, n = (size_t)cJSON_GetArraySize(keys);
     if (n == 0) return nb_error("a group without \"keys\"");
     if (get_whole(json, "index", INT_MAX, &index) != 0 || get_whole(json, "part", INT_MAX, &part) != 0 ||
@@ -116,7 +130,9 @@ static int plan_group(struct nb_fold *f, struct nb_fold_group *group, const cJSO
         if (!arm->reported) continue;
         arm->record = add_record(f, run, kernels, key->valuestring);
         if (arm->record == NB_NOWHERE) return -1;
-        f->results->records[arm->record].group = group->index;
+        struct nb_record *r = &f->results->records[arm->record];
+        r->group = group->index;
+        if (add_labels(r, run, cJSON_GetArrayItem(labels, (int)group->n - 1)) != 0) return -1;
     }
     return 0;
 }

@@ -94,6 +94,52 @@ void nb_whole_arrange(struct nb_whole *whole, const struct nb_cells *cells, cons
     whole->cells[0] = cell;
 }
 
+/* ---- batches ---- */
+
+/* So many cases are worth starting a process for; more, or larger ones, would be lost together when a run is cut off. */
+static const size_t batch_cases = 256;
+static const double batch_elements = 16e6;
+
+/* What the exact result depends on first: neighbours share an oracle. */
+static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell) {
+    const struct nb_case *c = &cells->items[cell].c;
+    const struct nb_formula *f = &c->formula;
+    return (struct ranked){{c->op, c->mode, (double)c->k, c->alpha, c->eps, f->eps_place, f->affine, f->weight_offset,
+                            f->param, f->round_sum, c->momentum, f->root, c->variance, c->width},
+                           cell};
+}
+
+static void arrange_by_mathematics(struct nb_whole *whole, const struct nb_cells *cells) {
+    struct ranked *ranked = nb_alloc(whole->n, sizeof *ranked);
+    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_mathematics(cells, whole->cells[i]);
+    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
+    free(ranked);
+}
+
+void nb_wholes_batch(struct nb_wholes *wholes, const struct nb_cells *cells) {
+    struct nb_wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
+    struct nb_whole *open = NULL;
+    double elements = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        struct nb_whole *whole = &wholes->items[i];
+        arrange_by_mathematics(whole, cells);
+        for (size_t j = 0; j < whole->n; j++) {
+            const struct nb_shape *shape = &cells->items[whole->cells[j]].c.shape;
+            const double own = (double)shape->rows * (double)shape->cols;
+            if (!open || open->n == batch_cases || elements + own > batch_elements) {
+                open = &batches.items[batches.n];
+                open->index = batches.n++;
+                elements = 0;
+            }
+            append(open, whole->cells[j]);
+            elements += own;
+        }
+    }
+    nb_wholes_release(wholes);
+    *wholes = batches;
+}
+
 void nb_wholes_release(struct nb_wholes *wholes) {
     for (size_t i = 0; i < wholes->n; i++) free(wholes->items[i].cells);
     free(wholes->items);

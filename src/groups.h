@@ -24,6 +24,9 @@ void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells);
 /* Comparable cells side by side (style, statistics, width, formula, then op), the reference first: the first that the glob
  * matches, else a fused LayerNorm at the widest width, else the first. */
 void nb_whole_arrange(struct nb_whole *whole, const struct nb_cells *cells, const char *reference);
+/* For cells that are only checked, so that nothing has to stay together: groups of many cells, those with equal inputs and the same
+ * mathematics side by side. */
+void nb_wholes_batch(struct nb_wholes *wholes, const struct nb_cells *cells);
 void nb_wholes_release(struct nb_wholes *wholes);
 
 #endif

@@ -23,6 +23,7 @@ char *nb_job_print(const struct nb_job *job) {
     nb_json_text(json, "kind", kinds[job->kind]);
     cJSON_AddNumberToObject(json, "group", job->group);
     cJSON_AddNumberToObject(json, "launch", job->launch);
+    cJSON_AddBoolToObject(json, "check_only", job->check_only);
     add_texts(json, "plugins", job->plugins, job->n_plugins);
     nb_json_text(json, "max_width", job->max_width);
     add_texts(json, "twins", job->twins, job->n_twins);
@@ -86,6 +87,7 @@ int nb_job_read(struct nb_job *job, const char *text) {
         if (strcmp(kind, kinds[k]) == 0) job->kind = (enum nb_job_kind)k;
     job->group = (int)nb_json_get_number(json, "group");
     job->launch = (int)nb_json_get_number(json, "launch");
+    job->check_only = nb_json_get_bool(json, "check_only");
     job->plugins = get_texts(json, "plugins", &job->n_plugins);
     job->twins = get_texts(json, "twins", &job->n_twins);
     job->max_width = nb_json_get_text(json, "max_width");

@@ -38,6 +38,7 @@ enum nb_job_kind {
 struct nb_job {
     enum nb_job_kind kind;
     int group, launch;
+    bool check_only;      /* nothing will be timed: no twins, no digests; and every figure there is */
     const char **plugins; /* borrowed from json */
     int n_plugins;
     const char *max_width; /* or null */

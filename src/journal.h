@@ -9,8 +9,10 @@
  *    "shard":[2,8] | null,
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
- *    "groups":[{"index","part","keys":[..],"reference":0}],     index: in the plan before --shard; reference: index in
- * keys "skips":[{"reason","count","key"?}],                       with a key: the case gets a record "skipped"
+ *    "labels"?:[{"name","source"|null,"text"|null}],            what blocks of the config are called
+ *    "groups":[{"index","part","keys":[..],"reference":0,"labels"?:[[0],..]}],
+ *       index: in the plan before --shard; reference: index in keys; labels: of each key, indices into labels
+ *    "skips":[{"reason","count","key"?}],                       with a key: the case gets a record "skipped"
  *    "fingerprint":{..}}                                        first line, once
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.
  *
@@ -50,7 +52,7 @@
 
 #include "src/plan.h"
 
-#define NB_SCHEMA_VERSION "1.0"
+#define NB_SCHEMA_VERSION "1.1"
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {

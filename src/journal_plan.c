@@ -46,6 +46,17 @@ static void add_skipped_kernel(cJSON *kernels, struct nb_text_map *known, const 
     add_kernel(kernels, known, &c);
 }
 
+/* Of each key, indices into the run line's labels. */
+static void add_labels(cJSON *json, const struct nb_plan *plan, const struct nb_group *group) {
+    cJSON *lists = cJSON_AddArrayToObject(json, "labels");
+    for (size_t i = 0; i < group->n; i++) {
+        const struct nb_label_set *set = &plan->case_labels[group->cases[i]];
+        cJSON *list = cJSON_CreateArray();
+        for (size_t j = 0; j < set->n; j++) cJSON_AddItemToArray(list, cJSON_CreateNumber((double)set->at[j]));
+        cJSON_AddItemToArray(lists, list);
+    }
+}
+
 static void add_group(cJSON *groups, const struct nb_plan *plan, const struct nb_group *group) {
     cJSON *json = cJSON_CreateObject();
     nb_json_number(json, "index", (double)group->index);
@@ -53,6 +64,7 @@ static void add_group(cJSON *groups, const struct nb_plan *plan, const struct nb
     cJSON *keys = cJSON_AddArrayToObject(json, "keys");
     for (size_t i = 0; i < group->n; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[group->cases[i]]));
     nb_json_number(json, "reference", (double)group->reference);
+    if (plan->labels.n > 0) add_labels(json, plan, group);
     cJSON_AddItemToArray(groups, json);
 }
 
@@ -69,6 +81,7 @@ void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int 
     cJSON *kernels = cJSON_AddArrayToObject(run, "kernels");
     struct nb_text_map known = {0};
     for (size_t i = 0; i < plan->n_cases; i++) add_kernel(kernels, &known, &plan->cases[i]);
+    if (plan->labels.n > 0) cJSON_AddItemToObject(run, "labels", nb_labels_to_json(&plan->labels));
     cJSON *groups = cJSON_AddArrayToObject(run, "groups"), *skips = cJSON_AddArrayToObject(run, "skips");
     for (size_t i = 0; i < plan->n_groups; i++) add_group(groups, plan, &plan->groups[i]);
     for (size_t i = 0; i < plan->n_skips; i++) {

@@ -3,79 +3,18 @@
  * goes on in a fresh one. */
 #include "src/launch.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "src/check_visit.h"
 #include "src/cpu.h"
 #include "src/json.h"
 #include "src/log.h"
 #include "src/timer.h"
 #include "src/visit.h"
-
-/* ---- check -------------------------------------------------------------------------------------------------------- */
-
-/* Each group's part begins with a page, so that a worker can map it alone. */
-static int make_digests(struct nb_run *run, int group) {
-    const int64_t page = sysconf(_SC_PAGESIZE), bytes = nb_visit_digest_bytes(run->plan, group);
-    if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
-    run->state.groups[group].digests_at = run->digests_end;
-    run->digests_end += (bytes + page - 1) / page * page;
-    if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
-        return nb_error("no memory for the row digests: %s", strerror(errno));
-    return 0;
-}
-
-static void write_check(struct nb_visit *v, double elapsed_s) {
-    const cJSON *twins = v->run->state.groups[v->group].twins;
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "check");
-    cJSON_AddNumberToObject(line, "group", v->group);
-    cJSON_AddItemToObject(line, "cases", v->answers);
-    v->answers = NULL;
-    cJSON_AddItemToObject(line, "twins", twins ? cJSON_Duplicate(twins, 1) : cJSON_CreateArray());
-    nb_json_number(line, "elapsed_s", elapsed_s);
-    nb_run_write(v->run, line);
-    cJSON_Delete(line);
-    v->run->state.groups[v->group].checked = true;
-}
-
-/* Checks a group: again and again with what is left, as long as a worker dies of a case. A group whose check is in the journal
- * already is checked for its digests alone. */
-static int check_group(struct nb_run *run, int group) {
-    struct nb_group_state *state = &run->state.groups[group];
-    const double start = nb_now_s();
-    struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    struct nb_visit v;
-    nb_visit_init(&v, run, group, -1);
-    int result = make_digests(run, group);
-    for (int i = 0; i < (int)run->plan->groups[group].n; i++)
-        if (!state->cases[i].checked || nb_status_timed(state->cases[i].status)) v.members[v.n++] = i;
-    while (result == 0 && v.n > 0) {
-        const int before = v.n;
-        char reason[200];
-        nb_visit_worker(&v, NB_JOB_CHECK, &o);
-        const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
-        nb_visit_settle(&v, !state->checked);
-        if (o.ending == NB_NOT_STARTED) result = -1;
-        /* A worker that ended well but left cases out was ended by one of them. */
-        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        enum nb_status status = nb_visit_blame(&o, reason, sizeof reason);
-        for (int i = 0; i < v.n; i++) {
-            if (v.members[i] != culprit) continue;
-            nb_visit_failure(&v, culprit, status, reason);
-            nb_visit_leave_out(&v, i);
-        }
-        if (v.n == before) nb_visit_give_up(&v, status, reason);
-    }
-    if (result == 0 && o.ending != NB_ENDED_BY_USER && !state->checked) write_check(&v, nb_now_s() - start);
-    nb_visit_release(&v);
-    return result;
-}
 
 /* ---- launches and counters ---------------------------------------------------------------------------------------- */
 
@@ -164,10 +103,13 @@ static bool launches_left(const struct nb_run *run, int group) {
     return false;
 }
 
+static void check_done(struct nb_run *run, int group) { step_done(run, group, "checking"); }
+
 static int run_rounds(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
+    if (launches == 0) return nb_check_all(run, check_done) != 0 || run->failed ? -1 : 0;
     for (int g = 0; g < n && !stopped(run); g++) {
-        if ((!run->state.groups[g].checked || launches_left(run, g)) && check_group(run, g) != 0) return -1;
+        if ((!run->state.groups[g].checked || launches_left(run, g)) && nb_check_group(run, g) != 0) return -1;
         step_done(run, g, "checking");
     }
     for (int l = 0; l < launches; l++)
@@ -205,13 +147,18 @@ static void write_end(struct nb_run *run) {
 
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
-    struct nb_run run = {
-        .plan = plan, .journal = journal, .options = options, .digests_fd = -1, .started_s = nb_now_s()};
+    struct nb_run run = {.plan = plan,
+                         .journal = journal,
+                         .options = options,
+                         .writing = PTHREAD_MUTEX_INITIALIZER,
+                         .digests_fd = -1,
+                         .started_s = nb_now_s()};
     int result = -1;
     nb_run_state_init(&run.state, plan);
     if (nb_run_state_read(&run.state, dir) != 0) goto out;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
-    run.steps_total = (int)plan->n_groups * (plan->launches + (options->no_counters ? 1 : 2));
+    const int counting = !options->no_counters && plan->launches > 0;
+    run.steps_total = (int)plan->n_groups * (plan->launches + 1 + counting);
     nb_watch_interrupts();
     result = run_rounds(&run);
     nb_progress_end();

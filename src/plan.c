@@ -109,6 +109,7 @@ static int keep_budget(struct nb_wholes *wholes, const struct nb_cells *cells, c
 static size_t add_case(struct nb_plan *plan, const struct nb_cell *cell) {
     plan->cases[plan->n_cases] = cell->c;
     plan->keys[plan->n_cases] = nb_strdup(cell->key);
+    for (size_t i = 0; i < cell->labels.n; i++) nb_label_set_add(&plan->case_labels[plan->n_cases], cell->labels.at[i]);
     return plan->n_cases++;
 }
 
@@ -124,7 +125,7 @@ static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size
 /* Parts of equal size, within one. */
 static void add_whole(struct nb_plan *plan, const struct nb_whole *whole, const struct nb_cells *cells,
                       const struct nb_effort *effort) {
-    const size_t n_parts = nb_n_parts(whole->n);
+    const size_t n_parts = nb_n_parts(whole->n, effort);
     size_t *cases = nb_alloc(whole->n, sizeof *cases);
     for (size_t i = 0; i < whole->n; i++) cases[i] = add_case(plan, &cells->items[whole->cells[i]]);
     for (size_t part = 0; part < n_parts; part++) {
@@ -143,10 +144,11 @@ static void fill(struct nb_plan *plan, const struct nb_wholes *wholes, const str
     size_t n_cases = 0, n_groups = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         n_cases += wholes->items[i].n;
-        n_groups += nb_n_parts(wholes->items[i].n);
+        n_groups += nb_n_parts(wholes->items[i].n, effort);
     }
     plan->cases = nb_alloc(n_cases, sizeof *plan->cases);
     plan->keys = nb_alloc(n_cases, sizeof *plan->keys);
+    plan->case_labels = nb_alloc(n_cases, sizeof *plan->case_labels);
     plan->groups = nb_alloc(n_groups, sizeof *plan->groups);
     for (size_t i = 0; i < wholes->n; i++) add_whole(plan, &wholes->items[i], cells, effort);
 }
@@ -161,18 +163,22 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
                              .blocks = config->blocks_per_launch,
                              .slot_ms = config->slot_ms,
                              .order_seed = config->order_seed,
-                             .counters = 1};
+                             .counters = config->launches > 0};
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
     nb_wholes_make(&wholes, &cells);
+    if (config->launches == 0) nb_wholes_batch(&wholes, &cells);
     hash_plan(plan, &cells, &wholes, config);
     if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &skips);
     drop_refused(plan, &wholes, &cells, &skips);
-    for (size_t i = 0; i < wholes.n; i++) nb_whole_arrange(&wholes.items[i], &cells, config->reference);
+    for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
+        nb_whole_arrange(&wholes.items[i], &cells, config->reference);
     if (options->budget_s > 0) result = keep_budget(&wholes, &cells, &effort, options->budget_s, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);
+    plan->labels = cells.labels;
+    cells.labels = (struct nb_labels){0};
     plan->skips = skips.items;
     plan->n_skips = skips.n;
     skips.items = NULL;
@@ -186,6 +192,9 @@ out:
 
 void nb_plan_release(struct nb_plan *plan) {
     for (size_t i = 0; i < plan->n_cases; i++) free(plan->keys[i]);
+    for (size_t i = 0; plan->case_labels && i < plan->n_cases; i++) nb_label_set_release(&plan->case_labels[i]);
+    nb_labels_release(&plan->labels);
+    free(plan->case_labels);
     for (size_t i = 0; i < plan->n_groups; i++) free(plan->groups[i].cases);
     struct nb_skips skips = {.items = plan->skips, .n = plan->n_skips};
     nb_skips_release(&skips);

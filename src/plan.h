@@ -12,7 +12,7 @@
 #include "src/estimate.h" /* NB_GROUP_ARMS */
 #include "src/skips.h"
 
-/* Cases that share pass, dtype, shape, data, seed, stride, threads and cache state. cases[reference] is the one the others
+/* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache state. cases[reference] is the one the others
  * are compared with; a group that was split carries it in each part (only the first part reports it). */
 struct nb_group {
     size_t *cases; /* indices into plan.cases */
@@ -26,13 +26,15 @@ struct nb_group {
 struct nb_plan {
     struct nb_case *cases;
     char **keys;
+    struct nb_label_set *case_labels; /* of each case; null: no block has a label */
+    struct nb_labels labels;
     size_t n_cases;
     struct nb_group *groups;
     size_t n_groups;
     struct nb_skip *skips; /* most frequent reason first, the entries of a reason together */
     size_t n_skips;
-    size_t n_runnable_elsewhere; /* cells that only this CPU refuses: with no case left the exit code is 77 */
-    int launches, blocks, counters;
+    size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
+    int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
     double slot_ms, estimate_s;
     uint64_t order_seed;
     char hash

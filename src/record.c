@@ -150,6 +150,9 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
                                           : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
+    if (r->n_labels > 0)
+        cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
+    if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
     cJSON_AddItemToObject(json, "timing", r->has_timing ? nb_timing_to_json(&r->timing) : cJSON_CreateNull());
     cJSON *counters = cJSON_AddArrayToObject(json, "counters");
     for (int i = 0; i < r->n_counters; i++) cJSON_AddItemToArray(counters, nb_counter_to_json(&r->counters[i]));
@@ -184,7 +187,22 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     return get_index(json, "group", &r->group) != 0 ? -1 : get_index(json, "machine", &r->machine);
 }
 
+void nb_record_add_label(struct nb_record *r, const char *label) {
+    r->labels = nb_realloc(r->labels, (unsigned)r->n_labels + 1, sizeof *r->labels);
+    r->labels[r->n_labels++] = nb_strdup(label);
+}
+
+static void texts_from_json(struct nb_record *r, const cJSON *json) {
+    const char *reason = nb_json_get_text(json, "timing_reason");
+    const cJSON *label;
+    r->timing_reason = reason ? nb_strdup(reason) : NULL;
+    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
+        if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
+    }
+}
+
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
+    texts_from_json(r, json);
     const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
     const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing");
     const cJSON *counters = cJSON_GetObjectItemCaseSensitive(json, "counters"), *counter;
@@ -215,5 +233,8 @@ void nb_record_release(struct nb_record *r) {
     free(r->reason);
     free(r->replay);
     free(r->timing.reference);
+    free(r->timing_reason);
+    for (int i = 0; i < r->n_labels; i++) free(r->labels[i]);
+    free(r->labels);
     *r = (struct nb_record){0};
 }

@@ -2,6 +2,7 @@
 /* Jobs of one group, and what their workers answer. */
 #include "src/visit.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,9 @@ enum { MAX_TWINS = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 
 static const double silence_s_per_element = 2e-6;
 
 void nb_run_write(struct nb_run *run, const cJSON *line) {
+    pthread_mutex_lock(&run->writing);
     if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
+    pthread_mutex_unlock(&run->writing);
 }
 
 static uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) { return nb_random_bits(nb_random_stream(seed, a), b); }
@@ -100,8 +103,13 @@ int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group) {
     return (int64_t)plan->groups[group].n * nb_group_case(plan, group, 0)->shape.rows * (int64_t)sizeof(uint64_t);
 }
 
-static double silence(const struct nb_run *run, const struct nb_case *c) {
-    return run->options->case_timeout_s + silence_s_per_element * (double)c->shape.rows * (double)c->shape.cols;
+static double silence(const struct nb_visit *v) {
+    double largest = 0;
+    for (int i = 0; i < v->n; i++) {
+        const struct nb_shape *shape = &nb_group_case(v->run->plan, v->group, v->members[i])->shape;
+        largest = fmax(largest, (double)shape->rows * (double)shape->cols);
+    }
+    return v->run->options->case_timeout_s + silence_s_per_element * largest;
 }
 
 static void take_answer(cJSON *line, void *arg) {
@@ -145,13 +153,14 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
     const struct nb_plan *plan = run->plan;
     const struct nb_group_state *state = &run->state.groups[v->group];
     const struct nb_case *first = nb_group_case(plan, v->group, v->members[0]);
-    const char *keys[NB_GROUP_ARMS + 1], *twins[MAX_TWINS];
-    int twin_of[NB_GROUP_ARMS + 1], cpus[NB_MAX_CPUS];
-    bool steps[NB_GROUP_ARMS + 1];
+    const char **keys = nb_alloc((unsigned)v->n, sizeof *keys), *twins[MAX_TWINS];
+    int *twin_of = nb_alloc((unsigned)v->n, sizeof *twin_of), cpus[NB_MAX_CPUS];
+    bool *steps = nb_alloc((unsigned)v->n, sizeof *steps);
     const uint64_t seed = mix(plan->order_seed, (uint64_t)v->group, (uint64_t)(v->launch + 1));
     struct nb_job job = {.kind = kind,
                          .group = v->group,
                          .launch = v->launch,
+                         .check_only = plan->launches == 0,
                          .plugins = run->options->plugins,
                          .n_plugins = run->options->n_plugins,
                          .max_width = run->options->max_width,
@@ -169,14 +178,17 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
                          .digests_bytes = nb_visit_digest_bytes(plan, v->group),
                          .cpus = cpus,
                          .n_cpus = first->threads};
-    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + t) % run->n_cpus];
+    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
     for (int i = 0; i < v->n; i++) {
         const struct nb_case *c = nb_group_case(plan, v->group, v->members[i]);
         keys[i] = nb_group_key(plan, v->group, v->members[i]);
         steps[i] = kind == NB_JOB_COUNTERS && !nb_step_memory_find(&run->steps, c);
         twin_of[i] = kind == NB_JOB_LAUNCH ? choose_twin(&job, state, c) : -1;
     }
-    nb_process_run(&job, run->digests_fd, silence(run, first), seed, take_answer, v, o);
+    nb_process_run(&job, run->digests_fd, silence(v), seed, take_answer, v, o);
+    free(keys);
+    free(twin_of);
+    free(steps);
 }
 
 void nb_visit_settle(struct nb_visit *v, bool take_status) {

@@ -4,6 +4,8 @@
 #ifndef NB_VISIT_H
 #define NB_VISIT_H
 
+#include <pthread.h>
+
 #include "src/job.h"
 #include "src/journal.h"
 #include "src/process.h"
@@ -28,7 +30,8 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_run_state state;
     struct nb_step_memory steps;
-    int digests_fd; /* one memory file for all groups: a descriptor each would be too many */
+    pthread_mutex_t writing; /* to the journal: checks run side by side */
+    int digests_fd;          /* one memory file for all groups: a descriptor each would be too many */
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
@@ -42,6 +45,7 @@ struct nb_visit {
     int group, launch; /* launch: -1 in checks and counter passes */
     int *members;      /* indices of the group's cases that go in; owned */
     int n;
+    int cpu;        /* how far its CPUs are behind the launch's, where several workers run at once */
     cJSON *answers; /* "case" lines, by arrival; owned */
     bool whole;     /* the journal line of a launch came */
 };
