@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "cmd/run_plan.h"
+#include "cmd/run_measure.h"
 #include "reports/report.h"
 #include "src/counters.h"
 #include "src/files.h"
-#include "src/launch.h"
 #include "src/log.h"
 #include "src/results.h"
 
@@ -35,7 +34,8 @@ static const char help[] =
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing\n\n"
     "How to run\n"
-    "  --launches N         worker processes for each group (6 are the fewest that give an interval)\n"
+    "  --launches N         worker processes for each group (6 are the fewest that give an interval); 0: checks, and\n"
+    "                       times nothing\n"
     "  --blocks N           random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
     "  --no-counters        leaves the counter pass out\n"
@@ -135,25 +135,6 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
     return 0;
 }
 
-/* ---- folder and journal -------------------------------------------------------------------------------------------- */
-
-/* results/20250131T120000Z-quick, with -2, -3 ... when it is there already. */
-static char *default_folder(const struct nb_plan_request *q, const char *name) {
-    struct nb_strbuf base = {0}, dir = {0};
-    char when[32];
-    nb_utc_now("%Y%m%dT%H%M%SZ", when, sizeof when);
-    nb_strbuf_addf(&base, "results/%s-%s", when, name);
-    if (q->options.n_shards > 0) nb_strbuf_addf(&base, "-%d-of-%d", q->options.shard, q->options.n_shards);
-    for (int i = 1; i < 1000; i++) {
-        nb_strbuf_clear(&dir);
-        nb_strbuf_add(&dir, base.text);
-        if (i > 1) nb_strbuf_addf(&dir, "-%d", i);
-        if (!nb_path_exists(dir.text)) break;
-    }
-    nb_strbuf_release(&base);
-    return dir.text;
-}
-
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
 
 static int report(const struct run_options *o, const char *dir, size_t *n_failed) {
@@ -173,28 +154,24 @@ out:
 }
 
 static int measure(const struct run_options *o, const struct nb_plan *plan, const char *config, int argc, char **argv) {
-    struct nb_journal journal = {0};
-    char *dir = o->resume ? nb_strdup(o->resume) : o->out ? nb_strdup(o->out) : default_folder(&o->request, config);
+    const struct nb_measuring m = {.request = &o->request,
+                                   .plan = plan,
+                                   .config = config,
+                                   .out = o->out,
+                                   .resume = o->resume,
+                                   .no_counters = o->no_counters,
+                                   .case_timeout_s = o->case_timeout_s,
+                                   .argc = argc,
+                                   .argv = argv};
+    char *dir = nb_measuring_folder(&m);
     int exit_code = NB_EXIT_USAGE;
     size_t n_failed = 0;
-    if ((o->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir)) != 0) goto out;
-    const struct nb_first_line first = {plan, config, &o->request, argc, argv, o->resume != NULL};
-    if (nb_journal_begin(&journal, &first) != 0) goto out;
-    nb_note("%zu case%s in %zu group%s, %d launches each, about %.0f s; into %s", plan->n_cases,
-            plan->n_cases == 1 ? "" : "s", plan->n_groups, plan->n_groups == 1 ? "" : "s", plan->launches,
-            plan->estimate_s, dir);
-    struct nb_run_options options = {.plugins = o->request.plugins.items,
-                                     .n_plugins = (int)o->request.plugins.n,
-                                     .max_width = o->request.max_width,
-                                     .no_counters = o->no_counters,
-                                     .case_timeout_s = o->case_timeout_s};
-    int ended = nb_run_plan(plan, &journal, dir, &options);
-    nb_journal_close(&journal);
-    if (report(o, dir, &n_failed) != 0 || ended < 0) goto out;
+    bool began;
+    const int ended = nb_measuring_run(&m, dir, &began);
+    if (!began || report(o, dir, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
 out:
-    nb_journal_close(&journal);
     free(dir);
     return exit_code;
 }
@@ -207,16 +184,6 @@ static int check_counters(void) {
         if (!list[i].available && strcmp(list[i].name, "instructions") == 0)
             return nb_error("--require-counters: no hardware counters here: %s", list[i].reason);
     return nb_error("--require-counters: no hardware counters here");
-}
-
-/* An empty selection is a mistake, unless it is this machine alone that refuses. The reasons are printed already. */
-static int nothing_to_run(const struct nb_plan *plan) {
-    if (plan->n_runnable_elsewhere > 0) {
-        nb_note("nothing of what was selected can run on this machine");
-        return NB_EXIT_NOTHING_RUNS;
-    }
-    nb_error("no case is left: what was left out, and why, stands above");
-    return NB_EXIT_USAGE;
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
@@ -248,10 +215,10 @@ static int run(int argc, char **argv) {
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
     if (o.list) {
         exit_code = nb_plan_print(&plan, &config, o.format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
-        if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nothing_to_run(&plan);
+        if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nb_nothing_to_run(&plan);
     } else if (plan.n_cases == 0) {
         nb_plan_print_skips(&plan, stderr);
-        exit_code = nothing_to_run(&plan);
+        exit_code = nb_nothing_to_run(&plan);
     } else {
         exit_code = measure(&o, &plan, config.name, argc, argv);
     }

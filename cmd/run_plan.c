@@ -29,8 +29,14 @@ static int set_count(const char *option, const char *value, int least, int most,
     return 0;
 }
 
+static int add_short_form(struct nb_plan_request *q, const char *axis, const char *value) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s=%s", axis, value);
+    nb_texts_add(&q->short_forms, text.text);
+    return 0;
+}
+
 int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value) {
-    struct nb_strbuf threads = {0};
     switch (option) {
     case NB_REQUEST_AXIS:
         nb_texts_add(&q->axes, value);
@@ -50,13 +56,19 @@ int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value
     case NB_REQUEST_SHARD:
         return set_shard(&q->options, value);
     case NB_REQUEST_LAUNCHES:
-        return set_count("--launches", value, 1, 1000, &q->launches);
+        if (set_count("--launches", value, 0, 1000, &q->launches) != 0) return -1;
+        q->check_only = q->launches == 0;
+        return 0;
     case NB_REQUEST_BLOCKS:
         return set_count("--blocks", value, 1, 10000, &q->blocks);
     case NB_REQUEST_THREADS:
-        nb_strbuf_addf(&threads, "threads=%s", value);
-        free(q->threads);
-        q->threads = threads.text;
+        return add_short_form(q, "threads", value);
+    case NB_REQUEST_KERNEL:
+        return add_short_form(q, "kernel", value);
+    case NB_REQUEST_WIDTH:
+        return add_short_form(q, "width", value);
+    case NB_REQUEST_DTYPE:
+        q->dtypes = value;
         return 0;
     default:
         return nb_error("an option of the plan that is not known");
@@ -75,13 +87,44 @@ static void warn_of_idle_filters(const struct nb_plan_request *q, const struct n
     }
 }
 
+static int read_config(const struct nb_plan_request *q, struct nb_config *config) {
+    struct nb_config second;
+    if (q->config) return nb_config_read(config, q->config);
+    if (nb_config_read(config, q->usual[0] ? q->usual[0] : "quick") != 0) return -1;
+    if (!q->usual[1]) return 0;
+    if (nb_config_read(&second, q->usual[1]) != 0) return -1;
+    nb_config_append(config, &second);
+    return 0;
+}
+
+/* kernel=PLUGIN:*,.. of all plugins loaded. */
+static int select_plugins(struct nb_config *config) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "kernel=");
+    const char *last = "";
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const char *plugin = nb_registry_at(i)->plugin;
+        if (!plugin || strcmp(plugin, last) == 0) continue;
+        nb_strbuf_addf(&text, "%s%s:*", *last ? "," : "", plugin);
+        last = plugin;
+    }
+    int result = *last ? nb_config_axis(config, text.text) : 0;
+    nb_strbuf_release(&text);
+    return result;
+}
+
+static int apply_options(const struct nb_plan_request *q, struct nb_config *config) {
+    int result = q->plugins_alone && q->plugins.n > 0 ? select_plugins(config) : 0;
+    for (size_t i = 0; result == 0 && i < q->axes.n; i++) result = nb_config_axis(config, q->axes.items[i]);
+    for (size_t i = 0; result == 0 && i < q->short_forms.n; i++)
+        result = nb_config_axis(config, q->short_forms.items[i]);
+    return result == 0 && q->dtypes ? nb_config_narrow(config, "dtype", q->dtypes) : result;
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (nb_load_kernels(&q->plugins, q->max_width) != 0) return -1;
-    if (nb_config_read(config, q->config ? q->config : "quick") != 0) return -1;
-    for (size_t i = 0; i < q->axes.n; i++)
-        if (nb_config_axis(config, q->axes.items[i]) != 0) return -1;
-    if (q->threads && nb_config_axis(config, q->threads) != 0) return -1;
-    if (q->launches) config->launches = q->launches;
+    if (read_config(q, config) != 0 || apply_options(q, config) != 0) return -1;
+    if (q->launches || q->check_only) config->launches = q->launches;
     if (q->blocks) config->blocks_per_launch = q->blocks;
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;
@@ -94,7 +137,8 @@ void nb_plan_request_release(struct nb_plan_request *q) {
     nb_texts_release(&q->axes);
     nb_texts_release(&q->filters);
     nb_texts_release(&q->plugins);
-    free(q->threads);
+    for (size_t i = 0; i < q->short_forms.n; i++) free((char *)q->short_forms.items[i]);
+    nb_texts_release(&q->short_forms);
     *q = (struct nb_plan_request){0};
 }
 
@@ -186,9 +230,11 @@ int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, co
     for (size_t i = 0; i < plan->n_cases; i++) fprintf(out, "%s\n", plan->keys[i]);
     fflush(out);
     nb_plan_print_skips(plan, stderr);
-    nb_note("%zu case%s in %zu group%s, %d launches of %d blocks: about %.0f s", plan->n_cases,
-            plan->n_cases == 1 ? "" : "s", plan->n_groups, plan->n_groups == 1 ? "" : "s", plan->launches, plan->blocks,
-            plan->estimate_s);
+    char measuring[64] = "checked, not timed";
+    if (plan->launches > 0)
+        snprintf(measuring, sizeof measuring, "%d launches of %d blocks", plan->launches, plan->blocks);
+    nb_note("%zu case%s in %zu group%s, %s: about %.0f s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
+            plan->n_groups == 1 ? "" : "s", measuring, plan->estimate_s);
     return 0;
 }
 

@@ -21,15 +21,22 @@ enum nb_request_option {
     NB_REQUEST_SHARD,
     NB_REQUEST_LAUNCHES,
     NB_REQUEST_BLOCKS,
+    NB_REQUEST_KERNEL,
+    NB_REQUEST_WIDTH,
+    NB_REQUEST_DTYPE, /* not --axis dtype=: inputs made for a dtype stay with it */
 };
 
 struct nb_plan_request {
-    const char *config; /* null: quick */
+    const char *config;   /* null: the first of the usual ones */
+    const char *usual[2]; /* configs that are taken together when none is named; null: quick, and none */
     struct nb_texts axes, filters, plugins;
-    char *threads; /* "threads=1,2", owned */
+    struct nb_texts short_forms; /* "threads=1,2": what --threads, --kernel and --width stand for; items owned */
+    const char *dtypes;          /* of those that the config names only these; or null */
+    bool plugins_alone;          /* with a plugin its kernels alone, unless kernels are named */
     const char *max_width;
     struct nb_plan_options options;
     int launches, blocks; /* 0: as the config says */
+    bool check_only;      /* --launches 0 */
     bool touched;         /* any of the above was given */
 };
 

@@ -25,13 +25,13 @@ struct expansion {
 
 /* ---- sizes ---- */
 
-static int absurd(const struct expansion *e, const struct nb_product *p, double n_cells, const char *with) {
+static int absurd(const struct nb_product *p, double n_cells, const char *with) {
     size_t longest = 0;
     for (size_t a = 1; a < nb_n_axes; a++)
         if (p->lists[a]->n > p->lists[longest]->n) longest = a;
     return nb_error("%s:%d: %s makes %.4g cells%s, more than %d; its longest list is \"%s\" with %zu values",
-                    p->block->path, p->line, p->is_include ? "this include" : "this block", n_cells, with,
-                    NB_MAX_CASES, nb_axes[longest].name, p->lists[longest]->n);
+                    p->block->path, p->line, p->is_include ? "this include" : "this block", n_cells, with, NB_MAX_CASES,
+                    nb_axes[longest].name, p->lists[longest]->n);
 }
 
 static double count_values(const struct nb_product *p, size_t axis) {
@@ -197,7 +197,7 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
 }
 
 /* A name that stands for nothing is a mistake, not a cell that does not apply. */
-static int check_data(const struct expansion *e, const struct nb_product *p) {
+static int check_data(const struct nb_product *p) {
     const struct nb_values *list = p->lists[nb_axis_find("data") - nb_axes];
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
@@ -211,17 +211,17 @@ static int check_data(const struct expansion *e, const struct nb_product *p) {
 /* Before anything is expanded. */
 static int check_product(struct expansion *e, const struct nb_product *p) {
     double n_cells = count_all(p), n_with_kernels = 0;
-    if (check_data(e, p) != 0) return -1;
-    if (n_cells > NB_MAX_CASES) return absurd(e, p, n_cells, "");
+    if (check_data(p) != 0) return -1;
+    if (n_cells > NB_MAX_CASES) return absurd(p, n_cells, "");
     for (size_t i = 0; i < nb_registry_size(); i++) {
         struct combinations k = {0};
         if (!nb_product_selects(p, nb_registry_at(i))) continue;
         count_combinations(&k, p, nb_registry_at(i));
         n_with_kernels += k.n;
     }
-    if (n_with_kernels > NB_MAX_CASES) return absurd(e, p, n_with_kernels, " with the kernels that it selects");
+    if (n_with_kernels > NB_MAX_CASES) return absurd(p, n_with_kernels, " with the kernels that it selects");
     e->planned += (size_t)n_with_kernels;
-    return e->planned > NB_MAX_CASES ? absurd(e, p, (double)e->planned, " with the blocks before it") : 0;
+    return e->planned > NB_MAX_CASES ? absurd(p, (double)e->planned, " with the blocks before it") : 0;
 }
 
 static int expand_product(struct expansion *e, const struct nb_product *p) {

@@ -120,8 +120,7 @@ static const char *text_at(const struct nb_values *list, size_t i, const char *f
     return list->n == 0 ? fallback : list->texts[i];
 }
 
-static void count_ops(const struct nb_product *p, const struct nb_config *config, size_t cells,
-                      struct nb_skips *skips) {
+static void count_ops(const struct nb_product *p, size_t cells, struct nb_skips *skips) {
     const struct nb_values *ops = list_of(p, "op"), *passes = list_of(p, "pass"), *dtypes = list_of(p, "dtype");
     for (size_t o = 0; o < ops->n; o++)
         for (size_t s = 0; s < (passes->n ? passes->n : 1); s++)
@@ -134,14 +133,13 @@ static void count_ops(const struct nb_product *p, const struct nb_config *config
                 if (!exists) nb_skips_count(skips, cells, "no kernel for %s %s %s", op, pass, dtype);
                 if (exists && !selected)
                     nb_skips_count(skips, cells, "no kernel for %s %s %s is among those selected at %s:%d", op, pass,
-                                   dtype, config->path, p->line);
+                                   dtype, p->block->path, p->line);
             }
 }
 
-void nb_product_count_missing(const struct nb_product *p, const struct nb_config *config, size_t cells,
-                              struct nb_skips *skips) {
+void nb_product_count_missing(const struct nb_product *p, size_t cells, struct nb_skips *skips) {
     count_backends(p, cells, skips);
     count_widths(p, cells, skips);
     count_kernels(p, cells, skips);
-    count_ops(p, config, cells, skips);
+    count_ops(p, cells, skips);
 }

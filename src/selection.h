@@ -21,7 +21,6 @@ struct nb_product nb_product_of(const struct nb_block *block, const struct nb_bl
 
 bool nb_product_selects(const struct nb_product *p, const struct nb_entry *entry);
 /* Counts, for cells cells each, what is asked for by name and not there: a backend, a width, a kernel, an op. */
-void nb_product_count_missing(const struct nb_product *p, const struct nb_config *config, size_t cells,
-                              struct nb_skips *skips);
+void nb_product_count_missing(const struct nb_product *p, size_t cells, struct nb_skips *skips);
 
 #endif

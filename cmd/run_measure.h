@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A plan measured into a folder with a journal: what `run` and `stress` have in common. */
+#ifndef NB_RUN_MEASURE_H
+#define NB_RUN_MEASURE_H
+
+#include "cmd/run_plan.h"
+
+struct nb_measuring {
+    const struct nb_plan_request *request;
+    const struct nb_plan *plan;
+    const char *config;       /* its name */
+    const char *out, *resume; /* folder to make, or to go on with; both null: a new one below results/ */
+    bool no_counters;
+    double case_timeout_s;
+    int argc; /* what the journal keeps, so that --resume can make the plan again */
+    char **argv;
+};
+
+/* The folder; owned. */
+char *nb_measuring_folder(const struct nb_measuring *m);
+/* Opens the journal in dir and runs the plan. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
+ * a journal to be read. */
+int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
+
+/* A plan without cases: an empty selection is a mistake, unless it is this machine alone that refuses. Returns the exit code. */
+int nb_nothing_to_run(const struct nb_plan *plan);
+
+#endif
