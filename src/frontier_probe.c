@@ -95,7 +95,6 @@ int nb_prober_look(struct nb_prober *p, enum nb_family family, double parameter,
             *seen = p->answers[i].seen;
             return 0;
         }
-    if (p->alive) p->alive(p->alive_arg);
     if (ask(p, family, parameter, seen) != 0) return -1;
     if (p->n_answers == p->room) {
         p->room = p->room ? 2 * p->room : 256;

@@ -24,8 +24,6 @@ struct nb_prober {
     struct nb_row_score *scores;
     struct nb_answer *answers; /* remembered */
     int n_answers, room;
-    void (*alive)(void *arg); /* called before each question; may be null */
-    void *alive_arg;
 };
 
 int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds); /* -1 with t->reason */

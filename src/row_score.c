@@ -14,6 +14,7 @@
 const char *const nb_measure_names[NB_N_MEASURES] = {"bound", "noise", "ulp", "scaled_ulp"};
 
 struct row {
+    struct nb_range range;                        /* that the kernel claims */
     double *want, *tolerance, *noise, *magnitude; /* one for each column */
     double noise_floor;
 };
@@ -64,7 +65,7 @@ static void score_element(const struct row *r, enum nb_dtype dtype, int64_t i, d
 static void fit_gain(const struct nb_trial *t, const struct nb_oracle *o, const struct row *r, int64_t row,
                      struct nb_row_score *s) {
     const struct nb_row_truth *truth = nb_oracle_truth(o, row, 0);
-    const enum nb_dtype stats = t->c.stats_dtype == NB_STATS_X ? t->in.dtype : NB_F32;
+    const bool visible = t->in.dtype == NB_F32 || t->c.stats_dtype == NB_STATS_X;
     double product = 0, squares = 0;
     for (int64_t i = 0; i < t->in.cols; i++) {
         const double got = nb_trial_y(t, row, i), y = r->want[i] - (o->beta ? o->beta[i] : 0);
@@ -74,7 +75,22 @@ static void fit_gain(const struct nb_trial *t, const struct nb_oracle *o, const 
     }
     const double gain = squares > 0 ? product / squares : NAN, w = truth->var / (truth->var + t->c.eps);
     s->gain_u = gain / nb_formats[t->in.dtype].unit_roundoff;
-    s->sum_error_u = w > 0 ? -2 * gain / w / nb_formats[stats].unit_roundoff : NAN;
+    s->sum_error_u = w > 0.5 && visible ? -2 * s->gain_u / w : NAN;
+}
+
+static bool is_claimed(const struct nb_range *range, const struct nb_trial *t, const struct nb_row_truth *truth) {
+    const bool centres = t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM;
+    const double rms = sqrt(truth->mean_square);
+    if (rms < range->min_rms || truth->max_abs > range->max_abs) return false;
+    return !centres || !(fabs(truth->mean) > range->max_rho * sqrt(truth->var));
+}
+
+/* An error of the mean hits all elements alike, so that the noise of the row as a whole is what it is held against. */
+static double shared_noise(const struct nb_trial *t, const double *noise) {
+    double squares = 0;
+    if (t->c.op != NB_OP_LAYERNORM && t->c.op != NB_OP_ADD_LAYERNORM) return 0;
+    for (int64_t i = 0; i < t->in.cols; i++) squares += noise[i] * noise[i];
+    return sqrt(squares / (double)t->in.cols);
 }
 
 static void score_row(const struct nb_trial *t, const struct nb_bound *b, const struct row *r, int64_t row,
@@ -87,11 +103,9 @@ static void score_row(const struct nb_trial *t, const struct nb_bound *b, const 
     nb_input_noise(b->o, row, r->noise);
     nb_row_magnitude(b->o, row, r->want, r->magnitude);
     struct row floored = *r;
-    const bool shared = t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM;
-    double squares = 0;
-    for (int64_t i = 0; i < cols; i++) squares += r->noise[i] * r->noise[i];
-    floored.noise_floor = shared ? sqrt(squares / (double)cols) : 0; /* an error of the mean hits all elements alike */
+    floored.noise_floor = shared_noise(t, r->noise);
     for (int64_t i = 0; i < cols; i++) score_element(&floored, t->in.dtype, i, nb_trial_y(t, row, i), s);
+    s->claimed = t->c.op == NB_OP_DYT || is_claimed(&r->range, t, nb_oracle_truth(b->o, row, 0));
     if (t->c.op != NB_OP_DYT) fit_gain(t, b->o, r, row, s);
     if (s->loss == NB_LOSS_NONE && s->n_nan + s->n_inf > 0)
         s->worst[NB_BY_BOUND] = (struct nb_row_worst){INFINITY, s->strange_col, s->strange_got, s->strange_want};
@@ -107,7 +121,8 @@ int nb_row_score(struct nb_trial *t, struct nb_row_score *scores) {
     }
     nb_bound_init(&bound, &t->c, &oracle, nb_kernel_chain(t->entry->kernel, &t->call));
     double *space = nb_alloc(4 * cols, sizeof *space);
-    const struct row r = {space, space + cols, space + 2 * cols, space + 3 * cols, 0};
+    struct row r = {.want = space, .tolerance = space + cols, .noise = space + 2 * cols, .magnitude = space + 3 * cols};
+    nb_kernel_range(t->entry->kernel, &t->call, &r.range);
     for (int64_t row = 0; row < t->in.rows; row++) score_row(t, &bound, &r, row, &scores[row]);
     free(space);
     nb_oracle_release(&oracle);

@@ -36,13 +36,13 @@ struct nb_row_score {
         n_zero;          /* where the exact result is an ordinary number; zeros only where that is too far off */
     int64_t strange_col; /* the first of those; -1: none */
     double strange_got, strange_want;
-    double accurate; /* largest |error| / what is granted */
-    double relative; /* the largest |error| / magnitude among the elements beyond that; 0: none */
-    double gain_u;   /* error = gain y + rest by least squares, in u of the dtype */
-    double
-        sum_error_u; /* -2 gain / w, w = var / (var + eps), in u of f32 or of the statistics' dtype: how far the sum of
-                           squares is off, root and last rounding included */
+    double accurate;    /* largest |error| / what is granted */
+    double relative;    /* the largest |error| / magnitude among the elements beyond that; 0: none */
+    double gain_u;      /* error = gain y + rest by least squares, in u of the dtype */
+    double sum_error_u; /* -2 gain / w, w = var / (var + eps): how far the sum of squares is off, root and last rounding
+                           included; NaN where eps outweighs it, or statistics are finer than the output shows */
     enum nb_loss loss;
+    bool claimed; /* does the kernel claim its accuracy for such a row (struct nb_range)? */
 };
 
 /* Can rows of this case be scored at all? Null, or why not. */

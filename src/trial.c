@@ -84,6 +84,7 @@ int nb_trial_run(struct nb_trial *t) {
     char text[200];
     t->reason = NULL;
     t->calls++;
+    if (t->alive) t->alive(t->alive_arg);
     nb_faults_set_buffers(&t->buffers);
     const int code = nb_run_in_ranges(t->entry->kernel, &t->call, 0);
     nb_faults_set_buffers(NULL);

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/distributions.h"
 #include "src/dtype.h"
@@ -66,24 +65,14 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
     free(x);
 }
 
-void nb_trial_load_rows(struct nb_trial *t, const double *x, bool one_for_all) {
-    const int64_t cols = t->in.cols, rows = t->in.rows;
-    if (!one_for_all || rows == 1) {
-        nb_trial_set_x(t, x, x);
-        return;
-    }
-    double *all = nb_alloc((unsigned long long)(rows * cols), sizeof *all);
-    for (int64_t r = 0; r < rows; r++) memcpy(all + r * cols, x, (size_t)cols * sizeof *all);
-    nb_trial_set_x(t, all, all);
-    free(all);
-}
+void nb_trial_load_rows(struct nb_trial *t, const double *x) { nb_trial_set_x(t, x, x); }
 
-void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out) {
-    struct nb_case c = t->c;
+void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out) {
+    struct nb_case c = *of;
     c.seed = seed;
     snprintf(c.data, sizeof c.data, "%s", data);
     if (rows > 0) {
-        c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = t->c.shape.cols};
+        c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = of->shape.cols};
         snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
     }
     nb_case_key(&c, out);

@@ -4,7 +4,6 @@
 #ifndef NB_TRIAL_ROWS_H
 #define NB_TRIAL_ROWS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/strbuf.h"
@@ -23,12 +22,12 @@ void nb_draws_release(struct nb_draws *d);
 enum nb_family { NB_FAMILY_SCALE, NB_FAMILY_OFFSET };
 /* Loads data:scale(p) or data:offset(p) of the draws' seed, gamma and beta of that seed included. */
 void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family family, double p);
-/* Loads rows of one's own: rows x cols values, or one row for all. An add_ kernel is given them twice, as x and as residual, since that
- * is what a file of one row stands for; its sum is twice the row. */
-void nb_trial_load_rows(struct nb_trial *t, const double *x, bool one_for_all);
+/* Loads rows of one's own, rows x cols values. An add_ kernel is given them twice, as x and as residual, since that is what a file of
+ * one row stands for; its sum is twice the row. */
+void nb_trial_load_rows(struct nb_trial *t, const double *x);
 
-/* The case's key with other data and seed; rows > 0: and so many rows. */
-void nb_trial_key(const struct nb_trial *t, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out);
+/* The key of a case with other data and seed; rows > 0: and so many rows. */
+void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out);
 /* "normbench replay 'KEY' --check-only", with the plugin where the kernel is one's. */
 void nb_trial_replay(const struct nb_trial *t, const char *key, struct nb_strbuf *out);
 /* One row to a .npy file, f32 or f16 as the dtype (bf16 in f32); -1 after nb_error. */
