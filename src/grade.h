@@ -47,6 +47,7 @@ struct nb_grade_line {
     struct nb_graded declared, all;
     const struct nb_record *why_declared, *why_all; /* the cases that set them; null: no case */
     int64_t n_cases, n_declared;
+    const struct nb_record *failed; /* the first whose status is a failure, whatever its grade; null: none */
     /* Over the declared range; over all finite inputs where no case lies in it. NaN: not measured. */
     double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
     int64_t n_nan, n_inf, n_zero; /* over all finite inputs */
@@ -58,7 +59,8 @@ struct nb_grades {
     size_t n;
 };
 
-void nb_grades_make(struct nb_grades *grades, const struct nb_results *results); /* borrows the records */
+/* Of those records that have the label (null: of all). Borrows the records. */
+void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label);
 void nb_grades_release(struct nb_grades *grades);
 
 /* Error / change of the exact result under half an ulp of input noise, and / error of the reference implementation. */

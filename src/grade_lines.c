@@ -52,6 +52,7 @@ static void take(struct nb_grade_line *line, struct gathering *g, const struct n
         g->ns = nb_realloc(g->ns, g->n_ns + 1, sizeof *g->ns);
         g->ns[g->n_ns++] = r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
     }
+    if (nb_status_failed(r->status) && !line->failed) line->failed = r;
     if (graded.grade == NB_GRADE_NONE) return;
     line->n_cases++;
     line->n_nan += r->evidence.n_nan;
@@ -109,7 +110,14 @@ static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, 
     return grades->n++;
 }
 
-void nb_grades_make(struct nb_grades *grades, const struct nb_results *results) {
+static bool concerns(const struct nb_record *r, const char *label) {
+    if (r->c.op == NB_OP_TWIN || r->status == NB_SKIPPED || r->status == NB_NOT_RUN) return false;
+    bool has = !label;
+    for (int i = 0; i < r->n_labels && !has; i++) has = strcmp(r->labels[i], label) == 0;
+    return has;
+}
+
+void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label) {
     struct nb_text_map known = {0};
     struct gathering *gatherings = NULL;
     char **names = nb_alloc(results->n + 1, sizeof *names);
@@ -117,7 +125,7 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results) 
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         struct nb_strbuf name = {0};
-        if (r->c.op == NB_OP_TWIN || r->status == NB_SKIPPED || r->status == NB_NOT_RUN) continue;
+        if (!concerns(r, label)) continue;
         nb_strbuf_addf(&name, "%s ", r->c.variant);
         const size_t formula = name.len;
         nb_grade_formula(&r->c, &name);
