@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/dtype.h"
+#include "src/formats.h"
 #include "src/json.h"
 #include "src/log.h"
 
@@ -43,9 +43,13 @@ static cJSON *bias_evidence_to_json(const struct nb_accuracy *a) {
 }
 
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
+    return nb_accuracy_number_to_json(a, nb_number_of(dtype));
+}
+
+cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number) {
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "dtype", nb_formats[dtype].name);
-    nb_json_number(json, "unit_roundoff", nb_formats[dtype].unit_roundoff);
+    nb_json_text(json, "dtype", nb_numbers[number].name);
+    nb_json_number(json, "unit_roundoff", nb_numbers[number].unit_roundoff);
     nb_json_number(json, "n", (double)a->n);
     nb_json_number(json, "n_exceptional", (double)a->n_exceptional);
     nb_json_number(json, "max_ulp", a->max_ulp);

@@ -9,6 +9,7 @@
 
 /* dtype: of the output judged; its name and unit roundoff are written beside the figures that count in u. */
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype);
+cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number);
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
 
 #endif

@@ -231,8 +231,8 @@ int64_t nb_design_chain(const struct nb_design *d, int64_t n) {
         return step * smaller(n, d->leaf) + merge * levels((n + d->leaf - 1) / d->leaf);
     case NB_ORDER_BLOCKED:
         return step * smaller(n, d->leaf) + merge * ((n + d->leaf - 1) / d->leaf);
-    case NB_ORDER_KAHAN: /* 2 u + O(n u^2) (Higham 2002, section 4.3), the square of n u as one more */
-        return 3 * step + merge * levels(d->lanes);
+    case NB_ORDER_KAHAN: /* 2 u + O(n u^2) (Higham 2002, section 4.3) */
+        return 3 * step + (int64_t)ceil(4 * (double)n * nb_numbers[d->acc].unit_roundoff) + merge * levels(d->lanes);
     default:
         return step * ((n + d->lanes - 1) / d->lanes) + merge * levels(d->lanes);
     }

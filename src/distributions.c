@@ -17,6 +17,13 @@ static double uniform(const struct nb_draw *d, int64_t row, int64_t col) {
 
 static double scale(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] * normal(d, row, col); }
 
+/* 2^e, e evenly from -r to r, from the row's own bits. */
+static double scales(const struct nb_draw *d, int64_t row, int64_t col) {
+    const uint64_t bits = nb_random_mix(~nb_random_bits(d->random, (uint64_t)row));
+    const double e = d->numbers[0] * (2 * (double)(bits >> 11) * 0x1p-53 - 1);
+    return nb_portable_exp(e * 0.69314718055994531) * normal(d, row, col);
+}
+
 static double offset(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] + normal(d, row, col); }
 
 static double constant(const struct nb_draw *d, int64_t row, int64_t col) {
@@ -92,6 +99,8 @@ const struct nb_data nb_distributions[] = {
     {"uniform", "evenly from -1 to 1; uniform(a): from -a to a", ONE_NUMBER(1, 1e-30, 1e30), .random = true,
      .value = uniform},
     {"scale", "normal times 1000; scale(s): times s", ONE_NUMBER(1000, 1e-45, LARGEST), .random = true, .value = scale},
+    {"scales", "normal, each row times a number of its own from 1/16 to 16; scales(r): from 2^-r to 2^r",
+     ONE_NUMBER(4, 0, 60), .value = scales},
     {"offset", "normal plus 100; offset(m): plus m. Far from 0, a variance loses its digits",
      ONE_NUMBER(100, -LARGEST, LARGEST), .value = offset},
     {"noise", "100 plus 0.01 times normal; noise(m,s): m plus s times normal", .most = 2,

@@ -144,7 +144,7 @@ static void set_squares(struct nb_row_truth *t, const struct nb_case *c, struct 
     t->mean_square = mean.hi;
 }
 
-static void row_truth(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n) {
+void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n) {
     struct sums s = {.n = 0};
     first_sweep(&s, x, n);
     set_mean(t, &s);
@@ -248,7 +248,7 @@ void nb_truth_fill(struct nb_row_truth *truth, int64_t n_truth, const struct nb_
     else {
         for (int64_t r = 0; r < n_truth; r++) {
             nb_truth_row(c, in, r, row);
-            row_truth(&truth[r], c, row, nb_truth_elements(c));
+            nb_truth_of_row(&truth[r], c, row, nb_truth_elements(c));
         }
     }
     free(row);

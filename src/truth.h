@@ -26,6 +26,8 @@ int64_t nb_truth_elements(const struct nb_case *c);
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v);
 /* add_*: element i of residual_out, x + residual rounded to f32 and to the dtype. */
 double nb_truth_stored_sum(const struct nb_inputs *in, int64_t i);
+/* One row of any numbers of magnitude 0 or 2^-300 to 2^300, of which the statistics see the first n. */
+void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n);
 void nb_truth_fill(struct nb_row_truth *truth, int64_t n_truth, const struct nb_case *c, const struct nb_inputs *in);
 
 #endif
