@@ -44,7 +44,7 @@ static int stagnation(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(line, "The sum overflows before it stands still.");
     line->safe = stop - 1;
     nb_limit_says(
-        line, "A running sum of ones in %s stops growing here: %lld lanes hold at most %.6g, the row has %lld.",
+        line, "Running sums of ones in %s stop growing here: %lld of them hold at most %.6g, the row has %lld.",
         format(l->design.acc)->name, (long long)l->design.lanes, stop * (double)l->design.lanes, (long long)l->n);
     return 0;
 }
@@ -84,6 +84,15 @@ static double safe_sd(const struct nb_limits *l) {
     return room < 1 ? ldexp(1, (int)floor(log2(room) / 2)) : 1;
 }
 
+/* Squares of such rows must keep their bits: the range of e4m3 is too narrow for long rows at any scale. */
+static int range_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
+    const double sd = safe_sd(l),
+                 quantum = fmax(format(l->design.acc)->min_subnormal, format(l->design.square)->min_subnormal);
+    if (quantum <= sd * sd * u_acc(l)) return 0;
+    return nb_limit_says(line, "The range of %s is too narrow for the squares of %lld elements and their sum at once.",
+                         format(l->design.acc)->name, (long long)l->n);
+}
+
 static struct measured measure(const struct nb_limits *l, const struct nb_design *d) {
     struct measured m = {.rows = rows_for(l->n)};
     double *x = nb_alloc((unsigned long long)l->n, sizeof *x), squares = 0;
@@ -107,6 +116,7 @@ static double standard_error(const struct measured *m) { return m->sd / sqrt(m->
 
 static int bound(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = law.bound / u_acc(l);
     if (isinf(law.bound))
@@ -127,6 +137,7 @@ static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
 
 static int random_error(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = line->from = hypot(law.sd, law.bias) / u_acc(l);
     snprintf(line->tolerance, sizeof line->tolerance, "within 30 %%");
@@ -143,6 +154,7 @@ static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line)
 
 static int bias(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = nb_small_bias(law.nu, sqrt(2 / acos(-1)));
     line->from = law.bias;
@@ -162,6 +174,7 @@ static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
 
 static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
+    if (range_says_why_not(l, line) != 0) return -1;
     const double gain = u_out(l) / 4;
     line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
     line->safe = floor(line->from / 2);

@@ -41,6 +41,7 @@ static double coarsest_u(const struct nb_design *d) {
 static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_design *d = &l->design;
     const double u = coarsest_u(d), most = 1 / format(d->store)->unit_roundoff;
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(u);
     if (line->law > 1e5) return nb_limit_says(line, "In f64 this is beyond what inputs can hold.");
     for (double r = 2; r < 2 * line->law + 2 && isnan(line->from); r++) {
@@ -80,6 +81,7 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
     nb_sum_law(&l->design, l->n, &law);
     const double u = coarsest_u(&l->design);
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(sqrt(u));
     if (law.nu > 0.25) return nb_limit_says(line, "The sums of %lld elements stand still first.", (long long)l->n);
     line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
@@ -127,13 +129,16 @@ static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line
 
 /* ---- constant rows --------------------------------------------------------------------------------------------------------- */
 
-/* |y| of a row of c, that should be 0: the mean is off by delta, and the variance is delta^2. */
+/* |y| of a row of c, that should be 0: the mean is off by delta, the same for all, and the variance is delta^2 as summed up. */
 static double constant_output(const struct nb_limits *l, double c) {
     const struct nb_design *d = &l->design;
-    const double sum = nb_sum_of_equals(d, c, l->n);
-    if (!isfinite(sum)) return INFINITY;
-    const double mean = rounded(sum / (double)l->n, 0, d->stat), delta = added(c, -mean, d->square);
-    return fabs(delta) / sqrt(delta * delta + d->eps);
+    const double n = (double)l->n, sum = nb_sum_of_equals(d, c, l->n);
+    if (!isfinite(sum)) return (double)INFINITY;
+    const double delta = added(c, -rounded(sum / n, 0, d->stat), d->square);
+    if (delta == 0) return 0;
+    const double square = d->fma ? delta * delta : multiplied(delta, delta, d->square);
+    const double var = rounded(nb_sum_of_equals(d, square, l->n) / n, 0, d->stat);
+    return fabs(delta) / sqrt(added(var, rounded(d->eps, 0, d->stat), d->stat));
 }
 
 static bool is_saturated(const struct nb_limits *l, double c) { return constant_output(l, c) >= 0.5; }
@@ -155,6 +160,16 @@ static double saturated_share(const struct nb_limits *l, int exponent) {
     return (double)saturated / constants_in_binade(l);
 }
 
+/* Below it the mean's error, at most (bound + 2 u) |c|, stays small beside sqrt(eps). Without eps all binades are alike. */
+static int first_exponent(const struct nb_limits *l) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const int least = format(l->design.store)->emin / 2;
+    if (!(l->design.eps > 0)) return 0;
+    const int exponent = ilogb(sqrt(l->design.eps / 3) / (law.bound + 3 * coarsest_u(&l->design))) - 1;
+    return isinf(law.bound) || exponent < least ? least : exponent;
+}
+
 static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_format *f = format(l->design.store);
     const int count = constants_in_binade(l);
@@ -163,7 +178,7 @@ static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(line, "Predicted for two passes; `normbench stress` has such rows for all.");
     const int last = ilogb(f->max_finite / (double)l->n / 2);
     double before = NAN;
-    for (int e = f->emin / 2; e <= last; e++)
+    for (int e = first_exponent(l); e <= last; e++)
         for (int i = 0; i < count; i++) {
             const double c = constant_at(l, e, i);
             if (is_saturated(l, c)) {
