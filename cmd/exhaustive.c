@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench exhaustive: functions of few inputs, over all of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "reports/exhaustive.h"
+#include "src/cpu.h"
+#include "src/dtype.h"
+#include "src/exhaust.h"
+#include "src/json.h"
+#include "src/log.h"
+#include "src/process.h"
+#include "src/registry.h"
+#include "src/root_variants.h"
+
+extern const struct nb_command nb_command_exhaustive;
+
+static const char help[] =
+    "usage: normbench exhaustive MODE [OPTIONS]\n\n"
+    "Looks at every input there is, so that what it says is a proof and no sample. MODE is one of\n"
+    "  rsqrt    ways to form 1/sqrt(x) in f32: all significands and exponent parities, or all 2^32 inputs\n"
+    "  row1     rows of one element: every input of a 16-bit dtype, through designs and through the kernels\n"
+    "  row2     rows of two elements: every pair of non-negative numbers of a 16-bit dtype (a sign changes the "
+    "result's\n"
+    "           sign alone, so the others follow)\n"
+    "  convert  f32 to f16, bf16, e4m3 and e5m2: all 2^32 inputs, against rounding in integers\n"
+    "  stage    the last stage, x * rstd rounded twice: every significand of the dtype with every one of f32; and\n"
+    "           1 / sqrt(v + eps) for every variance of the dtype\n\n"
+    "  --variant NAME       rsqrt: this one (repeatable), or all (the default): double recip_sqrt recip_sqrt_newton\n"
+    "                       quake1 quake2 quake3 rsqrtps rsqrtps_textbook rsqrtps_eigen rsqrtps_newton\n"
+    "                       rsqrtps_newton2 rsqrt14 rsqrt14_textbook rsqrt14_newton rsqrtph kernel_div_sqrt\n"
+    "                       kernel_mul_recip kernel_rsqrt_nr kernel_rsqrt_raw kernel512_rsqrt_nr kernel512_rsqrt_raw\n"
+    "  --all-inputs         rsqrt: subnormals, zeros, negatives, Inf and NaN too\n"
+    "  --dtype NAME         row1, row2, stage: f16 (the default) or bf16\n"
+    "  --kernel GLOB        row1, row2: these kernels by variant; repeatable. row1: all; row2: the widest "
+    "rmsnorm_twopass\n"
+    "  --design TEXT        row1, row2: a design as `normbench emulate` takes it, instead of kernels; repeatable\n"
+    "  --eps LIST           row1, stage: default 0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3; row2: 1e-6\n"
+    "  --gamma G            row1: weight that tells the cast orders apart (default 1.3)\n"
+    "  --stride N           only every Nth input, for a quick look, which proves nothing\n"
+    "  --threads N          default: all CPUs that the process may use\n"
+    "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
+    "An error is in ulp of the exact value; `undecided`: inputs so near to the middle between two numbers that double\n"
+    "arithmetic cannot tell the side.\n\n"
+    "Exit codes: 0 ok, 1 beyond what IEEE 754 or the instruction promises, or a conversion that is wrong, 2 usage,\n"
+    "128+n: interrupted by signal n, what was done until then is printed.\n";
+
+enum {
+    OPT_VARIANT = 1,
+    OPT_ALL_INPUTS,
+    OPT_DTYPE,
+    OPT_KERNEL,
+    OPT_DESIGN,
+    OPT_EPS,
+    OPT_GAMMA,
+    OPT_STRIDE,
+    OPT_THREADS,
+    OPT_FORMAT
+};
+
+enum { MAX_EPS = 64 };
+struct exhaustive_options {
+    struct nb_exhaust_options o;
+    struct nb_texts variants, kernels, designs;
+    double eps[MAX_EPS];
+    const char *mode, *format;
+};
+
+static const struct mode {
+    const char *name;
+    int (*run)(const struct nb_exhaust_options *o, cJSON *answer);
+    bool kernels;
+    const char *eps;
+} modes[] = {
+    {"rsqrt", nb_exhaust_rsqrt, false, NULL},
+    {"row1", nb_exhaust_row1, true, "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"},
+    {"row2", nb_exhaust_row2, true, "1e-6"},
+    {"convert", nb_exhaust_convert, false, NULL},
+    {"stage", nb_exhaust_stage, false, "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"},
+};
+enum { N_MODES = sizeof modes / sizeof modes[0] };
+
+static int set_eps(struct exhaustive_options *e, const char *list) {
+    e->o.n_eps = 0;
+    for (const char *p = list;;) {
+        char word[64];
+        const size_t n = strcspn(p, ",");
+        if (e->o.n_eps == MAX_EPS) return nb_error("--eps: at most %d values", MAX_EPS);
+        snprintf(word, sizeof word, "%.*s", (int)n, p);
+        if (nb_option_number("--eps", n < sizeof word ? word : p, 0, 1e30, &e->eps[e->o.n_eps++]) != 0) return -1;
+        if (p[n] == '\0') return 0;
+        p += n + 1;
+    }
+}
+
+static int set_dtype(struct exhaustive_options *e, const char *value) {
+    const int dtype = nb_dtype_parse(value);
+    if (dtype != NB_F16 && dtype != NB_BF16) return nb_error("--dtype %s: one of f16, bf16", value);
+    e->o.dtype = (enum nb_dtype)dtype;
+    return 0;
+}
+
+static int set_option(struct exhaustive_options *e, int id, const char *value) {
+    double number = 0;
+    int result = 0;
+    switch (id) {
+    case OPT_VARIANT:
+        nb_texts_add(&e->variants, value);
+        return 0;
+    case OPT_ALL_INPUTS:
+        e->o.all_inputs = true;
+        return 0;
+    case OPT_DTYPE:
+        return set_dtype(e, value);
+    case OPT_KERNEL:
+        nb_texts_add(&e->kernels, value);
+        return 0;
+    case OPT_DESIGN:
+        nb_texts_add(&e->designs, value);
+        return 0;
+    case OPT_EPS:
+        return set_eps(e, value);
+    case OPT_GAMMA:
+        return nb_option_number("--gamma", value, 0.001, 1000, &e->o.gamma);
+    case OPT_STRIDE:
+        result = nb_option_number("--stride", value, 1, 1 << 30, &number);
+        e->o.stride = (int64_t)number;
+        return result;
+    case OPT_THREADS:
+        result = nb_option_number("--threads", value, 1, 1024, &number);
+        e->o.threads = (int)number;
+        return result;
+    default:
+        e->format = value;
+        if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
+        return nb_error("--format %s: one of table, json", value);
+    }
+}
+
+static int parse(struct exhaustive_options *e, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"variant", required_argument, NULL, OPT_VARIANT},
+                                            {"all-inputs", no_argument, NULL, OPT_ALL_INPUTS},
+                                            {"dtype", required_argument, NULL, OPT_DTYPE},
+                                            {"kernel", required_argument, NULL, OPT_KERNEL},
+                                            {"design", required_argument, NULL, OPT_DESIGN},
+                                            {"eps", required_argument, NULL, OPT_EPS},
+                                            {"gamma", required_argument, NULL, OPT_GAMMA},
+                                            {"stride", required_argument, NULL, OPT_STRIDE},
+                                            {"threads", required_argument, NULL, OPT_THREADS},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    *exit_code = NB_EXIT_USAGE;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_exhaustive, &done, exit_code)) != -1;)
+        if (set_option(e, id, optarg) != 0) return -1;
+    if (done) return -1;
+    if (optind >= argc) return nb_error("exhaustive: a MODE is missing: one of rsqrt, row1, row2, convert, stage");
+    e->mode = argv[optind];
+    if (optind + 1 < argc) return nb_error("exhaustive: '%s' is one argument too many", argv[optind + 1]);
+    return 0;
+}
+
+static const struct mode *find_mode(const char *name) {
+    const char *names[N_MODES];
+    for (int i = 0; i < N_MODES; i++) {
+        names[i] = modes[i].name;
+        if (strcmp(name, names[i]) == 0) return &modes[i];
+    }
+    const char *nearest = nb_nearest(name, names, N_MODES);
+    nb_error("exhaustive: no mode '%s'%s%s%s; there are rsqrt, row1, row2, convert, stage", name,
+             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return NULL;
+}
+
+/* Options of another mode would be ignored in silence. */
+static int check_options(const struct mode *mode, const struct exhaustive_options *e) {
+    const bool is_rsqrt = strcmp(mode->name, "rsqrt") == 0;
+    if (!is_rsqrt && (e->variants.n || e->o.all_inputs))
+        return nb_error("--%s belongs to the mode rsqrt, not to %s", e->variants.n ? "variant" : "all-inputs",
+                        mode->name);
+    if (!mode->kernels && (e->kernels.n || e->designs.n))
+        return nb_error("--%s belongs to the modes row1 and row2, not to %s", e->kernels.n ? "kernel" : "design",
+                        mode->name);
+    if (!mode->eps && e->o.n_eps)
+        return nb_error("--eps belongs to the modes row1, row2 and stage, not to %s", mode->name);
+    return 0;
+}
+
+static bool keeps_promises(const cJSON *answer) {
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
+        const cJSON *within = cJSON_GetObjectItemCaseSensitive(row, "within_limit");
+        if (cJSON_IsFalse(within)) return false;
+    }
+    return true;
+}
+
+static int print(const cJSON *answer, const char *format) {
+    if (strcmp(format, "table") == 0) return nb_exhaustive_print(answer, stdout);
+    struct nb_strbuf text = {0};
+    nb_json_print_pretty(answer, 0, &text);
+    puts(text.text);
+    nb_strbuf_release(&text);
+    return 0;
+}
+
+static int run(int argc, char **argv) {
+    struct exhaustive_options e = {.o = {.stride = 1, .dtype = NB_F16, .gamma = 1.3}, .format = "table"};
+    cJSON *answer = cJSON_CreateObject();
+    const struct mode *mode = NULL;
+    int exit_code = NB_EXIT_USAGE, cpus[1024];
+    if (parse(&e, argc, argv, &exit_code) != 0) goto out;
+    exit_code = NB_EXIT_USAGE;
+    mode = find_mode(e.mode);
+    if (!mode || check_options(mode, &e) != 0) goto out;
+    if (mode->eps && e.o.n_eps == 0 && set_eps(&e, mode->eps) != 0) goto out;
+    if (e.o.threads == 0) e.o.threads = nb_cpu_allowed(cpus, 1024);
+    e.o.eps = e.eps;
+    e.o.names = mode->kernels ? e.kernels.items : e.variants.items;
+    e.o.n_names = (int)(mode->kernels ? e.kernels.n : e.variants.n);
+    e.o.designs = e.designs.items;
+    e.o.n_designs = (int)e.designs.n;
+    if (mode->kernels && nb_load_kernels(&(struct nb_texts){0}, NULL) != 0) goto out;
+    nb_watch_interrupts();
+    const int ended = mode->run(&e.o, answer);
+    if (ended < 0 || print(answer, e.format) != 0) goto out;
+    if (ended > 0) nb_warn("interrupted: what is above is right as far as it came, and no more than that");
+    exit_code = ended > 0 ? 128 + ended : keeps_promises(answer) ? NB_EXIT_OK : NB_EXIT_FAILED;
+out:
+    cJSON_Delete(answer);
+    nb_texts_release(&e.variants);
+    nb_texts_release(&e.kernels);
+    nb_texts_release(&e.designs);
+    nb_registry_release();
+    return exit_code;
+}
+
+const struct nb_command nb_command_exhaustive = {
+    .name = "exhaustive", .summary = "functions of few inputs, over all of them", .help = help, .run = run};
