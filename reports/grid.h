@@ -7,16 +7,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
+enum nb_grid_style { NB_GRID_PLAIN, NB_GRID_BAD, NB_GRID_DOUBTFUL, NB_GRID_N_STYLES };
+
 struct nb_grid {
     const char *const *titles; /* borrowed; also the keys of JSON */
     size_t n_columns;
     char **cells; /* row by row */
     size_t n_cells;
+    const bool *right;          /* by column: aligned to the right; null: none is; borrowed */
+    enum nb_grid_style *styles; /* by row, for tables on a terminal with colours; null: all plain */
+    size_t n_styles;
 };
 
 void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_columns);
 /* The next cell of the row. */
 void nb_grid_add(struct nb_grid *grid, const char *text);
+/* The style of the row whose first cell is added next; rows before without one are plain. */
+void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
 bool nb_grid_format_known(const char *format); /* table, markdown, csv, json */
 /* table: aligned columns, the last as long as it is. -1 after nb_error. */
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out);
