@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Is the machine code of a kernel the same in two builds? A digest of all that its functions can reach: their bytes, the functions
+ * they call and the constants they refer to, where every field that only says where the linker put a thing is replaced by
+ * what that thing is.
+ *
+ * Needs what the kernels' build keeps (Makefile): the symbol table, relocations (--emit-relocs), a section for each function, no jump
+ * tables; a file built so says it by a symbol. Of other files there is no digest: a reference inside a section leaves no
+ * relocation, and what it reaches could be left out. x86-64. */
+#ifndef NB_CODE_IDENTITY_H
+#define NB_CODE_IDENTITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/registry.h"
+
+#define NB_CODE_MARKER "nb_code_in_sections" /* the symbol */
+
+struct nb_code; /* an ELF file, read and indexed */
+/* Null with the reason written: not readable, no ELF, stripped, without the marker. */
+struct nb_code *nb_code_open(const char *path, char *reason, size_t n);
+void nb_code_close(struct nb_code *code);
+
+/* Of a kernel that was loaded from this file: run() and the functions that say how it is called. 0, or -1 with the reason. */
+int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, uint64_t digest[2], char *reason,
+                   size_t n);
+
+#endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pairs within a block share the machine's mood, so that a preemption or a drift that hits both cancels; the median forgets
+ * what hits only one. */
+#include "src/gate_launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/cpu.h"
+#include "src/json.h"
+#include "src/log.h"
+#include "src/process.h"
+#include "src/random.h"
+#include "src/stats.h"
+#include "src/visit.h"
+
+struct samples {
+    double *ns;
+    int *position;
+    bool *contaminated;
+    int n;
+};
+
+static void samples_release(struct samples *s) {
+    free(s->ns);
+    free(s->position);
+    free(s->contaminated);
+    *s = (struct samples){0};
+}
+
+static int samples_read(struct samples *s, const cJSON *arm) {
+    const cJSON *slots = cJSON_GetObjectItemCaseSensitive(arm, "slot_ns"), *item;
+    const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
+    const cJSON *contaminated = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
+    const int n = cJSON_GetArraySize(slots);
+    if (n < 1 || cJSON_GetArraySize(positions) != n) return -1;
+    *s = (struct samples){nb_alloc((unsigned)n, sizeof(double)), nb_alloc((unsigned)n, sizeof(int)),
+                          nb_alloc((unsigned)n, sizeof(bool)), 0};
+    cJSON_ArrayForEach(item, slots) s->ns[s->n++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    int at = 0;
+    cJSON_ArrayForEach(item, positions) s->position[at++] = item->valueint;
+    cJSON_ArrayForEach(item, contaminated) if (item->valueint >= 0 && item->valueint < n)
+        s->contaminated[item->valueint] = true;
+    return 0;
+}
+
+enum which { ALL_PAIRS, FIRST, SECOND };
+
+/* Median of ln(b / a) over the pairs; FIRST: those in which b came first. */
+static double paired(const struct samples *b, const struct samples *a, enum which which) {
+    const int n = a->n < b->n ? a->n : b->n;
+    double *ratios = nb_alloc((unsigned)n + 1, sizeof *ratios);
+    size_t kept = 0;
+    for (int i = 0; i < n; i++) {
+        const double ratio = log(b->ns[i] / a->ns[i]);
+        const bool first = b->position[i] < a->position[i];
+        if (isfinite(ratio) && (which == ALL_PAIRS || first == (which == FIRST))) ratios[kept++] = ratio;
+    }
+    const double median = kept ? nb_median(ratios, kept) : (double)NAN;
+    free(ratios);
+    return median;
+}
+
+static double fastest(const struct samples *s) {
+    double least = INFINITY;
+    for (int i = 0; i < s->n; i++) least = fmin(least, s->ns[i]);
+    return least;
+}
+
+static double share_contaminated(const struct samples *b, const struct samples *a) {
+    int hit = 0, n = 0;
+    for (int i = 0; i < a->n && i < b->n; i++) {
+        if (!isfinite(a->ns[i]) || !isfinite(b->ns[i])) continue;
+        n++;
+        hit += a->contaminated[i] || b->contaminated[i];
+    }
+    return n ? (double)hit / n : (double)NAN;
+}
+
+static double median_ns(const struct samples *s) {
+    double *finite = nb_alloc((unsigned)s->n + 1, sizeof *finite);
+    size_t n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (isfinite(s->ns[i])) finite[n++] = s->ns[i];
+    const double median = n ? nb_median(finite, n) : (double)NAN;
+    free(finite);
+    return median;
+}
+
+/* The first arm that went wrong while timed. */
+static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
+    const cJSON *arm;
+    int i = 0;
+    cJSON_ArrayForEach(arm, arms) {
+        const double error = nb_json_get_number(arm, "error");
+        if (error != 0) {
+            out->status = NB_RETURNED_ERROR;
+            snprintf(out->reason, sizeof out->reason, "run() returned %g while timed", error);
+        } else if (!nb_json_get_bool(arm, "reproduced")) {
+            out->status = NB_WRONG_WHEN_TIMED;
+            snprintf(out->reason, sizeof out->reason, "what it wrote while timed differs from what it wrote before");
+        }
+        if (out->status != NB_OK) {
+            out->failed = i;
+            return;
+        }
+        i++;
+    }
+}
+
+int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
+    struct samples samples[NB_GATE_ARMS] = {{0}};
+    int n = 0, result = -1;
+    *out = (struct nb_gate_answer){.status = NB_OK};
+    if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
+    cJSON_ArrayForEach(arm, arms) if (samples_read(&samples[n++], arm) != 0) goto out;
+    out->chunked = nb_json_get_bool(line, "chunked");
+    out->per_slot = nb_json_get_number(line, "per_slot");
+    find_failure(arms, out);
+    for (int i = 0; i < n_arms; i++) {
+        out->call_ns[i] = median_ns(&samples[i]);
+        out->launch[i] = (struct nb_gate_launch){
+            .ratio = paired(&samples[i], &samples[0], ALL_PAIRS),
+            .control = n_arms > 1 ? paired(&samples[1], &samples[0], ALL_PAIRS) : (double)NAN,
+            .ratio_min = log(fastest(&samples[i]) / fastest(&samples[0])),
+            .order_effect = paired(&samples[i], &samples[0], FIRST) - paired(&samples[i], &samples[0], SECOND),
+            .contaminated = share_contaminated(&samples[i], &samples[0]),
+            .layout = layout};
+    }
+    result = 0;
+out:
+    for (int i = 0; i < NB_GATE_ARMS; i++) samples_release(&samples[i]);
+    return result;
+}
+
+static void keep(cJSON *line, void *arg) {
+    cJSON **raw = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (*raw || strcmp(type, "answer") != 0) {
+        cJSON_Delete(line);
+        return;
+    }
+    *raw = line;
+}
+
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
+    int cpus[NB_MAX_CPUS], chosen[NB_MAX_CPUS] = {0}, slots[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
+    const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
+    struct nb_outcome o;
+    cJSON *options = cJSON_CreateObject(), *raw = NULL;
+    memcpy(percent, q->extra_percent, sizeof percent);
+    cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
+    struct nb_job job = {.kind = NB_JOB_GATE,
+                         .launch = q->launch,
+                         .plugins = q->files,
+                         .n_plugins = q->n_files,
+                         .keys = (const char **)(uintptr_t)q->keys,
+                         .slots = slots,
+                         .n_cases = q->n_arms,
+                         .blocks = q->blocks,
+                         .slot_s = 1e-3 * q->slot_ms,
+                         .digests_at = -1,
+                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                         .cpus = chosen,
+                         .n_cpus = q->threads,
+                         .options = options};
+    /* Launches alternate between the CPUs. */
+    for (int t = 0; t < q->threads && n_cpus > 0; t++) chosen[t] = cpus[(q->launch + t) % n_cpus];
+    nb_process_run(&job, -1, q->silence_s, job.seed, keep, &raw, &o);
+    cJSON_Delete(options);
+    if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER) {
+        cJSON_Delete(raw);
+        return o.ending == NB_NOT_STARTED ? -1 : nb_interrupted();
+    }
+    if (!raw || nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
+        *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
+        out->status = nb_visit_blame(&o, out->reason, sizeof out->reason);
+        cJSON_Delete(raw);
+        raw = NULL;
+    }
+    out->raw = raw;
+    return 0;
+}
