@@ -3,12 +3,12 @@
 #include "src/sweeps.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "src/breakdown.h"
 #include "src/dtype.h"
 #include "src/json.h"
-#include "src/log.h"
 #include "src/scan.h"
 #include "src/scan_laws.h"
 
@@ -35,6 +35,16 @@ static struct request request_of(const cJSON *options) {
         .n_max = (int64_t)number_or(options, "n_max", 16384, 1, 1 << 24),
         .seed = (uint64_t)number_or(options, "seed", 1, 0, 0x1p53),
     };
+}
+
+/* Does the request name the axis, or none at all? */
+static bool is_wanted(const cJSON *options, const char *axis) {
+    const cJSON *axes = cJSON_GetObjectItemCaseSensitive(options, "axes"), *item;
+    if (!cJSON_IsArray(axes)) return true;
+    cJSON_ArrayForEach(item, axes) {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, axis) == 0) return true;
+    }
+    return false;
 }
 
 static cJSON *held_to_json(const struct held *h) {
@@ -190,11 +200,11 @@ cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options) {
     cJSON *sweeps = cJSON_CreateArray();
     struct nb_scan s;
     if (nb_scan_init(&s, t, q.rows, q.cols, q.seed) == 0) {
-        over_rho(sweeps, &s);
-        over_scale(sweeps, &s);
-        over_eps(sweeps, &s, near_eps);
-        over_eps(sweeps, &s, eps_alone);
-        over_n(sweeps, t, &q);
+        if (is_wanted(options, "rho")) over_rho(sweeps, &s);
+        if (is_wanted(options, "scale")) over_scale(sweeps, &s);
+        if (is_wanted(options, "eps")) over_eps(sweeps, &s, near_eps);
+        if (is_wanted(options, "eps")) over_eps(sweeps, &s, eps_alone);
+        if (is_wanted(options, "n")) over_n(sweeps, t, &q);
     }
     nb_scan_release(&s);
     return sweeps;

@@ -15,7 +15,7 @@
  *   "cliffs": [{"name":.., "at":..} ..]} ..]
  * Figures as in scan.h, null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
  * are alike, and where eps is all there is. A kernel that cannot be scanned gives an empty array.
- * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384}. */
+ * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
 cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
 
 #endif

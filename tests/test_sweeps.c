@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sweeps and maps of real kernels: that the error grows with rho as each variance algorithm must (slopes 2, 1, 0), that maps lose
+ * rows where the closed forms say so, that the laws come true, and that what cannot be scanned is refused. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "src/json.h"
+#include "src/landscape.h"
+#include "src/registry.h"
+#include "src/scan.h"
+#include "src/scan_laws.h"
+#include "src/shape.h"
+#include "src/sweeps.h"
+
+static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
+TestSuite(sweeps, .init = load);
+
+static int open_trial(struct nb_trial *t, const char *variant) {
+    struct nb_case c;
+    char reason[200];
+    const struct nb_entry *entry = nb_registry_find(variant);
+    cr_assert_not_null(entry, "%s", variant);
+    nb_case_init(&c);
+    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    cr_assert_eq(nb_shape_parse(&c.shape, "4x1024", reason, sizeof reason), 0);
+    nb_case_normalize(&c);
+    return nb_trial_init(t, &c, entry);
+}
+
+typedef cJSON *maker(struct nb_trial *t, const cJSON *options);
+
+static cJSON *make(maker *of, const char *variant, const char *options) {
+    struct nb_trial t;
+    cJSON *json = cJSON_Parse(options);
+    cr_assert_eq(open_trial(&t, variant), 0, "%s: %s", variant, t.reason ? t.reason : "");
+    cJSON *made = of(&t, json);
+    nb_trial_release(&t);
+    cJSON_Delete(json);
+    return made;
+}
+
+static const cJSON *sweep_of(const cJSON *sweeps, const char *axis, int which) {
+    const cJSON *sweep;
+    cJSON_ArrayForEach(sweep,
+                       sweeps) if (strcmp(nb_json_get_text(sweep, "axis"), axis) == 0 && which-- == 0) return sweep;
+    cr_assert_fail("no sweep over %s", axis);
+    return NULL;
+}
+
+static const cJSON *point_at(const cJSON *sweep, double at) {
+    const cJSON *point;
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(sweep, "points")) {
+        if (fabs(nb_json_get_number(point, "at") / at - 1) < 1e-9) return point;
+    }
+    cr_assert_fail("no point at %g", at);
+    return NULL;
+}
+
+static double figure(const cJSON *sweep, double at, const char *name) {
+    return nb_json_get_number(point_at(sweep, at), name);
+}
+
+static double predicted(const cJSON *sweep, const char *law, double at) {
+    const cJSON *item, *pair;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(sweep, "predicted")) {
+        if (strcmp(nb_json_get_text(item, "name"), law) != 0) continue;
+        cJSON_ArrayForEach(pair, cJSON_GetObjectItem(item, "points")) {
+            if (cJSON_GetArrayItem(pair, 0)->valuedouble == at) return cJSON_GetArrayItem(pair, 1)->valuedouble;
+        }
+    }
+    return NAN;
+}
+
+/* Numbers are finite, as JSON demands; cJSON itself would print them as null and hide it. */
+static void expect_finite(const cJSON *json) {
+    const cJSON *child;
+    if (cJSON_IsNumber(json)) cr_assert(isfinite(json->valuedouble), "%s", json->string ? json->string : "");
+    cJSON_ArrayForEach(child, json) expect_finite(child);
+}
+
+/* ---- rho ---- */
+
+static const char long_rows[] = "{\"rows\":20,\"cols\":4096,\"axes\":[\"rho\"]}";
+
+/* Between rho = 8 and rho = 512, in octaves of error per octave of rho. */
+static double slope_of(const cJSON *rho) { return log2(figure(rho, 512, "scaled_u") / figure(rho, 8, "scaled_u")) / 6; }
+
+static cJSON *rho_sweep(const char *variant, const cJSON **rho) {
+    cJSON *sweeps = make(nb_sweeps, variant, long_rows);
+    *rho = sweep_of(sweeps, "rho", 0);
+    return sweeps;
+}
+
+Test(sweeps, one_pass_variance_loses_two_digits_for_each_of_rho) {
+    const cJSON *rho;
+    cJSON *sweeps = rho_sweep("layernorm_onepass_scalar_f32", &rho);
+    const double slope = slope_of(rho);
+    cr_assert(slope > 1.6 && slope < 2.4, "slope %g", slope);
+    cr_assert_gt(figure(rho, 1024, "scaled_u"), 1e4 * figure(rho, 1, "scaled_u"));
+    cJSON_Delete(sweeps);
+}
+
+Test(sweeps, two_passes_and_updating_lose_one_digit_for_each_of_rho) {
+    static const char *const variants[] = {"layernorm_twopass_scalar_f32", "layernorm_welford_scalar_f32"};
+    for (int i = 0; i < 2; i++) {
+        const cJSON *rho;
+        cJSON *sweeps = rho_sweep(variants[i], &rho);
+        const double slope = slope_of(rho);
+        cr_assert(slope > 0.6 && slope < 1.4, "%s: slope %g", variants[i], slope);
+        cJSON_Delete(sweeps);
+    }
+}
+
+Test(sweeps, a_corrected_mean_loses_nothing_up_to_rho_4096) {
+    const cJSON *rho;
+    cJSON *sweeps = rho_sweep("layernorm_corrected_scalar_f32", &rho);
+    const double flat = 4 * figure(rho, 0x1p-4, "scaled_u");
+    for (double at = 1; at <= 4096; at *= 2)
+        cr_assert_lt(figure(rho, at, "scaled_u"), flat, "rho %g: %g u", at, figure(rho, at, "scaled_u"));
+    cr_assert_gt(figure(rho, 0x1p20, "scaled_u"), 10 * flat, "in the end the residual mean is lost too");
+    cJSON_Delete(sweeps);
+}
+
+Test(sweeps, error_of_a_two_pass_kernel_stays_near_the_noise_of_its_inputs) {
+    const cJSON *rho;
+    cJSON *sweeps = rho_sweep("layernorm_twopass_scalar_f32", &rho);
+    for (double at = 16; at <= 4096; at *= 2) {
+        const double noise = figure(rho, at, "noise_u");
+        cr_assert(noise > at / 2 && noise < 4 * at, "half an ulp of x is rho u of its spread: %g at %g", noise, at);
+        cr_assert_lt(figure(rho, at, "scaled_u"), 100 * noise);
+        cr_assert_lt(figure(rho, at, "scaled_u"), figure(rho, at, "bound_u"));
+    }
+    cJSON_Delete(sweeps);
+}
+
+Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
+    static const struct {
+        const char *variant, *law;
+        double last;
+    } expected[] = {
+        {"layernorm_onepass_scalar_f32", "slope 2: E[x^2] - mean^2 cancels", 512},
+        {"layernorm_twopass_scalar_f32", "slope 1: error of the mean", 4096},
+        {"layernorm_corrected_scalar_f32", "slope 0: mean corrected", 2048},
+        {"rmsnorm_twopass_scalar_f32", "slope 0: nothing cancels", 4096},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const cJSON *rho;
+        cJSON *sweeps = rho_sweep(expected[i].variant, &rho);
+        for (double at = 1; at <= expected[i].last; at *= 4) {
+            const double ratio = figure(rho, at, "scaled_u") / predicted(rho, expected[i].law, at);
+            cr_assert(ratio > 0.125 && ratio < 8, "%s at rho %g: %g of the law", expected[i].variant, at, ratio);
+        }
+        cJSON_Delete(sweeps);
+    }
+}
+
+/* ---- n, eps, scale ---- */
+
+Test(sweeps, one_running_sum_follows_the_random_law_and_then_stagnates) {
+    cJSON *sweeps = make(nb_sweeps, "rmsnorm_serial_scalar_f32", "{\"axes\":[\"n\"]}");
+    const cJSON *n = sweep_of(sweeps, "n", 0);
+    for (double at = 256; at <= 16384; at *= 4) {
+        const double law = hypot(predicted(n, "rms law", at), predicted(n, "bias law", at));
+        const double ratio = figure(n, at, "gain_rms_u") / law;
+        cr_assert(ratio > 0.3 && ratio < 3, "n %g: %g u, law %g u", at, figure(n, at, "gain_rms_u"), law);
+        cr_assert_lt(fabs(figure(n, at, "gain_u")), predicted(n, "gamma_n", at));
+    }
+    cr_assert_float_eq(predicted(n, "sqrt(n) u", 4096), 32, 1e-9, "half of sqrt(4096)");
+    cJSON_Delete(sweeps);
+}
+
+Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
+    cJSON *narrow = make(nb_sweeps, "rmsnorm_lowp_scalar_f16", "{\"axes\":[\"eps\"]}");
+    cJSON *wide = make(nb_sweeps, "rmsnorm_twopass_scalar_f16", "{\"axes\":[\"eps\"]}");
+    const cJSON *lost = sweep_of(narrow, "eps", 1), *kept = sweep_of(wide, "eps", 1), *point;
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(lost, "points")) {
+        const bool gone = nb_json_get_number(point, "at") < 0x1p-25;
+        cr_assert_eq(strcmp(nb_json_get_text(point, "state"), "ok") != 0, gone, "eps %g",
+                     nb_json_get_number(point, "at"));
+    }
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(kept, "points")) {
+        cr_assert_str_eq(nb_json_get_text(point, "state"), "ok");
+        cr_assert_lt(nb_json_get_number(point, "scaled_u"), 5);
+    }
+    /* 1e-7 is 2 * 2^-24 in f16, 19 % too large: 8 % of y, 170 u. */
+    cr_assert_gt(fabs(figure(lost, 1e-7, "gain_u")), 100);
+    cJSON_Delete(narrow);
+    cJSON_Delete(wide);
+}
+
+Test(sweeps, eps_effect_is_what_eps_takes_from_y) {
+    cJSON *sweeps = make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{}");
+    const cJSON *eps = sweep_of(sweeps, "eps", 0);
+    /* Rows of mean square 2^-16 (1 + O(n^-1/2)): eps of it / 2 while small, all where it dominates. */
+    const double small = figure(eps, 1e-10, "eps_effect_u") * 0x1p-24,
+                 large = figure(eps, 0.1, "eps_effect_u") * 0x1p-24;
+    cr_assert_float_eq(small, 1e-10 * 0x1p15, 0.2 * 1e-10 * 0x1p15);
+    cr_assert(large > 0.98 && large < 1);
+    cJSON_Delete(sweeps);
+}
+
+/* The largest cliff below which everything is well, and the first scale that is lost, are neighbours on the sweep. */
+Test(sweeps, rows_are_lost_at_the_scale_that_is_predicted) {
+    cJSON *sweeps = make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{}");
+    const cJSON *scale = sweep_of(sweeps, "scale", 0), *point, *cliff;
+    double limit = INFINITY;
+    cJSON_ArrayForEach(cliff, cJSON_GetObjectItem(scale, "cliffs")) {
+        if (strstr(nb_json_get_text(cliff, "name"), "overflows")) limit = fmin(limit, nb_json_get_number(cliff, "at"));
+    }
+    cr_assert(limit > 0x1p57 && limit < 0x1p60, "sqrt(2^128 / 1024) = 2^59, %g", limit);
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(scale, "points")) {
+        const double at = nb_json_get_number(point, "at");
+        if (at > 0x1p-126 && at < 0.9 * limit) cr_assert_str_eq(nb_json_get_text(point, "state"), "ok");
+        if (at > 2 * limit) cr_assert_str_neq(nb_json_get_text(point, "state"), "ok");
+    }
+    cJSON_Delete(sweeps);
+}
+
+/* ---- maps ---- */
+
+static const char *state_at(const cJSON *map, int rho, int scale) {
+    return cJSON_GetArrayItem(cJSON_GetArrayItem(cJSON_GetObjectItem(map, "state"), rho), scale)->valuestring;
+}
+
+static double axis_at(const cJSON *map, const char *axis, int i) {
+    return cJSON_GetArrayItem(cJSON_GetObjectItem(map, axis), i)->valuedouble;
+}
+
+Test(sweeps, f16_statistics_lose_rows_right_of_the_line_and_nowhere_else) {
+    cJSON *map = make(nb_landscape, "rmsnorm_lowp_scalar_f16", "{}");
+    const int n_scales = cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_scale"));
+    const int n_rhos = cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_rho"));
+    const double cell = axis_at(map, "log2_scale", 1) - axis_at(map, "log2_scale", 0);
+    int n_zero = 0, n_ok = 0;
+    for (int r = 0; r < n_rhos; r++)
+        for (int s = 0; s < n_scales; s++) {
+            /* 1024 squares of root mean square sigma sqrt(1 + rho^2) reach 65520 at 2^3. */
+            const double rho = exp2(axis_at(map, "log2_rho", r)), log2_scale = axis_at(map, "log2_scale", s);
+            const double log2_rms = log2_scale + log2(hypot(1, rho));
+            const char *state = state_at(map, r, s);
+            if (log2_rms < 3 - cell) cr_assert_str_eq(state, "ok", "rms 2^%g", log2_rms);
+            if (log2_rms > 3 + cell)
+                cr_assert(strcmp(state, "zero") == 0 || strcmp(state, "unstorable") == 0, "%s", state);
+            if (log2_scale + log2(rho + 5) < 15) cr_assert_str_neq(state, "unstorable");
+            if (log2_scale + log2(rho + 2) > 16.1) cr_assert_str_eq(state, "unstorable");
+            n_zero += strcmp(state, "zero") == 0;
+            n_ok += strcmp(state, "ok") == 0;
+        }
+    cr_assert(n_zero > 50 && n_ok > 500, "%d zero, %d ok", n_zero, n_ok);
+    cJSON_Delete(map);
+}
+
+Test(sweeps, f32_statistics_keep_every_f16_row) {
+    cJSON *map = make(nb_landscape, "rmsnorm_twopass_scalar_f16", "{\"scales\":12,\"rhos\":8}");
+    for (int r = 0; r < 8; r++)
+        for (int s = 0; s < 12; s++) {
+            const char *state = state_at(map, r, s);
+            cr_assert(strcmp(state, "ok") == 0 || strcmp(state, "unstorable") == 0, "%s", state);
+        }
+    cJSON_Delete(map);
+}
+
+Test(sweeps, map_of_a_one_pass_kernel_turns_bad_above_its_line) {
+    cJSON *map = make(nb_landscape, "layernorm_onepass_scalar_f32", "{\"scales\":3,\"rhos\":31}"), *line;
+    double at = NAN;
+    cJSON_ArrayForEach(line, cJSON_GetObjectItem(map, "predicted")) {
+        if (strncmp(nb_json_get_text(line, "name"), "rho = u^-1/2", 12) == 0)
+            at = cJSON_GetArrayItem(cJSON_GetArrayItem(cJSON_GetObjectItem(line, "line"), 0), 1)->valuedouble;
+    }
+    cr_assert_float_eq(at, 12, 1e-9);
+    const cJSON *errors = cJSON_GetObjectItem(map, "log10_ulp");
+    for (int r = 0; r < 31; r++) {
+        const double log2_rho = axis_at(map, "log2_rho", r);
+        const cJSON *error = cJSON_GetArrayItem(cJSON_GetArrayItem(errors, r), 1); /* scale 2^-11 */
+        if (log2_rho < 2) cr_assert_lt(error->valuedouble, 2, "rho 2^%g", log2_rho);
+        if (log2_rho > 13 && cJSON_IsNumber(error)) cr_assert_gt(error->valuedouble, 5, "rho 2^%g", log2_rho);
+    }
+    cJSON_Delete(map);
+}
+
+/* ---- what may not go wrong ---- */
+
+Test(sweeps, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) {
+    int n_scanned = 0, n_refused = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        struct nb_trial t;
+        if (entry->kernel->width != NB_SCALAR) continue;
+        if (open_trial(&t, entry->id) == 0) {
+            cJSON *few = cJSON_Parse("{\"rows\":2,\"cols\":64,\"n_max\":64,\"scales\":3,\"rhos\":3}");
+            cJSON *sweeps = nb_sweeps(&t, few), *map = nb_landscape(&t, few);
+            const bool scanned = cJSON_GetArraySize(sweeps) > 0;
+            const bool possible = entry->kernel->pass == NB_FORWARD && entry->kernel->op != NB_OP_TWIN;
+            cr_assert_eq(scanned, nb_json_get_text(map, "reason") == NULL, "%s", entry->id);
+            cr_assert(possible || !scanned, "%s", entry->id);
+            expect_finite(sweeps);
+            expect_finite(map);
+            n_scanned += scanned;
+            n_refused += !scanned;
+            cJSON_Delete(sweeps);
+            cJSON_Delete(map);
+            cJSON_Delete(few);
+        }
+        nb_trial_release(&t);
+    }
+    cr_assert(n_scanned > 0 && n_refused > 0, "%d, %d", n_scanned, n_refused);
+}
+
+Test(sweeps, the_same_options_give_the_same_figures) {
+    struct nb_strbuf first = {0}, again = {0};
+    cJSON *one = make(nb_landscape, "layernorm_welford_scalar_bf16", "{\"seed\":7,\"scales\":5,\"rhos\":5}");
+    cJSON *two = make(nb_landscape, "layernorm_welford_scalar_bf16", "{\"seed\":7,\"scales\":5,\"rhos\":5}");
+    nb_json_print(one, &first);
+    nb_json_print(two, &again);
+    cr_assert_str_eq(first.text, again.text);
+    nb_strbuf_release(&first);
+    nb_strbuf_release(&again);
+    cJSON_Delete(one);
+    cJSON_Delete(two);
+}
+
+Test(sweeps, absurd_options_are_kept_within_reason) {
+    cJSON *sweeps =
+        make(nb_sweeps, "rmsnorm_twopass_scalar_f32", "{\"rows\":-5,\"cols\":0,\"n_max\":-1,\"seed\":1e300}");
+    cJSON *map = make(nb_landscape, "rmsnorm_twopass_scalar_f32", "{\"cols\":-1,\"scales\":0,\"rhos\":null}");
+    cr_assert_gt(cJSON_GetArraySize(sweeps), 0);
+    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(map, "log2_scale")), 2);
+    expect_finite(sweeps);
+    expect_finite(map);
+    cJSON_Delete(sweeps);
+    cJSON_Delete(map);
+}
