@@ -4,18 +4,15 @@
 
 #include <stdlib.h>
 
-const struct nb_gate_plan nb_gate_plan_default = {.screen_launches = 12,
-                                                  .confirm_launches = 24,
-                                                  .blocks = 100,
-                                                  .slot_ms = 0.3,
-                                                  .case_timeout_s = 20,
-                                                  .seed = 1,
-                                                  .rule = {.fail_margin = 0.01,
-                                                           .pass_margin = 0.03,
-                                                           .run_level = 0.01,
-                                                           .pass_level = 0.05,
-                                                           .screen_level = 0.05,
-                                                           .most_contaminated = 0.30}};
+void nb_gate_init(struct nb_gate *g) {
+    *g = (struct nb_gate){.plan = {.screen_launches = 12,
+                                   .confirm_launches = 24,
+                                   .blocks = 100,
+                                   .slot_ms = 0.3,
+                                   .case_timeout_s = 20,
+                                   .seed = 1,
+                                   .rule = nb_gate_rule_default}};
+}
 
 void nb_gate_release(struct nb_gate *g) {
     for (size_t i = 0; i < g->n_cases; i++) {

@@ -35,7 +35,6 @@ struct nb_gate_plan {
     bool ignore_identity; /* identical code is timed too */
     struct nb_gate_rule rule;
 };
-extern const struct nb_gate_plan nb_gate_plan_default;
 
 struct nb_gate {
     struct nb_gate_builds builds;
@@ -48,6 +47,8 @@ struct nb_gate {
     void *record_arg;
 };
 
+/* The defaults, and nothing to compare yet. */
+void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
 
 #endif
