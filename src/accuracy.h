@@ -38,6 +38,18 @@ struct nb_accuracy {
     int64_t histogram[NB_ULP_BUCKETS];
     struct nb_witness witness; /* the element with the largest |error| / bound */
 
+    /* Against what the data and the formats cost anyway (yardstick.h); only of checks after which nothing is timed. NaN: none, and
+     * the reason says why. */
+    bool has_ratios;
+    double
+        noise_ratio;  /* worst row: largest |error| / what half an ulp of input noise does, at least half an ulp of y */
+    double noise_ulp; /* worst row: that noise, in units of 2 u rms(y) */
+    double reference_ratio; /* root mean square error / that of a plain implementation in the same dtypes */
+    double nmse;            /* sum of squared errors / sum of squares of the exact values */
+    double scaled_max_u;    /* worst row: largest |error| / (u rms(y)) */
+    double max_ordinal;     /* most numbers of the dtype between computed and rounded exact value, counted as steps */
+    char noise_reason[64], reference_reason[64]; /* why null; "" where there is a figure */
+
     /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4 that
      * are not subnormal, the bias over those alone and the standard deviation of its row means. */
     int64_t n_rows, n_large;

@@ -42,6 +42,32 @@ static cJSON *bias_evidence_to_json(const struct nb_accuracy *a) {
     return json;
 }
 
+static cJSON *ratios_to_json(const struct nb_accuracy *a) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "noise_ratio", a->noise_ratio);
+    nb_json_number(json, "noise_ulp", a->noise_ulp);
+    nb_json_number(json, "reference_ratio", a->reference_ratio);
+    nb_json_number(json, "nmse", a->nmse);
+    nb_json_number(json, "scaled_max_u", a->scaled_max_u);
+    nb_json_number(json, "max_ordinal", a->max_ordinal);
+    nb_json_text(json, "noise_reason", *a->noise_reason ? a->noise_reason : NULL);
+    nb_json_text(json, "reference_reason", *a->reference_reason ? a->reference_reason : NULL);
+    return json;
+}
+
+static int ratios_from_json(struct nb_accuracy *a, const cJSON *json) {
+    a->has_ratios = cJSON_IsObject(json);
+    if (!a->has_ratios) return 0;
+    a->noise_ratio = nb_json_get_number(json, "noise_ratio");
+    a->noise_ulp = nb_json_get_number(json, "noise_ulp");
+    a->reference_ratio = nb_json_get_number(json, "reference_ratio");
+    a->nmse = nb_json_get_number(json, "nmse");
+    a->scaled_max_u = nb_json_get_number(json, "scaled_max_u");
+    a->max_ordinal = nb_json_get_number(json, "max_ordinal");
+    if (nb_json_copy_text(a->noise_reason, sizeof a->noise_reason, json, "noise_reason") != 0) return -1;
+    return nb_json_copy_text(a->reference_reason, sizeof a->reference_reason, json, "reference_reason");
+}
+
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
     return nb_accuracy_number_to_json(a, nb_number_of(dtype));
 }
@@ -73,6 +99,7 @@ cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number nu
     nb_json_text(json, "loss", a->loss == NB_LOSS_NONE ? NULL : nb_loss_name(a->loss));
     cJSON_AddItemToObject(json, "histogram", histogram_to_json(a->histogram));
     cJSON_AddItemToObject(json, "witness", witness_to_json(&a->witness));
+    if (a->has_ratios) cJSON_AddItemToObject(json, "ratios", ratios_to_json(a));
     return json;
 }
 
@@ -171,6 +198,7 @@ int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     a->offset_u = nb_json_get_number(json, "offset_u");
     a->residual_ulp = nb_json_get_number(json, "residual_ulp");
     a->worst_ratio = nb_json_get_number(json, "worst_ratio");
+    if (ratios_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "ratios")) != 0) return -1;
     if (loss_from_json(&a->loss, json) != 0) return -1;
     if (histogram_from_json(a->histogram, cJSON_GetObjectItemCaseSensitive(json, "histogram")) != 0) return -1;
     return witness_from_json(&a->witness, cJSON_GetObjectItemCaseSensitive(json, "witness"));

@@ -194,7 +194,7 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
 }
 
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                   const struct nb_oracle *oracle, struct nb_checked *out) {
+                   const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
     struct subject s = {c, entry, in, oracle, out, nb_formats[in->dtype].bytes};
     struct nb_call call;
@@ -210,7 +210,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     bool intact = call_once(&s, &first, &b);
     if (intact) {
         take_digests(&s, &b);
-        if (c->op != NB_OP_TWIN) nb_judge(c, in, oracle, &b, out);
+        if (c->op != NB_OP_TWIN) nb_judge(c, in, oracle, yardstick, &b, out);
     }
     nb_buffers_release(&b);
     if (!intact) return;

@@ -9,10 +9,10 @@
 #include "src/oracle.h"
 #include "src/registry.h"
 
-/* Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
+/* yardstick: may be null (judge.h). Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
  * oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                   const struct nb_oracle *oracle, struct nb_checked *out);
+                   const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out);
 void nb_checked_release(struct nb_checked *checked);
 
 /* Digest of one row of elements; equal bits give equal digests. */

@@ -125,7 +125,8 @@ static bool statistics_are_right(const struct subject *s, const struct nb_buffer
 }
 
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
-              const struct nb_buffers *b, struct nb_checked *out) {
+              const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out) {
+    struct nb_ratios ratios = {.yardstick = yardstick};
     const struct subject s = {c, in, oracle, out};
     const struct nb_tensor *y = &b->tensors[NB_T_Y];
     double *want = nb_alloc((unsigned long long)y->cols, sizeof(double));
@@ -139,9 +140,11 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
         enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
         nb_accuracy_row(sum, r, y->cols, nb_tensor_row(y, r), want, tolerance, loss,
                         nb_tensor_row(&b->tensors[NB_T_X], r));
+        if (yardstick) nb_ratios_row(&ratios, r, nb_tensor_row(y, r), want);
         nb_evidence_row(evidence, r, nb_tensor_row(y, r), want, tolerance);
     }
     nb_accuracy_finish(sum, &out->accuracy);
+    if (yardstick) nb_ratios_finish(&ratios, &out->accuracy);
     nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
     judge(&s, &bound);

@@ -7,6 +7,7 @@
 #include "src/inputs.h"
 #include "src/oracle.h"
 #include "src/record.h"
+#include "src/yardstick.h"
 
 struct nb_checked {
     enum nb_status status;
@@ -20,9 +21,9 @@ struct nb_checked {
         *row_digests; /* of y, one for each row: what the timed output is compared with; owned; null after a failure */
 };
 
-/* Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain and out->evidence.claimed are
+/* yardstick: what the ratios of the accuracy are taken to, or null for none. Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain and out->evidence.claimed are
  * given; status, reason, accuracy and evidence are filled. */
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
-              const struct nb_buffers *b, struct nb_checked *out);
+              const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out);
 
 #endif

@@ -104,7 +104,7 @@ int nb_trial_judge(struct nb_trial *t, int64_t chain, struct nb_accuracy *out) {
     struct nb_checked checked = {.chain = chain};
     struct nb_oracle oracle;
     if (nb_oracle_init(&oracle, &t->c, &t->in) != 0) return fail(t, "the oracle does not run with subnormals flushed");
-    nb_judge(&t->c, &t->in, &oracle, &t->buffers, &checked);
+    nb_judge(&t->c, &t->in, &oracle, NULL, &t->buffers, &checked);
     nb_oracle_release(&oracle);
     *out = checked.accuracy;
     return 0;

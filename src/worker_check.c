@@ -52,34 +52,51 @@ static int make_inputs(struct nb_workplace *w, int i) {
     return 0;
 }
 
+/* What neighbouring cases of one mathematics share. */
+struct shared_truth {
+    const struct nb_case *of; /* null: nothing there */
+    struct nb_oracle oracle;
+    struct nb_yardstick yardstick; /* of a check alone */
+};
+
+static void release_truth(struct shared_truth *t) {
+    if (!t->of) return;
+    nb_yardstick_release(&t->yardstick);
+    nb_oracle_release(&t->oracle);
+    t->of = NULL;
+}
+
+static int make_truth(struct shared_truth *t, const struct nb_case *c, const struct nb_workplace *w) {
+    if (nb_oracle_init(&t->oracle, c, &w->inputs) != 0) return -1;
+    t->of = c;
+    if (w->job.check_only) nb_yardstick_init(&t->yardstick, &t->oracle);
+    return 0;
+}
+
 static int check_cases(struct nb_workplace *w) {
     struct nb_job *job = &w->job;
-    struct nb_oracle oracle = {0};
-    const struct nb_case *of = NULL;
+    struct shared_truth truth = {0};
     for (int i = 0; i < job->n_cases; i++) {
         const struct nb_case *c = &job->cases[i];
         nb_worker_at(w, i);
         const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);
-        if (of && (other_inputs || !same_mathematics(of, c))) {
-            nb_oracle_release(&oracle);
-            of = NULL;
-        }
+        if (truth.of && (other_inputs || !same_mathematics(truth.of, c))) release_truth(&truth);
         if (other_inputs && make_inputs(w, i) != 0) {
             nb_worker_at(w, -1);
             nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
             return -1;
         }
-        if (!of && nb_oracle_init(&oracle, c, &w->inputs) != 0) return -1;
-        of = c;
+        if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
         struct nb_checked checked;
-        nb_check_case(c, job->entries[i], &w->inputs, &oracle, &checked);
+        nb_check_case(c, job->entries[i], &w->inputs, &truth.oracle, job->check_only ? &truth.yardstick : NULL,
+                      &checked);
         uint64_t *digests = nb_worker_digests(w, i);
         if (digests && checked.row_digests)
             memcpy(digests, checked.row_digests, (size_t)c->shape.rows * sizeof *digests);
         say_checked(job, i, &checked);
         nb_checked_release(&checked);
     }
-    if (of) nb_oracle_release(&oracle);
+    release_truth(&truth);
     return 0;
 }
 

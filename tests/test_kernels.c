@@ -62,7 +62,7 @@ static void check(const struct nb_case *c, const struct nb_entry *entry) {
     nb_case_key(c, &key);
     cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key.text);
     cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0, "%s: no oracle", key.text);
-    nb_check_case(c, entry, &in, &oracle, &checked);
+    nb_check_case(c, entry, &in, &oracle, NULL, &checked);
     cr_expect(checked.status == NB_OK, "%s is %s: %s", key.text, nb_status_name(checked.status), checked.reason);
     nb_checked_release(&checked);
     nb_oracle_release(&oracle);
