@@ -61,12 +61,17 @@ double nb_quarry_value(const struct nb_row_score *s, int quarry) {
     return quarry == NB_QUARRY_SUM ? fabs(s->sum_error_u) : s->worst[quarry].value;
 }
 
-static void set_moments(struct nb_champion *c, int64_t n) {
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) sum += c->x[i] / (double)n;
-    for (int64_t i = 0; i < n; i++) squares += (c->x[i] - sum) * (c->x[i] - sum) / (double)n;
-    c->mean = sum;
-    c->deviation = sqrt(squares);
+struct nb_row_look nb_row_look(const double *x, int64_t n) {
+    struct nb_row_look look = {0};
+    for (int64_t i = 0; i < n; i++) {
+        look.mean += x[i] / (double)n;
+        look.max_abs = fmax(look.max_abs, fabs(x[i]));
+    }
+    for (int64_t i = 0; i < n; i++) look.variance += (x[i] - look.mean) * (x[i] - look.mean) / (double)n;
+    if (!(look.variance > 0)) look.kurtosis = NAN;
+    for (int64_t i = 0; i < n && look.variance > 0; i++)
+        look.kurtosis += pow((x[i] - look.mean) / sqrt(look.variance), 4) / (double)n;
+    return look;
 }
 
 static void crown(const struct nb_hunt *h, struct nb_champion *c, int64_t row, uint64_t seed, const char *generator) {
@@ -76,12 +81,9 @@ static void crown(const struct nb_hunt *h, struct nb_champion *c, int64_t row, u
     c->score = h->scores[row];
     c->seed = seed;
     snprintf(c->generator, sizeof c->generator, "%s", generator);
-    if (h->climbs_from) {
-        c->mean = h->climbs_from->mean;
-        c->deviation = h->climbs_from->deviation;
-    } else {
-        set_moments(c, h->cols);
-    }
+    const struct nb_row_look look = nb_row_look(c->x, h->cols);
+    c->mean = h->climbs_from ? h->climbs_from->mean : look.mean;
+    c->deviation = h->climbs_from ? h->climbs_from->deviation : sqrt(look.variance);
 }
 
 static void offer(struct nb_hunt *h, int64_t row, uint64_t seed, const char *generator) {

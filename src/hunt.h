@@ -51,7 +51,13 @@ int nb_hunt_call(struct nb_hunt *h, int64_t n, uint64_t seed, const char *genera
 /* What a row is worth to a quarry; NaN: nothing. */
 double nb_quarry_value(const struct nb_row_score *s, int quarry);
 
-/* The value is in [0, 1) by position, for choices. */
+/* How ordinary a row looks: a search that only finds freaks convinces nobody. */
+struct nb_row_look {
+    double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
+};
+struct nb_row_look nb_row_look(const double *x, int64_t n);
+
+/* In [0, 1), for choices. */
 double nb_hunt_uniform(uint64_t *state);
 
 /* ---- the searches; each stops when nb_hunt_over() ---- */

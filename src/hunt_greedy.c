@@ -40,7 +40,9 @@ static void describe(const struct nb_greedy *g, char *text, size_t n) {
              g->best_of, g->sign > 0 ? "up" : "down", g->offset, g->scale);
 }
 
-static void note(const struct nb_greedy *g, const struct nb_row_score *s, cJSON *attempts) {
+static void note(const struct nb_greedy *g, const struct nb_hunt *h, int64_t row, cJSON *attempts) {
+    const struct nb_row_score *s = &h->scores[row];
+    const struct nb_row_look look = nb_row_look(h->x + row * h->cols, h->cols);
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "on", g->order.squares ? "squares" : "sum");
     nb_json_number(json, "lanes", g->order.lanes > 0 ? g->order.lanes : NAN); /* null: pairwise */
@@ -51,6 +53,8 @@ static void note(const struct nb_greedy *g, const struct nb_row_score *s, cJSON 
     nb_json_number(json, "sum_error_u", s->sum_error_u);
     nb_json_number(json, "bound", s->worst[NB_BY_BOUND].value);
     nb_json_number(json, "noise", s->worst[NB_BY_NOISE].value);
+    nb_json_number(json, "mean", look.mean);
+    nb_json_number(json, "variance", look.variance);
     cJSON_AddItemToArray(attempts, json);
 }
 
@@ -68,7 +72,7 @@ static double attempt(struct nb_hunt *h, struct nb_greedy g, cJSON *attempts) {
     for (int64_t r = 1; r < h->rows; r++)
         if (worth(h->t, &h->scores[r]) > worth(h->t, &h->scores[best])) best = r;
     g.seed = seed + (uint64_t)best;
-    if (attempts) note(&g, &h->scores[best], attempts);
+    if (attempts) note(&g, h, best, attempts);
     return worth(h->t, &h->scores[best]);
 }
 

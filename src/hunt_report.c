@@ -12,20 +12,13 @@
 
 enum { SHORT_ROW = 16 };
 
-/* How ordinary the row looks: a search that only finds freaks convinces nobody. */
 static cJSON *row_to_json(const double *x, int64_t n) {
+    const struct nb_row_look look = nb_row_look(x, n);
     cJSON *json = cJSON_CreateObject();
-    double mean = 0, second = 0, fourth = 0, largest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        mean += x[i] / (double)n;
-        largest = fmax(largest, fabs(x[i]));
-    }
-    for (int64_t i = 0; i < n; i++) second += (x[i] - mean) * (x[i] - mean) / (double)n;
-    for (int64_t i = 0; i < n && second > 0; i++) fourth += pow((x[i] - mean) / sqrt(second), 4) / (double)n;
-    nb_json_number(json, "mean", mean);
-    nb_json_number(json, "variance", second);
-    nb_json_number(json, "kurtosis", second > 0 ? fourth : (double)NAN); /* 3 for a normal distribution */
-    nb_json_number(json, "max_abs", largest);
+    nb_json_number(json, "mean", look.mean);
+    nb_json_number(json, "variance", look.variance);
+    nb_json_number(json, "kurtosis", look.kurtosis);
+    nb_json_number(json, "max_abs", look.max_abs);
     return json;
 }
 

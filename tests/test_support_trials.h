@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Trials of kernels named by key. */
+#ifndef NB_TEST_SUPPORT_TRIALS_H
+#define NB_TEST_SUPPORT_TRIALS_H
+
+#include "src/trial.h"
+
+/* key: "rmsnorm_serial_scalar_f32/shape:1x4096/eps:1e-6"; the rest has its defaults. plugin: a name in tests/plugins, or null. The
+ * test fails where that is no kernel; false: it cannot run on this machine (the test is over). */
+bool start_trial(struct nb_trial *t, const char *key, const char *plugin);
+
+#endif
