@@ -142,6 +142,28 @@ int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_onl
     return result;
 }
 
+int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n) {
+    struct nb_recipe recipe = {0};
+    struct nb_array array = {0};
+    *rows = *cols = 0;
+    if (!is_path(data) && nb_distribution_parse(data, &recipe, reason, n) != 0) return -1;
+    if (recipe.data) return 0;
+    char *path = x_path(data);
+    if (!path) {
+        say_unknown(data, reason, n);
+        return -1;
+    }
+    const bool raw = nb_array_is_raw(path);
+    const int result = nb_array_read(&array, path, 1, true, reason, n);
+    if (result == 0 && !raw) {
+        *rows = array.rows;
+        *cols = array.cols;
+    }
+    nb_array_release(&array);
+    free(path);
+    return result;
+}
+
 void nb_source_release(struct nb_source *s) {
     nb_array_release(&s->x);
     nb_array_release(&s->gamma);

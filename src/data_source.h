@@ -23,6 +23,9 @@ int64_t nb_case_n_params(const struct nb_case *c);
 
 /* header_only: sizes are checked, values not read. -1 with the reason written. */
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n);
+/* Rows and columns of a data set or file, 0 and 0 where any number will do (distributions) and cols 0 where the file does not
+ * say (raw files). -1 with the reason written. */
+int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n);
 void nb_source_release(struct nb_source *s);
 
 /* The data folder: NORMBENCH_DATA, tests/data beside the program or one above, the installed share folder. Owned, or null. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What becomes of a norm's errors over K residual blocks, x <- x + f(norm(x)), beside the same blocks in exact arithmetic.
  *
- * The block is f(y) = step (y + P y) / sqrt(2), P a permutation with signs that differs from block to block: one half goes on along
- * the stream, so that an error of the scale that comes back in every block adds up, the other half mixes, so that the last
+ * The block is f(y) = step (y / 8 + sqrt(63/64) P y), P a permutation with signs that differs from block to block: an eighth goes
+ * on along the stream, so that an error of the scale that comes back in every block adds up; the rest mixes, so that the last
  * roundings differ from block to block as they do in a network. The error e of a row after k blocks is taken apart into
  *     gain       its part along the row, <e, x> / |x|
  *     residual   the rest
- * The gain's mean over rows grows linearly with k when the error has a preferred side; the residual grows as the root.
+ * The gain's mean over rows grows linearly with k when the error has a preferred side; the residual grows as the root, as long as
+ * step * k is small: then the errors that a block hands on to the next one's input are few beside those that it makes.
  *
  * The stream itself may be stored in a format, too, as kernels do that add and normalize in one: then its own roundings, by the
  * design's store_rounding, are part of the errors. */
@@ -20,7 +21,7 @@
 
 struct nb_depth_options {
     int blocks;
-    double step;           /* of f, 0.1 */
+    double step;           /* of f */
     enum nb_number stream; /* what x is kept in between blocks; NB_NUM_F64: not rounded */
     uint64_t seed;
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/data_source.h"
 #include "src/design_case.h"
@@ -48,6 +49,16 @@ static double *parameters(const struct nb_design_rows *r, const struct nb_design
 
 static enum nb_affine usual_affine(enum nb_op op) {
     return op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
+}
+
+int nb_design_data_resolve(struct nb_design_data *data) {
+    int64_t rows, cols;
+    char reason[1024];
+    if (strlen(data->data) >= NB_DATA_MAX) return nb_error("data %.60s...: too long", data->data);
+    if (nb_source_size(data->data, &rows, &cols, reason, sizeof reason) != 0) return nb_error("%s", reason);
+    if (data->cols == 0) data->cols = cols > 0 ? cols : 4096;
+    if (data->rows == 0) data->rows = rows > 0 && rows < 256 ? rows : rows > 0 ? 256 : 64;
+    return 0;
 }
 
 int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, const struct nb_design_data *data) {
