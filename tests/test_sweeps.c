@@ -118,7 +118,7 @@ Test(sweeps, a_corrected_mean_loses_nothing_up_to_rho_4096) {
     const double flat = 4 * figure(rho, 0x1p-4, "scaled_u");
     for (double at = 1; at <= 4096; at *= 2)
         cr_assert_lt(figure(rho, at, "scaled_u"), flat, "rho %g: %g u", at, figure(rho, at, "scaled_u"));
-    cr_assert_gt(figure(rho, 0x1p20, "scaled_u"), 10 * flat, "in the end the residual mean is lost too");
+    cr_assert_gt(figure(rho, 0x1p16, "scaled_u"), 2 * flat, "the residual mean too is known to chain u rho at best");
     cJSON_Delete(sweeps);
 }
 
