@@ -84,6 +84,10 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(sqrt(u));
     if (law.nu > 0.25) return nb_limit_says(line, "The sums of %lld elements stand still first.", (long long)l->n);
+    if (format(l->design.store)->unit_roundoff > format(l->design.acc)->unit_roundoff)
+        return nb_limit_says(line,
+                             "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
+                             format(l->design.store)->name, format(l->design.acc)->name);
     line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
     line->safe = line->from / 4;
     if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");

@@ -6,21 +6,96 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
-/* What is added at each step: the square of a normal number, or a sum of `mean` of them, which is nearly normal itself. */
+#include "src/log.h"
+#include "src/representable.h"
+
+/* What is added at each step: the square of a normal number, or a sum of `mean` of them, which is nearly normal itself.
+ * Squares of few bits are far from any value in their lowest ones (an odd number's square is 1 modulo 8), so that the squares of
+ * a narrow format are taken one by one. */
 struct addend {
     double mean, sd;
     bool is_square;
+    double *squares, *shares; /* of a narrow format's positive numbers; null: any number */
+    int n;
 };
 
-static struct addend squares_summed(double count) {
-    return count > 1 ? (struct addend){count, sqrt(2 * count), false} : (struct addend){1, sqrt(2), true};
+static struct addend sums_of_squares(double count) { return (struct addend){.mean = count, .sd = sqrt(2 * count)}; }
+
+static double normal_above(double t) { return erfc(t / sqrt(2)); } /* P(|x| >= t) */
+
+/* Down to 2^-24, squares below which are nothing. */
+static struct addend square_of(enum nb_number store) {
+    struct addend q = {.mean = 1, .sd = sqrt(2), .is_square = true};
+    if (nb_numbers[store].precision > 11) return q;
+    const double most = fmin(10, nb_numbers[store].max_finite), least = fmax(0x1p-24, nb_numbers[store].min_subnormal);
+    const int capacity = 32 << nb_numbers[store].precision;
+    q.squares = nb_alloc((unsigned long long)capacity, 2 * sizeof *q.squares);
+    q.shares = q.squares + capacity;
+    double below = 0;
+    for (double v = least; v <= most && q.n < capacity;) {
+        const double next = nb_next_above(v, store), from = q.n > 0 ? (below + v) / 2 : v / 2, to = (v + next) / 2;
+        q.squares[q.n] = v * v;
+        q.shares[q.n++] = normal_above(from) - (isfinite(next) ? normal_above(to) : 0);
+        below = v;
+        v = next;
+    }
+    double mean = 0;
+    for (int i = 0; i < q.n; i++) mean += q.shares[i] * q.squares[i];
+    for (int i = 0; i < q.n; i++) q.shares[i] /= mean; /* of a sum of 1 */
+    return q;
 }
 
 /* P(q >= t) */
 static double reaches(const struct addend *q, double t) {
     if (q->is_square) return t > 0 ? erfc(sqrt(t / 2)) : 1;
     return erfc((t - q->mean) / (q->sd * sqrt(2))) / 2;
+}
+
+struct moments {
+    double mean, variance;
+};
+
+/* One square in units of the spacing. */
+struct step {
+    double whole, rest; /* below and above the multiple under it */
+    bool whole_is_odd;
+};
+
+static struct step in_units(double square, double g) {
+    const double t = square / g, whole = floor(t);
+    return (struct step){whole, t - whole, fmod(whole, 2) != 0};
+}
+
+/* How often a running sum is an odd multiple of the spacing: a tie makes it even, an odd step turns it over. */
+static double share_odd(const struct addend *q, double g) {
+    double turned = 0, tied = 0;
+    for (int i = 0; i < q->n; i++) {
+        const struct step s = in_units(q->squares[i], g);
+        if (s.rest == 0.5)
+            tied += q->shares[i];
+        else if (s.whole_is_odd != (s.rest > 0.5))
+            turned += q->shares[i];
+    }
+    return turned > 0 ? turned / (tied + 2 * turned) : 0;
+}
+
+/* Over the squares one by one. A tie goes up where that makes the sum even. */
+static struct moments step_of_narrow(const struct addend *q, double g, enum nb_rounding rounding) {
+    const double odd = share_odd(q, g);
+    double steps = 0, errors = 0, squares = 0;
+    for (int i = 0; i < q->n; i++) {
+        const struct step s = in_units(q->squares[i], g);
+        double up = s.rest > 0.5;
+        if (s.rest == 0.5) up = s.whole_is_odd ? 1 - odd : odd;
+        if (rounding == NB_ROUND_ZERO) up = 0;
+        const double p = q->shares[i], below = -s.rest * g, above = (1 - s.rest) * g;
+        steps += p * (s.whole + up) * g;
+        errors += p * ((1 - up) * below + up * above);
+        squares += p * ((1 - up) * below * below + up * above * above);
+    }
+    return (struct moments){steps, squares - errors * errors};
 }
 
 /* Below this spacing in units of the addend, what rounding does to the mean is in closed form. */
@@ -58,21 +133,22 @@ static double step_variance(const struct addend *q, double g, enum nb_rounding r
     return squares / weight - mean * mean;
 }
 
-struct sum_moments {
-    double sum, variance;
-};
+static struct moments step_of(const struct addend *q, double g, enum nb_rounding rounding) {
+    if (q->squares && rounding != NB_ROUND_STOCHASTIC) return step_of_narrow(q, g, rounding);
+    return (struct moments){expected_step(q, g, rounding), step_variance(q, g, rounding)};
+}
 
 /* `steps` addends one after another. */
-static struct sum_moments running(struct addend q, double steps, const struct nb_design *d) {
+static struct moments running(const struct addend *q, double steps, const struct nb_design *d) {
     const double u = nb_numbers[d->acc].unit_roundoff;
-    struct sum_moments m = {0, 0};
+    struct moments m = {0, 0};
     double left = steps;
-    for (int e = ilogb(q.mean); left > 0; e++) {
-        const double g = ldexp(2 * u, e), room = ldexp(1, e + 1) - m.sum;
-        const double step = expected_step(&q, g, d->rounding);
-        const double taken = step * left > room ? room / step : left;
-        m.sum += taken * step;
-        m.variance += taken * step_variance(&q, g, d->rounding);
+    for (int e = ilogb(q->mean); left > 0; e++) {
+        const double g = ldexp(2 * u, e), room = ldexp(1, e + 1) - m.mean;
+        const struct moments step = step_of(q, g, d->rounding);
+        const double taken = step.mean * left > room ? room / step.mean : left;
+        m.mean += taken * step.mean;
+        m.variance += taken * step.variance;
         left = taken < left ? left - taken : 0;
     }
     return m;
@@ -102,11 +178,14 @@ static void random_squares(const struct nb_design *d, double n, struct nb_sum_la
         return;
     }
     const struct parts p = parts_of(d, n);
-    const struct sum_moments part = running(squares_summed(1), p.size, d);
-    double bias = part.sum / p.size - 1, variance = part.variance / p.size / n;
+    const struct addend square = square_of(d->store);
+    const struct moments part = running(&square, p.size, d);
+    free(square.squares);
+    double bias = part.mean / p.size - 1, variance = part.variance / p.size / n;
     if (d->order == NB_ORDER_BLOCKED) {
-        const struct sum_moments whole = running(squares_summed(p.size), p.count, d);
-        bias += whole.sum / n - 1;
+        const struct addend block = sums_of_squares(p.size);
+        const struct moments whole = running(&block, p.count, d);
+        bias += whole.mean / n - 1;
         variance += whole.variance / n / n;
     } else {
         variance += tree_variance(p.count, u);
@@ -118,7 +197,8 @@ static void random_squares(const struct nb_design *d, double n, struct nb_sum_la
 void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out) {
     const double u = nb_numbers[d->acc].unit_roundoff;
     *out = (struct nb_sum_law){.chain = nb_design_chain(d, n)};
-    const double h = (double)out->chain, growth = h * u;
+    const double u_square = d->fma ? 0 : nb_numbers[d->square].unit_roundoff;
+    const double h = (double)out->chain, growth = h * u + (u_square > u ? u_square : 0);
     out->bound = growth < 1 ? growth / (1 - growth) : (double)INFINITY;
     out->probable = sqrt(h) * u;
     if (d->order != NB_ORDER_KAHAN) {
