@@ -69,6 +69,7 @@ static bool survives(const struct nb_grade_line *line) {
 static cJSON *who_to_json(const struct nb_grade_line *line) {
     cJSON *json = cJSON_CreateObject();
     const struct nb_record *r = line->why_all ? line->why_all : line->failed ? line->failed : line->first;
+    nb_json_text(json, "kernel", line->kernel);
     nb_json_text(json, "variant", line->first->c.variant);
     nb_json_text(json, "formula", line->formula);
     add_grade(json, "grade", line->all.grade);
@@ -150,15 +151,15 @@ static void add_copy(cJSON *json, const cJSON *from, const char *name) {
 }
 
 cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades *grades,
-                       const struct nb_studies *studies) {
+                       const struct nb_searched *searched) {
     static const char *const copied[] = {"schema", "program", "version", "config", "started", "fingerprint"};
     cJSON *json = cJSON_CreateObject();
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) add_copy(json, results->meta, copied[i]);
-    cJSON_AddBoolToObject(json, "complete", studies->complete && nb_json_get_bool(results->meta, "complete"));
-    nb_json_number(json, "studies_elapsed_s", studies->elapsed_s);
+    cJSON_AddBoolToObject(json, "complete", searched->complete && nb_json_get_bool(results->meta, "complete"));
+    nb_json_number(json, "studies_elapsed_s", searched->elapsed_s);
     cJSON *lines = cJSON_AddArrayToObject(json, "grades");
     for (size_t i = 0; i < grades->n; i++) cJSON_AddItemToArray(lines, line_to_json(&grades->lines[i]));
-    cJSON_AddItemToObject(json, "studies", studies->list ? cJSON_Duplicate(studies->list, true) : cJSON_CreateArray());
+    cJSON_AddItemToObject(json, "studies", searched->list ? cJSON_Duplicate(searched->list, true) : cJSON_CreateArray());
     cJSON_AddItemToObject(json, "bugs", bugs_to_json(results));
     return json;
 }

@@ -12,14 +12,14 @@
 #define NB_STRESS_FILE "stress.json"
 
 /* What was searched so far. */
-struct nb_studies {
+struct nb_searched {
     cJSON *list; /* as stress.json has them; owned by the caller; may be null */
     bool complete;
     double elapsed_s; /* NaN: there were none */
 };
 /* The document, from records and studies; owned. grades: of all records. */
 cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades *grades,
-                       const struct nb_studies *studies);
+                       const struct nb_searched *searched);
 int nb_stress_write(const cJSON *stress, const char *dir); /* temporary name, then rename */
 /* Null after nb_error. */
 cJSON *nb_stress_read(const char *dir);

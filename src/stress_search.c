@@ -23,7 +23,7 @@ struct candidate {
 
 struct search {
     const struct nb_stress_search *q;
-    struct nb_studies *studies;
+    struct nb_searched *searched;
     struct nb_case *cases;
     int n;
     double start_s, before_s;
@@ -66,12 +66,12 @@ static int case_of(const struct candidate *candidate, struct nb_case *c) {
     return 0;
 }
 
-static bool is_known(const struct nb_studies *studies, const struct nb_case *c) {
+static bool is_known(const struct nb_searched *searched, const struct nb_case *c) {
     struct nb_strbuf key = {0};
     const cJSON *study;
     bool known = false;
     nb_case_key(c, &key);
-    cJSON_ArrayForEach(study, studies->list) {
+    cJSON_ArrayForEach(study, searched->list) {
         const char *other = nb_json_get_text(study, "key"), *status = nb_json_get_text(study, "status");
         known = known || (other && strcmp(other, key.text) == 0 && status && nb_status_parse(status) != NB_NOT_RUN);
     }
@@ -97,20 +97,20 @@ static const char *plugin_file(const struct nb_case *c) {
 }
 
 /* In the place of an earlier one that was not run. */
-static void put(struct nb_studies *studies, cJSON *study) {
+static void put(struct nb_searched *searched, cJSON *study) {
     const char *key = nb_json_get_text(study, "key");
-    for (int i = 0; i < cJSON_GetArraySize(studies->list); i++) {
-        const char *other = nb_json_get_text(cJSON_GetArrayItem(studies->list, i), "key");
+    for (int i = 0; i < cJSON_GetArraySize(searched->list); i++) {
+        const char *other = nb_json_get_text(cJSON_GetArrayItem(searched->list, i), "key");
         if (!other || strcmp(other, key) != 0) continue;
-        cJSON_ReplaceItemInArray(studies->list, i, study);
+        cJSON_ReplaceItemInArray(searched->list, i, study);
         return;
     }
-    cJSON_AddItemToArray(studies->list, study);
+    cJSON_AddItemToArray(searched->list, study);
 }
 
 static int write_so_far(struct search *s) {
-    s->studies->elapsed_s = s->before_s + nb_now_s() - s->start_s;
-    cJSON *stress = nb_stress_judge(s->q->results, s->q->grades, s->studies);
+    s->searched->elapsed_s = s->before_s + nb_now_s() - s->start_s;
+    cJSON *stress = nb_stress_judge(s->q->results, s->q->grades, s->searched);
     int result = nb_stress_write(stress, s->q->dir);
     cJSON_Delete(stress);
     return result;
@@ -118,7 +118,7 @@ static int write_so_far(struct search *s) {
 
 static void keep(int i, cJSON *answer, void *arg) {
     struct search *s = arg;
-    put(s->studies, nb_stress_study(&s->cases[i], plugin_file(&s->cases[i]), answer));
+    put(s->searched, nb_stress_study(&s->cases[i], plugin_file(&s->cases[i]), answer));
     cJSON_Delete(answer);
     if (!s->failed && write_so_far(s) != 0) s->failed = true;
 }
@@ -129,7 +129,7 @@ static void leave_out(struct search *s, const struct nb_case *c, const struct nb
     nb_strbuf_addf(&reason, "not searched: %s in %s", nb_status_name(r->status), r->key);
     nb_json_text(answer, "status", nb_status_name(NB_SKIPPED));
     nb_json_text(answer, "reason", reason.text);
-    put(s->studies, nb_stress_study(c, plugin_file(c), answer));
+    put(s->searched, nb_stress_study(c, plugin_file(c), answer));
     cJSON_Delete(answer);
     nb_strbuf_release(&reason);
 }
@@ -147,7 +147,7 @@ static int choose(struct search *s) {
             struct nb_case *c = &s->cases[s->n];
             result = case_of(&list[i], c);
             const struct nb_record *harmed = result == 0 ? harm(s->q->results, c->variant) : NULL;
-            if (result != 0 || is_known(s->studies, c)) continue;
+            if (result != 0 || is_known(s->searched, c)) continue;
             if (harmed)
                 leave_out(s, c, harmed);
             else
@@ -159,21 +159,21 @@ static int choose(struct search *s) {
 
 /* ---- the search ----------------------------------------------------------------------------------------------------- */
 
-static bool all_done(const struct nb_studies *studies) {
+static bool all_done(const struct nb_searched *searched) {
     const cJSON *study;
-    cJSON_ArrayForEach(study, studies->list) {
+    cJSON_ArrayForEach(study, searched->list) {
         const char *status = nb_json_get_text(study, "status");
         if (!status || nb_status_parse(status) == NB_NOT_RUN) return false;
     }
     return true;
 }
 
-int nb_stress_search(const struct nb_stress_search *q, struct nb_studies *studies) {
-    struct search s = {.q = q, .studies = studies, .start_s = nb_now_s()};
+int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched) {
+    struct search s = {.q = q, .searched = searched, .start_s = nb_now_s()};
     char *witnesses = nb_path_join(q->dir, "witnesses");
     cJSON *options = cJSON_CreateObject();
-    if (!studies->list) studies->list = cJSON_CreateArray();
-    s.before_s = isfinite(studies->elapsed_s) ? studies->elapsed_s : 0;
+    if (!searched->list) searched->list = cJSON_CreateArray();
+    s.before_s = isfinite(searched->elapsed_s) ? searched->elapsed_s : 0;
     int result = nb_dir_make(witnesses) == 0 ? choose(&s) : -1;
     nb_json_text(options, "witness_dir", witnesses);
     const struct nb_study study = {.kind = NB_JOB_SEARCH,
@@ -190,7 +190,7 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_studies *studie
         nb_note("searching %d variant%s for about %.0f s", s.n, s.n == 1 ? "" : "s", q->budget_s);
         result = nb_study_run(&study, keep, &s);
     }
-    studies->complete = result == 0 && all_done(studies);
+    searched->complete = result == 0 && all_done(searched);
     if (result >= 0 && (s.failed || write_so_far(&s) != 0)) result = -1;
     cJSON_Delete(options);
     free(s.cases);

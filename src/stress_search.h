@@ -18,8 +18,8 @@ struct nb_stress_search {
 };
 
 /* Of each kernel and dtype in the plan the widest variant that runs here and the scalar one, with the usual formula (else the first
- * planned) on 8 rows of 1024. Those that studies already holds are not searched again. Returns 0, -1 after nb_error, or the number
+ * planned) on 8 rows of 1024. Those that are there already are not searched again. Returns 0, -1 after nb_error, or the number
  * of the signal that ended it. */
-int nb_stress_search(const struct nb_stress_search *q, struct nb_studies *studies);
+int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched);
 
 #endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Beside the grades: breakdown frontiers and public bug inputs. */
+#include <string.h>
+
+#include "reports/escape.h"
+#include "reports/stress_parts.h"
+#include "src/json.h"
+
+enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };
+
+/* ---- frontiers ------------------------------------------------------------------------------------------------------ */
+
+static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *f) {
+    const char *status = nb_json_get_text(f, "status"), *rule = nb_json_get_text(f, "rule");
+    const char *of = nb_json_get_text(f, "of"), *demand = nb_json_get_text(f, "demand");
+    nb_grid_add(grid, nb_json_get_text(study, "variant"));
+    nb_grid_add(grid, of);
+    nb_grid_add(grid, demand ? demand : "");
+    if (status && strcmp(status, "found") == 0)
+        nb_grid_add_number(grid, nb_json_get_number(f, "good"), 4);
+    else
+        nb_grid_add(grid, status && strcmp(status, "none") == 0 ? "no limit" : status ? status : "");
+    nb_grid_add_number(grid, nb_json_get_number(f, "predicted"), 4);
+    nb_grid_add_number(grid, nb_json_get_number(f, "ratio"), 3);
+    nb_grid_add(grid, rule ? rule : "");
+}
+
+/* Accuracy proper; for the offset also where the last correct digit is lost. */
+static bool is_shown(const cJSON *f) {
+    const char *of = nb_json_get_text(f, "of"), *demand = nb_json_get_text(f, "demand");
+    const char *status = nb_json_get_text(f, "status");
+    if (!of || !demand || !status || strcmp(status, "does_not_apply") == 0) return false;
+    return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
+}
+
+int nb_stress_print_frontiers(const struct nb_stress_text *p) {
+    static const char *const titles[] = {"variant",   "frontier", "demand",      "holds to",
+                                         "predicted", "ratio",    "predicted by"};
+    static const bool right[] = {false, false, false, true, true, true, false};
+    struct nb_grid grid;
+    const cJSON *study, *f;
+    int result = 0;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    grid.right = right;
+    cJSON_ArrayForEach(study, nb_stress_list(p, "studies")) {
+        cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
+            if (is_shown(f)) add_frontier(&grid, study, f);
+        }
+    }
+    if (grid.n_cells > 0) {
+        nb_stress_heading(p, "Breakdown: how far each can be taken, searched and predicted");
+        result = nb_grid_print(&grid, p->format, p->out);
+    }
+    nb_grid_release(&grid);
+    return result;
+}
+
+/* ---- bugs ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_named(const cJSON *list, const cJSON *until, const char *kernel) {
+    for (const cJSON *who = list->child; who && who != until; who = who->next)
+        if (strcmp(nb_json_get_text(who, "kernel"), kernel) == 0) return true;
+    return false;
+}
+
+/* "layernorm_onepass, rmsnorm_lowp and 2 more": each kernel once, whatever its width and dtype. */
+static void add_names(struct nb_grid *grid, const cJSON *list) {
+    struct nb_strbuf text = {0};
+    const cJSON *who;
+    int n = 0;
+    nb_strbuf_add(&text, "");
+    cJSON_ArrayForEach(who, list) {
+        const char *kernel = nb_json_get_text(who, "kernel");
+        if (is_named(list, who, kernel)) continue;
+        if (n++ < MAX_NAMES) nb_strbuf_addf(&text, "%s%s", n > 1 ? ", " : "", kernel);
+    }
+    if (n > MAX_NAMES) nb_strbuf_addf(&text, " and %d more", n - MAX_NAMES);
+    nb_grid_add(grid, text.text);
+    nb_strbuf_release(&text);
+}
+
+int nb_stress_print_bugs(const struct nb_stress_text *p) {
+    static const char *const titles[] = {"report", "essence", "fail", "survive", "who fails", "who survives"};
+    static const bool right[] = {false, false, true, true, false, false};
+    const cJSON *bug;
+    struct nb_grid grid;
+    int result = 0;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    grid.right = right;
+    cJSON_ArrayForEach(bug, nb_stress_list(p, "bugs")) {
+        const cJSON *failed = cJSON_GetObjectItemCaseSensitive(bug, "failed");
+        const cJSON *survived = cJSON_GetObjectItemCaseSensitive(bug, "survived");
+        const char *text = nb_json_get_text(bug, "text");
+        struct nb_strbuf essence = {0};
+        nb_strbuf_add(&essence, text ? text : "");
+        if (strcmp(p->format, "table") == 0) nb_utf8_cut(&essence, MAX_ESSENCE, p->utf8 ? "…" : "~");
+        nb_grid_add(&grid, nb_json_get_text(bug, "label"));
+        nb_grid_add(&grid, essence.text);
+        nb_grid_add_number(&grid, cJSON_GetArraySize(failed), 6);
+        nb_grid_add_number(&grid, cJSON_GetArraySize(survived), 6);
+        add_names(&grid, failed);
+        add_names(&grid, survived);
+        nb_strbuf_release(&essence);
+    }
+    if (grid.n_cells > 0) {
+        nb_stress_heading(
+            p, "Inputs of public bug reports: variants with a formula that fail them (D, F) and that survive");
+        result = nb_grid_print(&grid, p->format, p->out);
+    }
+    nb_grid_release(&grid);
+    return result;
+}
