@@ -87,8 +87,8 @@ renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: all help deps demo check check-unit check-cli check-style format format-check lint asan fuzz fuzz-run install \
-	uninstall clean FORCE
+.PHONY: all help deps demo check check-unit check-cli check-style check-long format \
+	format-check lint asan fuzz fuzz-run install uninstall clean FORCE
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -96,6 +96,7 @@ help:
 	'make           builds build/normbench and build/libnormkernels.so' \
 	'make demo      installs what is missing, builds, measures the quick preset, says where to look' \
 	'make check     installs what is missing, builds, passes all tests' \
+	'make check-long  every exhaustive mode over all its inputs, in minutes' \
 	'make deps      installs the Debian packages that are missing' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
@@ -192,6 +193,8 @@ check-cli: all $(plugins)
 	BUILD=$(BUILD) tests/cli/run.sh
 check-style:
 	tests/style.sh
+check-long: all
+	BUILD=$(BUILD) tests/long.sh
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \

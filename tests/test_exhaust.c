@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Exhaustive modes, whole where that is quick, else by strides: what IEEE 754 fixes, and that threads change nothing. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/exhaust.h"
+#include "src/json.h"
+#include "src/log.h"
+
+static const cJSON *row_of(const cJSON *answer, const char *field, const char *value) {
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
+        const char *text = nb_json_get_text(row, field);
+        if (text && strcmp(text, value) == 0) return row;
+    }
+    cr_assert_fail("no row with %s %s", field, value);
+    return NULL;
+}
+
+static char *text_without_seconds(cJSON *answer) {
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows"))
+        cJSON_DeleteItemFromObjectCaseSensitive(row, "seconds");
+    cJSON_DeleteItemFromObjectCaseSensitive(answer, "threads");
+    struct nb_strbuf text = {0};
+    nb_json_print(answer, &text);
+    return text.text;
+}
+
+static struct nb_exhaust_options options_of(int64_t stride, int threads) {
+    nb_log_quiet(true);
+    return (struct nb_exhaust_options){.threads = threads, .stride = stride, .dtype = NB_F16, .gamma = 1.3};
+}
+
+Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
+    static const char *const names[] = {"double", "recip_sqrt"};
+    struct nb_exhaust_options o = options_of(1, 2);
+    cJSON *answer = cJSON_CreateObject();
+    o.names = names;
+    o.n_names = 2;
+    cr_assert_eq(nb_exhaust_rsqrt(&o, answer), 0);
+    const cJSON *row = row_of(answer, "variant", "double");
+    cr_expect_eq(nb_json_get_number(row, "inputs"), 16777216);
+    cr_expect_eq(nb_json_get_number(row, "misrounded"), 0);
+    cr_expect(nb_json_get_number(row, "max_ulp") <= 0.5);
+    row = row_of(answer, "variant", "recip_sqrt");
+    cr_expect_eq(nb_json_get_number(row, "misrounded"), 4362792);
+    cr_expect_float_eq(nb_json_get_number(row, "max_ulp"), 1.490, 0.0005);
+    cr_expect_str_eq(nb_json_get_text(row, "witness"), "0x3f80cab3");
+    cJSON_Delete(answer);
+}
+
+Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_on_threads) {
+    char *texts[2];
+    for (int k = 0; k < 2; k++) {
+        struct nb_exhaust_options o = options_of(4999, k ? 3 : 1);
+        cJSON *answer = cJSON_CreateObject();
+        const cJSON *row;
+        int n = 0;
+        o.all_inputs = true;
+        cr_assert_eq(nb_exhaust_rsqrt(&o, answer), 0);
+        cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
+            const char *name = nb_json_get_text(row, "variant");
+            cr_expect_not(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(row, "within_limit")), "%s", name);
+            if (strcmp(name, "double") != 0) continue;
+            cr_expect_eq(nb_json_get_number(row, "other_kind"), 0, "%s", nb_json_get_text(row, "class"));
+            n++;
+        }
+        cr_expect_eq(n, 8, "classes");
+        texts[k] = text_without_seconds(answer);
+        cJSON_Delete(answer);
+    }
+    cr_expect_str_eq(texts[0], texts[1]);
+    free(texts[0]);
+    free(texts[1]);
+}
+
+Test(exhaust, rows_of_one_element_through_designs_have_the_known_figures) {
+    static const char *const designs[] = {"rmsnorm/store:f16/weight:f16", "rmsnorm/all:f16",
+                                          "rmsnorm/store:f16/weight:f16/sqrt:f16/root:div_sqrt"};
+    static const struct {
+        double misrounded, max_ulp, non_finite;
+    } want[] = {{2, 0.500, 0}, {38310, 2048, 0}, {8018, 1.401, 0}};
+    struct nb_exhaust_options o = options_of(1, 2);
+    const double eps = 1e-6;
+    cJSON *answer = cJSON_CreateObject();
+    o.designs = designs;
+    o.n_designs = 3;
+    o.eps = &eps;
+    o.n_eps = 1;
+    cr_assert_eq(nb_exhaust_row1(&o, answer), 0);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *row = row_of(answer, "formula", designs[i]);
+        cr_expect_eq(nb_json_get_number(row, "inputs"), 63488);
+        cr_expect_eq(nb_json_get_number(row, "misrounded"), want[i].misrounded, "%s", designs[i]);
+        cr_expect_float_eq(nb_json_get_number(row, "max_ulp"), want[i].max_ulp, 0.001, "%s", designs[i]);
+        cr_expect_eq(nb_json_get_number(row, "non_finite"), want[i].non_finite, "%s", designs[i]);
+        cr_expect_eq(nb_json_get_number(row, "undecided"), 0, "%s", designs[i]);
+    }
+    cJSON_Delete(answer);
+}
+
+Test(exhaust, a_design_that_stores_another_dtype_is_refused) {
+    static const char *const designs[] = {"rmsnorm/store:bf16"};
+    struct nb_exhaust_options o = options_of(1, 1);
+    cJSON *answer = cJSON_CreateObject();
+    o.designs = designs;
+    o.n_designs = 1;
+    cr_expect_eq(nb_exhaust_row1(&o, answer), -1);
+    cJSON_Delete(answer);
+}
+
+Test(exhaust, pairs_by_stride_are_correct_to_half_an_ulp_and_a_bit) {
+    static const char *const designs[] = {"rmsnorm/store:f16/weight:f16"};
+    struct nb_exhaust_options o = options_of(248, 2);
+    const double eps = 1e-6;
+    cJSON *answer = cJSON_CreateObject();
+    o.designs = designs;
+    o.n_designs = 1;
+    o.eps = &eps;
+    o.n_eps = 1;
+    cr_assert_eq(nb_exhaust_row2(&o, answer), 0);
+    const cJSON *row = row_of(answer, "formula", designs[0]);
+    cr_expect_eq(nb_json_get_number(row, "n_rows"), 128 * 128);
+    cr_expect(nb_json_get_number(row, "max_ulp") <= 0.5001);
+    cr_expect(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(row, "complete")));
+    cJSON_Delete(answer);
+}
+
+Test(exhaust, every_conversion_is_right_at_a_stride) {
+    struct nb_exhaust_options o = options_of(4001, 2);
+    cJSON *answer = cJSON_CreateObject();
+    const cJSON *row;
+    int n = 0;
+    cr_assert_eq(nb_exhaust_convert(&o, answer), 0);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
+        const cJSON *within = cJSON_GetObjectItemCaseSensitive(row, "within_limit");
+        cr_expect_not(cJSON_IsFalse(within), "%s", nb_json_get_text(row, "function"));
+        n += cJSON_IsTrue(within);
+    }
+    cr_expect_geq(n, 6);
+    cJSON_Delete(answer);
+}
