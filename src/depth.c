@@ -26,6 +26,7 @@ struct walk {
     struct nb_case c;
     struct nb_rounder rounder; /* of the stream */
     struct block block;
+    double step;                               /* of the row */
     double *x, *exact_x, *input, *y, *exact_y; /* of a row */
 };
 
@@ -48,7 +49,7 @@ static void shuffle(struct block *b, int64_t n, uint64_t seed) {
 static const double along_stream = 0.125, across_stream = 0.99215674164922147; /* sqrt(63/64) */
 
 static double added(const struct walk *w, const double *y, int64_t i) {
-    return w->o->step * (along_stream * y[i] + across_stream * w->block.sign[i] * y[w->block.place[i]]);
+    return w->step * (along_stream * y[i] + across_stream * w->block.sign[i] * y[w->block.place[i]]);
 }
 
 static double rms(const double *v, int64_t n) {
@@ -79,7 +80,7 @@ static void take_apart(const struct walk *w, struct sums *s) {
         const double rest = w->x[i] - w->exact_x[i] - gain * w->exact_x[i];
         squares += rest * rest;
     }
-    const double to_blocks = along / (w->o->step * rms(w->exact_y, n));
+    const double to_blocks = along / (w->step * rms(w->exact_y, n));
     const double g = gain / u, r2 = squares / ((double)n * along * along * u * u);
     s->gain += g;
     s->gain_squares += g * g;
@@ -131,6 +132,12 @@ static double exponent(const struct nb_depth *depth, enum figure figure, bool of
     return spread > 0 && isfinite(slope) ? slope : NAN;
 }
 
+/* Is the mean gain in the end more than what the rows' different gains leave to chance? */
+static bool has_side(const struct nb_depth *depth, int64_t rows) {
+    const struct nb_depth_point *p = &depth->points[depth->blocks - 1];
+    return fabs(p->gain_u) > 3 * p->gain_rms_u / sqrt((double)rows);
+}
+
 int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct nb_design_rows *rows,
                  const struct nb_depth_options *o) {
     const int64_t n = rows->cols;
@@ -150,6 +157,7 @@ int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct
     w.block = (struct block){nb_alloc((unsigned long long)n, sizeof *w.block.place), w.exact_y + n};
     for (int64_t row = 0; row < rows->rows; row++) {
         for (int64_t i = 0; i < n; i++) w.x[i] = w.exact_x[i] = rows->x[row * n + i];
+        w.step = o->step * rms(w.x, n);
         for (int k = 0; k < o->blocks; k++) {
             shuffle(&w.block, n, nb_random_mix(o->seed) + (uint64_t)k);
             one_block(&w, row, k);
@@ -158,7 +166,7 @@ int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct
     }
     set_points(depth, sums, (double)rows->rows);
     const bool of_stream = o->stream != NB_NUM_F64;
-    depth->gain_exponent = exponent(depth, GAIN, of_stream);
+    depth->gain_exponent = has_side(depth, rows->rows) ? exponent(depth, GAIN, of_stream) : NAN;
     depth->gain_rms_exponent = exponent(depth, GAIN_RMS, of_stream);
     depth->residual_exponent = exponent(depth, RESIDUAL, of_stream);
     free(w.block.place);

@@ -21,7 +21,7 @@
 
 struct nb_depth_options {
     int blocks;
-    double step;           /* of f */
+    double step;           /* of f, in the row's rms before the first block */
     enum nb_number stream; /* what x is kept in between blocks; NB_NUM_F64: not rounded */
     uint64_t seed;
 };
@@ -37,7 +37,8 @@ struct nb_depth {
     struct nb_depth_point *points; /* blocks of them */
     int blocks;
     /* Exponents p of |figure| ~ k^p by least squares over the last seven eighths, of the figures relative to what one block adds, or
-     * with a rounded stream relative to the stream; NaN where a figure is 0 or no number. */
+     * with a rounded stream relative to the stream; NaN where a figure is 0 or no number, and that of the mean gain where the mean is
+     * not beyond 3 standard errors in the end: a gain without a preferred side has no law. */
     double gain_exponent, gain_rms_exponent, residual_exponent;
 };
 

@@ -39,7 +39,7 @@ static double scale_of(const double *values, int64_t n, enum nb_quantum quantum)
 }
 
 struct sums {
-    double signal, noise, relative_noise, n_relative, n_nonzero, n_lost, n_beyond;
+    double signal, noise, relative_noise, n_relative, relative, n_nonzero, n_lost, n_beyond;
 };
 
 static double row_rms(const double *row, int64_t n) {
@@ -73,6 +73,7 @@ static void add_row(struct nb_quantized *q, struct sums *s, const double *row, i
             s->n_relative++;
             q->max_error = fmax(q->max_error, fabs(error) / rms);
         }
+        if (v != 0) s->relative += fabs(error / v);
         if (stored != 0) q->max_relative = fmax(q->max_relative, fabs(error / v));
     }
 }
@@ -91,6 +92,7 @@ void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int
     const double finite = (double)(q->n - q->n_not_finite);
     q->sqnr_db = s.noise > 0 ? 10 * log10(s.signal / s.noise) : s.signal > 0 ? INFINITY : NAN;
     q->rms_error = s.n_relative > 0 ? sqrt(s.relative_noise / s.n_relative) : NAN;
+    q->mean_relative = s.n_nonzero > 0 ? s.relative / s.n_nonzero : NAN;
     q->lost = s.n_nonzero > 0 ? s.n_lost / s.n_nonzero : 0;
     q->beyond = finite > 0 ? s.n_beyond / finite : NAN;
 }
@@ -103,6 +105,7 @@ cJSON *nb_quantized_to_json(const struct nb_quantized *q) {
     nb_json_number(json, "rms_error", q->rms_error);
     nb_json_number(json, "max_error", q->max_error);
     nb_json_number(json, "max_relative", q->max_relative);
+    nb_json_number(json, "mean_relative", q->mean_relative);
     nb_json_number(json, "lost", q->lost);
     nb_json_number(json, "beyond", q->beyond);
     nb_json_number(json, "smallest_scale", q->smallest_scale);

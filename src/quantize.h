@@ -19,6 +19,7 @@ struct nb_quantized {
     double sqnr_db;          /* 10 log10(sum v^2 / sum error^2), over those that stay in range */
     double max_error;        /* largest |error| over the rms of its row */
     double max_relative;     /* largest |error / v| of elements that do not become 0 */
+    double mean_relative;    /* mean of |error / v| over elements other than 0; what becomes 0 counts 1 */
     double rms_error;        /* rms of error over the rms of its row */
     double lost;             /* share of elements other than 0 that become 0 */
     double beyond;           /* share beyond the range: NaN or Inf, in int8 cut off */
