@@ -16,14 +16,21 @@ enum { N_LANE_COUNTS = sizeof lane_counts / sizeof lane_counts[0] };
 
 static bool centres(const struct nb_trial *t) { return t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM; }
 
-static struct nb_greedy attack(const struct nb_trial *t, int lanes, int best_of, int sign, uint64_t seed) {
+/* A long row is not worth a second of draws: fewer candidates, but two. */
+static int affordable(const struct nb_hunt *h, int best_of) {
+    const double most = 4e6 / ((double)h->rows * (double)h->cols);
+    return best_of > most ? (int)fmax(most, fmin(best_of, 2)) : best_of;
+}
+
+static struct nb_greedy attack(const struct nb_hunt *h, int lanes, int best_of, uint64_t seed) {
+    const struct nb_trial *t = h->t;
     const bool narrow = t->c.stats_dtype == NB_STATS_X && t->c.style != NB_COMPOSED;
     return (struct nb_greedy){
         .order = {.lanes = lanes, .leaf = 8, .squares = true, .sum = narrow ? t->in.dtype : NB_F32, .fused = !narrow},
         .dtype = t->in.dtype,
         .scale = 1,
-        .best_of = best_of,
-        .sign = sign,
+        .best_of = affordable(h, best_of),
+        .sign = 1,
         .seed = seed};
 }
 
@@ -95,7 +102,7 @@ static double largest_rho(const struct nb_hunt *h) {
 static void attack_mean(struct nb_hunt *h, int lanes, cJSON *attempts) {
     const double most = largest_rho(h);
     for (double rho = 1; rho <= most && !nb_hunt_over(h); rho *= 4) {
-        struct nb_greedy g = attack(h->t, lanes, 16, 1, FIRST_SEED);
+        struct nb_greedy g = attack(h, lanes, 16, FIRST_SEED);
         g.offset = rho;
         g.order.squares = false;
         both_signs(h, g, attempts);
@@ -111,7 +118,7 @@ void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
     int lanes = 1;
     for (int i = 0; i < N_LANE_COUNTS && !nb_hunt_over(h); i++) {
         if (lane_counts[i] > h->cols) continue;
-        struct nb_greedy g = attack(h->t, lane_counts[i], 16, 1, FIRST_SEED);
+        struct nb_greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
         if (centres(h->t)) {
             g.offset = fmin(16, largest_rho(h));
             g.order.squares = false;
@@ -123,5 +130,5 @@ void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
     if (centres(h->t)) attack_mean(h, lanes, attempts);
     for (uint64_t seed = FIRST_SEED + 1; !nb_hunt_over(h); seed += (uint64_t)h->rows)
         for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !nb_hunt_over(h); k++)
-            both_signs(h, attack(h->t, lanes, candidates[k], 1, seed), seed == FIRST_SEED + 1 ? attempts : NULL);
+            both_signs(h, attack(h, lanes, candidates[k], seed), seed == FIRST_SEED + 1 ? attempts : NULL);
 }

@@ -5,7 +5,8 @@
  * To first order, with c_j = x_j - mean (x_j where the op does not centre), h_j = ulp(x_j) / 2 and N the count that the
  * statistics divide by, dy_i = gamma_i (scale (d_i - mean d) - c_i q / N sum_j c_j d_j), with q = scale^3 for eps inside the root,
  * scale^2 / sqrt(var) outside. The element's own d_i is taken at its largest, h_i; the others as independent and uniform in
- * [-h_j, h_j]. DyT: gamma_i alpha (1 - tanh^2) h_i. */
+ * [-h_j, h_j]. DyT: gamma_i alpha (1 - tanh^2) h_i.
+ * src/noise.h has a row's largest change by trying eight perturbations; searches need each element's, and fast. */
 #ifndef NB_INPUT_NOISE_H
 #define NB_INPUT_NOISE_H
 

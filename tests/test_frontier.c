@@ -8,6 +8,7 @@
 #include "src/frontier.h"
 #include "src/input_noise.h"
 #include "src/json.h"
+#include "src/noise.h"
 #include "test_support_trials.h"
 
 static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {
@@ -241,6 +242,9 @@ static void expect_noise(const char *key, double offset) {
     nb_trial_load(&t, &d, NB_FAMILY_OFFSET, offset);
     cr_assert_eq(nb_oracle_init(&oracle, &t.c, &t.in), 0);
     nb_input_noise(&oracle, 0, noise);
+    struct nb_noise *tried = nb_noise_new(&oracle, 1);
+    const double of_row = nb_noise_row(tried, 0);
+    nb_noise_free(tried);
     nb_oracle_release(&oracle);
     cr_assert_eq(nb_trial_exact(&t, exact), 0);
     for (int64_t i = 0; i < n; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);
@@ -255,6 +259,9 @@ static void expect_noise(const char *key, double offset) {
         free(y);
     }
     cr_expect(largest > 0.7 && largest < 3, "%s: the exact result moves by %g of what was said", key, largest);
+    double said = 0;
+    for (int64_t i = 0; i < n; i++) said = fmax(said, noise[i]);
+    cr_expect(said > 0.5 * of_row && said < 2 * of_row, "%s: %g, by trying %g", key, said, of_row);
     free(x);
     nb_draws_release(&d);
     nb_trial_release(&t);
