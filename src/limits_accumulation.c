@@ -182,6 +182,9 @@ static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
 static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
     if (range_says_why_not(l, line) != 0) return -1;
+    if (format(l->design.acc)->precision < 8)
+        return nb_limit_says(line, "No number of lanes mends a sum in %s: it takes a wider accumulator.",
+                             format(l->design.acc)->name);
     const double gain = u_out(l) / 4;
     line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
     line->safe = floor(line->from / 2);

@@ -23,7 +23,8 @@ static double sum_with_eps(const struct nb_limits *l, const struct nb_design *d,
     double y;
     const double rstd = l->hands.row(d, 1, &x, NULL, NULL, &y, l->seed).rstd;
     if (isinf(rstd)) return 0;
-    return nb_number_round(1 / (rstd * rstd), 0, d->stat, NB_ROUND_NEAREST, 0);
+    const double sum = 1 / (rstd * rstd), near = nb_number_round(sum, 0, d->stat, NB_ROUND_NEAREST, 0);
+    return fabs(sum - near) < 1e-13 * near ? near : sum; /* the root and its square are rounded in f64 */
 }
 
 /* ---- stored ------------------------------------------------------------------------------------------------------------ */

@@ -133,16 +133,24 @@ static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line
 
 /* ---- constant rows --------------------------------------------------------------------------------------------------------- */
 
+static double quotient(double a, double b, enum nb_number number) {
+    const double q = a / b;
+    return rounded(q, isfinite(q) ? fma(-q, b, a) / b : 0, number);
+}
+
 /* |y| of a row of c, that should be 0: the mean is off by delta, the same for all, and the variance is delta^2 as summed up. */
 static double constant_output(const struct nb_limits *l, double c) {
     const struct nb_design *d = &l->design;
     const double n = (double)l->n, sum = nb_sum_of_equals(d, c, l->n);
     if (!isfinite(sum)) return (double)INFINITY;
-    const double delta = added(c, -rounded(sum / n, 0, d->stat), d->square);
+    const double mean = quotient(sum, n, d->stat), delta = added(c, -mean, d->square);
     if (delta == 0) return 0;
     const double square = d->fma ? delta * delta : multiplied(delta, delta, d->square);
-    const double var = rounded(nb_sum_of_equals(d, square, l->n) / n, 0, d->stat);
-    return fabs(delta) / sqrt(added(var, rounded(d->eps, 0, d->stat), d->stat));
+    const double var = quotient(nb_sum_of_equals(d, square, l->n), n, d->stat);
+    const double v = added(var, rounded(d->eps, 0, d->stat), d->stat), exact_root = sqrt(v);
+    const double root = rounded(exact_root, fma(-exact_root, exact_root, v), d->root);
+    const double rstd = rounded(quotient(1, root, d->root), 0, d->rstd);
+    return fabs(rounded(multiplied(added(c, -mean, d->scale), rstd, d->scale), 0, d->store));
 }
 
 static bool is_saturated(const struct nb_limits *l, double c) { return constant_output(l, c) >= 0.5; }
@@ -178,8 +186,10 @@ static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_format *f = format(l->design.store);
     const int count = constants_in_binade(l);
     if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
-    if (l->design.variance != NB_VAR_TWOPASS)
-        return nb_limit_says(line, "Predicted for two passes; `normbench stress` has such rows for all.");
+    if (l->design.variance != NB_VAR_TWOPASS || l->design.root_form != NB_ROOT_MUL_RECIP ||
+        l->design.eps_place != NB_EPS_INSIDE || l->design.folded || l->design.flush)
+        return nb_limit_says(
+            line, "Predicted for two passes and x * (1 / sqrt(v + eps)); `normbench stress` has such rows for all.");
     const int last = ilogb(f->max_finite / (double)l->n / 2);
     double before = NAN;
     for (int e = first_exponent(l); e <= last; e++)

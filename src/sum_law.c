@@ -98,15 +98,15 @@ static struct moments step_of_narrow(const struct addend *q, double g, enum nb_r
     return (struct moments){steps, squares - errors * errors};
 }
 
-/* Below this spacing in units of the addend, what rounding does to the mean is in closed form. */
-static const double fine = 1.0 / 64;
+/* Does the density vary so little over a spacing that what rounding does is in closed form? That of a square is unbounded at 0. */
+static bool is_fine(const struct addend *q, double g) { return g < (q->is_square ? 1.0 / 64 : q->sd); }
 
 /* E[round_g(q)]. Near 0 the density of a square is p0 q^-1/2 / 2 with p0 = sqrt(2/pi), and the integral of (round(t) - t) t^-1/2 is
  * -0.12184, so that the mean of a square loses 0.0486 g^1.5. */
 static double expected_step(const struct addend *q, double g, enum nb_rounding rounding) {
     if (rounding == NB_ROUND_STOCHASTIC) return q->mean;
     const bool truncated = rounding == NB_ROUND_ZERO;
-    if (g < fine * q->mean) {
+    if (is_fine(q, g)) {
         if (truncated) return q->mean - g / 2;
         return q->is_square ? 1 - 0.048606 * g * sqrt(g) : q->mean;
     }
@@ -118,7 +118,7 @@ static double expected_step(const struct addend *q, double g, enum nb_rounding r
 /* E[(round_g(q) - q)^2] less the square of its mean. */
 static double step_variance(const struct addend *q, double g, enum nb_rounding rounding) {
     if (rounding == NB_ROUND_STOCHASTIC) return g * g / 6;
-    if (g < fine * q->mean) return g * g / 12;
+    if (is_fine(q, g)) return g * g / 12;
     enum { POINTS = 4001 };
     const double reach = 8, width = 2 * reach / (POINTS - 1);
     double weight = 0, sum = 0, squares = 0;

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The figures of each format, the laws behind them against long sums done one addition at a time, and that a wrong figure or wrong
+ * arithmetic is not called right. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/limits_rules.h"
+#include "src/random.h"
+#include "src/representable.h"
+#include "src/sum_law.h"
+
+static struct nb_limit line_of(const struct nb_limits *l, const char *id, bool verified) {
+    const struct nb_limit_rule *rule = nb_limit_rule_find(id);
+    struct nb_limit line;
+    cr_assert(rule, "no rule %s", id);
+    nb_limit_predict(rule, l, &line);
+    if (verified) nb_limit_verify(rule, l, &line);
+    return line;
+}
+
+static struct nb_limit limit(enum nb_op op, enum nb_number dtype, double eps, const char *id) {
+    struct nb_limits l;
+    nb_limits_init(&l, op, dtype, 4096, eps);
+    return line_of(&l, id, true);
+}
+
+/* ---- figures ----------------------------------------------------------------------------------------------------------- */
+
+struct figure {
+    const char *id;
+    enum nb_op op;
+    double want[5]; /* f32, f16, bf16, e5m2, e4m3; NaN: never or does not apply */
+};
+static const enum nb_number formats[] = {NB_NUM_F32, NB_NUM_F16, NB_NUM_BF16, NB_NUM_E5M2, NB_NUM_E4M3};
+
+/* Where it begins, as a number of the format. Written as exact numbers where they have a short form. */
+static const struct figure figures[] = {
+    {"square_overflow", NB_OP_RMSNORM, {0x1p64, 256, 0x1p64, 256, 22}},
+    {"square_vanishes", NB_OP_RMSNORM, {0x1p-75, 0x1.6ap-13, 0x1p-67, 0x1.4p-9, 0x1p-5}},
+    {"square_subnormal", NB_OP_RMSNORM, {0x1.fffffep-64, 0x1.ffcp-8, 0x1.fep-64, 0x1.cp-8, 0x1.ep-4}},
+    {"sum_overflow", NB_OP_RMSNORM, {0x1p58, 4, 0x1p58, 4, 0.34375}},
+    {"mean_overflow", NB_OP_LAYERNORM, {0x1p116, 16, 0x1p116, 16, 0.1171875}},
+    {"stagnation", NB_OP_RMSNORM, {0x1p24, 2048, 256, 8, 16}},
+    {"onepass_breaks", NB_OP_LAYERNORM, {4096, 46, 16, 2, 4}},
+    {"output_overflow", NB_OP_RMSNORM, {0x1p122, 1024, 0x1p122, 1024, 7.5}},
+    {"eps_survives",
+     NB_OP_RMSNORM,
+     {0x1.0000000000001p-150, 0x1.0000000000001p-25, 0x1.0000000000001p-134, 0x1.0000000000001p-17,
+      0x1.0000000000001p-10}},
+    {"root_overflow", NB_OP_RMSNORM, {NAN, NAN, NAN, NAN, NAN}},
+};
+
+Test(limits, the_figures_of_five_formats_hold) {
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        for (int f = 0; f < 5; f++) {
+            const struct nb_limit line = limit(figures[i].op, formats[f], 1e-5, figures[i].id);
+            const double want = figures[i].want[f];
+            const char *const name = nb_numbers[formats[f]].name;
+            cr_expect(line.from == want || (isnan(line.from) && isnan(want)), "%s %s: %.17g (%a), not %a", name,
+                      line.id, line.from, line.from, want);
+            cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s %s: %s; %s", name, line.id, line.at, line.beyond);
+        }
+}
+
+/* The laws as real numbers. */
+static const struct figure laws[] = {
+    {"square_overflow", NB_OP_RMSNORM, {1.8446744e19, 255.97, 1.84287e19, 247.87, 21.54}},
+    {"square_vanishes", NB_OP_RMSNORM, {2.647e-23, 1.7263e-4, 6.776e-21, 2.762e-3, 0.03125}},
+    {"sum_overflow", NB_OP_RMSNORM, {2.882e17, 3.9995, 2.8795e17, 3.873, 0.33657}},
+    {"mean_overflow", NB_OP_LAYERNORM, {8.3077e34, 15.996, 8.2914e34, 15, 0.11328}},
+    {"onepass_breaks", NB_OP_LAYERNORM, {4096, 45.25, 16, 2.828, 4}},
+    {"root_overflow", NB_OP_RMSNORM, {8.636e-78, 2.3294e-10, 8.670e-78, 2.649e-10, 4.645e-6}},
+    {"output_overflow", NB_OP_RMSNORM, {5.3176e36, 1023.75, 5.3072e36, 960, 7.25}},
+};
+
+Test(limits, the_laws_are_the_closed_forms) {
+    for (size_t i = 0; i < sizeof laws / sizeof laws[0]; i++)
+        for (int f = 0; f < 5; f++) {
+            const struct nb_limit line = limit(laws[i].op, formats[f], 1e-5, laws[i].id);
+            cr_expect_float_eq(line.law / laws[i].want[f], 1, 1e-3, "%s %s: %.9g", nb_numbers[formats[f]].name, line.id,
+                               line.law);
+        }
+}
+
+struct stored {
+    double eps;
+    double f32_absorbed, f16, f16_absorbed, bf16_error, bf16_absorbed;
+};
+static const struct stored stored[] = {
+    {1e-3, 0x1p15, 1e-3 * 1.0004, 4, -0.0005, 0.5},     {1e-4, 0x1p11, 1e-4 * 1.0002, 0.25, 0.0014, 0x1p-5},
+    {1e-5, 256, 168 * 0x1p-24, 0x1p-5, 0.0014, 0x1p-8}, {1e-6, 32, 17 * 0x1p-24, 0x1p-8, -0.0016, 0x1p-11},
+    {1e-7, 2, 2 * 0x1p-24, 0x1p-11, 0.0012, 0x1p-15},   {1e-8, 0.25, 0, NAN, 0.0012, 0x1p-18},
+    {1e-12, 0x1p-15, 0, NAN, 0.0019, 0x1p-31},
+};
+
+Test(limits, eps_as_held_and_where_it_is_absorbed) {
+    for (size_t i = 0; i < sizeof stored / sizeof stored[0]; i++) {
+        const struct stored *s = &stored[i];
+        const struct nb_limit f16 = limit(NB_OP_RMSNORM, NB_NUM_F16, s->eps, "eps_stored"),
+                              bf16 = limit(NB_OP_RMSNORM, NB_NUM_BF16, s->eps, "eps_stored");
+        cr_expect_float_eq(f16.from, s->f16, 1e-4 * s->f16, "%g: %.9g", s->eps, f16.from);
+        cr_expect_float_eq(bf16.from / s->eps - 1, s->bf16_error, 6e-5, "%g: %.9g", s->eps, bf16.from);
+        cr_expect_eq(f16.state, NB_LIMIT_HOLDS);
+        cr_expect_eq(bf16.state, NB_LIMIT_HOLDS);
+        cr_expect_eq(limit(NB_OP_RMSNORM, NB_NUM_F32, s->eps, "eps_absorbed").from, s->f32_absorbed);
+        cr_expect_eq(limit(NB_OP_RMSNORM, NB_NUM_BF16, s->eps, "eps_absorbed").from, s->bf16_absorbed);
+        const struct nb_limit absorbed = limit(NB_OP_RMSNORM, NB_NUM_F16, s->eps, "eps_absorbed");
+        cr_expect(absorbed.from == s->f16_absorbed || (isnan(absorbed.from) && isnan(s->f16_absorbed)));
+        cr_expect_eq(absorbed.state, isnan(s->f16_absorbed) ? NB_LIMIT_ABSENT : NB_LIMIT_HOLDS);
+    }
+}
+
+Test(limits, subnormal_eps_is_lost_where_subnormals_are_flushed) {
+    struct nb_limits l;
+    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F16, 64, 1e-5);
+    cr_expect_eq(line_of(&l, "eps_stored", true).from, 168 * 0x1p-24);
+    l.design.flush = true;
+    cr_expect_eq(line_of(&l, "eps_stored", true).from, 0);
+    const struct nb_limit survives = line_of(&l, "eps_survives", true);
+    cr_expect_eq(survives.from, 0x1p-14 - 0x1p-25);
+    cr_expect_eq(survives.state, NB_LIMIT_HOLDS, "%s; %s", survives.at, survives.beyond);
+}
+
+/* Statistics in f32, 1 / sqrt in f16: an eps of 1e-12 in a row of zeros is infinite. */
+Test(limits, a_narrow_root_of_wide_statistics_overflows) {
+    struct nb_limits l;
+    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F16, 64, 1e-12);
+    l.design.stat = l.design.acc = l.design.square = NB_NUM_F32;
+    const struct nb_limit line = line_of(&l, "root_overflow", true);
+    cr_expect_float_eq(line.from, 256.5 * 256.5 * 0x1p-48, 1e-16); /* its root is the subnormal 2^-16 */
+    cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
+}
+
+Test(limits, rstd_cubed_of_the_backward_pass) {
+    const struct nb_limit line = limit(NB_OP_RMSNORM, NB_NUM_F16, 1e-5, "root_cubed");
+    cr_expect_float_eq(line.law, 6.153e-4, 1e-7);
+    cr_expect(line.from < 6.2e-4 && line.from > 6.1e-4);
+    cr_expect_eq(line.state, NB_LIMIT_HOLDS);
+}
+
+Test(limits, where_the_choice_of_eps_shows) {
+    const double want[] = {151, 0.018432, 0.002304};
+    for (int f = 0; f < 3; f++) {
+        const struct nb_limit line = limit(NB_OP_RMSNORM, formats[f], 1e-5, "eps_choice");
+        cr_expect_float_eq(line.from / want[f], 1, 1e-3, "%.9g", line.from);
+        cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s; %s", line.at, line.beyond);
+    }
+}
+
+/* Summed one after another, the f16 sum of squares of 8192 elements stands still before it is infinite. */
+Test(limits, an_order_may_overflow_elsewhere_than_the_exact_sum) {
+    struct nb_limits l;
+    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F16, 8192, 1e-5);
+    cr_expect_float_eq(line_of(&l, "sum_overflow", true).from, 2.83, 0.002);
+    cr_expect_eq(line_of(&l, "sum_overflow_ordered", true).from, 4.00390625);
+    l.design.order = NB_ORDER_PAIRWISE;
+    l.design.leaf = 8;
+    const struct nb_limit ordered = line_of(&l, "sum_overflow_ordered", true);
+    cr_expect_float_eq(ordered.from, 2.83, 0.002);
+    cr_expect_eq(ordered.state, NB_LIMIT_HOLDS);
+}
+
+Test(limits, constant_rows_are_normalized_to_one) {
+    for (int f = 0; f < 3; f++) {
+        struct nb_limits l;
+        nb_limits_init(&l, NB_OP_LAYERNORM, formats[f], 1000, 1e-5);
+        const struct nb_limit line = line_of(&l, "constant_row", true);
+        cr_expect(line.from > 0);
+        cr_expect_eq(line.state, NB_LIMIT_HOLDS, "%s: %s; %s", nb_numbers[formats[f]].name, line.at, line.beyond);
+    }
+}
+
+/* ---- every line of many designs ------------------------------------------------------------------------------------------ */
+
+Test(limits, every_line_holds_for_designs_in_use) {
+    static const char *const designs[] = {"rmsnorm",
+                                          "layernorm",
+                                          "llama",
+                                          "gemma",
+                                          "rmsnorm/all:bf16",
+                                          "layernorm/all:f16",
+                                          "rmsnorm/store:bf16/acc:f32x16",
+                                          "layernorm/store:f16/acc:f32x8/variance:onepass",
+                                          "rmsnorm/store:e4m3",
+                                          "layernorm/all:e5m2",
+                                          "rmsnorm/all:bf16/order:pairwise",
+                                          "rmsnorm/all:f16/order:blocked",
+                                          "layernorm/all:bf16/order:kahan",
+                                          "rmsnorm/store:f16/fma:1",
+                                          "layernorm/store:bf16/flush:1",
+                                          "rmsnorm/store:f16/root:f16"};
+    for (size_t i = 0; i < sizeof designs / sizeof designs[0]; i++) {
+        struct nb_limits l;
+        struct nb_design d;
+        cr_assert_eq(nb_design_parse(&d, designs[i]), 0);
+        nb_limits_init(&l, d.op, d.store, 768, 1e-6);
+        nb_limits_set_design(&l, &d);
+        for (size_t r = 0; nb_limit_rule_at(r); r++) {
+            const struct nb_limit line = line_of(&l, nb_limit_rule_at(r)->id, true);
+            cr_expect_neq(line.state, NB_LIMIT_BROKEN, "%s %s: %s; %s", designs[i], line.id, line.at, line.beyond);
+            cr_expect_neq(line.meaning[0], '\0', "%s says nothing", line.id);
+        }
+    }
+}
+
+/* ---- a wrong line is not called right ------------------------------------------------------------------------------------ */
+
+Test(limits, a_threshold_moved_by_one_step_does_not_hold) {
+    static const char *const ids[] = {
+        "square_overflow",      "square_vanishes", "square_subnormal",      "sum_overflow",
+        "sum_overflow_ordered", "mean_overflow",   "mean_overflow_ordered", "output_overflow",
+        "eps_absorbed",         "root_cubed",      "constant_row",          "onepass_breaks"};
+    struct nb_limits l;
+    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const struct nb_limit_rule *rule = nb_limit_rule_find(ids[i]);
+        const struct nb_limit right = line_of(&l, ids[i], true);
+        struct nb_limit wrong = right;
+        cr_expect_eq(right.state, NB_LIMIT_HOLDS, "%s: %s; %s", ids[i], right.at, right.beyond);
+        wrong.from = right.safe;
+        nb_limit_verify(rule, &l, &wrong);
+        cr_expect_eq(wrong.state, NB_LIMIT_BROKEN, "%s begins at %.9g and is said to hold from %.9g", ids[i],
+                     right.from, wrong.from);
+        wrong = right;
+        wrong.safe = right.from;
+        nb_limit_verify(rule, &l, &wrong);
+        cr_expect_eq(wrong.state, NB_LIMIT_BROKEN, "%s: %.9g is said to be safe", ids[i], wrong.safe);
+    }
+}
+
+/* Hands that keep every sum and statistic in f64: nothing overflows, stands still or is lost. */
+static struct nb_design healthy(const struct nb_design *d) {
+    struct nb_design wide = *d;
+    wide.square = wide.acc = wide.stat = wide.root = wide.rstd = NB_NUM_F64;
+    return wide;
+}
+static struct nb_emulated healthy_row(const struct nb_design *d, int64_t cols, const double *x, const double *gamma,
+                                      const double *beta, double *y, uint64_t seed) {
+    const struct nb_design wide = healthy(d);
+    return nb_emulate_row(&wide, cols, x, gamma, beta, y, seed);
+}
+static double healthy_sum(const struct nb_design *d, int64_t n, const double *x, uint64_t seed) {
+    const struct nb_design wide = healthy(d);
+    return nb_emulate_sum_of_squares(&wide, n, x, seed);
+}
+
+Test(limits, other_arithmetic_does_not_hold) {
+    static const char *const ids[] = {"square_overflow",
+                                      "square_vanishes",
+                                      "sum_overflow_ordered",
+                                      "stagnation",
+                                      "sum_rms",
+                                      "sum_bias",
+                                      "lanes",
+                                      "eps_absorbed",
+                                      "onepass_breaks",
+                                      "constant_row",
+                                      "mean_overflow_ordered"};
+    struct nb_limits l;
+    nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
+    l.hands = (struct nb_limits_hands){healthy_row, healthy_sum};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const struct nb_limit line = line_of(&l, ids[i], true);
+        cr_expect_eq(line.state, NB_LIMIT_BROKEN, "%s is said to hold of f64: %s; %s", ids[i], line.at, line.beyond);
+    }
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------------- */
+
+Test(limits, the_sum_of_equals_is_that_of_the_additions) {
+    static const char *const designs[] = {"rmsnorm/all:bf16",
+                                          "rmsnorm/all:f16/acc:f16x5",
+                                          "rmsnorm/all:e4m3/acc:e4m3x4",
+                                          "rmsnorm/all:bf16/order:pairwise",
+                                          "rmsnorm/all:f16/order:blocked",
+                                          "rmsnorm",
+                                          "rmsnorm/all:bf16/acc:bf16x16"};
+    enum { MOST = 5000 };
+    double *x = malloc(MOST * sizeof *x);
+    const struct nb_random random = nb_random_stream(7, 7);
+    for (uint64_t trial = 0; trial < 300; trial++) {
+        struct nb_design d;
+        cr_assert_eq(nb_design_parse(&d, designs[trial % 7]), 0);
+        const int64_t n = 1 + (int64_t)(nb_random_bits(random, 2 * trial) % MOST);
+        const double v =
+            nb_number_round(exp(2 * nb_random_normal(random, 2 * trial + 1)), 0, d.store, NB_ROUND_NEAREST, 0);
+        const double q = nb_number_round(v * v, 0, d.square, NB_ROUND_NEAREST, 0);
+        for (int64_t i = 0; i < n; i++) x[i] = v;
+        const double want = nb_emulate_sum_of_squares(&d, n, x, 1), got = isfinite(q) ? nb_sum_of_equals(&d, q, n) : q;
+        cr_expect(got == want || (!isfinite(got) && !isfinite(want)), "%s: %lld times %.9g: %.17g, not %.17g",
+                  designs[trial % 7], (long long)n, q, got, want);
+    }
+    free(x);
+}
+
+/* Long known: bf16 and f16 sums of squares of N(0,1), as measured elsewhere. */
+Test(limits, the_bias_of_running_sums_follows_one_law) {
+    static const struct {
+        double nu, bias, tolerance;
+    } table[] = {{0.25, -0.004, 0.0005}, {0.5, -0.010, 0.0006}, {1, -0.029, 0.0015}, {2, -0.076, 0.003},
+                 {4, -0.18, 0.006},      {8, -0.365, 0.006},    {16, -0.506, 0.008}, {64, -0.82, 0.005}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (int f = 1; f <= 2; f++) {
+            struct nb_limits l;
+            struct nb_sum_law law;
+            nb_limits_init(&l, NB_OP_RMSNORM, formats[f], 64, 1e-5);
+            nb_sum_law(&l.design, (int64_t)(table[i].nu / nb_numbers[formats[f]].unit_roundoff), &law);
+            cr_expect_float_eq(law.bias, table[i].bias, table[i].tolerance, "nu %g: %g", table[i].nu, law.bias);
+        }
+}
+
+Test(limits, the_small_law_of_the_bias_agrees_for_healthy_sums) {
+    struct nb_limits l;
+    struct nb_sum_law law;
+    nb_limits_init(&l, NB_OP_RMSNORM, NB_NUM_F32, 64, 1e-5);
+    double ratio = 0; /* averaged over a binade of n, as the law is */
+    for (int i = 0; i < 8; i++) {
+        nb_sum_law(&l.design, (int64_t)(0x1p18 * (1 + (i + 0.5) / 8)), &law);
+        ratio += law.bias / nb_small_bias(law.nu, sqrt(2 / acos(-1))) / 8;
+    }
+    cr_expect_float_eq(ratio, 1, 0.08, "%g", ratio);
+    cr_expect_eq(nb_lanes_for(4096, 0x1p-8, 0x1p-10), 104);
+    cr_expect_eq(nb_lanes_for(4096, 0x1p-11, 0x1p-13), 52);
+    cr_expect_eq(nb_lanes_for(4096, 0x1p-24, 0x1p-10), 1);
+}
+
+Test(limits, neighbours_and_bisection_walk_over_every_number) {
+    for (int f = 0; f < 5; f++) {
+        const struct nb_format *format = &nb_numbers[formats[f]];
+        cr_expect_eq(nb_next_above(0, formats[f]), format->min_subnormal);
+        cr_expect_eq(nb_next_below(format->min_subnormal, formats[f]), 0);
+        cr_expect(isinf(nb_next_above(format->max_finite, formats[f])));
+        cr_expect_eq(nb_next_below(1, formats[f]), 1 - format->unit_roundoff);
+        cr_expect_eq(nb_next_above(1, formats[f]), 1 + 2 * format->unit_roundoff);
+        for (double v = format->min_normal / 2; v < format->min_normal * 4; v = nb_next_above(v, formats[f])) {
+            if (v > 1e-30 && formats[f] == NB_NUM_F32) break;
+            cr_expect_eq(nb_next_below(nb_next_above(v, formats[f]), formats[f]), v);
+            if (formats[f] == NB_NUM_F32) break; /* 2^24 of them */
+        }
+    }
+}
