@@ -125,6 +125,7 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
     if (nb_load_kernels(&q->plugins, q->max_width) != 0) return -1;
     if (read_config(q, config) != 0 || apply_options(q, config) != 0) return -1;
     if (q->launches || q->check_only) config->launches = q->launches;
+    if (q->untimed) config->launches = 0;
     if (q->blocks) config->blocks_per_launch = q->blocks;
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;

@@ -32,6 +32,7 @@ struct nb_plan_request {
     struct nb_texts axes, filters, plugins;
     struct nb_texts short_forms; /* "threads=1,2": what --threads, --kernel and --width stand for; items owned */
     const char *dtypes;          /* of those that the config names only these; or null */
+    bool untimed;                /* checks alone, whatever the config says */
     bool plugins_alone;          /* with a plugin its kernels alone, unless kernels are named */
     const char *max_width;
     struct nb_plan_options options;

@@ -35,14 +35,6 @@ static bool is_worse(const cJSON *a, const cJSON *b) {
     return nb_json_get_number(a, "componentwise_ulp") > nb_json_get_number(b, "componentwise_ulp");
 }
 
-static void add_count(struct nb_grid *grid, const cJSON *line, const char *name) {
-    const double n = nb_json_get_number(line, name);
-    if (n > 0)
-        nb_grid_add_number(grid, n, 6);
-    else
-        nb_grid_add(grid, "");
-}
-
 static void add_percent(struct nb_grid *grid, double share) {
     char text[32] = "";
     if (isfinite(share)) snprintf(text, sizeof text, share < 1 && share > 0.9999 ? "99.99%%" : "%.2f%%", 100 * share);
@@ -61,15 +53,15 @@ static void add_grade_line(struct nb_grid *grid, const cJSON *line, int n_widths
     nb_grid_add(grid, width);
     nb_grid_add(grid, nb_grade_name(declared));
     nb_grid_add(grid, nb_grade_name(all));
-    nb_grid_add_number(grid, nb_json_get_number(line, "max_ulp"), 4);
+    nb_grid_add_number(grid, nb_json_get_number(line, "componentwise_ulp"), 4);
     add_percent(grid, nb_json_get_number(line, "correct"));
     nb_grid_add_number(grid, nb_json_get_number(line, "bias_u"), 2);
     nb_grid_add_number(grid, nb_json_get_number(line, "gain_u"), 2);
     nb_grid_add_number(grid, nb_json_get_number(line, "bound_ratio"), 2);
     nb_grid_add_number(grid, nb_json_get_number(line, "noise_ratio"), 3);
-    add_count(grid, line, "nan");
-    add_count(grid, line, "inf");
-    add_count(grid, line, "zero");
+    nb_grid_add_count(grid, nb_json_get_number(line, "nan"));
+    nb_grid_add_count(grid, nb_json_get_number(line, "inf"));
+    nb_grid_add_count(grid, nb_json_get_number(line, "zero"));
     if (timed) nb_grid_add_number(grid, nb_json_get_number(line, "ns_per_element"), 3);
     nb_grid_add(grid, strcmp(formula, "default") == 0 ? "" : formula);
 }

@@ -20,7 +20,11 @@ static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *
         nb_grid_add_number(grid, nb_json_get_number(f, "good"), 4);
     else
         nb_grid_add(grid, status && strcmp(status, "none") == 0 ? "no limit" : status ? status : "");
-    nb_grid_add_number(grid, nb_json_get_number(f, "predicted"), 4);
+    const double predicted = nb_json_get_number(f, "predicted");
+    if (predicted > 0)
+        nb_grid_add_number(grid, predicted, 4);
+    else
+        nb_grid_add(grid, "no limit");
     nb_grid_add_number(grid, nb_json_get_number(f, "ratio"), 3);
     nb_grid_add(grid, rule ? rule : "");
 }
@@ -96,8 +100,8 @@ int nb_stress_print_bugs(const struct nb_stress_text *p) {
         if (strcmp(p->format, "table") == 0) nb_utf8_cut(&essence, MAX_ESSENCE, p->utf8 ? "…" : "~");
         nb_grid_add(&grid, nb_json_get_text(bug, "label"));
         nb_grid_add(&grid, essence.text);
-        nb_grid_add_number(&grid, cJSON_GetArraySize(failed), 6);
-        nb_grid_add_number(&grid, cJSON_GetArraySize(survived), 6);
+        nb_grid_add_count(&grid, cJSON_GetArraySize(failed));
+        nb_grid_add_count(&grid, cJSON_GetArraySize(survived));
         add_names(&grid, failed);
         add_names(&grid, survived);
         nb_strbuf_release(&essence);

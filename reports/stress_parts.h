@@ -30,5 +30,6 @@ void nb_stress_heading(const struct nb_stress_text *p, const char *text);
 void nb_stress_say(const struct nb_stress_text *p, const char *text); /* escaped */
 /* A cell with significant digits; empty where there is no number. */
 void nb_grid_add_number(struct nb_grid *grid, double value, int digits);
+void nb_grid_add_count(struct nb_grid *grid, double n); /* empty for none */
 
 #endif

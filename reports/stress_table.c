@@ -44,6 +44,12 @@ void nb_stress_say(const struct nb_stress_text *p, const char *text) {
     nb_strbuf_release(&safe);
 }
 
+void nb_grid_add_count(struct nb_grid *grid, double n) {
+    char text[32] = "";
+    if (n > 0) snprintf(text, sizeof text, "%.0f", n);
+    nb_grid_add(grid, text);
+}
+
 void nb_grid_add_number(struct nb_grid *grid, double value, int digits) {
     struct nb_strbuf text = {0};
     nb_strbuf_add(&text, "");
@@ -71,10 +77,14 @@ static void print_failed_case(const struct nb_stress_text *p, const struct nb_re
 
 static void print_failed_studies(const struct nb_stress_text *p) {
     const cJSON *study;
-    int n = 0;
+    int n = 0, n_not_run = 0;
     cJSON_ArrayForEach(study, nb_stress_list(p, "studies")) {
         const char *status = nb_json_get_text(study, "status"), *reason = nb_json_get_text(study, "reason");
         if (!status || strcmp(status, nb_status_name(NB_OK)) == 0) continue;
+        if (strcmp(status, nb_status_name(NB_NOT_RUN)) == 0) {
+            n_not_run++;
+            continue;
+        }
         if (n++ == 0) nb_stress_heading(p, "Not searched to the end");
         if (n > MAX_FAILURES) continue;
         nb_stress_say(p, nb_json_get_text(study, "variant"));
@@ -84,6 +94,9 @@ static void print_failed_studies(const struct nb_stress_text *p) {
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more\n", n - MAX_FAILURES);
+    if (n_not_run > 0)
+        fprintf(p->out, "%s%d variant%s not searched: the time was used up; --search gives more.\n", n ? "" : "\n",
+                n_not_run, n_not_run == 1 ? " was" : "s were");
 }
 
 void nb_stress_print_failures(const struct nb_stress_text *p, const struct nb_summary *summary) {

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench stress: checks kernels on rows that are hard, searches for harder ones, and grades what came out. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/run_measure.h"
+#include "reports/report.h"
+#include "reports/stress_table.h"
+#include "src/log.h"
+#include "src/stress_search.h"
+
+extern const struct nb_command nb_command_stress;
+
+static const char help[] =
+    "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
+    "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations, "
+    "every\n"
+    "exponent, large offsets, inputs of public bug reports), searches the worst rows and how far each kernel can be "
+    "taken, and\n"
+    "grades each variant with each formula:\n"
+    "  A+ correctly rounded everywhere     A  within 1 ulp, no bias      B  within the a-priori bound of its "
+    "algorithm\n"
+    "  C  no more than twice what half an ulp of input noise does        D  only in norm\n"
+    "  F  NaN, Inf or 0 where a number belongs, or none of these\n"
+    "once over the range that the kernel declares, once over all finite inputs. Without CONFIG: the presets stress and "
+    "bugs.\n\n"
+    "What to stress\n"
+    "  --kernel GLOBS       kernels, with commas between (default: all; with --plugin those of the plugins)\n"
+    "  --plugin FILE.so     adds the kernels of a shared object, and stresses them alone; repeatable\n"
+    "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
+    "  --width LIST         scalar, 128, 256, 256x, 512\n"
+    "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
+    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --max-width WIDTH    hides wider kernels\n"
+    "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
+    "  --list               prints the cases and what does not apply; runs nothing\n\n"
+    "How\n"
+    "  --search SECONDS     time for all searches together (default 120)\n"
+    "  --no-search          checks and grades only\n"
+    "  --timed              times the cases too, as `normbench run` does\n"
+    "  --launches N         with --timed: worker processes for each group (default 6)\n"
+    "  --blocks N           with --timed: random orders of all arms in one launch\n"
+    "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
+    "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
+    "What is left\n"
+    "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json, "
+    "witnesses/,\n"
+    "                       plots/, index.html\n"
+    "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
+    "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
+    "  --no-plots           leaves plots and page out\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 nothing failed, whatever the grades (--min-grade); 1 a case failed (inaccurate, crashed ...); 2 "
+    "usage or\n"
+    "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes "
+    "on).\n";
+
+enum {
+    OPT_SEARCH = 1,
+    OPT_NO_SEARCH,
+    OPT_TIMED,
+    OPT_MIN_GRADE,
+    OPT_OUT,
+    OPT_RESUME,
+    OPT_FORMAT,
+    OPT_NO_PLOTS,
+    OPT_CASE_TIMEOUT,
+    OPT_LIST,
+    OPT_PLAN /* from here on: options of the plan */
+};
+
+struct stress_options {
+    struct nb_plan_request request;
+    const char *out, *resume, *format;
+    bool list, no_plots, no_search, timed;
+    double search_s, case_timeout_s;
+    enum nb_grade min_grade;
+};
+
+static int set_option(struct stress_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_SEARCH:
+        return nb_option_number("--search", value, 0.1, 1e6, &o->search_s);
+    case OPT_NO_SEARCH:
+        o->no_search = true;
+        return 0;
+    case OPT_TIMED:
+        o->timed = true;
+        return 0;
+    case OPT_MIN_GRADE:
+        o->min_grade = nb_grade_parse(value);
+        return o->min_grade != NB_GRADE_NONE ? 0 : nb_error("--min-grade %s: one of A+, A, B, C, D", value);
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    case OPT_RESUME:
+        o->resume = value;
+        return 0;
+    case OPT_FORMAT:
+        o->format = value;
+        return nb_stress_format_known(value) ? 0 : nb_error("--format %s: one of table, markdown, json", value);
+    case OPT_NO_PLOTS:
+        o->no_plots = true;
+        return 0;
+    case OPT_CASE_TIMEOUT:
+        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
+    case OPT_LIST:
+        o->list = true;
+        return 0;
+    default:
+        return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
+    }
+}
+
+/* What one option says of the others. */
+static int check_options(struct stress_options *o, int argc, char **argv) {
+    if (optind < argc) o->request.config = argv[optind++];
+    if (optind < argc) return nb_error("stress: '%s' is one argument too many; one CONFIG is taken", argv[optind]);
+    if (!o->timed && (o->request.launches || o->request.blocks))
+        return nb_error("stress: --launches and --blocks say how to time; they need --timed");
+    if (o->timed && !o->request.launches) o->request.launches = 6;
+    return 0;
+}
+
+/* Returns -1 when there is nothing more to do; *exit_code says how. */
+static int parse(struct stress_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"search", required_argument, NULL, OPT_SEARCH},
+                                            {"no-search", no_argument, NULL, OPT_NO_SEARCH},
+                                            {"timed", no_argument, NULL, OPT_TIMED},
+                                            {"min-grade", required_argument, NULL, OPT_MIN_GRADE},
+                                            {"out", required_argument, NULL, OPT_OUT},
+                                            {"resume", required_argument, NULL, OPT_RESUME},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
+                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
+                                            {"list", no_argument, NULL, OPT_LIST},
+                                            {"kernel", required_argument, NULL, OPT_PLAN + NB_REQUEST_KERNEL},
+                                            {"dtype", required_argument, NULL, OPT_PLAN + NB_REQUEST_DTYPE},
+                                            {"width", required_argument, NULL, OPT_PLAN + NB_REQUEST_WIDTH},
+                                            {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
+                                            {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
+                                            {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
+                                            {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
+                                            {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
+                                            {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
+                                            {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    optind = 0;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_stress, &done, exit_code)) != -1;) {
+        if (id >= OPT_PLAN || id == OPT_TIMED) o->request.touched = true;
+        if (set_option(o, id, optarg) == 0) continue;
+        *exit_code = NB_EXIT_USAGE;
+        return -1;
+    }
+    if (done) return -1;
+    *exit_code = NB_EXIT_USAGE;
+    return check_options(o, argc, argv);
+}
+
+/* --resume: the plan is made from the command line that the journal holds. */
+static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
+    if (o->request.touched || o->request.config || o->out || o->list)
+        return nb_error(
+            "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
+            o->resume);
+    if (nb_journaled_argv_read(saved, o->resume) != 0) return -1;
+    if (saved->argc < 1 || strcmp(saved->argv[0], "stress") != 0)
+        return nb_error("--resume %s: that run was no stress; `normbench %s --resume %s` goes on with it", o->resume,
+                        saved->argc ? saved->argv[0] : "run", o->resume);
+    struct stress_options original = {.search_s = o->search_s, .case_timeout_s = o->case_timeout_s};
+    int code;
+    if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
+    nb_plan_request_release(&o->request);
+    o->request = original.request;
+    o->timed = original.timed;
+    o->no_search |= original.no_search;
+    if (o->min_grade == NB_GRADE_NONE) o->min_grade = original.min_grade;
+    if (!o->format) o->format = original.format;
+    return 0;
+}
+
+/* ---- after the checks ---------------------------------------------------------------------------------------------- */
+
+/* Searches that an earlier part of this run has made. */
+static void take_searched(struct nb_searched *searched, const char *dir) {
+    cJSON *stress = nb_stress_exists(dir) ? nb_stress_read(dir) : NULL;
+    *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
+    if (!stress) return;
+    searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
+    searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
+    cJSON_Delete(stress);
+}
+
+static bool is_below(const struct nb_grades *grades, enum nb_grade least) {
+    for (size_t i = 0; i < grades->n; i++)
+        if (grades->lines[i].declared.grade != NB_GRADE_NONE && grades->lines[i].declared.grade < least) return true;
+    return false;
+}
+
+/* A kernel that took down a search's worker has failed as one that takes down a check's. */
+static bool has_failed_search(const struct nb_searched *searched) {
+    const cJSON *study;
+    cJSON_ArrayForEach(study, searched->list) {
+        const char *status = nb_json_get_text(study, "status");
+        if (status && nb_status_parse(status) < NB_N_STATUSES && nb_status_failed(nb_status_parse(status))) return true;
+    }
+    return false;
+}
+
+struct judged {
+    bool failed, below;
+    int ended; /* as nb_stress_search() */
+};
+
+static int judge(const struct stress_options *o, const struct nb_plan *plan, const char *dir, bool search,
+                 struct judged *out) {
+    struct nb_results results = {0};
+    struct nb_grades grades = {0};
+    struct nb_searched searched = {0};
+    cJSON *stress = NULL;
+    int result = -1;
+    if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
+    nb_grades_make(&grades, &results, NULL);
+    take_searched(&searched, dir);
+    const struct nb_stress_search q = {.plan = plan,
+                                       .results = &results,
+                                       .grades = &grades,
+                                       .plugins = o->request.plugins.items,
+                                       .n_plugins = (int)o->request.plugins.n,
+                                       .max_width = o->request.max_width,
+                                       .budget_s = o->search_s,
+                                       .silence_s = o->case_timeout_s + o->search_s,
+                                       .dir = dir};
+    if (search) out->ended = nb_stress_search(&q, &searched);
+    if (!search && !o->no_search) searched.complete = false;
+    stress = nb_stress_judge(&results, &grades, &searched);
+    if (nb_stress_write(stress, dir) != 0 || nb_stress_print(stress, &results, o->format, stdout) != 0) goto out;
+    fflush(stdout);
+    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
+    out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched);
+    out->below = is_below(&grades, o->min_grade);
+    result = out->ended < 0 ? -1 : 0;
+out:
+    cJSON_Delete(stress);
+    cJSON_Delete(searched.list);
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+    return result;
+}
+
+static int measure(const struct stress_options *o, const struct nb_plan *plan, const char *config, int argc,
+                   char **argv) {
+    const struct nb_measuring m = {.request = &o->request,
+                                   .plan = plan,
+                                   .config = config,
+                                   .out = o->out,
+                                   .resume = o->resume,
+                                   .no_counters = true,
+                                   .case_timeout_s = o->case_timeout_s,
+                                   .argc = argc,
+                                   .argv = argv};
+    char *dir = nb_measuring_folder(&m);
+    struct judged judged = {0};
+    bool began;
+    int ended = nb_measuring_run(&m, dir, &began), exit_code = NB_EXIT_USAGE;
+    if (!began || judge(o, plan, dir, ended == 0 && !o->no_search, &judged) != 0 || ended < 0) goto out;
+    if (ended == 0) ended = judged.ended;
+    exit_code = ended > 0 ? 128 + ended : judged.failed || judged.below ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (ended > 0) nb_note("ended by signal %d; `normbench stress --resume %s` goes on", ended, dir);
+out:
+    free(dir);
+    return exit_code;
+}
+
+static int stress(int argc, char **argv) {
+    struct stress_options o = {.search_s = 120, .case_timeout_s = 20};
+    struct nb_journaled_argv saved = {0};
+    struct nb_config config = {0};
+    struct nb_plan plan = {0};
+    int exit_code = NB_EXIT_USAGE;
+    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
+    exit_code = NB_EXIT_USAGE;
+    if (o.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (!o.format) o.format = "table";
+    o.request.usual[0] = "stress";
+    o.request.usual[1] = "bugs";
+    o.request.plugins_alone = true;
+    o.request.untimed = !o.timed;
+    if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
+    if (o.list) {
+        exit_code = nb_plan_print(&plan, &config, o.format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+        if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nb_nothing_to_run(&plan);
+    } else if (plan.n_cases == 0) {
+        nb_plan_print_skips(&plan, stderr);
+        exit_code = nb_nothing_to_run(&plan);
+    } else {
+        exit_code = measure(&o, &plan, config.name, argc, argv);
+    }
+out:
+    nb_plan_release(&plan);
+    nb_config_release(&config);
+    nb_plan_request_release(&o.request);
+    nb_journaled_argv_release(&saved);
+    return exit_code;
+}
+
+const struct nb_command nb_command_stress = {
+    .name = "stress", .summary = "checks and grades kernels on rows that are hard", .help = help, .run = stress};
