@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench gate: did this change make kernels slower? Two builds, compared in one process after another on this machine, now. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "reports/gate_report.h"
+#include "src/config.h"
+#include "src/files.h"
+#include "src/gate_cases.h"
+#include "src/gate_run.h"
+#include "src/log.h"
+
+extern const struct nb_command nb_command_gate;
+
+static const char help[] =
+    "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n\n"
+    "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in the same "
+    "processes, "
+    "in\n"
+    "pairs, on the same buffers. Kernels whose machine code is the same pass untimed; a candidate that computes "
+    "something\n"
+    "wrong, or less accurately than the baseline, fails whatever its speed.\n\n"
+    "What is compared\n"
+    "  --baseline FILE.so   the build before the change; repeatable: builds of the same source in other layouts\n"
+    "  --candidate FILE.so  the build after it; repeatable\n"
+    "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
+    "  --kernel GLOB        only these kernels; repeatable\n"
+    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
+    "How it is decided\n"
+    "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
+    "  --pass-margin P      slower by less than P % passes (default 3)\n"
+    "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
+    "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
+    "  --time-identical     times identical machine code too\n"
+    "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
+    "What is left\n"
+    "  --format NAME        on stdout: table, json, markdown, junit\n"
+    "  --out DIR            gate.json, gate.md, gate.xml and samples.jsonl (every slot) in a folder\n"
+    "  --list               prints the cases; times nothing\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not comparable, 77 "
+    "nothing\n"
+    "selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
+
+enum {
+    OPT_BASELINE = 1,
+    OPT_CANDIDATE,
+    OPT_CONFIG,
+    OPT_KERNEL,
+    OPT_FILTER,
+    OPT_AXIS,
+    OPT_FAIL_MARGIN,
+    OPT_PASS_MARGIN,
+    OPT_LEVEL,
+    OPT_BUDGET,
+    OPT_TIME_IDENTICAL,
+    OPT_INCONCLUSIVE,
+    OPT_FORMAT,
+    OPT_OUT,
+    OPT_LIST
+};
+
+struct gate_options {
+    struct nb_texts baselines, candidates, kernels, filters, axes;
+    const char *config, *format, *out, *inconclusive;
+    bool list;
+    struct nb_gate_plan plan;
+};
+
+static int set_percent(const char *option, const char *value, double least, double most, double *out) {
+    if (nb_option_number(option, value, least, most, out) != 0) return -1;
+    *out /= 100;
+    return 0;
+}
+
+static int set_option(struct gate_options *o, int id, const char *value) {
+    struct nb_texts *const lists[] = {&o->baselines, &o->candidates, NULL, &o->kernels, &o->filters, &o->axes};
+    switch (id) {
+    case OPT_BASELINE:
+    case OPT_CANDIDATE:
+    case OPT_KERNEL:
+    case OPT_FILTER:
+    case OPT_AXIS:
+        nb_texts_add(lists[id - OPT_BASELINE], value);
+        return 0;
+    case OPT_CONFIG:
+        o->config = value;
+        return 0;
+    case OPT_FAIL_MARGIN:
+        return set_percent("--fail-margin", value, 0.1, 100, &o->plan.rule.fail_margin);
+    case OPT_PASS_MARGIN:
+        return set_percent("--pass-margin", value, 0.1, 100, &o->plan.rule.pass_margin);
+    case OPT_LEVEL:
+        return set_percent("--level", value, 0.001, 20, &o->plan.rule.run_level);
+    case OPT_BUDGET:
+        return nb_option_number("--budget", value, 1, 1e7, &o->plan.budget_s);
+    case OPT_TIME_IDENTICAL:
+        o->plan.ignore_identity = true;
+        return 0;
+    case OPT_INCONCLUSIVE:
+        o->inconclusive = value;
+        if (strcmp(value, "neutral") == 0 || strcmp(value, "pass") == 0 || strcmp(value, "fail") == 0) return 0;
+        return nb_error("--inconclusive %s: neutral, pass or fail", value);
+    case OPT_FORMAT:
+        o->format = value;
+        return nb_gate_format_known(value) ? 0 : nb_error("--format %s: table, json, markdown or junit", value);
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    default:
+        o->list = true;
+        return 0;
+    }
+}
+
+static int check_options(const struct gate_options *o, int rest) {
+    if (rest > 0) return nb_error("gate takes its files by --baseline and --candidate");
+    if (o->baselines.n == 0 || o->candidates.n == 0)
+        return nb_error("gate needs --baseline A.so and --candidate B.so; `normbench gate --help` tells more");
+    if (o->plan.rule.pass_margin <= o->plan.rule.fail_margin)
+        return nb_error("--pass-margin %g %% must be larger than --fail-margin %g %%", 100 * o->plan.rule.pass_margin,
+                        100 * o->plan.rule.fail_margin);
+    return 0;
+}
+
+static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"baseline", required_argument, NULL, OPT_BASELINE},
+                                            {"candidate", required_argument, NULL, OPT_CANDIDATE},
+                                            {"config", required_argument, NULL, OPT_CONFIG},
+                                            {"kernel", required_argument, NULL, OPT_KERNEL},
+                                            {"filter", required_argument, NULL, OPT_FILTER},
+                                            {"axis", required_argument, NULL, OPT_AXIS},
+                                            {"fail-margin", required_argument, NULL, OPT_FAIL_MARGIN},
+                                            {"pass-margin", required_argument, NULL, OPT_PASS_MARGIN},
+                                            {"level", required_argument, NULL, OPT_LEVEL},
+                                            {"budget", required_argument, NULL, OPT_BUDGET},
+                                            {"time-identical", no_argument, NULL, OPT_TIME_IDENTICAL},
+                                            {"inconclusive", required_argument, NULL, OPT_INCONCLUSIVE},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            {"out", required_argument, NULL, OPT_OUT},
+                                            {"list", no_argument, NULL, OPT_LIST},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_gate, &done, exit_code)) != -1;)
+        if (set_option(o, id, optarg) != 0) {
+            *exit_code = NB_EXIT_USAGE;
+            return false;
+        }
+    if (done) return false;
+    *exit_code = NB_EXIT_USAGE;
+    return check_options(o, argc - optind) == 0;
+}
+
+/* ---- the exit code -------------------------------------------------------------------------------------------------- */
+
+static bool any(const struct nb_gate *g, enum nb_verdict v) {
+    for (size_t i = 0; i < g->n_cases; i++)
+        if (g->cases[i].verdict == v) return true;
+    return false;
+}
+
+static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
+    const char *inconclusive = o->inconclusive ? o->inconclusive : "neutral";
+    const bool open = any(g, NB_VERDICT_INCONCLUSIVE);
+    if (any(g, NB_VERDICT_WRONG) || any(g, NB_VERDICT_LESS_ACCURATE)) return NB_EXIT_FAILED;
+    if (open && strcmp(inconclusive, "fail") == 0) return NB_EXIT_FAILED;
+    if (any(g, NB_VERDICT_REGRESSION)) return NB_EXIT_REGRESSION;
+    if (any(g, NB_VERDICT_NOT_COMPARABLE)) return NB_EXIT_NOT_COMPARABLE;
+    return open && strcmp(inconclusive, "neutral") == 0 ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
+}
+
+/* ---- the gate --------------------------------------------------------------------------------------------------------- */
+
+static int make(struct nb_gate *g, const struct gate_options *o, struct nb_skips *skips, size_t *n_elsewhere) {
+    const struct nb_filters filters = {o->filters.items, o->filters.n};
+    struct nb_config config = {0};
+    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, o->candidates.items, o->candidates.n) != 0)
+        return -1;
+    int result = nb_config_read(&config, o->config ? o->config : "gate");
+    for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
+    if (result == 0)
+        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
+    nb_config_release(&config);
+    return result;
+}
+
+static void record(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg) {
+    nb_gate_record_sample(arg, c, stage, line);
+}
+
+static int gate(struct nb_gate *g, const struct gate_options *o) {
+    FILE *samples = NULL;
+    if (o->out && !(samples = nb_gate_samples_open(o->out))) return NB_EXIT_USAGE;
+    g->record = samples ? record : NULL;
+    g->record_arg = samples;
+    const int result = nb_gate_run(g);
+    if (samples) fclose(samples);
+    if (result < 0) return NB_EXIT_USAGE;
+    if (o->out && nb_gate_write(g, o->out) != 0) return NB_EXIT_USAGE;
+    if (nb_gate_print(g, o->format, stdout) != 0) return NB_EXIT_USAGE;
+    return result > 0 ? 128 + result : exit_code_of(g, o);
+}
+
+static int run(int argc, char **argv) {
+    struct gate_options o = {.format = "table"};
+    struct nb_gate g;
+    struct nb_skips skips = {0};
+    size_t n_elsewhere = 0;
+    int exit_code;
+    nb_gate_init(&g);
+    o.plan = g.plan;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    exit_code = NB_EXIT_USAGE;
+    g.plan = o.plan;
+    if (make(&g, &o, &skips, &n_elsewhere) != 0) goto out;
+    if (g.n_cases == 0) {
+        nb_error("no case is left to compare; `normbench list kernels` and --list show what there is");
+        exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
+    } else if (o.list) {
+        for (size_t i = 0; i < g.n_cases; i++) printf("%s\n", g.cases[i].key);
+        exit_code = NB_EXIT_OK;
+    } else {
+        exit_code = gate(&g, &o);
+    }
+out:
+    nb_gate_release(&g);
+    nb_skips_release(&skips);
+    nb_texts_release(&o.baselines);
+    nb_texts_release(&o.candidates);
+    nb_texts_release(&o.kernels);
+    nb_texts_release(&o.filters);
+    nb_texts_release(&o.axes);
+    return exit_code;
+}
+
+const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, run};
