@@ -68,11 +68,24 @@ static double fma_remainder(double a, double b, double c, double v) {
     return gamma + low.lo;
 }
 
+/* The same where a * b is so small that its own remainder may be below the range of double; c != 0. */
+static double tiny_fma_remainder(double a, double b, double c, double v) {
+    const int up = 600;
+    int ea, eb;
+    const double fa = frexp(a, &ea), fb = frexp(b, &eb), scaled = ldexp(fa, ea + eb + up);
+    const double sign = copysign(0x1p-1074, fa * fb);
+    if (fabs(c) > 0x1p-400 || ea + eb + up < -800) return sign; /* far apart: v is c */
+    const double rest = fma_remainder(scaled, fb, ldexp(c, up), ldexp(v, up)), below = ldexp(rest, -up);
+    return below == 0 && rest != 0 ? copysign(0x1p-1074, rest) : below;
+}
+
 double nb_rounded_fma(struct nb_rounder *r, double a, double b, double c, enum nb_number to) {
     const double v = fma(a, b, c);
     const bool finite = isfinite(a) && isfinite(b) && isfinite(c);
     if (!finite || a == 0 || b == 0) return nb_rounded_add(r, a * b, c, to);
     if (isinf(v)) return nb_rounder_round(r, v, from_infinity(v), to);
-    const double below = fma_remainder(a, b, c, v);
+    if (c == 0) return nb_rounded_mul(r, a, b, to);
+    const bool tiny = fabs(a * b) < 0x1p-900;
+    const double below = tiny ? tiny_fma_remainder(a, b, c, v) : fma_remainder(a, b, c, v);
     return nb_rounder_round(r, v, isnan(below) ? 0 : below, to);
 }
