@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "reports/escape.h"
+#include "reports/figure_heat.h"
 #include "reports/format.h"
 #include "src/log.h"
 
@@ -23,6 +24,7 @@ static void free_all(char **texts, size_t n) {
 
 void nb_figure_release(struct nb_figure *f) {
     for (size_t i = 0; i < f->n_lines; i++) free(f->lines[i].points);
+    for (size_t p = 0; p < NB_FIGURE_PANELS; p++) nb_heat_release(&f->heats[p]);
     free(f->lines);
     free_all(f->entries, f->n_entries);
     free_all(f->names, f->n_names);
@@ -47,17 +49,19 @@ size_t nb_figure_entry(struct nb_figure *f, const char *label) {
 }
 size_t nb_figure_name(struct nb_figure *f, const char *name) { return find_or_add(&f->names, &f->n_names, name); }
 
-static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry) {
-    for (size_t i = 0; i < f->n_lines; i++)
-        if (f->lines[i].panel == panel && f->lines[i].entry == entry) return &f->lines[i];
+static struct nb_line *line_of(struct nb_figure *f, size_t panel, size_t entry, bool law) {
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        if (line->panel == panel && line->entry == entry && line->law == law) return &f->lines[i];
+    }
     f->lines = nb_realloc(f->lines, f->n_lines + 1, sizeof *f->lines);
-    f->lines[f->n_lines] = (struct nb_line){.panel = panel, .entry = entry};
+    f->lines[f->n_lines] = (struct nb_line){.panel = panel, .entry = entry, .law = law};
     return &f->lines[f->n_lines++];
 }
 
-void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point) {
+static void append(struct nb_figure *f, size_t panel, size_t entry, bool law, struct nb_point point) {
     if (!isfinite(point.x) || !isfinite(point.y)) return;
-    struct nb_line *line = line_of(f, panel, entry);
+    struct nb_line *line = line_of(f, panel, entry, law);
     if (line->n == line->capacity) {
         line->capacity = 2 * line->capacity + 8;
         line->points = nb_realloc(line->points, line->capacity, sizeof *line->points);
@@ -65,20 +69,40 @@ void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_po
     line->points[line->n++] = point;
 }
 
+void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point) {
+    append(f, panel, entry, false, point);
+}
+
+void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y) {
+    append(f, panel, entry, true, (struct nb_point){x, y, NAN, NAN});
+}
+
+bool nb_figure_measured(const struct nb_figure *f, size_t entry) {
+    for (size_t i = 0; i < f->n_lines; i++)
+        if (f->lines[i].entry == entry && !f->lines[i].law) return true;
+    return false;
+}
+
 static int by_x(const void *left, const void *right) {
     const struct nb_point *a = left, *b = right;
     return (a->x > b->x) - (a->x < b->x);
 }
 
+static void sort_line(struct nb_line *line) {
+    size_t kept = 0;
+    if (line->n) qsort(line->points, line->n, sizeof *line->points, by_x);
+    for (size_t p = 0; p < line->n; p++)
+        if (kept == 0 || line->points[p].x != line->points[kept - 1].x) line->points[kept++] = line->points[p];
+    line->n = kept;
+}
+
 void nb_figure_sort(struct nb_figure *f) {
-    for (size_t i = 0; i < f->n_lines; i++) {
-        struct nb_line *line = &f->lines[i];
-        size_t kept = 0;
-        qsort(line->points, line->n, sizeof *line->points, by_x);
-        for (size_t p = 0; p < line->n; p++)
-            if (kept == 0 || line->points[p].x != line->points[kept - 1].x) line->points[kept++] = line->points[p];
-        line->n = kept;
-    }
+    for (size_t i = 0; i < f->n_lines; i++) sort_line(&f->lines[i]);
+}
+
+void nb_figure_sort_laws(struct nb_figure *f) {
+    for (size_t i = 0; i < f->n_lines; i++)
+        if (f->lines[i].law) sort_line(&f->lines[i]);
 }
 
 static void add_number(struct nb_strbuf *out, double value) {
@@ -109,7 +133,7 @@ void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
         const struct nb_line *line = &f->lines[i];
         if (i) nb_strbuf_add(out, "\n\n");
         add_remark(out, "panel: ", f->panels[line->panel].title);
-        add_remark(out, "line: ", f->entries[line->entry]);
+        add_remark(out, line->law ? "predicted: " : "line: ", f->entries[line->entry]);
         nb_strbuf_addf(out, "# x = %s, y = %s, low, high\n", f->panels[line->panel].x_title,
                        f->panels[line->panel].y_title ? f->panels[line->panel].y_title : "place");
         for (size_t p = 0; p < line->n; p++) {
@@ -118,4 +142,5 @@ void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
             nb_strbuf_add(out, "\n");
         }
     }
+    for (size_t p = 0; p < f->n_panels; p++) nb_heat_data(f, p, out);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "reports/escape.h"
+#include "reports/figure_heat.h"
 #include "reports/format.h"
 
 /* Garbage that a failed kernel returned must not stretch an axis until it has no ticks. */
@@ -34,6 +35,8 @@ static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axi
             if (interval_here) widen(&r, line->points[p].high);
         }
     }
+    const struct nb_heat *heat = &f->heats[panel];
+    for (size_t i = 0; i < (x_axis ? heat->n_x : heat->n_y); i++) widen(&r, x_axis ? heat->x[i] : heat->y[i]);
     if (r.least > r.most) r.least = 0, r.most = 1;
     if (!isfinite(r.least_positive)) r.least_positive = 1e-3;
     return r;
@@ -116,12 +119,13 @@ static void add_log2(const struct nb_figure *f, size_t panel, char axis, const s
     nb_strbuf_release(&own);
 }
 
-static void add_decades(char axis, const struct range *r, struct nb_strbuf *out) {
+/* most: decades that are shown, the upper ones. */
+static void add_decades(char axis, const struct range *r, double most, struct nb_strbuf *out) {
     double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
-    low = fmax(fmax(low, high - 12), -300);
+    low = fmax(fmax(low, high - most), -300);
     int first = (int)low, last = (int)high, step = (last - first) / 5 + 1;
-    nb_strbuf_addf(out, "  LEAST = 1e%d\n  set logscale %c 10\n  set %crange [LEAST:1e%d]\n  set %ctics (", first, axis,
-                   axis, last, axis);
+    nb_strbuf_addf(out, "  LEAST_%c = 1e%d\n  set logscale %c 10\n  set %crange [LEAST_%c:1e%d]\n  set %ctics (", axis,
+                   first, axis, axis, axis, last, axis);
     for (int e = first; e <= last; e++) {
         const char *separator = e == first ? "" : ", ";
         if ((last - e) % step)
@@ -130,6 +134,21 @@ static void add_decades(char axis, const struct range *r, struct nb_strbuf *out)
             nb_strbuf_addf(out, e > -4 && e < 5 ? "%s'%g' 1e%d" : "%s'%.0e' 1e%d", separator, pow(10, e), e);
     }
     nb_strbuf_add(out, ")\n");
+}
+
+/* Labels at multiples of a power of two, at most about eight of them. */
+static void add_powers(char axis, const struct range *r, double pad, struct nb_strbuf *out) {
+    const double low = r->least - pad, high = r->most + pad;
+    long step = 1;
+    while ((high - low) / (double)step > 8 && step < 1L << 40) step *= 2;
+    nb_strbuf_addf(out, "  set %crange [%.17g:%.17g]\n  set %ctics (", axis, low, high, axis);
+    const char *separator = "";
+    for (double e = ceil(low / (double)step) * (double)step; e <= high; e += (double)step) {
+        nb_strbuf_addf(out, fabs(e) <= 3 ? "%s'%.6g' %.0f" : "%s'2^%.0f' %.0f", separator, fabs(e) <= 3 ? exp2(e) : e,
+                       e);
+        separator = ", ";
+    }
+    nb_strbuf_add(out, *separator ? ")\n" : "'' 0)\n");
 }
 
 /* Errors of a raw reciprocal estimate are thousands of times those of its neighbours: asinh shows both, and the sign. */
@@ -194,13 +213,16 @@ static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb
         add_log2(f, panel, axis, &r, scale, out);
         break;
     case NB_SCALE_DECADES:
-        add_decades(axis, &r, out);
+        add_decades(axis, &r, f->n_names ? 12 : 24, out);
         break;
     case NB_SCALE_SIGNED:
         add_signed(axis, &r, out);
         break;
     case NB_SCALE_NAMES:
         add_names(f, panel, out);
+        break;
+    case NB_SCALE_POWERS:
+        add_powers(axis, &r, f->heats[panel].n_x ? nb_heat_half_step(&f->heats[panel], axis == 'x') : 0.5, out);
         break;
     default:
         add_linear(axis, &r, scale, out);

@@ -6,6 +6,7 @@
 #include "reports/escape.h"
 #include "reports/figure.h"
 #include "reports/figure_axis.h"
+#include "reports/figure_heat.h"
 
 /* Okabe & Ito's palette without its yellow (too pale on white): told apart under every common colour blindness. */
 static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
@@ -23,7 +24,8 @@ static size_t widest(char *const *texts, size_t n) {
 }
 
 static int legend_width(const struct nb_figure *f) {
-    return 60 + CHARACTER_WIDTH * (int)widest(f->entries, f->n_entries);
+    const int texts = 60 + CHARACTER_WIDTH * (int)widest(f->entries, f->n_entries);
+    return nb_heat_is_in(f) && texts < 230 ? 230 : texts;
 }
 
 static int left_margin(const struct nb_figure *f) {
@@ -32,10 +34,12 @@ static int left_margin(const struct nb_figure *f) {
 
 void nb_figure_size(const struct nb_figure *f, int *width, int *height) {
     size_t n = f->n_panels ? f->n_panels : 1;
-    int panel = has_names(f) ? 235 : n > 1 ? 360 : 620;
+    int panel = has_names(f) ? 235 : n > 1 ? 360 : nb_heat_is_in(f) ? 480 : 620;
     int body = has_names(f) ? ROW_HEIGHT * (int)(f->n_names * (f->n_entries > 1 ? f->n_entries : 1)) : 300;
     if (body < 120) body = 120;
     if (body > 3000) body = 3000;
+    if (nb_heat_is_in(f) && body < 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60)
+        body = 20 * ((int)f->n_entries + NB_N_HEAT_STATES) + 60; /* and the colour scale */
     if ((int)f->n_entries * 20 > body) body = (int)f->n_entries * 20;
     *width = left_margin(f) + (int)n * panel + ((int)n - 1) * (has_names(f) ? 40 : 60) + 20 + legend_width(f);
     *height = 96 + body + 84;
@@ -99,33 +103,56 @@ static void add_legend(const struct nb_figure *f, int width, struct nb_strbuf *o
 static void add_using(const struct nb_figure *f, const struct nb_panel *p, size_t line, bool interval,
                       struct nb_strbuf *out) {
     nb_strbuf_addf(out, "'%s.dat' index %zu using ", f->name, line);
-    const char *const columns[] = {"1", "2", "3", "4"};
-    bool decades = p->x_scale == NB_SCALE_DECADES;
-    for (size_t c = 0; c < (interval ? 4u : 2u); c++) {
-        bool clamped = decades && c != 1;
-        nb_strbuf_addf(out, clamped ? "%s($%s > LEAST ? $%s : LEAST)" : "%s%s", c ? ":" : "", columns[c], columns[c]);
+    const bool of_x = p->y_scale == NB_SCALE_NAMES; /* whose interval columns 3 and 4 are */
+    for (int column = 1; column <= (interval ? 4 : 2); column++) {
+        const bool is_x = column == 1 || (column > 2 && of_x);
+        const bool clamped = (is_x ? p->x_scale : p->y_scale) == NB_SCALE_DECADES;
+        const char axis = is_x ? 'x' : 'y', *separator = column > 1 ? ":" : "";
+        if (clamped)
+            nb_strbuf_addf(out, "%s($%d > LEAST_%c ? $%d : LEAST_%c)", separator, column, axis, column, axis);
+        else
+            nb_strbuf_addf(out, "%s%d", separator, column);
     }
 }
 
-static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
-    const struct nb_panel *p = &f->panels[panel];
-    const char *separator = "  plot ";
-    for (size_t i = 0; i < f->n_lines; i++) {
-        if (f->lines[i].panel != panel) continue;
-        size_t style = f->lines[i].entry + 1;
-        nb_strbuf_add(out, separator);
-        add_using(f, p, i, true, out);
+static const char *style_of(const struct nb_figure *f, bool law) {
+    return law ? "lines" : has_names(f) || f->scattered ? "points" : "linespoints";
+}
+
+/* On a heat map a white line below keeps a law from drowning in the colours. */
+static void add_line(const struct nb_figure *f, size_t line, struct nb_strbuf *out) {
+    const struct nb_line *l = &f->lines[line];
+    const struct nb_panel *p = &f->panels[l->panel];
+    const size_t style = l->entry + 1;
+    if (l->law && f->heats[l->panel].n_x) {
+        add_using(f, p, line, false, out);
+        nb_strbuf_add(out, " with lines lc rgb '#ffffff' lw 2.6 dt 1 notitle, \\\n       ");
+    }
+    if (!l->law) {
+        add_using(f, p, line, true, out);
         nb_strbuf_addf(out, " with %s ls %zu lw 1 dt 1 ps 0 notitle, \\\n       ",
                        p->y_scale == NB_SCALE_NAMES ? "xerrorbars" : "yerrorbars", style);
-        add_using(f, p, i, false, out);
-        nb_strbuf_addf(out, " with %s ls %zu notitle", has_names(f) ? "points" : "linespoints", style);
+    }
+    add_using(f, p, line, false, out);
+    nb_strbuf_addf(out, " with %s ls %zu%s notitle", style_of(f, l->law), style, l->law ? " dt 2" : "");
+}
+
+static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const char *separator = "  plot ";
+    nb_heat_plot(f, panel, &separator, out);
+    for (size_t i = 0; i < f->n_lines; i++) {
+        if (f->lines[i].panel != panel) continue;
+        nb_strbuf_add(out, separator);
+        add_line(f, i, out);
         separator = ", \\\n       ";
     }
     for (size_t e = 0; panel + 1 == f->n_panels && e < f->n_entries; e++) {
-        nb_strbuf_addf(out, "%sNaN with %s ls %zu title ", separator, has_names(f) ? "points" : "linespoints", e + 1);
+        const bool law = !nb_figure_measured(f, e);
+        nb_strbuf_addf(out, "%sNaN with %s ls %zu%s title ", separator, style_of(f, law), e + 1, law ? " dt 2" : "");
         add_quoted(out, f->entries[e], 48);
         separator = ", \\\n       ";
     }
+    if (panel + 1 == f->n_panels) nb_heat_legend(f, &separator, out);
     nb_strbuf_add(out, *separator == ',' ? "\n" : "  plot NaN notitle\n"); /* a panel without data is still drawn */
 }
 
@@ -144,6 +171,7 @@ static void add_panel(const struct nb_figure *f, size_t panel, int width, struct
         add_legend(f, width, out);
     else
         nb_strbuf_add(out, "  unset key\n");
+    nb_heat_add_palette(f, panel, out);
     add_curves(f, panel, out);
     nb_strbuf_add(out, "  unset label\n  unset arrow\n");
 }

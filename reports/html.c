@@ -2,10 +2,12 @@
 /* DIR/index.html: one static page that needs nothing else, no script, no network. */
 #include "reports/html.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "reports/escape.h"
 #include "reports/report.h"
+#include "reports/stress_report.h"
 #include "src/files.h"
 
 static const char style[] =
@@ -27,6 +29,9 @@ static const char style[] =
     "figure{margin:1.2rem 0;padding:.8rem;border:1px solid var(--line);border-radius:8px;background:var(--card)}"
     "figure img{max-width:100%;height:auto;background:#fff;border-radius:4px;display:block}"
     "figcaption{font-size:.88rem;margin-top:.5rem;max-width:62rem}"
+    ".g{font-weight:700;text-align:center;min-width:2.2rem}.gA{background:#cfeed6;color:#0b4a1c}.gB{background:#e4f2cf;"
+    "color:#36480c}.gC{background:#fdf0c2;color:#5a4300}.gD{background:#fddcc0;color:#6b2d00}.gF{background:#f8c4c0;"
+    "color:#6e0d08}tr.group td{font-weight:600;background:var(--card)}\n"
     "article{border-left:4px solid var(--bad);padding:.1rem .9rem;margin:1rem 0;overflow-wrap:anywhere}\n";
 
 void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, const char *after) {
@@ -36,19 +41,27 @@ void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, c
     nb_strbuf_add(out, after);
 }
 
-/* The policy forbids what the page does not use, so that text that slipped through could still do nothing. */
-static void add_head(const struct nb_results *results, struct nb_strbuf *out) {
+void nb_html_head(const char *title, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
                        "style-src 'unsafe-inline'\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>normbench");
-    nb_html_text(out, " ", nb_meta_text(results, "config"), "");
+    nb_html_text(out, " ", title, "");
     nb_strbuf_add(out, "</title>\n<style>\n");
     nb_strbuf_add(out, style);
     nb_strbuf_add(out, "</style>\n</head>\n<body>\n");
 }
 
-static void add_top(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out) {
+/* A judgement of precision has a page of its own. */
+static bool has_stress_page(const char *dir) {
+    char *path = nb_path_join(dir, NB_STRESS_PAGE);
+    const bool there = nb_path_exists(path);
+    free(path);
+    return there;
+}
+
+static void add_top(const struct nb_summary *summary, const struct nb_results *results, const char *dir,
+                    struct nb_strbuf *out) {
     struct nb_strbuf text = {0};
     nb_strbuf_add(out, "<h1>normbench");
     nb_html_text(out, ": ", nb_meta_text(results, "config"), "");
@@ -66,6 +79,7 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
     if (summary->n_skips) nb_strbuf_add(out, "<a href=\"#left-out\">left out</a>");
+    if (has_stress_page(dir)) nb_strbuf_add(out, "<a href=\"" NB_STRESS_PAGE "\">precision</a>");
     nb_strbuf_add(out, "<a href=\"#machine\">machine</a><a href=\"#reproduce\">how to reproduce</a></nav>\n");
 }
 
@@ -74,8 +88,8 @@ int nb_html_write(const struct nb_results *results, const char *dir) {
     struct nb_strbuf page = {0};
     char *path = nb_path_join(dir, "index.html");
     nb_summary_init(&summary, results);
-    add_head(results, &page);
-    add_top(&summary, results, &page);
+    nb_html_head(nb_meta_text(results, "config"), &page);
+    add_top(&summary, results, dir, &page);
     nb_html_failures(&summary, results, &page);
     nb_html_table(results, &page);
     nb_html_plots(results, dir, &page);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/figure_heat.h"
 #include "reports/html.h"
-#include "reports/plots.h"
 #include "src/files.h"
 
 enum { LARGEST_PICTURE = 16 << 20 };
@@ -22,27 +22,44 @@ static void add_base64(struct nb_strbuf *out, const unsigned char *data, size_t 
 }
 
 /* Where gnuplot was missing there is no picture; data and script are linked all the same. */
-static bool add_picture(const struct nb_figure *f, const char *dir, struct nb_strbuf *out) {
+static bool add_picture(const struct nb_figure *f, const char *dir, const char *folder, struct nb_strbuf *out) {
     struct nb_strbuf path = {0};
+    const bool cells = nb_heat_is_in(f); /* thousands of boxes are smaller as pixels */
     size_t len = 0;
-    nb_strbuf_addf(&path, "%s/plots/%s.svg", dir, f->name);
-    char *svg = nb_path_exists(path.text) ? nb_file_read(path.text, LARGEST_PICTURE, &len) : NULL;
+    nb_strbuf_addf(&path, "%s/%s/%s.%s", dir, folder, f->name, cells ? "png" : "svg");
+    char *picture = nb_path_exists(path.text) ? nb_file_read(path.text, LARGEST_PICTURE, &len) : NULL;
     nb_strbuf_release(&path);
-    if (!svg) return false;
-    nb_html_text(out, "<img alt=\"", f->title, "\" src=\"data:image/svg+xml;base64,");
-    add_base64(out, (const unsigned char *)svg, len);
+    if (!picture) return false;
+    nb_html_text(out, "<img alt=\"", f->title, "\" src=\"data:image/");
+    nb_strbuf_add(out, cells ? "png;base64," : "svg+xml;base64,");
+    add_base64(out, (const unsigned char *)picture, len);
     nb_strbuf_add(out, "\">\n");
-    free(svg);
+    free(picture);
     return true;
 }
 
-static void add_figure(const struct nb_figure *f, const char *dir, struct nb_strbuf *out) {
+static void add_figure(const struct nb_figure *f, const char *dir, const char *folder, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<figure>\n");
-    if (!add_picture(f, dir, out)) nb_html_text(out, "<p><b>", f->title, "</b> (not drawn: no gnuplot)</p>\n");
+    if (!add_picture(f, dir, folder, out)) nb_html_text(out, "<p><b>", f->title, "</b> (not drawn: no gnuplot)</p>\n");
     nb_html_text(out, "<figcaption>", f->caption, "");
-    nb_strbuf_addf(out,
-                   "<br><a href=\"plots/%s.dat\">data</a> <a href=\"plots/%s.gp\">script</a></figcaption>\n</figure>\n",
-                   f->name, f->name);
+    nb_strbuf_addf(out, "<br><a href=\"%s/%s.dat\">data</a> <a href=\"%s/%s.gp\">script</a></figcaption>\n</figure>\n",
+                   folder, f->name, folder, f->name);
+}
+
+void nb_html_figures(const struct nb_figures *figures, const char *prefix, const char *dir, const char *folder,
+                     struct nb_strbuf *out) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strncmp(figures->list[i].name, prefix, strlen(prefix)) == 0)
+            add_figure(&figures->list[i], dir, folder, out);
+}
+
+void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out) {
+    if (!figures->notes.len) return;
+    nb_strbuf_add(out, "<details><summary>Not drawn</summary>\n<ul>\n");
+    for (char *rest = NULL, *line = strtok_r(figures->notes.text, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest))
+        nb_html_text(out, "<li>", line, "</li>\n");
+    nb_strbuf_add(out, "</ul></details>\n");
 }
 
 void nb_html_plots(const struct nb_results *results, const char *dir, struct nb_strbuf *out) {
@@ -50,10 +67,7 @@ void nb_html_plots(const struct nb_results *results, const char *dir, struct nb_
     nb_figures_init(&figures, results);
     nb_strbuf_add(out, "<h2 id=\"plots\">Plots</h2>\n");
     if (!figures.n) nb_strbuf_add(out, "<p>These results allow no plot.</p>\n");
-    for (size_t i = 0; i < figures.n; i++) add_figure(&figures.list[i], dir, out);
-    if (figures.notes.len) nb_strbuf_add(out, "<details><summary>Not drawn</summary>\n<ul>\n");
-    for (char *rest = NULL, *line = strtok_r(figures.notes.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        nb_html_text(out, "<li>", line, "</li>\n");
-    if (figures.notes.len) nb_strbuf_add(out, "</ul></details>\n");
+    nb_html_figures(&figures, "", dir, "plots", out);
+    nb_html_not_drawn(&figures, out);
     nb_figures_release(&figures);
 }

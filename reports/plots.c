@@ -59,6 +59,8 @@ void nb_figures_init(struct nb_figures *figures, const struct nb_results *result
     nb_strbuf_add(&figures->notes, "");
     nb_plot_cut(results, figures);
     nb_plot_error(results, figures);
+    nb_plot_histogram(results, figures);
+    nb_plot_frontier(results, figures);
     nb_plot_speed(results, figures);
 }
 
@@ -110,19 +112,24 @@ static int write_index(const struct nb_figures *figures, const char *dir) {
     return write_file(dir, "README", ".md", &readme) != 0 ? -1 : result;
 }
 
-int nb_plots_write(const struct nb_results *results, const char *dir) {
-    struct nb_figures figures;
-    char *plots = nb_path_join(dir, "plots");
-    nb_figures_init(&figures, results);
+int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder) {
+    char *plots = nb_path_join(dir, folder);
     int result = nb_dir_make(plots);
-    for (size_t i = 0; i < figures.n && result == 0; i++) result = write_figure(&figures.list[i], plots);
-    if (result == 0) result = write_index(&figures, plots);
-    if (result == 0 && figures.n) {
+    for (size_t i = 0; i < figures->n && result == 0; i++) result = write_figure(&figures->list[i], plots);
+    if (result == 0) result = write_index(figures, plots);
+    if (result == 0 && figures->n) {
         int drawn = nb_gnuplot_run(plots);
         if (drawn > 0) nb_note("no gnuplot here: %s has the data and the scripts, but no pictures", plots);
         result = drawn < 0 ? -1 : 0;
     }
-    nb_figures_release(&figures);
     free(plots);
+    return result;
+}
+
+int nb_plots_write(const struct nb_results *results, const char *dir) {
+    struct nb_figures figures;
+    nb_figures_init(&figures, results);
+    int result = nb_figures_write(&figures, dir, "plots");
+    nb_figures_release(&figures);
     return result;
 }

@@ -28,10 +28,10 @@ static cJSON *axis_to_json(const struct axis *a) {
     return json;
 }
 
-/* In ulp at rms(y), half as many as u rms(y). */
+/* In ulp at rms(y), half as many as u rms(y); three decimals, since a map has thousands of them. */
 static cJSON *error_to_json(const struct nb_scan_point *p) {
     const double ulp = p->scaled_u / 2;
-    return isfinite(ulp) ? cJSON_CreateNumber(log10(fmax(ulp, 0x1p-10))) : cJSON_CreateNull();
+    return isfinite(ulp) ? cJSON_CreateNumber(round(1000 * log10(fmax(ulp, 0x1p-10))) / 1000) : cJSON_CreateNull();
 }
 
 static void measure(struct nb_scan *s, const struct axis *scale, const struct axis *rho, cJSON *json) {

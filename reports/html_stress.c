@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The headline table of the precision page, and the command lines behind it. */
+#include "reports/html_stress.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reports/format.h"
+#include "reports/html.h"
+#include "src/grade.h"
+#include "src/json.h"
+
+static const char *text_of(const cJSON *object, const char *name) {
+    const char *text = nb_json_get_text(object, name);
+    return text ? text : "";
+}
+
+static void add_cell(struct nb_strbuf *out, const char *kind, const char *text) {
+    nb_strbuf_addf(out, "<td class=\"%s\">", kind);
+    nb_html_text(out, "", text, "");
+    nb_strbuf_add(out, "</td>");
+}
+
+static void add_number(struct nb_strbuf *out, double value, int digits) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "");
+    nb_format_digits(&text, value, digits);
+    add_cell(out, "n", text.text);
+    nb_strbuf_release(&text);
+}
+
+/* Nothing where there was nothing to count. */
+static void add_count(struct nb_strbuf *out, const cJSON *line, const char *name) {
+    const double n = nb_json_get_number(line, name);
+    add_number(out, n > 0 ? n : NAN, 6);
+}
+
+/* 99.9996 % is not 100 %. */
+static void add_share(struct nb_strbuf *out, double share) {
+    char text[32] = "";
+    const double shown = share < 1 && share > 0.9999 ? 0.9999 : share;
+    if (isfinite(share)) snprintf(text, sizeof text, "%.2f%%", 100 * shown);
+    add_cell(out, "n", text);
+}
+
+/* ---- grades ---- */
+
+static const struct column {
+    const char *title, *help;
+    bool right;
+} columns[] = {
+    {"kernel", "", false},
+    {"dtype", "", false},
+    {"width", "of several the worst", false},
+    {"declared", "grade over the rows for which the kernel claims its accuracy", false},
+    {"all", "grade over all finite rows", false},
+    {"max ulp", "largest error in ulp of the exact result", true},
+    {"correct", "share of correctly rounded elements", true},
+    {"bias u", "largest one-sided error on random rows", true},
+    {"gain u", "largest error that a row shares", true},
+    {"bound", "largest error over the a-priori bound of the declared formula; above 1 is a bug", true},
+    {"noise", "largest error over what half an ulp of input noise does to the exact result", true},
+    {"reference", "largest error over that of a plain implementation with f32 statistics", true},
+    {"NaN", "elements, over all finite rows", true},
+    {"Inf", "elements, over all finite rows", true},
+    {"0", "elements that are 0 in place of a number, over all finite rows", true},
+    {"ns/element", "", true},
+    {"formula", "what is not as usual", false},
+    {"worst of all", "what set the second grade", false},
+};
+enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* The grade's letter is its colour; any other text has none. */
+static void add_grade(const cJSON *line, const char *name, const char *why, struct nb_strbuf *out) {
+    const char *grade = text_of(line, name);
+    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(line, why);
+    const bool known = *grade && strchr("ABCDF", grade[0]) && (!grade[1] || strcmp(grade, "A+") == 0);
+    nb_strbuf_add(out, "<td class=\"g");
+    if (known) nb_strbuf_addf(out, " g%c", grade[0]);
+    nb_strbuf_add(out, "\"");
+    nb_html_text(out, " title=\"", text_of(reason, "text"), "\"");
+    nb_html_text(out, ">", *grade ? grade : "-", "</td>");
+}
+
+static void add_line(const cJSON *line, int n_widths, struct nb_strbuf *out) {
+    char width[64];
+    snprintf(width, sizeof width, n_widths > 1 ? "%.20s of %d" : "%.20s", text_of(line, "width"), n_widths);
+    nb_strbuf_add(out, "<tr>");
+    add_cell(out, "k", text_of(line, "kernel"));
+    add_cell(out, "t", text_of(line, "dtype"));
+    add_cell(out, "t", width);
+    add_grade(line, "declared", "why_declared", out);
+    add_grade(line, "all", "why_all", out);
+    add_number(out, nb_json_get_number(line, "max_ulp"), 4);
+    add_share(out, nb_json_get_number(line, "correct"));
+    add_number(out, nb_json_get_number(line, "bias_u"), 2);
+    add_number(out, nb_json_get_number(line, "gain_u"), 3);
+    add_number(out, nb_json_get_number(line, "bound_ratio"), 2);
+    add_number(out, nb_json_get_number(line, "noise_ratio"), 3);
+    add_number(out, nb_json_get_number(line, "reference_ratio"), 3);
+    add_count(out, line, "nan");
+    add_count(out, line, "inf");
+    add_count(out, line, "zero");
+    add_number(out, nb_json_get_number(line, "ns_per_element"), 3);
+    add_cell(out, "k", strcmp(text_of(line, "formula"), "default") == 0 ? "" : text_of(line, "formula"));
+    add_cell(out, "w", text_of(cJSON_GetObjectItemCaseSensitive(line, "why_all"), "text"));
+    nb_strbuf_add(out, "</tr>\n");
+}
+
+static void begin_table(const char *op, const char *pass, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "<details open><summary>");
+    nb_html_text(out, "", *op ? op : "other", "");
+    if (strcmp(pass, "backward") == 0) nb_strbuf_add(out, " backward");
+    nb_strbuf_add(out, "</summary>\n<div class=\"wrap\"><table>\n<tr>");
+    for (int i = 0; i < N_COLUMNS; i++)
+        nb_strbuf_addf(out, "<th%s title=\"%s\">%s</th>", columns[i].right ? " class=\"n\"" : "", columns[i].help,
+                       columns[i].title);
+    nb_strbuf_add(out, "</tr>\n");
+}
+
+static bool same(const cJSON *a, const cJSON *b, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(text_of(a, *names), text_of(b, *names)) != 0) return false;
+    return true;
+}
+
+static int rank(const cJSON *line, const char *name) {
+    const char *text = text_of(line, name);
+    const int grade = *text ? (int)nb_grade_parse(text) : NB_GRADE_NONE;
+    return grade == NB_GRADE_NONE ? NB_N_GRADES : grade;
+}
+
+static bool is_worse(const cJSON *a, const cJSON *b) {
+    const int declared = rank(a, "declared") - rank(b, "declared"), all = rank(a, "all") - rank(b, "all");
+    if (declared != 0 || all != 0) return declared != 0 ? declared < 0 : all < 0;
+    return nb_json_get_number(a, "componentwise_ulp") > nb_json_get_number(b, "componentwise_ulp");
+}
+
+static void end_table(struct nb_strbuf *out) { nb_strbuf_add(out, "</table></div></details>\n"); }
+
+/* Lines come sorted, so that the widths of a kernel stand together. */
+void nb_html_grades(const cJSON *stress, struct nb_strbuf *out) {
+    static const char *const table[] = {"op", "pass", NULL}, *const row[] = {"kernel", "pass", "dtype", "formula",
+                                                                             NULL};
+    const cJSON *line, *worst = NULL;
+    int n_widths = 0;
+    nb_strbuf_add(
+        out, "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
+             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
+             "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
+             "Figures are over the declared range, counts over all finite rows.</p>\n");
+    cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
+        const bool more = worst && same(worst, line, row), other = !worst || !same(worst, line, table);
+        if (worst && !more) add_line(worst, n_widths, out);
+        if (worst && other) end_table(out);
+        if (other) begin_table(text_of(line, "op"), text_of(line, "pass"), out);
+        n_widths = more ? n_widths + 1 : 1;
+        if (!more || is_worse(line, worst)) worst = line;
+    }
+    if (worst) {
+        add_line(worst, n_widths, out);
+        end_table(out);
+    } else {
+        nb_strbuf_add(out, "<p>Nothing was graded.</p>\n");
+    }
+}
+
+/* ---- command lines ---- */
+
+static bool is_low(const cJSON *line, const char *name) {
+    const char *grade = text_of(line, name);
+    return *grade && strchr("CDF", grade[0]) && !grade[1];
+}
+
+static void add_replay(const char *heading, const char *kernel, const char *text, const char *replay,
+                       struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "<p><b>%s</b> ", heading);
+    nb_html_text(out, "<code>", kernel, "</code> ");
+    nb_html_text(out, "", text, "");
+    nb_strbuf_add(out, "</p>\n");
+    nb_html_text(out, "<pre>", replay, "</pre>\n");
+}
+
+static int add_low(const cJSON *stress, const char *grade, const char *why, struct nb_strbuf *out) {
+    const cJSON *line;
+    int n = 0;
+    cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
+        const cJSON *reason = cJSON_GetObjectItemCaseSensitive(line, why);
+        if (!is_low(line, grade)) continue;
+        const char heading[2] = {text_of(line, grade)[0], '\0'};
+        add_replay(heading, text_of(line, "variant"), text_of(reason, "text"), text_of(reason, "replay"), out);
+        n++;
+    }
+    return n;
+}
+
+void nb_html_replays(const cJSON *stress, struct nb_strbuf *out) {
+    struct nb_strbuf lines = {0};
+    const cJSON *study;
+    nb_strbuf_add(out,
+                  "<h2 id=\"replay\">To see it again</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
+    if (!add_low(stress, "declared", "why_declared", out)) nb_strbuf_add(out, "<p class=\"dim\">None.</p>\n");
+    nb_strbuf_add(&lines, "");
+    int n = add_low(stress, "all", "why_all", &lines);
+    nb_strbuf_addf(out, "<details><summary>Below B over all finite rows: %d</summary>\n", n);
+    nb_strbuf_add(out, lines.text);
+    nb_strbuf_add(out, "</details>\n");
+    nb_strbuf_clear(&lines);
+    n = 0;
+    cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
+        const char *status = text_of(study, "status");
+        if (!*status || strcmp(status, "ok") == 0) continue;
+        add_replay("not searched", text_of(study, "variant"), text_of(study, "reason"), text_of(study, "replay"),
+                   &lines);
+        n++;
+    }
+    if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not end: %d</summary>\n", n);
+    if (n) nb_strbuf_add(out, lines.text);
+    if (n) nb_strbuf_add(out, "</details>\n");
+    nb_strbuf_release(&lines);
+}
