@@ -4,21 +4,27 @@
 
 #include "cmd/options.h"
 #include "reports/report.h"
+#include "reports/stress_report.h"
+#include "reports/stress_table.h"
 #include "src/log.h"
 #include "src/results.h"
+#include "src/stress.h"
 
 extern const struct nb_command nb_command_report;
 
 static const char help[] =
     "usage: normbench report DIR [OPTIONS]\n"
     "\n"
-    "Renders the results of a run again, without measuring anything. DIR is what `normbench run` or\n"
-    "`normbench merge` left. When DIR/journal.jsonl is newer than DIR/results.json, or alone (the run was killed, or "
+    "Renders the results of a run again, without measuring anything. DIR is what `normbench run`, `stress` or `merge`\n"
+    "left; what `stress` left is graded again, with the searches that it made. When DIR/journal.jsonl is newer than "
+    "DIR/results.json, or alone (the run was killed, or "
     "is\n"
     "still going on), results.json is made from it first; cases that the run did not come to are \"not_run\".\n"
     "\n"
     "Writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
-    "where gnuplot is installed) and DIR/index.html; prints the records to stdout.\n"
+    "where gnuplot is installed) and DIR/index.html; prints the records to stdout. Where `normbench stress` left\n"
+    "DIR/stress.json, also DIR/precision.html and DIR/precision-plots/, in which DIR/depth.json, the JSON that\n"
+    "`normbench emulate --depth` prints, becomes a curve when it is there.\n"
     "\n"
     "  --format NAME        table (the default), markdown, csv or json: what stdout gets\n"
     "  --no-write           only print; DIR stays as it is\n" NB_COMMON_HELP "\n"
@@ -49,6 +55,21 @@ static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
     return true;
 }
 
+/* The folder of a stress run: its tables, unless others are asked for by name. */
+static int render_stress(const struct options *o, const struct nb_results *results) {
+    struct nb_grades grades;
+    struct nb_searched searched;
+    nb_grades_make(&grades, results, NULL);
+    nb_searched_read(&searched, o->dir);
+    cJSON *stress = nb_stress_judge(results, &grades, &searched);
+    int result = nb_stress_print(stress, results, o->format, stdout);
+    if (result == 0 && o->write) result = nb_stress_write(stress, o->dir);
+    cJSON_Delete(stress);
+    cJSON_Delete(searched.list);
+    nb_grades_release(&grades);
+    return result;
+}
+
 static int report(int argc, char **argv) {
     struct options o = {.format = "table", .write = true};
     struct nb_results results;
@@ -61,9 +82,11 @@ static int report(int argc, char **argv) {
     }
     bool outdated = nb_results_outdated(o.dir);
     if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
-    int result = renderer->render(&results, stdout);
+    const bool stress = nb_stress_exists(o.dir) && nb_stress_format_known(o.format);
+    int result = stress ? render_stress(&o, &results) : renderer->render(&results, stdout);
     if (result == 0 && o.write && outdated) result = nb_results_write(&results, o.dir);
     if (result == 0 && o.write) result = nb_plots_write(&results, o.dir);
+    if (result == 0 && o.write && nb_stress_report_read(o.dir, &results) < 0) result = -1;
     if (result == 0 && o.write) result = nb_html_write(&results, o.dir);
     nb_results_release(&results);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench stress: checks kernels on rows that are hard, searches for harder ones, and grades what came out. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,16 +182,6 @@ static int take_resumed(struct stress_options *o, struct nb_journaled_argv *save
 
 /* ---- after the checks ---------------------------------------------------------------------------------------------- */
 
-/* Searches that an earlier part of this run has made. */
-static void take_searched(struct nb_searched *searched, const char *dir) {
-    cJSON *stress = nb_stress_exists(dir) ? nb_stress_read(dir) : NULL;
-    *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
-    if (!stress) return;
-    searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
-    searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
-    cJSON_Delete(stress);
-}
-
 static bool is_below(const struct nb_grades *grades, enum nb_grade least) {
     for (size_t i = 0; i < grades->n; i++)
         if (grades->lines[i].declared.grade != NB_GRADE_NONE && grades->lines[i].declared.grade < least) return true;
@@ -223,7 +212,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     nb_grades_make(&grades, &results, NULL);
-    take_searched(&searched, dir);
+    nb_searched_read(&searched, dir);
     const struct nb_stress_search q = {.plan = plan,
                                        .results = &results,
                                        .grades = &grades,

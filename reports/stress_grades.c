@@ -62,8 +62,8 @@ static void add_grade_line(struct nb_grid *grid, const cJSON *line, int n_widths
     nb_grid_add_count(grid, nb_json_get_number(line, "nan"));
     nb_grid_add_count(grid, nb_json_get_number(line, "inf"));
     nb_grid_add_count(grid, nb_json_get_number(line, "zero"));
-    if (timed) nb_grid_add_number(grid, nb_json_get_number(line, "ns_per_element"), 3);
     nb_grid_add(grid, strcmp(formula, "default") == 0 ? "" : formula);
+    if (timed) nb_grid_add_number(grid, nb_json_get_number(line, "ns_per_element"), 3);
 }
 
 static bool is_timed(const cJSON *lines) {
@@ -74,35 +74,53 @@ static bool is_timed(const cJSON *lines) {
     return false;
 }
 
-int nb_stress_print_grades(const struct nb_stress_text *p) {
-    static const char *const plain[] = {"kernel",  "dtype",   "worst width", "declared", "all",
-                                        "max ulp", "correct", "bias u",      "gain u",   "bound",
-                                        "noise",   "NaN",     "Inf",         "0",        "formula"};
-    static const char *const with_time[] = {"kernel",  "dtype",  "worst width", "declared", "all",   "max ulp",
-                                            "correct", "bias u", "gain u",      "bound",    "noise", "NaN",
-                                            "Inf",     "0",      "ns/element",  "formula"};
-    static const bool right[] = {false, false, false, false, false, true, true, true,
-                                 true,  true,  true,  true,  true,  true, true, false};
-    static const bool right_plain[] = {false, false, false, false, false, true, true, true,
-                                       true,  true,  true,  true,  true,  true, false};
-    const cJSON *lines = nb_stress_list(p, "grades"), *line, *worst = NULL;
-    const bool timed = is_timed(lines);
-    struct nb_grid grid;
-    int n_widths = 0;
-    if (timed)
-        nb_grid_init(&grid, with_time, sizeof with_time / sizeof with_time[0]);
-    else
-        nb_grid_init(&grid, plain, sizeof plain / sizeof plain[0]);
-    grid.right = timed ? right : right_plain;
-    cJSON_ArrayForEach(line, lines) {
-        const bool more = worst && same_but_for_width(worst, line);
-        if (worst && !more) add_grade_line(&grid, worst, n_widths, timed);
+/* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
+static bool is_shown(const struct nb_stress_text *p, const cJSON *line) {
+    return strcmp(p->format, "table") != 0 || strcmp(nb_json_get_text(line, "formula"), "default") == 0 ||
+           rank(line, "declared") < NB_GRADE_B;
+}
+
+/* The lines that differ in nothing but their width as one, with the figures of the worst. Returns how many are not shown. */
+static int add_grade_lines(struct nb_grid *grid, const struct nb_stress_text *p, bool timed) {
+    const cJSON *line, *worst = NULL;
+    int n_widths = 0, n_hidden = 0;
+    for (line = nb_stress_list(p, "grades")->child; line || worst; line = line ? line->next : NULL) {
+        const bool more = worst && line && same_but_for_width(worst, line);
+        if (worst && !more && is_shown(p, worst)) add_grade_line(grid, worst, n_widths, timed);
+        if (worst && !more && !is_shown(p, worst)) n_hidden++;
         n_widths = more ? n_widths + 1 : 1;
-        if (!more || is_worse(line, worst)) worst = line;
+        if (!line)
+            worst = NULL;
+        else if (!more || is_worse(line, worst))
+            worst = line;
     }
-    if (worst) add_grade_line(&grid, worst, n_widths, timed);
+    return n_hidden;
+}
+
+static const char legend[] =
+    "max ulp: where y may cancel (means, beta) in ulp of at least rms(y)/16; bias, gain: of the worst case and row, in "
+    "u;\n"
+    "bound, noise: largest error / a-priori bound, / effect of half an ulp of input noise; these in the declared "
+    "range.\n"
+    "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
+
+int nb_stress_print_grades(const struct nb_stress_text *p) {
+    static const char *const titles[] = {"kernel",  "dtype",  "worst width", "declared",  "all",   "max ulp",
+                                         "correct", "bias u", "gain u",      "bound",     "noise", "NaN",
+                                         "Inf",     "0",      "formula",     "ns/element"};
+    static const bool right[] = {false, false, false, false, false, true, true,  true,
+                                 true,  true,  true,  true,  true,  true, false, true};
+    const bool timed = is_timed(nb_stress_list(p, "grades"));
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0] - !timed);
+    grid.right = right;
+    const int n_hidden = add_grade_lines(&grid, p, timed);
     nb_stress_heading(p, "Grades: in the range that the kernel declares, and over all finite inputs");
     int result = nb_grid_print(&grid, p->format, p->out);
+    fprintf(p->out, "%s%s", strcmp(p->format, "table") == 0 ? "" : "\n", legend);
+    if (n_hidden > 0)
+        fprintf(p->out, "%d other formula%s B or better where declared: --format markdown shows them.\n", n_hidden,
+                n_hidden == 1 ? " is" : "s are");
     nb_grid_release(&grid);
     return result;
 }

@@ -20,8 +20,13 @@ enum nb_grade nb_grade_parse(const char *text) {
     return NB_GRADE_NONE;
 }
 
-double nb_grade_noise_ratio(const struct nb_record *r) { return r->has_accuracy ? NAN : NAN; }
-double nb_grade_reference_ratio(const struct nb_record *r) { return r->has_accuracy ? NAN : NAN; }
+double nb_grade_noise_ratio(const struct nb_record *r) {
+    return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.noise_ratio : (double)NAN;
+}
+
+double nb_grade_reference_ratio(const struct nb_record *r) {
+    return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.reference_ratio : (double)NAN;
+}
 
 /* ---- the figures of a case ---------------------------------------------------------------------------------------- */
 

@@ -159,7 +159,8 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
     nb_json_number(json, "studies_elapsed_s", searched->elapsed_s);
     cJSON *lines = cJSON_AddArrayToObject(json, "grades");
     for (size_t i = 0; i < grades->n; i++) cJSON_AddItemToArray(lines, line_to_json(&grades->lines[i]));
-    cJSON_AddItemToObject(json, "studies", searched->list ? cJSON_Duplicate(searched->list, true) : cJSON_CreateArray());
+    cJSON_AddItemToObject(json, "studies",
+                          searched->list ? cJSON_Duplicate(searched->list, true) : cJSON_CreateArray());
     cJSON_AddItemToObject(json, "bugs", bugs_to_json(results));
     return json;
 }
@@ -200,4 +201,14 @@ cJSON *nb_stress_read(const char *dir) {
     free(text);
     free(path);
     return json;
+}
+
+void nb_searched_read(struct nb_searched *searched, const char *dir) {
+    cJSON *stress = nb_stress_exists(dir) ? nb_stress_read(dir) : NULL;
+    *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
+    if (!stress) return;
+    searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
+    searched->complete = nb_json_get_bool(stress, "complete");
+    searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
+    cJSON_Delete(stress);
 }
