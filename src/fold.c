@@ -49,6 +49,9 @@ static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, con
     r->chain = chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
     r->row_local = nb_json_get_bool(json, "row_local");
     const cJSON *evidence = member(json, "evidence");
+    const cJSON *metamorphic = member(json, "metamorphic");
+    r->has_metamorphic = cJSON_IsObject(metamorphic);
+    if (r->has_metamorphic && nb_metamorphic_from_json(&r->metamorphic, metamorphic) != 0) return -1;
     r->has_evidence = cJSON_IsObject(evidence);
     if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
     r->has_accuracy = cJSON_IsObject(accuracy);

@@ -150,6 +150,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
                                           : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
+    if (r->has_metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(&r->metamorphic));
     if (r->n_labels > 0)
         cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
     if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
@@ -202,7 +203,10 @@ static void texts_from_json(struct nb_record *r, const cJSON *json) {
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
+    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
     texts_from_json(r, json);
+    r->has_metamorphic = cJSON_IsObject(metamorphic);
+    if (r->has_metamorphic && nb_metamorphic_from_json(&r->metamorphic, metamorphic) != 0) return -1;
     const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
     const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing");
     const cJSON *counters = cJSON_GetObjectItemCaseSensitive(json, "counters"), *counter;

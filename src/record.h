@@ -11,6 +11,7 @@
 #include "src/case.h"
 #include "src/evidence_json.h"
 #include "src/json.h"
+#include "src/relations.h"
 #include "src/timing.h"
 
 enum nb_status {
@@ -52,6 +53,8 @@ struct nb_record {
     struct nb_accuracy accuracy;
     struct nb_evidence evidence; /* what grades rest on */
     struct nb_timing timing;
+    bool has_metamorphic; /* only of checks after which nothing is timed */
+    struct nb_metamorphic metamorphic;
     struct nb_counter counters[NB_MAX_COUNTERS];
     int n_counters;
     char **labels; /* names that blocks of the config gave it; owned */

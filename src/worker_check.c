@@ -8,6 +8,7 @@
 #include "src/faults.h"
 #include "src/json.h"
 #include "src/log.h"
+#include "src/metamorphic.h"
 #include "src/stats.h"
 #include "src/worker.h"
 
@@ -21,7 +22,8 @@ static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
            a->formula.param == b->formula.param && a->formula.round_sum == b->formula.round_sum;
 }
 
-static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked) {
+static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
+                        const struct nb_metamorphic *metamorphic) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "type", "case");
     nb_json_text(json, "key", job->keys[i]);
@@ -30,6 +32,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     if (checked->has_accuracy)
         cJSON_AddItemToObject(json, "accuracy", nb_accuracy_to_json(&checked->accuracy, job->cases[i].dtype));
     if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
+    if (metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(metamorphic));
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
     cJSON_AddBoolToObject(json, "row_local", checked->row_local);
     nb_worker_say(json);
@@ -93,7 +96,10 @@ static int check_cases(struct nb_workplace *w) {
         uint64_t *digests = nb_worker_digests(w, i);
         if (digests && checked.row_digests)
             memcpy(digests, checked.row_digests, (size_t)c->shape.rows * sizeof *digests);
-        say_checked(job, i, &checked);
+        struct nb_metamorphic metamorphic;
+        const bool tries = job->check_only && nb_status_timed(checked.status);
+        if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
+        say_checked(job, i, &checked, tries ? &metamorphic : NULL);
         nb_checked_release(&checked);
     }
     release_truth(&truth);
