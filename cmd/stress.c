@@ -6,6 +6,7 @@
 
 #include "cmd/run_measure.h"
 #include "reports/report.h"
+#include "reports/stress_report.h"
 #include "reports/stress_table.h"
 #include "src/log.h"
 #include "src/stress_search.h"
@@ -46,7 +47,7 @@ static const char help[] =
     "What is left\n"
     "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json, "
     "witnesses/,\n"
-    "                       plots/, index.html\n"
+    "                       plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
     "  --no-plots           leaves plots and page out\n" NB_COMMON_HELP "\n"
@@ -227,7 +228,9 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     stress = nb_stress_judge(&results, &grades, &searched);
     if (nb_stress_write(stress, dir) != 0 || nb_stress_print(stress, &results, o->format, stdout) != 0) goto out;
     fflush(stdout);
-    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
+    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress, &results) != 0 ||
+                         nb_html_write(&results, dir) != 0))
+        goto out;
     out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched);
     out->below = is_below(&grades, o->min_grade);
     result = out->ended < 0 ? -1 : 0;

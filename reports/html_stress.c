@@ -33,8 +33,10 @@ static void add_number(struct nb_strbuf *out, double value, int digits) {
 
 /* Nothing where there was nothing to count. */
 static void add_count(struct nb_strbuf *out, const cJSON *line, const char *name) {
+    char text[32] = "";
     const double n = nb_json_get_number(line, name);
-    add_number(out, n > 0 ? n : NAN, 6);
+    if (n > 0) snprintf(text, sizeof text, "%.10g", n);
+    add_cell(out, "n", text);
 }
 
 /* 99.9996 % is not 100 %. */
@@ -68,7 +70,6 @@ static const struct column {
     {"0", "elements that are 0 in place of a number, over all finite rows", true},
     {"ns/element", "", true},
     {"formula", "what is not as usual", false},
-    {"worst of all", "what set the second grade", false},
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
@@ -105,7 +106,6 @@ static void add_line(const cJSON *line, int n_widths, struct nb_strbuf *out) {
     add_count(out, line, "zero");
     add_number(out, nb_json_get_number(line, "ns_per_element"), 3);
     add_cell(out, "k", strcmp(text_of(line, "formula"), "default") == 0 ? "" : text_of(line, "formula"));
-    add_cell(out, "w", text_of(cJSON_GetObjectItemCaseSensitive(line, "why_all"), "text"));
     nb_strbuf_add(out, "</tr>\n");
 }
 
@@ -147,10 +147,12 @@ void nb_html_grades(const cJSON *stress, struct nb_strbuf *out) {
     const cJSON *line, *worst = NULL;
     int n_widths = 0;
     nb_strbuf_add(
-        out, "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
-             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
-             "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
-             "Figures are over the declared range, counts over all finite rows.</p>\n");
+        out,
+        "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
+        "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
+        "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
+        "Figures are over the declared range, counts over all finite rows; of several widths the worst is shown. A "
+        "grade's tip says which case set it, the end of the page how to see it again.</p>\n");
     cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
         const bool more = worst && same(worst, line, row), other = !worst || !same(worst, line, table);
         if (worst && !more) add_line(worst, n_widths, out);

@@ -12,7 +12,8 @@
 void nb_plot_maps(const struct nb_results *meta, const struct nb_studies *studies, struct nb_figures *figures);
 /* Error against rho, n, eps and scale, one figure an op, one panel a dtype, one line a kernel. */
 void nb_plot_sweeps(const struct nb_results *meta, const struct nb_studies *studies, struct nb_figures *figures);
-/* {"depth": [{"layer":.., "gain_u":.., "residual_u":..} ..]}: what `normbench emulate --depth` prints. */
+/* What `normbench emulate --depth --format json` prints: {"designs": [{"design":.., "depth": {"gain_u": [..], "residual_u": [..]}}
+ * ..]}, figures after each block. */
 void nb_plot_depth(const struct nb_results *meta, const cJSON *emulated, struct nb_figures *figures);
 
 /* All of a stress run. stress and depth may be null. */

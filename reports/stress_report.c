@@ -3,16 +3,15 @@
 #include "reports/stress_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "reports/html.h"
 #include "reports/html_stress.h"
 #include "reports/plot_stress.h"
 #include "src/files.h"
-#include "src/json.h"
 #include "src/log.h"
+#include "src/stress.h"
 
-enum { LARGEST_FILE = 1 << 30 };
+enum { LARGEST_FILE = 1 << 26 };
 
 static void add_top(const struct nb_results *meta, const cJSON *stress, struct nb_strbuf *out) {
     struct nb_strbuf text = {0};
@@ -42,19 +41,13 @@ static void add_figures(struct nb_figures *figures, const char *dir, struct nb_s
     nb_html_not_drawn(figures, out);
 }
 
-static cJSON *read_json(const char *dir, const char *name) {
-    char *path = nb_path_join(dir, name);
-    cJSON *json = NULL;
-    if (nb_path_exists(path)) {
-        char *text = nb_file_read(path, LARGEST_FILE, NULL);
-        json = text ? cJSON_Parse(text) : NULL;
-        if (text && !cJSON_IsObject(json)) {
-            nb_error("%s is not a JSON object", path);
-            cJSON_Delete(json);
-            json = NULL;
-        }
-        free(text);
-    }
+/* Null when it is not there, or no JSON, which is said. */
+static cJSON *read_depth(const char *dir) {
+    char *path = nb_path_join(dir, NB_DEPTH_FILE), *text = NULL;
+    if (nb_path_exists(path)) text = nb_file_read(path, LARGEST_FILE, NULL);
+    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    if (text && !json) nb_warn("%s is no JSON: its curve is not drawn", path);
+    free(text);
     free(path);
     return json;
 }
@@ -63,7 +56,7 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)stress};
     struct nb_figures figures;
     struct nb_strbuf page = {0};
-    cJSON *depth = read_json(dir, NB_DEPTH_FILE);
+    cJSON *depth = read_depth(dir);
     char *path = nb_path_join(dir, NB_STRESS_PAGE);
     nb_stress_figures_init(&figures, stress, depth, results);
     int result = nb_figures_write(&figures, dir, NB_STRESS_PLOTS);
@@ -85,11 +78,8 @@ int nb_stress_report(const char *dir, const cJSON *stress, const struct nb_resul
 }
 
 int nb_stress_report_read(const char *dir, const struct nb_results *results) {
-    char *path = nb_path_join(dir, NB_STRESS_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    if (!there) return 1;
-    cJSON *stress = read_json(dir, NB_STRESS_FILE);
+    if (!nb_stress_exists(dir)) return 1;
+    cJSON *stress = nb_stress_read(dir);
     if (!stress) return -1;
     int result = nb_stress_report(dir, stress, results);
     cJSON_Delete(stress);

@@ -7,7 +7,6 @@
 
 #include "src/results.h"
 
-#define NB_STRESS_FILE "stress.json"
 #define NB_STRESS_PAGE "precision.html"
 #define NB_STRESS_PLOTS "precision-plots"
 #define NB_DEPTH_FILE "depth.json" /* of `normbench emulate --depth --format json`; drawn when it is there */
