@@ -231,6 +231,8 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
     if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress, &results) != 0 ||
                          nb_html_write(&results, dir) != 0))
         goto out;
+    nb_note("judgement: %s/stress.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
+            o->no_plots ? "" : "/" NB_STRESS_PAGE);
     out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched);
     out->below = is_below(&grades, o->min_grade);
     result = out->ended < 0 ? -1 : 0;

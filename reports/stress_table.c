@@ -122,7 +122,7 @@ static void print_end(const struct nb_stress_text *p, const struct nb_summary *s
     if (!p->results->dir) return;
     fputs("Results: ", p->out);
     nb_stress_say(p, p->results->dir);
-    fputs(" (stress.json, results.json, index.html, plots/)\n", p->out);
+    fputs(" (stress.json, results.json, precision.html, index.html)\n", p->out);
 }
 
 int nb_stress_print(const cJSON *stress, const struct nb_results *results, const char *format, FILE *out) {
