@@ -130,7 +130,7 @@ $(BUILD)/gen/build_info.h: FORCE
 # The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
 define width_rules
 ifeq ($(IS_CLANG),0)
-$(BUILD)/pch/$(1).h.gch: Makefile
+$(BUILD)/pch/$(1).h.gch: $(BUILD)/kernels/flags
 	@mkdir -p $$(dir $$@)
 	@printf '#include <immintrin.h>\n#include <stdint.h>\n#include <string.h>\n#include <math.h>\n' > $(BUILD)/pch/$(1).h
 	$$(call say,PCH)
