@@ -135,7 +135,8 @@ static double exponent(const struct nb_depth *depth, enum figure figure, bool of
 /* Is the mean gain in the end more than what the rows' different gains leave to chance? */
 static bool has_side(const struct nb_depth *depth, int64_t rows) {
     const struct nb_depth_point *p = &depth->points[depth->blocks - 1];
-    return fabs(p->gain_u) > 3 * p->gain_rms_u / sqrt((double)rows);
+    const double variance = fmax(0, p->gain_rms_u * p->gain_rms_u - p->gain_u * p->gain_u);
+    return rows > 1 && fabs(p->gain_u) > 3 * sqrt(variance / (double)(rows - 1));
 }
 
 int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct nb_design_rows *rows,
