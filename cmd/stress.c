@@ -15,17 +15,17 @@ extern const struct nb_command nb_command_stress;
 
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
-    "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations, "
-    "every\n"
-    "exponent, large offsets, inputs of public bug reports), searches the worst rows and how far each kernel can be "
-    "taken, and\n"
-    "grades each variant with each formula:\n"
-    "  A+ correctly rounded everywhere     A  within 1 ulp, no bias      B  within the a-priori bound of its "
-    "algorithm\n"
-    "  C  no more than twice what half an ulp of input noise does        D  only in norm\n"
+    "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
+    "every exponent, large offsets, inputs of public bug reports), searches the worst rows and how far each kernel\n"
+    "can be taken, and grades each variant with each formula, once over the range that the kernel declares and once\n"
+    "over all finite inputs:\n"
+    "  A+ correctly rounded everywhere\n"
+    "  A  within 1 ulp, without bias\n"
+    "  B  within the a-priori bound of its algorithm\n"
+    "  C  no more than twice what half an ulp of input noise does\n"
+    "  D  only in norm\n"
     "  F  NaN, Inf or 0 where a number belongs, or none of these\n"
-    "once over the range that the kernel declares, once over all finite inputs. Without CONFIG: the presets stress and "
-    "bugs.\n\n"
+    "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
     "  --kernel GLOBS       kernels, with commas between (default: all; with --plugin those of the plugins)\n"
     "  --plugin FILE.so     adds the kernels of a shared object, and stresses them alone; repeatable\n"
@@ -39,22 +39,21 @@ static const char help[] =
     "How\n"
     "  --search SECONDS     time for all searches together (default 120)\n"
     "  --no-search          checks and grades only\n"
-    "  --timed              times the cases too, as `normbench run` does\n"
+    "  --timed              times the cases too, as `normbench run` does, which takes long: choose few\n"
     "  --launches N         with --timed: worker processes for each group (default 6)\n"
     "  --blocks N           with --timed: random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
     "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
     "What is left\n"
-    "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json, "
-    "witnesses/,\n"
-    "                       plots/, index.html, precision-plots/, precision.html\n"
+    "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json,\n"
+    "                       witnesses/, plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
-    "  --no-plots           leaves plots and page out\n" NB_COMMON_HELP "\n"
-    "Exit codes: 0 nothing failed, whatever the grades (--min-grade); 1 a case failed (inaccurate, crashed ...); 2 "
-    "usage or\n"
-    "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes "
-    "on).\n";
+    "  --no-plots           leaves plots and pages out\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
+    "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
+    "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes\n"
+    "on with it).\n";
 
 enum {
     OPT_SEARCH = 1,
@@ -199,6 +198,12 @@ static bool has_failed_search(const struct nb_searched *searched) {
     return false;
 }
 
+static bool has_broken_relation(const struct nb_results *results) {
+    for (size_t i = 0; i < results->n; i++)
+        if (nb_stress_broken(&results->records[i]) > 0) return true;
+    return false;
+}
+
 struct judged {
     bool failed, below;
     int ended; /* as nb_stress_search() */
@@ -233,7 +238,7 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
         goto out;
     nb_note("judgement: %s/stress.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
             o->no_plots ? "" : "/" NB_STRESS_PAGE);
-    out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched);
+    out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched) || has_broken_relation(&results);
     out->below = is_below(&grades, o->min_grade);
     result = out->ended < 0 ? -1 : 0;
 out:

@@ -99,9 +99,26 @@ static void print_failed_studies(const struct nb_stress_text *p) {
                 n_not_run, n_not_run == 1 ? " was" : "s were");
 }
 
+static void print_relations(const struct nb_stress_text *p) {
+    const cJSON *list = nb_stress_list(p, "relations"), *relation;
+    int n = 0;
+    cJSON_ArrayForEach(relation, list) {
+        if (n++ == 0) nb_stress_heading(p, "Relations between calls that do not hold");
+        if (n > MAX_FAILURES) continue;
+        nb_stress_say(p, nb_json_get_text(relation, "relation"));
+        fputs(": ", p->out);
+        nb_stress_say(p, nb_json_get_text(relation, "text"));
+        fputs("\n  ", p->out);
+        nb_stress_say(p, nb_json_get_text(relation, "replay"));
+        fputs("\n", p->out);
+    }
+    if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);
+}
+
 void nb_stress_print_failures(const struct nb_stress_text *p, const struct nb_summary *summary) {
     struct nb_strbuf heading = {0};
     print_failed_studies(p);
+    print_relations(p);
     if (summary->n_failures == 0) return;
     nb_strbuf_addf(&heading, "%zu failed", summary->n_failures);
     nb_stress_heading(p, heading.text);

@@ -115,6 +115,28 @@ static cJSON *bugs_to_json(const struct nb_results *results) {
     return bugs;
 }
 
+/* ---- relations ---------------------------------------------------------------------------------------------------- */
+
+size_t nb_stress_broken(const struct nb_record *r) {
+    size_t n = 0;
+    for (int i = 0; i < NB_N_RELATIONS && r->has_metamorphic; i++)
+        n += r->metamorphic.relations[i].verdict == NB_FAILED;
+    return n;
+}
+
+static void add_relations(cJSON *list, const struct nb_record *r) {
+    for (int i = 0; i < NB_N_RELATIONS; i++) {
+        if (r->metamorphic.relations[i].verdict != NB_FAILED) continue;
+        cJSON *json = cJSON_CreateObject();
+        nb_json_text(json, "relation", nb_relation_name((enum nb_relation)i));
+        nb_json_text(json, "key", r->key);
+        nb_json_text(json, "replay", r->replay);
+        nb_json_number(json, "figure", r->metamorphic.relations[i].figure);
+        nb_json_text(json, "text", r->metamorphic.relations[i].reason);
+        cJSON_AddItemToArray(list, json);
+    }
+}
+
 /* ---- studies ------------------------------------------------------------------------------------------------------ */
 
 static void move_answer(cJSON *study, const cJSON *answer, const char *name) {
@@ -162,6 +184,9 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
     cJSON_AddItemToObject(json, "studies",
                           searched->list ? cJSON_Duplicate(searched->list, true) : cJSON_CreateArray());
     cJSON_AddItemToObject(json, "bugs", bugs_to_json(results));
+    cJSON *relations = cJSON_AddArrayToObject(json, "relations");
+    for (size_t i = 0; i < results->n; i++)
+        if (nb_stress_broken(&results->records[i]) > 0) add_relations(relations, &results->records[i]);
     return json;
 }
 

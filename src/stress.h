@@ -27,6 +27,8 @@ void nb_searched_read(struct nb_searched *searched, const char *dir);
 cJSON *nb_stress_read(const char *dir);
 bool nb_stress_exists(const char *dir);
 
+/* Relations between calls that did not hold for a case (src/metamorphic.h). */
+size_t nb_stress_broken(const struct nb_record *r);
 /* A worker's answer (src/study.h) as an element of "studies". */
 cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const cJSON *answer);
 
