@@ -120,13 +120,13 @@ static cJSON *bugs_to_json(const struct nb_results *results) {
 size_t nb_stress_broken(const struct nb_record *r) {
     size_t n = 0;
     for (int i = 0; i < NB_N_RELATIONS && r->has_metamorphic; i++)
-        n += r->metamorphic.relations[i].verdict == NB_FAILED;
+        n += r->metamorphic.relations[i].verdict == NB_BROKEN;
     return n;
 }
 
 static void add_relations(cJSON *list, const struct nb_record *r) {
     for (int i = 0; i < NB_N_RELATIONS; i++) {
-        if (r->metamorphic.relations[i].verdict != NB_FAILED) continue;
+        if (r->metamorphic.relations[i].verdict != NB_BROKEN) continue;
         cJSON *json = cJSON_CreateObject();
         nb_json_text(json, "relation", nb_relation_name((enum nb_relation)i));
         nb_json_text(json, "key", r->key);
