@@ -42,8 +42,9 @@ static const char help[] =
     "  --stride N           only every Nth input, for a quick look, which proves nothing\n"
     "  --threads N          default: all CPUs that the process may use\n"
     "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
-    "An error is in ulp of the exact value; `undecided`: inputs so near to the middle between two numbers that double\n"
-    "arithmetic cannot tell the side.\n\n"
+    "An error is in ulp of the exact value; `undecided`: inputs so near to the middle between two numbers that 100 "
+    "bits\n"
+    "cannot tell the side.\n\n"
     "Exit codes: 0 ok, 1 beyond what IEEE 754 or the instruction promises, or a conversion that is wrong, 2 usage,\n"
     "128+n: interrupted by signal n, what was done until then is printed.\n";
 

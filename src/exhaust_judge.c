@@ -2,6 +2,7 @@
 /* The rare cases of a judgement, and what is told of it. */
 #include "src/exhaust_judge.h"
 
+#include "src/formats.h"
 #include "src/json.h"
 
 struct nb_judge nb_judge_of(enum nb_dtype dtype) {
@@ -14,6 +15,16 @@ int nb_judge_closely(const struct nb_judge *j, double exact, double got) {
                  high = nb_round_to(exact * (1 + 0x1p-48), j->dtype);
     if (low == high) return got != low;
     return got == low || got == high ? -1 : 1;
+}
+
+void nb_judge_resolve(const struct nb_judge *j, struct nb_judged *sums, struct nb_twofold exact, double got) {
+    const enum nb_number number = nb_number_of(j->dtype);
+    const double below = nb_number_round(exact.hi, -1, number, NB_ROUND_NEAREST, 0);
+    const double above = nb_number_round(exact.hi, 1, number, NB_ROUND_NEAREST, 0);
+    /* lo moves hi to neither neighbour of it among doubles, so that it matters only where hi is a tie. */
+    if (below != above && fabs(exact.lo) <= 0x1p-90 * fabs(exact.hi)) return;
+    sums->undecided--;
+    sums->misrounded += got != (exact.lo < 0 ? below : above);
 }
 
 void nb_judged_merge(struct nb_judged *a, const struct nb_judged *b) {

@@ -38,6 +38,11 @@ static double exact_of(const struct nb_row_source *s, double x, double eps) {
     return s->weight * x / sqrt(x * x + eps);
 }
 
+static struct nb_twofold exact_twofold(const struct nb_row_source *s, double x, double eps) {
+    const struct nb_twofold root = nb_twofold_sqrt(nb_two_sum(x * x, eps));
+    return nb_twofold_div(nb_twofold_of(s->weight * x), root);
+}
+
 static void check_chunk(int64_t chunk, void *arg) {
     const struct task *t = arg;
     const struct nb_row_source *s = &t->sources[chunk / t->o->n_eps];
@@ -52,7 +57,9 @@ static void check_chunk(int64_t chunk, void *arg) {
     for (int64_t i = 0; i < n; i++) {
         const double x = nb_get(b.x, i, t->o->dtype);
         if (!isfinite(x)) continue;
-        nb_judge_add(&judge, &answer.judged, b.x[i], exact_of(s, x, eps), nb_get(b.y, i, t->o->dtype));
+        const double got = nb_get(b.y, i, t->o->dtype);
+        if (nb_judge_add(&judge, &answer.judged, b.x[i], exact_of(s, x, eps), got))
+            nb_judge_resolve(&judge, &answer.judged, exact_twofold(s, x, eps), got);
     }
     answer.hash = hash_of(b.y, n);
     nb_row_buffers_release(&b);

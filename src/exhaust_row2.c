@@ -40,6 +40,31 @@ static inline struct pair exact_of(const struct task *t, double x0, double x1) {
     return (struct pair){s->weight * x0 / root, s->weight * x1 / root};
 }
 
+/* Element `at` to 100 bits. */
+static struct nb_twofold exact_twofold(const struct task *t, double x0, double x1, int at) {
+    const struct nb_row_source *s = t->source;
+    struct nb_twofold numerator = nb_twofold_of(s->weight * (at ? x1 : x0)), v;
+    if (nb_row_source_centres(s)) {
+        const struct nb_twofold twice = at ? nb_two_sum(x1, -x0) : nb_two_sum(x0, -x1);
+        const struct nb_twofold d = {twice.hi / 2, twice.lo / 2};
+        numerator = nb_twofold_mul(d, nb_twofold_of(s->weight));
+        v = nb_twofold_mul(d, d);
+    } else {
+        const double share = s->op == NB_OP_L2NORM ? 1 : 0.5;
+        v = nb_two_sum(share * (x0 * x0), share * (x1 * x1));
+    }
+    return nb_twofold_div(numerator, nb_twofold_sqrt(nb_twofold_add(v, nb_twofold_of(t->eps))));
+}
+
+static void judge_one(const struct task *t, const struct nb_judge *judge, struct nb_judged *judged, const uint16_t *row,
+                      uint16_t got, double exact, int at) {
+    const int64_t index = (int64_t)row[0] << 32 | (int64_t)row[1] << 16 | at;
+    const double y = (double)t->decoded[got];
+    if (nb_judge_add(judge, judged, index, exact, y))
+        nb_judge_resolve(judge, judged, exact_twofold(t, (double)t->decoded[row[0]], (double)t->decoded[row[1]], at),
+                         y);
+}
+
 /* One first element with all second ones. */
 static void check_chunk(int64_t chunk, void *arg) {
     const struct task *t = arg;
@@ -54,10 +79,10 @@ static void check_chunk(int64_t chunk, void *arg) {
     }
     nb_row_source_run(t->source, &b, t->dtype, t->n, t->eps);
     for (int64_t i = 0; i < t->n; i++) {
-        const struct pair y = exact_of(t, (double)t->decoded[first], (double)t->decoded[b.x[2 * i + 1]]);
-        const int64_t index = (int64_t)first << 32 | (int64_t)b.x[2 * i + 1] << 16;
-        nb_judge_add(&judge, &judged, index, y.y0, (double)t->decoded[b.y[2 * i]]);
-        nb_judge_add(&judge, &judged, index + 1, y.y1, (double)t->decoded[b.y[2 * i + 1]]);
+        const uint16_t *row = &b.x[2 * i];
+        const struct pair y = exact_of(t, (double)t->decoded[first], (double)t->decoded[row[1]]);
+        judge_one(t, &judge, &judged, row, b.y[2 * i], y.y0, 0);
+        judge_one(t, &judge, &judged, row, b.y[2 * i + 1], y.y1, 1);
     }
     nb_row_buffers_release(&b);
     t->judged[chunk] = judged;

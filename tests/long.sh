@@ -46,14 +46,14 @@ holds "all(r.get('within_limit', True) for r in rows)"
 for dtype in f16 bf16; do
     sweep row1 --dtype $dtype
     holds "len(of('source', 'design')) > 0 and len(of('source', 'kernel')) > 0"
-    # Ties that double cannot tell: 1 + gamma in bf16, and subnormal outputs near 1000 x, which 1/sqrt(1e-6) is to 2^-53.
-    holds "all(r['undecided'] == 0 for r in rows if '$dtype' == 'f16' or ('offset' not in r['formula'] and r['eps'] != '1e-06'))"
+    # 1 + gamma lies on a tie in bf16, and where eps is far below x^2 the result cannot be told from it.
+    holds "all(r['undecided'] == 0 for r in rows if '$dtype' == 'f16' or 'offset' not in r['formula'])"
     holds "all(r['max_ulp'] is None or r['max_ulp'] <= 0.5001 for r in rows if r['source'] == 'design' and r['formula'] == 'rmsnorm/store:$dtype/weight:$dtype' and '$dtype' == 'f16')"
     sweep stage --dtype $dtype
     holds "rows[0]['complete'] and rows[0]['double_rounded'] == {'f16': 523256, 'bf16': 8096}['$dtype']"
     sweep row2 --dtype $dtype
-    holds "rows[0]['complete'] and rows[0]['undecided'] / rows[0]['inputs'] < 1e-6"
-    holds "'$dtype' == 'bf16' or rows[0]['max_ulp'] < 0.5005 and rows[0]['non_finite'] == rows[0]['undecided'] == 0"
+    holds "rows[0]['complete'] and rows[0]['undecided'] == 0"
+    holds "'$dtype' == 'bf16' or rows[0]['max_ulp'] < 0.5005 and rows[0]['non_finite'] == 0"
 done
 
 sweep convert

@@ -211,3 +211,23 @@ Test(exhaust_checks, the_judge_tells_right_from_wrong_beside_every_tie_and_leave
         cr_expect(lost.n == 1 && lost.non_finite == 3 && lost.misrounded == 1);
     }
 }
+
+Test(exhaust_checks, near_ties_are_resolved_by_the_second_double_and_true_ties_are_not) {
+    for (int d = NB_F16; d <= NB_BF16; d++) {
+        const struct nb_judge judge = nb_judge_of((enum nb_dtype)d);
+        for (int sign = -1; sign <= 1; sign += 2) {
+            const double unit = nb_ulp(1, (enum nb_dtype)d), below = sign * (1 + unit), above = sign * (1 + 2 * unit);
+            const double tie = (below + above) / 2, lo = sign * 0x1p-70;
+            struct nb_judged judged = {0};
+            cr_assert(nb_judge_add(&judge, &judged, 0, tie, below));
+            nb_judge_resolve(&judge, &judged, (struct nb_twofold){tie, -lo}, below);
+            cr_expect(judged.undecided == 0 && judged.misrounded == 0);
+            cr_assert(nb_judge_add(&judge, &judged, 0, tie, below));
+            nb_judge_resolve(&judge, &judged, (struct nb_twofold){tie, lo}, below);
+            cr_expect(judged.undecided == 0 && judged.misrounded == 1);
+            cr_assert(nb_judge_add(&judge, &judged, 0, tie, above));
+            nb_judge_resolve(&judge, &judged, (struct nb_twofold){tie, 0}, above);
+            cr_expect(judged.undecided == 1 && judged.misrounded == 1);
+        }
+    }
+}
