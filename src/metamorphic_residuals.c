@@ -50,18 +50,29 @@ static void keep(struct nb_trials *t, enum nb_relation relation, double ratio, i
     t->out->relations[relation].row = row;
 }
 
+/* The residual over its unit; what the bound of the declared formula allows is within the threshold whatever the unit. */
+static double in_units(double residual, double unit, double allowed) {
+    return residual / fmax(unit, allowed / NB_RESIDUAL_THRESHOLD);
+}
+
 static void judge_sums(struct nb_trials *t, const struct sums *s, int64_t truth, int64_t row, int64_t n_counted[2]) {
     const struct nb_case *c = &t->rig->c;
     const struct nb_row_truth *at = &t->oracle->truth[truth];
-    const double n = (double)t->oracle->n_stats;
-    if (nb_bound_statistics(&t->bound, truth).loss != NB_LOSS_NONE || !isfinite(at->scale)) return;
+    const struct nb_statistics_error error = nb_bound_statistics(&t->bound, truth);
+    const double n = (double)t->oracle->n_stats, store = nb_formats[c->dtype].unit_roundoff;
+    if (error.loss != NB_LOSS_NONE || !isfinite(at->scale)) return;
     const double want = at->var * at->scale * at->scale, got = c->op == NB_OP_L2NORM ? s->squares : s->squares / n;
-    if (want > 0x1p-20) { /* beside nothing the square says nothing */
-        keep(t, NB_REL_SQUARES, fabs(got - want) / (want * squares_unit(t, at)), row);
+    const double off = error.mean * at->scale * (1 + error.scale); /* of every y, by the error of the mean */
+    if (want > 0x1p-20) {                                          /* beside nothing the square says nothing */
+        const double relative = error.scale + off / sqrt(want) + 4 * store;
+        keep(t, NB_REL_SQUARES,
+             in_units(fabs(got - want), want * squares_unit(t, at), want * relative * (2 + relative)), row);
         n_counted[0]++;
     }
     if (!centres(c)) return;
-    keep(t, NB_REL_SUM, s->largest > 0 || isnan(s->sum) ? fabs(s->sum / n) / (s->largest * sum_unit(t, at)) : 0, row);
+    const double residual = fabs(s->sum / n);
+    keep(t, NB_REL_SUM,
+         residual == 0 ? 0 : in_units(residual, s->largest * sum_unit(t, at), off + 2 * store * s->largest), row);
     n_counted[1]++;
 }
 
