@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every relation holds for kernels that keep it, and names the one that does not; what the formula does not promise is no failure. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/log.h"
+#include "src/metamorphic.h"
+#include "src/record.h"
+
+static const struct nb_entry *entry_of(const char *variant) {
+    char path[1024];
+    const char *plugins = getenv("NORMBENCH_TEST_PLUGINS");
+    cr_assert(plugins, "NORMBENCH_TEST_PLUGINS is not set");
+    snprintf(path, sizeof path, "%s/relations.so", plugins);
+    if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
+    nb_log_quiet(true);
+    cr_assert_eq(nb_registry_load(path), 0);
+    nb_log_quiet(false);
+    const struct nb_entry *entry = nb_registry_find(variant);
+    cr_assert(entry, "%s", variant);
+    return entry;
+}
+
+/* "relations:by_place_f32/shape:4x64/data:normal" */
+static struct nb_metamorphic tried(const char *key) {
+    struct nb_case c;
+    struct nb_inputs in;
+    struct nb_oracle oracle;
+    struct nb_metamorphic m;
+    cr_assert_eq(nb_case_parse(&c, key), 0);
+    const struct nb_entry *entry = entry_of(c.variant);
+    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    cr_assert_eq(nb_inputs_init(&in, &c), 0);
+    cr_assert_eq(nb_oracle_init(&oracle, &c, &in), 0);
+    nb_metamorphic_check(&c, entry, &oracle, &m);
+    nb_oracle_release(&oracle);
+    nb_inputs_release(&in);
+    return m;
+}
+
+/* All relations but this one hold, or are not promised. */
+static void only_breaks(const char *key, int broken) {
+    struct nb_metamorphic m = tried(key);
+    for (int i = 0; i < NB_N_RELATIONS; i++) {
+        const bool breaks = m.relations[i].verdict == NB_BROKEN;
+        cr_expect_eq(breaks, i == broken, "%s: %s is %s (%g; %s)", key, nb_relation_name((enum nb_relation)i),
+                     nb_holds_name(m.relations[i].verdict), m.relations[i].figure, m.relations[i].reason);
+        if (breaks) cr_expect(m.relations[i].figure > 0 && m.relations[i].reason[0]);
+    }
+}
+
+Test(metamorphic, a_correct_kernel_keeps_every_relation) {
+    only_breaks("relations:correct_f32/shape:4x64", -1);
+    struct nb_metamorphic m = tried("relations:correct_f32/shape:4x64");
+    cr_expect_eq(m.relations[NB_REL_SCALE].verdict, NB_HOLDS);
+    cr_expect_eq(m.relations[NB_REL_PERMUTE].verdict, NB_HOLDS);
+    cr_expect_eq(m.relations[NB_REL_SQUARES].verdict, NB_HOLDS);
+    cr_expect_eq(m.relations[NB_REL_SHIFT].verdict, NB_NOT_PROMISED, "RMSNorm is not centred");
+    cr_expect(m.order_noise_ulp >= 0 && m.order_noise_ulp <= 1, "%g", m.order_noise_ulp);
+}
+
+Test(metamorphic, a_rounding_to_one_side_breaks_the_sign) {
+    only_breaks("relations:rounds_up_f32/shape:4x64", NB_REL_NEGATE);
+}
+Test(metamorphic, a_row_that_knows_its_place_is_named) {
+    only_breaks("relations:by_place_f32/shape:4x64", NB_REL_ROW_ORDER);
+}
+Test(metamorphic, a_row_that_knows_the_batch_is_named) {
+    only_breaks("relations:by_batch_f32/shape:4x64", NB_REL_BATCH);
+}
+Test(metamorphic, a_range_that_knows_its_start_is_named) {
+    only_breaks("relations:by_range_f32/shape:4x64", NB_REL_RANGES);
+}
+Test(metamorphic, a_result_that_depends_on_size_breaks_scaling) {
+    only_breaks("relations:by_size_f32/shape:4x64", NB_REL_SCALE);
+}
+Test(metamorphic, a_column_that_is_left_out_shows_in_another_order) {
+    only_breaks("relations:drops_last_f32/shape:4x64/data:linear(-63,1)", NB_REL_PERMUTE);
+}
+Test(metamorphic, a_forgotten_eps_shows_in_the_squares) {
+    only_breaks("relations:no_eps_f32/shape:4x64/data:scale(0.1)/eps:1e-3", NB_REL_SQUARES);
+}
+Test(metamorphic, calls_that_differ_by_turns_are_not_repeatable) {
+    struct nb_metamorphic m = tried("relations:by_turn_f32/shape:4x64");
+    cr_expect(m.relations[NB_REL_TWICE].verdict == NB_BROKEN || m.relations[NB_REL_NEGATE].verdict == NB_BROKEN);
+}
+/* The shift is by about the largest element, so that rho stays near 1: on short rows of one sign one pass loses enough there. */
+Test(metamorphic, a_variance_by_one_pass_that_claims_two_fails_where_it_cancels) {
+    struct nb_metamorphic m = tried("relations:one_pass_f32/shape:4x4096/data:noise(1,1e-4)/eps:1e-12/affine:none");
+    cr_expect(m.relations[NB_REL_SQUARES].verdict == NB_BROKEN, "%g", m.relations[NB_REL_SQUARES].figure);
+}
+
+static const char *const variants[] = {"rmsnorm_twopass_scalar_f32",   "layernorm_twopass_scalar_f32",
+                                       "layernorm_onepass_scalar_f32", "layernorm_welford_scalar_bf16",
+                                       "rmsnorm_lowp_scalar_f16",      "rmsnorm_composed_lowp_scalar_bf16",
+                                       "batchnorm_twopass_scalar_f32", "dyt_fused_scalar_f32",
+                                       "l2norm_twopass_scalar_f16",    "add_rmsnorm_twopass_scalar_bf16"};
+static const char *const data[] = {"normal", "offset(1000)", "constant(0.1)", "zeros",    "small",
+                                   "big",    "one(1000)",    "inf",           "subnormal"};
+static const char *const roots[] = {"mul_recip", "rsqrt_nr", "rsqrt_raw"};
+
+/* Hard rows: what the declared formula permits is not called broken. */
+Test(metamorphic, kernels_that_are_right_break_nothing_on_hard_rows) {
+    if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
+        if (!nb_registry_find(variants[v])) continue;
+        for (size_t d = 0; d < sizeof data / sizeof data[0]; d++)
+            for (size_t r = 0; r < sizeof roots / sizeof roots[0]; r++) {
+                char key[256];
+                snprintf(key, sizeof key, "%s/shape:6x100/data:%s/eps:%s/root:%s", variants[v], data[d],
+                         d % 2 ? "1e-12" : "1e-5", roots[r]);
+                only_breaks(key, -1);
+            }
+    }
+}
+
+/* An f32 square overflows beyond 2^64 and vanishes below 2^-75: the scan finds where the bits change. */
+Test(metamorphic, the_scan_finds_the_range_of_the_squares) {
+    struct nb_metamorphic m = tried("rmsnorm_twopass_scalar_f32/shape:4x64/data:alternating(1)/eps:1e-5");
+    cr_expect(m.scale_up >= 58 && m.scale_up <= 63, "64 squares of 2^k fit below 2^128 up to k = 60: %d", m.scale_up);
+    cr_expect_not(m.up_ended_by_input);
+    m = tried("rmsnorm_twopass_scalar_f16/shape:4x64/data:alternating(1)/eps:1e-5");
+    cr_expect_eq(m.scale_up, 15, "half ends at 2^15 before f32 statistics do: %d", m.scale_up);
+    cr_expect(m.up_ended_by_input);
+}
+
+Test(metamorphic, json_gives_back_what_was_found) {
+    struct nb_metamorphic m = tried("relations:by_place_f32/shape:4x64"), again;
+    cJSON *json = nb_metamorphic_to_json(&m);
+    cr_assert_eq(nb_metamorphic_from_json(&again, json), 0);
+    for (int i = 0; i < NB_N_RELATIONS; i++) {
+        cr_expect_eq(again.relations[i].verdict, m.relations[i].verdict);
+        cr_expect_eq(again.relations[i].row, m.relations[i].row);
+        cr_expect_str_eq(again.relations[i].reason, m.relations[i].reason);
+    }
+    cr_expect_eq(again.scale_up, m.scale_up);
+    cJSON_Delete(json);
+}
