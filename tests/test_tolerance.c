@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Derived tolerances cover the bound on ordinary and hard rows, correct kernels pass, planted mistakes are seen as promised. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/tolerance_view.h"
+#include "src/proportion.h"
+#include "src/tolerance_bugs.h"
+#include "src/tolerance_criteria.h"
+#include "src/tolerance_detect.h"
+#include "src/tolerance_line.h"
+
+static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
+    struct nb_tolerance_request q = {
+        .data = data, .rows = 16, .cols = cols, .seed = 1, .affine = NB_N_AFFINES, .trials = trials, .alarm = 0.05};
+    cr_assert_eq(nb_design_parse(&q.design, design), 0);
+    return q;
+}
+
+static struct nb_tolerance run_of(const struct nb_tolerance_request *q) {
+    struct nb_tolerance t;
+    cr_assert_eq(nb_tolerance_run(&t, q), 0);
+    return t;
+}
+
+static const struct nb_bug_result *bug_of(const struct nb_tolerance *t, const char *name) {
+    for (int b = 0; b < t->n_bugs; b++)
+        if (strcmp(t->bugs[b].name, name) == 0) return &t->bugs[b];
+    cr_assert_fail("no mistake is called %s", name);
+    return NULL;
+}
+
+static bool always(const struct nb_rate *rate) { return rate->n > 0 && rate->seen == rate->n; }
+
+/* ---- coverage, false alarms ---------------------------------------------------------------------------------------------- */
+
+Test(tolerance, correct_kernels_pass_on_ordinary_and_hard_rows) {
+    static const struct {
+        const char *design, *data;
+    } cases[] = {{"rmsnorm", "normal"},
+                 {"rmsnorm/store:bf16", "massive"},
+                 {"rmsnorm/store:f16", "heavy_tail"},
+                 {"layernorm", "offset(1000)"},
+                 {"layernorm/store:bf16", "offset(30)"},
+                 {"layernorm/store:f16/eps:1e-12", "scale(0.01)"},
+                 {"layernorm/variance:welford", "lognormal(2)"},
+                 {"layernorm/variance:onepass", "offset(3)"},
+                 {"llama", "normal"},
+                 {"gemma", "massive"},
+                 {"rmsnorm/eps:1e-2", "scale(0.001)"},
+                 {"l2norm/store:bf16", "sparse(0.1)"},
+                 {"rmsnorm/acc:f32x16", "normal"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct nb_tolerance_request q = request_of(cases[i].design, cases[i].data, 300, 12);
+        const struct nb_tolerance t = run_of(&q);
+        cr_expect_gt(t.n_held_out, 0);
+        cr_expect_leq((double)t.n_uncovered, 1e-3 * (double)t.n_held_out, "%s, %s: %lld of %lld", cases[i].design,
+                      cases[i].data, (long long)t.n_uncovered, (long long)t.n_held_out);
+        cr_expect_geq(t.n_subjects, 2);
+        for (int s = 0; s < t.n_subjects; s++) {
+            cr_expect_eq(t.subjects[s].alarms[NB_DERIVED].seen, 0, "%s, %s: %s, %.3g of the tolerance", cases[i].design,
+                         cases[i].data, t.subjects[s].name, t.subjects[s].worst);
+            cr_expect_eq(t.subjects[s].alarms[NB_DERIVED].n, 12);
+            cr_expect_leq(t.subjects[s].worst, 1);
+        }
+    }
+}
+
+/* A row with |mean| >> sigma is no row with outliers: rms(y) is 1 in both, the tolerances differ by orders. */
+Test(tolerance, a_large_mean_costs_what_its_conditioning_says) {
+    const struct nb_tolerance_request centred = request_of("layernorm", "normal", 300, 8),
+                                      offset = request_of("layernorm", "offset(100)", 300, 8);
+    const struct nb_tolerance a = run_of(&centred), b = run_of(&offset);
+    const double rise = b.criteria[NB_DERIVED].atol / fmax(a.criteria[NB_DERIVED].atol, 1e-300);
+    cr_expect(rise > 30, "%g", rise);
+}
+
+Test(tolerance, false_alarms_of_the_calibrated_tolerance_keep_to_what_was_asked_for) {
+    const struct nb_tolerance_request q = request_of("rmsnorm/store:f32", "normal", 128, 150);
+    const struct nb_tolerance t = run_of(&q);
+    cr_expect_lt(t.calibrated_share, 0.9);
+    cr_expect_eq(t.calibrated_alarm, 0.05);
+    for (int s = 0; s < t.n_subjects; s++) /* the chance of more, at a rate of 5 %, is below 1e-6 */
+        cr_expect_lt(t.subjects[s].alarms[NB_CALIBRATED].seen, 24, "%s", t.subjects[s].name);
+}
+
+Test(tolerance, the_reference_is_part_of_the_tolerance) {
+    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 256, 8);
+    double rtol[NB_N_REFERENCE_KINDS];
+    for (int kind = 0; kind < NB_N_REFERENCE_KINDS; kind++) {
+        q.reference = (enum nb_reference_kind)kind;
+        const struct nb_tolerance t = run_of(&q);
+        rtol[kind] = t.criteria[NB_DERIVED].rtol;
+        for (int s = 0; s < t.n_subjects; s++) cr_expect_eq(t.subjects[s].alarms[NB_DERIVED].seen, 0);
+    }
+    cr_expect_float_eq(rtol[NB_REFERENCE_EXACT] * 0x1p8, 1, 0.03);
+    cr_expect_float_eq(rtol[NB_REFERENCE_ROUNDED] * 0x1p8, 2, 0.05);
+    cr_expect_float_eq(rtol[NB_REFERENCE_PEER] * 0x1p8, 2, 0.05);
+}
+
+/* ---- mistakes ------------------------------------------------------------------------------------------------------------ */
+
+Test(tolerance, planted_mistakes_are_seen) {
+    static const char *const narrow[] = {
+        "divides by n - 1",        "leaves the tail out", "truncates",         "sums in bf16",
+        "other cast order",        "gamma one ulp off",   "swaps two outputs", "no gamma",
+        "forgets the last output", "narrow rstd"};
+    static const char *const centred[] = {"divides by n - 1", "leaves the tail out", "sums in bf16", "sums in f16",
+                                          "narrow rstd",      "no Newton step",      "other mean",   "no beta",
+                                          "swaps two outputs"};
+    const struct nb_tolerance_request bf16 = request_of("rmsnorm/store:bf16", "normal", 384, 12),
+                                      f32 = request_of("layernorm", "normal", 384, 12);
+    const struct nb_tolerance a = run_of(&bf16), b = run_of(&f32);
+    for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
+        cr_expect(always(&bug_of(&a, narrow[i])->caught[NB_DERIVED]), "bf16: %s", narrow[i]);
+    for (size_t i = 0; i < sizeof centred / sizeof centred[0]; i++)
+        cr_expect(always(&bug_of(&b, centred[i])->caught[NB_DERIVED]), "layernorm f32: %s", centred[i]);
+    cr_expect_eq(bug_of(&a, "truncates")->caught[4].seen, 0, "torch's default sees no truncation in bf16");
+}
+
+/* Against a rounded reference a truncated output is within one ulp; the side that the errors take is not. */
+Test(tolerance, the_mean_error_sees_a_truncation_that_no_line_can_see) {
+    struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 384, 24);
+    q.reference = NB_REFERENCE_ROUNDED;
+    const struct nb_tolerance t = run_of(&q);
+    const struct nb_bug_result *bug = bug_of(&t, "truncates");
+    cr_expect_eq(bug->caught[NB_DERIVED].seen, 0);
+    cr_expect(always(&bug->caught[NB_MEAN_ERROR_TEST]));
+    for (int s = 0; s < t.n_subjects; s++) cr_expect_leq(t.subjects[s].alarms[NB_MEAN_ERROR_TEST].seen, 1);
+}
+
+Test(tolerance, gain_is_found_at_the_relative_tolerance) {
+    struct nb_tolerance_request q = request_of("rmsnorm", "normal", 256, 8);
+    q.affine = NB_AFFINE_GAMMA;
+    struct nb_tolerance_test test;
+    cr_assert_eq(nb_tolerance_test_init(&test, &q, 256, 0), 0);
+    const struct nb_criterion relative = {"", NB_CRITERION_ALLCLOSE, 1e-4, 0, NAN},
+                              absolute = {"", NB_CRITERION_ALLCLOSE, 0, 1e-3, NAN},
+                              none = {"", NB_CRITERION_ALLCLOSE, 0, 1e9, NAN};
+    cr_expect_float_eq(nb_least_seen(&relative, NB_NUM_F32, &test, NB_FAULT_GAIN), 1e-4, 1e-5);
+    cr_expect_float_eq(nb_least_seen(&absolute, NB_NUM_F32, &test, NB_FAULT_OFFSET), 1e-3, 2e-4);
+    cr_expect(isinf(nb_least_seen(&none, NB_NUM_F32, &test, NB_FAULT_GAIN)));
+    nb_tolerance_test_release(&test);
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------------- */
+
+Test(tolerance, the_line_lies_above_every_point_and_close_to_them) {
+    struct nb_cloud c;
+    double rtol, atol;
+    nb_cloud_init(&c);
+    for (int i = 1; i <= 1000; i++) nb_cloud_add(&c, i / 100.0, 1e-3 + 2e-3 * i / 100.0);
+    nb_cloud_line(&c, &rtol, &atol);
+    for (int i = 1; i <= 1000; i++) cr_assert(atol + rtol * (i / 100.0) >= 1e-3 + 2e-3 * i / 100.0);
+    const double rms = nb_cloud_rms(&c);
+    cr_expect_float_eq((atol + rtol * rms) / (1e-3 + 2e-3 * rms), 1, 0.02);
+    nb_cloud_release(&c);
+    nb_cloud_init(&c);
+    nb_cloud_add(&c, 0, 0.5); /* nothing but an error at 0 */
+    nb_cloud_line(&c, &rtol, &atol);
+    cr_expect(rtol == 0 && atol == 0.5);
+    nb_cloud_release(&c);
+}
+
+Test(tolerance, figures_are_rounded_up) {
+    for (int i = 1; i < 2000; i++) {
+        const double v = i * 1.2345e-7, up = nb_round_up(v);
+        cr_expect(up >= v && up < 1.0101 * v, "%.9g: %.9g", v, up);
+    }
+    cr_expect(nb_round_up(0) == 0 && isnan(nb_round_up(NAN)));
+}
+
+/* Clopper-Pearson, as published tables have them. */
+Test(tolerance, proportions_have_exact_bounds) {
+    cr_expect_float_eq(nb_proportion_upper(0, 100, 0.95), 1 - pow(0.05, 0.01), 1e-9);
+    cr_expect_float_eq(nb_proportion_lower(100, 100, 0.95), pow(0.05, 0.01), 1e-9);
+    cr_expect_float_eq(nb_proportion_upper(5, 20, 0.95), 0.45558, 1e-4);
+    cr_expect_float_eq(nb_proportion_lower(5, 20, 0.95), 0.10408, 1e-4);
+    cr_expect(nb_proportion_upper(0, 0, 0.95) == 1 && nb_proportion_lower(0, 0, 0.95) == 0);
+    cr_expect_eq(nb_proportion_upper(7, 7, 0.95), 1);
+}
+
+Test(tolerance, criteria_compare_as_the_functions_they_are_named_after) {
+    const double want[] = {1, -2, 0, 4}, near[] = {1.0009, -2, 0, 4}, far[] = {1, -2, 2e-5, 4}, not [] = {1, NAN, 0, 4};
+    const bool without_second[] = {true, false, true, true};
+    struct nb_tolerance t = {0};
+    nb_criteria_in_use(&t, NB_NUM_F16);
+    const struct nb_criterion *torch = &t.criteria[0], *nmse = &t.criteria[3];
+    cr_expect_not(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, near, want, NULL));
+    cr_expect(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, far, want, NULL));
+    cr_expect(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, NULL));
+    cr_expect(nb_criterion_alarms(nmse, NB_NUM_F16, 1, 4, not, want, NULL));
+    cr_expect_not(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, without_second));
+    cr_expect_not(nb_criterion_alarms(nmse, NB_NUM_F16, 1, 4, near, want, NULL));
+    cr_expect_float_eq(nb_mean_error(1, 4, near, want, NULL), 0.0003, 1e-9);
+}
+
+Test(tolerance, what_has_no_bound_is_refused) {
+    struct nb_tolerance t;
+    struct nb_tolerance_request q = request_of("rmsnorm/store:e4m3", "normal", 64, 4);
+    cr_expect_eq(nb_tolerance_run(&t, &q), -1);
+    q = request_of("rmsnorm/all:f16", "constant(300)", 64, 4); /* every square overflows: any output is right */
+    cr_expect_eq(nb_tolerance_run(&t, &q), -1);
+    q = request_of("rmsnorm", "no_such_data", 64, 4);
+    cr_expect_eq(nb_tolerance_run(&t, &q), -1);
+}
+
+Test(tolerance, snippets_hold_the_figures) {
+    const struct nb_tolerance_request q = request_of("rmsnorm/store:bf16", "normal", 128, 8);
+    const struct nb_tolerance t = run_of(&q);
+    static const char *const formats[] = {"torch", "numpy", "c"};
+    char rtol[32];
+    snprintf(rtol, sizeof rtol, "%.3g", t.criteria[NB_DERIVED].rtol);
+    for (int i = 0; i < 3; i++) {
+        struct nb_strbuf text = {0};
+        cr_assert_eq(nb_tolerance_view(&t, &q, formats[i], &text), 0);
+        cr_expect(strstr(text.text, rtol), "%s", text.text);
+        nb_strbuf_release(&text);
+    }
+}
