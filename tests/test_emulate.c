@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The emulator in f32 against the same algorithms in plain C, written here once more, and against the kernels; then what makes
- * designs differ. The laws that errors follow are in test_emulate_laws.c. */
+/* The emulator in f32 against the same algorithms in plain C, written here once more, and against the kernels. Mixed
+ * formats are in test_emulate_mixed.c, the laws that errors follow are in test_emulate_laws.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -308,104 +308,4 @@ Test(emulate, designs_of_the_scalar_kernels_have_their_bits, .fini = nb_registry
     check_kernel("layernorm_onepass_scalar_f32", "naive/fma:1/lanes:4", NB_AFFINE_GAMMA_BETA, NB_F32);
     check_kernel("layernorm_shifted_scalar_f32", "layernorm/variance:shifted/fma:1/lanes:4", NB_AFFINE_GAMMA_BETA,
                  NB_F32);
-}
-
-/* ---- what is written in the design, and nothing else, decides ---------------------------------------------------------- */
-
-Test(emulate, every_part_of_a_design_reaches_the_result) {
-    static const char *const parts[] = {"/square:bf16",
-                                        "/acc:bf16",
-                                        "/stat:bf16",
-                                        "/sqrt:bf16",
-                                        "/rstd:bf16",
-                                        "/scale:f16",
-                                        "/lanes:4",
-                                        "/order:kahan",
-                                        "/order:pairwise",
-                                        "/order:blocked",
-                                        "/fma:1",
-                                        "/round:rz",
-                                        "/round:sr",
-                                        "/eps:1e-2",
-                                        "/eps_place:outside",
-                                        "/root:div_sqrt",
-                                        "/root:rsqrt_raw",
-                                        "/folded:1",
-                                        "/store_round:rz/store:bf16",
-                                        "/variance:welford",
-                                        "/variance:onepass",
-                                        "/variance:shifted",
-                                        "/variance:corrected",
-                                        "/weight_offset:1",
-                                        "/cast:before/store:bf16"};
-    static struct row r;
-    double plain[N], y[N];
-    row_fill(&r, 3, 36);
-    const struct nb_design base = parsed("layernorm");
-    nb_emulate_row(&base, N, r.wide_x, r.wide_gamma, r.wide_beta, plain, 1);
-    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
-        char text[64];
-        snprintf(text, sizeof text, "layernorm%s", parts[p]);
-        const struct nb_design d = parsed(text);
-        nb_emulate_row(&d, N, r.wide_x, r.wide_gamma, r.wide_beta, y, 1);
-        cr_expect(memcmp(plain, y, sizeof y) != 0, "%s changes nothing", parts[p]);
-    }
-}
-
-Test(emulate, outputs_are_numbers_of_the_stored_format_and_a_row_repeats_itself) {
-    static const char *const texts[] = {"fp8", "stochastic", "rmsnorm/store:tf32/round:rz", "rmsnorm/all:e5m2",
-                                        "all_f16"};
-    static struct row r;
-    double x[N], y[N], again[N], other[N];
-    row_fill(&r, 0, 37);
-    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
-        const struct nb_design d = parsed(texts[t]);
-        for (int i = 0; i < N; i++) x[i] = nb_number_round(r.wide_x[i], 0, d.store, NB_ROUND_NEAREST, 0);
-        nb_emulate_row(&d, N, x, NULL, NULL, y, 5);
-        nb_emulate_row(&d, N, x, NULL, NULL, again, 5);
-        nb_emulate_row(&d, N, x, NULL, NULL, other, 6);
-        cr_expect_eq(memcmp(y, again, sizeof y), 0, "%s", texts[t]);
-        cr_expect_eq(memcmp(y, other, sizeof y) != 0, d.rounding == NB_ROUND_STOCHASTIC, "%s", texts[t]);
-        for (int i = 0; i < N; i++)
-            cr_assert(isnan(y[i]) || y[i] == nb_number_round(y[i], 0, d.store, NB_ROUND_NEAREST, 0));
-    }
-}
-
-Test(emulate, subnormals_are_flushed_where_the_design_says_so) {
-    const struct nb_design keeps = parsed("rmsnorm/all:f16/eps:1e-5"),
-                           flushes = parsed("rmsnorm/all:f16/eps:1e-5/flush:1");
-    const double x[2] = {0x1p-20, 1}, zero[2] = {0, 0};
-    double y[2];
-    nb_emulate_row(&keeps, 2, x, NULL, NULL, y, 1);
-    cr_expect(y[0] > 0);
-    nb_emulate_row(&flushes, 2, x, NULL, NULL, y, 1);
-    cr_expect(y[0] == 0 && y[1] > 1);
-    cr_expect(isinf(nb_emulate_row(&flushes, 2, zero, NULL, NULL, y, 1).rstd), "1e-5 is subnormal in f16");
-    cr_expect(isfinite(nb_emulate_row(&keeps, 2, zero, NULL, NULL, y, 1).rstd));
-}
-
-Test(emulate, prmsnorm_sees_its_share_and_l2norm_the_sum) {
-    const struct nb_design partial = parsed("prmsnorm/k:50%/eps:0"), l2 = parsed("l2norm/eps:0");
-    const double x[4] = {3, 3, 100, 100};
-    double y[4];
-    nb_emulate_row(&partial, 4, x, NULL, NULL, y, 1);
-    cr_expect(y[0] == 1 && y[2] == nb_number_round(100 * (double)(1.0f / 3.0f), 0, NB_NUM_F32, NB_ROUND_NEAREST, 0));
-    cr_expect_eq(nb_emulate_row(&l2, 4, x, NULL, NULL, y, 1).var, 20018);
-}
-
-Test(emulate, infinities_and_nan_go_where_ieee_takes_them) {
-    const struct nb_design rms = parsed("rmsnorm"), layer = parsed("layernorm"), fp8 = parsed("fp8");
-    const double inf[3] = {1, INFINITY, -2}, nan[3] = {1, NAN, 2}, one[1] = {5};
-    double y[3];
-    nb_emulate_row(&rms, 3, inf, NULL, NULL, y, 1);
-    cr_expect(y[0] == 0 && isnan(y[1]) && y[2] == 0);
-    nb_emulate_row(&rms, 3, nan, NULL, NULL, y, 1);
-    cr_expect(isnan(y[0]) && isnan(y[1]) && isnan(y[2]));
-    nb_emulate_row(&layer, 3, inf, NULL, NULL, y, 1);
-    cr_expect(isnan(y[0]) && isnan(y[1]));
-    nb_emulate_row(&layer, 1, one, NULL, NULL, y, 1);
-    cr_expect_eq(y[0], 0);
-    const double gamma[1] = {1000};
-    nb_emulate_row(&fp8, 1, one, gamma, NULL, y, 1);
-    cr_expect(isnan(y[0]), "1000 is beyond e4m3");
 }
