@@ -160,7 +160,9 @@ static const char *markdown_entity(uint32_t code) {
 }
 void nb_escape_markdown(struct nb_strbuf *out, const char *text) { replace(out, text, markdown_entity, " "); }
 
-static const char *gnuplot_entity(uint32_t code) { return code == '\'' ? "''" : NULL; }
+/* gnuplot writes a quote inside single quotes as two, but 5.4 loses count where two of those follow each other or one stands first,
+ * stops with a syntax error and draws nothing more. A typographic quote needs no escape. */
+static const char *gnuplot_entity(uint32_t code) { return code == '\'' ? "\xE2\x80\x99" : NULL; }
 void nb_escape_gnuplot(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");
     replace(out, text, gnuplot_entity, " ");

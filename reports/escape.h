@@ -28,7 +28,7 @@ void nb_escape_html(struct nb_strbuf *out, const char *text);
 void nb_escape_csv(struct nb_strbuf *out, const char *text);
 /* One cell of a GitHub table; line breaks become spaces. */
 void nb_escape_markdown(struct nb_strbuf *out, const char *text);
-/* A single-quoted gnuplot string, quotes included: nothing is expanded in those but ''. */
+/* A single-quoted gnuplot string, quotes included: nothing is expanded in those. Quotes in the text become typographic. */
 void nb_escape_gnuplot(struct nb_strbuf *out, const char *text);
 /* A file name of letters, digits, '_', '-' and '.', at most 80 bytes, that starts with none of the last two. */
 void nb_escape_file_name(struct nb_strbuf *out, const char *text);

@@ -8,11 +8,22 @@
 #include "reports/escape.h"
 #include "src/json.h"
 
-enum { LARGEST_MAP = 256, N_LEVELS = 8, LABEL_EVERY = 8 };
+enum { LARGEST_MAP = 256, LARGEST_EXPONENT = 100000, N_LEVELS = 8, LABEL_EVERY = 8 };
 
 double nb_map_number(const cJSON *array, int i) {
     const cJSON *item = cJSON_GetArrayItem(array, i);
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+/* Exponents of two in increasing order. */
+static bool is_axis(const cJSON *axis, int n) {
+    double before = -INFINITY;
+    for (int i = 0; i < n; i++) {
+        const double at = nb_map_number(axis, i);
+        if (!(fabs(at) <= LARGEST_EXPONENT && at > before)) return false;
+        before = at;
+    }
+    return n > 0 && n <= LARGEST_MAP;
 }
 
 bool nb_map_size(const cJSON *map, int *n_scales, int *n_rhos) {
@@ -20,7 +31,7 @@ bool nb_map_size(const cJSON *map, int *n_scales, int *n_rhos) {
     const cJSON *y = cJSON_GetObjectItemCaseSensitive(map, "log2_rho");
     *n_scales = cJSON_GetArraySize(x);
     *n_rhos = cJSON_GetArraySize(y);
-    return *n_scales > 0 && *n_rhos > 0 && *n_scales <= LARGEST_MAP && *n_rhos <= LARGEST_MAP;
+    return is_axis(x, *n_scales) && is_axis(y, *n_rhos);
 }
 
 enum nb_heat_state nb_map_cell(const cJSON *map, int rho, int scale, double *log10_ulp) {

@@ -18,7 +18,7 @@ static const char style[] =
     "*{box-sizing:border-box}body{margin:0 auto;max-width:96rem;padding:1rem 1.25rem 4rem;background:var(--bg);"
     "color:var(--fg);font:15px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}\n"
     "h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line)}"
-    "a{color:var(--link)}nav a{margin-right:1rem}\n"
+    "h3{font-size:1rem;margin:1.4rem 0 .3rem}a{color:var(--link)}nav a{margin-right:1rem}\n"
     "p.dim,figcaption,.dim{color:var(--dim)}code,pre,td.n,td.k{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,"
     "monospace;font-size:.86em}pre{background:var(--card);padding:.6rem;overflow-x:auto;border-radius:6px}\n"
     ".wrap{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}th,td{padding:.18rem .6rem;text-align:left;"

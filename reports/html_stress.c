@@ -5,12 +5,14 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/format.h"
 #include "reports/html.h"
 #include "src/grade.h"
 #include "src/json.h"
+#include "src/log.h"
 
 static const char *text_of(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
@@ -71,7 +73,7 @@ static const struct column {
     {"ns/element", "", true},
     {"formula", "what is not as usual", false},
 };
-enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+enum { N_COLUMNS = sizeof columns / sizeof columns[0], TIME_COLUMN = N_COLUMNS - 2 };
 
 /* The grade's letter is its colour; any other text has none. */
 static void add_grade(const cJSON *line, const char *name, const char *why, struct nb_strbuf *out) {
@@ -85,7 +87,7 @@ static void add_grade(const cJSON *line, const char *name, const char *why, stru
     nb_html_text(out, ">", *grade ? grade : "-", "</td>");
 }
 
-static void add_line(const cJSON *line, int n_widths, struct nb_strbuf *out) {
+static void add_line(const cJSON *line, int n_widths, bool timed, struct nb_strbuf *out) {
     char width[64];
     snprintf(width, sizeof width, n_widths > 1 ? "%.20s of %d" : "%.20s", text_of(line, "width"), n_widths);
     nb_strbuf_add(out, "<tr>");
@@ -104,21 +106,24 @@ static void add_line(const cJSON *line, int n_widths, struct nb_strbuf *out) {
     add_count(out, line, "nan");
     add_count(out, line, "inf");
     add_count(out, line, "zero");
-    add_number(out, nb_json_get_number(line, "ns_per_element"), 3);
+    if (timed) add_number(out, nb_json_get_number(line, "ns_per_element"), 3);
     add_cell(out, "k", strcmp(text_of(line, "formula"), "default") == 0 ? "" : text_of(line, "formula"));
     nb_strbuf_add(out, "</tr>\n");
 }
 
-static void begin_table(const char *op, const char *pass, struct nb_strbuf *out) {
-    nb_strbuf_add(out, "<details open><summary>");
-    nb_html_text(out, "", *op ? op : "other", "");
-    if (strcmp(pass, "backward") == 0) nb_strbuf_add(out, " backward");
-    nb_strbuf_add(out, "</summary>\n<div class=\"wrap\"><table>\n<tr>");
-    for (int i = 0; i < N_COLUMNS; i++)
-        nb_strbuf_addf(out, "<th%s title=\"%s\">%s</th>", columns[i].right ? " class=\"n\"" : "", columns[i].help,
-                       columns[i].title);
-    nb_strbuf_add(out, "</tr>\n");
-}
+/* ---- lines of one op ---- */
+
+/* Of the widths of a kernel the worst. */
+struct graded {
+    const cJSON *line;
+    int n_widths;
+};
+
+struct graded_list {
+    struct graded *list; /* owned */
+    size_t n;
+    bool timed;
+};
 
 static bool same(const cJSON *a, const cJSON *b, const char *const *names) {
     for (; *names; names++)
@@ -138,14 +143,64 @@ static bool is_worse(const cJSON *a, const cJSON *b) {
     return nb_json_get_number(a, "componentwise_ulp") > nb_json_get_number(b, "componentwise_ulp");
 }
 
-static void end_table(struct nb_strbuf *out) { nb_strbuf_add(out, "</table></div></details>\n"); }
-
 /* Lines come sorted, so that the widths of a kernel stand together. */
+static void collect(const cJSON *stress, struct graded_list *out) {
+    static const char *const row[] = {"op", "kernel", "pass", "dtype", "formula", NULL};
+    const cJSON *line, *lines = cJSON_GetObjectItemCaseSensitive(stress, "grades");
+    *out = (struct graded_list){.list = nb_alloc((unsigned long long)cJSON_GetArraySize(lines) + 1, sizeof *out->list)};
+    cJSON_ArrayForEach(line, lines) {
+        struct graded *last = out->n ? &out->list[out->n - 1] : NULL;
+        out->timed |= isfinite(nb_json_get_number(line, "ns_per_element"));
+        if (!last || !same(last->line, line, row)) {
+            out->list[out->n++] = (struct graded){line, 1};
+            continue;
+        }
+        last->n_widths++;
+        if (is_worse(line, last->line)) last->line = line;
+    }
+}
+
+static bool is_low(const cJSON *line, const char *name) {
+    const char *grade = text_of(line, name);
+    return *grade && strchr("CDF", grade[0]) && !grade[1];
+}
+
+/* What a reader looks for first: each kernel as it usually is, and what does not keep what it promises. */
+static bool is_headline(const cJSON *line) {
+    return strcmp(text_of(line, "formula"), "default") == 0 || is_low(line, "declared");
+}
+
+static void add_table(const struct graded_list *all, size_t begin, size_t end, bool headline, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr>");
+    for (int i = 0; i < N_COLUMNS; i++)
+        if (all->timed || i != TIME_COLUMN)
+            nb_strbuf_addf(out, "<th%s title=\"%s\">%s</th>", columns[i].right ? " class=\"n\"" : "", columns[i].help,
+                           columns[i].title);
+    nb_strbuf_add(out, "</tr>\n");
+    for (size_t i = begin; i < end; i++)
+        if (is_headline(all->list[i].line) == headline)
+            add_line(all->list[i].line, all->list[i].n_widths, all->timed, out);
+    nb_strbuf_add(out, "</table></div>\n");
+}
+
+static void add_op(const struct graded_list *all, size_t begin, size_t end, struct nb_strbuf *out) {
+    const cJSON *first = all->list[begin].line;
+    size_t n_headlines = 0;
+    for (size_t i = begin; i < end; i++) n_headlines += is_headline(all->list[i].line);
+    nb_html_text(out, "<h3>", *text_of(first, "op") ? text_of(first, "op") : "other", "");
+    nb_strbuf_add(out, strcmp(text_of(first, "pass"), "backward") == 0 ? " backward</h3>\n" : "</h3>\n");
+    if (n_headlines) add_table(all, begin, end, true, out);
+    if (n_headlines == end - begin) return;
+    nb_strbuf_addf(out, "<details><summary>%zu with other formulas, B or better where declared</summary>\n",
+                   end - begin - n_headlines);
+    add_table(all, begin, end, false, out);
+    nb_strbuf_add(out, "</details>\n");
+}
+
 void nb_html_grades(const cJSON *stress, struct nb_strbuf *out) {
-    static const char *const table[] = {"op", "pass", NULL}, *const row[] = {"kernel", "pass", "dtype", "formula",
-                                                                             NULL};
-    const cJSON *line, *worst = NULL;
-    int n_widths = 0;
+    static const char *const table[] = {"op", "pass", NULL};
+    struct graded_list all;
+    collect(stress, &all);
     nb_strbuf_add(
         out,
         "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
@@ -153,28 +208,15 @@ void nb_html_grades(const cJSON *stress, struct nb_strbuf *out) {
         "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
         "Figures are over the declared range, counts over all finite rows; of several widths the worst is shown. A "
         "grade's tip says which case set it, the end of the page how to see it again.</p>\n");
-    cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
-        const bool more = worst && same(worst, line, row), other = !worst || !same(worst, line, table);
-        if (worst && !more) add_line(worst, n_widths, out);
-        if (worst && other) end_table(out);
-        if (other) begin_table(text_of(line, "op"), text_of(line, "pass"), out);
-        n_widths = more ? n_widths + 1 : 1;
-        if (!more || is_worse(line, worst)) worst = line;
+    for (size_t begin = 0, end; begin < all.n; begin = end) {
+        for (end = begin + 1; end < all.n && same(all.list[begin].line, all.list[end].line, table);) end++;
+        add_op(&all, begin, end, out);
     }
-    if (worst) {
-        add_line(worst, n_widths, out);
-        end_table(out);
-    } else {
-        nb_strbuf_add(out, "<p>Nothing was graded.</p>\n");
-    }
+    if (!all.n) nb_strbuf_add(out, "<p>Nothing was graded.</p>\n");
+    free(all.list);
 }
 
 /* ---- command lines ---- */
-
-static bool is_low(const cJSON *line, const char *name) {
-    const char *grade = text_of(line, name);
-    return *grade && strchr("CDF", grade[0]) && !grade[1];
-}
 
 static void add_replay(const char *heading, const char *kernel, const char *text, const char *replay,
                        struct nb_strbuf *out) {

@@ -226,7 +226,8 @@ Test(reports, escapes_leave_no_way_out) {
     expect_escaped(nb_escape_html, "<script>\"a\" & 'b'\x01",
                    "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\xEF\xBF\xBD");
     expect_escaped(nb_escape_html, "\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* an overlong '<' is no '<' */
-    expect_escaped(nb_escape_gnuplot, "it's `ls` \"x\" \\\n@y", "'it''s `ls` \"x\" \\ @y'");
+    expect_escaped(nb_escape_gnuplot, "it's `ls` \"x\" \\\n@y", "'it\xE2\x80\x99s `ls` \"x\" \\ @y'");
+    expect_escaped(nb_escape_gnuplot, "''", "'\xE2\x80\x99\xE2\x80\x99'");
     expect_escaped(nb_escape_csv, "plain", "plain");
     expect_escaped(nb_escape_csv, "a \"b\", c", "\"a \"\"b\"\", c\"");
     expect_escaped(nb_escape_file_name, "../a b/c:d_e-1.x", "_._a_b_c_d_e-1.x");
