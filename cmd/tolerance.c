@@ -11,7 +11,7 @@
 #include "src/log.h"
 #include "src/names.h"
 #include "src/process.h"
-#include "src/tolerance.h"
+#include "src/tolerance_run.h"
 
 extern const struct nb_command nb_command_tolerance;
 

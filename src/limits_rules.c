@@ -11,7 +11,8 @@ const struct nb_limit_rule *nb_limit_rule_at(size_t i) {
     } groups[] = {{nb_range_rules, nb_n_range_rules},
                   {nb_eps_rules, nb_n_eps_rules},
                   {nb_accumulation_rules, nb_n_accumulation_rules},
-                  {nb_mean_rules, nb_n_mean_rules}};
+                  {nb_mean_rules, nb_n_mean_rules},
+                  {nb_conditioning_rules, nb_n_conditioning_rules}};
     for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
         if (i < groups[g].n) return &groups[g].rules[i];
         i -= groups[g].n;

@@ -88,7 +88,4 @@ struct nb_tolerance {
     int64_t detection_tests;
 };
 
-/* -1 after nb_error. 128 + signal: interrupted. */
-int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);
-
 #endif

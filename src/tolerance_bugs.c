@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each mistake is one function; the public reports that they come from are named in src/README.md. */
+/* Each mistake is one function. */
 #include "src/tolerance_bugs.h"
 
 #include <math.h>

@@ -12,6 +12,7 @@
 #include "src/tolerance_criteria.h"
 #include "src/tolerance_detect.h"
 #include "src/tolerance_line.h"
+#include "src/tolerance_run.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
     struct nb_tolerance_request q = {

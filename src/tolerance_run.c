@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Three sets of tests, so that nothing is judged by what it was made from: the line is drawn above the first; its scale is calibrated
  * on correct kernels' outputs for the same; rates are counted on the second. */
-#include "src/tolerance.h"
+#include "src/tolerance_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "src/log.h"
 #include "src/process.h"
 #include "src/proportion.h"
-#include "src/stats.h"
 #include "src/tolerance_bugs.h"
+#include "src/tolerance_calibrate.h"
 #include "src/tolerance_criteria.h"
 #include "src/tolerance_detect.h"
 #include "src/tolerance_line.h"
@@ -97,18 +97,6 @@ static int derive(struct run *r) {
 
 /* ---- calibrated ---------------------------------------------------------------------------------------------------------- */
 
-/* Largest |error| / derived tolerance of a test. */
-static double largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
-                            const double *got) {
-    double worst = 0;
-    for (int64_t i = 0; i < test->n; i++) {
-        if (!test->usable[i] || got[i] == test->want[i]) continue;
-        const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
-        if (!(share <= worst)) worst = isnan(share) ? (double)INFINITY : share;
-    }
-    return worst;
-}
-
 static int run_correct(struct run *r, int64_t index) {
     struct nb_tolerance_test test;
     if (nb_tolerance_test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
@@ -117,33 +105,11 @@ static int run_correct(struct run *r, int64_t index) {
         if (subject->reason[0]) continue;
         if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
         const int64_t at = (int64_t)s * r->first_tests + index;
-        r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
+        r->worst[at] = nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
         r->mean_errors[at] = nb_mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
     }
     nb_tolerance_test_release(&test);
     return step(r, "calibrating");
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The share of the derived tolerance that so many tests of a kernel exceed that no more than `alarm` of all do, at 95 %. Where
- * there are too few tests to say so: the largest seen. */
-static double share_for(double *worst, int64_t n, double alarm) {
-    qsort(worst, (size_t)n, sizeof *worst, ascending);
-    int64_t beyond = 0;
-    while (beyond + 1 < n && nb_proportion_upper(beyond + 1, n, 0.95) <= alarm) beyond++;
-    return worst[n - 1 - beyond];
-}
-
-/* The mean error of a test is a sum of many small ones: |mean| and six standard deviations, as measured. NaN: fewer than 8 tests. */
-static double mean_error_limit(const double *errors, int64_t n) {
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
-    for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
-    return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
 }
 
 static int calibrate(struct run *r) {
@@ -155,8 +121,8 @@ static int calibrate(struct run *r) {
     for (int s = 0; s < r->t->n_subjects; s++) {
         if (r->t->subjects[s].reason[0]) continue;
         const int64_t at = (int64_t)s * r->first_tests;
-        const double own = mean_error_limit(r->mean_errors + at, r->first_tests);
-        share = fmax(share, share_for(r->worst + at, r->first_tests, r->q.alarm));
+        const double own = nb_tolerance_mean_error_limit(r->mean_errors + at, r->first_tests);
+        share = fmax(share, nb_tolerance_share_for(r->worst + at, r->first_tests, r->q.alarm));
         if (!(own <= limit)) limit = own;
     }
     const double sure = nb_proportion_upper(0, r->first_tests, 0.95);
@@ -214,7 +180,7 @@ static int measure(struct run *r, int64_t index) {
         struct nb_subject *subject = &r->t->subjects[s];
         if (subject->reason[0]) continue;
         if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
-        subject->worst = fmax(subject->worst, largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
+        subject->worst = fmax(subject->worst, nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
         count_alarms(r, &test, r->got, subject->alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
@@ -231,12 +197,6 @@ static void finish_rates(struct nb_tolerance *t) {
 }
 
 /* ---- smallest errors seen ------------------------------------------------------------------------------------------------ */
-
-/* 99 % of the tests; of fewer than 100 all. */
-static double high_quantile(double *v, int64_t n) {
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[(int64_t)ceil(0.99 * (double)n) - 1];
-}
 
 static int detect(struct run *r) {
     const int64_t tests = r->t->detection_tests =
@@ -255,8 +215,8 @@ static int detect(struct run *r) {
         result = step(r, "smallest errors seen");
     }
     for (int c = 0; c < r->t->n_criteria && result == 0; c++) {
-        r->t->gain[c] = high_quantile(least + c * tests, tests);
-        r->t->offset[c] = high_quantile(shift + c * tests, tests);
+        r->t->gain[c] = nb_tolerance_high_quantile(least + c * tests, tests);
+        r->t->offset[c] = nb_tolerance_high_quantile(shift + c * tests, tests);
     }
     free(least);
     return result;
