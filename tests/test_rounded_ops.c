@@ -40,7 +40,7 @@ static void check(enum exact_op op, double a, double b, double c, enum nb_number
 static double draw(struct random_state *r, enum nb_number number, double beside) {
     const struct nb_format *f = &nb_numbers[number];
     int e = f->emin - f->precision + (int)(random_bits(r) % (uint64_t)(f->emax - f->emin + f->precision));
-    if (beside != 0 && random_bits(r) % 2) e = ilogb(beside) + (int)(random_bits(r) % 60) - 30;
+    if (beside != 0 && isfinite(beside) && random_bits(r) % 2) e = ilogb(beside) + (int)(random_bits(r) % 60) - 30;
     const double v = ldexp(random_normal(r), e > 1022 ? 1022 : e);
     const double rounded = nb_number_round(v, 0, number, NB_ROUND_ZERO, 0);
     return random_bits(r) % 4 ? rounded
