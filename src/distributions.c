@@ -173,7 +173,7 @@ static int parse_numbers(const char *text, const char *p, struct nb_recipe *reci
         char *end;
         const double value = strtod(p, &end);
         if (end == p || (*end != ',' && strcmp(end, ")") != 0)) {
-            snprintf(reason, n, "data %.80s: write numbers in the brackets, as in %s(2)", text, d->name);
+            snprintf(reason, n, "data %.80s: write a number in the brackets, as in %s(2)", text, d->name);
             return -1;
         }
         if (recipe->n_given == d->most) {
@@ -183,8 +183,9 @@ static int parse_numbers(const char *text, const char *p, struct nb_recipe *reci
         }
         const struct nb_data_number *number = number_of(d, recipe->n_given);
         if (!(value >= number->low && value <= number->high)) {
-            snprintf(reason, n, "data %.80s: number %d must be from %g to %g", text, recipe->n_given + 1, number->low,
-                     number->high);
+            char which[32] = "the number";
+            if (d->most > 1) snprintf(which, sizeof which, "number %d", recipe->n_given + 1);
+            snprintf(reason, n, "data %.80s: %s must be from %g to %g", text, which, number->low, number->high);
             return -1;
         }
         recipe->numbers[recipe->n_given++] = value;

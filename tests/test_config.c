@@ -115,7 +115,8 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks\": [{ \"shape\": \"transfomer\" }] }", ":1:", "did you mean 'transformer'");
     refused("{ \"blocks\": [{ \"backend\": \"gpu\" }] }", ":1:", "cpu, plugin:NAME, cuda or peer:NAME");
     refused("{ \"blocks\": [{ \"kernel\": \"\" }] }", ":1:", "name or glob");
-    refused("{ \"launches\": 0, \"blocks\": [{}] }", ":1:", "\"launches\": 0 is not a whole number from 1 to 1000");
+    refused("{ \"launches\": -1, \"blocks\": [{}] }", ":1:", "\"launches\": -1 is not a whole number from 0 to 1000");
+    refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");
     refused("{ \"launches\": 1.5, \"blocks\": [{}] }", ":1:", "whole number");
     refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
     refused("{ \"slot_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");

@@ -15,20 +15,22 @@ static const char *const *values_of_axis(const struct nb_axis *axis, uint32_t op
     static const char *const shapes[] = {"1x1", "64x384", "2x3x[4x5]", "[7]", "4096x65536", NULL};
     static const char *const images[] = {"nchw:8x64x28x28", "nhwc:4x7x7x16", "nchw:3x5", "12x34", NULL};
     static const char *const data[] = {
-        "normal",       "minilm_layer0_out", "offset(100)", "/tmp/a file/x.npy", "100%/%2F:eps:1", "tab\there",
-        "\xc3\xa9.npy", "a=b,c[*]?",         NULL};
+        "normal",    "values(1,-0,0x1p-24)", "minilm_layer0_out", "offset(100)", "/tmp/a file/x.npy", "100%/%2F:eps:1",
+        "tab\there", "\xc3\xa9.npy",         "a=b,c[*]?",         NULL};
     static const char *const seeds[] = {"0", "1", "18446744073709551615", NULL};
     static const char *const eps[] = {"0", "1e-5", "1E-05", "0.000001", "0x1p-7", "999999.5", "1e-45", NULL};
     static const char *const reals[] = {"0", "0.1", "0.5", "1", NULL};
     static const char *const k[] = {"6.25%", "100%", "1", "20", "0.0001%", NULL};
     static const char *const stride[] = {"packed", "1", "64", "1048576", NULL};
+    static const char *const params[] = {"drawn",       "negative",           "zeros", "tiny",
+                                         "fixed(-1.5)", "fixed(1e10,0x1p-3)", NULL};
     static const char *const threads[] = {"1", "2", "1024", NULL};
     static const struct {
         const char *name;
         const char *const *values;
-    } free_texts[] = {{"shape", shapes},   {"data", data},    {"seed", seeds},    {"eps", eps},
-                      {"alpha", reals},    {"k", k},          {"stride", stride}, {"threads", threads},
-                      {"momentum", reals}, {"images", images}};
+    } free_texts[] = {{"shape", shapes},   {"data", data},     {"seed", seeds},    {"eps", eps},
+                      {"alpha", reals},    {"k", k},           {"stride", stride}, {"threads", threads},
+                      {"momentum", reals}, {"images", images}, {"params", params}};
     if (axis->choices) return axis->choices;
     const char *name = op == NB_OP_BATCHNORM && strcmp(axis->name, "shape") == 0 ? "images" : axis->name;
     for (size_t i = 0; i < sizeof free_texts / sizeof free_texts[0]; i++)
