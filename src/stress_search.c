@@ -134,6 +134,15 @@ static void leave_out(struct search *s, const struct nb_case *c, const struct nb
     nb_strbuf_release(&reason);
 }
 
+/* Its place in the list, whenever its answer comes. */
+static void expect(struct search *s, const struct nb_case *c) {
+    cJSON *answer = cJSON_CreateObject();
+    nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
+    nb_json_text(answer, "reason", "the run ended before it");
+    put(s->searched, nb_stress_study(c, plugin_file(c), answer));
+    cJSON_Delete(answer);
+}
+
 static int choose(struct search *s) {
     struct candidate *list;
     size_t n;
@@ -151,7 +160,7 @@ static int choose(struct search *s) {
             if (harmed)
                 leave_out(s, c, harmed);
             else
-                s->n++;
+                expect(s, &s->cases[s->n++]);
         }
     free(list);
     return result;
@@ -185,7 +194,8 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
                                    .options = options,
                                    .budget_s = q->budget_s,
                                    .silence_s = q->silence_s,
-                                   .label = "searching"};
+                                   .label = "searching",
+                                   .side_by_side = true};
     if (result == 0 && s.n > 0) {
         nb_note("searching %d variant%s for about %.0f s", s.n, s.n == 1 ? "" : "s", q->budget_s);
         result = nb_study_run(&study, keep, &s);

@@ -19,10 +19,12 @@ struct nb_study {
     double budget_s; /* for all cases: each is given its share of what is left as option "budget_s"; 0: no such thing */
     double silence_s;  /* a worker without a step forward (nb_worker_at) for longer is ended */
     const char *label; /* of the progress line: "searching" */
+    bool side_by_side; /* one worker on each CPU: answers come in any order, though never two at a time */
 };
 
-/* For each case in order take(i, answer, arg), which owns the answer: what the worker said ({"type":"answer", ..}), or, when it died,
- * {"status":"crashed","reason":".."}; {"status":"not_run",..} when the budget was used up before its turn. Returns 0, -1 after nb_error, or the number of the signal that ended it. */
+/* For each case (in order, unless side_by_side) take(i, answer, arg), which owns the answer: what the worker said
+ * ({"type":"answer", ..}); when it died {"status":"crashed","reason":".."}; when the budget was used up before its turn
+ * {"status":"not_run","reason":".."}. Returns 0, -1 after nb_error, or the number of the signal that ended it. */
 int nb_study_run(const struct nb_study *study, void (*take)(int i, cJSON *answer, void *arg), void *arg);
 
 #endif
