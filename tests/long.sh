@@ -48,7 +48,9 @@ for dtype in f16 bf16; do
     holds "len(of('source', 'design')) > 0 and len(of('source', 'kernel')) > 0"
     # 1 + gamma lies on a tie in bf16, and where eps is far below x^2 the result cannot be told from it.
     holds "all(r['undecided'] == 0 for r in rows if '$dtype' == 'f16' or 'offset' not in r['formula'])"
-    holds "all(r['max_ulp'] is None or r['max_ulp'] <= 0.5001 for r in rows if r['source'] == 'design' and r['formula'] == 'rmsnorm/store:$dtype/weight:$dtype' and '$dtype' == 'f16')"
+    # Statistics in f32: half an ulp, and what 4 roundings of f32 are worth in f16, 4 * 2^-24 * 2^11.
+    holds "'$dtype' == 'bf16' or all(r['max_ulp'] <= 0.5 + 4 * 2**-13 and r['correct_share'] > 0.9999 for r in of('formula', 'rmsnorm/store:f16/weight:f16'))"
+    holds "'$dtype' == 'bf16' or {r['eps']: r['misrounded'] for r in of('formula', 'rmsnorm/all:f16')}['1e-06'] == 38310"
     sweep stage --dtype $dtype
     holds "rows[0]['complete'] and rows[0]['double_rounded'] == {'f16': 523256, 'bf16': 8096}['$dtype']"
     sweep row2 --dtype $dtype
