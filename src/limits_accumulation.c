@@ -71,6 +71,13 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
 
 /* ---- normal rows --------------------------------------------------------------------------------------------------------- */
 
+/* Inputs of up to 11 bits are enumerated by the law, others taken for random. */
+static int inputs_say_why_not(const struct nb_limits *l, struct nb_limit *line) {
+    if (u_out(l) <= u_sum(l) || format(l->design.store)->precision <= 11) return 0;
+    return nb_limit_says(line, "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
+                         format(l->design.store)->name, format(l->design.acc)->name);
+}
+
 struct measured {
     double mean, sd, max, gain; /* of (computed - exact) / exact of the sum of squares; gain: mean error of y */
     int rows;
@@ -90,6 +97,7 @@ static double safe_sd(const struct nb_limits *l) {
 
 /* Squares of such rows must keep their bits: the range of e4m3 is too narrow for long rows at any scale. */
 static int range_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
+    if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
     const double sd = safe_sd(l),
                  quantum = fmax(format(l->design.acc)->min_subnormal, format(l->design.square)->min_subnormal);
     if (quantum <= sd * sd * u_acc(l)) return 0;
@@ -141,7 +149,7 @@ static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
 
 static int random_error(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
-    if (range_says_why_not(l, line) != 0) return -1;
+    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = line->from = hypot(law.sd, law.bias) / u_sum(l);
     snprintf(line->tolerance, sizeof line->tolerance, "within 30 %%");
@@ -161,7 +169,7 @@ static double bias_allowance(const struct nb_limits *l) { return u_out(l) > u_su
 
 static int bias(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
-    if (range_says_why_not(l, line) != 0) return -1;
+    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = nb_small_bias(law.nu, sqrt(2 / acos(-1)));
     line->from = law.bias;

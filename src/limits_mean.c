@@ -83,7 +83,9 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     const double u = coarsest_u(&l->design);
     if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(sqrt(u));
-    if (law.nu > 0.25) return nb_limit_says(line, "The sums of %lld elements stand still first.", (long long)l->n);
+    if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
+    if (law.nu > 0.01)
+        return nb_limit_says(line, "The sums of %lld elements lose more than chance does.", (long long)l->n);
     if (format(l->design.store)->unit_roundoff > format(l->design.acc)->unit_roundoff)
         return nb_limit_says(line,
                              "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
