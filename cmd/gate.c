@@ -6,16 +6,20 @@
 
 #include "cmd/options.h"
 #include "reports/gate_report.h"
+#include "reports/gate_trials_report.h"
 #include "src/config.h"
 #include "src/files.h"
 #include "src/gate_cases.h"
 #include "src/gate_run.h"
+#include "src/gate_trials.h"
 #include "src/log.h"
+#include "src/registry.h"
 
 extern const struct nb_command nb_command_gate;
 
 static const char help[] =
-    "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n\n"
+    "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n"
+    "       normbench gate --self-test [--baseline A.so] [OPTIONS]\n\n"
     "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in the same "
     "processes, "
     "in\n"
@@ -36,6 +40,14 @@ static const char help[] =
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
+    "How good it is here\n"
+    "  --self-test          a copy of the baseline (or of the built-in kernels) against itself, and the same code "
+    "doing\n"
+    "                       some rows more: how often it cries wolf, and what it finds\n"
+    "  --trials N           of the copy, for each case and load (default 20)\n"
+    "  --powered N          with slowdowns too (default 2)\n"
+    "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
+    "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
     "What is left\n"
     "  --format NAME        on stdout: table, json, markdown, junit\n"
     "  --out DIR            gate.json, gate.md, gate.xml and samples.jsonl (every slot) in a folder\n"
@@ -59,20 +71,62 @@ enum {
     OPT_INCONCLUSIVE,
     OPT_FORMAT,
     OPT_OUT,
-    OPT_LIST
+    OPT_LIST,
+    OPT_SELF_TEST,
+    OPT_TRIALS,
+    OPT_POWERED,
+    OPT_EFFECTS,
+    OPT_LOAD
 };
 
 struct gate_options {
     struct nb_texts baselines, candidates, kernels, filters, axes;
     const char *config, *format, *out, *inconclusive;
-    bool list;
+    bool list, self_test;
     struct nb_gate_plan plan;
+    struct nb_trial_plan trials;
 };
 
 static int set_percent(const char *option, const char *value, double least, double most, double *out) {
     if (nb_option_number(option, value, least, most, out) != 0) return -1;
     *out /= 100;
     return 0;
+}
+
+static int set_count(const char *option, const char *value, int *out) {
+    double number;
+    if (nb_option_number(option, value, 0, 100000, &number) != 0) return -1;
+    *out = (int)number;
+    return number == *out ? 0 : nb_error("%s %s: a whole number", option, value);
+}
+
+static int set_effects(struct nb_trial_plan *plan, const char *value) {
+    const char *at = value;
+    for (plan->n_effects = 0; plan->n_effects < NB_MAX_EFFECTS; at++) {
+        char *end;
+        const long percent = strtol(at, &end, 10);
+        if (end == at || percent < 1 || percent > 100) break;
+        plan->effects[plan->n_effects++] = (int)percent;
+        if (*end == '\0') return 0;
+        if (*end != ',') break;
+        at = end;
+    }
+    return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
+}
+
+static int set_loads(struct nb_trial_plan *plan, const char *value) {
+    const char *at = value;
+    memset(plan->loads, 0, sizeof plan->loads);
+    for (;;) {
+        const size_t n = strcspn(at, ",");
+        int found = -1;
+        for (int l = 0; l < NB_N_LOAD_KINDS; l++)
+            if (strlen(nb_load_names[l]) == n && strncmp(nb_load_names[l], at, n) == 0) found = l;
+        if (found < 0) return nb_error("--load %s: idle, cpu and memory, with commas", value);
+        plan->loads[found] = true;
+        if (at[n] == '\0') return 0;
+        at += n + 1;
+    }
 }
 
 static int set_option(struct gate_options *o, int id, const char *value) {
@@ -109,15 +163,28 @@ static int set_option(struct gate_options *o, int id, const char *value) {
     case OPT_OUT:
         o->out = value;
         return 0;
-    default:
+    case OPT_LIST:
         o->list = true;
         return 0;
+    case OPT_SELF_TEST:
+        o->self_test = true;
+        return 0;
+    case OPT_TRIALS:
+        return set_count("--trials", value, &o->trials.trials);
+    case OPT_POWERED:
+        return set_count("--powered", value, &o->trials.powered);
+    case OPT_EFFECTS:
+        return set_effects(&o->trials, value);
+    default:
+        return set_loads(&o->trials, value);
     }
 }
 
 static int check_options(const struct gate_options *o, int rest) {
     if (rest > 0) return nb_error("gate takes its files by --baseline and --candidate");
-    if (o->baselines.n == 0 || o->candidates.n == 0)
+    if (o->self_test && o->candidates.n > 0)
+        return nb_error("--self-test compares a build with itself: no --candidate");
+    if (!o->self_test && (o->baselines.n == 0 || o->candidates.n == 0))
         return nb_error("gate needs --baseline A.so and --candidate B.so; `normbench gate --help` tells more");
     if (o->plan.rule.pass_margin <= o->plan.rule.fail_margin)
         return nb_error("--pass-margin %g %% must be larger than --fail-margin %g %%", 100 * o->plan.rule.pass_margin,
@@ -141,6 +208,11 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
                                             {"format", required_argument, NULL, OPT_FORMAT},
                                             {"out", required_argument, NULL, OPT_OUT},
                                             {"list", no_argument, NULL, OPT_LIST},
+                                            {"self-test", no_argument, NULL, OPT_SELF_TEST},
+                                            {"trials", required_argument, NULL, OPT_TRIALS},
+                                            {"powered", required_argument, NULL, OPT_POWERED},
+                                            {"effects", required_argument, NULL, OPT_EFFECTS},
+                                            {"load", required_argument, NULL, OPT_LOAD},
                                             NB_COMMON_OPTIONS};
     bool done = false;
     for (int id; (id = nb_next_option(argc, argv, options, &nb_command_gate, &done, exit_code)) != -1;)
@@ -176,7 +248,8 @@ static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
 static int make(struct nb_gate *g, const struct gate_options *o, struct nb_skips *skips, size_t *n_elsewhere) {
     const struct nb_filters filters = {o->filters.items, o->filters.n};
     struct nb_config config = {0};
-    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, o->candidates.items, o->candidates.n) != 0)
+    const struct nb_texts *candidates = o->self_test ? &o->baselines : &o->candidates;
+    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, candidates->items, candidates->n) != 0)
         return -1;
     int result = nb_config_read(&config, o->config ? o->config : "gate");
     for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
@@ -203,8 +276,24 @@ static int gate(struct nb_gate *g, const struct gate_options *o) {
     return result > 0 ? 128 + result : exit_code_of(g, o);
 }
 
+/* Trials say how good the gate is, and are no gate: their exit code tells only whether they could be made. */
+static int self_test(struct nb_gate *g, const struct gate_options *o) {
+    struct nb_trials trials;
+    struct nb_trial_plan plan = o->trials;
+    plan.budget_s = g->plan.budget_s;
+    const int result = nb_gate_trials_run(g, &plan, &trials);
+    int printed = 0;
+    if (result >= 0) printed = nb_gate_print_trials(g, &plan, &trials, o->format, stdout);
+    nb_trials_release(&trials);
+    if (result < 0 || printed != 0) return NB_EXIT_USAGE;
+    return result > 0 ? 128 + result : NB_EXIT_OK;
+}
+
 static int run(int argc, char **argv) {
-    struct gate_options o = {.format = "table"};
+    struct gate_options o = {
+        .format = "table",
+        .trials = {.trials = 20, .powered = 2, .effects = {1, 2, 3, 5, 10}, .n_effects = 5, .loads = {true}}};
+    char *builtin = NULL;
     struct nb_gate g;
     struct nb_skips skips = {0};
     size_t n_elsewhere = 0;
@@ -214,6 +303,11 @@ static int run(int argc, char **argv) {
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
     g.plan = o.plan;
+    if (o.self_test && o.baselines.n == 0) {
+        if (nb_registry_load_builtin() != 0) goto out;
+        builtin = nb_strdup(nb_registry_file(0));
+        nb_texts_add(&o.baselines, builtin);
+    }
     if (make(&g, &o, &skips, &n_elsewhere) != 0) goto out;
     if (g.n_cases == 0) {
         nb_error("no case is left to compare; `normbench list kernels` and --list show what there is");
@@ -221,10 +315,13 @@ static int run(int argc, char **argv) {
     } else if (o.list) {
         for (size_t i = 0; i < g.n_cases; i++) printf("%s\n", g.cases[i].key);
         exit_code = NB_EXIT_OK;
+    } else if (o.self_test) {
+        exit_code = self_test(&g, &o);
     } else {
         exit_code = gate(&g, &o);
     }
 out:
+    free(builtin);
     nb_gate_release(&g);
     nb_skips_release(&skips);
     nb_texts_release(&o.baselines);
