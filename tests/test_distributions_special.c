@@ -157,9 +157,9 @@ Test(special_rows, survive_a_key) {
 Test(special_rows, refuse_what_is_no_such_row) {
     static const struct {
         const char *text, *words;
-    } wrong[] = {{"values", "needs numbers"},   {"values()", "write a number"},       {"values(1,)", "write a number"},
+    } wrong[] = {{"values", "needs numbers"},    {"values()", "write a number"},      {"values(1,)", "write a number"},
                  {"values(1", "write a number"}, {"linear(1,2,3)", "no more than 2"}, {"inf(2)", "from -1 to 1"},
-                 {"values(1e39)", "from"},      {"ascending(3)", "no number"},       {"noise(0,-1)", "from 0"}};
+                 {"values(1e39)", "from"},       {"ascending(3)", "no number"},       {"noise(0,-1)", "from 0"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_recipe recipe;
         char reason[256] = "";
