@@ -10,6 +10,7 @@
 #include "src/strbuf.h"
 
 #define NB_FIGURE_PANELS 3
+#define NB_FIGURE_GUIDES 16
 
 enum nb_scale {
     NB_SCALE_LINEAR,  /* from 0 */
@@ -59,7 +60,9 @@ struct nb_heat { /* cells under the lines of a panel, [y][x], centred on their p
 
 struct nb_guide { /* a vertical line with a word, such as the size of a cache */
     double x;
-    const char *label;
+    const char *label; /* borrowed */
+    bool upright;      /* in one panel alone, the word along the line */
+    size_t panel;
 };
 
 struct nb_figure {
@@ -77,7 +80,7 @@ struct nb_figure {
     size_t n_names;
     struct nb_line *lines;
     size_t n_lines;
-    struct nb_guide guides[4];
+    struct nb_guide guides[NB_FIGURE_GUIDES];
     size_t n_guides;
 };
 

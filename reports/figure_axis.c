@@ -240,13 +240,14 @@ static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf
         nb_strbuf_addf(out, "  set arrow from first 0, graph 0 to first 0, graph 1 %s\n", style);
     struct range r = range_of(f, panel, true);
     for (size_t i = 0; i < f->n_guides; i++) {
-        double x = f->guides[i].x;
-        if (!(x > r.least_positive && x < r.most)) continue;
-        nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", x, x,
-                       style);
-        nb_escape_gnuplot(out, f->guides[i].label);
-        nb_strbuf_addf(
-            out, " at first %.17g, graph 0.97 left offset 0.4,0 font ',10' textcolor rgb '#777777' noenhanced\n", x);
+        const struct nb_guide *g = &f->guides[i];
+        const double least = p->x_scale == NB_SCALE_POWERS ? r.least : r.least_positive;
+        if (!(g->x > least && g->x < r.most) || (g->upright && g->panel != panel)) continue;
+        nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", g->x,
+                       g->x, style);
+        nb_escape_gnuplot(out, g->label);
+        nb_strbuf_addf(out, " at first %.17g, graph 0.97 %s font ',%d' textcolor rgb '#777777' noenhanced\n", g->x,
+                       g->upright ? "right rotate by 90 offset -0.9,0" : "left offset 0.4,0", g->upright ? 8 : 10);
     }
 }
 

@@ -101,9 +101,9 @@ static double size_in(const struct nb_results *results, const char *cache) {
 }
 
 static void add_caches(struct nb_figure *f, const struct nb_results *results) {
-    const struct nb_guide guides[] = {{size_in(results, "l1d_bytes"), "L1"},
-                                      {size_in(results, "l2_bytes"), "L2"},
-                                      {size_in(results, "l3_bytes"), "L3"}};
+    const struct nb_guide guides[] = {{.x = size_in(results, "l1d_bytes"), .label = "L1"},
+                                      {.x = size_in(results, "l2_bytes"), .label = "L2"},
+                                      {.x = size_in(results, "l3_bytes"), .label = "L3"}};
     for (size_t i = 0; i < 3; i++)
         if (guides[i].x > 0) f->guides[f->n_guides++] = guides[i];
 }

@@ -87,7 +87,7 @@ static const struct family families[] = {
      "NaN "
      "or Inf there is no point."},
 };
-enum { N_FAMILIES = sizeof families / sizeof *families, MOST_KERNELS = 14 };
+enum { N_FAMILIES = sizeof families / sizeof *families, MOST_KERNELS = 14, MOST_CLIFFS = 5 };
 
 static double place(const struct family *y, double at) { return y->x_scale == NB_SCALE_POWERS ? log2(at) : at; }
 
@@ -151,6 +151,28 @@ static void add_shared(struct nb_figure *f, const struct family *y, size_t panel
     }
 }
 
+static bool is_marked(const struct nb_figure *f, size_t panel, const char *label) {
+    for (size_t i = 0; i < f->n_guides; i++)
+        if (f->guides[i].panel == panel && strcmp(f->guides[i].label, label) == 0) return true;
+    return false;
+}
+
+/* Where the axis crosses a closed form: once for each that kernels share, as many as a panel has room for. */
+static void add_cliffs(struct nb_figure *f, const struct family *y, size_t panel, const cJSON *sweep) {
+    const cJSON *cliff, *points = cJSON_GetObjectItemCaseSensitive(sweep, "points");
+    const double first = nb_json_get_number(cJSON_GetArrayItem(points, 0), "at");
+    const double last = nb_json_get_number(cJSON_GetArrayItem(points, cJSON_GetArraySize(points) - 1), "at");
+    size_t n_here = 0;
+    for (size_t i = 0; i < f->n_guides; i++) n_here += f->guides[i].panel == panel;
+    cJSON_ArrayForEach(cliff, cJSON_GetObjectItemCaseSensitive(sweep, "cliffs")) {
+        const char *name = nb_json_get_text(cliff, "name");
+        const double at = nb_json_get_number(cliff, "at");
+        if (!name || !(at > first && at < last) || is_marked(f, panel, name)) continue;
+        if (f->n_guides == NB_FIGURE_GUIDES || n_here++ == MOST_CLIFFS) return;
+        f->guides[f->n_guides++] = (struct nb_guide){.x = place(y, at), .label = name, .upright = true, .panel = panel};
+    }
+}
+
 static bool is_entry(const struct nb_figure *f, const char *label) {
     for (size_t i = 0; i < f->n_entries; i++)
         if (strcmp(f->entries[i], label) == 0) return true;
@@ -171,6 +193,7 @@ static void fill(struct nb_figure *f, const struct family *y, const struct nb_st
         }
         add_points(f, y, (size_t)panel_of[s->dtype], s->kernel, y->figure, sweep, false);
         add_own_law(f, y, (size_t)panel_of[s->dtype], s->kernel, sweep);
+        add_cliffs(f, y, (size_t)panel_of[s->dtype], sweep);
         if (!first[s->dtype]) first[s->dtype] = sweep;
     }
     for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
