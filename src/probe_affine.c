@@ -13,11 +13,6 @@
 enum { ROWS = 16, COLS = 256 };
 
 static double round_x(const struct nb_probe *p, double v) { return nb_round_to(v, (enum nb_dtype)p->c.dtype); }
-static void fill_random(struct nb_box *b, uint64_t stream) {
-    const struct nb_random random = nb_random_stream(13, stream);
-    for (int64_t i = 0; i < b->rows * b->cols; i++) b->x[i] = round_x(b->p, nb_random_normal(random, (uint64_t)i));
-}
-
 /* ---- cast order ---- */
 
 /* What multiplies, as the kernel sees it: gamma, or 1 + gamma, which is exact here. */
@@ -27,7 +22,7 @@ static double weight(const struct nb_box *b, int64_t col) { return b->gamma[col]
 static void ask_cast(struct nb_probe *p, struct nb_box *b) {
     static double q[ROWS * COLS];
     int64_t before = 0, telling = 0;
-    fill_random(b, 0);
+    nb_box_fill_normal(b, 0);
     if (nb_box_run(b) != 0) return;
     for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
     for (int64_t i = 0; i < COLS; i++) /* six bits, so that 1 + gamma is exact in every format; no power of two */
@@ -50,7 +45,7 @@ static void ask_offset(struct nb_probe *p, struct nb_box *b) {
     static double q[ROWS * COLS];
     int64_t changed = 0;
     const double tiny = p->format->unit_roundoff * 0.75;
-    fill_random(b, 1);
+    nb_box_fill_normal(b, 1);
     for (int64_t i = 0; i < COLS; i++) b->gamma[i] = 0;
     nb_trial_set_params(&b->t, b->gamma, b->beta);
     if (nb_box_run(b) != 0) return;

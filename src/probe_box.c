@@ -9,6 +9,7 @@
 
 #include "src/dtype.h"
 #include "src/log.h"
+#include "src/random.h"
 
 static int fail(struct nb_box *b) {
     struct nb_probe *p = b->p;
@@ -55,6 +56,16 @@ void nb_box_clear(struct nb_box *b) {
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x) {
     assert(row < b->rows && col < b->cols);
     b->x[row * b->cols + col] = nb_round_to(x, (enum nb_dtype)b->p->c.dtype);
+}
+
+void nb_box_fill_normal(struct nb_box *b, uint64_t stream) {
+    const struct nb_random random = nb_random_stream(13, stream);
+    for (int64_t row = 0; row < b->rows; row++)
+        for (int64_t i = 0; i < b->cols; i++) {
+            const double x = nb_random_normal(random, (uint64_t)(row * b->cols + i));
+            nb_box_set(b, row, i, x);
+            if (b->p->centres && i % 2) nb_box_set(b, row, i, -b->x[row * b->cols + i - 1]);
+        }
 }
 
 int nb_box_rerun(struct nb_box *b, double eps) {

@@ -24,6 +24,8 @@ int nb_box_init(struct nb_box *b, struct nb_probe *p, int64_t rows, int64_t cols
 void nb_box_release(struct nb_box *b);
 void nb_box_clear(struct nb_box *b);                                   /* all x to 0 */
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x); /* as the dtype stores it */
+/* Standard normal numbers; where the mean is taken off in pairs of +-, so that it is 0. */
+void nb_box_fill_normal(struct nb_box *b, uint64_t stream);
 /* Calls the kernel with x, gamma and beta as they are. */
 int nb_box_run(struct nb_box *b);
 /* The same with another eps and x unchanged. */

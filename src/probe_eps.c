@@ -67,28 +67,39 @@ static void ask_place(struct nb_probe *p, struct nb_box *b) {
     if (p->eps_place == NB_EPS_INSIDE) ask_added_to(p, small, 64);
 }
 
-/* The gain of a row next to zero, x = 2^-k in one column, so small against eps that the rest does not show. */
-static void ask_value(struct nb_probe *p, struct nb_box *b) {
-    const double eps = p->c.eps, wanted = p->eps_place == NB_EPS_INSIDE ? sqrt(eps) : eps;
-    double a = exp2(floor(log2(wanted)) - 8);
-    if (a < p->format->min_subnormal * 16) a = p->format->min_subnormal * 16;
+/* The gain of two elements +-a in a long row of zeros: a so small that v adds less than 1/256 of eps, or of its root. */
+static double effective_eps(struct nb_probe *p, double *a, double *share) {
+    struct nb_box b;
+    const bool inside = p->eps_place == NB_EPS_INSIDE;
+    const double eps = p->c.eps, least = p->format->min_subnormal * 16;
+    double gained = NAN;
+    *a = fmax(exp2(floor(log2(inside ? sqrt(eps) : eps)) - 4), least);
+    const double v = 2 * *a * *a / (p->of_sum ? 1 : (double)p->cols);
+    *share = inside ? v / eps : sqrt(v) / eps;
+    if (nb_box_init(&b, p, 1, p->cols, eps) == 0) {
+        nb_box_set(&b, 0, 0, *a);
+        nb_box_set(&b, 0, 1, -*a);
+        if (nb_box_run(&b) == 0) gained = nb_box_y(&b, 0, 0) / *a;
+    }
+    nb_box_release(&b);
+    return inside ? 1 / (gained * gained) : 1 / gained;
+}
+
+static void ask_value(struct nb_probe *p) {
+    const double eps = p->c.eps;
     char text[32];
+    double a, share;
     if (p->eps_place < 0 || !(eps > 0)) {
         nb_probe_say(p, "eps_effective", NULL, NULL, eps > 0 ? "its place is not known" : "eps is 0 here");
         return;
     }
-    const double g = gain(b, a, eps), v = a * a * (p->of_sum ? COLS : 1);
-    double effective = 1 / g;
-    if (p->eps_place == NB_EPS_INSIDE) effective = 1 / (g * g) - v;
-    if (p->eps_place == NB_EPS_OUTSIDE) effective = 1 / g - sqrt(v);
-    const double u = p->format->unit_roundoff + 0x1p-11; /* an estimate of the root may be that far off */
+    const double effective = effective_eps(p, &a, &share);
     snprintf(text, sizeof text, "%.4g", effective);
-    if (isfinite(effective) && effective > 16 * u * eps)
-        nb_probe_say(p, "eps_effective", text, "as exact as the output",
-                     "y / x = %.7g at x = %.3g; eps passed is %.9g, +- %.1g of it", g, a, eps, 3 * u + 2 * u * v / eps);
-    else
-        nb_probe_say(p, "eps_effective", NULL, NULL, "y / x = %.7g at x = %.3g: eps %.3g does not reach the output", g,
-                     a, eps);
+    const char *value = isfinite(effective) && effective > 0 && share < 0x1p-7 ? text : NULL;
+    nb_probe_say(p, "eps_effective", value, "as exact as the output",
+                 value ? "x = %.3g shows %.7g where %.9g was passed; the row itself adds %.2g of it"
+                       : "x = %.3g shows %.7g where %.9g was passed, and the row itself adds %.2g of it",
+                 a, effective, eps, share);
 }
 
 /* Distance from x to the nearest middle between two neighbours of a format, in its spacings. */
@@ -144,12 +155,12 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
     }
     const char *name = nb_formats[format].name;
     const int beside_format = find_drops(b, even, beside) == 0 ? format_of(beside) : -1;
-    if (format == NB_F32 || beside_format == format || p->eps_place == NB_EPS_CLAMP)
+    if (format == NB_F32 || (beside_format == format && p->eps_place != NB_EPS_CLAMP))
         nb_probe_say(p, "eps_dtype", name, "certain", "y drops at eps = %.12g, %.12g: middles of %s", drops[0],
                      drops[1], name);
     else
-        nb_probe_say(p, "eps_dtype", NULL, NULL, "v + eps is rounded to %s, which hides the format of eps itself",
-                     name);
+        nb_probe_say(p, "eps_dtype", NULL, NULL,
+                     "what eps enters is rounded to %s, which hides the format of eps itself", name);
 }
 
 /* Eight rows whose v differ by 2^-13 of itself, each an exact sum in any order. */
@@ -174,6 +185,7 @@ static void ask_statistics(struct nb_probe *p) {
     }
     p->fine_stats = right == n;
     const char *x_name = p->c.dtype != NB_F32 && coarse > n / 2 ? p->format->name : NULL;
+    p->coarse_stats = x_name != NULL;
     nb_probe_say(p, "statistics_dtype", p->fine_stats ? "f32 or wider" : x_name, "strong",
                  "of %d sums 2^-13 apart %d were weighed right, %d not at all", n, right, coarse);
     nb_box_release(&b);
@@ -184,7 +196,7 @@ void nb_probe_eps(struct nb_probe *p) {
     p->eps_place = -1;
     if (nb_box_init(&b, p, 1, COLS, 0) == 0) {
         ask_place(p, &b);
-        ask_value(p, &b);
+        if (!b.broken) ask_value(p);
         ask_dtype(p, &b);
     }
     nb_box_release(&b);

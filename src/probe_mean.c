@@ -33,20 +33,20 @@ static void count_missed(struct nb_mean *m, struct nb_probe *p) {
 
 /* ---- means between two numbers of f32 ---- */
 
-/* C + d (-1, 0, 1 in turn), one element raised by d: the mean is C + d / n, a third of a spacing from a number of f32. An element of C has
- * y = -d / n rstd; where the mean was rounded it is off by 6 % and more. */
+/* C + d (-1, 0, 1 in turn), one element raised by d: all sums are exact, and the mean is C + d / n, a third of a spacing from a number of
+ * f32. y of an element C beside that of an element C + d tells what was taken off: the mean, or that number. */
 static void see_fractions(struct nb_mean *m, struct nb_probe *p) {
     struct nb_box b;
     const double centre = p->c.dtype == NB_F16 ? 1024 : 4096, d = p->c.dtype == NB_BF16 ? 32 : 1;
     const int64_t n = p->c.dtype == NB_BF16 ? 12288 : 768;
-    m->hits_fractions = false;
     if (nb_box_init(&b, p, 1, n, 0) == 0) {
         for (int64_t i = 0; i < n; i++) nb_box_set(&b, 0, i, centre + d * (double)(i % 3 - 1));
         nb_box_set(&b, 0, 31, centre + d); /* 31 % 3 == 1 */
         if (nb_box_run(&b) == 0) {
-            const double near = nb_box_y(&b, 0, 1), far = nb_box_y(&b, 0, 2); /* -d/n and d - d/n, times rstd */
-            const double share = -near / far * ((double)n - 1);
-            m->hits_fractions = fabs(share - 1) < 0.02;
+            const double exact = d / (double)n, rounded = (double)(float)(centre + exact) - centre;
+            const double seen = -nb_box_y(&b, 0, 1) / nb_box_y(&b, 0, 2);
+            m->hits_fractions = fabs(seen * (d - exact) / exact - 1) < 0.02;
+            m->rounds_fractions = fabs(seen * (d - rounded) / rounded - 1) < 0.02;
         }
     }
     nb_box_release(&b);
@@ -91,11 +91,11 @@ static bool fits_corrected(const struct nb_losses *l, const struct nb_structure 
 static void measure_sum(struct nb_mean *m, struct nb_probe *p, const struct nb_sum *squares) {
     struct nb_box b;
     double lift = p->c.dtype == NB_F16 ? 0x1p14 : 1;
-    m->losses = (struct nb_losses){.n = NB_SUM_COLS, .tolerance = 4.5};
+    m->losses = (struct nb_losses){.n = p->cols, .tolerance = 4.5};
     m->why = "without gamma an f16 output does not show it";
     if (lift != 1 && !p->has_gamma) return;
     m->why = NULL;
-    if (nb_box_init(&b, p, 1, NB_SUM_COLS, 0) == 0) {
+    if (nb_box_init(&b, p, 1, p->cols, 0) == 0) {
         const int fitting = nb_structure_find(&m->losses, loss_of_mean, &b, &lift, &m->structure);
         m->found = fitting == 1;
         if (fitting == 0) m->why = "what is lost fits no order of plain sums";

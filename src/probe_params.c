@@ -18,7 +18,7 @@ void nb_probe_params(struct nb_probe *p) {
         nb_box_run(&b);
         for (int64_t i = 0; i < 64 && !b.broken; i++) largest = fmax(largest, fabs(nb_box_y(&b, 0, i)));
     }
-    const bool offset = largest > 0.25;
+    const bool offset = largest > 0;
     p->unit = offset ? 0 : 1;
     if (!p->failure)
         nb_probe_say(p, "weight_offset", offset ? "1" : "0", "certain", "with gamma = 0 the largest |y| is %.4g",

@@ -24,22 +24,36 @@ static bool is_consistent(const struct nb_box *b, int64_t row, double below, dou
     return low <= high;
 }
 
-static void say_rounding(struct nb_probe *p, const struct nb_box *b) {
-    const int64_t n = b->rows;
-    int64_t nearest = 0, down = 0, up = 0;
-    for (int64_t r = 0; r < n; r++) {
-        nearest += is_consistent(b, r, 0.5, 0.5);
-        down += is_consistent(b, r, 0, 1);
-        up += is_consistent(b, r, 1, 0);
+/* Rows that each rounding explains. */
+struct consistent {
+    int64_t nearest, down, up;
+};
+static struct consistent count_consistent(const struct nb_box *b) {
+    struct consistent n = {0};
+    for (int64_t r = 0; r < b->rows; r++) {
+        n.nearest += is_consistent(b, r, 0.5, 0.5);
+        n.down += is_consistent(b, r, 0, 1);
+        n.up += is_consistent(b, r, 1, 0);
     }
-    const char *value = NULL;
-    if (nearest == n && down < n && up < n) value = "nearest";
-    if (down == n && nearest < n && up < n) value = "towards zero";
-    if (up == n && nearest < n && down < n) value = "away from zero";
+    return n;
+}
+
+static const char *rounding_of(const struct consistent *n, int64_t rows) {
+    if (n->nearest == rows && n->down < rows && n->up < rows) return "nearest";
+    if (n->down == rows && n->nearest < rows && n->up < rows) return "towards zero";
+    if (n->up == rows && n->nearest < rows && n->down < rows) return "away from zero";
+    return NULL;
+}
+
+/* On numbers of full precision, or, where their mean is missed, on integers. */
+static void say_rounding(struct nb_probe *p, const struct consistent *normal, const struct consistent *integers,
+                         int64_t rows) {
+    const char *value = rounding_of(normal, rows);
+    const struct consistent *n = value ? normal : integers;
     nb_probe_say(
-        p, "rounding", value, "certain",
+        p, "rounding", value ? value : rounding_of(integers, rows), "certain",
         "one factor explains all outputs of a row, rounded to nearest, in %lld of %lld rows; towards zero in %lld",
-        (long long)nearest, (long long)n, (long long)down);
+        (long long)n->nearest, (long long)rows, (long long)n->down);
 }
 
 /* ---- the root ---- */
@@ -88,6 +102,16 @@ static void say_root(struct nb_probe *p, const struct nb_way *ways, int n, long 
     nb_strbuf_release(&names);
 }
 
+/* Integers have an exact mean of 0 and v in every plain sum; in others v is off by a few spacings, which few bits of y do not betray. */
+static bool is_variance_exact(struct nb_probe *p) {
+    const bool plain =
+        p->variance == NB_VAR_TWOPASS || p->variance == NB_VAR_CORRECTED || p->variance == NB_VAR_ONEPASS;
+    if (!p->centres || p->c.dtype == NB_F32 || plain) return true;
+    nb_probe_say(p, "root", NULL, NULL, "the variance is not known to be exact on rows of integers");
+    nb_probe_say(p, "root_instruction", NULL, NULL, "the variance is not known to be exact on rows of integers");
+    return false;
+}
+
 void nb_probe_root(struct nb_probe *p) {
     enum { ROWS = 512 };
     struct nb_way ways[NB_MAX_WAYS];
@@ -96,9 +120,14 @@ void nb_probe_root(struct nb_probe *p) {
     const int64_t cols = nb_integers[p->c.dtype].cols;
     const int n = nb_ways_list(ways);
     if (nb_box_init(&b, p, ROWS, cols, 0) != 0) goto out;
+    nb_box_fill_normal(&b, 0);
+    if (nb_box_run(&b) != 0) goto out;
+    const struct consistent normal = count_consistent(&b);
     nb_integers_fill(&b);
     if (nb_box_run(&b) != 0) goto out;
-    say_rounding(p, &b);
+    const struct consistent integers = count_consistent(&b);
+    say_rounding(p, &normal, &integers, ROWS);
+    if (!is_variance_exact(p)) goto out;
     nb_ways_test(ways, n, &b);
     error = largest_error(&b);
     if (n_left(ways, n) > 1 && nb_ways_tell_apart(ways, n, &b) > 0) {

@@ -16,6 +16,7 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
                            .of_sum = c->op == NB_OP_L2NORM,
                            .has_gamma = c->formula.affine != NB_AFFINE_NONE,
                            .has_beta = c->formula.affine == NB_AFFINE_GAMMA_BETA,
+                           .cols = c->shape.cols,
                            .eps_place = -1,
                            .variance = -1,
                            .answers = cJSON_CreateArray()};

@@ -22,8 +22,10 @@ struct nb_probe {
     double unit;         /* the gamma that leaves x * rstd as it is: 1, or 0 where 1 + gamma is applied */
     int eps_place;       /* enum nb_eps_place; -1: not known */
     bool eps_plain;      /* eps enters v (or its root) as given, not multiplied by n */
+    bool coarse_stats;   /* they have the 16 bits of x */
     bool fine_stats;     /* the statistics keep more than 12 bits */
     int variance;        /* enum nb_variance; -1: not known */
+    int64_t cols;        /* length of the rows that show how a row is summed: a power of two, 2^13 .. 2^20 */
     int64_t lanes;       /* of the sum of squares; 0: not known */
     const char *failure; /* the kernel refused, or returned an error: nothing more can be asked */
     char failure_text[200];

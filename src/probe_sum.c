@@ -39,9 +39,9 @@ static bool loses_nothing(const struct nb_losses *l) {
 void nb_sum_measure(struct nb_sum *m, struct nb_probe *p) {
     struct nb_box b;
     struct nb_scale s;
-    *m = (struct nb_sum){.why = "the statistics are too coarse for sums to be weighed", .losses = {.n = NB_SUM_COLS}};
+    *m = (struct nb_sum){.why = "the statistics are too coarse for sums to be weighed", .losses = {.n = p->cols}};
     if (!p->fine_stats) return;
-    if (nb_box_init(&b, p, 1, NB_SUM_COLS, 0) == 0 && nb_scale_init(&s, &b, 0, A, &m->why) == 0) {
+    if (nb_box_init(&b, p, 1, p->cols, 0) == 0 && nb_scale_init(&s, &b, 0, A, &m->why) == 0) {
         /* Sums of an odd number of ones are rounded where they join A^2. */
         m->losses.tolerance = s.tolerance + 3;
         const int fitting = nb_structure_find(&m->losses, loss_of_squares, &b, &s, &m->structure);
@@ -71,7 +71,7 @@ static void say_coarse(struct nb_probe *p) {
     nb_box_release(&b);
     const bool lost = sum < 0.93 * exact || isinf(sum), kept = fabs(sum - exact) < 0.03 * exact;
     const char *value = lost ? p->format->name : kept ? "f32 or wider" : NULL;
-    if (p->c.dtype == NB_F32 || p->of_sum) value = NULL;
+    if (p->of_sum || (p->centres && !kept)) value = NULL; /* a variance may be lost otherwise */
     nb_probe_say(p, "accumulator", value, "strong", "%d columns of %g and %d of 1 were summed to %.6g, exactly %.6g",
                  LARGE, a, COLS - LARGE, sum, exact);
 }
@@ -99,7 +99,7 @@ void nb_probe_sum(struct nb_probe *p, const struct nb_sum *m) {
     nb_losses_print(&m->losses, &evidence);
     const bool plain = !p->centres || p->variance == NB_VAR_TWOPASS || p->variance == NB_VAR_CORRECTED ||
                        p->variance == NB_VAR_ONEPASS;
-    if (p->eps_place >= 0 && !p->fine_stats && p->c.dtype != NB_F32) {
+    if (p->coarse_stats) {
         say_coarse(p);
         nb_probe_say(p, "lanes", NULL, NULL, "%s", m->why);
     } else if (!p->fine_stats || (!m->found && !m->wide)) {

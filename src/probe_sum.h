@@ -36,17 +36,17 @@ struct nb_sum {
     struct nb_losses losses;
     const char *why; /* not found: the reason */
 };
-enum { NB_SUM_COLS = 16384 };
 void nb_sum_measure(struct nb_sum *m, struct nb_probe *p);
 /* One row: a in column j, +-1 elsewhere with the sum -a. */
 void nb_sum_set_row(struct nb_box *b, int64_t j, double a);
 
 /* The mean of a LayerNorm. */
 struct nb_mean {
-    int n_missed, n_rows; /* rows with a mean of 0 that was missed */
-    bool hits_fractions;  /* a mean between two numbers of f32 is used as if it were exact */
-    bool found;           /* one plain f32 sum, of the structure */
-    bool corrected;       /* the losses are those of a mean that was corrected once */
+    int n_missed, n_rows;  /* rows with a mean of 0 that was missed */
+    bool hits_fractions;   /* a mean between two numbers of f32 is taken off as it is; */
+    bool rounds_fractions; /* the nearest of these is */
+    bool found;            /* one plain f32 sum, of the structure */
+    bool corrected;        /* the losses are those of a mean that was corrected once */
     struct nb_structure structure;
     struct nb_losses losses;
     const char *why; /* not found: the reason; may be null */

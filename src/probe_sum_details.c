@@ -6,8 +6,6 @@
 
 #include "src/probe_sum.h"
 
-enum { COLS = NB_SUM_COLS };
-
 /* ---- blocks: pairwise, or one after another ---- */
 
 /* A^2 so large that its half spacing is 8 blocks: block sums that are added one by one are all lost, a tree loses 16 blocks. */
@@ -18,29 +16,31 @@ static double loss_of_blocks(struct nb_probe *p, int64_t block) {
     double sum = NAN;
     const double a = exp2(ceil((24 + log2((double)block * 8)) / 2));
     if (p->centres || a > p->format->max_finite / 2) return NAN;
-    if (nb_box_init(&b, p, 1, COLS, 0) == 0 && nb_scale_init(&s, &b, 0, a, &why) == 0 && s.tolerance < COLS / 16) {
-        for (int64_t i = 0; i < COLS; i++) nb_box_set(&b, 0, i, i ? 1 : a);
+    if (nb_box_init(&b, p, 1, p->cols, 0) == 0 && nb_scale_init(&s, &b, 0, a, &why) == 0 &&
+        s.tolerance < (double)p->cols / 16) {
+        for (int64_t i = 0; i < p->cols; i++) nb_box_set(&b, 0, i, i ? 1 : a);
         sum = nb_scale_weigh(&s, &b, 0, a);
     }
     nb_box_release(&b);
-    return a * a + COLS - 1 - sum;
+    return a * a + (double)(p->cols - 1) - sum;
 }
 
 static void say_order(struct nb_probe *p, const struct nb_structure *s) {
     char text[64];
-    if (s->block == COLS) {
+    if (s->block == p->cols) {
         nb_probe_say(p, "order", s->lanes == 1 ? "sequential" : "sequential in interleaved lanes", "strong",
                      "an addend in column j swallows the columns behind it at distances of %lld", (long long)s->lanes);
         return;
     }
     const double loss = loss_of_blocks(p, s->block);
-    const bool pairwise = loss<COLS / 2, one_by_one = loss> COLS * 0.9;
+    const double n = (double)p->cols;
+    const bool pairwise = loss<n / 2, one_by_one = loss> n * 0.9;
     const char *join = pairwise ? ", pairwise" : one_by_one ? ", one after another" : "";
-    if (s->block > COLS / 64) join = "";
+    if (s->block > p->cols / 64) join = "";
     snprintf(text, sizeof text, "blocks of %lld%s", (long long)s->block, join);
     nb_probe_say(p, "order", text, "strong",
-                 "losses begin anew every %lld columns; beside 2^24 times 8 blocks %.0f of %d are lost",
-                 (long long)s->block, loss, COLS - 1);
+                 "losses begin anew every %lld columns; beside 2^24 times 8 blocks %.0f of %.0f are lost",
+                 (long long)s->block, loss, n - 1);
 }
 
 /* ---- the tail ---- */
@@ -66,14 +66,14 @@ static void say_tail(struct nb_probe *p, const struct nb_sum *m) {
     double more = NAN;
     const struct nb_structure *structure = &m->structure;
     const char *why = "it is told from 8 lanes on, where whole rows are summed in lanes";
-    if (structure->block == COLS && structure->lanes >= 8 && structure->lanes <= 512)
-        more = average_loss(p, COLS + TAIL, &why) - average_loss(p, COLS, &why);
+    if (structure->block == p->cols && structure->lanes >= 8 && structure->lanes <= 512)
+        more = average_loss(p, p->cols + TAIL, &why) - average_loss(p, p->cols, &why);
     const char *value = fabs(more - 5) < 0.9 ? "one by one behind the lanes" : fabs(more) < 3 ? "not one by one" : NULL;
     if (isnan(more))
         nb_probe_say(p, "tail", NULL, NULL, "%s", why);
     else
-        nb_probe_say(p, "tail", value, "strong", "of 5 ones behind column %d %.2g are lost, on average over 8 lanes",
-                     COLS - 1, more);
+        nb_probe_say(p, "tail", value, "strong", "of 5 ones behind column %lld %.2g are lost, on average over 8 lanes",
+                     (long long)(p->cols - 1), more);
 }
 
 /* ---- fma ---- */
@@ -117,8 +117,8 @@ static void say_fma(struct nb_probe *p, const struct nb_sum *m) {
     double sum = NAN, tolerance = 0;
     const char *why = "the lanes are not known";
     if (p->c.dtype != NB_F32) why = "squares of 16-bit numbers are exact in f32: rounded or not, they are the same";
-    const bool asked = p->c.dtype == NB_F32 && p->lanes > 0 && m->structure.block == COLS && p->lanes <= 512;
-    if (asked && nb_box_init(&b, p, 1, COLS, 0) == 0) sum = weigh_squares(&b, p->lanes, &tolerance, &why);
+    const bool asked = p->c.dtype == NB_F32 && p->lanes > 0 && m->structure.block == p->cols && p->lanes <= 512;
+    if (asked && nb_box_init(&b, p, 1, p->cols, 0) == 0) sum = weigh_squares(&b, p->lanes, &tolerance, &why);
     if (asked) nb_box_release(&b);
     const double fused = predict(true), separate = predict(false), unit = fabs(fused - separate);
     const bool is_fused = fabs(sum - fused) < unit / 3, is_separate = fabs(sum - separate) < unit / 3;

@@ -18,28 +18,40 @@ static double centre_of(const struct nb_probe *p) { return p->c.dtype == NB_F16 
 typedef double (*fill_fn)(struct nb_box *b, int turn, int variation);
 enum { COL = 5 };
 
-/* How far the kernel's v of the second row is from that of the first, relative; infinite when y is no number. NaN: why. */
+/* The drops of y in eps on both rows, below what it has on the first at this eps by a little, since x - mean may differ in its last
+ * bits. */
+static int drops_at(struct nb_box *b, fill_fn fill, int variation, double share, double drops[2]) {
+    double level = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        const double v = fill(b, turn, variation), whole = b->p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) : v;
+        nb_trial_set_eps(&b->t, whole * share);
+        if (nb_box_run(b) != 0) return -1;
+        if (turn == 0) level = fabs(nb_box_y(b, 0, COL)) * (1 - 0x1p-18);
+        drops[turn] = nb_box_drop(b, COL, level, 0, whole * 0.75);
+    }
+    return b->broken || isnan(drops[0]) ? -1 : 0;
+}
+
+/* How far the kernel's v of the second row is from that of the first, relative; infinite when y is not where it was at any eps up to v.
+ * The least of three levels, since an estimate's y may rise here and there. NaN: why. */
 static double miss(struct nb_probe *p, int64_t n, fill_fn fill, int variation, const char **why) {
+    static const double shares[] = {0.25, 0.31, 0.37};
     struct nb_box b;
-    double drops[2] = {NAN, NAN}, level = 0, v = 1;
+    double drops[2], least = INFINITY;
+    int told = 0;
     *why = "eps cannot be weighed against";
     if (p->eps_place < 0 || p->eps_place == NB_EPS_CLAMP || !p->eps_plain) return NAN;
-    const bool outside = p->eps_place == NB_EPS_OUTSIDE;
     if (nb_box_init(&b, p, 1, n, 0) == 0)
-        for (int turn = 0; turn < 2 && !b.broken; turn++) {
-            v = fill(&b, turn, variation);
-            const double whole = outside ? sqrt(v) : v;
-            nb_trial_set_eps(&b.t, whole / 4);
-            if (nb_box_run(&b) != 0) break;
-            if (turn == 0) level = fabs(nb_box_y(&b, 0, COL));
-            drops[turn] = nb_box_drop(&b, COL, level, 0, whole * 0.75);
+        for (int i = 0; i < 3; i++) {
+            const double v = fill(&b, 0, variation);
+            if (drops_at(&b, fill, variation, shares[i], drops) != 0) continue;
+            told++;
+            if (!isnan(drops[1]))
+                least = fmin(least, fabs(drops[1] - drops[0]) / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
         }
-    const bool broken = b.broken;
     nb_box_release(&b);
     *why = "y does not fall where eps grows";
-    if (broken || isnan(drops[0])) return NAN;
-    if (isnan(drops[1])) return INFINITY; /* far off, at no eps up to v where it was */
-    return fabs(drops[1] - drops[0]) / (outside ? sqrt(v) / 2 : v);
+    return told ? least : NAN;
 }
 
 /* C (turn 1) or 0 (turn 0), plus d times -1, 0, 1: v = 2/3 d^2. */
@@ -86,10 +98,10 @@ static int decide(const struct nb_sum *squares, const struct findings *f) {
     if (isnan(f->about_zero) || isnan(f->about_first)) return -1;
     if (mean->n_missed > 2) return plain ? -1 : NB_VAR_WELFORD;
     if (mean->n_missed > 0) return -1;
-    if (f->about_zero > 0x1p-13) return NB_VAR_ONEPASS;
-    if (f->about_first > 0x1p-17) return plain ? -1 : NB_VAR_SHIFTED;
+    if (f->about_zero > 0x1p-13) return squares->found ? NB_VAR_ONEPASS : -1;
+    if (f->about_first > 0x1p-17) return plain || f->about_zero > 0x1p-21 ? -1 : NB_VAR_SHIFTED;
     if (f->about_zero > 0x1p-18 || f->about_first > 0x1p-19 || !squares->found) return -1;
-    if (mean->found && !mean->hits_fractions) return NB_VAR_TWOPASS;
+    if (mean->rounds_fractions) return NB_VAR_TWOPASS;
     return mean->corrected && mean->hits_fractions ? NB_VAR_CORRECTED : -1;
 }
 
@@ -110,7 +122,7 @@ static void say_mean(struct nb_probe *p, const struct nb_mean *m) {
     struct nb_strbuf evidence = {0};
     nb_losses_print(&m->losses, &evidence);
     snprintf(text, sizeof text, "f32, %lld lane%s%s", (long long)m->structure.lanes, m->structure.lanes == 1 ? "" : "s",
-             m->structure.block == NB_SUM_COLS ? "" : " in blocks");
+             m->structure.block == p->cols ? "" : " in blocks");
     const bool plain = p->variance == NB_VAR_TWOPASS || p->variance == NB_VAR_ONEPASS;
     if (plain && m->found)
         nb_probe_say(p, "mean_sum", text, "strong", "%s", evidence.text);

@@ -69,7 +69,7 @@ void nb_ways_test(struct nb_way *ways, int n, const struct nb_box *b) {
 
 /* ---- rows on which ways differ ---- */
 
-enum { WANTED = 4, BATCHES = 64 };
+enum { WANTED = 12, BATCHES = 64 };
 
 struct search {
     const struct nb_way *ways[NB_MAX_WAYS]; /* those left */
