@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pairs within a block share the machine's mood, so that a preemption or a drift that hits both cancels; the median forgets
- * what hits only one. */
+/* The request as a job, and the worker's line as logarithms of ratios. */
 #include "src/gate_launch.h"
 
 #include <math.h>
@@ -9,85 +8,12 @@
 #include <string.h>
 
 #include "src/cpu.h"
+#include "src/gate_samples.h"
 #include "src/json.h"
 #include "src/log.h"
 #include "src/process.h"
 #include "src/random.h"
-#include "src/stats.h"
 #include "src/visit.h"
-
-struct samples {
-    double *ns;
-    int *position;
-    bool *contaminated;
-    int n;
-};
-
-static void samples_release(struct samples *s) {
-    free(s->ns);
-    free(s->position);
-    free(s->contaminated);
-    *s = (struct samples){0};
-}
-
-static int samples_read(struct samples *s, const cJSON *arm) {
-    const cJSON *slots = cJSON_GetObjectItemCaseSensitive(arm, "slot_ns"), *item;
-    const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
-    const cJSON *contaminated = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
-    const int n = cJSON_GetArraySize(slots);
-    if (n < 1 || cJSON_GetArraySize(positions) != n) return -1;
-    *s = (struct samples){nb_alloc((unsigned)n, sizeof(double)), nb_alloc((unsigned)n, sizeof(int)),
-                          nb_alloc((unsigned)n, sizeof(bool)), 0};
-    cJSON_ArrayForEach(item, slots) s->ns[s->n++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-    int at = 0;
-    cJSON_ArrayForEach(item, positions) s->position[at++] = item->valueint;
-    cJSON_ArrayForEach(item, contaminated) if (item->valueint >= 0 && item->valueint < n)
-        s->contaminated[item->valueint] = true;
-    return 0;
-}
-
-enum which { ALL_PAIRS, FIRST, SECOND };
-
-/* Median of ln(b / a) over the pairs; FIRST: those in which b came first. */
-static double paired(const struct samples *b, const struct samples *a, enum which which) {
-    const int n = a->n < b->n ? a->n : b->n;
-    double *ratios = nb_alloc((unsigned)n + 1, sizeof *ratios);
-    size_t kept = 0;
-    for (int i = 0; i < n; i++) {
-        const double ratio = log(b->ns[i] / a->ns[i]);
-        const bool first = b->position[i] < a->position[i];
-        if (isfinite(ratio) && (which == ALL_PAIRS || first == (which == FIRST))) ratios[kept++] = ratio;
-    }
-    const double median = kept ? nb_median(ratios, kept) : (double)NAN;
-    free(ratios);
-    return median;
-}
-
-static double fastest(const struct samples *s) {
-    double least = INFINITY;
-    for (int i = 0; i < s->n; i++) least = fmin(least, s->ns[i]);
-    return least;
-}
-
-static double share_contaminated(const struct samples *b, const struct samples *a) {
-    int hit = 0, n = 0;
-    for (int i = 0; i < a->n && i < b->n; i++) {
-        if (!isfinite(a->ns[i]) || !isfinite(b->ns[i])) continue;
-        n++;
-        hit += a->contaminated[i] || b->contaminated[i];
-    }
-    return n ? (double)hit / n : (double)NAN;
-}
-
-static double median_ns(const struct samples *s) {
-    double *finite = nb_alloc((unsigned)s->n + 1, sizeof *finite);
-    size_t n = 0;
-    for (int i = 0; i < s->n; i++)
-        if (isfinite(s->ns[i])) finite[n++] = s->ns[i];
-    const double median = n ? nb_median(finite, n) : (double)NAN;
-    free(finite);
-    return median;
-}
 
 /* The first arm that went wrong while timed. */
 static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
@@ -112,27 +38,28 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
 
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
-    struct samples samples[NB_GATE_ARMS] = {{0}};
+    struct nb_gate_samples samples[NB_GATE_ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_gate_answer){.status = NB_OK};
     if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
-    cJSON_ArrayForEach(arm, arms) if (samples_read(&samples[n++], arm) != 0) goto out;
+    cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
     out->chunked = nb_json_get_bool(line, "chunked");
     out->per_slot = nb_json_get_number(line, "per_slot");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
-        out->call_ns[i] = median_ns(&samples[i]);
+        out->call_ns[i] = nb_gate_median_ns(&samples[i]);
         out->launch[i] = (struct nb_gate_launch){
-            .ratio = paired(&samples[i], &samples[0], ALL_PAIRS),
-            .control = n_arms > 1 ? paired(&samples[1], &samples[0], ALL_PAIRS) : (double)NAN,
-            .ratio_min = log(fastest(&samples[i]) / fastest(&samples[0])),
-            .order_effect = paired(&samples[i], &samples[0], FIRST) - paired(&samples[i], &samples[0], SECOND),
-            .contaminated = share_contaminated(&samples[i], &samples[0]),
+            .ratio = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_ALL),
+            .control = n_arms > 1 ? nb_gate_paired(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
+            .ratio_min = log(nb_gate_fastest(&samples[i]) / nb_gate_fastest(&samples[0])),
+            .order_effect = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_FIRST) -
+                            nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_SECOND),
+            .contaminated = nb_gate_contaminated(&samples[i], &samples[0]),
             .layout = layout};
     }
     result = 0;
 out:
-    for (int i = 0; i < NB_GATE_ARMS; i++) samples_release(&samples[i]);
+    for (int i = 0; i < NB_GATE_ARMS; i++) nb_gate_samples_release(&samples[i]);
     return result;
 }
 
