@@ -30,17 +30,54 @@ static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *
 }
 
 /* Accuracy proper; for the offset also where the last correct digit is lost. */
-static bool is_shown(const cJSON *f) {
+static bool is_asked(const cJSON *f) {
     const char *of = nb_json_get_text(f, "of"), *demand = nb_json_get_text(f, "demand");
     const char *status = nb_json_get_text(f, "status");
     if (!of || !demand || !status || strcmp(status, "does_not_apply") == 0) return false;
     return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
 }
 
+/* Nothing found where nothing was predicted. */
+static bool is_limit(const cJSON *f) {
+    return strcmp(nb_json_get_text(f, "status"), "none") != 0 || nb_json_get_number(f, "predicted") > 0;
+}
+
+static const char *kernel_of(const struct nb_stress_text *p, const char *variant) {
+    const cJSON *line;
+    cJSON_ArrayForEach(line, nb_stress_list(p, "grades")) {
+        if (strcmp(nb_json_get_text(line, "variant"), variant) == 0) return nb_json_get_text(line, "kernel");
+    }
+    return variant;
+}
+
+static bool is_same(const cJSON *f, const cJSON *g) {
+    const double good = nb_json_get_number(f, "good"), other = nb_json_get_number(g, "good");
+    return strcmp(nb_json_get_text(f, "of"), nb_json_get_text(g, "of")) == 0 && nb_json_get_text(g, "demand") &&
+           strcmp(nb_json_get_text(f, "demand"), nb_json_get_text(g, "demand")) == 0 &&
+           strcmp(nb_json_get_text(f, "status"), nb_json_get_text(g, "status")) == 0 && !(good > 2 * other) &&
+           !(good < other / 2);
+}
+
+/* Another width of the kernel, listed before, that breaks down within a factor of two of it. */
+static bool is_told(const struct nb_stress_text *p, const cJSON *study, const cJSON *f) {
+    const char *dtype = nb_json_get_text(study, "dtype"), *kernel = kernel_of(p, nb_json_get_text(study, "variant"));
+    const cJSON *g;
+    for (const cJSON *before = nb_stress_list(p, "studies")->child; before != study; before = before->next) {
+        if (strcmp(nb_json_get_text(before, "dtype"), dtype) != 0 ||
+            strcmp(kernel_of(p, nb_json_get_text(before, "variant")), kernel) != 0)
+            continue;
+        cJSON_ArrayForEach(g, cJSON_GetObjectItemCaseSensitive(before, "frontiers")) {
+            if (is_asked(g) && is_same(f, g)) return true;
+        }
+    }
+    return false;
+}
+
 int nb_stress_print_frontiers(const struct nb_stress_text *p) {
     static const char *const titles[] = {"variant",   "frontier", "demand",      "holds to",
                                          "predicted", "ratio",    "predicted by"};
     static const bool right[] = {false, false, false, true, true, true, false};
+    const bool all = strcmp(p->format, "table") != 0;
     struct nb_grid grid;
     const cJSON *study, *f;
     int result = 0;
@@ -48,12 +85,15 @@ int nb_stress_print_frontiers(const struct nb_stress_text *p) {
     grid.right = right;
     cJSON_ArrayForEach(study, nb_stress_list(p, "studies")) {
         cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
-            if (is_shown(f)) add_frontier(&grid, study, f);
+            if (is_asked(f) && (all || (is_limit(f) && !is_told(p, study, f)))) add_frontier(&grid, study, f);
         }
     }
     if (grid.n_cells > 0) {
         nb_stress_heading(p, "Breakdown: how far each can be taken, searched and predicted");
         result = nb_grid_print(&grid, p->format, p->out);
+        if (!all)
+            fputs("Not shown: widths within a factor of 2 of one above, and what has no limit, as predicted.\n",
+                  p->out);
     }
     nb_grid_release(&grid);
     return result;
