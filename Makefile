@@ -43,7 +43,8 @@ else
 ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
 endif
 # No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
-KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -fvisibility=hidden -fno-math-errno -fno-trapping-math
+# Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/code_identity.h).
+KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize
 else

@@ -7,6 +7,11 @@
 #include "kernel_list.h"
 #undef NB_KERNEL_ENTRY
 
+/* Says to who compares the machine code of two builds that every reference between functions left a relocation: the build gives each
+ * function a section and makes no jump tables. */
+extern const char nb_code_in_sections;
+__attribute__((visibility("hidden"), used)) const char nb_code_in_sections = 1;
+
 static const struct nb_kernel *const table[] = {
 #define NB_KERNEL_ENTRY(variant) &variant,
 #include "kernel_list.h"
