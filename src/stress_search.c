@@ -26,7 +26,7 @@ struct search {
     struct nb_searched *searched;
     struct nb_case *cases;
     int n;
-    double start_s, before_s;
+    double start_s, before_s, written_s;
     bool failed;
 };
 
@@ -116,11 +116,16 @@ static int write_so_far(struct search *s) {
     return result;
 }
 
+/* How much of a search a kill may cost: the file is long. */
+static const double between_writes_s = 5;
+
 static void keep(int i, cJSON *answer, void *arg) {
     struct search *s = arg;
     put(s->searched, nb_stress_study(&s->cases[i], plugin_file(&s->cases[i]), answer));
     cJSON_Delete(answer);
-    if (!s->failed && write_so_far(s) != 0) s->failed = true;
+    if (s->failed || nb_now_s() < s->written_s + between_writes_s) return;
+    if (write_so_far(s) != 0) s->failed = true;
+    s->written_s = nb_now_s();
 }
 
 static void leave_out(struct search *s, const struct nb_case *c, const struct nb_record *r) {
