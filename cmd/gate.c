@@ -7,6 +7,7 @@
 #include "cmd/options.h"
 #include "reports/gate_report.h"
 #include "reports/gate_trials_report.h"
+#include "reports/trials_record.h"
 #include "src/config.h"
 #include "src/files.h"
 #include "src/gate_cases.h"
@@ -50,7 +51,8 @@ static const char help[] =
     "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
     "What is left\n"
     "  --format NAME        on stdout: table, json, markdown, junit\n"
-    "  --out DIR            gate.json, gate.md, gate.xml and samples.jsonl (every slot) in a folder\n"
+    "  --out DIR            gate.json, gate.md, gate.xml and samples.jsonl (every slot) in a folder;\n"
+    "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not comparable, 77 "
     "nothing\n"
@@ -279,13 +281,18 @@ static int gate(struct nb_gate *g, const struct gate_options *o) {
 /* Trials say how good the gate is, and are no gate: their exit code tells only whether they could be made. */
 static int self_test(struct nb_gate *g, const struct gate_options *o) {
     struct nb_trials trials;
+    struct nb_trials_record record_of;
     struct nb_trial_plan plan = o->trials;
     plan.budget_s = g->plan.budget_s;
+    if (o->out && nb_trials_record_open(&record_of, g, &plan, o->out) != 0) return NB_EXIT_USAGE;
+    if (o->out) plan.recorder = nb_trials_recorder(&record_of);
     const int result = nb_gate_trials_run(g, &plan, &trials);
-    int printed = 0;
-    if (result >= 0) printed = nb_gate_print_trials(g, &plan, &trials, o->format, stdout);
+    int told = 0;
+    if (o->out) told = nb_trials_record_close(&record_of);
+    if (o->out && nb_trials_write(g, &plan, &trials, o->out) != 0) told = -1;
+    if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, o->format, stdout) != 0) told = -1;
     nb_trials_release(&trials);
-    if (result < 0 || printed != 0) return NB_EXIT_USAGE;
+    if (result < 0 || told != 0) return NB_EXIT_USAGE;
     return result > 0 ? 128 + result : NB_EXIT_OK;
 }
 

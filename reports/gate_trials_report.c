@@ -37,8 +37,7 @@ static cJSON *tally_to_json(const struct nb_trial_tally *k) {
     return json;
 }
 
-static void print_json(const struct nb_trial_plan *plan, const struct nb_trials *t, FILE *out) {
-    struct nb_strbuf text = {0};
+cJSON *nb_gate_trials_to_json(const struct nb_trial_plan *plan, const struct nb_trials *t) {
     cJSON *json = cJSON_CreateObject(), *effects = cJSON_AddArrayToObject(json, "effects");
     nb_json_number(json, "elapsed_s", t->elapsed_s);
     for (int i = -1; i < plan->n_effects; i++) {
@@ -60,6 +59,12 @@ static void print_json(const struct nb_trial_plan *plan, const struct nb_trials 
     nb_json_number(json, "run_of_30_rate", nb_trials_run_rate(t, RUN_CASES));
     nb_json_number(json, "launch_sd", median_of(t, 0, spread_of));
     nb_json_number(json, "seconds_per_case", median_of(t, 0, seconds_of));
+    return json;
+}
+
+static void print_json(const struct nb_trial_plan *plan, const struct nb_trials *t, FILE *out) {
+    struct nb_strbuf text = {0};
+    cJSON *json = nb_gate_trials_to_json(plan, t);
     nb_json_print_pretty(json, 0, &text);
     fprintf(out, "%s\n", text.text);
     nb_strbuf_release(&text);

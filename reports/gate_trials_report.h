@@ -3,6 +3,7 @@
 #ifndef NB_GATE_TRIALS_REPORT_H
 #define NB_GATE_TRIALS_REPORT_H
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "src/gate_trials.h"
@@ -10,5 +11,7 @@
 /* table or json. */
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *trials,
                          const char *format, FILE *out);
+/* Rates with their bounds. */
+cJSON *nb_gate_trials_to_json(const struct nb_trial_plan *plan, const struct nb_trials *trials);
 
 #endif

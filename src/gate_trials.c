@@ -39,10 +39,27 @@ static bool is_over(const struct session *s) {
     return nb_interrupted() || (s->plan->budget_s > 0 && nb_now_s() - s->started_s > s->plan->budget_s);
 }
 
+static void record(const struct session *s, const struct nb_gate_request *q, int load, size_t case_index,
+                   enum nb_gate_stage stage, double at_s, const cJSON *line) {
+    struct nb_trial_launch recorded = {.trial = s->done,
+                                       .load = load,
+                                       .case_index = case_index,
+                                       .stage = stage,
+                                       .launch = q->launch,
+                                       .layout = q->layout,
+                                       .n_arms = q->n_arms,
+                                       .at_s = at_s,
+                                       .line = line};
+    memcpy(recorded.effects, q->extra_percent, sizeof recorded.effects);
+    if (line && s->plan->recorder.launch) s->plan->recorder.launch(&recorded, s->plan->recorder.arg);
+}
+
 /* One launch; contenders that are decided stay in it, so that the arms beside an open one are always the same. */
-static int launch(struct session *s, const struct nb_gate_case *c, struct contender *contenders, int n,
+static int launch(struct session *s, int load, size_t case_index, struct contender *contenders, int n,
                   enum nb_gate_stage stage) {
+    const struct nb_gate_case *c = &s->g->cases[case_index];
     const int layout = s->next_launch % s->g->builds.n_layouts;
+    const double at_s = nb_now_s() - s->started_s;
     struct nb_gate_answer answer;
     struct nb_gate_request q = {.files = (const char **)(uintptr_t)s->g->builds.files[layout],
                                 .n_files = NB_N_BUILDS,
@@ -61,6 +78,7 @@ static int launch(struct session *s, const struct nb_gate_case *c, struct conten
     }
     int result = nb_gate_launch_run(&q, &answer);
     if (result != 0) return result;
+    record(s, &q, load, case_index, stage, at_s, answer.raw);
     cJSON_Delete(answer.raw);
     if (answer.status != NB_OK)
         return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
@@ -97,7 +115,8 @@ static void judge(const struct session *s, struct contender *contenders, int n, 
 static void keep(struct session *s, int load, size_t case_index, const struct contender *k, double seconds) {
     struct nb_trials *t = s->out;
     t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
-    t->results[t->n++] = (struct nb_trial_result){.load = load,
+    t->results[t->n++] = (struct nb_trial_result){.trial = s->done,
+                                                  .load = load,
                                                   .case_index = case_index,
                                                   .effect = k->effect,
                                                   .verdict = k->judgement.verdict,
@@ -105,11 +124,11 @@ static void keep(struct session *s, int load, size_t case_index, const struct co
                                                   .launch_sd = k->judgement.launch_sd,
                                                   .smallest_effect = k->judgement.smallest_effect,
                                                   .seconds = seconds};
+    if (s->plan->recorder.verdict) s->plan->recorder.verdict(&t->results[t->n - 1], s->plan->recorder.arg);
 }
 
 /* The copy, and where `powered` the injected slowdowns. A trial that time cut short leaves nothing. */
 static int trial(struct session *s, int load, size_t case_index, bool powered) {
-    const struct nb_gate_case *c = &s->g->cases[case_index];
     const int n = powered ? 1 + s->plan->n_effects : 1;
     const double start = nb_now_s();
     struct contender contenders[1 + NB_MAX_EFFECTS] = {{0}};
@@ -120,7 +139,7 @@ static int trial(struct session *s, int load, size_t case_index, bool powered) {
         const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
         for (int l = 0; l < launches && result == 0; l++) {
             nb_progress(s->done, s->total, nb_now_s() - s->started_s, nb_load_names[load]);
-            result = launch(s, c, contenders, n, (enum nb_gate_stage)stage);
+            result = launch(s, load, case_index, contenders, n, (enum nb_gate_stage)stage);
         }
         if (result == 0) judge(s, contenders, n, (enum nb_gate_stage)stage);
     }

@@ -14,6 +14,31 @@ extern const char *const nb_load_names[NB_N_LOAD_KINDS]; /* "idle", "cpu" (one h
 
 #define NB_MAX_EFFECTS 8
 
+struct nb_trial_result { /* of one arm of one trial */
+    int trial, load;     /* load: enum nb_load_kind */
+    size_t case_index;
+    int effect; /* percent; 0: the copy */
+    enum nb_verdict verdict;
+    double ratio, launch_sd, smallest_effect, seconds;
+};
+
+/* A launch as it may be recorded: arms are baseline, control, the copy, then one for each effect. */
+struct nb_trial_launch {
+    int trial, load;
+    size_t case_index;
+    enum nb_gate_stage stage;
+    int launch, layout, n_arms;
+    int effects[NB_GATE_ARMS]; /* percent, by arm */
+    double at_s;               /* when it began, since the self-test did */
+    const cJSON *line;         /* the worker's */
+};
+
+struct nb_trial_recorder { /* either may be null */
+    void (*launch)(const struct nb_trial_launch *launch, void *arg);
+    void (*verdict)(const struct nb_trial_result *result, void *arg);
+    void *arg;
+};
+
 struct nb_trial_plan {
     int trials;                  /* for each load and case: with the copy alone */
     int powered;                 /* with the injected arms too */
@@ -21,18 +46,11 @@ struct nb_trial_plan {
     int n_effects;
     bool loads[NB_N_LOAD_KINDS];
     double budget_s; /* 0: none */
+    struct nb_trial_recorder recorder;
 };
 
 struct nb_trial_tally { /* of one case, load and effect */
     int n, regression, pass, improved, inconclusive;
-};
-
-struct nb_trial_result {
-    int load; /* enum nb_load_kind */
-    size_t case_index;
-    int effect; /* percent; 0: the copy */
-    enum nb_verdict verdict;
-    double ratio, launch_sd, smallest_effect, seconds;
 };
 
 struct nb_trials {
