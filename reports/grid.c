@@ -35,7 +35,11 @@ void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style) {
 
 /* ---- table ---- */
 
-static const char *const style_codes[NB_GRID_N_STYLES] = {"", "\033[31m", "\033[33m"};
+static const char *const style_codes[NB_GRID_N_STYLES] = {"", "\033[31m", "\033[33m", "\033[32m"};
+
+static const char *style_of(const struct nb_grid *grid, size_t row) {
+    return row < grid->n_styles ? style_codes[grid->styles[row]] : "";
+}
 
 static void add_padded(struct nb_strbuf *out, const char *text, size_t width, bool right, bool is_last) {
     const size_t cells = nb_utf8_cells(text), pad = width > cells ? width - cells : 0;
@@ -44,47 +48,99 @@ static void add_padded(struct nb_strbuf *out, const char *text, size_t width, bo
     if (!is_last) nb_strbuf_addf(out, "%*s  ", right ? 0 : (int)pad, "");
 }
 
-static const char *style_of(const struct nb_grid *grid, size_t row) {
-    return row < grid->n_styles ? style_codes[grid->styles[row]] : "";
-}
-
 static void trim_line(struct nb_strbuf *out) {
     while (out->len > 0 && out->text[out->len - 1] == ' ') out->text[--out->len] = '\0';
     nb_strbuf_add(out, "\n");
 }
 
-static void print_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    const bool utf8 = nb_utf8_wanted();
-    size_t *widths = nb_alloc(grid->n_columns, sizeof *widths);
-    struct nb_strbuf *cells = nb_alloc(grid->n_cells, sizeof *cells);
-    for (size_t c = 0; c < grid->n_columns; c++) widths[c] = strlen(grid->titles[c]);
+struct layout {
+    const struct nb_grid *grid;
+    struct nb_strbuf *cells; /* escaped */
+    size_t *widths;          /* 0: left out */
+    bool utf8;
+};
+
+static void measure_columns(struct layout *l) {
+    const struct nb_grid *grid = l->grid;
+    for (size_t c = 0; c < grid->n_columns; c++) l->widths[c] = strlen(grid->titles[c]);
     for (size_t i = 0; i < grid->n_cells; i++) {
-        nb_strbuf_add(&cells[i], "");
-        nb_escape_terminal(&cells[i], grid->cells[i], utf8);
-        size_t width = nb_utf8_cells(cells[i].text), *widest = &widths[i % grid->n_columns];
+        nb_strbuf_add(&l->cells[i], "");
+        nb_escape_terminal(&l->cells[i], grid->cells[i], l->utf8);
+        size_t width = nb_utf8_cells(l->cells[i].text), *widest = &l->widths[i % grid->n_columns];
         if (width > *widest) *widest = width;
     }
-    for (size_t c = 0; c < grid->n_columns; c++)
-        add_padded(out, grid->titles[c], widths[c], grid->right && grid->right[c], c + 1 == grid->n_columns);
-    trim_line(out);
-    for (size_t i = 0; i < grid->n_cells; i++) {
-        const size_t c = i % grid->n_columns;
-        const char *style = color ? style_of(grid, i / grid->n_columns) : "";
-        const bool is_last = c + 1 == grid->n_columns;
-        if (c == 0) nb_strbuf_add(out, style);
-        add_padded(out, cells[i].text, widths[c], grid->right && grid->right[c], is_last);
-        if (is_last && *style) nb_strbuf_add(out, "\033[0m");
-        if (is_last) trim_line(out);
-        nb_strbuf_release(&cells[i]);
+}
+
+static size_t line_width(const struct layout *l) {
+    size_t width = 0;
+    for (size_t c = 0; c < l->grid->n_columns; c++) width += l->widths[c] ? l->widths[c] + 2 : 0;
+    return width ? width - 2 : 0;
+}
+
+/* Leaves out columns by rank, then cuts the widest that stays; what is narrower than this tells nothing. */
+static void fit(struct layout *l) {
+    enum { NARROWEST = 12 };
+    const struct nb_grid *grid = l->grid;
+    size_t widest = 0;
+    if (!grid->screen || !grid->ranks) return;
+    while (line_width(l) > grid->screen) {
+        size_t victim = grid->n_columns;
+        for (size_t c = 0; c < grid->n_columns; c++)
+            if (l->widths[c] && grid->ranks[c] < NB_GRID_STAYS &&
+                (victim == grid->n_columns || grid->ranks[c] < grid->ranks[victim]))
+                victim = c;
+        if (victim == grid->n_columns) break;
+        l->widths[victim] = 0;
     }
-    free(cells);
-    free(widths);
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (l->widths[c] > l->widths[widest]) widest = c;
+    const size_t over = line_width(l) > grid->screen ? line_width(l) - grid->screen : 0;
+    if (over) l->widths[widest] = l->widths[widest] > over + NARROWEST ? l->widths[widest] - over : NARROWEST;
+    for (size_t i = widest; i < grid->n_cells && over; i += grid->n_columns)
+        nb_utf8_cut(&l->cells[i], l->widths[widest], l->utf8 ? "…" : "~");
+}
+
+static size_t last_column(const struct layout *l) {
+    size_t last = 0;
+    for (size_t c = 0; c < l->grid->n_columns; c++)
+        if (l->widths[c]) last = c;
+    return last;
+}
+
+static void print_rows(const struct layout *l, bool color, struct nb_strbuf *out) {
+    const struct nb_grid *grid = l->grid;
+    const size_t last = last_column(l);
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (l->widths[c]) add_padded(out, grid->titles[c], l->widths[c], grid->right && grid->right[c], c == last);
+    trim_line(out);
+    for (size_t row = 0; row * grid->n_columns < grid->n_cells; row++) {
+        const char *style = color ? style_of(grid, row) : "";
+        nb_strbuf_add(out, style);
+        for (size_t c = 0; c < grid->n_columns; c++)
+            if (l->widths[c])
+                add_padded(out, l->cells[row * grid->n_columns + c].text, l->widths[c], grid->right && grid->right[c],
+                           c == last);
+        if (*style) nb_strbuf_add(out, "\033[0m");
+        trim_line(out);
+    }
+}
+
+void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
+    struct layout l = {.grid = grid,
+                       .cells = nb_alloc(grid->n_cells, sizeof(struct nb_strbuf)),
+                       .widths = nb_alloc(grid->n_columns, sizeof(size_t)),
+                       .utf8 = nb_utf8_wanted()};
+    measure_columns(&l);
+    fit(&l);
+    print_rows(&l, color, out);
+    for (size_t i = 0; i < grid->n_cells; i++) nb_strbuf_release(&l.cells[i]);
+    free(l.cells);
+    free(l.widths);
 }
 
 /* ---- the others ---- */
 
-static void print_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
-    (void)color;
+void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out) {
     for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_addf(out, "| %s ", grid->titles[c]);
     nb_strbuf_add(out, "|\n");
     for (size_t c = 0; c < grid->n_columns; c++) nb_strbuf_add(out, grid->right && grid->right[c] ? "|--:" : "|---");
@@ -94,6 +150,11 @@ static void print_markdown(const struct nb_grid *grid, bool color, struct nb_str
         nb_escape_markdown(out, grid->cells[i]);
         nb_strbuf_add(out, (i + 1) % grid->n_columns ? " " : " |\n");
     }
+}
+
+static void print_markdown(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
+    (void)color;
+    nb_grid_add_markdown(grid, out);
 }
 
 static void print_csv(const struct nb_grid *grid, bool color, struct nb_strbuf *out) {
@@ -123,7 +184,7 @@ static void print_json(const struct nb_grid *grid, bool color, struct nb_strbuf 
 static const struct {
     const char *name;
     void (*print)(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
-} formats[] = {{"table", print_table}, {"markdown", print_markdown}, {"csv", print_csv}, {"json", print_json}};
+} formats[] = {{"table", nb_grid_add_table}, {"markdown", print_markdown}, {"csv", print_csv}, {"json", print_json}};
 
 bool nb_grid_format_known(const char *format) {
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)

@@ -3,12 +3,11 @@
  * has to know: what failed and how to see it again, what was left out, how noisy it was, where the files lie. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "reports/escape.h"
 #include "reports/output.h"
 #include "reports/report.h"
+#include "reports/screen.h"
 #include "reports/summary.h"
 #include "reports/view.h"
 #include "src/log.h"
@@ -30,17 +29,6 @@ static void paint(struct table *t, const char *style) {
     if (t->color) nb_strbuf_add(&t->out, style);
 }
 static void unpaint(struct table *t) { paint(t, "\033[0m"); }
-
-/* COLUMNS is the user's word; else what the terminal says; a file or a pipe has no limit. */
-static size_t screen_width(FILE *out) {
-    const char *wish = getenv("COLUMNS");
-    long columns = wish ? strtol(wish, NULL, 10) : 0;
-    if (columns >= 20 && columns <= 10000) return (size_t)columns;
-    struct winsize size;
-    int fd = fileno(out);
-    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
-    return size.ws_col;
-}
 
 static void make_cell(const struct table *t, size_t column, const struct nb_record *r, struct nb_strbuf *cell) {
     struct nb_strbuf raw = {0};
@@ -155,22 +143,7 @@ static void print_sections(struct table *t) {
     }
 }
 
-/* Words of text in lines that fit; lines after the first are indented. */
-static void print_wrapped(struct table *t, const char *text) {
-    struct nb_strbuf safe = {0};
-    size_t limit = t->screen ? t->screen : 110, column = 0;
-    nb_strbuf_add(&safe, "");
-    nb_escape_terminal(&safe, text, t->utf8);
-    for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        size_t cells = nb_utf8_cells(word);
-        bool breaks = column && column + 1 + cells > limit;
-        nb_strbuf_add(&t->out, breaks ? "\n  " : column ? " " : "");
-        nb_strbuf_add(&t->out, word);
-        column = breaks ? 2 + cells : column + (column > 0) + cells;
-    }
-    nb_strbuf_add(&t->out, "\n");
-    nb_strbuf_release(&safe);
-}
+static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
 
 static void print_failure(struct table *t, const struct nb_record *r) {
     struct nb_strbuf line = {0};
@@ -245,11 +218,10 @@ static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_view view;
     struct nb_strbuf head = {0};
-    int fd = fileno(out);
     nb_summary_init(&summary, results);
     nb_view_init(&view, results);
-    struct table t = {.view = &view, .utf8 = nb_utf8_wanted(), .color = fd >= 0 && nb_color_on(fd)};
-    t.screen = screen_width(out);
+    struct table t = {
+        .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
     measure_columns(&t);
     for (size_t i = 0; i < view.n_sections; i++) fit_section(&t, &view.sections[i]);
     nb_meta_footer(results, &head);
