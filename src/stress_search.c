@@ -184,12 +184,13 @@ static bool all_done(const struct nb_searched *searched) {
 
 int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched) {
     struct search s = {.q = q, .searched = searched, .start_s = nb_now_s()};
-    char *witnesses = nb_path_join(q->dir, "witnesses");
+    char *witnesses = nb_path_join(q->dir, "witnesses"), *absolute = NULL; /* replay lines work from anywhere */
     cJSON *options = cJSON_CreateObject();
     if (!searched->list) searched->list = cJSON_CreateArray();
     s.before_s = isfinite(searched->elapsed_s) ? searched->elapsed_s : 0;
     int result = nb_dir_make(witnesses) == 0 ? choose(&s) : -1;
-    nb_json_text(options, "witness_dir", witnesses);
+    if (result == 0) absolute = realpath(witnesses, NULL);
+    nb_json_text(options, "witness_dir", absolute ? absolute : witnesses);
     const struct nb_study study = {.kind = NB_JOB_SEARCH,
                                    .cases = s.cases,
                                    .n_cases = s.n,
@@ -210,5 +211,6 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
     cJSON_Delete(options);
     free(s.cases);
     free(witnesses);
+    free(absolute);
     return result;
 }
