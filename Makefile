@@ -88,7 +88,7 @@ renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: all help deps demo check check-unit check-cli check-style check-long format \
+.PHONY: all help deps demo check check-unit check-cli check-style check-long gate gate-layouts format \
 	format-check lint asan fuzz fuzz-run install uninstall clean FORCE
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -98,6 +98,7 @@ help:
 	'make demo      installs what is missing, builds, measures the quick preset, says where to look' \
 	'make check     installs what is missing, builds, passes all tests' \
 	'make check-long  every exhaustive mode over all its inputs, in minutes' \
+	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
@@ -164,7 +165,7 @@ $(BUILD)/kernels/table.o: kernels/table.c $(BUILD)/gen/kernel_list.h $(BUILD)/ke
 $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(file >$@.objects,$(sort $(filter %.o,$^)))
 	$(call say,LD)
-	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.objects -lm
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
 gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/build_info.h
@@ -184,6 +185,32 @@ $(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests
 	@mkdir -p $(dir $@)
 	$(call say,CC)
 	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
+
+# ---- the gate between a git ref and this tree (cmd/gate.sh) -----------------------------------------------------------
+# A layout is what an edit elsewhere does to a kernel: another address, other neighbours. The same objects are linked in another
+# order, with gaps between them, into ARM; cmd/gate.sh runs this for the sources of either side with the flags of this file.
+BASE ?= HEAD
+LAYOUTS ?= 4
+ARM ?= $(BUILD)/layouts
+tools := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))/cmd
+layouts := $(patsubst %,$(ARM)/layout_%.so,$(shell seq $(LAYOUTS)))
+gap_lines := 1 2 5 11 23 29 47 61
+gaps := $(patsubst %,$(ARM)/gap_%.o,1 2 3 4 5 6 7 8)
+gate:
+	+BUILD=$(BUILD) LAYOUTS=$(LAYOUTS) KERNELS="$(KERNELS)" WIDTHS="$(WIDTHS)" MAKE="$(MAKE)" cmd/gate.sh $(BASE) $(GATE)
+gate-layouts: $(layouts)
+$(ARM)/gen/kernel_list.h: FORCE
+	$(call write_list,$(foreach v,$(variants),'NB_KERNEL_ENTRY($(v))'))
+$(ARM)/table.o: kernels/table.c $(ARM)/gen/kernel_list.h $(BUILD)/kernels/flags
+	$(CC) $(KERNEL_CFLAGS) -I$(ARM)/gen -c -o $@ $<
+$(gaps): $(ARM)/gap_%.o: $(ARM)/gen/kernel_list.h
+	printf '.text\n.balign 64\n.skip 64 * %d\n.section .rodata\n.skip 32 * %d\n.section .note.GNU-stack,"",@progbits\n' \
+	  $(word $*,$(gap_lines)) $* | $(CC) -c -x assembler -o $@ -
+$(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools)/layout.awk
+	$(file >$@.objects,$(sort $(ARM)/table.o $(kernel_objects)))
+	$(call say,LAYOUT)
+	tr ' ' '\n' <$@.objects | awk -v layout=$* -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
 
 check: deps
 	$(MAKE) check-unit check-cli check-style
