@@ -3,9 +3,10 @@
  * when it is first met; a reference is digested as the number of the piece and the place in it, so that two builds agree when
  * the same pieces hang together in the same way, wherever they lie.
  *
- * How long is a piece? A symbol has a size. The compiler's own constants have no symbol: an instruction that reads one takes 64 bytes at
- * most, and one that forms its address (lea) may read to the end of what holds it. Bytes that are no part of it may make two
- * equal kernels differ, which costs their time, but never two different ones equal. */
+ * How long is a piece? A function or an object has a size. The compiler's own constants have but a label where each begins (kept by
+ * --discard-none), so that one ends where the next thing begins. Where a reference names only a section, an instruction that
+ * reads takes 64 bytes at most, and one that forms an address (lea) is taken to mean a text, to its end. Bytes that are no part
+ * of it may make two equal kernels differ, which costs their time, but never two different ones equal. */
 #include "src/code_identity.h"
 
 #include <elf.h>
@@ -38,6 +39,8 @@ struct nb_code {
     uint64_t names_len;
     struct place *places; /* functions and objects with a size, by address */
     size_t n_places;
+    uint64_t *starts; /* where anything begins: places, labels of constants; sorted */
+    size_t n_starts;
     const Elf64_Rela **relocations; /* of what is loaded, by address */
     size_t n_relocations;
 };
@@ -104,6 +107,22 @@ static void index_places(struct nb_code *c) {
     qsort(c->places, c->n_places, sizeof *c->places, compare_places);
 }
 
+static int compare_addresses(const void *a, const void *b) {
+    const uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+    return p < q ? -1 : p > q;
+}
+
+static void index_starts(struct nb_code *c) {
+    c->starts = nb_alloc(c->n_symbols + 1, sizeof *c->starts);
+    for (uint64_t i = 0; i < c->n_symbols; i++) {
+        const int type = ELF64_ST_TYPE(c->symbols[i].st_info);
+        if (c->symbols[i].st_shndx == SHN_UNDEF || c->symbols[i].st_shndx >= c->n_sections) continue;
+        if (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE)
+            c->starts[c->n_starts++] = c->symbols[i].st_value;
+    }
+    qsort(c->starts, c->n_starts, sizeof *c->starts, compare_addresses);
+}
+
 static int compare_relocations(const void *a, const void *b) {
     const Elf64_Rela *p = *(const Elf64_Rela *const *)a, *q = *(const Elf64_Rela *const *)b;
     return p->r_offset < q->r_offset ? -1 : p->r_offset > q->r_offset;
@@ -149,6 +168,7 @@ static const char *read_file(struct nb_code *c, const char *path) {
     if (!c->sections || header->e_shoff % _Alignof(Elf64_Shdr) != 0) return "no section headers";
     if (!find_symbols(c)) return "stripped: no symbol table";
     index_places(c);
+    index_starts(c);
     if (!index_relocations(c)) return "linked without --emit-relocs";
     if (!has_marker(c)) return "not built with a section for each function (no symbol " NB_CODE_MARKER ")";
     return NULL;
@@ -167,6 +187,7 @@ void nb_code_close(struct nb_code *c) {
     if (!c) return;
     free(c->bytes);
     free(c->places);
+    free(c->starts);
     free(c->relocations);
     free(c);
 }
@@ -213,13 +234,29 @@ static const struct place *place_of(const struct nb_code *c, uint64_t address) {
     return NULL;
 }
 
-/* From an address without a symbol to the next thing that has one, or the section's end. */
-static uint64_t rest_of(const struct nb_code *c, uint64_t address) {
+/* From an address to where the next thing begins, or the section's end. */
+static uint64_t until_next(const struct nb_code *c, uint64_t address) {
     const Elf64_Shdr *s = section_of(c, address);
     uint64_t end = s ? s->sh_addr + s->sh_size : address;
-    for (size_t i = 0; i < c->n_places; i++)
-        if (c->places[i].address > address && c->places[i].address < end) end = c->places[i].address;
+    size_t low = 0, high = c->n_starts;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c->starts[middle] <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < c->n_starts && c->starts[low] < end) end = c->starts[low];
     return end - address;
+}
+
+/* A text may share its end with another, which then has a label of its own: it goes on to the 0. */
+static uint64_t until_zero(const struct nb_code *c, uint64_t address, uint64_t size) {
+    const Elf64_Shdr *s = section_of(c, address);
+    const uint64_t most = s ? s->sh_addr + s->sh_size - address : size;
+    const unsigned char *bytes = s && s->sh_type != SHT_NOBITS ? bytes_of(c, address, most) : NULL;
+    while (bytes && size > 0 && size < most && bytes[size - 1] != 0) size++;
+    return size;
 }
 
 /* The number of the piece, which is put at the end of the list when it is new. */
@@ -234,7 +271,8 @@ static size_t piece_number(struct walk *w, uint64_t address, uint64_t size) {
     return w->n++;
 }
 
-static void mix_reference(struct walk *w, uint64_t target, bool address_taken) {
+/* label: target is where a thing begins; else it is what the instruction makes of it, up to 4 bytes short of that. */
+static void mix_reference(struct walk *w, uint64_t target, bool label, bool address_taken) {
     const struct place *p = place_of(w->code, target);
     const Elf64_Shdr *s = section_of(w->code, target);
     uint64_t first = target, size = 0;
@@ -244,9 +282,12 @@ static void mix_reference(struct walk *w, uint64_t target, bool address_taken) {
     } else if (!s || (s->sh_flags & SHF_EXECINSTR)) {
         w->failed = "it refers to code or data without a symbol";
         return;
+    } else if (label || address_taken) {
+        size = until_zero(w->code, target, until_next(w->code, target));
+        if (!address_taken && (size = until_next(w->code, target)) > LONGEST_READ) size = LONGEST_READ;
     } else {
-        size = rest_of(w->code, target);
-        if (!address_taken && size > LONGEST_READ + 4) size = LONGEST_READ + 4; /* 4: an operand behind the field */
+        const uint64_t rest = s->sh_addr + s->sh_size - target;
+        size = rest < LONGEST_READ + 4 ? rest : LONGEST_READ + 4;
     }
     mix(w, piece_number(w, first, size));
     mix(w, target - first);
@@ -274,16 +315,20 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
     const Elf64_Sym *symbol = &w->code->symbols[index];
     mix(w, offset);
     mix(w, type);
+    const bool is_section = ELF64_ST_TYPE(symbol->st_info) == STT_SECTION;
     if (symbol->st_shndx == SHN_UNDEF) { /* of another library: by its name */
         const char *name = name_of(w->code, symbol);
         mix_bytes(w, (const unsigned char *)name, strlen(name));
         mix(w, (uint64_t)r->r_addend);
+    } else if (!is_section) { /* the thing itself, and where in it */
+        mix(w, (uint64_t)r->r_addend);
+        mix_reference(w, symbol->st_value, true, type == R_X86_64_64 || is_lea(bytes, offset));
     } else if (type == R_X86_64_64) {
-        mix_reference(w, symbol->st_value + (uint64_t)r->r_addend, true);
+        mix_reference(w, symbol->st_value + (uint64_t)r->r_addend, true, true);
     } else {
         int32_t distance;
         memcpy(&distance, bytes + offset, sizeof distance);
-        mix_reference(w, r->r_offset + 4 + (uint64_t)(int64_t)distance, is_lea(bytes, offset));
+        mix_reference(w, r->r_offset + 4 + (uint64_t)(int64_t)distance, false, is_lea(bytes, offset));
     }
     return width;
 }
