@@ -100,6 +100,8 @@ double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, doub
 
 /* ---- weighing ---- */
 
+double nb_eps_unit(const struct nb_probe *p, int64_t n) { return p->eps_on_sum ? (double)n : 1; }
+
 static double divisor(const struct nb_probe *p, int64_t n) { return p->of_sum ? 1 : (double)n; }
 
 /* With eps as a clamp: y = a / sqrt(v), to be believed only where the output has the digits. */
@@ -129,7 +131,7 @@ static void set_known_row(struct nb_scale *s, struct nb_box *b, int64_t at, doub
 
 int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why) {
     const struct nb_probe *p = b->p;
-    *s = (struct nb_scale){.n = b->cols, .known = a * a / divisor(p, b->cols)};
+    *s = (struct nb_scale){.n = b->cols, .known = a * a / divisor(p, b->cols), .unit = nb_eps_unit(p, b->cols)};
     *why = "the place of eps is not known, and sums are weighed against eps";
     if (p->eps_place < 0) return -1;
     set_known_row(s, b, at, a);
@@ -140,9 +142,9 @@ int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, co
     const double whole = p->eps_place == NB_EPS_OUTSIDE ? sqrt(s->known) : s->known;
     s->tolerance = a * a * (p->eps_place == NB_EPS_OUTSIDE ? 0x1p-22 : 0x1p-24);
     *why = "y does not fall where eps grows";
-    if (nb_box_rerun(b, whole / 4) != 0) return -1;
+    if (nb_box_rerun(b, whole / 4 * s->unit) != 0) return -1;
     s->level = fabs(nb_box_y(b, 0, at));
-    s->drop = nb_box_drop(b, at, s->level, 0, whole);
+    s->drop = nb_box_drop(b, at, s->level, 0, whole * s->unit);
     return isnan(s->drop) ? -1 : 0;
 }
 
@@ -152,7 +154,7 @@ double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, do
     if (s->direct) return nb_box_rerun(b, 0) == 0 ? read_off(b, at, a) : NAN;
     const bool outside = p->eps_place == NB_EPS_OUTSIDE;
     const double whole = outside ? sqrt(s->known) : s->known;
-    const double drop = nb_box_drop(b, at, s->level, 0, whole);
-    const double grown = whole + s->drop - drop;
+    const double drop = nb_box_drop(b, at, s->level, 0, whole * s->unit);
+    const double grown = whole + (s->drop - drop) / s->unit;
     return (outside ? grown * grown : grown) * divisor(p, s->n);
 }

@@ -35,11 +35,15 @@ double nb_box_y(const struct nb_box *b, int64_t row, int64_t col);
 /* The eps in (low, high) from which |y(0, col)| is at most level, by bisection to 2^-36; NaN when it does not cross. */
 double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, double high);
 
+/* The eps that is worth 1 in v of a row of n columns. */
+double nb_eps_unit(const struct nb_probe *p, int64_t n);
+
 /* Weighs sums of squares against that of a row which is known: x_at = a, all else 0, sum a^2. */
 struct nb_scale {
     int64_t n;
-    double known; /* a^2 as v sees it: over n, for L2Norm as it is */
+    double known; /* the sum of that row as v sees it: over n, for L2Norm as it is */
     double level, drop;
+    double unit;      /* eps that is worth 1 in v, or in its root */
     double tolerance; /* of a sum of squares, absolute */
     bool direct;      /* read off y, since eps is a clamp */
 };

@@ -25,46 +25,47 @@ static double gain(struct nb_box *b, double a, double eps) {
 
 static bool near(double x, double y) { return fabs(x - y) <= 0.015 * fabs(y); }
 
-/* Gains at v = eps = 1, after which these forms are told apart. */
+/* What the gain does next to zero, eps^power, and at v = m eps = 1, m being the multiple of eps that the row next to zero showed. */
 static const struct {
-    double gain, power; /* the gain at v << eps goes as eps^power */
+    double power, gain;
     int place;
     const char *name;
 } places[] = {
-    {0.70710678, -0.5, NB_EPS_INSIDE, "inside: 1/sqrt(v + eps)"},
-    {0.5, -1, NB_EPS_OUTSIDE, "outside: 1/(sqrt(v) + eps)"},
-    {1, -1, NB_EPS_CLAMP, "clamp: 1/max(sqrt(v), eps)"},
-    {1, -0.5, -1, "clamp inside: 1/sqrt(max(v, eps))"},
-    {1, 0, -1, "nowhere: eps has no effect"},
+    {-0.5, 0.70710678, NB_EPS_INSIDE, "inside: 1/sqrt(v + eps)"},
+    {-1, 0.5, NB_EPS_OUTSIDE, "outside: 1/(sqrt(v) + eps)"},
+    {-1, 1, NB_EPS_CLAMP, "clamp: 1/max(sqrt(v), eps)"},
+    {-0.5, 1, -1, "clamp inside: 1/sqrt(max(v, eps))"},
+    {0, 1, -1, "nowhere: it has no effect"},
 };
 
-/* The multiple m of eps that is added: gain^2 (v << eps) = 1 / (m eps). */
-static void ask_added_to(struct nb_probe *p, double tiny_gain, double eps) {
-    const double m = 1 / (tiny_gain * tiny_gain * eps);
+static void say_added_to(struct nb_probe *p, double m) {
     const char *value = NULL;
     if (near(m, 1)) value = p->of_sum ? "the sum" : "the mean";
     if (near(m, 1.0 / COLS) && !p->of_sum) value = "the sum";
     if (near(m, COLS)) value = p->of_sum ? "the mean" : "n times to the mean";
-    p->eps_plain = near(m, 1);
-    nb_probe_say(p, "eps_added_to", value, "certain", "a row next to zero of n = %d has 1/gain^2 = %.6g eps", COLS, m);
+    nb_probe_say(p, "eps_added_to", value, "certain", "a row next to zero of n = %d shows %.6g eps", COLS, m);
 }
 
 static void ask_place(struct nb_probe *p, struct nb_box *b) {
-    const double one = p->of_sum ? 0.125 : 1, tiny = 0x1p-10; /* |x| with v = 1, and next to nothing against eps = 64 */
-    const double even = gain(b, one, 1), small = gain(b, tiny, 64), smaller = gain(b, tiny, 1024);
-    const double power = log2(smaller / small) / 4;
+    const double tiny = 0x1p-10; /* next to nothing against eps = 64 */
+    const double small = gain(b, tiny, 64), smaller = gain(b, tiny, 1024), power = log2(smaller / small) / 4;
+    double m = 1; /* eps is multiplied by this before it is used */
+    if (fabs(power + 0.5) < 0.02) m = 1 / (small * small * 64);
+    if (fabs(power + 1) < 0.02) m = 1 / (small * 64);
+    const double even = gain(b, p->of_sum ? 0.125 : 1, 1 / m); /* v = 1 */
     const char *name = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !name; i++) {
-        if (!near(even, places[i].gain) || fabs(power - places[i].power) > 0.02) continue;
+        if (!near(even, places[i].gain) || !(fabs(power - places[i].power) < 0.02)) continue;
         name = places[i].name;
         p->eps_place = places[i].place;
     }
     const char *short_name = p->eps_place >= 0 ? nb_eps_place_name((uint32_t)p->eps_place) : name;
     nb_probe_say(p, "eps_place", short_name, "certain",
-                 "gain %.4g at v = eps = 1; next to zero it goes as eps^%.3f%s%s", even, power, name ? ": " : "",
-                 name ? name : "");
-    p->eps_plain = p->eps_place >= 0;
-    if (p->eps_place == NB_EPS_INSIDE) ask_added_to(p, small, 64);
+                 "next to zero the gain goes as eps^%.3f; at v = 1 = %.4g eps it is %.4g%s%s", power, m, even,
+                 name ? ": " : "", name ? name : "");
+    p->eps_on_sum = p->eps_place == NB_EPS_INSIDE && !p->of_sum && near(m, 1.0 / COLS);
+    p->eps_plain = p->eps_place >= 0 && (near(m, 1) || p->eps_on_sum);
+    if (p->eps_place == NB_EPS_INSIDE) say_added_to(p, m);
 }
 
 /* The gain of two elements +-a in a long row of zeros: a so small that v adds less than 1/256 of eps, or of its root. */
@@ -75,14 +76,15 @@ static double effective_eps(struct nb_probe *p, double *a, double *share) {
     double gained = NAN;
     *a = fmax(exp2(floor(log2(inside ? sqrt(eps) : eps)) - 4), least);
     const double v = 2 * *a * *a / (p->of_sum ? 1 : (double)p->cols);
-    *share = inside ? v / eps : sqrt(v) / eps;
+    *share = inside ? v / eps * (p->eps_on_sum ? (double)p->cols : 1) : sqrt(v) / eps;
     if (nb_box_init(&b, p, 1, p->cols, eps) == 0) {
         nb_box_set(&b, 0, 0, *a);
         nb_box_set(&b, 0, 1, -*a);
         if (nb_box_run(&b) == 0) gained = nb_box_y(&b, 0, 0) / *a;
     }
     nb_box_release(&b);
-    return inside ? 1 / (gained * gained) : 1 / gained;
+    const double multiple = p->eps_on_sum ? (double)p->cols : 1;
+    return inside ? multiple / (gained * gained) : 1 / gained;
 }
 
 static void ask_value(struct nb_probe *p) {
@@ -171,7 +173,8 @@ static void ask_statistics(struct nb_probe *p) {
     int right = 0, coarse = 0, n = 0;
     const double a = 16;
     if (nb_box_init(&b, p, 1, COLS, 0) != 0 || nb_scale_init(&s, &b, 0, a, &why) != 0) {
-        nb_probe_say(p, "statistics_dtype", NULL, NULL, "%s", why ? why : p->failure);
+        p->why_not_weighed = why ? why : "a call failed";
+        if (!p->failure) nb_probe_say(p, "statistics_dtype", NULL, NULL, "%s", p->why_not_weighed);
         nb_box_release(&b);
         return;
     }
@@ -179,15 +182,16 @@ static void ask_statistics(struct nb_probe *p) {
     for (int64_t k = 1; k <= 8; k++, n++) { /* pairs of +-1/8 */
         nb_box_set(&b, 0, 30 + 2 * k, 0.125);
         nb_box_set(&b, 0, 31 + 2 * k, -0.125);
-        const double added = nb_scale_weigh(&s, &b, 0, a) - base, wanted = (double)k / 32;
-        right += fabs(added - wanted) <= 0.008;
-        coarse += fabs(added - wanted) > 0.016;
+        const double off = fabs(nb_scale_weigh(&s, &b, 0, a) - base - (double)k / 32);
+        right += off <= 0.008;
+        coarse += off > 0.016;
     }
     p->fine_stats = right == n;
-    const char *x_name = p->c.dtype != NB_F32 && coarse > n / 2 ? p->format->name : NULL;
-    p->coarse_stats = x_name != NULL;
-    nb_probe_say(p, "statistics_dtype", p->fine_stats ? "f32 or wider" : x_name, "strong",
-                 "of %d sums 2^-13 apart %d were weighed right, %d not at all", n, right, coarse);
+    p->coarse_stats = p->c.dtype != NB_F32 && coarse > n / 2;
+    p->why_not_weighed = "the statistics are too coarse for sums to be weighed";
+    const char *value = p->fine_stats ? "f32 or wider" : p->coarse_stats ? p->format->name : NULL;
+    nb_probe_say(p, "statistics_dtype", value, "strong", "of %d sums 2^-13 apart %d were weighed right, %d not at all",
+                 n, right, coarse);
     nb_box_release(&b);
 }
 

@@ -49,7 +49,7 @@ static void ask_outputs(struct nb_probe *p) {
 static void ask_squares(struct nb_probe *p) {
     struct nb_box b;
     const double x = p->of_sum ? 0x1p-67 : 0x1p-64;
-    if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain) {
+    if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
         nb_probe_say(p, "subnormal_squares", NULL, NULL, "%s",
                      p->c.dtype == NB_F16 ? "squares of f16 numbers are normal in f32"
                                           : "it is told where eps stands inside the root");

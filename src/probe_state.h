@@ -19,15 +19,17 @@ struct nb_probe {
     bool centres; /* LayerNorm: the mean is taken off */
     bool of_sum;  /* L2Norm: v is the sum, not the mean */
     bool has_gamma, has_beta;
-    double unit;         /* the gamma that leaves x * rstd as it is: 1, or 0 where 1 + gamma is applied */
-    int eps_place;       /* enum nb_eps_place; -1: not known */
-    bool eps_plain;      /* eps enters v (or its root) as given, not multiplied by n */
-    bool coarse_stats;   /* they have the 16 bits of x */
-    bool fine_stats;     /* the statistics keep more than 12 bits */
-    int variance;        /* enum nb_variance; -1: not known */
-    int64_t cols;        /* length of the rows that show how a row is summed: a power of two, 2^13 .. 2^20 */
-    int64_t lanes;       /* of the sum of squares; 0: not known */
-    const char *failure; /* the kernel refused, or returned an error: nothing more can be asked */
+    double unit;                 /* the gamma that leaves x * rstd as it is: 1, or 0 where 1 + gamma is applied */
+    int eps_place;               /* enum nb_eps_place; -1: not known */
+    bool eps_plain;              /* eps enters v (or its root) as given, or the sum as given (eps_on_sum) */
+    bool eps_on_sum;             /* n v + eps */
+    const char *why_not_weighed; /* the statistics are not known to be fine: the reason */
+    bool coarse_stats;           /* they have the 16 bits of x */
+    bool fine_stats;             /* the statistics keep more than 12 bits */
+    int variance;                /* enum nb_variance; -1: not known */
+    int64_t cols;                /* length of the rows that show how a row is summed: a power of two, 2^13 .. 2^20 */
+    int64_t lanes;               /* of the sum of squares; 0: not known */
+    const char *failure;         /* the kernel refused, or returned an error: nothing more can be asked */
     char failure_text[200];
     int64_t calls;
     cJSON *answers;

@@ -14,7 +14,7 @@ enum { NB_SUM_POSITIONS = 16 };
 /* Ones lost with the large addend in column `at`. */
 struct nb_losses {
     int64_t n, at[NB_SUM_POSITIONS];
-    double loss[NB_SUM_POSITIONS], tolerance;
+    double loss[NB_SUM_POSITIONS], tolerance, relative; /* off by up to tolerance + relative * loss */
     int n_positions;
 };
 /* In a row of n columns with one zero (nb_sum_zero), the large addend in column j: how many ones this structure loses. */

@@ -17,7 +17,7 @@ static double loss_of_blocks(struct nb_probe *p, int64_t block) {
     const double a = exp2(ceil((24 + log2((double)block * 8)) / 2));
     if (p->centres || a > p->format->max_finite / 2) return NAN;
     if (nb_box_init(&b, p, 1, p->cols, 0) == 0 && nb_scale_init(&s, &b, 0, a, &why) == 0 &&
-        s.tolerance < (double)p->cols / 16) {
+        s.tolerance < (double)p->cols / 8) {
         for (int64_t i = 0; i < p->cols; i++) nb_box_set(&b, 0, i, i ? 1 : a);
         sum = nb_scale_weigh(&s, &b, 0, a);
     }
@@ -115,9 +115,9 @@ static double weigh_squares(struct nb_box *b, int64_t lanes, double *tolerance, 
 static void say_fma(struct nb_probe *p, const struct nb_sum *m) {
     struct nb_box b;
     double sum = NAN, tolerance = 0;
-    const char *why = "the lanes are not known";
+    const char *why = p->lanes > 0 ? "the lanes are too short" : "the lanes are not known";
     if (p->c.dtype != NB_F32) why = "squares of 16-bit numbers are exact in f32: rounded or not, they are the same";
-    const bool asked = p->c.dtype == NB_F32 && p->lanes > 0 && m->structure.block == p->cols && p->lanes <= 512;
+    const bool asked = p->c.dtype == NB_F32 && p->lanes > 0 && (N_B + 1) * p->lanes < m->structure.block;
     if (asked && nb_box_init(&b, p, 1, p->cols, 0) == 0) sum = weigh_squares(&b, p->lanes, &tolerance, &why);
     if (asked) nb_box_release(&b);
     const double fused = predict(true), separate = predict(false), unit = fabs(fused - separate);

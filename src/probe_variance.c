@@ -23,7 +23,8 @@ enum { COL = 5 };
 static int drops_at(struct nb_box *b, fill_fn fill, int variation, double share, double drops[2]) {
     double level = 0;
     for (int turn = 0; turn < 2; turn++) {
-        const double v = fill(b, turn, variation), whole = b->p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) : v;
+        const double v = fill(b, turn, variation), unit = nb_eps_unit(b->p, b->cols);
+        const double whole = unit * (b->p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) : v);
         nb_trial_set_eps(&b->t, whole * share);
         if (nb_box_run(b) != 0) return -1;
         if (turn == 0) level = fabs(nb_box_y(b, 0, COL)) * (1 - 0x1p-18);
@@ -43,11 +44,12 @@ static double miss(struct nb_probe *p, int64_t n, fill_fn fill, int variation, c
     if (p->eps_place < 0 || p->eps_place == NB_EPS_CLAMP || !p->eps_plain) return NAN;
     if (nb_box_init(&b, p, 1, n, 0) == 0)
         for (int i = 0; i < 3; i++) {
-            const double v = fill(&b, 0, variation);
+            const double v = fill(&b, 0, variation), unit = nb_eps_unit(p, n);
             if (drops_at(&b, fill, variation, shares[i], drops) != 0) continue;
             told++;
             if (!isnan(drops[1]))
-                least = fmin(least, fabs(drops[1] - drops[0]) / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
+                least =
+                    fmin(least, fabs(drops[1] - drops[0]) / unit / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
         }
     nb_box_release(&b);
     *why = "y does not fall where eps grows";

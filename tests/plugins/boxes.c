@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Row norms with known insides that none of the built-in kernels has, for probes to find out. Each differs from the plain one in what
+ * its name says. Products that must be rounded go through memory, whatever the compiler may fuse. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "kernel.h"
+
+static float stored(float x) {
+    volatile float v = x;
+    return v;
+}
+
+/* ---- sums of squares ---- */
+
+static float squares_sequential(const float *x, int64_t n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) sum = stored(sum + stored(x[i] * x[i]));
+    return sum;
+}
+static float squares_pairwise(const float *x, int64_t n) {
+    if (n <= 8) return squares_sequential(x, n);
+    const int64_t half = n / 2;
+    return stored(squares_pairwise(x, half) + squares_pairwise(x + half, n - half));
+}
+static float squares_blocked(const float *x, int64_t n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; i += 64) sum = stored(sum + squares_sequential(x + i, n - i < 64 ? n - i : 64));
+    return sum;
+}
+static float squares_f64(const float *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
+    return (float)sum;
+}
+static float squares_kahan(const float *x, int64_t n) {
+    float sum = 0, lost = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float addend = stored(stored(x[i] * x[i]) - lost), next = stored(sum + addend);
+        lost = stored(stored(next - sum) - addend);
+        sum = next;
+    }
+    return sum;
+}
+/* Twelve lanes, and a tail that is added to their total. */
+static float squares_twelve(const float *x, int64_t n) {
+    float lanes[12] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 12 <= n; i += 12)
+        for (int l = 0; l < 12; l++) lanes[l] = stored(lanes[l] + stored(x[i + l] * x[i + l]));
+    for (int l = 0; l < 12; l++) sum = stored(sum + lanes[l]);
+    for (; i < n; i++) sum = stored(sum + stored(x[i] * x[i]));
+    return sum;
+}
+/* Eight lanes by fma. */
+static float squares_tail(const float *x, int64_t n) {
+    float lanes[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int l = 0; l < 8; l++) lanes[l] = fmaf(x[i + l], x[i + l], lanes[l]);
+    for (int l = 0; l < 8; l++) sum = stored(sum + lanes[l]);
+    for (; i < n; i++) sum = fmaf(x[i], x[i], sum);
+    return sum;
+}
+
+/* ---- roots and eps: mean square -> rstd ---- */
+
+static float rstd_plain(float v, double eps, int64_t n) {
+    (void)n;
+    return 1 / sqrtf(stored(v + (float)eps));
+}
+static float rstd_double(float v, double eps, int64_t n) {
+    (void)n;
+    return (float)(1 / sqrt(v + eps));
+}
+static float rstd_clamp_inside(float v, double eps, int64_t n) {
+    (void)n;
+    return 1 / sqrtf(v > (float)eps ? v : (float)eps);
+}
+static float rstd_eps_on_sum(float v, double eps, int64_t n) { return 1 / sqrtf(stored(v + (float)eps / (float)n)); }
+static float rstd_no_eps(float v, double eps, int64_t n) {
+    (void)eps;
+    (void)n;
+    return 1 / sqrtf(v);
+}
+static float rstd_quake(float v, double eps, int64_t n) {
+    const float x = stored(v + (float)eps);
+    uint32_t bits;
+    float r;
+    (void)n;
+    memcpy(&bits, &x, sizeof bits);
+    bits = 0x5f3759dfu - (bits >> 1);
+    memcpy(&r, &bits, sizeof r);
+    for (int step = 0; step < 2; step++) r = r * (1.5f - stored(stored(stored(0.5f * x) * r) * r));
+    return r;
+}
+
+/* ---- rows ---- */
+
+struct box {
+    float (*squares)(const float *x, int64_t n);
+    float (*rstd)(float v, double eps, int64_t n);
+};
+static void norm_row(const struct nb_call *call, int64_t row, struct box box) {
+    const float *x = (const float *)call->x + row * call->x_stride, *gamma = call->gamma, *beta = call->beta;
+    float *y = (float *)call->y + row * call->y_stride;
+    const float v = box.squares(x, call->cols) / (float)call->cols, r = box.rstd(v, call->eps, call->cols);
+    for (int64_t i = 0; i < call->cols; i++) {
+        y[i] = stored(x[i] * r);
+        if (gamma) y[i] = stored(y[i] * gamma[i]);
+        if (beta) y[i] = stored(y[i] + beta[i]);
+    }
+}
+static int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, struct box box) {
+    for (int64_t row = begin; row < end; row++) norm_row(call, row, box);
+    return 0;
+}
+
+#define ARGUMENTS const struct nb_call *call, int phase, int64_t begin, int64_t end
+static int run_pairwise(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_pairwise, rstd_plain});
+}
+static int run_blocked(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_blocked, rstd_plain});
+}
+static int run_f64(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_f64, rstd_double});
+}
+static int run_kahan(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_kahan, rstd_plain});
+}
+static int run_twelve(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_twelve, rstd_plain});
+}
+static int run_tail(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_tail, rstd_plain});
+}
+static int run_clamp_inside(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_clamp_inside});
+}
+static int run_eps_on_sum(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_eps_on_sum});
+}
+static int run_no_eps(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_no_eps});
+}
+static int run_quake(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end, (struct box){squares_sequential, rstd_quake});
+}
+/* Odd rows are summed in pairs. */
+static int run_by_row(ARGUMENTS) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++)
+        norm_row(call, row, (struct box){row % 2 ? squares_pairwise : squares_sequential, rstd_plain});
+    return 0;
+}
+/* Few rows are summed in pairs. */
+static int run_by_batch(ARGUMENTS) {
+    (void)phase;
+    return norm_rows(call, begin, end,
+                     (struct box){call->rows < 4 ? squares_pairwise : squares_sequential, rstd_plain});
+}
+/* Rounded up or down by the number of the call. */
+static int run_random_last_bit(ARGUMENTS) {
+    static int calls;
+    (void)phase;
+    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+    calls++;
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            float *y = (float *)call->y + row * call->y_stride + i;
+            if (((uint64_t)(i + calls) * 0x9e3779b97f4a7c15u) >> 63) *y = nextafterf(*y, 0);
+        }
+    return 0;
+}
+static int run_hides_nan(ARGUMENTS) {
+    (void)phase;
+    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            float *y = (float *)call->y + row * call->y_stride + i;
+            if (isnan(*y)) *y = 0;
+        }
+    return 0;
+}
+static int run_flush(ARGUMENTS) {
+    (void)phase;
+#if defined(__x86_64__)
+    const unsigned state = _mm_getcsr();
+    _mm_setcsr(state | 0x8040); /* FTZ, DAZ */
+#endif
+    norm_rows(call, begin, end, (struct box){squares_sequential, rstd_plain});
+#if defined(__x86_64__)
+    _mm_setcsr(state);
+#endif
+    return 0;
+}
+/* bf16, in double, its last step cut off. */
+static int run_truncate(ARGUMENTS) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const uint16_t *x = (const uint16_t *)call->x + row * call->x_stride;
+        uint16_t *y = (uint16_t *)call->y + row * call->y_stride;
+        double sum = 0;
+        for (int turn = 0; turn < 2; turn++)
+            for (int64_t i = 0; i < call->cols; i++) {
+                uint32_t bits = (uint32_t)x[i] << 16;
+                float f;
+                memcpy(&f, &bits, sizeof f);
+                if (turn == 0) sum += (double)f * f;
+                f = (float)((double)f / sqrt(sum / (double)call->cols + call->eps));
+                memcpy(&bits, &f, sizeof bits);
+                if (turn == 1) y[i] = (uint16_t)(bits >> 16);
+            }
+    }
+    return 0;
+}
+/* LayerNorm, two-pass in double. */
+static int run_layernorm_f64(ARGUMENTS) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)call->x + row * call->x_stride;
+        float *y = (float *)call->y + row * call->y_stride;
+        double mean = 0, v = 0;
+        for (int64_t i = 0; i < call->cols; i++) mean += x[i];
+        mean /= (double)call->cols;
+        for (int64_t i = 0; i < call->cols; i++) v += (x[i] - mean) * (x[i] - mean);
+        const double s = sqrt(v / (double)call->cols + call->eps);
+        for (int64_t i = 0; i < call->cols; i++) y[i] = (float)((x[i] - mean) / s);
+    }
+    return 0;
+}
+/* LayerNorm, Welford in one lane. */
+static int run_layernorm_welford(ARGUMENTS) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = (const float *)call->x + row * call->x_stride;
+        float *y = (float *)call->y + row * call->y_stride, mean = 0, m2 = 0;
+        for (int64_t i = 0; i < call->cols; i++) {
+            const float d = stored(x[i] - mean);
+            mean = stored(mean + stored(d / (float)(i + 1)));
+            m2 = stored(m2 + stored(d * stored(x[i] - mean)));
+        }
+        const float r = 1 / sqrtf(m2 / (float)call->cols + (float)call->eps);
+        for (int64_t i = 0; i < call->cols; i++) y[i] = stored(x[i] - mean) * r;
+    }
+    return 0;
+}
+
+/* ---- the table ---- */
+
+#define BOX(box, operation, type)                                                                                      \
+    static const struct nb_kernel box = {                                                                              \
+        .struct_size = sizeof(struct nb_kernel),                                                                       \
+        .op = operation,                                                                                               \
+        .pass = NB_FORWARD,                                                                                            \
+        .dtype = type,                                                                                                 \
+        .width = NB_NATIVE,                                                                                            \
+        .name = #box,                                                                                                  \
+        .variant = #box "_any",                                                                                        \
+        .summary = "a black box for probes",                                                                           \
+        .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 1u << NB_AFFINE_NONE},                               \
+        .loads = 2,                                                                                                    \
+        .stores = 1,                                                                                                   \
+        .flops = 4,                                                                                                    \
+        .run = run_##box}
+BOX(pairwise, NB_OP_RMSNORM, NB_F32);
+BOX(blocked, NB_OP_RMSNORM, NB_F32);
+BOX(f64, NB_OP_RMSNORM, NB_F32);
+BOX(kahan, NB_OP_RMSNORM, NB_F32);
+BOX(twelve, NB_OP_RMSNORM, NB_F32);
+BOX(tail, NB_OP_RMSNORM, NB_F32);
+BOX(clamp_inside, NB_OP_RMSNORM, NB_F32);
+BOX(eps_on_sum, NB_OP_RMSNORM, NB_F32);
+BOX(no_eps, NB_OP_RMSNORM, NB_F32);
+BOX(quake, NB_OP_RMSNORM, NB_F32);
+BOX(by_row, NB_OP_RMSNORM, NB_F32);
+BOX(by_batch, NB_OP_RMSNORM, NB_F32);
+BOX(random_last_bit, NB_OP_RMSNORM, NB_F32);
+BOX(hides_nan, NB_OP_RMSNORM, NB_F32);
+BOX(flush, NB_OP_RMSNORM, NB_F32);
+BOX(truncate, NB_OP_RMSNORM, NB_BF16);
+BOX(layernorm_f64, NB_OP_LAYERNORM, NB_F32);
+BOX(layernorm_welford, NB_OP_LAYERNORM, NB_F32);
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    static const struct nb_kernel *const table[] = {
+        &pairwise,        &blocked,    &f64,    &kahan,    &twelve,        &tail,
+        &clamp_inside,    &eps_on_sum, &no_eps, &quake,    &by_row,        &by_batch,
+        &random_last_bit, &hides_nan,  &flush,  &truncate, &layernorm_f64, &layernorm_welford};
+    *n = sizeof table / sizeof table[0];
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}
