@@ -37,9 +37,12 @@ static bool is_asked(const cJSON *f) {
     return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
 }
 
-/* Nothing found where nothing was predicted. */
+/* False: nothing was found, and nothing predicted as far as was searched (to the end of what the dtype can store). */
 static bool is_limit(const cJSON *f) {
-    return strcmp(nb_json_get_text(f, "status"), "none") != 0 || nb_json_get_number(f, "predicted") > 0;
+    const double predicted = nb_json_get_number(f, "predicted"), end = nb_json_get_number(f, "searched_to");
+    const bool downwards = strcmp(nb_json_get_text(f, "of"), "scale_min") == 0;
+    if (strcmp(nb_json_get_text(f, "status"), "none") != 0) return true;
+    return predicted > 0 && (downwards ? predicted > end : predicted < end);
 }
 
 static const char *kernel_of(const struct nb_stress_text *p, const char *variant) {
@@ -147,8 +150,8 @@ int nb_stress_print_bugs(const struct nb_stress_text *p) {
         nb_strbuf_release(&essence);
     }
     if (grid.n_cells > 0) {
-        nb_stress_heading(
-            p, "Inputs of public bug reports: variants with a formula that fail them (D, F) and that survive");
+        nb_stress_heading(p, "Inputs of public bug reports: variants with a formula that fail (NaN, Inf, 0, or half of "
+                             "the digits lost) and survive");
         result = nb_grid_print(&grid, p->format, p->out);
     }
     nb_grid_release(&grid);

@@ -131,6 +131,15 @@ void nb_grade_case(const struct nb_record *r, struct nb_graded *out) {
         grade_loosely(r, out);
 }
 
+bool nb_grade_survives(const struct nb_record *r) {
+    const struct nb_evidence *e = &r->evidence;
+    if (nb_status_failed(r->status)) return false;
+    if (!r->has_evidence || e->n == 0) return true;
+    if (e->n_nan + e->n_inf + e->n_zero > 0) return false;
+    if (nb_grade_noise_ratio(r) <= NB_SURVIVAL_NOISE_RATIO) return true;
+    return e->normwise_u * sqrt(nb_formats[r->c.dtype].unit_roundoff) <= 1;
+}
+
 /* ---- the formula -------------------------------------------------------------------------------------------------- */
 
 void nb_grade_formula(const struct nb_case *c, struct nb_strbuf *out) {

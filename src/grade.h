@@ -39,6 +39,12 @@ struct nb_graded {
 };
 void nb_grade_case(const struct nb_record *r, struct nb_graded *out);
 
+/* Of the input of a bug report: is the result of use, whatever its algorithm is excused for? No failure, no NaN, Inf or 0 where a number
+ * belongs, and an error that keeps half of the dtype's digits, ||error|| <= sqrt(u) ||y||, or that 4 ulp or 4 times the noise of the
+ * inputs explain. */
+#define NB_SURVIVAL_NOISE_RATIO 8.0 /* noise counts as at least half an ulp */
+bool nb_grade_survives(const struct nb_record *r);
+
 /* One variant with one formula, over all its cases. */
 struct nb_grade_line {
     const struct nb_record *first; /* of its records: who it is */
@@ -47,7 +53,7 @@ struct nb_grade_line {
     struct nb_graded declared, all;
     const struct nb_record *why_declared, *why_all; /* the cases that set them; null: no case */
     int64_t n_cases, n_declared;
-    const struct nb_record *failed; /* the first whose status is a failure, whatever its grade; null: none */
+    const struct nb_record *lost; /* the first that nb_grade_survives() denies; null: none */
     /* Over the declared range; over all finite inputs where no case lies in it. NaN: not measured. */
     double max_ulp, componentwise_ulp, correct, bias_u, gain_u, bound_ratio, noise_ratio, reference_ratio;
     int64_t n_nan, n_inf, n_zero; /* over all finite inputs */

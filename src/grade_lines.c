@@ -52,7 +52,7 @@ static void take(struct nb_grade_line *line, struct gathering *g, const struct n
         g->ns = nb_realloc(g->ns, g->n_ns + 1, sizeof *g->ns);
         g->ns[g->n_ns++] = r->timing.time_ns.value / ((double)r->c.shape.rows * (double)r->c.shape.cols);
     }
-    if (nb_status_failed(r->status) && !line->failed) line->failed = r;
+    if (!line->lost && !nb_grade_survives(r)) line->lost = r;
     if (graded.grade == NB_GRADE_NONE) return;
     line->n_cases++;
     line->n_nan += r->evidence.n_nan;

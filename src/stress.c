@@ -60,21 +60,17 @@ static cJSON *line_to_json(const struct nb_grade_line *line) {
 
 /* ---- bugs --------------------------------------------------------------------------------------------------------- */
 
-/* C: what storing the inputs costs explains the error; D and F: nothing does. A failed status counts also where the exact results
- * are no numbers, so that there is no grade. */
-static bool survives(const struct nb_grade_line *line) {
-    return line->all.grade >= NB_GRADE_C || (line->all.grade == NB_GRADE_NONE && !line->failed);
-}
-
 static cJSON *who_to_json(const struct nb_grade_line *line) {
     cJSON *json = cJSON_CreateObject();
-    const struct nb_record *r = line->why_all ? line->why_all : line->failed ? line->failed : line->first;
+    const struct nb_record *r = line->lost ? line->lost : line->why_all ? line->why_all : line->first;
+    struct nb_graded graded;
+    nb_grade_case(r, &graded);
     nb_json_text(json, "kernel", line->kernel);
     nb_json_text(json, "variant", line->first->c.variant);
     nb_json_text(json, "formula", line->formula);
-    add_grade(json, "grade", line->all.grade);
+    add_grade(json, "grade", graded.grade);
     nb_json_text(json, "key", r->key);
-    nb_json_text(json, "text", line->why_all ? line->all.text : line->failed ? line->failed->reason : "as it should");
+    nb_json_text(json, "text", graded.grade != NB_GRADE_NONE ? graded.text : r->reason ? r->reason : "as it should");
     return json;
 }
 
@@ -94,7 +90,7 @@ static cJSON *bug_to_json(const struct nb_results *results, const cJSON *label) 
     cJSON *failed = cJSON_AddArrayToObject(json, "failed"), *survived = cJSON_AddArrayToObject(json, "survived");
     for (size_t i = 0; i < grades.n; i++) {
         const struct nb_grade_line *line = &grades.lines[i];
-        cJSON_AddItemToArray(survives(line) ? survived : failed, who_to_json(line));
+        cJSON_AddItemToArray(line->lost ? failed : survived, who_to_json(line));
         const bool lower = !worst || line->all.grade < worst->all.grade ||
                            (line->all.grade == worst->all.grade && line->all.severity > worst->all.severity);
         if (line->why_all && lower) worst = line;

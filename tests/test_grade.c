@@ -246,7 +246,25 @@ static size_t length(const cJSON *bug, const char *name) {
     return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, name));
 }
 
-Test(grade, a_bug_is_survived_from_c_upwards) {
+Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs_explain) {
+    struct nb_record r = good();
+    const double half = 4096; /* in u of f32: sqrt(u) relative */
+    r.accuracy.noise_ratio = 8.001;
+    r.evidence.normwise_u = half;
+    cr_assert(nb_grade_survives(&r));
+    r.evidence.normwise_u = half * 1.001;
+    cr_assert_not(nb_grade_survives(&r));
+    r.accuracy.noise_ratio = 8;
+    cr_assert(nb_grade_survives(&r));
+    r.evidence.n_inf = 1;
+    cr_assert_not(nb_grade_survives(&r));
+    r.evidence.n_inf = 0;
+    r.status = NB_CRASHED;
+    cr_assert_not(nb_grade_survives(&r));
+    nb_record_release(&r);
+}
+
+Test(grade, a_bug_names_who_fails_it_and_who_survives) {
     struct nb_record r[] = {good(), perfect("rmsnorm_b_v256_f32/shape:10x100/data:normal"), good()};
     nb_record_add_label(&r[0], "x#1");
     nb_record_add_label(&r[1], "x#1");
