@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One line of what is known, in the words of the field: "f32, 16 lanes sequential, fma, eps inside in f32, mul_recip, cast after weight". */
+/* One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in f32, mul_recip, cast after weight". */
 #include "src/probe_state.h"
 
 #include <string.h>
@@ -10,15 +10,15 @@ static const struct {
     {"accumulator", "", ""},
     {"lanes", "", " lanes"},
     {"order", "", ""},
-    {"sum_fma", "squares by ", ""},
+    {"sum_fma", "squares: ", ""},
     {"variance", "", " variance"},
     {"eps_place", "eps ", ""},
     {"eps_dtype", "in ", ""},
     {"root", "", ""},
     {"cast", "cast ", " weight"},
     {"weight_offset", "weight offset ", ""},
-    {"affine_fma", "beta by ", ""},
-    {"rounding", "rounded to ", ""},
+    {"affine_fma", "beta: ", ""},
+    {"rounding", "rounding ", ""},
 };
 
 void nb_probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {

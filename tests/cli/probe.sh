@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# normbench probe: kernels, plugins, formulas asked blind; a kernel that crashes costs its own answers; what it refuses.
+set -u
+failed=0
+bad() { echo "$*"; failed=1; }
+
+"$NORMBENCH" probe rmsnorm_twopass_scalar_f32 >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?"
+[ -s "$WORK/err" ] && bad "says on stderr: $(cat "$WORK/err")"
+for line in '^lanes +8 ' '^sum_fma +fma ' '^eps_place +inside ' '^root +mul_recip ' '^cast +undetermined ' \
+    '^rmsnorm_twopass_scalar_f32: f32, 8 lanes'; do
+    grep -qE "$line" "$WORK/table" || bad "no line /$line/"
+done
+
+"$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --eps-place outside --root div_sqrt --n 8192 --format json \
+    >"$WORK/json" || bad "json: exit $?"
+/usr/bin/python3 - "$WORK/json" <<'PY' || bad "json: not as promised"
+import json, sys
+probes = json.load(open(sys.argv[1]))["probes"]
+assert sorted(p["variant"] for p in probes) == ["layernorm_twopass_scalar_bf16", "layernorm_twopass_scalar_f32"]
+for p in probes:
+    assert p["status"] == "ok" and p["summary"] and p["calls"] > 100, p
+    known = {a["question"]: a["value"] for a in p["answers"]}
+    assert (known["eps_place"], known["root"], known["variance"]) == ("outside", "div_sqrt", "twopass"), known
+    assert all(a["evidence"] and a["meaning"] for a in p["answers"])
+    assert all((a["value"] is None) == (a["confidence"] is None) for a in p["answers"])
+PY
+
+plugins=$BUILD/tests/plugins
+"$NORMBENCH" probe "$plugins/example.so" >"$WORK/example" || bad "example.so: exit $?"
+grep -qE '^lanes +1 ' "$WORK/example" || bad "example.so: $(cat "$WORK/example")"
+# A kernel that crashes, and one that is well.
+code=0
+cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"
+"$NORMBENCH" probe '*:*' --plugin "$WORK/crash.so" --plugin "$WORK/boxes.so" >"$WORK/both" 2>"$WORK/err" || code=$?
+[ "$code" = 1 ] || bad "with a crash: exit $code, wanted 1"
+grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2 crash "$WORK/both")"
+grep -qE '^boxes:tail_any: .*8 lanes' "$WORK/both" || bad "the crash cost another's answers"
+
+refuses() { # PATTERN ARGUMENTS...
+    local pattern=$1 code=0
+    shift
+    "$NORMBENCH" probe "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
+    bad "probe $*: exit $code, wanted 2 and /$pattern/: $(cat "$WORK/err")"
+}
+refuses "WHAT"
+refuses "did you mean rmsnorm_twopass" rmsnorm_twopas
+refuses "--n 10000: a power of two, such as 8192" rmsnorm_twopass --n 10000
+refuses "--n 5.*8192 to" rmsnorm_twopass --n 5
+refuses "--dtype 'f17'.*f16" rmsnorm_twopass --dtype f32,f17
+refuses "--width 'v5'" rmsnorm_twopass --width v5
+refuses "--root 'sqrt'.*div_sqrt" rmsnorm_twopass --root sqrt
+refuses "--format xml: one of table, json" rmsnorm_twopass --format xml
+refuses "No such file|cannot" ./missing.so
+
+code=0
+"$NORMBENCH" probe 'batchnorm_twopass' --width scalar --dtype f32 >"$WORK/out" 2>"$WORK/err" || code=$?
+[ "$code" = 77 ] && grep -q "norms over rows" "$WORK/err" || bad "batchnorm: exit $code: $(cat "$WORK/err")"
+exit "$failed"
