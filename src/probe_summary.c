@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in f32, mul_recip, cast after weight". */
+/* One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in
+ * f32, mul_recip, cast after weight". */
 #include "src/probe_state.h"
 
 #include <string.h>
