@@ -38,6 +38,9 @@ static const char help[] =
     "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
     "  --pass-margin P      slower by less than P % passes (default 3)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
+    "  --screen-launches N  of each case (default 12); `normbench calibrate` says what this machine needs\n"
+    "  --confirm-launches N twice, of each case that screening does not clear (default 24)\n"
+    "  --blocks N           pairs in a launch (default 100)\n"
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
@@ -68,6 +71,9 @@ enum {
     OPT_FAIL_MARGIN,
     OPT_PASS_MARGIN,
     OPT_LEVEL,
+    OPT_SCREEN,
+    OPT_CONFIRM,
+    OPT_BLOCKS,
     OPT_BUDGET,
     OPT_TIME_IDENTICAL,
     OPT_INCONCLUSIVE,
@@ -95,9 +101,9 @@ static int set_percent(const char *option, const char *value, double least, doub
     return 0;
 }
 
-static int set_count(const char *option, const char *value, int *out) {
+static int set_count(const char *option, const char *value, double least, int *out) {
     double number;
-    if (nb_option_number(option, value, 0, 100000, &number) != 0) return -1;
+    if (nb_option_number(option, value, least, 100000, &number) != 0) return -1;
     *out = (int)number;
     return number == *out ? 0 : nb_error("%s %s: a whole number", option, value);
 }
@@ -150,6 +156,12 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         return set_percent("--pass-margin", value, 0.1, 100, &o->plan.rule.pass_margin);
     case OPT_LEVEL:
         return set_percent("--level", value, 0.001, 20, &o->plan.rule.run_level);
+    case OPT_SCREEN: /* bounds from ranks: 2^-n must be below the level of the look */
+        return set_count("--screen-launches", value, 7, &o->plan.screen_launches);
+    case OPT_CONFIRM:
+        return set_count("--confirm-launches", value, 12, &o->plan.confirm_launches);
+    case OPT_BLOCKS:
+        return set_count("--blocks", value, 8, &o->plan.blocks);
     case OPT_BUDGET:
         return nb_option_number("--budget", value, 1, 1e7, &o->plan.budget_s);
     case OPT_TIME_IDENTICAL:
@@ -172,9 +184,9 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         o->self_test = true;
         return 0;
     case OPT_TRIALS:
-        return set_count("--trials", value, &o->trials.trials);
+        return set_count("--trials", value, 0, &o->trials.trials);
     case OPT_POWERED:
-        return set_count("--powered", value, &o->trials.powered);
+        return set_count("--powered", value, 0, &o->trials.powered);
     case OPT_EFFECTS:
         return set_effects(&o->trials, value);
     default:
@@ -204,6 +216,9 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
                                             {"fail-margin", required_argument, NULL, OPT_FAIL_MARGIN},
                                             {"pass-margin", required_argument, NULL, OPT_PASS_MARGIN},
                                             {"level", required_argument, NULL, OPT_LEVEL},
+                                            {"screen-launches", required_argument, NULL, OPT_SCREEN},
+                                            {"confirm-launches", required_argument, NULL, OPT_CONFIRM},
+                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
                                             {"budget", required_argument, NULL, OPT_BUDGET},
                                             {"time-identical", no_argument, NULL, OPT_TIME_IDENTICAL},
                                             {"inconclusive", required_argument, NULL, OPT_INCONCLUSIVE},

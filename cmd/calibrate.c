@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench calibrate: how noisy is this machine for the gate, and what must a gate measure here? */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "reports/calibration_report.h"
+#include "reports/gate_report.h"
+#include "src/config.h"
+#include "src/files.h"
+#include "src/gate_cases.h"
+#include "src/log.h"
+#include "src/registry.h"
+
+extern const struct nb_command nb_command_calibrate;
+
+static const char help[] =
+    "usage: normbench calibrate [OPTIONS]\n\n"
+    "Launches kernels beside byte copies of themselves, as `normbench gate` launches two builds, and says by op, dtype "
+    "and "
+    "shape\n"
+    "how far the ratio of the same code scatters on this machine, what can be gated with that, and how many launches "
+    "and "
+    "pairs\n"
+    "an effect takes. The answer holds for this machine and its load of today; the gate reads nothing of it.\n\n"
+    "  --baseline FILE.so   the kernels (default: the built-in ones); repeatable: builds in other layouts\n"
+    "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
+    "  --kernel GLOB        only these kernels; repeatable\n"
+    "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
+    "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
+    "  --cases N            of each op, dtype and shape are launched (default 2)\n"
+    "  --launches N         of each (default 20)\n"
+    "  --blocks N           pairs in a launch (default 100)\n"
+    "  --effect P           the slowdown, in %, that a gate shall find in 95 % (default 3)\n"
+    "  --budget SECONDS     no further launches after that\n"
+    "  --format NAME        on stdout: table, json\n"
+    "  --out DIR            calibration.json and samples.jsonl (every slot) in a folder\n"
+    "  --list               prints the cases that would be launched from; times nothing\n" NB_COMMON_HELP "\n"
+    "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here, 128+n ended by "
+    "signal "
+    "n.\n";
+
+enum {
+    OPT_BASELINE = 1,
+    OPT_CONFIG,
+    OPT_KERNEL,
+    OPT_FILTER,
+    OPT_AXIS,
+    OPT_CASES,
+    OPT_LAUNCHES,
+    OPT_BLOCKS,
+    OPT_EFFECT,
+    OPT_BUDGET,
+    OPT_FORMAT,
+    OPT_OUT,
+    OPT_LIST
+};
+
+struct calibrate_options {
+    struct nb_texts baselines, kernels, filters, axes;
+    const char *config, *format, *out;
+    bool list;
+    double cases, launches, blocks, effect, budget_s;
+};
+
+static int set_count(const char *option, const char *value, double least, double most, double *out) {
+    if (nb_option_number(option, value, least, most, out) != 0) return -1;
+    return *out == (int)*out ? 0 : nb_error("%s %s: a whole number", option, value);
+}
+
+static int set_option(struct calibrate_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_BASELINE:
+        nb_texts_add(&o->baselines, value);
+        return 0;
+    case OPT_KERNEL:
+        nb_texts_add(&o->kernels, value);
+        return 0;
+    case OPT_FILTER:
+        nb_texts_add(&o->filters, value);
+        return 0;
+    case OPT_AXIS:
+        nb_texts_add(&o->axes, value);
+        return 0;
+    case OPT_CONFIG:
+        o->config = value;
+        return 0;
+    case OPT_CASES:
+        return set_count("--cases", value, 1, 10000, &o->cases);
+    case OPT_LAUNCHES: /* fewer tell nothing of a spread */
+        return set_count("--launches", value, 6, 10000, &o->launches);
+    case OPT_BLOCKS:
+        return set_count("--blocks", value, 8, 10000, &o->blocks);
+    case OPT_EFFECT:
+        return nb_option_number("--effect", value, 0.1, 100, &o->effect);
+    case OPT_BUDGET:
+        return nb_option_number("--budget", value, 1, 1e7, &o->budget_s);
+    case OPT_FORMAT:
+        o->format = value;
+        if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
+        return nb_error("--format %s: table or json", value);
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    default:
+        o->list = true;
+        return 0;
+    }
+}
+
+static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"baseline", required_argument, NULL, OPT_BASELINE},
+                                            {"config", required_argument, NULL, OPT_CONFIG},
+                                            {"kernel", required_argument, NULL, OPT_KERNEL},
+                                            {"filter", required_argument, NULL, OPT_FILTER},
+                                            {"axis", required_argument, NULL, OPT_AXIS},
+                                            {"cases", required_argument, NULL, OPT_CASES},
+                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
+                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
+                                            {"effect", required_argument, NULL, OPT_EFFECT},
+                                            {"budget", required_argument, NULL, OPT_BUDGET},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            {"out", required_argument, NULL, OPT_OUT},
+                                            {"list", no_argument, NULL, OPT_LIST},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    *exit_code = NB_EXIT_USAGE;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_calibrate, &done, exit_code)) != -1;)
+        if (set_option(o, id, optarg) != 0) {
+            *exit_code = NB_EXIT_USAGE;
+            return false;
+        }
+    if (done) return false;
+    *exit_code = NB_EXIT_USAGE;
+    if (optind < argc) return nb_error("calibrate: '%s' is one argument too many", argv[optind]) == 0;
+    if (o->effect <= 100 * nb_gate_rule_default.fail_margin)
+        return nb_error("--effect %g: the gate lets pass what is slower by %g %% or less", o->effect,
+                        100 * nb_gate_rule_default.fail_margin) == 0;
+    return true;
+}
+
+/* ---- the calibration --------------------------------------------------------------------------------------------------- */
+
+static int make(struct nb_gate *g, const struct calibrate_options *o, struct nb_skips *skips, size_t *n_elsewhere) {
+    const struct nb_filters filters = {o->filters.items, o->filters.n};
+    struct nb_config config = {0};
+    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, o->baselines.items, o->baselines.n) != 0)
+        return -1;
+    int result = nb_config_read(&config, o->config);
+    for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
+    if (result == 0)
+        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
+    nb_config_release(&config);
+    return result;
+}
+
+static void record(const struct nb_gate_case *c, int launch, const cJSON *line, void *arg) {
+    (void)launch;
+    nb_gate_record_sample(arg, c, NB_GATE_SCREEN, line);
+}
+
+static bool is_measured(const struct nb_calibration_run *run) {
+    for (size_t i = 0; i < run->n_groups; i++)
+        if (run->groups[i].noise.n_residuals > 0) return true;
+    return false;
+}
+
+static int report(const struct nb_calibration_run *run, const struct calibrate_options *o) {
+    struct nb_calibration_report r;
+    int exit_code = is_measured(run) ? NB_EXIT_OK : NB_EXIT_FAILED;
+    nb_calibration_report_init(&r, run, o->config, o->effect / 100);
+    if (o->out && nb_calibration_write(&r, o->out) != 0) exit_code = NB_EXIT_USAGE;
+    if (nb_calibration_print(&r, o->format, stdout) != 0) exit_code = NB_EXIT_FAILED;
+    nb_calibration_report_release(&r);
+    return exit_code;
+}
+
+static int calibrate(const struct nb_gate *g, const struct calibrate_options *o) {
+    struct nb_calibration_run run = {
+        .g = g, .launches = (int)o->launches, .cases_per_group = (int)o->cases, .budget_s = o->budget_s};
+    FILE *samples = NULL;
+    if (o->out && !(samples = nb_gate_samples_open(o->out))) return NB_EXIT_USAGE;
+    run.record = samples ? record : NULL;
+    run.record_arg = samples;
+    const int result = nb_calibration_run(&run);
+    if (samples) fclose(samples);
+    const int exit_code = result < 0 ? NB_EXIT_USAGE : report(&run, o);
+    nb_calibration_run_release(&run);
+    return result > 0 ? 128 + result : exit_code;
+}
+
+static int run_command(int argc, char **argv) {
+    struct calibrate_options o = {
+        .config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
+    char *builtin = NULL;
+    struct nb_gate g;
+    struct nb_skips skips = {0};
+    size_t n_elsewhere = 0;
+    int exit_code;
+    nb_gate_init(&g);
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
+    exit_code = NB_EXIT_USAGE;
+    g.plan.blocks = (int)o.blocks;
+    if (o.baselines.n == 0) {
+        if (nb_registry_load_builtin() != 0) goto out;
+        builtin = nb_strdup(nb_registry_file(0));
+        nb_texts_add(&o.baselines, builtin);
+    }
+    if (make(&g, &o, &skips, &n_elsewhere) != 0) goto out;
+    if (g.n_cases == 0) {
+        nb_error("no case is left to launch; `normbench list kernels` and --list show what there is");
+        exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
+    } else if (o.list) {
+        for (size_t i = 0; i < g.n_cases; i++) printf("%s\n", g.cases[i].key);
+        exit_code = NB_EXIT_OK;
+    } else {
+        exit_code = calibrate(&g, &o);
+    }
+out:
+    free(builtin);
+    nb_gate_release(&g);
+    nb_skips_release(&skips);
+    nb_texts_release(&o.baselines);
+    nb_texts_release(&o.kernels);
+    nb_texts_release(&o.filters);
+    nb_texts_release(&o.axes);
+    nb_registry_release();
+    return exit_code;
+}
+
+const struct nb_command nb_command_calibrate = {
+    "calibrate", "noise of this machine for the gate, and the launches and pairs that an effect takes", help,
+    run_command};
