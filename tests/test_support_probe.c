@@ -191,6 +191,10 @@ static bool must_be_known(const struct facts *f, const char *question) {
     const bool inexact = exact_clamp || !mean_shows(f) || f->k->variance == NB_VAR_SHIFTED;
     if (strcmp(question, "root") == 0 && f->centres && f->narrow && inexact) return false;
     if (strcmp(question, "rounding") == 0 && f->c->formula.root == NB_ROOT_RSQRT_RAW && f->centres) return false;
+#if !defined(__x86_64__)
+    if (strcmp(question, "root") == 0 && f->estimate)
+        return false; /* estimates of other CPUs are not in the table of roots */
+#endif
     if (is_one_of(of_roots, question)) return true;
     if (exact_clamp) return false;
     if (f->k->variance == NB_VAR_CORRECTED && !mean_shows(f)) return false;
