@@ -224,11 +224,28 @@ cJSON *nb_stress_read(const char *dir) {
     return json;
 }
 
+/* Files may come from anybody: a study must say who it is about. */
+static bool is_study(const cJSON *study) {
+    static const char *const texts[] = {"key", "variant", "dtype", "replay", "status"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!nb_json_get_text(study, texts[i])) return false;
+    return true;
+}
+
+static void drop_damaged(cJSON *list, const char *dir) {
+    for (int i = cJSON_GetArraySize(list); i-- > 0;) {
+        if (is_study(cJSON_GetArrayItem(list, i))) continue;
+        nb_warn("%s/%s: study %d is damaged and left out", dir, NB_STRESS_FILE, i + 1);
+        cJSON_DeleteItemFromArray(list, i);
+    }
+}
+
 void nb_searched_read(struct nb_searched *searched, const char *dir) {
     cJSON *stress = nb_stress_exists(dir) ? nb_stress_read(dir) : NULL;
     *searched = (struct nb_searched){.complete = true, .elapsed_s = NAN};
     if (!stress) return;
     searched->list = cJSON_DetachItemFromObjectCaseSensitive(stress, "studies");
+    drop_damaged(searched->list, dir);
     searched->complete = nb_json_get_bool(stress, "complete");
     searched->elapsed_s = nb_json_get_number(stress, "studies_elapsed_s");
     cJSON_Delete(stress);

@@ -41,6 +41,12 @@ a, b = (json.load(open(f"{sys.argv[1]}/{d}/stress.json"))["grades"] for d in ("r
 assert a == b, "other grades after --resume"
 PY
 
+# A judgement that somebody has cut up is no reason to fall over.
+mkdir "$WORK/cut" && cp "$WORK/run/journal.jsonl" "$WORK/run/results.json" "$WORK/cut/"
+printf '{"schema":"1.0","grades":[],"studies":[7,{},{"key":"x","variant":"x","dtype":"x","replay":"x","status":"?","frontiers":[1,{"of":2},{"of":"a","demand":"accurate","status":"found"}]}],"bugs":[]}' >"$WORK/cut/stress.json"
+"$NORMBENCH" report "$WORK/cut" --no-write >"$WORK/out" 2>"$WORK/err" || fail "report of a damaged judgement"
+grep -q "study 1 is damaged" "$WORK/err" || fail "damage is not named"
+
 # Low grades fail only when that is asked for.
 code=0
 stress --kernel rmsnorm_serial --no-search --no-plots --min-grade A+ --out "$WORK/low" >"$WORK/out" || code=$?

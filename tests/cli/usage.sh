@@ -62,7 +62,7 @@ code=0
 "$NORMBENCH" >"$WORK/out" 2>"$WORK/err" || code=$?
 [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -q usage "$WORK/err" || { echo "without a command: exit $code"; failed=1; }
 
-for help in --help "run --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do
+for help in --help "run --help" "stress --help" "list --help" "info --help" "report --help" "replay --help" "merge --help" "help run"; do
     # shellcheck disable=SC2086 # words on purpose
     "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || { echo "$help fails"; failed=1; }
 done
