@@ -53,8 +53,8 @@ static const char help[] =
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
     "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
     "What is left\n"
-    "  --format NAME        on stdout: table, json, markdown, junit\n"
-    "  --out DIR            gate.json, gate.md, gate.xml and samples.jsonl (every slot) in a folder;\n"
+    "  --format NAME        on stdout: table, json, markdown, junit, bencher\n"
+    "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
     "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not comparable, 77 "
@@ -173,7 +173,8 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         return nb_error("--inconclusive %s: neutral, pass or fail", value);
     case OPT_FORMAT:
         o->format = value;
-        return nb_gate_format_known(value) ? 0 : nb_error("--format %s: table, json, markdown or junit", value);
+        return nb_gate_format_known(value) ? 0
+                                           : nb_error("--format %s: table, json, markdown, junit or bencher", value);
     case OPT_OUT:
         o->out = value;
         return 0;

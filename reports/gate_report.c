@@ -1,51 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The gate's table and files. */
+/* Which format is which, on stdout and as files. */
 #include "reports/gate_report.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/gate_parts.h"
+#include "reports/output.h"
+#include "reports/screen.h"
 #include "src/files.h"
+#include "src/fingerprint.h"
 #include "src/json.h"
 #include "src/log.h"
 
-bool nb_gate_format_known(const char *format) { return strcmp(format, "table") == 0 || strcmp(format, "json") == 0; }
+static const struct format {
+    const char *name, *file; /* null: no file */
+    void (*add)(const struct nb_gate_view *view, struct nb_strbuf *out);
+} formats[] = {{"table", NULL, NULL},
+               {"json", "gate.json", nb_gate_add_json},
+               {"markdown", "gate.md", nb_gate_add_markdown},
+               {"junit", "gate.xml", nb_gate_add_junit},
+               {"bencher", "gate.bencher.json", nb_gate_add_bencher}};
+enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
-static void print_case(const struct nb_gate_case *c, FILE *out) {
-    const struct nb_gate_judgement *j = &c->judgement;
-    fprintf(out, "%-22s %-60.60s", nb_verdict_name(c->verdict), c->key);
-    if (c->n_screen > 0)
-        fprintf(out, " %+6.2f %% [%+.2f, %+.2f]  control %+.2f  seen from %.1f %%  %.1f s", 100 * (j->ratio.value - 1),
-                100 * (j->ratio.low - 1), 100 * (j->ratio.high - 1), 100 * (j->control.value - 1),
-                100 * j->smallest_effect, c->seconds);
-    fprintf(out, "%s%s\n", c->reason[0] ? "  " : "", c->reason);
+static const struct format *find_format(const char *name) {
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0) return &formats[i];
+    return NULL;
+}
+
+bool nb_gate_format_known(const char *format) { return find_format(format) != NULL; }
+
+static void view_init(struct nb_gate_view *view, const struct nb_gate *g) {
+    *view = (struct nb_gate_view){.g = g, .fingerprint = nb_fingerprint()};
+    nb_gate_summary_init(&view->summary, g);
+}
+
+static void view_release(struct nb_gate_view *view) {
+    nb_gate_summary_release(&view->summary);
+    cJSON_Delete(view->fingerprint);
 }
 
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out) {
-    if (strcmp(format, "json") == 0) {
-        struct nb_strbuf text = {0};
-        cJSON *json = nb_gate_to_json(g);
-        nb_json_print_pretty(json, 0, &text);
-        fprintf(out, "%s\n", text.text);
-        nb_strbuf_release(&text);
-        cJSON_Delete(json);
-        return 0;
-    }
-    for (size_t i = 0; i < g->n_cases; i++) print_case(&g->cases[i], out);
-    return 0;
+    const struct format *f = find_format(format);
+    struct nb_gate_view view;
+    struct nb_strbuf text = {0};
+    assert(f);
+    view_init(&view, g);
+    if (f->add)
+        f->add(&view, &text);
+    else
+        nb_gate_add_table(&view, nb_screen_width(out), nb_screen_color(out), &text);
+    view_release(&view);
+    return nb_output(&text, out);
 }
 
 int nb_gate_write(const struct nb_gate *g, const char *dir) {
-    struct nb_strbuf text = {0};
-    cJSON *json = nb_gate_to_json(g);
-    char *path = nb_path_join(dir, "gate.json");
-    nb_json_print_pretty(json, 0, &text);
-    int result = nb_file_write(path, text.text, text.len);
-    free(path);
-    nb_strbuf_release(&text);
-    cJSON_Delete(json);
+    struct nb_gate_view view;
+    int result = nb_dir_make(dir);
+    if (result != 0) return -1;
+    view_init(&view, g);
+    for (size_t i = 0; i < N_FORMATS && result == 0; i++) {
+        struct nb_strbuf text = {0};
+        if (!formats[i].file) continue;
+        char *path = nb_path_join(dir, formats[i].file);
+        formats[i].add(&view, &text);
+        result = nb_file_write(path, text.text, text.len);
+        nb_strbuf_release(&text);
+        free(path);
+    }
+    view_release(&view);
     return result;
 }
 

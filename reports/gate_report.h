@@ -9,12 +9,11 @@
 
 #include "src/gate.h"
 
-/* table, json, markdown, junit. */
+/* table, json (reports/schema/gate.schema.json), markdown, junit, bencher. */
 bool nb_gate_format_known(const char *format);
 int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
-/* DIR/gate.json (reports/schema/gate.schema.json), gate.md, gate.xml. */
+/* DIR/gate.json, gate.md, gate.xml (JUnit) and gate.bencher.json, each under its name only when it is whole. */
 int nb_gate_write(const struct nb_gate *g, const char *dir);
-cJSON *nb_gate_to_json(const struct nb_gate *g);
 
 /* DIR/samples.jsonl: every launch with its slots, one line each. Null after nb_error. */
 FILE *nb_gate_samples_open(const char *dir);

@@ -28,6 +28,7 @@ static int copy(struct nb_gate_builds *b, int layout, int build, const char *fro
     if (!bytes) return -1;
     char *to = copy_path(b, layout, build);
     b->files[layout][build] = to;
+    b->sources[layout][build] = from;
     int result = nb_file_write(to, bytes, len);
     free(bytes);
     return result;

@@ -13,8 +13,9 @@ enum { NB_BUILD_BASELINE, NB_BUILD_CONTROL, NB_BUILD_CANDIDATE, NB_N_BUILDS };
 extern const char *const nb_build_names[NB_N_BUILDS]; /* "baseline", "control", "candidate": plugins are called so */
 
 struct nb_gate_builds {
-    char *dir;                                       /* of the copies */
-    const char *files[NB_GATE_LAYOUTS][NB_N_BUILDS]; /* copies, owned */
+    char *dir;                                         /* of the copies */
+    const char *files[NB_GATE_LAYOUTS][NB_N_BUILDS];   /* copies, owned */
+    const char *sources[NB_GATE_LAYOUTS][NB_N_BUILDS]; /* what they are copies of, as the caller named it, borrowed */
     int n_layouts;
 };
 

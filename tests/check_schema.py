@@ -3,7 +3,7 @@
 """Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
 
 usage: check_schema.py SCHEMA_DIR [RUN_DIR...]
-Checks the schemas themselves, then results.json, stress.json and every line of journal.jsonl of each RUN_DIR: valid JSON
+Checks the schemas themselves, then every file of DOCUMENTS and every line of journal.jsonl in each RUN_DIR: valid JSON
 without the NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
 import json
@@ -16,6 +16,10 @@ try:
 except ImportError:
     print("python3-jsonschema is not installed", file=sys.stderr)
     sys.exit(77)
+
+
+DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
+             "comparison.json": "compare.schema.json"}
 
 
 def refuse_constant(name):
@@ -72,14 +76,13 @@ class Schemas:
             self.wrong.append(f"{place}: {at}: {error.message[:300]}")
 
     def check_run(self, folder):
-        results, journal = os.path.join(folder, "results.json"), os.path.join(folder, "journal.jsonl")
-        stress = os.path.join(folder, "stress.json")
-        if not os.path.exists(results) and not os.path.exists(journal):
-            self.wrong.append(f"{folder}: holds neither results.json nor journal.jsonl")
-        if os.path.exists(results):
-            self.check(self.validator("results.schema.json"), pathlib.Path(results).read_text(), results)
-        if os.path.exists(stress):
-            self.check(self.validator("stress.schema.json"), pathlib.Path(stress).read_text(), stress)
+        documents = [name for name in DOCUMENTS if os.path.exists(os.path.join(folder, name))]
+        journal = os.path.join(folder, "journal.jsonl")
+        if not documents and not os.path.exists(journal):
+            self.wrong.append(f"{folder}: holds nothing that a schema describes")
+        for name in documents:
+            path = os.path.join(folder, name)
+            self.check(self.validator(DOCUMENTS[name]), pathlib.Path(path).read_text(), path)
         if os.path.exists(journal):
             validator = self.validator("journal.schema.json")
             for number, line in enumerate(pathlib.Path(journal).read_text().split("\n")[:-1], 1):
