@@ -28,7 +28,7 @@ void nb_bencher_keep(cJSON *document, const char *key, cJSON *benchmark) {
     nb_stable_name(key, &name);
     if (name.len > NB_BENCHER_LONGEST)
         nb_warn("%.80s...: the name is too long for Bencher, and is left out", name.text);
-    if (benchmark->child && name.len <= NB_BENCHER_LONGEST && !cJSON_HasObjectItem(document, name.text))
+    if (benchmark->child && name.len <= NB_BENCHER_LONGEST)
         cJSON_AddItemToObject(document, name.text, benchmark);
     else
         cJSON_Delete(benchmark);
