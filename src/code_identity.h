@@ -12,14 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/code_file.h"
 #include "src/registry.h"
-
-#define NB_CODE_MARKER "nb_code_in_sections" /* the symbol */
-
-struct nb_code; /* an ELF file, read and indexed */
-/* Null with the reason written: not readable, no ELF, stripped, without the marker. */
-struct nb_code *nb_code_open(const char *path, char *reason, size_t n);
-void nb_code_close(struct nb_code *code);
 
 /* Of a kernel that was loaded from this file: run() and the functions that say how it is called. 0, or -1 with the reason. */
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, uint64_t digest[2], char *reason,
