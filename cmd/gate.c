@@ -267,9 +267,9 @@ static int make(struct nb_gate *g, const struct gate_options *o, struct nb_skips
     const struct nb_filters filters = {o->filters.items, o->filters.n};
     struct nb_config config = {0};
     const struct nb_texts *candidates = o->self_test ? &o->baselines : &o->candidates;
-    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, candidates->items, candidates->n) != 0)
-        return -1;
-    int result = nb_config_read(&config, o->config ? o->config : "gate");
+    int result = nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, candidates->items, candidates->n);
+    if (result != 0) return result;
+    result = nb_config_read(&config, o->config ? o->config : "gate");
     for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
     if (result == 0)
         result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
@@ -331,7 +331,9 @@ static int run(int argc, char **argv) {
         builtin = nb_strdup(nb_registry_file(0));
         nb_texts_add(&o.baselines, builtin);
     }
-    if (make(&g, &o, &skips, &n_elsewhere) != 0) goto out;
+    const int made = make(&g, &o, &skips, &n_elsewhere);
+    if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
+    if (made != 0) goto out;
     if (g.n_cases == 0) {
         nb_error("no case is left to compare; `normbench list kernels` and --list show what there is");
         exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;

@@ -184,9 +184,11 @@ static int read_table(const struct library *lib, struct slots *out) {
     if (why) return nb_error("%s: normbench_kernels() does not return: %s", lib->file, why);
     const struct nb_kernel *const *table = asked.table;
     n = asked.n;
-    if (!table)
-        return nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
-                        lib->file, NB_ABI_VERSION);
+    if (!table) {
+        nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
+                 lib->file, NB_ABI_VERSION);
+        return NB_OTHER_ABI;
+    }
     if (n == 0 || n > MAX_KERNELS) return nb_error("%s: its table says %zu kernels", lib->file, n);
     out->items = nb_alloc(n, sizeof *out->items);
     const void *base = nb_object_of(symbol, NULL);
@@ -228,7 +230,7 @@ static int load(const char *path, char *plugin) {
         result = 0;
         goto out;
     }
-    if (check_plugin_name(&lib) != 0 || read_table(&lib, &found) != 0) goto out;
+    if (check_plugin_name(&lib) != 0 || (result = read_table(&lib, &found)) != 0) goto out;
     libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
     libraries[n_libraries++] = lib;
     slots_append(&by_order, &found);

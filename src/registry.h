@@ -20,8 +20,9 @@ struct nb_entry {
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
-/* A plugin. A bad file, a missing export, another ABI version, a table entry without run, or duplicate names: nb_error,
- * -1, and nothing of it is kept. A file that is loaded already: a note, 0. */
+#define NB_OTHER_ABI (-2)
+/* A plugin. A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
+ * kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a note, 0. */
 int nb_registry_load(const char *path);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */

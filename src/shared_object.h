@@ -11,5 +11,9 @@ void *nb_object_open(const char *path);
 void *nb_object_symbol(void *handle, const char *path, const char *symbol);
 /* Start of the loaded object that holds an address, null: none does. name, when not null: its file. */
 const void *nb_object_of(const void *address, const char **name);
+/* Of the symbols that a loaded object both defines and refers to by the loader, one that was bound to another object: what
+ * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
+ * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */
+const char *nb_object_foreign(void *handle, const char **where);
 
 #endif
