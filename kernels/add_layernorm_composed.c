@@ -11,4 +11,4 @@ NB_KERNEL(add_layernorm_composed, .summary = "residual add and LayerNorm op by o
           .op = NB_OP_ADD_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
           .formulas = COMPOSED_ADD_FORMULAS, .loads = 9 * F32_TENSOR + ADD_CAST_LOADS,
           .stores = 6 * F32_TENSOR + ADD_CAST_STORES, .flops = 8, .run = composed_run, .n_phases = composed_phases,
-          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = composed_chain);
+          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = composed_chain, .range = mean_range);

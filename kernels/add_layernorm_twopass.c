@@ -25,4 +25,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 /* Loads for a rounded sum; one more for each later sweep that adds again. */
 NB_KERNEL(add_layernorm_twopass, .summary = "residual add and LayerNorm, three sweeps", .op = NB_OP_ADD_LAYERNORM,
           .variance = NB_VAR_TWOPASS, .formulas = ADD_FORMULAS, .loads = 4, .stores = 2, .flops = 9, .run = run,
-          .row_local = always_row_local, .chain = row_chain);
+          .row_local = always_row_local, .chain = row_chain, .range = mean_range);

@@ -11,4 +11,4 @@ NB_KERNEL(add_rmsnorm_composed, .summary = "residual add and RMSNorm op by op wi
           .op = NB_OP_ADD_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_ADD_FORMULAS,
           .loads = 6 * F32_TENSOR + ADD_CAST_LOADS, .stores = 4 * F32_TENSOR + ADD_CAST_STORES, .flops = 5,
           .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain);
+          .scratch_bytes = composed_scratch, .chain = composed_chain, .range = square_range);

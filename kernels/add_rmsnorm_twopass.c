@@ -23,4 +23,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 /* Loads for a rounded sum; one more for each later sweep that adds again. */
 NB_KERNEL(add_rmsnorm_twopass, .summary = "residual add and RMSNorm, two sweeps", .op = NB_OP_ADD_RMSNORM,
           .formulas = ADD_FORMULAS, .loads = 3, .stores = 2, .flops = 5, .run = run, .row_local = always_row_local,
-          .chain = row_chain);
+          .chain = row_chain, .range = square_range);

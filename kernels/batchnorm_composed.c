@@ -11,4 +11,5 @@ NB_KERNEL(batchnorm_composed, .summary = "BatchNorm op by op with temporaries, a
           .op = NB_OP_BATCHNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
           .formulas = COMPOSED_FORMULAS, .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES,
           .flops = 7, .run = composed_run, .applicable = batchnorm_applicable, .n_phases = composed_phases,
-          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = batchnorm_composed_chain);
+          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = batchnorm_composed_chain,
+          .range = mean_range);

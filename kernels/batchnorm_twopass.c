@@ -103,4 +103,4 @@ static size_t scratch_bytes(const struct nb_call *call) { return batchnorm_scrat
 NB_KERNEL(batchnorm_twopass, .summary = "BatchNorm, mean then mean of (x - mean)^2; running statistics in inference",
           .op = NB_OP_BATCHNORM, .variance = NB_VAR_TWOPASS, .formulas = BATCHNORM_FORMULAS, .loads = 3, .stores = 1,
           .flops = 8, .run = run, .applicable = batchnorm_applicable, .row_local = row_local, .chain = sums_chain,
-          .scratch_bytes = scratch_bytes, .n_phases = n_phases, .n_units = n_units);
+          .scratch_bytes = scratch_bytes, .n_phases = n_phases, .n_units = n_units, .range = mean_range);

@@ -138,4 +138,4 @@ static int64_t chain(const struct nb_call *call) {
 NB_KERNEL(batchnorm_welford, .summary = "BatchNorm, Welford by groups, merged by Chan's formula", .op = NB_OP_BATCHNORM,
           .variance = NB_VAR_WELFORD, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1, .flops = 9, .run = run,
           .applicable = training_applicable, .chain = chain, .scratch_bytes = one_look_scratch,
-          .n_phases = one_look_phases, .n_units = one_look_units);
+          .n_phases = one_look_phases, .n_units = one_look_units, .range = mean_range);

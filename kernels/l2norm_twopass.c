@@ -22,4 +22,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(l2norm_twopass, .summary = "L2 normalization, sum of squares then scale, 8 accumulators", .op = NB_OP_L2NORM,
           .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = row_chain);
+          .chain = row_chain, .range = square_range);

@@ -11,4 +11,4 @@ NB_KERNEL(layernorm_composed, .summary = "LayerNorm op by op with temporaries, a
           .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
           .formulas = COMPOSED_FORMULAS, .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES,
           .flops = 7, .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain);
+          .scratch_bytes = composed_scratch, .chain = composed_chain, .range = mean_range);

@@ -42,4 +42,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(layernorm_corrected, .summary = "LayerNorm, two-pass, with the residual mean subtracted",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_CORRECTED, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1,
-          .flops = 10, .run = run, .row_local = always_row_local, .chain = moments_chain);
+          .flops = 10, .run = run, .row_local = always_row_local, .chain = moments_chain, .range = corrected_range);

@@ -29,4 +29,5 @@ static size_t scratch_bytes(const struct nb_call *call) { return expanded_scratc
 NB_KERNEL(layernorm_expanded, .summary = "LayerNorm, mean and scale materialised to the size of x",
           .op = NB_OP_LAYERNORM, .stats = NB_STATS_EXPANDED, .variance = NB_VAR_TWOPASS, .formulas = EXPANDED_FORMULAS,
           .loads = 3 + 2 * 4.0f / sizeof(elem), .stores = 1 + 2 * 4.0f / sizeof(elem), .flops = 8, .run = run,
-          .n_phases = expanded_phases, .n_units = expanded_units, .scratch_bytes = scratch_bytes, .chain = row_chain);
+          .n_phases = expanded_phases, .n_units = expanded_units, .scratch_bytes = scratch_bytes, .chain = row_chain,
+          .range = mean_range);

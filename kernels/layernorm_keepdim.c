@@ -18,4 +18,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 NB_KERNEL(layernorm_keepdim, .summary = "LayerNorm, statistics as [rows, 1] tensors, then broadcast",
           .op = NB_OP_LAYERNORM, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS,
           .loads = 3, .stores = 1, .flops = 8, .run = run, .n_phases = keepdim_phases, .scratch_bytes = keepdim_scratch,
-          .chain = row_chain);
+          .chain = row_chain, .range = mean_range);

@@ -21,4 +21,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(layernorm_shifted, .summary = "LayerNorm, one sweep over x - x_0", .op = NB_OP_LAYERNORM,
           .variance = NB_VAR_SHIFTED, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 8, .run = run,
-          .row_local = always_row_local, .chain = moments_chain);
+          .row_local = always_row_local, .chain = moments_chain, .range = corrected_range);

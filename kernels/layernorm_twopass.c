@@ -19,4 +19,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(layernorm_twopass, .summary = "LayerNorm, mean, then variance about it, then scale", .op = NB_OP_LAYERNORM,
           .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1, .flops = 8, .run = run,
-          .row_local = always_row_local, .chain = row_chain);
+          .row_local = always_row_local, .chain = row_chain, .range = mean_range);

@@ -81,4 +81,4 @@ static int64_t chain(const struct nb_call *call) {
 
 NB_KERNEL(layernorm_welford, .summary = "LayerNorm, Welford in each lane, merged by Chan's formula",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 10, .run = run, .row_local = always_row_local, .chain = chain);
+          .flops = 10, .run = run, .row_local = always_row_local, .chain = chain, .range = mean_range);

@@ -15,4 +15,4 @@ NB_KERNEL(prmsnorm_composed, .summary = "pRMSNorm op by op with temporaries, as 
           .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_FORMULAS,
           .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .run = composed_run,
           .applicable = applicable, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = chain);
+          .scratch_bytes = composed_scratch, .chain = chain, .range = square_range);

@@ -22,4 +22,4 @@ static int64_t chain(const struct nb_call *call) { return sum_chain(call->k); }
 /* loads and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM,
           .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .applicable = applicable,
-          .row_local = always_row_local, .chain = chain);
+          .row_local = always_row_local, .chain = chain, .range = square_range);

@@ -114,10 +114,30 @@ static inline float sum_squares_about(const elem *x, int64_t n, float shift) {
     return vec_sum(reduce_lanes(plain_source(x), n, shift, step_square_about, ROW_ACCUMULATORS));
 }
 
-/* E[x^2] - mean^2, and a x + b with the mean inside b, lose log2(1 + rho^2) resp. log2(2 rho) bits, rho = |mean| / sigma: beyond
- * 64 more than half of f32's digits of the variance. */
+/* ---- the rows for which kernels claim their accuracy ----------------------------------------------------------------- */
+
+/* Squares keep their 24 bits down to |x| = 2^-62; below, only an eps that outweighs what they lose will do. */
+static inline void square_range(const struct nb_call *call, struct nb_range *range) {
+    if (call->eps < 0x1p-100) range->min_rms = 0x1p-62;
+}
+
+/* A mean summed in f32 is off by a few u |mean|, which is a few u rho of the spread, rho = |mean| / sigma: beyond 1024 it shows
+ * in 16-bit results too. Constant rows have no spread at all. */
+static inline void mean_range(const struct nb_call *call, struct nb_range *range) {
+    square_range(call, range);
+    range->max_rho = 1024;
+}
+
+/* With the mean residual taken away, or about an element of the row, errors of the mean enter squared, or not at all. */
+static inline void corrected_range(const struct nb_call *call, struct nb_range *range) {
+    square_range(call, range);
+    range->max_rho = 4096;
+}
+
+/* E[x^2] - mean^2, and a x + b with the mean inside b, lose log2(1 + rho^2) resp. log2(2 rho) bits: beyond 64 more than half of
+ * f32's digits of the variance. */
 static inline void one_pass_range(const struct nb_call *call, struct nb_range *range) {
-    (void)call;
+    square_range(call, range);
     range->max_rho = 64;
 }
 

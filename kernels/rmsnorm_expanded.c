@@ -22,4 +22,4 @@ static size_t scratch_bytes(const struct nb_call *call) { return expanded_scratc
 NB_KERNEL(rmsnorm_expanded, .summary = "RMSNorm, the scale materialised to the size of x", .op = NB_OP_RMSNORM,
           .stats = NB_STATS_EXPANDED, .formulas = EXPANDED_FORMULAS, .loads = 2 + 4.0f / sizeof(elem),
           .stores = 1 + 4.0f / sizeof(elem), .flops = 4, .run = run, .n_phases = expanded_phases,
-          .n_units = expanded_units, .scratch_bytes = scratch_bytes, .chain = row_chain);
+          .n_units = expanded_units, .scratch_bytes = scratch_bytes, .chain = row_chain, .range = square_range);

@@ -16,4 +16,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(rmsnorm_keepdim, .summary = "RMSNorm, statistics as a [rows, 1] tensor, then broadcast", .op = NB_OP_RMSNORM,
           .stats = NB_STATS_KEEPDIM, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run,
-          .n_phases = keepdim_phases, .scratch_bytes = keepdim_scratch, .chain = row_chain);
+          .n_phases = keepdim_phases, .scratch_bytes = keepdim_scratch, .chain = row_chain, .range = square_range);

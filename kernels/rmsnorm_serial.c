@@ -19,4 +19,4 @@ static int64_t chain(const struct nb_call *call) { return reduction_chain(call->
 
 NB_KERNEL(rmsnorm_serial, .summary = "RMSNorm, one accumulator, as most libraries", .op = NB_OP_RMSNORM,
           .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = chain);
+          .chain = chain, .range = square_range);

@@ -18,4 +18,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 
 NB_KERNEL(rmsnorm_twopass, .summary = "RMSNorm, sum of squares then scale, 8 accumulators", .op = NB_OP_RMSNORM,
           .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = row_chain);
+          .chain = row_chain, .range = square_range);
