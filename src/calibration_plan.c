@@ -52,8 +52,10 @@ struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct 
     const size_t n_screen = (size_t)plan->screen_launches, n_confirm = 2 * (size_t)plan->confirm_launches;
     const double scale = c->launch_sd > 0 ? nb_calibration_sd(c, plan->blocks) / c->launch_sd : 1;
     struct rehearsal r = {nb_alloc(n_screen, sizeof *r.screen), nb_alloc(n_confirm, sizeof *r.confirm), plan};
+    const double share = pow(60.0 / (double)(n_screen + n_confirm), 2);
     int pass[2] = {0}, regression[2] = {0};
     assert(c->n_residuals > 0 && draws > 0);
+    if (share < 1) draws = (int)fmax(fmin(draws, 60), share * draws);
     for (int d = 0; d < draws; d++)
         for (int there = 0; there < 2; there++) {
             draw(r.screen, n_screen, c, scale, there ? effect : 0, &seed);
