@@ -80,6 +80,9 @@ static bool is_deceptive(uint32_t code) {
     return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
 }
 
+/* XML 1.0 allows none of those that end a plane, HTML none of these at all. */
+static bool is_noncharacter(uint32_t code) { return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF); }
+
 void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
     for (const char *s = text; *s;) {
         uint32_t code = 0;
@@ -101,7 +104,7 @@ static void replace(struct nb_strbuf *out, const char *text, const char *(*entit
         const char *other = len ? entity(code) : NULL;
         if (len && (code == '\n' || code == '\t' || code == '\r'))
             other = blank;
-        else if (!len || is_control(code) || is_deceptive(code))
+        else if (!len || is_control(code) || is_deceptive(code) || is_noncharacter(code))
             other = "\xEF\xBF\xBD";
         if (other)
             nb_strbuf_add(out, other);
