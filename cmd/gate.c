@@ -43,6 +43,7 @@ static const char help[] =
     "  --blocks N           pairs in a launch (default 100)\n"
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"
+    "  --case-timeout S     ends a kernel that makes no step forward for so long (default 20)\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
     "How good it is here\n"
     "  --self-test          a copy of the baseline (or of the built-in kernels) against itself, and the same code "
@@ -76,6 +77,7 @@ enum {
     OPT_BLOCKS,
     OPT_BUDGET,
     OPT_TIME_IDENTICAL,
+    OPT_CASE_TIMEOUT,
     OPT_INCONCLUSIVE,
     OPT_FORMAT,
     OPT_OUT,
@@ -167,6 +169,8 @@ static int set_option(struct gate_options *o, int id, const char *value) {
     case OPT_TIME_IDENTICAL:
         o->plan.ignore_identity = true;
         return 0;
+    case OPT_CASE_TIMEOUT:
+        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->plan.case_timeout_s);
     case OPT_INCONCLUSIVE:
         o->inconclusive = value;
         if (strcmp(value, "neutral") == 0 || strcmp(value, "pass") == 0 || strcmp(value, "fail") == 0) return 0;
@@ -222,6 +226,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
                                             {"blocks", required_argument, NULL, OPT_BLOCKS},
                                             {"budget", required_argument, NULL, OPT_BUDGET},
                                             {"time-identical", no_argument, NULL, OPT_TIME_IDENTICAL},
+                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
                                             {"inconclusive", required_argument, NULL, OPT_INCONCLUSIVE},
                                             {"format", required_argument, NULL, OPT_FORMAT},
                                             {"out", required_argument, NULL, OPT_OUT},

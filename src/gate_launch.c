@@ -21,9 +21,13 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
     int i = 0;
     cJSON_ArrayForEach(arm, arms) {
         const double error = nb_json_get_number(arm, "error");
+        const char *harmed = nb_json_get_text(arm, "harmed");
         if (error != 0) {
             out->status = NB_RETURNED_ERROR;
             snprintf(out->reason, sizeof out->reason, "run() returned %g while timed", error);
+        } else if (harmed) {
+            out->status = nb_json_get_bool(arm, "changed_input") ? NB_CHANGED_INPUT : NB_WROTE_OUTSIDE;
+            snprintf(out->reason, sizeof out->reason, "%s", harmed);
         } else if (!nb_json_get_bool(arm, "reproduced")) {
             out->status = NB_WRONG_WHEN_TIMED;
             snprintf(out->reason, sizeof out->reason, "what it wrote while timed differs from what it wrote before");

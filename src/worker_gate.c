@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of the gate: the builds of one kernel as arms over the same buffers, with the same slots. What each wrote while timed is
- * compared with what it wrote before. */
+ * compared with what it wrote before, and that it wrote nowhere else. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -21,6 +21,10 @@ static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same
     cJSON_AddItemToObject(json, "position", position);
     cJSON_AddNumberToObject(json, "error", arm->error);
     cJSON_AddBoolToObject(json, "reproduced", same);
+    if (arm->damage != NB_INTACT) {
+        nb_json_text(json, "harmed", arm->where);
+        cJSON_AddBoolToObject(json, "changed_input", arm->damage == NB_DAMAGED_INPUT);
+    }
     cJSON_AddItemToArray(arms, json);
 }
 
@@ -41,6 +45,16 @@ static uint64_t *digests_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_
     arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
     for (int64_t r = 0; r < y->rows; r++) digests[r] = nb_row_digest(nb_tensor_row(y, r), y->cols, y->item);
     return digests;
+}
+
+/* One more slot of the arm, on memory as it was at first: the same result, and nothing harmed? */
+static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests) {
+    int64_t row;
+    if (arm->error || arm->damage != NB_INTACT) return true;
+    nb_buffers_fill(set);
+    const bool same = nb_measure_recheck(arm, set, pool, digests, &row);
+    arm->damage = nb_buffers_verify(set, arm->where, sizeof arm->where);
+    return same;
 }
 
 static void say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same) {
@@ -85,13 +99,13 @@ int nb_worker_gate(struct nb_workplace *w) {
                                                .seed = job->seed,
                                                .cold = job->cases[0].cache == NB_COLD,
                                                .even_slots = true,
+                                               .watched = sets.n == 1 ? &sets.sets[0] : NULL,
                                                .current_arm = &w->shared->current,
                                                .beats = &w->shared->beats};
     nb_measure_group(arms, n, sets.n, pool, &options, &noise);
     for (int i = 0; i < n; i++) {
-        int64_t row;
         nb_worker_at(w, i);
-        same[i] = !arms[i].error && nb_measure_recheck(&arms[i], &sets.sets[0], pool, digests[i], &row);
+        same[i] = recheck(&arms[i], &sets.sets[0], pool, digests[i]);
     }
     nb_worker_at(w, -1);
     say(job, arms, n, &noise, same);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A candidate against gate_old.c: each kernel but one went wrong in its own way, some only once they are timed. */
+#include <unistd.h>
+
+#include "gated.h"
+
+static int steady(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return correct_rows(call, begin, end);
+}
+
+/* The same result for twice the work. */
+static int doubled(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        correct_row(call, row);
+        __asm__ volatile("" ::: "memory");
+        correct_row(call, row);
+    }
+    return 0;
+}
+
+/* Right within its bound, in float. */
+static int rough(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_x(call, row), *gamma = call->gamma, *beta = call->beta;
+        float sum = 0;
+        for (int64_t i = 0; i < call->cols; i++) sum += x[i] * x[i];
+        const float rstd = 1 / sqrtf(sum / (float)call->cols + (float)call->eps);
+        for (int64_t i = 0; i < call->cols; i++)
+            row_y(call, row)[i] = x[i] * rstd * (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0);
+    }
+    return 0;
+}
+
+/* Wrong and fast. */
+static int zeros(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t i = 0; i < call->cols; i++) row_y(call, row)[i] = 0;
+    return 0;
+}
+
+/* From here on: right as long as it is looked at. */
+enum { CALLS_CHECKED = 60 };
+static int n_calls;
+
+static int crashes(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    if (n_calls++ > CALLS_CHECKED) *(volatile int *)(uintptr_t)(n_calls % 16) = 0;
+    return correct_rows(call, begin, end);
+}
+
+static int hangs(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (n_calls++; n_calls > CALLS_CHECKED;) pause();
+    return correct_rows(call, begin, end);
+}
+
+static int strays(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    if (n_calls++ > CALLS_CHECKED) row_y(call, call->rows - 1)[call->cols] = 1;
+    return correct_rows(call, begin, end);
+}
+
+static int changes(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    if (n_calls++ > CALLS_CHECKED) ((float *)(uintptr_t)call->x)[0] += 1;
+    return correct_rows(call, begin, end);
+}
+
+/* What it has computed before it takes for done. */
+static int skips(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return n_calls++ > CALLS_CHECKED ? 0 : correct_rows(call, begin, end);
+}
+
+static int fails(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    correct_rows(call, begin, end);
+    return n_calls++ > CALLS_CHECKED ? 5 : 0;
+}
+
+#define added steady
+static const struct nb_kernel kernels[] = {GATED(steady),  GATED(doubled), GATED(rough),  GATED(zeros),
+                                           GATED(crashes), GATED(hangs),   GATED(strays), GATED(changes),
+                                           GATED(skips),   GATED(fails),   GATED(added)};
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];
+    *n = sizeof kernels / sizeof kernels[0];
+    for (size_t i = 0; i < *n; i++) table[i] = &kernels[i];
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}

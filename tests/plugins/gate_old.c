@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A baseline: all kernels are right. */
+#include "gated.h"
+
+static int correct(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return correct_rows(call, begin, end);
+}
+#define steady correct
+#define doubled correct
+#define rough correct
+#define zeros correct
+#define crashes correct
+#define hangs correct
+#define strays correct
+#define changes correct
+#define skips correct
+#define fails correct
+#define gone correct
+static const struct nb_kernel kernels[] = {GATED(steady),  GATED(doubled), GATED(rough),  GATED(zeros),
+                                           GATED(crashes), GATED(hangs),   GATED(strays), GATED(changes),
+                                           GATED(skips),   GATED(fails),   GATED(gone)};
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];
+    *n = sizeof kernels / sizeof kernels[0];
+    for (size_t i = 0; i < *n; i++) table[i] = &kernels[i];
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}
