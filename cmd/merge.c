@@ -26,7 +26,8 @@ static const char help[] =
     "\n"
     "  --out DIR            where the merged results go; must not hold a run\n"
     "  --partial            merge although shards are missing; they are named in results.json\n"
-    "  --format NAME        table (the default), markdown, csv or json: what stdout gets\n" NB_COMMON_HELP "\n"
+    "  --format NAME        what stdout gets: table (the default), or one of `normbench list formats`\n" NB_COMMON_HELP
+    "\n"
     "Exit codes: 0 ok, also when cases failed; 2 the folders cannot be merged, or the result cannot be written.\n";
 
 struct options {

@@ -26,7 +26,8 @@ static const char help[] =
     "DIR/stress.json, also DIR/precision.html and DIR/precision-plots/, in which DIR/depth.json, the JSON that\n"
     "`normbench emulate --depth` prints, becomes a curve when it is there.\n"
     "\n"
-    "  --format NAME        table (the default), markdown, csv or json: what stdout gets\n"
+    "  --format NAME        what stdout gets: table (the default), markdown, csv, json, or another tool's format\n"
+    "                       (`normbench list formats`)\n"
     "  --no-write           only print; DIR stays as it is\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, also when cases of the run failed; 2 DIR holds no results, or they cannot be read or written.\n";
 

@@ -50,7 +50,7 @@ static void take_launch(struct nb_launch_times *t, const cJSON *line) {
     const cJSON *noise = cJSON_GetObjectItemCaseSensitive(line, "noise"), *item;
     const double group = nb_json_get_number(line, "group");
     const double wall = nb_json_get_number(noise, "wall_s"), cpu = nb_json_get_number(noise, "cpu_s");
-    const double cpu_per_wall = wall > 0 && cpu >= 0 ? cpu / wall : (double)NAN;
+    const double cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         struct nb_case_launches *c = find(t, cJSON_GetObjectItemCaseSensitive(item, "key"));
         if (c && c->group == group) take_case(c, item, cpu_per_wall);

@@ -9,7 +9,7 @@
 
 struct nb_launch_time {
     double wall_ns; /* of one call: median over the launch's slots */
-    double cpu_ns;  /* that by the share of CPU time in the whole launch of the measuring thread; NaN: not known */
+    double cpu_ns;  /* that by the share of CPU time in the whole launch; NaN: not known, the clock may tick in 4 ms */
     double calls;   /* that were timed */
 };
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two runs side by side: machines first, ratios only where they mean something, exit 5 with --strict, nothing written.
+set -eu
+fails() { echo "$1"; [ ! -e "$WORK/out" ] || cat "$WORK/out" "$WORK/err"; exit 1; }
+cat > "$WORK/small.json" <<'JSON'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": "f32", "shape": ["8x64", "16x64"], "width": "scalar", "data": "normal",
+                "kernel": "*_twopass" } ], "launches": 6, "blocks_per_launch": 4 }
+JSON
+"$NORMBENCH" run "$WORK/small.json" --no-plots --no-counters --quiet --out "$WORK/a" > /dev/null
+# The runs to compare are this one, with one thing changed at a time: no figure hangs on the load.
+edit() { # NAME PYTHON
+    mkdir -p "$WORK/$1"
+    /usr/bin/python3 - "$WORK/a/results.json" "$WORK/$1/results.json" "$2" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for r in d["records"]:
+    r["timing"].update(noisy=False, noise=None, suspect=False)
+exec(sys.argv[3])
+json.dump(d, open(sys.argv[2], "w"))
+PY
+}
+compare() { # EXIT ARGUMENTS...
+    local wanted=$1 code=0
+    shift
+    "$NORMBENCH" compare "$@" > "$WORK/out" 2> "$WORK/err" || code=$?
+    [ $code = "$wanted" ] || fails "compare $*: exit $code, wanted $wanted"
+}
+edit base 'pass'
+edit same 'pass'
+edit cpu 'd["fingerprint"]["cpu"]["model"] = "Another CPU"'
+edit plan 'd["plan"]["slot_ms"] *= 2'
+edit fewer 'd["records"] = [r for r in d["records"] if "8x64" not in r["key"]]'
+edit noisy 'd["records"][1]["timing"].update(noisy=True, noise="a neighbour")'
+edit slower '[r["timing"]["roof"].update((k, v / 2) for k, v in r["timing"]["roof"].items() if v) for r in d["records"]]'
+edit worse 'd["records"][0]["accuracy"]["max_ulp"] += 1'
+
+find "$WORK/base" "$WORK/same" -type f -exec cksum {} + > "$WORK/before"
+compare 0 "$WORK/base" "$WORK/same" --strict
+grep -q "The same machine, build and plan" "$WORK/out"
+find "$WORK/base" "$WORK/same" -type f -exec cksum {} + | cmp - "$WORK/before" || fails "compare wrote into a run"
+for what in cpu plan fewer noisy; do
+    compare 0 "$WORK/base" "$WORK/$what"
+    compare 5 "$WORK/base" "$WORK/$what" --strict
+done
+compare 0 "$WORK/base" "$WORK/cpu"
+[ "$(grep -n cpu.model "$WORK/out" | cut -d: -f1 | head -n 1)" -lt "$(grep -n rmsnorm_ "$WORK/out" | cut -d: -f1 | head -n 1)" ] ||
+    fails "the machines do not come first"
+compare 0 "$WORK/base" "$WORK/noisy"
+grep -q "noisy after: a neighbour" "$WORK/out" || fails "no reason"
+compare 0 "$WORK/base" "$WORK/fewer"
+grep -q "Only before" "$WORK/out"
+compare 0 "$WORK/base" "$WORK/slower" --strict
+grep -q "2.000" "$WORK/out"
+compare 0 "$WORK/base" "$WORK/worse" --strict
+grep -q "^Accuracy" "$WORK/out"
+compare 0 "$WORK/base" "$WORK/slower" --filter 'rmsnorm_*' --format markdown
+! grep -q layernorm_twopass_scalar "$WORK/out" || fails "--filter lets others through"
+
+for what in same cpu plan fewer noisy slower worse a; do
+    mkdir "$WORK/json-$what"
+    compare 0 "$WORK/base" "$WORK/$what" --format json
+    cp "$WORK/out" "$WORK/json-$what/comparison.json"
+done
+if /usr/bin/python3 -c 'import jsonschema' 2> /dev/null; then
+    /usr/bin/python3 -W ignore tests/check_schema.py reports/schema "$WORK"/json-*
+fi
+
+refused() { # PATTERN ARGUMENTS...
+    local pattern=$1
+    shift
+    compare 2 "$@"
+    [ ! -s "$WORK/out" ] && grep -q "$pattern" "$WORK/err" || fails "compare $*: no '$pattern'"
+}
+refused "two folders" "$WORK/base"
+refused "two folders" "$WORK/base" "$WORK/same" "$WORK/cpu"
+refused "nowhere" "$WORK/base" "$WORK/nowhere"
+refused "no case" "$WORK/base" "$WORK/same" --filter nothing-like-this
+refused "table, markdown or json" "$WORK/base" "$WORK/same" --format csv
+refused "did you mean '--strict'" "$WORK/base" "$WORK/same" --stritc

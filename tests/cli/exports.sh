@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# Exports are what their readers take: by the rules of each, and by compare.py itself where it is installed.
+set -euo pipefail
+check() { /usr/bin/python3 tests/check_exports.py "$@"; }
+fails() { echo "$1"; exit 1; }
+cat > "$WORK/small.json" <<'JSON'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": ["f32", "bf16"], "shape": "16x64", "width": "scalar", "data": "normal",
+                "kernel": ["*_twopass", "*bad_*"] },
+              { "op": "rmsnorm", "dtype": "f32", "shape": "16x64", "width": "native", "kernel": "*bad_*" } ],
+  "launches": 9, "blocks_per_launch": 2 }
+JSON
+run() { "$NORMBENCH" run "$WORK/small.json" --plugin "$BUILD/tests/plugins/wrong.so" --no-plots --no-counters --quiet --out "$1" > /dev/null; }
+code=0
+run "$WORK/a" || code=$?
+[ $code = 1 ] || fails "a run with a wrong kernel ends with $code, wanted 1"
+run "$WORK/b" || true
+
+# ---- a run ----
+for format in google_benchmark google_benchmark_medians bencher junit; do
+    "$NORMBENCH" list formats | grep -q "^$format " || fails "list formats does not know $format"
+    for r in a b; do "$NORMBENCH" report "$WORK/$r" --no-write --format $format > "$WORK/$r.$format"; done
+done
+check google_benchmark "$WORK/a.google_benchmark" | tee "$WORK/said"
+grep -Eq '^[1-9][0-9]* timed, 1 left out, 9 rows each$' "$WORK/said" || fails "launches are not repetitions, or the wrong kernel has times"
+check google_benchmark "$WORK/a.google_benchmark_medians" | grep -q '1 rows each$'
+check bencher "$WORK/a.bencher"
+grep -q '"latency": {"value": [0-9.e+]*, "lower_value"' "$WORK/a.bencher"
+! grep -q bad_ "$WORK/a.bencher" || fails "Bencher gets figures of a case that failed"
+check junit "$WORK/a.junit" | grep -q ', 1 failures, '
+grep -q '<failure type="inaccurate"' "$WORK/a.junit"
+
+# Without the journal there are no launches, and one row a case.
+mkdir "$WORK/c"
+cp "$WORK/a/results.json" "$WORK/c/"
+"$NORMBENCH" report "$WORK/c" --no-write --format google_benchmark > "$WORK/c.google_benchmark"
+check google_benchmark "$WORK/c.google_benchmark" | grep -q '1 rows each$'
+
+# ---- a gate: one case timed, of the same code on both sides ----
+kernels=$BUILD/libnormkernels.so
+code=0
+"$NORMBENCH" gate --baseline "$kernels" --candidate "$kernels" --time-identical --kernel rmsnorm_twopass --axis width=scalar \
+    --axis dtype=f32 --axis shape=16x64 --inconclusive pass --out "$WORK/gate" --format junit --quiet > "$WORK/gate.junit" ||
+    code=$?
+[ $code = 0 ] || [ $code = 3 ] || fails "the gate ends with $code" # what it says of the times is not this test's business
+cmp "$WORK/gate.junit" "$WORK/gate/gate.xml"
+check junit "$WORK/gate/gate.xml"
+check bencher "$WORK/gate/gate.bencher.json"
+grep -q '"ratio": {"value": ' "$WORK/gate/gate.bencher.json"
+head -n 1 "$WORK/gate/gate.md" | grep -Eq '^## normbench gate: (PASS|INCONCLUSIVE|REGRESSION)$'
+if /usr/bin/python3 -c 'import jsonschema' 2> /dev/null; then
+    /usr/bin/python3 -W ignore tests/check_schema.py reports/schema "$WORK/gate"
+fi
+
+# ---- compare.py ----
+compare=/usr/share/benchmark/compare.py
+if [ -e $compare ] && /usr/bin/python3 -c 'import scipy' 2> /dev/null; then
+    /usr/bin/python3 $compare --no-color benchmarks "$WORK/a.google_benchmark" "$WORK/b.google_benchmark" > "$WORK/compared"
+    grep -Eq '_pvalue .*U Test, Repetitions: 9 vs 9' "$WORK/compared" || { cat "$WORK/compared"; fails "no test over launches"; }
+    /usr/bin/python3 $compare --no-color benchmarks "$WORK/a.google_benchmark_medians" "$WORK/b.google_benchmark_medians" > "$WORK/compared"
+    grep -q '^OVERALL_GEOMEAN' "$WORK/compared"
+else
+    echo "compare.py of libbenchmark-tools, or python3-scipy, is not installed: not asked"
+fi
