@@ -186,6 +186,25 @@ $(BUILD)/tests/plugins/%.so: tests/plugins/%.c kernels/kernel.h $(wildcard tests
 	$(call say,CC)
 	$(CC) -std=gnu11 -O1 -fPIC -shared $(WARNINGS) $(WERROR) -I. -Ikernels -o $@ $< -lm
 
+# Files whose machine code is compared, one for each change (tests/identity/kernels.c), two that only lie otherwise in memory, one
+# without relocations, one without symbols.
+identity_sources := $(sort $(wildcard tests/identity/*.c))
+identities := $(patsubst %,$(BUILD)/tests/plugins/identity_%.so,same constant inside table pointers target jump callee deep \
+	library chain text flags other moved unmarked bare stripped)
+identity_order_moved := filler table helpers kernels
+identity_link := -Wl,--emit-relocs
+$(BUILD)/tests/plugins/identity_bare.so: identity_link :=
+$(BUILD)/tests/plugins/identity_stripped.so: identity_link := -Wl,--strip-all
+$(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/identity/identity.h kernels/kernel.h \
+	$(BUILD)/kernels/flags
+	@mkdir -p $(BUILD)/tests/identity/$*
+	$(call say,CC)
+	for f in $(basename $(notdir $(identity_sources))); do \
+	  $(CC) $(filter-out $(SANITIZE),$(KERNEL_CFLAGS)) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
+	    tests/identity/$$f.c || exit 1; done
+	$(CC) -shared -Wl,-Bsymbolic $(identity_link) -o $@ \
+	  $(patsubst %,$(BUILD)/tests/identity/$*/%.o,$(or $(identity_order_$*),helpers kernels table)) -lm
+
 # ---- the gate between a git ref and this tree (cmd/gate.sh) -----------------------------------------------------------
 # A layout is what an edit elsewhere does to a kernel: another address, other neighbours. The same objects are linked in another
 # order, with gaps between them, into ARM; cmd/gate.sh runs this for the sources of either side with the flags of this file.
@@ -214,8 +233,8 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 
 check: deps
 	$(MAKE) check-unit check-cli check-style
-check-unit: $(BUILD)/tests/normbench-tests all $(plugins)
-	NORMBENCH_KERNELS=$(BUILD)/libnormkernels.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+check-unit: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
+	NORMBENCH_TEST_LAYOUT=$(ARM)/layout_2.so NORMBENCH_KERNELS=$(BUILD)/libnormkernels.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
 	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300
 check-cli: all $(plugins)
 	BUILD=$(BUILD) tests/cli/run.sh
@@ -234,7 +253,7 @@ demo: deps
 	$(BUILD)/normbench run quick
 
 formatted = $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] \
-	tests/plugins/*.[ch] tests/fuzz/*.[ch])
+	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
 format:
 	clang-format -i $(formatted)
 format-check:

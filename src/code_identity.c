@@ -195,38 +195,51 @@ static void mix_piece(struct walk *w, const struct piece *piece) {
     if (!w->failed) mix_bytes(w, bytes + done, piece->size - done);
 }
 
-/* A function of the loaded kernel, as the file has it. */
-static void add_root(struct walk *w, const void *function, const void *base) {
-    mix(w, function ? 1 : 0);
-    if (!function) return;
-    const uint64_t address = (uint64_t)((const char *)function - (const char *)base);
-    const struct nb_code_place *p = nb_object_of(function, NULL) == base ? nb_code_place(w->code, address) : NULL;
-    if (!p || p->address != address) {
+static void add_root(struct walk *w, uint64_t address) {
+    const struct nb_code_place *p = nb_code_place(w->code, address);
+    if (!p || p->address != address)
         w->failed = "its functions have no symbols in the file";
-        return;
-    }
-    mix_range(w, p->address, p->size);
+    else
+        mix_range(w, p->address, p->size);
 }
 
-int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, uint64_t digest[2], char *reason,
-                   size_t n) {
-    struct walk *w = nb_alloc(1, sizeof *w);
-    struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
-    const void *base = nb_object_of((void *)(uintptr_t)entry->kernel->run, NULL);
-    const size_t n_functions = nb_kernel_functions(entry->kernel, functions);
-    w->code = code;
-    for (size_t i = 0; i < n_functions; i++) {
-        mix_bytes(w, (const unsigned char *)functions[i].name, strlen(functions[i].name));
-        add_root(w, functions[i].address, base);
-    }
-    mix(w, entry->kernel->flags);
+/* Pieces join the list while it is walked. */
+static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
     for (size_t i = 0; i < w->n && !w->failed; i++) {
         const struct piece piece = w->pieces[i];
         mix_piece(w, &piece);
     }
     memcpy(digest, w->digest, sizeof w->digest);
     if (w->failed) snprintf(reason, n, "%s", w->failed);
-    const int result = w->failed ? -1 : 0;
+    return w->failed ? -1 : 0;
+}
+
+int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
+                      char *reason, size_t n) {
+    struct walk *w = nb_alloc(1, sizeof *w);
+    w->code = code;
+    for (size_t i = 0; i < n_functions; i++) add_root(w, functions[i]);
+    const int result = finish(w, digest, reason, n);
+    free(w);
+    return result;
+}
+
+int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, uint64_t digest[2], char *reason,
+                   size_t n) {
+    struct walk *w = nb_alloc(1, sizeof *w);
+    struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
+    const char *base = nb_object_of((void *)(uintptr_t)entry->kernel->run, NULL);
+    const size_t n_functions = nb_kernel_functions(entry->kernel, functions);
+    w->code = code;
+    for (size_t i = 0; i < n_functions; i++) {
+        mix_bytes(w, (const unsigned char *)functions[i].name, strlen(functions[i].name));
+        if (nb_object_of(functions[i].address, NULL) != base)
+            w->failed = "its functions lie in several files";
+        else
+            add_root(w, (uint64_t)((const char *)functions[i].address - base));
+    }
+    mix(w, entry->kernel->flags);
+    const int result = finish(w, digest, reason, n);
     free(w);
     return result;
 }

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The gate from outside: what it says of each way in which a candidate can be worse, by exit code and in words. Times are compared only
+# where one is twice the other.
+set -u
+failed=0
+plugins=$BUILD/tests/plugins
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ] }
+JSON
+export TMPDIR=$WORK
+fail() {
+    echo "gate: $*"
+    cat "$WORK/out" "$WORK/err"
+    failed=1
+}
+# CODE PATTERN ARGUMENTS...: exit code, and what stdout or stderr says
+gives() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$NORMBENCH" gate --config "$WORK/config.json" "$@" >"$WORK/out" 2>"$WORK/err" || got=$?
+    [ "$got" = "$code" ] || { fail "$*: exit $got, wanted $code"; return; }
+    tr -s ' \n' ' ' <"$WORK/out" | cat - "$WORK/err" | grep -qE -- "$pattern" || fail "$*: no /$pattern/"
+}
+pair=(--baseline "$plugins/gate_old.so" --candidate "$plugins/gate_new.so")
+kernels() { # NAMES: --kernel options into the array chosen
+    local name
+    chosen=()
+    for name in "$@"; do chosen+=(--kernel "gated_$name"); done
+}
+
+# ---- wrong, and fast or not ------------------------------------------------------------------------------------------------
+verdict() { # CODE PATTERN KERNEL
+    kernels "$3"
+    gives "$1" "$2" "${pair[@]}" "${chosen[@]}" --case-timeout 2
+}
+verdict 1 "WRONG.*gated_zeros_f32.*beyond the bound" zeros
+verdict 1 "LESS ACCURATE.*gated_rough_f32.*ulp" rough
+verdict 1 "WRONG.*candidate while timed: crashed" crashes
+verdict 1 "WRONG.*candidate while timed: timed_out" hangs
+verdict 1 "WRONG.*candidate while timed: wrote_outside" strays
+verdict 1 "WRONG.*candidate while timed: changed_input" changes
+verdict 1 "WRONG.*candidate while timed: wrong_when_timed" skips
+verdict 1 "WRONG.*candidate while timed: returned_error" fails
+verdict 5 "NOT COMPARABLE.*the candidate has no such kernel any more" gone
+verdict 5 "NOT COMPARABLE.*the baseline has no such kernel" added
+
+# ---- slower ----------------------------------------------------------------------------------------------------------------
+# Small samples: what is twice as slow shows in them.
+quick=(--screen-launches 8 --confirm-launches 14 --blocks 20)
+verdict 3 "REGRESSION.*gated_doubled_f32" doubled
+gives 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
+    --pass-margin 50 --fail-margin 20 "${quick[@]}"
+
+# ---- several at once: 1, 3, 5, 4 -----------------------------------------------------------------------------------------------
+loose=(--fail-margin 20 --pass-margin 50)
+priority() { # CODE KERNELS...
+    local code=$1
+    shift
+    kernels "$@"
+    gives "$code" "" "${pair[@]}" "${chosen[@]}" "${loose[@]}" "${quick[@]}"
+}
+priority 1 doubled zeros gone
+priority 1 rough gone
+priority 3 doubled gone steady
+gives 4 "INCONCLUSIVE.*time ran out" "${pair[@]}" --kernel gated_doubled --budget 1 --case-timeout 2
+gives 0 "" "${pair[@]}" --kernel gated_doubled --budget 1 --inconclusive pass
+gives 1 "" "${pair[@]}" --kernel gated_doubled --budget 1 --inconclusive fail
+gives 5 "" "${pair[@]}" --kernel gated_doubled --kernel gated_gone --budget 1
+
+# ---- files that are no builds, or not of this ABI -----------------------------------------------------------------------------
+good=$plugins/gate_old.so
+gives 2 "nonexistent.so" --baseline /nonexistent.so --candidate "$good"
+gives 2 "config.json is no build of kernels" --baseline "$good" --candidate "$WORK/config.json"
+gives 2 "normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
+gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
+gives 5 "ABI" --baseline "$good" --candidate "$plugins/bad_abi.so"
+gives 2 "layouts of one source" --baseline "$good" --baseline "$plugins/gate_new.so" --candidate "$good"
+gives 2 "no case is left" --baseline "$good" --candidate "$good" --kernel nothing_like_it
+
+# ---- one name in two builds ------------------------------------------------------------------------------------------------
+global=(--baseline "$plugins/gate_global_old.so" --candidate "$plugins/gate_global_new.so")
+gives 1 "WRONG.*gated_global_f32" "${global[@]}"
+gives 5 "the candidate is right" --baseline "$plugins/gate_global_new.so" --candidate "$plugins/gate_global_old.so"
+preload() { LD_PRELOAD=$plugins/$1.so gives "${@:2}"; }
+preload gate_global_old 2 "gate_global_(old|new).so: its gate_test_.* is bound to that of .*gate_global_old" "${global[@]}"
+gives 2 "gate_test_factor is bound" --baseline "$plugins/gate_unique.so" --candidate "$plugins/gate_unique.so"
+
+# ---- a build that is replaced while the gate runs -----------------------------------------------------------------------------
+cp "$good" "$WORK/mine.so"
+"$NORMBENCH" gate --config "$WORK/config.json" --baseline "$good" --candidate "$WORK/mine.so" --kernel gated_zeros \
+    "${loose[@]}" "${quick[@]}" --out "$WORK/run" >"$WORK/out" 2>"$WORK/err" &
+gate=$!
+for ((i = 0; i < 200; i++)); do
+    [ ! -s "$WORK/run/samples.jsonl" ] || break
+    sleep 0.05
+done
+cp "$plugins/gate_new.so" "$WORK/mine.so" # in place
+wait "$gate"
+code=$?
+case $code in 0 | 4) ;; *) fail "a replaced build: exit $code" ;; esac
+[ -z "$(ls -d "$WORK"/normbench-gate-* 2>/dev/null)" ] || fail "copies of builds stay behind: $(ls -d "$WORK"/normbench-gate-*)"
+
+exit "$failed"

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of this folder share. */
+#ifndef IDENTITY_H
+#define IDENTITY_H
+
+#include "kernels/kernel.h"
+
+extern const struct nb_kernel identity_first, identity_second;
+float identity_helper(float x); /* calls identity_deeper */
+float identity_deeper(float x);
+
+#endif

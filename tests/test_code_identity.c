@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Machine code of two builds: what is the same, what differs, what cannot be told; and files that are no such files. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/code_identity.h"
+#include "src/files.h"
+#include "src/operand_width.h"
+#include "src/random.h"
+
+#if defined(__x86_64__)
+
+struct digest {
+    uint64_t words[2];
+};
+
+static char *identity_path(const char *change) {
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/identity_%s.so", getenv("NORMBENCH_TEST_PLUGINS"), change);
+    return path;
+}
+
+/* Of a kernel of identity_CHANGE.so. */
+static struct digest digest_of(const char *change, const char *kernel) {
+    char reason[200] = "", id[100];
+    struct digest d = {{0}};
+    const char *path = identity_path(change);
+    snprintf(id, sizeof id, "identity_%s:%s_f32", change, kernel);
+    if (!nb_registry_find(id)) cr_assert_eq(nb_registry_load(path), 0);
+    struct nb_code *code = nb_code_open(path, reason, sizeof reason);
+    cr_assert(code, "%s: %s", path, reason);
+    cr_assert_eq(nb_code_digest(code, nb_registry_find(id), d.words, reason, sizeof reason), 0, "%s: %s", id, reason);
+    nb_code_close(code);
+    return d;
+}
+
+static bool is_same(struct digest a, struct digest b) { return memcmp(&a, &b, sizeof a) == 0; }
+
+Test(code_identity, code_that_only_lies_elsewhere_is_the_same) {
+    cr_expect(is_same(digest_of("same", "first"), digest_of("moved", "first")));
+    cr_expect(is_same(digest_of("same", "second"), digest_of("moved", "second")));
+}
+
+ParameterizedTestParameters(code_identity, every_change_that_the_kernel_can_reach_is_seen) {
+    static char changes[][16] = {"constant", "inside", "table",   "pointers", "target", "jump",
+                                 "callee",   "deep",   "library", "chain",    "text",   "flags"};
+    return cr_make_param_array(char[16], changes, sizeof changes / sizeof changes[0]);
+}
+ParameterizedTest(char change[16], code_identity, every_change_that_the_kernel_can_reach_is_seen) {
+    cr_expect_not(is_same(digest_of("same", "first"), digest_of(change, "first")), "%s is not seen", change);
+    cr_expect(is_same(digest_of("same", "second"), digest_of(change, "second")), "%s: the other kernel", change);
+}
+
+Test(code_identity, a_change_of_another_kernel_in_the_same_file_is_none) {
+    cr_expect_not(is_same(digest_of("same", "second"), digest_of("other", "second")));
+    cr_expect(is_same(digest_of("same", "first"), digest_of("other", "first")));
+}
+
+/* The kernels of the build, linked again in another order with gaps. Instrumented code refers to tables of its own. */
+Test(code_identity, kernels_of_the_build_are_the_same_in_another_layout) {
+#if defined(__SANITIZE_ADDRESS__)
+    cr_skip("the kernels are instrumented");
+#endif
+    const char *paths[] = {getenv("NORMBENCH_KERNELS"), getenv("NORMBENCH_TEST_LAYOUT")};
+    struct nb_code *codes[2];
+    char reason[200] = "";
+    size_t n = 0, same = 0, unknown = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_registry_load(paths[1]), 0);
+    for (int i = 0; i < 2; i++) cr_assert((codes[i] = nb_code_open(paths[i], reason, sizeof reason)), "%s", reason);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        char id[200];
+        struct digest a, b;
+        if (entry->plugin) continue;
+        snprintf(id, sizeof id, "layout_2:%s", entry->id);
+        cr_assert(nb_registry_find(id), "%s", id);
+        n++;
+        if (nb_code_digest(codes[0], entry, a.words, reason, sizeof reason) != 0 ||
+            nb_code_digest(codes[1], nb_registry_find(id), b.words, reason, sizeof reason) != 0) {
+            unknown++;
+            continue;
+        }
+        same += is_same(a, b);
+        cr_expect(is_same(a, b), "%s", id);
+    }
+    cr_log_info("%zu of %zu kernels are the same in both layouts, of %zu it cannot be told (%s)", same, n, unknown,
+                reason);
+    cr_expect_leq(20 * unknown, n, "%zu of %zu kernels cannot be compared: %s", unknown, n, reason);
+    nb_code_close(codes[0]);
+    nb_code_close(codes[1]);
+}
+
+/* ---- what cannot be told ---------------------------------------------------------------------------------------------- */
+
+static void refuses(const char *path, const char *words) {
+    char reason[200] = "";
+    struct nb_code *code = nb_code_open(path, reason, sizeof reason);
+    cr_expect_null(code, "%s was taken", path);
+    cr_expect(strstr(reason, words), "%s: wanted \"%s\" in: %s", path, words, reason);
+    nb_code_close(code);
+}
+
+Test(code_identity, a_file_that_tells_too_little_is_refused_with_the_reason) {
+    refuses(identity_path("unmarked"), "a section for each function");
+    refuses(identity_path("bare"), "--emit-relocs");
+    refuses(identity_path("stripped"), "no symbol table");
+    refuses("/dev/null", "no x86-64 ELF file");
+    refuses("/nonexistent.so", "no x86-64 ELF file");
+}
+
+/* ---- broken files ------------------------------------------------------------------------------------------------------ */
+
+struct file {
+    char *bytes;
+    size_t n;
+    char path[PATH_MAX];
+};
+
+static struct file read_same(void) {
+    struct file f = {0};
+    f.bytes = nb_file_read(identity_path("same"), 1 << 24, &f.n);
+    cr_assert(f.bytes);
+    snprintf(f.path, sizeof f.path, "/tmp/normbench-test-identity-%d", (int)getpid());
+    cr_assert_eq(nb_registry_load(identity_path("same")), 0);
+    return f;
+}
+
+/* The loaded file is whole; what is read in its place is not. A digest or a reason, and no crash. */
+static void survives(const struct file *f, const char *bytes, size_t n) {
+    char reason[200] = "";
+    uint64_t digest[2];
+    FILE *out = fopen(f->path, "wb");
+    cr_assert(out && fwrite(bytes, 1, n, out) == n && fclose(out) == 0);
+    struct nb_code *code = nb_code_open(f->path, reason, sizeof reason);
+    if (!code) {
+        cr_expect(reason[0], "no reason");
+        return;
+    }
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        reason[0] = '\0';
+        if (nb_code_digest(code, nb_registry_at(i), digest, reason, sizeof reason) != 0)
+            cr_expect(reason[0], "no reason");
+    }
+    nb_code_close(code);
+}
+
+Test(code_identity, truncated_files_do_no_harm) {
+    struct file f = read_same();
+    for (size_t n = 0; n < f.n; n += n < 256 ? 1 : 97) survives(&f, f.bytes, n);
+    unlink(f.path);
+    free(f.bytes);
+}
+
+Test(code_identity, files_with_flipped_bits_do_no_harm) {
+    struct file f = read_same();
+    char *broken = malloc(f.n);
+    uint64_t state = 5;
+    cr_assert(broken);
+    for (int trial = 0; trial < 3000; trial++) {
+        memcpy(broken, f.bytes, f.n);
+        for (int flips = 1 + trial % 4; flips > 0; flips--) {
+            /* Headers, the tables behind the code, and anywhere. */
+            const size_t from = trial % 3 == 0   ? 0
+                                : trial % 3 == 1 ? f.n / 2
+                                                 : 0,
+                         most = trial % 3 == 0 ? 64 : f.n - from;
+            const size_t at = from + (size_t)(nb_random_next(&state) % most);
+            broken[at] = (char)(broken[at] ^ (1 << nb_random_next(&state) % 8));
+        }
+        survives(&f, broken, f.n);
+    }
+    unlink(f.path);
+    free(broken);
+    free(f.bytes);
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------------- */
+
+struct instruction {
+    const char *text;
+    unsigned char bytes[12];
+    int field, width, behind;
+};
+
+/* Encoded by GNU as, widths as its disassembler names them. */
+Test(code_identity, an_operand_is_as_wide_as_the_manual_says) {
+    static const struct instruction list[] = {
+        {"vmovss xmm11, [rip]", {0xc5, 0x7a, 0x10, 0x1d}, 4, 4, 0},
+        {"vxorps xmm2, xmm2, [rip]", {0xc5, 0xe8, 0x57, 0x15}, 4, 16, 0},
+        {"vfmadd213ss xmm2, xmm1, [rip]", {0xc4, 0xe2, 0x71, 0xa9, 0x15}, 5, 4, 0},
+        {"vpcmpgtd ymm0, ymm0, [rip]", {0xc5, 0xfd, 0x66, 0x05}, 4, 32, 0},
+        {"vcomiss xmm1, [rip]", {0xc5, 0xf8, 0x2f, 0x0d}, 4, 4, 0},
+        {"vmovaps ymm4, [rip]", {0xc5, 0xfc, 0x28, 0x25}, 4, 32, 0},
+        {"vmulsd xmm0, xmm0, [rip]", {0xc5, 0xfb, 0x59, 0x05}, 4, 8, 0},
+        {"vbroadcastss ymm0, [rip]", {0xc4, 0xe2, 0x7d, 0x18, 0x05}, 5, 4, 0},
+        {"vmovaps zmm0, [rip]", {0x62, 0xf1, 0x7c, 0x48, 0x28, 0x05}, 6, 64, 0},
+        {"vaddps zmm0, zmm0, [rip]{1to16}", {0x62, 0xf1, 0x7c, 0x58, 0x58, 0x05}, 6, 4, 0},
+        {"vperm2f128 ymm0, ymm0, [rip], 1", {0xc4, 0xe3, 0x7d, 0x06, 0x05}, 5, 32, 1},
+        {"vcmpps ymm0, ymm0, [rip], 1", {0xc5, 0xfc, 0xc2, 0x05}, 4, 32, 1},
+        {"mov eax, [rip]", {0x90, 0x90, 0x90, 0x90, 0x8b, 0x05}, 6, 8, 0},
+        {"addps xmm0, [rip]", {0x90, 0x90, 0x90, 0x0f, 0x58, 0x05}, 6, 16, 0},
+        {"cmp dword [rip], 5", {0x90, 0x90, 0x90, 0x90, 0x83, 0x3d}, 6, 64, -1},
+        /* What stands before addps looks like the prefix of a scalar: the wider reading counts. */
+        {"c5; addps xmm0, [rip]", {0x90, 0x90, 0xc5, 0x0f, 0x58, 0x05}, 6, 16, 0},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        const struct nb_operand o = nb_operand_at(list[i].bytes, (uint64_t)list[i].field);
+        cr_expect_eq(o.bytes, list[i].width, "%s: %d bytes", list[i].text, o.bytes);
+        cr_expect_eq(o.behind, list[i].behind, "%s: %d behind", list[i].text, o.behind);
+    }
+}
+
+#endif
