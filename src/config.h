@@ -18,7 +18,7 @@ struct nb_block {
     struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
     char *label, *source, *text; /* a name for its cases, where they come from, what they are about; may be null */
-    char *path; /* of its file */
+    char *path;                  /* of its file */
     int line;
 };
 

@@ -26,7 +26,7 @@ static double plain(const struct nb_case *c, const struct nb_row_truth *t, doubl
 
 void nb_exact_row(const struct nb_case *c, const double *x, const double *gamma, const double *beta,
                   struct nb_row_truth *t, double *y, double *y_low) {
-    struct nb_row_truth own;
+    struct nb_row_truth own = {0};
     struct nb_row_truth *const truth = t ? t : &own;
     nb_truth_of_row(truth, c, x, nb_truth_elements(c));
     const bool ordinary = isfinite(truth->mean) && isfinite(truth->scale) && isfinite(truth->var);

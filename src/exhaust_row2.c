@@ -79,7 +79,7 @@ static void check_chunk(int64_t chunk, void *arg) {
     }
     nb_row_source_run(t->source, &b, t->dtype, t->n, t->eps);
     for (int64_t i = 0; i < t->n; i++) {
-        const uint16_t *row = &b.x[2 * i];
+        const uint16_t *row = b.x + 2 * i;
         const struct pair y = exact_of(t, (double)t->decoded[first], (double)t->decoded[row[1]]);
         judge_one(t, &judge, &judged, row, b.y[2 * i], y.y0, 0);
         judge_one(t, &judge, &judged, row, b.y[2 * i + 1], y.y1, 1);

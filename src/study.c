@@ -148,7 +148,7 @@ static void *sit(void *arg) {
 int nb_study_run(const struct nb_study *study, void (*take)(int i, cJSON *answer, void *arg), void *arg) {
     struct party p = {
         .study = study, .take = take, .arg = arg, .lock = PTHREAD_MUTEX_INITIALIZER, .start_s = nb_now_s()};
-    struct seat seats[MAX_SEATS];
+    struct seat seats[MAX_SEATS] = {{0}};
     const int n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
     int started = 1;
     p.n_seats = study->side_by_side && n_cpus > 1 ? (n_cpus < MAX_SEATS ? n_cpus : MAX_SEATS) : 1;
