@@ -80,8 +80,9 @@ void nb_say_machine(const cJSON *fingerprint, struct nb_strbuf *out) {
 const char *nb_gate_advice(enum nb_verdict v) {
     switch (v) {
     case NB_VERDICT_WRONG:
-        return "The candidate computes something wrong, and was not timed: mend it first. `normbench run --plugin "
-               "CANDIDATE.so` with the same case says where it is worst.";
+        return "The candidate computes something wrong, or breaks: mend it first, its speed means nothing. `normbench "
+               "run "
+               "--plugin CANDIDATE.so` with the same case says where it is worst.";
     case NB_VERDICT_LESS_ACCURATE:
         return "The candidate's results are worse than the baseline's beyond the margin. `normbench stress --plugin "
                "CANDIDATE.so` shows for which inputs; if the loss is wanted, say so in the change.";

@@ -77,27 +77,34 @@ static size_t line_width(const struct layout *l) {
     return width ? width - 2 : 0;
 }
 
-/* Leaves out columns by rank, then cuts the widest that stays; what is narrower than this tells nothing. */
+static size_t widest_column(const struct layout *l) {
+    size_t widest = 0;
+    for (size_t c = 1; c < l->grid->n_columns; c++)
+        if (l->widths[c] > l->widths[widest]) widest = c;
+    return widest;
+}
+
+/* The column that is left out next; n_columns: all stay. */
+static size_t next_victim(const struct layout *l) {
+    const struct nb_grid *grid = l->grid;
+    size_t victim = grid->n_columns;
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (l->widths[c] && grid->ranks[c] < NB_GRID_STAYS &&
+            (victim == grid->n_columns || grid->ranks[c] < grid->ranks[victim]))
+            victim = c;
+    return victim;
+}
+
+/* Leaves out columns by rank, then takes from the widest; what is narrower than this tells nothing. */
 static void fit(struct layout *l) {
     enum { NARROWEST = 12 };
     const struct nb_grid *grid = l->grid;
-    size_t widest = 0;
     if (!grid->screen || !grid->ranks) return;
-    while (line_width(l) > grid->screen) {
-        size_t victim = grid->n_columns;
-        for (size_t c = 0; c < grid->n_columns; c++)
-            if (l->widths[c] && grid->ranks[c] < NB_GRID_STAYS &&
-                (victim == grid->n_columns || grid->ranks[c] < grid->ranks[victim]))
-                victim = c;
-        if (victim == grid->n_columns) break;
+    for (size_t victim; line_width(l) > grid->screen && (victim = next_victim(l)) < grid->n_columns;)
         l->widths[victim] = 0;
-    }
-    for (size_t c = 0; c < grid->n_columns; c++)
-        if (l->widths[c] > l->widths[widest]) widest = c;
-    const size_t over = line_width(l) > grid->screen ? line_width(l) - grid->screen : 0;
-    if (over) l->widths[widest] = l->widths[widest] > over + NARROWEST ? l->widths[widest] - over : NARROWEST;
-    for (size_t i = widest; i < grid->n_cells && over; i += grid->n_columns)
-        nb_utf8_cut(&l->cells[i], l->widths[widest], l->utf8 ? "…" : "~");
+    while (line_width(l) > grid->screen && l->widths[widest_column(l)] > NARROWEST) l->widths[widest_column(l)]--;
+    for (size_t i = 0; i < grid->n_cells; i++)
+        nb_utf8_cut(&l->cells[i], l->widths[i % grid->n_columns], l->utf8 ? "…" : "~");
 }
 
 static size_t last_column(const struct layout *l) {
