@@ -35,6 +35,7 @@ static const char help[] =
     "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
     "How it is decided\n"
+    "  (a config says the same under \"gate\", and budgets of instructions too: cmd/README.md)\n"
     "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
     "  --pass-margin P      slower by less than P % passes (default 3)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
@@ -92,7 +93,7 @@ enum {
 struct gate_options {
     struct nb_texts baselines, candidates, kernels, filters, axes;
     const char *config, *format, *out, *inconclusive;
-    bool list, self_test;
+    bool list, self_test, said_fail_margin, said_pass_margin, said_level;
     struct nb_gate_plan plan;
     struct nb_trial_plan trials;
 };
@@ -153,10 +154,13 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         o->config = value;
         return 0;
     case OPT_FAIL_MARGIN:
+        o->said_fail_margin = true;
         return set_percent("--fail-margin", value, 0.1, 100, &o->plan.rule.fail_margin);
     case OPT_PASS_MARGIN:
+        o->said_pass_margin = true;
         return set_percent("--pass-margin", value, 0.1, 100, &o->plan.rule.pass_margin);
     case OPT_LEVEL:
+        o->said_level = true;
         return set_percent("--level", value, 0.001, 20, &o->plan.rule.run_level);
     case OPT_SCREEN: /* bounds from ranks: 2^-n must be below the level of the look */
         return set_count("--screen-launches", value, 7, &o->plan.screen_launches);
@@ -205,10 +209,21 @@ static int check_options(const struct gate_options *o, int rest) {
         return nb_error("--self-test compares a build with itself: no --candidate");
     if (!o->self_test && (o->baselines.n == 0 || o->candidates.n == 0))
         return nb_error("gate needs --baseline A.so and --candidate B.so; `normbench gate --help` tells more");
-    if (o->plan.rule.pass_margin <= o->plan.rule.fail_margin)
-        return nb_error("--pass-margin %g %% must be larger than --fail-margin %g %%", 100 * o->plan.rule.pass_margin,
-                        100 * o->plan.rule.fail_margin);
     return 0;
+}
+
+/* What the command line says stands before what the config says. */
+static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
+    const struct nb_gate_settings *said = &g->settings;
+    struct nb_gate_rule *rule = &g->plan.rule;
+    if (!o->said_fail_margin && said->fail_margin > 0) rule->fail_margin = said->fail_margin;
+    if (!o->said_pass_margin && said->pass_margin > 0) rule->pass_margin = said->pass_margin;
+    if (!o->said_level && said->level > 0) rule->run_level = said->level;
+    if (rule->pass_margin > rule->fail_margin) return 0;
+    return nb_error(
+        "the margin below which a case passes (--pass-margin, %g %%) must be larger than the one above which it "
+        "fails (--fail-margin, %g %%)",
+        100 * rule->pass_margin, 100 * rule->fail_margin);
 }
 
 static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code) {
@@ -278,8 +293,10 @@ static int make(struct nb_gate *g, const struct gate_options *o, struct nb_skips
     for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
     if (result == 0)
         result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
+    g->settings = config.gate;
+    config.gate = (struct nb_gate_settings){0};
     nb_config_release(&config);
-    return result;
+    return result == 0 ? settle_margins(g, o) : result;
 }
 
 static void record(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg) {

@@ -52,6 +52,8 @@ static cJSON *case_to_json(const struct nb_gate_case *c) {
     nb_json_text(json, "verdict", nb_verdict_name(c->verdict));
     nb_json_text(json, "reason", c->reason[0] ? c->reason : NULL);
     nb_json_number(json, "seconds", c->seconds);
+    cJSON_AddBoolToObject(json, "over_budget", c->over_budget);
+    nb_json_text(json, "uncounted", c->uncounted[0] ? c->uncounted : NULL);
     cJSON_AddItemToObject(json, "builds", builds);
     for (int b = 0; b < NB_N_BUILDS; b++) {
         cJSON *build = cJSON_AddObjectToObject(builds, nb_build_names[b]);

@@ -28,6 +28,7 @@ enum nb_gate_column {
     NB_GATE_INTERVAL,
     NB_GATE_SEEN_FROM,
     NB_GATE_CONTROL,
+    NB_GATE_INSTRUCTIONS, /* exact counts, candidate against baseline */
     NB_GATE_LAUNCHES,
     NB_GATE_SECONDS,
     NB_GATE_N_COLUMNS

@@ -87,8 +87,11 @@ const char *nb_gate_advice(enum nb_verdict v) {
         return "The candidate's results are worse than the baseline's beyond the margin. `normbench stress --plugin "
                "CANDIDATE.so` shows for which inputs; if the loss is wanted, say so in the change.";
     case NB_VERDICT_REGRESSION:
-        return "Slower by more than the margin, seen in launches made to confirm it. Compare the machine code of both "
-               "builds (objdump -d); the same command with --filter KEY repeats a case alone.";
+        return "Slower by more than the margin, seen in launches made to confirm it, or above a budget of "
+               "instructions. "
+               "Compare the machine code of both builds (objdump -d); the same command with --filter KEY repeats a "
+               "case "
+               "alone.";
     case NB_VERDICT_NOT_COMPARABLE:
         return "There is nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise the "
                "reason says what to mend.";

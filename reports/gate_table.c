@@ -12,9 +12,9 @@
 
 /* ---- cells, shared with Markdown -------------------------------------------------------------------------------------- */
 
-const char *const nb_gate_titles[NB_GATE_N_COLUMNS] = {"verdict",   "case",    "change",   "interval",
-                                                       "seen from", "control", "launches", "s"};
-const bool nb_gate_right[NB_GATE_N_COLUMNS] = {false, false, true, true, true, true, true, true};
+const char *const nb_gate_titles[NB_GATE_N_COLUMNS] = {"verdict", "case",         "change",   "interval", "seen from",
+                                                       "control", "instructions", "launches", "s"};
+const bool nb_gate_right[NB_GATE_N_COLUMNS] = {false, false, true, true, true, true, true, true, true};
 
 static void add_percent(struct nb_strbuf *out, const char *format, double ratio) {
     if (isfinite(ratio)) nb_strbuf_addf(out, format, 100 * (ratio - 1));
@@ -27,6 +27,8 @@ void nb_gate_cell(const struct nb_gate_view *view, const struct nb_gate_case *c,
     if (column == NB_GATE_VERDICT) nb_strbuf_add(out, nb_verdict_name(c->verdict));
     if (column == NB_GATE_CASE) nb_key_parts_short(&view->summary.parts, c->key, out);
     if (column == NB_GATE_SECONDS && c->seconds > 0) nb_strbuf_addf(out, "%.1f", c->seconds);
+    if (column == NB_GATE_INSTRUCTIONS)
+        add_percent(out, "%+.2f %%", c->instructions[NB_BUILD_CANDIDATE] / c->instructions[NB_BUILD_BASELINE]);
     if (!nb_gate_judged(c)) return;
     if (column == NB_GATE_CHANGE) add_percent(out, "%+.2f %%", j->ratio.value);
     if (column == NB_GATE_INTERVAL && nb_interval_known(&j->ratio))
@@ -53,7 +55,7 @@ static enum nb_grid_style style_of(enum nb_verdict v) {
 }
 
 static void add_cases(const struct nb_gate_view *view, size_t screen, bool color, struct nb_strbuf *out) {
-    static const int ranks[NB_GATE_N_COLUMNS] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 5, 4, 3, 1, 2};
+    static const int ranks[NB_GATE_N_COLUMNS] = {NB_GRID_STAYS, NB_GRID_STAYS, NB_GRID_STAYS, 6, 5, 4, 3, 1, 2};
     const char *titles[NB_GATE_N_COLUMNS];
     bool right[NB_GATE_N_COLUMNS];
     int kept_ranks[NB_GATE_N_COLUMNS];

@@ -157,5 +157,6 @@ void nb_config_release(struct nb_config *config) {
     free(config->path);
     free(config->description);
     free(config->reference);
+    nb_gate_settings_release(&config->gate);
     *config = (struct nb_config){0};
 }

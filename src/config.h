@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/config_gate.h"
 #include "src/values.h"
 
 #define NB_MAX_AXES 40
@@ -33,6 +34,7 @@ struct nb_config {
     double slot_ms;        /* length of a slot */
     char *reference;       /* glob on the case key: which case of a group is its reference; null: the first */
     uint64_t order_seed;   /* of the random orders and offsets */
+    struct nb_gate_settings gate;
 };
 
 /* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.

@@ -9,41 +9,13 @@
 #include <string.h>
 
 #include "src/config.h"
+#include "src/config_errors.h"
 #include "src/jsonc.h"
 #include "src/labels.h"
 #include "src/log.h"
 #include "src/names.h"
 
 enum { MAX_BLOCKS = 1000 };
-
-static const char *type_name(const cJSON *node) {
-    if (cJSON_IsString(node)) return "a text";
-    if (cJSON_IsNumber(node)) return "a number";
-    if (cJSON_IsBool(node)) return "true or false";
-    if (cJSON_IsNull(node)) return "null";
-    return cJSON_IsArray(node) ? "a list" : "an object";
-}
-
-static int wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted) {
-    return nb_error("%s:%d: \"%s\" is %s; it must be %s", file->path, nb_jsonc_line(file, node), key, type_name(node),
-                    wanted);
-}
-
-static int unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n) {
-    const char *nearest = nb_nearest(node->string, names, n);
-    nb_error("%s:%d: unknown key \"%s\"%s%s%s", file->path, nb_jsonc_line(file, node), node->string,
-             nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-    if (nearest) return -1;
-    struct nb_strbuf all = {0};
-    for (size_t i = 0; i < n; i++) nb_strbuf_addf(&all, "%s %s", i ? "," : "", names[i]);
-    nb_note("valid keys here:%s", all.text);
-    nb_strbuf_release(&all);
-    return -1;
-}
-
-static int twice(const struct nb_jsonc *file, const cJSON *node) {
-    return nb_error("%s:%d: key \"%s\" is given twice", file->path, nb_jsonc_line(file, node), node->string);
-}
 
 /* ---- values of an axis ---- */
 
@@ -69,7 +41,7 @@ static int read_value(const struct nb_jsonc *file, const struct nb_axis *axis, c
     char number[32], reason[256];
     const char *text;
     if (scalar_text(axis, node, number, &text) != 0)
-        return wrong_type(file, node, axis->name, "a text or a list of texts");
+        return nb_config_wrong_type(file, node, axis->name, "a text or a list of texts");
     if (nb_values_add(values, axis, text, reason, sizeof reason) == 0) return 0;
     return nb_error("%s:%d: \"%s\": '%.100s' %s", file->path, nb_jsonc_line(file, node), axis->name, text, reason);
 }
@@ -101,7 +73,8 @@ static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct 
     *blocks = nb_alloc(count, sizeof **blocks);
     for (const cJSON *item = first; item && *n < count; item = item->next) {
         struct nb_block *block = &(*blocks)[(*n)++];
-        if (!cJSON_IsObject(item)) return wrong_type(file, item, node->string, "a list of objects that name axes");
+        if (!cJSON_IsObject(item))
+            return nb_config_wrong_type(file, item, node->string, "a list of objects that name axes");
         if (!item->child)
             return nb_error("%s:%d: \"%s\" has an entry that names no axis", file->path, nb_jsonc_line(file, item),
                             node->string);
@@ -124,7 +97,7 @@ static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text
 
 /* "label", "source", "text": what a block says of itself. */
 static int read_own_text(const struct nb_jsonc *file, const cJSON *node, char **text, size_t most) {
-    if (*text) return twice(file, node);
+    if (*text) return nb_config_twice(file, node);
     if (read_text(file, node, text) != 0) return -1;
     for (const char *p = *text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -140,18 +113,20 @@ static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool i
     const struct nb_axis *axis = nb_axis_find(node->string);
     if (axis) {
         struct nb_values *values = &block->values[axis - nb_axes];
-        return values->n > 0 ? twice(file, node) : read_values(file, axis, node, values);
+        return values->n > 0 ? nb_config_twice(file, node) : read_values(file, axis, node, values);
     }
     if (!is_partial && strcmp(node->string, "include") == 0)
-        return block->includes ? twice(file, node) : read_partials(file, node, &block->includes, &block->n_includes);
+        return block->includes ? nb_config_twice(file, node)
+                               : read_partials(file, node, &block->includes, &block->n_includes);
     if (!is_partial && strcmp(node->string, "exclude") == 0)
-        return block->excludes ? twice(file, node) : read_partials(file, node, &block->excludes, &block->n_excludes);
+        return block->excludes ? nb_config_twice(file, node)
+                               : read_partials(file, node, &block->excludes, &block->n_excludes);
     if (!is_partial && strcmp(node->string, "label") == 0)
         return read_own_text(file, node, &block->label, NB_LABEL_MAX);
     if (!is_partial && strcmp(node->string, "source") == 0) return read_own_text(file, node, &block->source, 1000);
     if (!is_partial && strcmp(node->string, "text") == 0) return read_own_text(file, node, &block->text, 1000);
     size_t n = block_keys(is_partial, names);
-    return unknown_key(file, node, names, n);
+    return nb_config_unknown_key(file, node, names, n);
 }
 
 static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
@@ -165,7 +140,7 @@ static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_pa
 }
 
 static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
-    if (!cJSON_IsArray(node)) return wrong_type(file, node, "blocks", "a list of objects");
+    if (!cJSON_IsArray(node)) return nb_config_wrong_type(file, node, "blocks", "a list of objects");
     size_t n = (size_t)cJSON_GetArraySize(node);
     if (n == 0 || n > MAX_BLOCKS)
         return nb_error("%s:%d: \"blocks\" has %zu entries; it must have 1 to %d", file->path,
@@ -173,7 +148,7 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb
     config->blocks = nb_alloc(n, sizeof *config->blocks);
     for (const cJSON *item = node->child; item; item = item->next) {
         struct nb_block *block = &config->blocks[config->n_blocks++];
-        if (!cJSON_IsObject(item)) return wrong_type(file, item, "blocks", "a list of objects");
+        if (!cJSON_IsObject(item)) return nb_config_wrong_type(file, item, "blocks", "a list of objects");
         if (read_block(file, item, false, block) != 0) return -1;
     }
     return 0;
@@ -183,23 +158,14 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb
 
 static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text) {
     if (!cJSON_IsString(node) || !*node->valuestring)
-        return wrong_type(file, node, node->string, "a text that is not empty");
+        return nb_config_wrong_type(file, node, node->string, "a text that is not empty");
     *text = nb_strdup(node->valuestring);
     return 0;
 }
 
-static int read_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole,
-                       double *value) {
-    if (!cJSON_IsNumber(node)) return wrong_type(file, node, node->string, "a number");
-    *value = node->valuedouble;
-    if (*value >= low && *value <= high && (!whole || floor(*value) == *value)) return 0;
-    return nb_error("%s:%d: \"%s\": %.10g is not a %snumber from %g to %.16g", file->path, nb_jsonc_line(file, node),
-                    node->string, *value, whole ? "whole " : "", low, high);
-}
-
 static int read_count(const struct nb_jsonc *file, const cJSON *node, int low, int high, int *value) {
     double number;
-    if (read_number(file, node, low, high, true, &number) != 0) return -1;
+    if (nb_config_read_number(file, node, low, high, true, &number) != 0) return -1;
     *value = (int)number;
     return 0;
 }
@@ -208,7 +174,7 @@ static int read_count(const struct nb_jsonc *file, const cJSON *node, int low, i
 static int read_seed(const struct nb_jsonc *file, const cJSON *node, uint64_t *seed) {
     double number;
     if (!cJSON_IsString(node)) {
-        if (read_number(file, node, 0, 9007199254740992.0, true, &number) != 0) return -1;
+        if (nb_config_read_number(file, node, 0, 9007199254740992.0, true, &number) != 0) return -1;
         *seed = (uint64_t)number;
         return 0;
     }
@@ -220,9 +186,9 @@ static int read_seed(const struct nb_jsonc *file, const cJSON *node, uint64_t *s
                     nb_jsonc_line(file, node), node->string, node->valuestring);
 }
 
-enum top_key { DESCRIPTION, BLOCKS, LAUNCHES, BLOCKS_PER_LAUNCH, SLOT_MS, REFERENCE, ORDER_SEED, N_TOP_KEYS };
-static const char *const top_keys[N_TOP_KEYS] = {"description", "blocks",    "launches",  "blocks_per_launch",
-                                                 "slot_ms",     "reference", "order_seed"};
+enum top_key { DESCRIPTION, BLOCKS, LAUNCHES, BLOCKS_PER_LAUNCH, SLOT_MS, REFERENCE, ORDER_SEED, GATE, N_TOP_KEYS };
+static const char *const top_keys[N_TOP_KEYS] = {"description", "blocks",    "launches",   "blocks_per_launch",
+                                                 "slot_ms",     "reference", "order_seed", "gate"};
 
 static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top_key key, struct nb_config *config) {
     switch (key) {
@@ -235,13 +201,15 @@ static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top
     case BLOCKS_PER_LAUNCH:
         return read_count(file, node, 1, 10000, &config->blocks_per_launch);
     case SLOT_MS:
-        return read_number(file, node, 0.01, 1000, false, &config->slot_ms);
+        return nb_config_read_number(file, node, 0.01, 1000, false, &config->slot_ms);
     case REFERENCE:
         return read_text(file, node, &config->reference);
     case ORDER_SEED:
         return read_seed(file, node, &config->order_seed);
+    case GATE:
+        return nb_config_read_gate(file, node, &config->gate);
     default:
-        return unknown_key(file, node, top_keys, N_TOP_KEYS);
+        return nb_config_unknown_key(file, node, top_keys, N_TOP_KEYS);
     }
 }
 
@@ -253,7 +221,7 @@ static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
     for (const cJSON *node = file->root->child; node; node = node->next) {
         int key = 0;
         while (key < N_TOP_KEYS && strcmp(top_keys[key], node->string) != 0) key++;
-        if (key < N_TOP_KEYS && (seen >> key & 1)) return twice(file, node);
+        if (key < N_TOP_KEYS && (seen >> key & 1)) return nb_config_twice(file, node);
         seen |= 1u << key;
         if (read_top_key(file, node, (enum top_key)key, config) != 0) return -1;
     }

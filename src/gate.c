@@ -22,5 +22,6 @@ void nb_gate_release(struct nb_gate *g) {
         free(g->cases[i].confirm);
     }
     free(g->cases);
+    nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
 }

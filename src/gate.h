@@ -3,6 +3,7 @@
 #ifndef NB_GATE_H
 #define NB_GATE_H
 
+#include "src/config_gate.h"
 #include "src/gate_builds.h"
 #include "src/gate_judge.h"
 #include "src/record.h"
@@ -18,6 +19,8 @@ struct nb_gate_case {
     bool has_accuracy[NB_N_BUILDS];
     struct nb_accuracy accuracy[NB_N_BUILDS];
     double instructions[NB_N_BUILDS]; /* exact, of one small call; NaN: not counted */
+    char uncounted[160];              /* why not; "": counted, or nobody asked */
+    bool over_budget;                 /* REGRESSION by instructions, not by time */
     struct nb_gate_launch *screen, *confirm;
     size_t n_screen, n_confirm;
     double call_ns[NB_N_BUILDS]; /* median over launches */
@@ -39,6 +42,7 @@ struct nb_gate_plan {
 struct nb_gate {
     struct nb_gate_builds builds;
     struct nb_gate_plan plan;
+    struct nb_gate_settings settings; /* the config's */
     struct nb_gate_case *cases;
     size_t n_cases;
     double started_s, elapsed_s;

@@ -8,6 +8,7 @@
 
 #include "src/accuracy_json.h"
 #include "src/code_identity.h"
+#include "src/gate_budget.h"
 #include "src/json.h"
 #include "src/log.h"
 #include "src/process.h"
@@ -153,12 +154,16 @@ static int check_case(struct nb_gate *g, struct nb_gate_case *c, const struct co
     struct checks checks = {.c = c};
     const double start = nb_now_s();
     if (c->verdict != NB_VERDICT_NONE || !is_comparable(c)) return 0;
-    if (is_identical(codes, c)) {
+    const bool identical = is_identical(codes, c);
+    int result = identical ? 0 : ask(g, &checks);
+    if (identical)
         decide(c, NB_VERDICT_IDENTICAL, "");
-        return 0;
+    else if (result == 0)
+        judge(&checks);
+    if (result == 0 && (c->verdict == NB_VERDICT_NONE || (identical && nb_gate_has_budget(g, c, true)))) {
+        result = nb_gate_count(g, c);
+        nb_gate_keep_budget(g, c);
     }
-    int result = ask(g, &checks);
-    if (result == 0) judge(&checks);
     c->seconds += nb_now_s() - start;
     return result;
 }

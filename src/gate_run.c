@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/gate_budget.h"
 #include "src/gate_check.h"
 #include "src/gate_launch.h"
 #include "src/log.h"
@@ -150,6 +151,7 @@ int nb_gate_run(struct nb_gate *g) {
     int result = nb_gate_check(g);
     if (result == 0) result = run_stages(g);
     if (result != 0) judge_all(g, NB_GATE_SCREEN, 1, true);
+    for (size_t i = 0; i < g->n_cases; i++) nb_gate_settle_budget(g, &g->cases[i]);
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;
     return result;

@@ -38,7 +38,8 @@ enum nb_job_kind {
 struct nb_job {
     enum nb_job_kind kind;
     int group, launch;
-    bool check_only;      /* nothing will be timed: no twins, no digests; and every figure there is */
+    bool
+        check_only; /* nothing will be timed: no twins, no digests; and every figure there is; counters: exact ones alone */
     const char **plugins; /* borrowed from json */
     int n_plugins;
     const char *max_width; /* or null */

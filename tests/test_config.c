@@ -297,13 +297,47 @@ Test(config, the_folders_readme_has_every_axis_and_preset) {
     free(path);
 }
 
+/* ---- what is said about gating ---- */
+
+Test(config, margins_and_budgets_of_the_gate_are_read) {
+    struct nb_config c = taken("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 2, \"level\": 0.5,\n"
+                               "  \"instructions\": { \"rmsnorm_*\": \"+2.5%\", \"*\": 5200, \"none\": \"+0%\" } } }");
+    cr_expect_eq(c.gate.fail_margin, 0.02);
+    cr_expect_eq(c.gate.pass_margin, 0, "not said");
+    cr_expect_eq(c.gate.level, 0.005);
+    cr_assert_eq(c.gate.n_budgets, 3);
+    cr_expect_str_eq(c.gate.budgets[0].filter, "rmsnorm_*");
+    cr_expect(c.gate.budgets[0].relative && c.gate.budgets[0].most == 0.025);
+    cr_expect(!c.gate.budgets[1].relative && c.gate.budgets[1].most == 5200);
+    cr_expect(c.gate.budgets[2].relative && c.gate.budgets[2].most == 0);
+    nb_config_release(&c);
+}
+
+Test(config, mistakes_about_gating_are_named) {
+    refused("{ \"blocks\": [ {} ],\n \"gate\": { \"margin\": 2 } }", "dir/mine.json:2", "unknown key");
+    refused("{ \"blocks\": [ {} ], \"gate\": [] }", "dir/mine.json:1", "object");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": \"1%\" } }", "fail_margin", "a number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 0 } }", "fail_margin", "0.1 to 100");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"level\": 1, \"level\": 2 } }", "level", "twice");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": {} } }", "instructions", "0 entries");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 0 } } }", "\"*\"", "whole number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 1.5 } } }", "\"*\"", "whole number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"2%\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+2\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+nan%\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": true } } }", "\"*\"",
+            "number of instructions");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"\": 5 } } }", "dir/mine.json:1", "empty filter");
+}
+
 /* ---- anything ---- */
 
 Test(config, truncated_and_garbled_configs_never_crash) {
     static const char text[] =
         "{ // c\n \"launches\": 6, /* d */ \"blocks\": [ { \"op\": [\"rmsnorm\", \"ln\"], \"eps\": \"1e-5\",\n"
         " \"shape\": [\"64x384\", \"2x3x[4x5]\", \"1x2:8:*2\"], \"include\": { \"dtype\": \"bf16\" },\n"
-        " \"exclude\": [ { \"width\": \"512\" } ], \"k\": \"6.25%\", \"seed\": 3 } ] }";
+        " \"exclude\": [ { \"width\": \"512\" } ], \"k\": \"6.25%\", \"seed\": 3 } ],\n"
+        " \"gate\": { \"level\": 2, \"instructions\": { \"*\": \"+2%\", \"a\": 7 } } }";
     static const char bytes[] = "\"{}[],:/*\\\n0x-.eu\x01\x80\xff";
     size_t n = sizeof text - 1, n_taken = 0;
     for (size_t i = 0; i <= n; i++) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/files.h"
+#include "src/gate_budget.h"
 #include "src/gate_builds.h"
 #include "src/gate_check.h"
 #include "src/log.h"
@@ -203,4 +204,57 @@ Test(gate, accuracy_has_margins) {
     other = good;
     other.nan_unexpected = 1;
     cr_expect(strstr(nb_gate_less_accurate(&good, &other), "NaN"));
+}
+
+/* ---- budgets ------------------------------------------------------------------------------------------------------------ */
+
+static struct nb_gate_case counted(double baseline, double candidate) {
+    static char key[] = "rmsnorm_a_v256_f32/shape:4x8";
+    struct nb_gate_case c = {.key = key};
+    c.instructions[NB_BUILD_BASELINE] = baseline;
+    c.instructions[NB_BUILD_CANDIDATE] = candidate;
+    return c;
+}
+
+Test(gate, a_count_above_its_budget_is_a_regression) {
+    static char all[] = "*", other[] = "layernorm_*", mine[] = "rmsnorm_*_f32";
+    struct nb_instruction_budget budgets[] = {{other, 1, false}, {mine, 0.02, true}, {all, 2000, false}};
+    const struct nb_gate g = {.settings = {.budgets = budgets, .n_budgets = 3}};
+    struct nb_gate_case c = counted(1000, 1020);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_NONE && !c.over_budget, "a budget may be used up");
+    c = counted(1000, 1021);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_REGRESSION && c.over_budget);
+    cr_expect(strstr(c.reason, "1021") && strstr(c.reason, "+2.10 %"), "%s", c.reason);
+    c = counted(2001, 2001);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_REGRESSION && strstr(c.reason, "allows 2000"), "%s", c.reason);
+    cr_expect(nb_gate_has_budget(&g, &c, true));
+    budgets[2].filter = other;
+    cr_expect_not(nb_gate_has_budget(&g, &c, true));
+    cr_expect(nb_gate_has_budget(&g, &c, false));
+}
+
+Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
+    static char all[] = "*";
+    struct nb_instruction_budget budget = {all, 0.02, true};
+    struct nb_gate g = {.settings = {.budgets = &budget, .n_budgets = 1}};
+    struct nb_gate_case c = counted(NAN, 100);
+    snprintf(c.uncounted, sizeof c.uncounted, "a debugger takes the traps");
+    nb_gate_keep_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_NONE);
+    c.verdict = NB_VERDICT_REGRESSION;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_REGRESSION, "what is known stands");
+    c.verdict = NB_VERDICT_PASS;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_INCONCLUSIVE && strstr(c.reason, "debugger"), "%s", c.reason);
+    c.verdict = NB_VERDICT_IDENTICAL; /* the same code keeps to a share of itself */
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_IDENTICAL);
+    g.settings.n_budgets = 0;
+    c.verdict = NB_VERDICT_PASS;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_PASS);
 }

@@ -52,6 +52,20 @@ verdict 3 "REGRESSION.*gated_doubled_f32" doubled
 gives 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
     --pass-margin 50 --fail-margin 20 "${quick[@]}"
 
+# ---- budgets of instructions -------------------------------------------------------------------------------------------------
+budget() { # CODE PATTERN KERNEL GATE-SETTINGS
+    printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ],\n  "gate": %s }\n' "$4" >"$WORK/budget.json"
+    gives "$1" "$2" "${pair[@]}" --kernel "gated_$3" --config "$WORK/budget.json" --budget 1
+}
+budget 3 'REGRESSION.*instructions: [0-9]+ against the baseline.s [0-9]+ \(.*"gated_d\*" allows \+2 %' doubled \
+    '{ "instructions": { "gated_d*": "+2%" } }'
+budget 3 'instructions: [0-9]+, "\*" allows 10' steady '{ "instructions": { "*": 10 } }'
+budget 4 "INCONCLUSIVE.*time ran out" steady '{ "instructions": { "gated_d*": "+2%", "*_f32": 90000 } }'
+budget 2 'budget.json:2: unknown key "instruction"; did you mean "instructions"' steady '{ "instruction": {} }'
+budget 2 "budget.json:2.*'2%' is no budget" steady '{ "instructions": { "*": "2%" } }'
+budget 2 'budget.json:2.*it must be an object' steady '5'
+budget 2 'must be larger than the one above which' steady '{ "fail_margin": 4 }'
+
 # ---- several at once: 1, 3, 5, 4 -----------------------------------------------------------------------------------------------
 loose=(--fail-margin 20 --pass-margin 50)
 priority() { # CODE KERNELS...
