@@ -3,6 +3,7 @@
 #include "reports/trials_record.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -79,7 +80,7 @@ static void record_launch(const struct nb_trial_launch *launch, void *arg) {
     cJSON_AddNumberToObject(line, "stage", launch->stage);
     cJSON_AddNumberToObject(line, "launch", launch->launch);
     cJSON_AddNumberToObject(line, "layout", launch->layout);
-    nb_json_number(line, "at_s", launch->at_s);
+    nb_json_number(line, "at_s", round(1e3 * launch->at_s) / 1e3);
     cJSON_ArrayForEach(item, launch->line) if (strcmp(item->string, "type") != 0)
         cJSON_AddItemToObject(line, item->string, cJSON_Duplicate(item, 1));
     int i = 0;

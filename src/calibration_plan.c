@@ -74,17 +74,30 @@ struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct 
 
 /* ---- by normal theory ------------------------------------------------------------------------------------------------------ */
 
-static double fail_z(const struct nb_gate_rule *rule) {
-    return nb_normal_quantile(1 - rule->run_level * FAIL_SHARE) + nb_normal_quantile(NB_WANTED_POWER);
+static double pass_z(const struct nb_gate_rule *rule) { return nb_normal_quantile(1 - rule->pass_level * PASS_SHARE); }
+
+/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the misses. */
+static double missed_z(void) { return nb_normal_quantile(1 - (1 - NB_WANTED_POWER) / 2); }
+
+/* Logarithm of the ratio that confirmation finds. */
+static double confirmed_from(const struct nb_gate_rule *rule, double sd, int confirm_launches) {
+    const double z = nb_normal_quantile(1 - rule->run_level * FAIL_SHARE) + missed_z();
+    return log1p(rule->fail_margin) + z * sd / sqrt(2.0 * confirm_launches);
 }
-static double pass_z(const struct nb_gate_rule *rule) {
-    return nb_normal_quantile(1 - rule->pass_level * PASS_SHARE) + nb_normal_quantile(NB_WANTED_POWER);
+
+/* ... that screening does not clear: it clears what is neither suspicious nor possibly slower by the margin of acceptance. */
+static double kept_from(const struct nb_gate_rule *rule, double sd, int screen_launches) {
+    const double error = sd / sqrt(screen_launches);
+    const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
+    const double possible = log1p(rule->pass_margin) - pass_z(rule) * error;
+    return fmin(suspicious, possible) + missed_z() * error;
 }
 
 double nb_gate_smallest_effect(const struct nb_calibration *c, const struct nb_gate_design *plan,
                                const struct nb_gate_rule *rule) {
     const double sd = nb_calibration_sd(c, plan->blocks);
-    return expm1(log1p(rule->fail_margin) + fail_z(rule) * sd / sqrt(2.0 * plan->confirm_launches));
+    if (!isfinite(sd)) return NAN;
+    return expm1(fmax(confirmed_from(rule, sd, plan->confirm_launches), kept_from(rule, sd, plan->screen_launches)));
 }
 
 double nb_gate_seconds(const struct nb_calibration *c, const struct nb_gate_design *plan, bool confirmed) {
@@ -92,35 +105,39 @@ double nb_gate_seconds(const struct nb_calibration *c, const struct nb_gate_desi
     return launch * (plan->screen_launches + (confirmed ? 2 * plan->confirm_launches : 0));
 }
 
-/* Launches for which z standard errors fit into `room`. */
-static double launches_for(double z, double sd, double room) { return ceil(pow(z * sd / room, 2)); }
+/* Does screening clear a copy in so many of gates as are wanted? */
+static bool clears(const struct nb_gate_rule *rule, double sd, int launches) {
+    const double z = pass_z(rule) + nb_normal_quantile(NB_WANTED_POWER);
+    return z * sd / sqrt(launches) <= log1p(rule->pass_margin);
+}
 
 /* False: more launches than are allowed. */
 static bool propose(const struct nb_calibration *c, const struct nb_gate_rule *rule, double effect, int blocks,
                     struct nb_gate_design *plan) {
-    const double sd = nb_calibration_sd(c, blocks);
-    const double screen = launches_for(pass_z(rule), sd, log1p(rule->pass_margin));
-    const double confirm = launches_for(fail_z(rule), sd, log1p(effect) - log1p(rule->fail_margin)) / 2;
-    if (screen > NB_MOST_LAUNCHES || confirm > NB_MOST_LAUNCHES) return false;
-    *plan = (struct nb_gate_design){.screen_launches = (int)fmax(screen, FEWEST_SCREEN),
-                                    .confirm_launches = (int)fmax(ceil(confirm), FEWEST_CONFIRM),
-                                    .blocks = blocks};
-    return true;
+    const double sd = nb_calibration_sd(c, blocks), wanted = log1p(effect);
+    *plan = (struct nb_gate_design){FEWEST_SCREEN, FEWEST_CONFIRM, blocks};
+    while (plan->screen_launches <= NB_MOST_LAUNCHES &&
+           (!clears(rule, sd, plan->screen_launches) || kept_from(rule, sd, plan->screen_launches) > wanted))
+        plan->screen_launches++;
+    while (plan->confirm_launches <= NB_MOST_LAUNCHES && confirmed_from(rule, sd, plan->confirm_launches) > wanted)
+        plan->confirm_launches++;
+    return plan->screen_launches <= NB_MOST_LAUNCHES && plan->confirm_launches <= NB_MOST_LAUNCHES;
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------------------ */
 
-/* Signed-rank bounds are a little wider than normal ones, and real launches have tails: launches grow until simulated gates have
- * the power. */
+/* Signed-rank bounds are a little wider than normal ones, and real launches have tails: launches grow until simulated gates have the
+ * power. Confirmation grows in any case: an effect that it does not see at its first look may pass there. */
 static bool strengthen(const struct nb_calibration *c, const struct nb_gate_rule *rule, double effect, int draws,
                        struct nb_recommendation *out) {
     for (;;) {
         out->power = nb_gate_power(c, &out->plan, rule, effect, draws, 1);
-        const bool clears = out->power.pass_same >= NB_WANTED_POWER;
-        const bool finds = out->power.regression_effect >= NB_WANTED_POWER;
-        if (clears && finds) return true;
-        if (!clears) out->plan.screen_launches += (out->plan.screen_launches + 3) / 4;
-        if (!finds) out->plan.confirm_launches += (out->plan.confirm_launches + 3) / 4;
+        const bool cleared = out->power.pass_same >= NB_WANTED_POWER;
+        const bool found = out->power.regression_effect >= NB_WANTED_POWER;
+        if (cleared && found) return true;
+        const bool too_soon = out->power.pass_effect > (1 - NB_WANTED_POWER) / 2;
+        if (!cleared || (!found && too_soon)) out->plan.screen_launches += (out->plan.screen_launches + 3) / 4;
+        if (!found) out->plan.confirm_launches += (out->plan.confirm_launches + 3) / 4;
         if (out->plan.screen_launches > NB_MOST_LAUNCHES || out->plan.confirm_launches > NB_MOST_LAUNCHES) return false;
     }
 }

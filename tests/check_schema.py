@@ -3,7 +3,8 @@
 """Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
 
 usage: check_schema.py SCHEMA_DIR [RUN_DIR...]
-Checks the schemas themselves, then every file of DOCUMENTS and every line of journal.jsonl in each RUN_DIR: valid JSON
+Checks the schemas themselves, then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
+is, in each RUN_DIR: valid JSON
 without the NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
 import json
@@ -19,7 +20,8 @@ except ImportError:
 
 
 DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
-             "comparison.json": "compare.schema.json"}
+             "comparison.json": "compare.schema.json", "calibration.json": "calibration.schema.json",
+             "trials.json": "trials.schema.json"}
 
 
 def refuse_constant(name):
@@ -77,16 +79,19 @@ class Schemas:
 
     def check_run(self, folder):
         documents = [name for name in DOCUMENTS if os.path.exists(os.path.join(folder, name))]
-        journal = os.path.join(folder, "journal.jsonl")
-        if not documents and not os.path.exists(journal):
+        lines = {"journal.jsonl": "journal.schema.json"}
+        if "trials.json" in documents:
+            lines["samples.jsonl"] = "samples.schema.json"
+        lines = {name: schema for name, schema in lines.items() if os.path.exists(os.path.join(folder, name))}
+        if not documents and not lines:
             self.wrong.append(f"{folder}: holds nothing that a schema describes")
         for name in documents:
             path = os.path.join(folder, name)
             self.check(self.validator(DOCUMENTS[name]), pathlib.Path(path).read_text(), path)
-        if os.path.exists(journal):
-            validator = self.validator("journal.schema.json")
-            for number, line in enumerate(pathlib.Path(journal).read_text().split("\n")[:-1], 1):
-                self.check(validator, line, f"{journal}:{number}")
+        for name, schema in lines.items():
+            path, validator = os.path.join(folder, name), self.validator(schema)
+            for number, line in enumerate(pathlib.Path(path).read_text().split("\n")[:-1], 1):
+                self.check(validator, line, f"{path}:{number}")
 
 
 def main():

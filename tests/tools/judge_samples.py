@@ -48,12 +48,23 @@ class Recording:
             arms = {(arm["arm"], arm["effect_percent"]): arm["slot_ns"] for arm in line["arms"]}
             if any(value is None for slots in arms.values() for value in slots):
                 return  # slots that were not timed
+            if min(len(slots) for slots in arms.values()) < 9:
+                raise ValueError("fewer than 9 blocks: too few for the tools' repetitions")
             self.series[line["session"], line["load"], line["case"]].append(Launch(line["at_s"], arms))
             self.n_launches += 1
 
-    def stretches(self, max_gap):
-        """Launches that follow each other: (load, [Launch])."""
+    def is_plain(self, launch):
+        return all(percent == 0 for _, percent in launch.arms)
+
+    def has_plain(self):
+        return any(self.is_plain(launch) for launches in self.series.values() for launch in launches)
+
+    def stretches(self, max_gap, plain=False):
+        """Launches that follow each other: (load, [Launch]). plain: of those without injected arms."""
         for (_, load, _), launches in sorted(self.series.items()):
+            launches = [launch for launch in launches if self.is_plain(launch) or not plain]
+            if not launches:
+                continue
             run = launches[:1]
             for before, after in zip(launches, launches[1:]):
                 if after.at_s - before.at_s > max_gap:
@@ -99,14 +110,22 @@ def thin(items, most):
     return items if len(items) <= most else [items[i * len(items) // most] for i in range(most)]
 
 
-def judge_rule(stretches, rule, length, percents, interleaved, most):
+def judge_rule(stretches_of, rule, length, interleaved, most):
+    """stretches_of: by percent."""
     tallies = {}
-    for percent in percents:
+    for percent, stretches in stretches_of.items():
         for load, a, b in thin(list(windows(stretches, length, percent, interleaved)), most):
             verdict = rule(a, b)
             for key in (percent, None), (percent, load):
                 tallies.setdefault(key, Tally()).add(verdict)
     return tallies
+
+
+def fair_verdicts(verdicts):
+    """The copy's of trials without injected arms, where there are any; and all of injected arms."""
+    powered = {(v["session"], v["trial"]) for v in verdicts if v["effect_percent"] > 0}
+    plain = [v for v in verdicts if v["effect_percent"] == 0 and (v["session"], v["trial"]) not in powered]
+    return verdicts if not plain else plain + [v for v in verdicts if v["effect_percent"] > 0]
 
 
 def judge_gate(verdicts):
@@ -128,9 +147,9 @@ def google_benchmark(named):
     return json.dumps({"context": {"json_schema_version": 1}, "benchmarks": rows})
 
 
-def check_compare_py(script, stretches, percents, most):
+def check_compare_py(script, stretches_of, most):
     """(windows, same verdicts, largest difference of p) of the imitation against the real compare.py."""
-    cases = [(f"w{percent}_{i}_{way}", a, b) for percent in percents for way in (False, True)
+    cases = [(f"w{percent}_{i}_{way}", a, b) for percent, stretches in stretches_of.items() for way in (False, True)
              for i, (_, a, b) in enumerate(thin(list(windows(stretches, 1, percent, way)), most))]
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
@@ -194,7 +213,8 @@ One recording of `normbench gate --self-test --out DIR`, judged by `tests/tools/
 
 In each cell: per cent of comparisons that say "B is slower" [exact 95 % bounds] (comparisons). Where nothing changed, B is a byte
 copy of A and every such verdict is false; else B is the same machine code on more rows. *As used*: A's processes ran first, then
-B's. *Interleaved*: both in the same launches, slots in random order. Comparisons near in time are not independent, so that the
+B's. *Interleaved*: both in the same launches, slots in random order. Beside injected arms, which all run the copy's code, that code is
+a little warmer than the baseline's; false alarms are those of launches without them, where the recording has such. Comparisons near in time are not independent, so that the
 bounds are somewhat too narrow for every row alike.
 """, file=out)
     print("\n".join(table(rows, percents)), file=out)
@@ -227,18 +247,22 @@ def main():
     recording = Recording()
     for path in options.samples:
         recording.read(path)
-    stretches = list(recording.stretches(options.max_gap))
     percents = sorted({v["effect_percent"] for v in recording.verdicts} | {0})
-    loads = sorted({load for load, _ in stretches})
+    loads = sorted({load for _, load, _ in recording.series})
     if not recording.verdicts or not recording.sessions:
         sys.exit("no verdicts in these samples: the self-test was cut off before its first trial was over")
+    stretches = list(recording.stretches(options.max_gap))
+    stretches_of = {percent: stretches for percent in percents}
+    if recording.has_plain():
+        stretches_of[0] = list(recording.stretches(options.max_gap, plain=True))
+    recording.verdicts = fair_verdicts(recording.verdicts)
     rows = [("**normbench gate**", "as used", judge_gate(recording.verdicts))]
     for group, ways in ((rules.PAIRED, (True,)), (rules.TOOLS, (False, True)), (rules.THRESHOLDS, (False, True))):
         for name, length, rule in group:
             for way in ways:
-                tallies = judge_rule(stretches, rule, length, percents, way, options.windows)
+                tallies = judge_rule(stretches_of, rule, length, way, options.windows)
                 rows.append((name, "interleaved" if way else "as used", tallies))
-    checked = check_compare_py(options.compare_py, stretches, percents, options.windows) if options.compare_py else None
+    checked = check_compare_py(options.compare_py, stretches_of, options.windows) if options.compare_py else None
     if options.out:
         with open(options.out, "w") as out:
             write(recording, rows, percents, loads, checked, out)

@@ -94,7 +94,7 @@ def line(**members):
     return json.dumps(members)
 
 
-def samples(folder, launches):
+def samples(folder, launches, plain=False):
     """A recording: launches at times, the copy as the baseline, +5 % injected."""
     rng = random.Random(5)
     path = pathlib.Path(folder) / "samples.jsonl"
@@ -102,10 +102,11 @@ def samples(folder, launches):
     for at_s, load in launches:
         base = processes(rng, 1, slots=18)[0]
         arms = [("baseline", 0, base), ("control", 0, base), ("copy", 0, base), ("injected", 5, [1.05 * v for v in base])]
+        arms = arms[:3] if plain and at_s % 2 == 0 else arms
         lines.append(line(type="launch", session="s", load=load, case="k", at_s=at_s,
                           arms=[dict(arm=n, effect_percent=p, slot_ns=v) for n, p, v in arms]))
     for percent, verdict in ((0, "PASS"), (5, "REGRESSION")):
-        lines.append(line(type="verdict", session="s", load="idle", case="k", effect_percent=percent, verdict=verdict, seconds=2))
+        lines.append(line(type="verdict", session="s", load="idle", case="k", effect_percent=percent, verdict=verdict, seconds=2, trial=0))
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
@@ -133,6 +134,17 @@ class Samples(unittest.TestCase):
             stretches = [(load, len(run)) for load, run in recording.stretches(30)]
         self.assertEqual(sorted(stretches), [("cpu", 1), ("idle", 1), ("idle", 2)])
 
+    def test_false_alarms_are_those_beside_no_injected_arm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = judge_samples.Recording()
+            recording.read(samples(folder, [(t, "idle") for t in range(20)], plain=True))
+        self.assertTrue(recording.has_plain())
+        (_, launches), = recording.stretches(30, plain=True)
+        self.assertEqual([launch.at_s for launch in launches], list(range(0, 20, 2)))
+        told = [dict(session="s", trial=t, effect_percent=p) for t, p in ((0, 0), (1, 0), (1, 5))]
+        self.assertEqual(judge_samples.fair_verdicts(told), [told[0], told[2]])
+        self.assertEqual(judge_samples.fair_verdicts(told[1:]), told[1:])
+
     def test_the_page_holds_every_rule_and_the_gates_own_verdicts(self):
         with tempfile.TemporaryDirectory() as folder:
             path = samples(folder, [(t, "idle") for t in range(40)])
@@ -151,7 +163,9 @@ class Samples(unittest.TestCase):
     def test_foreign_and_empty_files_are_refused(self):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             path = pathlib.Path(folder) / "x"
-            for text in ("{", "[]\n", '{"type":"launch"}\n', ""):
+            short = line(type="launch", session="s", load="idle", case="k", at_s=0,
+                         arms=[dict(arm="baseline", effect_percent=0, slot_ns=[1.0] * 8)])
+            for text in ("{", "[]\n", '{"type":"launch"}\n', short, ""):
                 path.write_text(text)
                 sys.argv = ["judge_samples.py", str(path)]
                 with self.assertRaises(SystemExit) as end:
