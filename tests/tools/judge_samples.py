@@ -213,9 +213,9 @@ One recording of `normbench gate --self-test --out DIR`, judged by `tests/tools/
 
 In each cell: per cent of comparisons that say "B is slower" [exact 95 % bounds] (comparisons). Where nothing changed, B is a byte
 copy of A and every such verdict is false; else B is the same machine code on more rows. *As used*: A's processes ran first, then
-B's. *Interleaved*: both in the same launches, slots in random order. Beside injected arms, which all run the copy's code, that code is
-a little warmer than the baseline's; false alarms are those of launches without them, where the recording has such. Comparisons near in time are not independent, so that the
-bounds are somewhat too narrow for every row alike.
+B's. *Interleaved*: both in the same launches, slots in random order. Injected arms all run the copy's code, which makes it a little
+warmer than the baseline's; false alarms are those of launches without such arms, where the recording has any. Comparisons near in
+time are not independent, so that the bounds are somewhat too narrow, for every row alike.
 """, file=out)
     print("\n".join(table(rows, percents)), file=out)
     if len(loads) > 1:
