@@ -179,6 +179,30 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
 
 /* ---- the verdict ------------------------------------------------------------------------------------------------------ */
 
+/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the 5 %. */
+static double missed_z(void) { return nb_normal_quantile(0.975); }
+
+/* Screening keeps what is suspicious, or may be slower by the margin of acceptance. */
+static double kept_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    const double error = sd / sqrt((double)e->n_screen);
+    const double pass_level = rule->pass_level * pass_share[NB_GATE_SCREEN];
+    const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
+    const double possible = log1p(rule->pass_margin) - nb_normal_quantile(1 - pass_level) * error;
+    return fmin(suspicious, possible) + missed_z() * error;
+}
+
+static double confirmed_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
+    const double level = rule->run_level * fail_share[NB_GATE_CONFIRM_2] / k;
+    const double n = (double)(e->n_planned > e->n_confirm ? e->n_planned : e->n_confirm);
+    const double z = nb_normal_quantile(1 - level) + missed_z();
+    return n > 0 ? log1p(rule->fail_margin) + z * sd / sqrt(n) : 0;
+}
+
+double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    return expm1(fmax(kept_from(e, rule, sd), confirmed_from(e, rule, sd)));
+}
+
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     struct values all = all_values(e, RATIO);
     out->ratio = as_ratio(bounds(&all, 0.05));
@@ -187,12 +211,7 @@ static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);
     out->contaminated = median_of(e, CONTAMINATED);
-    /* Confirmed by all the launches of the last look, at its share of the level. */
-    const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
-    const double level = rule->run_level * fail_share[NB_GATE_CONFIRM_2] / k;
-    const double n = e->n_confirm > 0 ? (double)e->n_confirm : (double)all.n;
-    const double z = nb_normal_quantile(1 - level) + nb_normal_quantile(0.95);
-    out->smallest_effect = expm1(log1p(rule->fail_margin) + z * out->launch_sd / sqrt(n));
+    out->smallest_effect = nb_gate_smallest(e, rule, out->launch_sd);
     free(all.v);
 }
 

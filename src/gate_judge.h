@@ -59,6 +59,7 @@ struct nb_gate_evidence {
     const struct nb_gate_launch *screen, *confirm; /* confirm: fresh launches alone */
     size_t n_screen, n_confirm;
     enum nb_gate_stage stage; /* the last that is complete */
+    size_t n_planned;         /* fresh launches that confirmation would have in all */
     size_t n_confirming;      /* cases of the run that went on to confirmation, this one included */
     bool identical_code;
 };
@@ -79,6 +80,9 @@ struct nb_gate_judgement {
     char reason[240];       /* "" with PASS */
 };
 
+/* ratio - 1 that a gate with so many launches calls a REGRESSION in 95 % of runs, where ln ratio has the deviation sd between
+ * launches. */
+double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd);
 /* Judges what is there. At the last stage the verdict is never NONE. */
 void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out);
 /* The verdict when no more time is left: what stands, or INCONCLUSIVE. */

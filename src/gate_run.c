@@ -108,12 +108,14 @@ static int run_launches(struct nb_gate *g, enum nb_gate_stage stage, int first, 
 
 /* ---- stages --------------------------------------------------------------------------------------------------------- */
 
-static struct nb_gate_evidence evidence_of(const struct nb_gate_case *c, enum nb_gate_stage stage, size_t k) {
+static struct nb_gate_evidence evidence_of(const struct nb_gate *g, const struct nb_gate_case *c,
+                                           enum nb_gate_stage stage, size_t k) {
     return (struct nb_gate_evidence){.screen = c->screen,
                                      .confirm = c->confirm,
                                      .n_screen = c->n_screen,
                                      .n_confirm = c->n_confirm,
                                      .stage = c->n_confirm > 0 ? stage : NB_GATE_SCREEN,
+                                     .n_planned = 2 * (size_t)g->plan.confirm_launches,
                                      .n_confirming = k};
 }
 
@@ -121,7 +123,7 @@ static void judge_all(struct nb_gate *g, enum nb_gate_stage stage, size_t k, boo
     for (size_t i = 0; i < g->n_cases; i++) {
         struct nb_gate_case *c = &g->cases[i];
         if (!is_open(c)) continue;
-        const struct nb_gate_evidence e = evidence_of(c, stage, k);
+        const struct nb_gate_evidence e = evidence_of(g, c, stage, k);
         if (exhausted || c->n_screen == 0)
             nb_gate_judge_exhausted(&e, &g->plan.rule, &c->judgement);
         else

@@ -107,18 +107,21 @@ static void judge(const struct session *s, struct contender *contenders, int n, 
                                            .n_screen = k->n_screen,
                                            .n_confirm = k->n_confirm,
                                            .stage = stage,
+                                           .n_planned = 2 * (size_t)s->g->plan.confirm_launches,
                                            .n_confirming = 1};
         nb_gate_judge(&e, &s->g->plan.rule, &k->judgement);
     }
 }
 
-static void keep(struct session *s, int load, size_t case_index, const struct contender *k, double seconds) {
+static void keep(struct session *s, int load, size_t case_index, const struct contender *k, bool powered,
+                 double seconds) {
     struct nb_trials *t = s->out;
     t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
     t->results[t->n++] = (struct nb_trial_result){.trial = s->done,
                                                   .load = load,
                                                   .case_index = case_index,
                                                   .effect = k->effect,
+                                                  .powered = powered,
                                                   .verdict = k->judgement.verdict,
                                                   .ratio = k->judgement.ratio.value,
                                                   .launch_sd = k->judgement.launch_sd,
@@ -143,7 +146,7 @@ static int trial(struct session *s, int load, size_t case_index, bool powered) {
         }
         if (result == 0) judge(s, contenders, n, (enum nb_gate_stage)stage);
     }
-    for (int i = 0; i < n && result == 0; i++) keep(s, load, case_index, &contenders[i], nb_now_s() - start);
+    for (int i = 0; i < n && result == 0; i++) keep(s, load, case_index, &contenders[i], powered, nb_now_s() - start);
     for (int i = 0; i < n; i++) {
         free(contenders[i].screen);
         free(contenders[i].confirm);
@@ -196,11 +199,21 @@ int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan
 
 /* ---- what came of it ---------------------------------------------------------------------------------------------------- */
 
+/* False alarms are those of trials of the copy alone: beside injected arms, which run the same code, its code is the warmer one. Where
+ * there are no such trials, those must do. */
+static bool counts(const struct nb_trials *t, const struct nb_trial_result *r, int effect) {
+    if (r->effect != effect) return false;
+    if (effect != 0 || !r->powered) return true;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->results[i].powered) return false;
+    return true;
+}
+
 struct nb_trial_tally nb_trials_count(const struct nb_trials *t, int load, int effect) {
     struct nb_trial_tally tally = {0};
     for (size_t i = 0; i < t->n; i++) {
         const struct nb_trial_result *r = &t->results[i];
-        if (r->effect != effect || (load >= 0 && r->load != load)) continue;
+        if ((load >= 0 && r->load != load) || !counts(t, r, effect)) continue;
         tally.n++;
         tally.regression += r->verdict == NB_VERDICT_REGRESSION;
         tally.pass += r->verdict == NB_VERDICT_PASS;
@@ -217,7 +230,7 @@ static unsigned char *outcomes(const struct nb_trials *t, int effect, enum nb_ve
     unsigned char *hits = nb_alloc(t->n + 1, 1);
     *n = 0;
     for (size_t i = 0; i < t->n; i++)
-        if (t->results[i].effect == effect) hits[(*n)++] = t->results[i].verdict == v;
+        if (counts(t, &t->results[i], effect)) hits[(*n)++] = t->results[i].verdict == v;
     return hits;
 }
 

@@ -17,7 +17,8 @@ extern const char *const nb_load_names[NB_N_LOAD_KINDS]; /* "idle", "cpu" (one h
 struct nb_trial_result { /* of one arm of one trial */
     int trial, load;     /* load: enum nb_load_kind */
     size_t case_index;
-    int effect; /* percent; 0: the copy */
+    int effect;   /* percent; 0: the copy */
+    bool powered; /* beside injected slowdowns */
     enum nb_verdict verdict;
     double ratio, launch_sd, smallest_effect, seconds;
 };

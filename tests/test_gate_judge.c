@@ -47,7 +47,8 @@ static struct nb_gate_judgement gate(const struct world *w, uint64_t *state) {
     struct nb_gate_judgement j;
     make(screen, SCREEN, w, state);
     make(confirm, 2 * CONFIRM, w, state);
-    struct nb_gate_evidence e = {.screen = screen, .confirm = confirm, .n_screen = SCREEN, .n_confirming = w->k};
+    struct nb_gate_evidence e = {
+        .screen = screen, .confirm = confirm, .n_screen = SCREEN, .n_planned = 2 * CONFIRM, .n_confirming = w->k};
     nb_gate_judge(&e, &nb_gate_rule_default, &j);
     for (int stage = NB_GATE_CONFIRM_1; stage < NB_N_GATE_STAGES && j.verdict == NB_VERDICT_NONE; stage++) {
         e.stage = (enum nb_gate_stage)stage;
@@ -206,8 +207,12 @@ Test(gate_judge, smallest_effect_is_seen) {
     for (int i = 0; i < 20 && j.verdict != NB_VERDICT_REGRESSION; i++) j = gate(&w, &state);
     cr_assert_gt(j.smallest_effect, 0.01);
     cr_assert_lt(j.smallest_effect, 0.03);
-    w.effect = j.smallest_effect + 0.003; /* its standard deviation is itself an estimate */
-    cr_expect_geq(rates_of(w, 300, 82).regression, 255);
+    /* From the true spread, not from one gate's estimate of it. */
+    struct nb_gate_evidence e = {.n_screen = SCREEN, .n_planned = 2 * CONFIRM, .n_confirming = 1};
+    w.effect = nb_gate_smallest(&e, &nb_gate_rule_default, w.launch_sd);
+    const int found = rates_of(w, 1000, 82).regression;
+    cr_expect_geq(found, 930, "%d of 1000 at %g", found, w.effect);
+    cr_expect_leq(found, 999, "%d of 1000 at %g: it could have claimed less", found, w.effect);
 }
 
 Test(gate_judge, bounds_by_t_agree_with_those_by_ranks) {
