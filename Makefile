@@ -209,7 +209,8 @@ $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/i
 # A layout is what an edit elsewhere does to a kernel: another address, other neighbours. The same objects are linked in another
 # order, with gaps between them, into ARM; cmd/gate.sh runs this for the sources of either side with the flags of this file.
 BASE ?= HEAD
-LAYOUTS ?= 4
+LAYOUTS ?= 6
+LAYOUT_SEED ?= 0
 ARM ?= $(BUILD)/layouts
 tools := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))/cmd
 layouts := $(patsubst %,$(ARM)/layout_%.so,$(shell seq $(LAYOUTS)))
@@ -228,7 +229,7 @@ $(gaps): $(ARM)/gap_%.o: $(ARM)/gen/kernel_list.h
 $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools)/layout.awk
 	$(file >$@.objects,$(sort $(ARM)/table.o $(kernel_objects)))
 	$(call say,LAYOUT)
-	tr ' ' '\n' <$@.objects | awk -v layout=$* -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
+	tr ' ' '\n' <$@.objects | awk -v layout=$* -v seed=$(LAYOUT_SEED) -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
 
 check: deps

@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cmd/gate.sh BASE [options of `normbench gate`]: builds the kernels of the git ref BASE and of this tree with the same compiler and
+# cmd/gate.sh [--differs] BASE [options of `normbench gate`]: builds the kernels of the git ref BASE and of this tree with the same compiler and
 # flags, in several layouts each, and compares them. Only kernels whose source or headers differ are built. Exit codes as
-# `normbench gate` has them; `make gate` runs this, but make turns every code that is not 0 into 2.
+# `normbench gate` has them; `make gate` runs this, but make turns every code that is not 0 into 2. With --differs it only prints the
+# kernels that it would compare.
 # BUILD, LAYOUTS, KERNELS and WIDTHS mean what they do for make.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD build=${BUILD:-build} layouts=${LAYOUTS:-4} make=${MAKE:-make}
+root=$PWD build=${BUILD:-build} layouts=${LAYOUTS:-6} make=${MAKE:-make}
+only_list=
+[ "${1:-}" != --differs ] || { only_list=yes; shift; }
 [ $# -ge 1 ] || { echo "usage: cmd/gate.sh BASE [options of normbench gate]" >&2; exit 2; }
 base=$1
 shift
@@ -85,19 +88,23 @@ done
     done
     [ -n "$WIDTHS" ] || ended 0 "no width that is asked for differs from $base: PASS"
 }
+if [ -n "$only_list" ]; then
+    printf '%s\n' "${compared[@]}"
+    exit 0
+fi
 kernels=$(printf '%s\n' "${chosen[@]}" | sort -u | paste -sd' ')
 echo "gate: against $base ($(git rev-parse --short=12 "$commit")), in $layouts layouts: $kernels" >&2
 
 # ---- both arms, then the gate ----------------------------------------------------------------------------------------------
-arm() { # ROOT BUILD ARM
-    local options=(BUILD="$2" ARM="$3" LAYOUTS="$layouts" KERNELS="$kernels")
+arm() { # SEED ROOT BUILD ARM NAME
+    local options=(LAYOUT_SEED="$1" BUILD="$3" ARM="$4" LAYOUTS="$layouts" KERNELS="$kernels")
     [ -z "${WIDTHS:-}" ] || options+=(WIDTHS="$WIDTHS")
-    "$make" --no-print-directory -C "$1" -f "$root/Makefile" "${options[@]}" gate-layouts >&2 || ended 5 "the kernels of $4 do not build with this tree's Makefile"
+    "$make" --no-print-directory -C "$2" -f "$root/Makefile" "${options[@]}" gate-layouts >&2 || ended 5 "the kernels of $5 do not build with this tree's Makefile"
 }
 "$make" BUILD="$build" "$build/normbench" >&2 || ended 2 "normbench does not build"
 # By the name of the build folder that is used elsewhere: what an object depends on is noted under that name.
-arm "$root" "$build" "$build/gate/candidate" "this tree"
-arm "$base_dir" "$base_dir/build" "$base_dir/build/layouts" "$base"
+arm 2 "$root" "$build" "$build/gate/candidate" "this tree"
+arm 1 "$base_dir" "$base_dir/build" "$base_dir/build/layouts" "$base"
 options=()
 for ((layout = 1; layout <= layouts; layout++)); do
     options+=(--baseline "$base_dir/build/layouts/layout_$layout.so" --candidate "$build/gate/candidate/layout_$layout.so")

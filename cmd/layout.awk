@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads object files in the order of the build, one a line; prints them in the order of a layout (-v layout=2), with gaps (files
-# GAPS/gap_1.o .. gap_8.o, -v gaps=GAPS) between them. Layout 1 is the build's own order without gaps. The place of an object hangs on
-# its file name and the layout alone, so that two builds of nearly the same kernels are laid out in nearly the same way.
+# Reads object files, one a line; prints them in the order of a layout (-v layout=2), with gaps (files GAPS/gap_1.o .. gap_8.o, -v
+# gaps=GAPS) between them. The place of an object hangs on its file name, the layout and a seed (-v seed=1), which the two sides of a
+# comparison have apart: with one seed every place would be off by the same distance in all layouts, and what that distance
+# costs would look like the change.
 BEGIN { FS = "/"; letters = "abcdefghijklmnopqrstuvwxyz0123456789_." }
 {
     path[NR] = $0
-    hash = layout
+    start = 1000 * seed + layout
+    hash = start
     for (i = 1; i <= length($NF); i++) hash = (hash * 69069 + index(letters, substr($NF, i, 1))) % 16777213
     # Squares modulo a prime: a sum alone would turn the same circle in every layout.
-    for (i = 1; i <= 4; i++) hash = (hash * hash + layout + i) % 16777213
-    place[NR] = layout == 1 ? NR : hash
-    gap[NR] = layout == 1 ? 0 : 1 + hash % 8
+    for (i = 1; i <= 4; i++) hash = (hash * hash + start + i) % 16777213
+    place[NR] = hash
+    gap[NR] = 1 + hash % 8
 }
 END {
     for (i = 1; i <= NR; i++) order[i] = i
@@ -23,7 +25,7 @@ END {
             }
     for (i = 1; i <= NR; i++) {
         print path[order[i]]
-        if (gap[order[i]]) print gaps "/gap_" gap[order[i]] ".o"
+        print gaps "/gap_" gap[order[i]] ".o"
     }
 }
 function comes_before(a, b) { return place[a] != place[b] ? place[a] < place[b] : path[a] < path[b] }

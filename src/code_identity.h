@@ -15,9 +15,13 @@
 #include "src/code_file.h"
 #include "src/registry.h"
 
-/* Of a kernel that was loaded from this file: run() and the functions that say how it is called. 0, or -1 with the reason. */
-int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, uint64_t digest[2], char *reason,
-                   size_t n);
+enum nb_code_part {
+    NB_CODE_TIMED, /* run() and the functions that say how it is called */
+    NB_CODE_ALL    /* and those that say what its results are held to: chain(), range() */
+};
+/* Of a kernel that was loaded from this file. 0, or -1 with the reason. */
+int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
+                   char *reason, size_t n);
 /* The same of functions by their addresses in the file. */
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
                       char *reason, size_t n);

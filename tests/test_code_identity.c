@@ -26,7 +26,7 @@ static char *identity_path(const char *change) {
 }
 
 /* Of a kernel of identity_CHANGE.so. */
-static struct digest digest_of(const char *change, const char *kernel) {
+static struct digest part_of(const char *change, const char *kernel, enum nb_code_part part) {
     char reason[200] = "", id[100];
     struct digest d = {{0}};
     const char *path = identity_path(change);
@@ -34,10 +34,13 @@ static struct digest digest_of(const char *change, const char *kernel) {
     if (!nb_registry_find(id)) cr_assert_eq(nb_registry_load(path), 0);
     struct nb_code *code = nb_code_open(path, reason, sizeof reason);
     cr_assert(code, "%s: %s", path, reason);
-    cr_assert_eq(nb_code_digest(code, nb_registry_find(id), d.words, reason, sizeof reason), 0, "%s: %s", id, reason);
+    cr_assert_eq(nb_code_digest(code, nb_registry_find(id), part, d.words, reason, sizeof reason), 0, "%s: %s", id,
+                 reason);
     nb_code_close(code);
     return d;
 }
+
+static struct digest digest_of(const char *change, const char *kernel) { return part_of(change, kernel, NB_CODE_ALL); }
 
 static bool is_same(struct digest a, struct digest b) { return memcmp(&a, &b, sizeof a) == 0; }
 
@@ -54,6 +57,12 @@ ParameterizedTestParameters(code_identity, every_change_that_the_kernel_can_reac
 ParameterizedTest(char change[16], code_identity, every_change_that_the_kernel_can_reach_is_seen) {
     cr_expect_not(is_same(digest_of("same", "first"), digest_of(change, "first")), "%s is not seen", change);
     cr_expect(is_same(digest_of("same", "second"), digest_of(change, "second")), "%s: the other kernel", change);
+}
+
+Test(code_identity, what_a_kernel_claims_is_no_part_of_what_is_timed) {
+    cr_expect(is_same(part_of("same", "first", NB_CODE_TIMED), part_of("chain", "first", NB_CODE_TIMED)));
+    cr_expect_not(is_same(part_of("same", "first", NB_CODE_TIMED), part_of("text", "first", NB_CODE_TIMED)));
+    cr_expect_not(is_same(part_of("same", "first", NB_CODE_TIMED), part_of("deep", "first", NB_CODE_TIMED)));
 }
 
 Test(code_identity, a_change_of_another_kernel_in_the_same_file_is_none) {
@@ -81,8 +90,8 @@ Test(code_identity, kernels_of_the_build_are_the_same_in_another_layout) {
         snprintf(id, sizeof id, "layout_2:%s", entry->id);
         cr_assert(nb_registry_find(id), "%s", id);
         n++;
-        if (nb_code_digest(codes[0], entry, a.words, reason, sizeof reason) != 0 ||
-            nb_code_digest(codes[1], nb_registry_find(id), b.words, reason, sizeof reason) != 0) {
+        if (nb_code_digest(codes[0], entry, NB_CODE_ALL, a.words, reason, sizeof reason) != 0 ||
+            nb_code_digest(codes[1], nb_registry_find(id), NB_CODE_ALL, b.words, reason, sizeof reason) != 0) {
             unknown++;
             continue;
         }
@@ -144,7 +153,7 @@ static void survives(const struct file *f, const char *bytes, size_t n) {
     }
     for (size_t i = 0; i < nb_registry_size(); i++) {
         reason[0] = '\0';
-        if (nb_code_digest(code, nb_registry_at(i), digest, reason, sizeof reason) != 0)
+        if (nb_code_digest(code, nb_registry_at(i), NB_CODE_ALL, digest, reason, sizeof reason) != 0)
             cr_expect(reason[0], "no reason");
     }
     nb_code_close(code);
