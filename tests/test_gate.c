@@ -82,7 +82,8 @@ Test(gate, links_to_one_file_are_two_handles) {
 
 /* Both export gate_test_scale() and let the loader bind it. */
 Test(gate, equal_names_in_two_builds_stay_apart) {
-    const char *baseline = plugin("gate_global_old"), *candidate = plugin("gate_global_new");
+    char *old = plugin("gate_global_old"), *new = plugin("gate_global_new");
+    const char *baseline = old, *candidate = new;
     struct nb_gate_builds builds;
     cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
     expect_apart("gated_global_f32");
@@ -90,6 +91,7 @@ Test(gate, equal_names_in_two_builds_stay_apart) {
     cr_expect_eq(result_of(entry_of(NB_BUILD_CONTROL, "gated_global_f32")), 1);
     cr_expect_eq(result_of(entry_of(NB_BUILD_CANDIDATE, "gated_global_f32")), 1.001f);
     nb_gate_builds_release(&builds);
+    free(old), free(new);
 }
 
 static int init(void *arg) {
@@ -136,7 +138,8 @@ Test(gate, files_that_are_no_builds_are_refused_by_name) {
 }
 
 Test(gate, layouts_of_an_arm_have_the_same_kernels) {
-    const char *good = plugin("gate_old"), *layouts[] = {good, plugin("gate_new")};
+    char *old = plugin("gate_old"), *new = plugin("gate_new");
+    const char *good = old, *layouts[] = {old, new};
     struct nb_gate_builds builds;
     cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), -1);
     nb_gate_builds_release(&builds);
@@ -146,6 +149,7 @@ Test(gate, layouts_of_an_arm_have_the_same_kernels) {
     cr_expect_eq(builds.n_layouts, 2);
     expect_apart("gated_steady_f32");
     nb_gate_builds_release(&builds);
+    free(old), free(new);
 }
 
 Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
