@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/design_case.h"
 #include "src/emulate.h"
@@ -179,7 +180,8 @@ int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct
 static void add_series(cJSON *json, const char *name, const struct nb_depth *depth, size_t offset) {
     cJSON *series = cJSON_AddArrayToObject(json, name);
     for (int k = 0; k < depth->blocks; k++) {
-        const double v = *(const double *)((const char *)&depth->points[k] + offset);
+        double v;
+        memcpy(&v, (const char *)&depth->points[k] + offset, sizeof v);
         cJSON_AddItemToArray(series, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
     }
 }
