@@ -292,5 +292,9 @@ void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_g
     const bool stands = out->verdict == NB_VERDICT_REGRESSION || !out->flagged;
     if (stands && out->verdict != NB_VERDICT_INCONCLUSIVE) return;
     out->verdict = NB_VERDICT_INCONCLUSIVE;
-    if (!out->reason[0] || out->flagged) because(out, "the time ran out before what screening saw was confirmed");
+    if (!out->reason[0] || out->flagged) because(out, "what screening saw is not confirmed");
+    if (!isfinite(out->ratio.low)) because(out, "too few launches for bounds");
+    const size_t n = strlen(out->reason);
+    snprintf(out->reason + n, sizeof out->reason - n, " (the time ran out after %zu launches)",
+             e->n_screen + e->n_confirm);
 }

@@ -136,15 +136,24 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
     if (!arm->chunked && amount == 1) arm->every = blocks_between(time_slot(arm, l, 1), slot, l->options->blocks);
 }
 
-/* The first arm's slot for all. Where slots are inflated they are counted in hundreds, so that a percent is whole. */
+/* The first arm's slot for all, by rows where all can. Where slots are inflated they are counted in hundreds, so that a percent
+ * is whole. */
 static void even_slots(struct nb_arm *arms, int n_arms) {
     struct nb_arm *first = &arms[0];
-    bool inflated = false;
-    for (int a = 0; a < n_arms; a++) inflated |= arms[a].extra_percent != 0;
+    const int64_t rows = first->c->shape.rows;
+    bool inflated = false, all_by_rows = true;
+    for (int a = 0; a < n_arms; a++) {
+        inflated |= arms[a].extra_percent != 0;
+        all_by_rows &= goes_by_rows(arms[a].entry->kernel, &arms[a].calls[0]);
+    }
+    if (first->chunked && !all_by_rows) {
+        first->chunked = false;
+        first->per_slot = first->per_slot > rows ? first->per_slot / rows : 1;
+    }
     if (inflated) {
-        if (!first->chunked && goes_by_rows(first->entry->kernel, &first->calls[0])) {
+        if (!first->chunked && all_by_rows) {
             first->chunked = true;
-            first->per_slot *= first->c->shape.rows;
+            first->per_slot *= rows;
         }
         first->per_slot = (first->per_slot + 99) / 100 * 100;
     }

@@ -192,6 +192,9 @@ Test(gate_judge, out_of_time_is_never_a_pass_for_what_was_suspected) {
     make(screen, SCREEN, &w, &state);
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
     cr_expect_eq(j.verdict, NB_VERDICT_PASS);
+    e.n_screen = 3;
+    nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
+    cr_expect(j.verdict == NB_VERDICT_INCONCLUSIVE && strstr(j.reason, "after 3 launches"), "%s", j.reason);
     e.n_screen = 0;
     nb_gate_judge_exhausted(&e, &nb_gate_rule_default, &j);
     cr_expect_eq(j.verdict, NB_VERDICT_INCONCLUSIVE);

@@ -17,9 +17,15 @@ static int correct(const struct nb_call *call, int phase, int64_t begin, int64_t
 #define skips correct
 #define fails correct
 #define gone correct
-static const struct nb_kernel kernels[] = {GATED(steady),  GATED(doubled), GATED(rough),  GATED(zeros),
-                                           GATED(crashes), GATED(hangs),   GATED(strays), GATED(changes),
-                                           GATED(skips),   GATED(fails),   GATED(gone)};
+#define units correct
+static int by_rows(const struct nb_call *call) {
+    (void)call;
+    return 1;
+}
+static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
+                                           GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
+                                           GATED(strays, ), GATED(changes, ), GATED(skips, ),
+                                           GATED(fails, ),  GATED(gone, ),    GATED(units, .row_local = by_rows)};
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];

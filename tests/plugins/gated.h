@@ -8,14 +8,14 @@
 
 #include "kernel.h"
 
-#define GATED(kernel_name)                                                                                             \
+#define GATED(kernel_name, ...)                                                                                        \
     {                                                                                                                  \
         .struct_size = sizeof(struct nb_kernel), .op = NB_OP_RMSNORM, .dtype = NB_F32, .width = NB_NATIVE,             \
         .name = "gated_" #kernel_name, .variant = "gated_" #kernel_name "_f32", .summary = "for the gate's tests",     \
         .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,                                        \
                      .affines = 1u << NB_AFFINE_NONE | 1u << NB_AFFINE_GAMMA | 1u << NB_AFFINE_GAMMA_BETA,             \
                      .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X},                                                 \
-        .loads = 2, .stores = 1, .flops = 4, .run = kernel_name                                                        \
+        .loads = 2, .stores = 1, .flops = 4, .run = kernel_name, __VA_ARGS__                                           \
     }
 
 static inline const float *row_x(const struct nb_call *call, int64_t row) {
