@@ -37,7 +37,7 @@ static const char help[] =
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits\n"
     "  --list               prints the cases and what does not apply; runs nothing\n\n"
     "How\n"
-    "  --search SECONDS     time for all searches together (default 240)\n"
+    "  --search SECONDS     time for all searches together (default 60)\n"
     "  --no-search          checks and grades only\n"
     "  --timed              times the cases too, as `normbench run` does, which takes long: choose few\n"
     "  --launches N         with --timed: worker processes for each group (default 6)\n"
@@ -274,7 +274,7 @@ out:
 }
 
 static int stress(int argc, char **argv) {
-    struct stress_options o = {.search_s = 240, .case_timeout_s = 20};
+    struct stress_options o = {.search_s = 60, .case_timeout_s = 20};
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
