@@ -96,7 +96,7 @@ static void add_line(const cJSON *line, int n_widths, bool timed, struct nb_strb
     add_cell(out, "t", width);
     add_grade(line, "declared", "why_declared", out);
     add_grade(line, "all", "why_all", out);
-    add_number(out, nb_json_get_number(line, "max_ulp"), 4);
+    add_number(out, nb_json_get_number(line, "componentwise_ulp"), 4);
     add_share(out, nb_json_get_number(line, "correct"));
     add_number(out, nb_json_get_number(line, "bias_u"), 2);
     add_number(out, nb_json_get_number(line, "gain_u"), 3);
@@ -202,12 +202,12 @@ void nb_html_grades(const cJSON *stress, struct nb_strbuf *out) {
     struct graded_list all;
     collect(stress, &all);
     nb_strbuf_add(
-        out,
-        "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
-        "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
-        "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
-        "Figures are over the declared range, counts over all finite rows; of several widths the worst is shown. A "
-        "grade's tip says which case set it, the end of the page how to see it again.</p>\n");
+        out, "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
+             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
+             "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
+             "Figures are over the declared range (where y may cancel, in ulp of at least rms(y) / 16), counts over "
+             "all finite rows; of several widths the worst is shown. A "
+             "grade's tip says which case set it, the end of the page how to see it again.</p>\n");
     for (size_t begin = 0, end; begin < all.n; begin = end) {
         for (end = begin + 1; end < all.n && same(all.list[begin].line, all.list[end].line, table);) end++;
         add_op(&all, begin, end, out);
