@@ -87,7 +87,10 @@ static void own_pages(const struct nb_job *job) {
         for (int i = 0; i < job->n_plugins && !ours; i++) ours = strstr(line, job->plugins[i]) != NULL;
         if (!ours || sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 || strcmp(rights, "r-xp") != 0) continue;
         if (mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) continue;
-        for (volatile char *at = (volatile char *)begin; at < (volatile char *)end; at += page) *at = *at;
+        for (volatile char *at = (volatile char *)begin; at < (volatile char *)end; at += page) {
+            const char same = *at;
+            *at = same;
+        }
         mprotect((void *)begin, end - begin, PROT_READ | PROT_EXEC);
     }
     if (maps) fclose(maps);
