@@ -150,6 +150,8 @@ static struct nb_prediction largest_rho(const struct nb_arithmetic *a, const str
 struct nb_prediction nb_frontier_predict(const struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand,
                                          const struct nb_draw_facts *facts) {
     const struct nb_arithmetic a = arithmetic_of(t);
+    if (t->c.op == NB_OP_DYT)
+        return (struct nb_prediction){of == NB_SCALE_MIN ? 0 : (double)INFINITY, "none: the op sums nothing"};
     if (of == NB_SCALE_MAX) return largest_scale(&a, facts);
     if (of == NB_SCALE_MIN) return smallest_scale(&a, t, demand, facts);
     if (centres(&t->c)) return largest_rho(&a, t, demand, facts);
