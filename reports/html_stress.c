@@ -14,31 +14,12 @@
 #include "src/json.h"
 #include "src/log.h"
 
-static const char *text_of(const cJSON *object, const char *name) {
-    const char *text = nb_json_get_text(object, name);
-    return text ? text : "";
-}
-
-static void add_cell(struct nb_strbuf *out, const char *kind, const char *text) {
-    nb_strbuf_addf(out, "<td class=\"%s\">", kind);
-    nb_html_text(out, "", text, "");
-    nb_strbuf_add(out, "</td>");
-}
-
-static void add_number(struct nb_strbuf *out, double value, int digits) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    nb_format_digits(&text, value, digits);
-    add_cell(out, "n", text.text);
-    nb_strbuf_release(&text);
-}
-
 /* Nothing where there was nothing to count. */
 static void add_count(struct nb_strbuf *out, const cJSON *line, const char *name) {
     char text[32] = "";
     const double n = nb_json_get_number(line, name);
     if (n > 0) snprintf(text, sizeof text, "%.10g", n);
-    add_cell(out, "n", text);
+    nb_stress_cell(out, "n", text);
 }
 
 /* 99.9996 % is not 100 %. */
@@ -46,7 +27,7 @@ static void add_share(struct nb_strbuf *out, double share) {
     char text[32] = "";
     const double shown = share < 1 && share > 0.9999 ? 0.9999 : share;
     if (isfinite(share)) snprintf(text, sizeof text, "%.2f%%", 100 * shown);
-    add_cell(out, "n", text);
+    nb_stress_cell(out, "n", text);
 }
 
 /* ---- grades ---- */
@@ -77,37 +58,39 @@ enum { N_COLUMNS = sizeof columns / sizeof columns[0], TIME_COLUMN = N_COLUMNS -
 
 /* The grade's letter is its colour; any other text has none. */
 static void add_grade(const cJSON *line, const char *name, const char *why, struct nb_strbuf *out) {
-    const char *grade = text_of(line, name);
+    const char *grade = nb_stress_cell_text(line, name);
     const cJSON *reason = cJSON_GetObjectItemCaseSensitive(line, why);
     const bool known = *grade && strchr("ABCDF", grade[0]) && (!grade[1] || strcmp(grade, "A+") == 0);
     nb_strbuf_add(out, "<td class=\"g");
     if (known) nb_strbuf_addf(out, " g%c", grade[0]);
     nb_strbuf_add(out, "\"");
-    nb_html_text(out, " title=\"", text_of(reason, "text"), "\"");
+    nb_html_text(out, " title=\"", nb_stress_cell_text(reason, "text"), "\"");
     nb_html_text(out, ">", *grade ? grade : "-", "</td>");
 }
 
 static void add_line(const cJSON *line, int n_widths, bool timed, struct nb_strbuf *out) {
     char width[64];
-    snprintf(width, sizeof width, n_widths > 1 ? "%.20s of %d" : "%.20s", text_of(line, "width"), n_widths);
+    snprintf(width, sizeof width, n_widths > 1 ? "%.20s of %d" : "%.20s", nb_stress_cell_text(line, "width"), n_widths);
     nb_strbuf_add(out, "<tr>");
-    add_cell(out, "k", text_of(line, "kernel"));
-    add_cell(out, "t", text_of(line, "dtype"));
-    add_cell(out, "t", width);
+    nb_stress_cell(out, "k", nb_stress_cell_text(line, "kernel"));
+    nb_stress_cell(out, "t", nb_stress_cell_text(line, "dtype"));
+    nb_stress_cell(out, "t", width);
     add_grade(line, "declared", "why_declared", out);
     add_grade(line, "all", "why_all", out);
-    add_number(out, nb_json_get_number(line, "componentwise_ulp"), 4);
+    nb_stress_number(out, nb_json_get_number(line, "componentwise_ulp"), 4);
     add_share(out, nb_json_get_number(line, "correct"));
-    add_number(out, nb_json_get_number(line, "bias_u"), 2);
-    add_number(out, nb_json_get_number(line, "gain_u"), 3);
-    add_number(out, nb_json_get_number(line, "bound_ratio"), 2);
-    add_number(out, nb_json_get_number(line, "noise_ratio"), 3);
-    add_number(out, nb_json_get_number(line, "reference_ratio"), 3);
+    nb_stress_number(out, nb_json_get_number(line, "bias_u"), 2);
+    nb_stress_number(out, nb_json_get_number(line, "gain_u"), 3);
+    nb_stress_number(out, nb_json_get_number(line, "bound_ratio"), 2);
+    nb_stress_number(out, nb_json_get_number(line, "noise_ratio"), 3);
+    nb_stress_number(out, nb_json_get_number(line, "reference_ratio"), 3);
     add_count(out, line, "nan");
     add_count(out, line, "inf");
     add_count(out, line, "zero");
-    if (timed) add_number(out, nb_json_get_number(line, "ns_per_element"), 3);
-    add_cell(out, "k", strcmp(text_of(line, "formula"), "default") == 0 ? "" : text_of(line, "formula"));
+    if (timed) nb_stress_number(out, nb_json_get_number(line, "ns_per_element"), 3);
+    nb_stress_cell(out, "k",
+                   strcmp(nb_stress_cell_text(line, "formula"), "default") == 0 ? ""
+                                                                                : nb_stress_cell_text(line, "formula"));
     nb_strbuf_add(out, "</tr>\n");
 }
 
@@ -127,12 +110,12 @@ struct graded_list {
 
 static bool same(const cJSON *a, const cJSON *b, const char *const *names) {
     for (; *names; names++)
-        if (strcmp(text_of(a, *names), text_of(b, *names)) != 0) return false;
+        if (strcmp(nb_stress_cell_text(a, *names), nb_stress_cell_text(b, *names)) != 0) return false;
     return true;
 }
 
 static int rank(const cJSON *line, const char *name) {
-    const char *text = text_of(line, name);
+    const char *text = nb_stress_cell_text(line, name);
     const int grade = *text ? (int)nb_grade_parse(text) : NB_GRADE_NONE;
     return grade == NB_GRADE_NONE ? NB_N_GRADES : grade;
 }
@@ -161,13 +144,13 @@ static void collect(const cJSON *stress, struct graded_list *out) {
 }
 
 static bool is_low(const cJSON *line, const char *name) {
-    const char *grade = text_of(line, name);
+    const char *grade = nb_stress_cell_text(line, name);
     return *grade && strchr("CDF", grade[0]) && !grade[1];
 }
 
 /* What a reader looks for first: each kernel as it usually is, and what does not keep what it promises. */
 static bool is_headline(const cJSON *line) {
-    return strcmp(text_of(line, "formula"), "default") == 0 || is_low(line, "declared");
+    return strcmp(nb_stress_cell_text(line, "formula"), "default") == 0 || is_low(line, "declared");
 }
 
 static void add_table(const struct graded_list *all, size_t begin, size_t end, bool headline, struct nb_strbuf *out) {
@@ -187,8 +170,8 @@ static void add_op(const struct graded_list *all, size_t begin, size_t end, stru
     const cJSON *first = all->list[begin].line;
     size_t n_headlines = 0;
     for (size_t i = begin; i < end; i++) n_headlines += is_headline(all->list[i].line);
-    nb_html_text(out, "<h3>", *text_of(first, "op") ? text_of(first, "op") : "other", "");
-    nb_strbuf_add(out, strcmp(text_of(first, "pass"), "backward") == 0 ? " backward</h3>\n" : "</h3>\n");
+    nb_html_text(out, "<h3>", *nb_stress_cell_text(first, "op") ? nb_stress_cell_text(first, "op") : "other", "");
+    nb_strbuf_add(out, strcmp(nb_stress_cell_text(first, "pass"), "backward") == 0 ? " backward</h3>\n" : "</h3>\n");
     if (n_headlines) add_table(all, begin, end, true, out);
     if (n_headlines == end - begin) return;
     nb_strbuf_addf(out, "<details><summary>%zu with other formulas, B or better where declared</summary>\n",
@@ -233,8 +216,9 @@ static int add_low(const cJSON *stress, const char *grade, const char *why, stru
     cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
         const cJSON *reason = cJSON_GetObjectItemCaseSensitive(line, why);
         if (!is_low(line, grade)) continue;
-        const char heading[2] = {text_of(line, grade)[0], '\0'};
-        add_replay(heading, text_of(line, "variant"), text_of(reason, "text"), text_of(reason, "replay"), out);
+        const char heading[2] = {nb_stress_cell_text(line, grade)[0], '\0'};
+        add_replay(heading, nb_stress_cell_text(line, "variant"), nb_stress_cell_text(reason, "text"),
+                   nb_stress_cell_text(reason, "replay"), out);
         n++;
     }
     return n;
@@ -254,10 +238,10 @@ void nb_html_replays(const cJSON *stress, struct nb_strbuf *out) {
     nb_strbuf_clear(&lines);
     n = 0;
     cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        const char *status = text_of(study, "status");
+        const char *status = nb_stress_cell_text(study, "status");
         if (!*status || strcmp(status, "ok") == 0) continue;
-        add_replay("not searched", text_of(study, "variant"), text_of(study, "reason"), text_of(study, "replay"),
-                   &lines);
+        add_replay("not searched", nb_stress_cell_text(study, "variant"), nb_stress_cell_text(study, "reason"),
+                   nb_stress_cell_text(study, "replay"), &lines);
         n++;
     }
     if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not end: %d</summary>\n", n);

@@ -9,50 +9,31 @@
 #include "reports/html_stress.h"
 #include "src/json.h"
 
-static const char *text_of(const cJSON *object, const char *name) {
-    const char *text = nb_json_get_text(object, name);
-    return text ? text : "";
-}
-
-static void add_cell(struct nb_strbuf *out, const char *kind, const char *text) {
-    nb_strbuf_addf(out, "<td class=\"%s\">", kind);
-    nb_html_text(out, "", text, "");
-    nb_strbuf_add(out, "</td>");
-}
-
-static void add_number(struct nb_strbuf *out, double value, int digits) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    nb_format_digits(&text, value, digits);
-    add_cell(out, "n", text.text);
-    nb_strbuf_release(&text);
-}
-
 /* ---- frontiers ---- */
 
 /* What was searched: a limit, the absence of one, or nothing right to begin with. */
 static void add_limit(const cJSON *frontier, const char *which, struct nb_strbuf *out) {
-    const char *status = text_of(frontier, "status");
+    const char *status = nb_stress_cell_text(frontier, "status");
     if (strcmp(status, "none") == 0)
-        add_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "no limit");
+        nb_stress_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "no limit");
     else if (strcmp(status, "never") == 0)
-        add_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "never");
+        nb_stress_cell(out, "n", strcmp(which, "bad") == 0 ? "" : "never");
     else
-        add_number(out, nb_json_get_number(frontier, which), 5);
+        nb_stress_number(out, nb_json_get_number(frontier, which), 5);
 }
 
 static void add_frontier(const cJSON *study, const cJSON *frontier, struct nb_strbuf *out) {
     const double ratio = nb_json_get_number(frontier, "ratio");
     const bool off = ratio > 4 || ratio < 0.25;
     nb_strbuf_add(out, off ? "<tr class=\"doubt\">" : "<tr>");
-    add_cell(out, "k", text_of(study, "variant"));
-    add_cell(out, "t", text_of(frontier, "of"));
-    add_cell(out, "t", text_of(frontier, "demand"));
+    nb_stress_cell(out, "k", nb_stress_cell_text(study, "variant"));
+    nb_stress_cell(out, "t", nb_stress_cell_text(frontier, "of"));
+    nb_stress_cell(out, "t", nb_stress_cell_text(frontier, "demand"));
     add_limit(frontier, "good", out);
     add_limit(frontier, "bad", out);
-    add_number(out, nb_json_get_number(frontier, "predicted"), 5);
-    add_number(out, ratio, 3);
-    add_cell(out, "w", text_of(frontier, "rule"));
+    nb_stress_number(out, nb_json_get_number(frontier, "predicted"), 5);
+    nb_stress_number(out, ratio, 3);
+    nb_stress_cell(out, "w", nb_stress_cell_text(frontier, "rule"));
     nb_strbuf_add(out, "</tr>\n");
 }
 
@@ -61,7 +42,7 @@ void nb_html_frontiers(const cJSON *stress, struct nb_strbuf *out) {
     bool any = false;
     cJSON_ArrayForEach(study, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
         cJSON_ArrayForEach(frontier, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
-            if (strcmp(text_of(frontier, "status"), "does_not_apply") == 0) continue;
+            if (strcmp(nb_stress_cell_text(frontier, "status"), "does_not_apply") == 0) continue;
             if (!any)
                 nb_strbuf_add(
                     out,
@@ -83,12 +64,12 @@ void nb_html_frontiers(const cJSON *stress, struct nb_strbuf *out) {
 static void add_worst(const cJSON *study, const cJSON *worst, struct nb_strbuf *out) {
     nb_strbuf_add(out,
                   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worst, "violation")) ? "<tr class=\"bad\">" : "<tr>");
-    add_cell(out, "k", text_of(study, "variant"));
-    add_cell(out, "t", text_of(worst, "objective"));
-    add_number(out, nb_json_get_number(worst, "value"), 4);
-    add_number(out, nb_json_get_number(worst, "scaled_ulp"), 4);
-    add_cell(out, "t", text_of(worst, "generator"));
-    nb_html_text(out, "<td class=\"w\"><code>", text_of(worst, "replay"), "</code></td>");
+    nb_stress_cell(out, "k", nb_stress_cell_text(study, "variant"));
+    nb_stress_cell(out, "t", nb_stress_cell_text(worst, "objective"));
+    nb_stress_number(out, nb_json_get_number(worst, "value"), 4);
+    nb_stress_number(out, nb_json_get_number(worst, "scaled_ulp"), 4);
+    nb_stress_cell(out, "t", nb_stress_cell_text(worst, "generator"));
+    nb_html_text(out, "<td class=\"w\"><code>", nb_stress_cell_text(worst, "replay"), "</code></td>");
     nb_strbuf_add(out, "</tr>\n");
 }
 
@@ -116,7 +97,7 @@ void nb_html_worst(const cJSON *stress, struct nb_strbuf *out) {
 
 static bool is_named_before(const cJSON *list, const cJSON *until, const char *kernel) {
     for (const cJSON *who = list->child; who && who != until; who = who->next)
-        if (strcmp(text_of(who, "kernel"), kernel) == 0) return true;
+        if (strcmp(nb_stress_cell_text(who, "kernel"), kernel) == 0) return true;
     return false;
 }
 
@@ -126,18 +107,19 @@ static void add_who(const cJSON *list, struct nb_strbuf *out) {
     bool first = true;
     nb_strbuf_addf(out, "<td class=\"w\"><details><summary>%d: ", cJSON_GetArraySize(list));
     cJSON_ArrayForEach(who, list) {
-        const char *kernel = text_of(who, "kernel");
+        const char *kernel = nb_stress_cell_text(who, "kernel");
         if (is_named_before(list, who, kernel)) continue;
-        nb_html_text(out, first ? "" : ", ", *kernel ? kernel : text_of(who, "variant"), "");
+        nb_html_text(out, first ? "" : ", ", *kernel ? kernel : nb_stress_cell_text(who, "variant"), "");
         first = false;
     }
     nb_strbuf_add(out, first ? "none</summary>" : "</summary><ul>\n");
     cJSON_ArrayForEach(who, list) {
         nb_strbuf_add(out, "<li>");
-        nb_html_text(out, "<b>", text_of(who, "grade"), "</b> ");
-        nb_html_text(out, "<code>", text_of(who, "variant"), "</code> ");
-        if (strcmp(text_of(who, "formula"), "default") != 0) nb_html_text(out, "", text_of(who, "formula"), " ");
-        nb_html_text(out, "", text_of(who, "text"), "");
+        nb_html_text(out, "<b>", nb_stress_cell_text(who, "grade"), "</b> ");
+        nb_html_text(out, "<code>", nb_stress_cell_text(who, "variant"), "</code> ");
+        if (strcmp(nb_stress_cell_text(who, "formula"), "default") != 0)
+            nb_html_text(out, "", nb_stress_cell_text(who, "formula"), " ");
+        nb_html_text(out, "", nb_stress_cell_text(who, "text"), "");
         nb_strbuf_add(out, "</li>\n");
     }
     nb_strbuf_add(out, first ? "</details></td>" : "</ul></details></td>");
@@ -153,13 +135,13 @@ void nb_html_bugs(const cJSON *stress, struct nb_strbuf *out) {
     cJSON_ArrayForEach(bug, bugs) {
         const cJSON *worst = cJSON_GetObjectItemCaseSensitive(bug, "worst");
         nb_strbuf_add(out, "<tr>");
-        add_cell(out, "t", text_of(bug, "label"));
-        add_cell(out, "w", text_of(bug, "text"));
+        nb_stress_cell(out, "t", nb_stress_cell_text(bug, "label"));
+        nb_stress_cell(out, "w", nb_stress_cell_text(bug, "text"));
         add_who(cJSON_GetObjectItemCaseSensitive(bug, "failed"), out);
         add_who(cJSON_GetObjectItemCaseSensitive(bug, "survived"), out);
-        nb_html_text(out, "<td class=\"w\">", text_of(worst, "text"), "");
-        if (!*text_of(worst, "text")) nb_strbuf_add(out, "<td>");
-        nb_html_text(out, "<br><code>", text_of(worst, "replay"), "</code>");
+        nb_html_text(out, "<td class=\"w\">", nb_stress_cell_text(worst, "text"), "");
+        if (!*nb_stress_cell_text(worst, "text")) nb_strbuf_add(out, "<td>");
+        nb_html_text(out, "<br><code>", nb_stress_cell_text(worst, "replay"), "</code>");
         nb_strbuf_add(out, "</td></tr>\n");
     }
     nb_strbuf_add(out, "</table></div>\n");
