@@ -140,6 +140,22 @@ static int set_loads(struct nb_trial_plan *plan, const char *value) {
     }
 }
 
+static int set_trial_option(struct gate_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_SELF_TEST:
+        o->self_test = true;
+        return 0;
+    case OPT_TRIALS:
+        return set_count("--trials", value, 0, &o->trials.trials);
+    case OPT_POWERED:
+        return set_count("--powered", value, 0, &o->trials.powered);
+    case OPT_EFFECTS:
+        return set_effects(&o->trials, value);
+    default:
+        return set_loads(&o->trials, value);
+    }
+}
+
 static int set_option(struct gate_options *o, int id, const char *value) {
     struct nb_texts *const lists[] = {&o->baselines, &o->candidates, NULL, &o->kernels, &o->filters, &o->axes};
     switch (id) {
@@ -189,17 +205,8 @@ static int set_option(struct gate_options *o, int id, const char *value) {
     case OPT_LIST:
         o->list = true;
         return 0;
-    case OPT_SELF_TEST:
-        o->self_test = true;
-        return 0;
-    case OPT_TRIALS:
-        return set_count("--trials", value, 0, &o->trials.trials);
-    case OPT_POWERED:
-        return set_count("--powered", value, 0, &o->trials.powered);
-    case OPT_EFFECTS:
-        return set_effects(&o->trials, value);
     default:
-        return set_loads(&o->trials, value);
+        return set_trial_option(o, id, value);
     }
 }
 

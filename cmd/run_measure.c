@@ -59,11 +59,23 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     return ended;
 }
 
-int nb_nothing_to_run(const struct nb_plan *plan) {
+static int nothing_to_run(const struct nb_plan *plan) {
     if (plan->n_runnable_elsewhere > 0) {
         nb_note("nothing of what was selected can run on this machine");
         return NB_EXIT_NOTHING_RUNS;
     }
     nb_error("no case is left: what was left out, and why, stands above");
     return NB_EXIT_USAGE;
+}
+
+bool nb_plan_only_shown(const struct nb_plan *plan, const struct nb_config *config, bool list, const char *format,
+                        int *exit_code) {
+    if (!list && plan->n_cases > 0) return false;
+    *exit_code = NB_EXIT_OK;
+    if (!list)
+        nb_plan_print_skips(plan, stderr);
+    else if (nb_plan_print(plan, config, format, stdout) != 0)
+        *exit_code = NB_EXIT_USAGE;
+    if (*exit_code == NB_EXIT_OK && plan->n_cases == 0) *exit_code = nothing_to_run(plan);
+    return true;
 }

@@ -22,7 +22,9 @@ char *nb_measuring_folder(const struct nb_measuring *m);
  * a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
 
-/* A plan without cases: an empty selection is a mistake, unless it is this machine alone that refuses. Returns the exit code. */
-int nb_nothing_to_run(const struct nb_plan *plan);
+/* --list, or a plan without cases, which is shown with its reasons: true, with the exit code. An empty selection is a mistake, unless
+ * it is this machine alone that refuses. */
+bool nb_plan_only_shown(const struct nb_plan *plan, const struct nb_config *config, bool list, const char *format,
+                        int *exit_code);
 
 #endif

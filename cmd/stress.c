@@ -288,15 +288,8 @@ static int stress(int argc, char **argv) {
     o.request.plugins_alone = true;
     o.request.untimed = !o.timed;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
-    if (o.list) {
-        exit_code = nb_plan_print(&plan, &config, o.format, stdout) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
-        if (exit_code == NB_EXIT_OK && plan.n_cases == 0) exit_code = nb_nothing_to_run(&plan);
-    } else if (plan.n_cases == 0) {
-        nb_plan_print_skips(&plan, stderr);
-        exit_code = nb_nothing_to_run(&plan);
-    } else {
+    if (!nb_plan_only_shown(&plan, &config, o.list, o.format, &exit_code))
         exit_code = measure(&o, &plan, config.name, argc, argv);
-    }
 out:
     nb_plan_release(&plan);
     nb_config_release(&config);
