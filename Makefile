@@ -43,7 +43,7 @@ else
 ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
 endif
 # No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
-# Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/code_identity.h).
+# Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/gate/code_identity.h).
 KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize
@@ -78,7 +78,7 @@ INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"'
 kernels := $(filter $(KERNELS),$(basename $(notdir $(sort $(filter-out kernels/table.c,$(wildcard kernels/*.c))))))
 variants := $(foreach k,$(kernels),$(foreach w,$(WIDTHS),$(foreach d,$(DTYPES),$(k)_$(suffix_$(w))_$(d))))
 kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
-src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*.c)))
+src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
@@ -253,7 +253,7 @@ demo: deps
 	$(MAKE) all
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] src/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] \
+formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] \
 	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
 format:
 	clang-format -i $(formatted)
@@ -308,4 +308,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(BUILD)/src/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)
+-include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)

@@ -7,11 +7,11 @@
 #include "cmd/options.h"
 #include "reports/calibration_report.h"
 #include "reports/gate_report.h"
-#include "src/config.h"
-#include "src/files.h"
-#include "src/gate_cases.h"
-#include "src/log.h"
-#include "src/registry.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/gate/gate_cases.h"
+#include "src/plan/config.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_calibrate;
 

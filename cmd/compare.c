@@ -5,8 +5,8 @@
 
 #include "cmd/options.h"
 #include "reports/compare_report.h"
-#include "src/comparison.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/record/comparison.h"
 
 extern const struct nb_command nb_command_compare;
 

@@ -8,11 +8,11 @@
 #include "cmd/options.h"
 #include "reports/designs.h"
 #include "reports/grid.h"
-#include "src/depth.h"
-#include "src/design_report.h"
-#include "src/log.h"
-#include "src/names.h"
-#include "src/timer.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/base/timer.h"
+#include "src/emulate/depth.h"
+#include "src/emulate/design_report.h"
 
 extern const struct nb_command nb_command_emulate;
 

@@ -6,14 +6,14 @@
 
 #include "cmd/options.h"
 #include "reports/exhaustive.h"
-#include "src/cpu.h"
-#include "src/dtype.h"
-#include "src/exhaust.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/process.h"
-#include "src/registry.h"
-#include "src/root_variants.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/exhaust/exhaust.h"
+#include "src/exhaust/root_variants.h"
+#include "src/launch/process.h"
+#include "src/number/dtype.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_exhaustive;
 

@@ -8,13 +8,13 @@
 #include "reports/gate_report.h"
 #include "reports/gate_trials_report.h"
 #include "reports/trials_record.h"
-#include "src/config.h"
-#include "src/files.h"
-#include "src/gate_cases.h"
-#include "src/gate_run.h"
-#include "src/gate_trials.h"
-#include "src/log.h"
-#include "src/registry.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/gate/gate_cases.h"
+#include "src/gate/gate_run.h"
+#include "src/gate/gate_trials.h"
+#include "src/plan/config.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_gate;
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/registry.h"
-#include "src/survey.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/counter/survey.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_info;
 

@@ -8,10 +8,10 @@
 #include "cmd/options.h"
 #include "reports/limits_view.h"
 #include "reports/output.h"
-#include "src/limits_rules.h"
-#include "src/log.h"
-#include "src/names.h"
-#include "src/process.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/launch/process.h"
+#include "src/limits/limits_rules.h"
 
 extern const struct nb_command nb_command_limits;
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
-#include "src/log.h"
-#include "src/strbuf.h"
-#include "src/worker.h"
+#include "src/base/log.h"
+#include "src/base/strbuf.h"
+#include "src/worker/worker.h"
 
 #define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;
 #include "command_list.h"

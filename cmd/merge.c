@@ -5,9 +5,9 @@
 
 #include "cmd/options.h"
 #include "reports/report.h"
-#include "src/files.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
 
 extern const struct nb_command nb_command_merge;
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/case.h"
-#include "src/cpu.h"
-#include "src/log.h"
-#include "src/registry.h"
-#include "src/strbuf.h"
+#include "src/base/log.h"
+#include "src/base/strbuf.h"
+#include "src/case/case.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);

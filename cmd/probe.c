@@ -8,16 +8,16 @@
 
 #include "cmd/options.h"
 #include "reports/probes.h"
-#include "src/ask.h"
-#include "src/cpu.h"
-#include "src/dtype.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/names.h"
-#include "src/probe.h"
-#include "src/registry.h"
-#include "src/shape.h"
-#include "src/study.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/case/shape.h"
+#include "src/launch/study.h"
+#include "src/number/dtype.h"
+#include "src/probe/probe.h"
+#include "src/registry/ask.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_probe;
 

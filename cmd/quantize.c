@@ -8,12 +8,12 @@
 #include "cmd/options.h"
 #include "reports/format.h"
 #include "reports/grid.h"
-#include "src/design_rows.h"
-#include "src/emulate.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/names.h"
-#include "src/quantize.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/emulate/design_rows.h"
+#include "src/emulate/emulate.h"
+#include "src/emulate/quantize.h"
 
 extern const struct nb_command nb_command_quantize;
 

@@ -11,14 +11,14 @@
 #include "cmd/options.h"
 #include "cmd/run_plan.h"
 #include "reports/report.h"
-#include "src/ask.h"
-#include "src/cpu.h"
-#include "src/fingerprint.h"
-#include "src/inputs.h"
-#include "src/launch.h"
-#include "src/log.h"
-#include "src/registry.h"
-#include "src/results.h"
+#include "src/base/log.h"
+#include "src/input/inputs.h"
+#include "src/launch/launch.h"
+#include "src/record/fingerprint.h"
+#include "src/record/results.h"
+#include "src/registry/ask.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 extern const struct nb_command nb_command_replay;
 

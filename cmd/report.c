@@ -6,9 +6,9 @@
 #include "reports/report.h"
 #include "reports/stress_report.h"
 #include "reports/stress_table.h"
-#include "src/log.h"
-#include "src/results.h"
-#include "src/stress.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
+#include "src/search/stress.h"
 
 extern const struct nb_command nb_command_report;
 

@@ -7,10 +7,10 @@
 #include "cmd/options.h"
 #include "cmd/run_measure.h"
 #include "reports/report.h"
-#include "src/counters.h"
-#include "src/files.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/counter/counters.h"
+#include "src/record/results.h"
 
 extern const struct nb_command nb_command_run;
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/fingerprint.h"
-#include "src/journal.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/match.h"
-#include "src/registry.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/plan/match.h"
+#include "src/record/fingerprint.h"
+#include "src/record/journal.h"
+#include "src/registry/registry.h"
 
 static int set_shard(struct nb_plan_options *o, const char *value) {
     char rest;

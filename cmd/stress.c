@@ -8,8 +8,8 @@
 #include "reports/report.h"
 #include "reports/stress_report.h"
 #include "reports/stress_table.h"
-#include "src/log.h"
-#include "src/stress_search.h"
+#include "src/base/log.h"
+#include "src/search/stress_search.h"
 
 extern const struct nb_command nb_command_stress;
 

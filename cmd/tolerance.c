@@ -8,10 +8,10 @@
 #include "cmd/options.h"
 #include "reports/output.h"
 #include "reports/tolerance_view.h"
-#include "src/log.h"
-#include "src/names.h"
-#include "src/process.h"
-#include "src/tolerance_run.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/launch/process.h"
+#include "src/tolerance/tolerance_run.h"
 
 extern const struct nb_command nb_command_tolerance;
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "reports/format.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 
 void nb_bencher_add(cJSON *benchmark, const char *measure, const struct nb_interval *i) {
     if (!isfinite(i->value)) return;

@@ -5,8 +5,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/stats.h"
-#include "src/strbuf.h"
+#include "src/base/stats.h"
+#include "src/base/strbuf.h"
 
 #define NB_BENCHER_LONGEST 1024 /* bytes of a benchmark's name; Bencher refuses the whole file for a longer one */
 

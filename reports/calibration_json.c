@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "reports/calibration_report.h"
-#include "src/files.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
-#include "src/names.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/names.h"
+#include "src/record/fingerprint.h"
 
 static void add_interval(cJSON *object, const char *name, const struct nb_interval *i) {
     cJSON *json = cJSON_AddObjectToObject(object, name);

@@ -9,10 +9,10 @@
 
 #include "reports/grid.h"
 #include "reports/output.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/names.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/record/fingerprint.h"
 
 enum { DRAWS = 300 }; /* of simulated gates: 95 % is told to 1.3 % */
 

@@ -4,7 +4,7 @@
 
 #include "reports/compare_report.h"
 #include "reports/summary.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 static const char *const sides[NB_N_SIDES] = {"before", "after"};
 

@@ -14,7 +14,7 @@
 #include "reports/output.h"
 #include "reports/screen.h"
 #include "reports/summary.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 enum { MOST_ONLY = 20, MOST_ACCURACY = 50 };
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "src/comparison.h"
+#include "src/record/comparison.h"
 
 bool nb_compare_format_known(const char *format); /* table, markdown, json */
 /* 0, or -1 after nb_error. */

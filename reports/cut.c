@@ -9,7 +9,7 @@
 #include "reports/columns.h"
 #include "reports/format.h"
 #include "reports/sweep.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 /* Parameters differ by op: LayerNorm usually has a beta. */
 static const char *const own_axes[] = {"affine", "weight_offset", "param_dtype", NULL};

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 struct nb_cut {
     size_t layernorm, rmsnorm; /* indices of the records */

@@ -7,7 +7,7 @@
 
 #include "reports/format.h"
 #include "reports/grid.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 static void add_figure(struct nb_grid *grid, double value, int digits) {
     struct nb_strbuf text = {0};

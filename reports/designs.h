@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "src/depth.h"
-#include "src/design_report.h"
+#include "src/emulate/depth.h"
+#include "src/emulate/design_report.h"
 
 struct nb_judged_design {
     struct nb_design design;

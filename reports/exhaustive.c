@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "reports/grid.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 
 enum kind { TEXT, COUNT, NUMBER, PERCENT, POWER_OF_TWO, SHARES, PAIRS };
 

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-/* An answer of src/exhaust.h as tables. -1 after nb_error. */
+/* An answer of src/exhaust/exhaust.h as tables. -1 after nb_error. */
 int nb_exhaustive_print(const cJSON *answer, FILE *out);
 
 #endif

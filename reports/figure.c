@@ -9,7 +9,7 @@
 #include "reports/escape.h"
 #include "reports/figure_heat.h"
 #include "reports/format.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 void nb_figure_init(struct nb_figure *f, const char *name) {
     struct nb_strbuf safe = {0};

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/strbuf.h"
+#include "src/base/strbuf.h"
 
 #define NB_FIGURE_PANELS 3
 #define NB_FIGURE_GUIDES 16

@@ -7,7 +7,7 @@
 
 #include "reports/escape.h"
 #include "reports/format.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 /* Light to dark with the error (a part of Crameri's batlow); states in colours that the scale does not have. */
 static const struct {

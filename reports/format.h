@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "src/stats.h"
-#include "src/strbuf.h"
+#include "src/base/stats.h"
+#include "src/base/strbuf.h"
 
 /* Significant digits without an exponent between 1e-3 and 1e6, with one outside. */
 void nb_format_digits(struct nb_strbuf *out, double value, int digits);

@@ -4,7 +4,7 @@
 
 #include "reports/bencher.h"
 #include "reports/gate_parts.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 void nb_gate_add_bencher(const struct nb_gate_view *view, struct nb_strbuf *out) {
     cJSON *json = cJSON_CreateObject();

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "reports/gate_parts.h"
-#include "src/accuracy_json.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
+#include "src/accuracy/accuracy_json.h"
+#include "src/base/json.h"
+#include "src/record/fingerprint.h"
 
 static void add_interval(cJSON *object, const char *name, const struct nb_interval *i) {
     cJSON *json = cJSON_AddObjectToObject(object, name);

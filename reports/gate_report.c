@@ -10,10 +10,10 @@
 #include "reports/gate_parts.h"
 #include "reports/output.h"
 #include "reports/screen.h"
-#include "src/files.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/fingerprint.h"
 
 static const struct format {
     const char *name, *file; /* null: no file */

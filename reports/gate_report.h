@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "src/gate.h"
+#include "src/gate/gate.h"
 
 /* table, json (reports/schema/gate.schema.json), markdown, junit, bencher. */
 bool nb_gate_format_known(const char *format);

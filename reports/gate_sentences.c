@@ -4,7 +4,7 @@
 
 #include "reports/format.h"
 #include "reports/gate_summary.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 void nb_gate_say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     const char *separator = ": ";

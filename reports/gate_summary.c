@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/log.h"
-#include "src/proportion.h"
-#include "src/random.h"
-#include "src/stats.h"
+#include "src/base/log.h"
+#include "src/base/proportion.h"
+#include "src/base/random.h"
+#include "src/base/stats.h"
 
 bool nb_gate_judged(const struct nb_gate_case *c) { return c->n_screen > 0 && c->judgement.ratio.value != 0; }
 

@@ -5,7 +5,7 @@
 #define NB_GATE_SUMMARY_H
 
 #include "reports/key_parts.h"
-#include "src/gate.h"
+#include "src/gate/gate.h"
 
 struct nb_gate_summary {
     const struct nb_gate *g; /* borrowed */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/json.h"
-#include "src/log.h"
-#include "src/proportion.h"
-#include "src/stats.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/proportion.h"
+#include "src/base/stats.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "reports/plots.h"
-#include "src/files.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
 
 extern char **environ;
 

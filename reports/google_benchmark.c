@@ -9,8 +9,8 @@
 
 #include "reports/bencher.h"
 #include "reports/summary.h"
-#include "src/json.h"
-#include "src/launch_times.h"
+#include "src/base/json.h"
+#include "src/record/launch_times.h"
 
 static const cJSON *fingerprint_part(const struct nb_results *results, const char *part) {
     return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint"), part);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 /* With repetitions every launch is a row of the same name; without, a case is one row. -1 after nb_error. */
 int nb_google_benchmark_add(const struct nb_results *results, bool repetitions, struct nb_strbuf *out);

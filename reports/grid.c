@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "reports/escape.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 
 void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_columns) {
     *grid = (struct nb_grid){.titles = titles, .n_columns = n_columns};

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "src/strbuf.h"
+#include "src/base/strbuf.h"
 
 enum nb_grid_style { NB_GRID_PLAIN, NB_GRID_BAD, NB_GRID_DOUBTFUL, NB_GRID_GOOD, NB_GRID_N_STYLES };
 #define NB_GRID_STAYS 100 /* a rank: the column is never left out */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "reports/escape.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 enum { LARGEST_MAP = 256, LARGEST_EXPONENT = 100000, N_LEVELS = 8, LABEL_EVERY = 8 };
 

@@ -8,7 +8,7 @@
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/stress_report.h"
-#include "src/files.h"
+#include "src/base/files.h"
 
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d8dee4;--card:#f6f8fa;--bad:#b3261e;"

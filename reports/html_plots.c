@@ -5,7 +5,7 @@
 
 #include "reports/figure_heat.h"
 #include "reports/html.h"
-#include "src/files.h"
+#include "src/base/files.h"
 
 enum { LARGEST_PICTURE = 16 << 20 };
 

@@ -10,9 +10,9 @@
 
 #include "reports/format.h"
 #include "reports/html.h"
-#include "src/grade.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/grade.h"
 
 /* Nothing where there was nothing to count. */
 static void add_count(struct nb_strbuf *out, const cJSON *line, const char *name) {

@@ -3,7 +3,7 @@
 #include "reports/format.h"
 #include "reports/html.h"
 #include "reports/html_stress.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 const char *nb_stress_cell_text(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);

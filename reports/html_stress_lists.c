@@ -7,7 +7,7 @@
 #include "reports/format.h"
 #include "reports/html.h"
 #include "reports/html_stress.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 /* ---- frontiers ---- */
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "src/strbuf.h"
+#include "src/base/strbuf.h"
 
 /* Zero-initialise. */
 struct nb_junit {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 
 /* The next "axis:value" at or after *at, which goes on behind it; false: there is none. A part without a colon has no axis. */
 static bool next_part(const char **at, const char **axis, size_t *n_axis, const char **value, size_t *n_value) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/strbuf.h"
+#include "src/base/strbuf.h"
 
 struct nb_key_parts {
     struct nb_key_part {

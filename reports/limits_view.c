@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/case.h"
+#include "src/case/case.h"
 
 static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
     if (line->state == NB_LIMIT_ABSENT)

@@ -3,7 +3,7 @@
 #ifndef NB_LIMITS_VIEW_H
 #define NB_LIMITS_VIEW_H
 
-#include "src/limits.h"
+#include "src/limits/limits.h"
 
 /* Appends the whole report on the lines. format: table, markdown or json. */
 void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, size_t n, const char *format,

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 
 int nb_output(struct nb_strbuf *text, FILE *out) {
     size_t written = text->len ? fwrite(text->text, 1, text->len, out) : 0;

@@ -8,9 +8,9 @@
 #include "reports/cut.h"
 #include "reports/plots.h"
 #include "reports/sweep.h"
-#include "src/cpu.h"
-#include "src/dtype.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
+#include "src/registry/cpu.h"
 
 static const char caption[] =
     "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from ratios paired within one group. "

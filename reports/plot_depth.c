@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "reports/plot_stress.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 
 static const char caption[] =
     "Left: the part of the error that a row shares, averaged over rows. A rounding with a preferred side makes it grow "

@@ -6,9 +6,9 @@
 
 #include "reports/columns.h"
 #include "reports/plots.h"
-#include "src/dtype.h"
-#include "src/log.h"
-#include "src/stats.h"
+#include "src/base/log.h"
+#include "src/base/stats.h"
+#include "src/number/dtype.h"
 
 static const char caption[] =
     "A point is the median over the cases of a kernel, its bar reaches from the least to the largest. Errors are "

@@ -7,8 +7,8 @@
 #include "reports/columns.h"
 #include "reports/plots.h"
 #include "reports/sweep.h"
-#include "src/dtype.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
 
 static const char caption[] =
     "Each point is a case: a kernel at one width with one formula, timed and judged on the same rows; to the left is "

@@ -5,8 +5,8 @@
 
 #include "reports/columns.h"
 #include "reports/plots.h"
-#include "src/dtype.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
 
 static const char caption[] = "All elements of all cases of a kernel, by |computed - exact| in ulp of the exact value: "
                               "a point at 1/2 stands for errors up "

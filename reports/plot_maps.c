@@ -6,9 +6,9 @@
 #include "reports/figure_heat.h"
 #include "reports/heat_map.h"
 #include "reports/plot_stress.h"
-#include "src/dtype.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
 
 static const char caption[] =
     "Rows are scale * (rho + z), z standard normal: from left to right they grow over the whole range of the dtype, "

@@ -7,8 +7,8 @@
 #include "reports/columns.h"
 #include "reports/plots.h"
 #include "reports/sweep.h"
-#include "src/dtype.h"
-#include "src/log.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
 
 enum compared { KERNELS, WIDTHS, DTYPES };
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "reports/plot_stress.h"
-#include "src/dtype.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/number/dtype.h"
 
 struct family {
     const char *axis;

@@ -11,8 +11,8 @@
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/summary.h"
-#include "src/files.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
 
 static bool is_taken(const struct nb_figures *figures, const char *name) {
     for (size_t i = 0; i < figures->n; i++)

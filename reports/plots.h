@@ -4,7 +4,7 @@
 #define NB_PLOTS_H
 
 #include "reports/figure.h"
-#include "src/results.h"
+#include "src/record/results.h"
 
 struct nb_figures {
     struct nb_figure *list;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "reports/grid.h"
-#include "src/json.h"
-#include "src/probe.h"
+#include "src/base/json.h"
+#include "src/probe/probe.h"
 
 static const char *meaning_of(const char *question) {
     for (size_t i = 0; i < nb_n_probe_questions; i++)

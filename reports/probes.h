@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#include "src/case.h"
+#include "src/case/case.h"
 
 /* answers[i]: nb_probe_kernel()'s of cases[i], or what a study says of a worker that died; null: not asked. format: "table" or "json":
  * {"probes": [{"variant", "called_as" (a case key), "status", "answers" ..}]}. */

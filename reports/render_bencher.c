@@ -5,7 +5,7 @@
 #include "reports/bencher.h"
 #include "reports/output.h"
 #include "reports/report.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 /* Elements per second; the bounds of a rate are those of the time, the other way round. */
 static struct nb_interval throughput(const struct nb_record *r) {

@@ -10,7 +10,7 @@
 #include "reports/screen.h"
 #include "reports/summary.h"
 #include "reports/view.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40 };
 

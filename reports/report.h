@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 struct nb_renderer {
     const char *name, *summary;                                 /* --format=NAME */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "reports/escape.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 enum { USUAL_WIDTH = 110 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "reports/stress_parts.h"
-#include "src/grade.h"
-#include "src/json.h"
+#include "src/base/json.h"
+#include "src/record/grade.h"
 
 enum { MAX_LOW = 40 };
 

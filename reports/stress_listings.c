@@ -4,7 +4,7 @@
 
 #include "reports/escape.h"
 #include "reports/stress_parts.h"
-#include "src/json.h"
+#include "src/base/json.h"
 
 enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };
 

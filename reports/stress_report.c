@@ -7,9 +7,9 @@
 #include "reports/html.h"
 #include "reports/html_stress.h"
 #include "reports/plot_stress.h"
-#include "src/files.h"
-#include "src/log.h"
-#include "src/stress.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/search/stress.h"
 
 enum { LARGEST_FILE = 1 << 26 };
 

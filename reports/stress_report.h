@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 #define NB_STRESS_PAGE "precision.html"
 #define NB_STRESS_PLOTS "precision-plots"

@@ -8,8 +8,8 @@
 #include "reports/format.h"
 #include "reports/output.h"
 #include "reports/stress_parts.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 
 enum { MAX_FAILURES = 20 };
 

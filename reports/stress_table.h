@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 bool nb_stress_format_known(const char *format); /* table, markdown, json */
 /* stress: as nb_stress_judge() made it; json prints it as it is. 0, or -1 after nb_error. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/case.h"
-#include "src/dtype.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/case/case.h"
+#include "src/number/dtype.h"
 
 static const char *text_of(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "reports/format.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 static void add_reason(struct nb_summary *s, size_t *capacity, const char *text, size_t n) {
     s->n_skipped_cells += n;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 
 enum rule { SAME_ROWS, SAME_ELEMENTS, SAME_LENGTH, ANY_SHAPE };
 

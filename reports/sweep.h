@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "src/results.h"
+#include "src/record/results.h"
 
 enum nb_sweep_by { NB_BY_LENGTH, NB_BY_BYTES };
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/case.h"
-#include "src/json.h"
+#include "src/base/json.h"
+#include "src/case/case.h"
 
 void nb_tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     static const char *const references[] = {"the exact result", "the exact result rounded to the dtype",

@@ -3,7 +3,7 @@
 #ifndef NB_TOLERANCE_VIEW_H
 #define NB_TOLERANCE_VIEW_H
 
-#include "src/tolerance.h"
+#include "src/tolerance/tolerance.h"
 
 /* Appends: "table", "json", or text to paste into a test: "torch", "numpy", "c". -1: no such format. */
 int nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,

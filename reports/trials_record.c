@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "reports/gate_trials_report.h"
-#include "src/files.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/fingerprint.h"
 
 static const char *const arm_names[] = {"baseline", "control", "copy", "injected"};
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "src/gate_trials.h"
+#include "src/gate/gate_trials.h"
 
 struct nb_trials_record {
     FILE *samples;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/log.h"
+#include "src/base/log.h"
 
 enum role { HIDDEN, CONSTANT, HEADING, COLUMN };
 
@@ -17,7 +17,7 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
-/* What a group shares (src/plan.h): its cases stand under one heading. */
+/* What a group shares (src/plan/plan.h): its cases stand under one heading. */
 static bool is_group_axis(const struct nb_axis *axis) {
     static const char *const names[] = {"pass", "dtype", "shape", "data", "seed", "stride", "threads", "cache", NULL};
     return is_one_of(axis->name, names);

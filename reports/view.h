@@ -5,7 +5,7 @@
 #define NB_VIEW_H
 
 #include "reports/columns.h"
-#include "src/results.h"
+#include "src/record/results.h"
 
 #define NB_VIEW_COLUMNS 64
 

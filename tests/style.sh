@@ -21,14 +21,15 @@ for f in $code; do
 done
 
 includes="-I. -I${BUILD:-build}/gen -Ikernels"
-for h in src/*.h cmd/*.h reports/*.h kernels/*.h; do
+for h in src/*/*.h cmd/*.h reports/*.h kernels/*.h; do
     ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -mavx2 -mfma -mf16c $includes -fsyntax-only -x c "$h" 2>/dev/null || bad "$h: does not compile alone"
 done
 
 layers=$(grep -v '^#' src/LAYERS)
 rank() { echo "$layers" | grep -nx "$1" | cut -d: -f1; }
-for f in src/*.[ch]; do
-    stage=$(basename "${f%.*}")
+for f in src/*/*.[ch]; do
+    stage=${f%.*}
+    stage=${stage#src/}
     own=$(rank "$stage")
     [ -n "$own" ] || { bad "$f: not in src/LAYERS"; continue; }
     for included in $(sed -n 's|^#include "src/\(.*\)\.h".*|\1|p' "$f"); do
@@ -38,6 +39,9 @@ for f in src/*.[ch]; do
     done
     grep -q '^#include "\(cmd\|reports\)/' "$f" && bad "$f: includes from cmd/ or reports/"
 done
+# Folder by folder, so that data flows one way between the folders too.
+twice=$(echo "$layers" | sed 's|/.*||' | uniq | sort | uniq -d)
+[ -z "$twice" ] || bad "src/LAYERS: the stages of $twice do not stand together"
 for stage in $layers; do
     ls src/"$stage".[ch] >/dev/null 2>&1 || bad "src/LAYERS: no file for stage $stage"
 done

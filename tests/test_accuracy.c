@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy.h"
-#include "src/dtype.h"
+#include "src/accuracy/accuracy.h"
+#include "src/number/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 /* One row; tolerance in ulp, or Inf. */

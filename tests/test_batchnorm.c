@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/cpu.h"
-#include "src/dtype.h"
-#include "src/kernel_fields.h"
-#include "src/pool.h"
-#include "src/registry.h"
+#include "src/harness/pool.h"
+#include "src/number/dtype.h"
+#include "src/registry/cpu.h"
+#include "src/registry/kernel_fields.h"
+#include "src/registry/registry.h"
 
 struct size {
     int64_t n, c, hw;

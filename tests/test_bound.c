@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy.h"
-#include "src/dtype.h"
+#include "src/accuracy/accuracy.h"
+#include "src/number/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 static struct nb_accuracy judge(const struct problem *p, const struct soft_kernel *k) {

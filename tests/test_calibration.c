@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/calibration_plan.h"
-#include "src/calibration_run.h"
-#include "src/log.h"
-#include "src/random.h"
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/gate/calibration_plan.h"
+#include "src/gate/calibration_run.h"
 
 enum { BLOCKS = 100 };
 

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/code_identity.h"
-#include "src/files.h"
-#include "src/operand_width.h"
-#include "src/random.h"
+#include "src/base/files.h"
+#include "src/base/random.h"
+#include "src/gate/code_identity.h"
+#include "src/gate/operand_width.h"
 
 #if defined(__x86_64__)
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "reports/compare_report.h"
-#include "src/comparison.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/comparison.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/config.h"
-#include "src/files.h"
-#include "src/jsonc.h"
-#include "src/strbuf.h"
+#include "src/base/files.h"
+#include "src/base/jsonc.h"
+#include "src/base/strbuf.h"
+#include "src/plan/config.h"
 #include "tests/test_support_runs.h"
 
 struct text {

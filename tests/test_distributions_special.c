@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/config.h"
-#include "src/dtype.h"
-#include "src/inputs.h"
+#include "src/input/inputs.h"
+#include "src/number/dtype.h"
+#include "src/plan/config.h"
 #include "tests/test_support_cases.h"
 
 /* One row of x; owned. */

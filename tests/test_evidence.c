@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/dtype.h"
-#include "src/evidence_json.h"
+#include "src/accuracy/evidence_json.h"
+#include "src/number/dtype.h"
 #include "tests/test_support_cases.h"
 
 enum { COLS = 4 };

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/cpu.h"
-#include "src/fingerprint.h"
-#include "src/json.h"
-#include "src/registry.h"
+#include "src/base/json.h"
+#include "src/record/fingerprint.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 /* Test vectors of the function's authors. */
 Test(fingerprint, hashes_are_fnv1a) {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/frontier.h"
-#include "src/input_noise.h"
-#include "src/json.h"
-#include "src/noise.h"
+#include "src/accuracy/noise.h"
+#include "src/base/json.h"
+#include "src/search/frontier.h"
+#include "src/search/input_noise.h"
 #include "test_support_trials.h"
 
 static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {

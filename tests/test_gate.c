@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/files.h"
-#include "src/gate_budget.h"
-#include "src/gate_builds.h"
-#include "src/gate_check.h"
-#include "src/log.h"
-#include "src/shared_object.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/gate/gate_budget.h"
+#include "src/gate/gate_builds.h"
+#include "src/gate/gate_check.h"
+#include "src/registry/shared_object.h"
 #include "tests/test_support_runs.h"
 
 static char *plugin(const char *name) {

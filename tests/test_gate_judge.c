@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/gate_judge.h"
-#include "src/random.h"
+#include "src/base/random.h"
+#include "src/gate/gate_judge.h"
 
 enum { SCREEN = 12, CONFIRM = 24 };
 

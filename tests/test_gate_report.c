@@ -11,9 +11,9 @@
 
 #include "reports/gate_report.h"
 #include "reports/gate_summary.h"
-#include "src/files.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

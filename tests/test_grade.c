@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/grade.h"
-#include "src/log.h"
-#include "src/stress.h"
+#include "src/base/log.h"
+#include "src/record/grade.h"
+#include "src/search/stress.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/journal.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/journal.h"
+#include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
 static int count_line(const cJSON *line, void *arg) {

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "src/json.h"
-#include "src/results.h"
+#include "src/base/json.h"
+#include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
 /* Two cases in two parts of one group, with the first as reference of both; one cell without a kernel. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/check.h"
-#include "src/cpu.h"
-#include "src/registry.h"
-#include "src/shape.h"
-#include "src/strbuf.h"
+#include "src/base/strbuf.h"
+#include "src/case/shape.h"
+#include "src/harness/check.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 
 struct kernel_name {
     char text[NB_VARIANT_MAX];

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/log.h"
-#include "src/metamorphic.h"
-#include "src/record.h"
+#include "src/base/log.h"
+#include "src/harness/metamorphic.h"
+#include "src/record/record.h"
 
 static const struct nb_entry *entry_of(const char *variant) {
     char path[1024];

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/bound.h"
-#include "src/dtype.h"
-#include "src/noise.h"
-#include "src/reference.h"
-#include "src/yardstick.h"
+#include "src/accuracy/bound.h"
+#include "src/accuracy/noise.h"
+#include "src/accuracy/reference.h"
+#include "src/accuracy/yardstick.h"
+#include "src/number/dtype.h"
 #include "tests/test_support_numerics.h"
 
 /* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/npy.h"
-#include "src/npy_header.h"
-#include "src/random.h"
+#include "src/base/random.h"
+#include "src/input/npy.h"
+#include "src/input/npy_header.h"
 
 static char dir[] = "/tmp/normbench-test-XXXXXX", path[PATH_MAX], reason[512];
 

@@ -9,8 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include "src/dtype.h"
-#include "src/oracle.h"
+#include "src/accuracy/oracle.h"
+#include "src/number/dtype.h"
 #include "tests/test_support_mpfr.h"
 #include "tests/test_support_numerics.h"
 

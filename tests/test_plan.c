@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/cpu.h"
-#include "src/plan.h"
-#include "src/registry.h"
+#include "src/plan/plan.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(plan, .init = load_kernels);

@@ -12,8 +12,8 @@
 #include "reports/cut.h"
 #include "reports/plots.h"
 #include "reports/report.h"
-#include "src/files.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
 #include "tests/test_support_reports.h"
 
 enum { LARGEST = 1 << 24 };

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/cpu.h"
-#include "src/json.h"
-#include "src/probe.h"
+#include "src/base/json.h"
+#include "src/probe/probe.h"
+#include "src/registry/cpu.h"
 #include "tests/test_support_probe.h"
 
 /* ---- our own kernels ---- */

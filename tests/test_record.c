@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/log.h"
-#include "src/record.h"
+#include "src/base/log.h"
+#include "src/record/record.h"
 #include "tests/test_support_runs.h"
 
 Test(record, statuses_have_distinct_names_that_parse_back) {

@@ -9,7 +9,7 @@
 #include "reports/escape.h"
 #include "reports/format.h"
 #include "reports/report.h"
-#include "src/log.h"
+#include "src/base/log.h"
 #include "tests/test_support_reports.h"
 
 /* ---- renderers ---- */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/json.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
 #define assert_near(a, b)                                                                                              \

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "src/files.h"
-#include "src/json.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
 static void quiet(void) { nb_log_quiet(true); }

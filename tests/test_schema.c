@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "src/json.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
 extern char **environ;

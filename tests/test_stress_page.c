@@ -10,9 +10,9 @@
 
 #include "reports/plot_stress.h"
 #include "reports/stress_report.h"
-#include "src/files.h"
-#include "src/json.h"
-#include "src/log.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
 #include "tests/test_support_stress.h"
 
 enum { LARGEST = 1 << 24 };

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/case.h"
-#include "src/inputs.h"
+#include "src/case/case.h"
+#include "src/input/inputs.h"
 
 struct problem {
     struct nb_case c;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "src/plan.h"
+#include "src/plan/plan.h"
 
 #define TWO_KERNELS "\"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"width\": \"scalar\""
 /* 24 groups of 24 cases. */

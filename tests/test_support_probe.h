@@ -6,8 +6,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/case.h"
-#include "src/registry.h"
+#include "src/case/case.h"
+#include "src/registry/registry.h"
 
 /* A case as `normbench probe` makes it: rows of 16384. The formula is fitted to what the kernel implements. 0, or -1 when this
  * combination does not exist. */

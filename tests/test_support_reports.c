@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "reports/report.h"
-#include "src/log.h"
+#include "src/base/log.h"
 
 static void set_axis(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";

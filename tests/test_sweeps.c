@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/json.h"
-#include "src/landscape.h"
-#include "src/registry.h"
-#include "src/scan.h"
-#include "src/scan_laws.h"
-#include "src/shape.h"
-#include "src/sweeps.h"
+#include "src/base/json.h"
+#include "src/case/shape.h"
+#include "src/registry/registry.h"
+#include "src/search/landscape.h"
+#include "src/search/scan.h"
+#include "src/search/scan_laws.h"
+#include "src/search/sweeps.h"
 
 static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
 TestSuite(sweeps, .init = load);

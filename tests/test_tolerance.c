@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "reports/tolerance_view.h"
-#include "src/proportion.h"
-#include "src/tolerance_bugs.h"
-#include "src/tolerance_criteria.h"
-#include "src/tolerance_detect.h"
-#include "src/tolerance_line.h"
-#include "src/tolerance_run.h"
+#include "src/base/proportion.h"
+#include "src/tolerance/tolerance_bugs.h"
+#include "src/tolerance/tolerance_criteria.h"
+#include "src/tolerance/tolerance_detect.h"
+#include "src/tolerance/tolerance_line.h"
+#include "src/tolerance/tolerance_run.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
     struct nb_tolerance_request q = {

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/bound.h"
-#include "src/cpu.h"
-#include "src/dtype.h"
-#include "src/npy.h"
-#include "src/pool.h"
-#include "src/registry.h"
+#include "src/accuracy/bound.h"
+#include "src/harness/pool.h"
+#include "src/input/npy.h"
+#include "src/number/dtype.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
 #include "tests/test_support_numerics.h"
 
 static struct nb_array read_data(const char *site, const char *what) {

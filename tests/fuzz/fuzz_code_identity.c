@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/code_identity.h"
-#include "src/files.h"
+#include "src/base/files.h"
+#include "src/gate/code_identity.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MAX_FUNCTIONS = 64 };

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "src/files.h"
-#include "src/journal.h"
-#include "src/results.h"
+#include "src/base/files.h"
+#include "src/record/journal.h"
+#include "src/record/results.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

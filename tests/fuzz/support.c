@@ -6,9 +6,9 @@
 
 #include "reports/plots.h"
 #include "reports/report.h"
-#include "src/files.h"
-#include "src/log.h"
-#include "src/results.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/record/results.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_check(int holds, const char *property) {

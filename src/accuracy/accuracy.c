@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One sweep over a row for the errors and their sums, a second over the kept errors for what is left beside gain and offset. */
+#include "src/accuracy/accuracy.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/number/formats.h"
+
+/* |error| in ulp, logarithmic: 32 bins an octave from 2^-40 to 2^40. */
+enum { BINS_PER_OCTAVE = 32, LOWEST_OCTAVE = -40, N_OCTAVES = 80, N_BINS = BINS_PER_OCTAVE * N_OCTAVES };
+
+/* Mean and sum of squared distances from it, updated. */
+struct moments {
+    double n, mean, squares;
+};
+
+/* Least squares of v = intercept + slope w. */
+struct line {
+    double n, w, v, ww, wv;
+};
+
+struct nb_accuracy_sum {
+    struct nb_accuracy a;
+    enum nb_number number;
+    int64_t n_errors, n_biased, n_rounded;
+    double abs_ulp, bias, bias_large;
+    struct moments large, rounding; /* over rows */
+    int64_t bins[N_BINS];
+    double *error; /* of the row, NaN for elements left out */
+    int64_t cols;
+};
+
+struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number) {
+    struct nb_accuracy_sum *s = nb_alloc(1, sizeof *s);
+    s->number = number;
+    s->a.witness = (struct nb_witness){.row = -1, .col = -1};
+    return s;
+}
+
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype) {
+    return nb_accuracy_new_number(nb_number_of(dtype));
+}
+
+static void moments_add(struct moments *m, double v) {
+    double d = v - m->mean;
+    m->mean += d / ++m->n;
+    m->squares += d * (v - m->mean);
+}
+
+static void line_add(struct line *l, double w, double v) {
+    l->n++;
+    l->w += w;
+    l->v += v;
+    l->ww += w * w;
+    l->wv += w * v;
+}
+
+/* -1 where w has no spread to speak of. */
+static int line_fit(const struct line *l, double *intercept, double *slope) {
+    double mean_w = l->w / l->n, mean_v = l->v / l->n, sww = l->ww - l->w * mean_w;
+    if (!(sww > 1e-9 * l->ww)) return -1;
+    *slope = (l->wv - l->w * mean_v) / sww;
+    *intercept = mean_v - *slope * mean_w;
+    return 0;
+}
+
+/* ---- elements ---------------------------------------------------------------------------------------------------------- */
+
+struct element {
+    int64_t row, col;
+    double got, want, want_low, tolerance; /* exactly want + want_low */
+    double x;
+};
+
+/* The two cancel up to their last bits, so that want_low is not lost. */
+static double error_of(const struct element *e) { return (e->got - e->want) - e->want_low; }
+
+static void set_witness(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
+    struct nb_witness *w = &s->a.witness;
+    if (w->row >= 0 && ratio <= s->a.worst_ratio) return;
+    s->a.worst_ratio = ratio;
+    *w = (struct nb_witness){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
+    w->x = e->x;
+    w->err_ulp = error_of(e) / ulp;
+    w->tolerance_ulp = e->tolerance / ulp;
+}
+
+/* NaN and Inf on either side. Returns whether that is all there is to say about the element. */
+static bool exceptional(struct nb_accuracy_sum *s, const struct element *e) {
+    struct nb_accuracy *a = &s->a;
+    const double limit = nb_numbers[s->number].overflow;
+    const bool has_inf = nb_number_has_inf(s->number); /* else NaN stands for it */
+    const bool want_inf = fabs(e->want) >= limit, got_inf = has_inf ? isinf(e->got) : isnan(e->got);
+    if (isinf(e->tolerance) && e->tolerance > 0) return true;
+    if (isfinite(e->got) && !isnan(e->want) && !want_inf) return false;
+    bool right =
+        (isnan(e->want) && isnan(e->got)) || (want_inf && got_inf && (!has_inf || (e->want > 0) == (e->got > 0)));
+    if (right) return true;
+    if (isnan(e->want))
+        a->nan_missing++;
+    else if (want_inf)
+        a->inf_missing++;
+    else if (isnan(e->got))
+        a->nan_unexpected++;
+    else
+        a->inf_unexpected++;
+    a->n_beyond++;
+    set_witness(s, e, INFINITY, isfinite(e->want) ? nb_number_ulp(e->want, s->number) : NAN);
+    return true;
+}
+
+static int bin_of(double ulps) {
+    if (ulps < 0x1p-40) return 0;
+    int exponent;
+    double half = frexp(ulps, &exponent); /* [1/2, 1) */
+    int bin = (exponent - 1 - LOWEST_OCTAVE) * BINS_PER_OCTAVE + (int)((half - 0.5) * 2 * BINS_PER_OCTAVE);
+    return bin < N_BINS ? bin : N_BINS - 1;
+}
+
+static int bucket_of(double ulps) {
+    if (ulps <= 0.5) return 0;
+    int exponent;
+    double half = frexp(ulps, &exponent);
+    int bucket = exponent + (half == 0.5 ? 0 : 1); /* (1/2, 1] is 1 */
+    return bucket < NB_ULP_BUCKETS ? bucket : NB_ULP_BUCKETS - 1;
+}
+
+static void compare(struct nb_accuracy_sum *s, const struct element *e) {
+    struct nb_accuracy *a = &s->a;
+    const double ulp = nb_number_ulp(e->want, s->number), error = error_of(e), ulps = fabs(error) / ulp;
+    const double nearest = nb_number_round(e->want, e->want_low, s->number, NB_ROUND_NEAREST, 0);
+    s->n_errors++;
+    s->abs_ulp += ulps;
+    if (ulps > a->max_ulp) a->max_ulp = ulps;
+    s->bins[bin_of(ulps)]++;
+    a->histogram[bucket_of(ulps)]++;
+    if (e->got == nearest) s->n_rounded++;
+    const bool beyond = !(fabs(error) <= e->tolerance);
+    if (beyond) a->n_beyond++;
+    if (beyond && e->got == 0 && nearest != 0) a->zero_unexpected++;
+    set_witness(s, e, error == 0 ? 0 : fabs(error) / e->tolerance, ulp);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+
+static double rms_of(const double *exact, const double *error, int64_t cols) {
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        if (isnan(error[i])) continue;
+        sum += exact[i] * exact[i];
+        n++;
+    }
+    return n > 0 ? sqrt(sum / n) : 0;
+}
+
+/* Signed relative errors, and the line that parts scale from last rounding. */
+static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t cols, double rms) {
+    const double normal = 2 * nb_numbers[s->number].min_normal;
+    const double half_scale =
+        1 / (2 * nb_numbers[s->number].unit_roundoff); /* |y| / ulp is in [half_scale, 2 half_scale) */
+    struct line line = {0};
+    double sum_large = 0, n_large = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        const double y = fabs(exact[i]);
+        if (isnan(s->error[i]) || !(y > rms * 0x1p-10)) continue;
+        const double error = exact[i] > 0 ? s->error[i] : -s->error[i];
+        s->bias += error / y;
+        s->n_biased++;
+        if (!(y > rms / 4) || y < normal) continue;
+        sum_large += error / y;
+        n_large++;
+        const double ulp = nb_number_ulp(y, s->number);
+        line_add(&line, y / (ulp * half_scale), error / ulp);
+    }
+    double intercept, slope;
+    if (line.n >= 32 && line_fit(&line, &intercept, &slope) == 0) {
+        moments_add(&s->rounding, intercept);
+        s->a.n_rounding_rows++;
+        s->a.n_rounding += (int64_t)line.n;
+    }
+    if (n_large == 0) return;
+    s->bias_large += sum_large;
+    s->a.n_large += (int64_t)n_large;
+    moments_add(&s->large, sum_large / n_large);
+}
+
+static void keep_largest(double *largest, double v) {
+    if (fabs(v) > fabs(*largest)) *largest = v;
+}
+
+static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t cols, double rms) {
+    const double u = nb_numbers[s->number].unit_roundoff;
+    struct line line = {0};
+    for (int64_t i = 0; i < cols; i++)
+        if (!isnan(s->error[i])) line_add(&line, exact[i] / rms, s->error[i] / rms);
+    double offset = 0, gain = 0, squares = 0;
+    if (line_fit(&line, &offset, &gain) != 0) gain = line.ww > 0 ? line.wv / line.ww : 0; /* all y alike: no offset */
+    for (int64_t i = 0; i < cols; i++) {
+        if (isnan(s->error[i])) continue;
+        double residual = (s->error[i] - gain * exact[i] - offset * rms) / nb_number_ulp(exact[i], s->number);
+        squares += residual * residual;
+    }
+    keep_largest(&s->a.gain_u, gain / u);
+    keep_largest(&s->a.offset_u, offset / u);
+    keep_largest(&s->a.residual_ulp, sqrt(squares / line.n));
+}
+
+/* A row as it comes: stored elements of a dtype, or doubles. */
+struct row_values {
+    const void *stored, *stored_x;
+    enum nb_dtype dtype;
+    const double *numbers, *numbers_x, *exact, *exact_low, *tolerance;
+};
+
+static struct element element_at(const struct row_values *v, int64_t row, int64_t col) {
+    struct element e = {.row = row, .col = col, .want = v->exact[col], .tolerance = v->tolerance[col], .x = NAN};
+    if (v->exact_low) e.want_low = v->exact_low[col];
+    e.got = v->stored ? nb_get(v->stored, col, v->dtype) : v->numbers[col];
+    if (v->stored_x) e.x = nb_get(v->stored_x, col, v->dtype);
+    if (v->numbers_x) e.x = v->numbers_x[col];
+    return e;
+}
+
+static void add_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct row_values *v,
+                    enum nb_loss loss) {
+    if (cols > s->cols) s->error = nb_realloc(s->error, (unsigned long long)cols, sizeof *s->error);
+    if (cols > s->cols) s->cols = cols;
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        const struct element e = element_at(v, row, i);
+        s->error[i] = NAN;
+        if (exceptional(s, &e)) {
+            s->a.n_exceptional++;
+            continue;
+        }
+        compare(s, &e);
+        s->error[i] = error_of(&e);
+        n_kept++;
+    }
+    s->a.n += cols;
+    if (loss != NB_LOSS_NONE && s->a.n_rows_lost++ == 0) s->a.loss = loss;
+    const double rms = rms_of(v->exact, s->error, cols);
+    if (n_kept == 0 || !(rms > 0)) return;
+    s->a.n_rows++;
+    row_bias(s, v->exact, cols, rms);
+    decompose(s, v->exact, cols, rms);
+}
+
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
+                     const double *tolerance, enum nb_loss loss, const void *x) {
+    assert(s->number == NB_NUM_F32 || s->number == NB_NUM_F16 || s->number == NB_NUM_BF16);
+    const enum nb_dtype dtype = s->number == NB_NUM_F32 ? NB_F32 : s->number == NB_NUM_F16 ? NB_F16 : NB_BF16;
+    const struct row_values v = {
+        .stored = computed, .stored_x = x, .dtype = dtype, .exact = exact, .tolerance = tolerance};
+    add_row(s, row, cols, &v, loss);
+}
+
+void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
+                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
+                         const double *x) {
+    const struct row_values v = {
+        .numbers = computed, .numbers_x = x, .exact = exact, .exact_low = exact_low, .tolerance = tolerance};
+    add_row(s, row, cols, &v, loss);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static double p99_of(const struct nb_accuracy_sum *s) {
+    const double wanted = 0.99 * (double)s->n_errors;
+    int64_t below = 0;
+    for (int bin = 0; bin < N_BINS; bin++) {
+        below += s->bins[bin];
+        if ((double)below < wanted) continue;
+        double upper = 1 + (bin % BINS_PER_OCTAVE + 1.0) / BINS_PER_OCTAVE;
+        return fmin(ldexp(upper, bin / BINS_PER_OCTAVE + LOWEST_OCTAVE), s->a.max_ulp);
+    }
+    return s->a.max_ulp;
+}
+
+static double deviation(const struct moments *m) { return m->n > 1 ? sqrt(m->squares / (m->n - 1)) : NAN; }
+
+void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
+    const double u = nb_numbers[s->number].unit_roundoff;
+    struct nb_accuracy *a = &s->a;
+    const bool any = s->n_errors > 0;
+    if (!any) a->max_ulp = a->gain_u = a->offset_u = a->residual_ulp = NAN;
+    a->mean_ulp = any ? s->abs_ulp / (double)s->n_errors : NAN;
+    a->p99_ulp = any ? p99_of(s) : NAN;
+    a->correctly_rounded = any ? (double)s->n_rounded / (double)s->n_errors : NAN;
+    a->bias_u = s->n_biased > 0 ? s->bias / (double)s->n_biased / u : NAN;
+    a->bias_large_u = a->n_large > 0 ? s->bias_large / (double)a->n_large / u : NAN;
+    a->bias_large_sd_u = deviation(&s->large) / u;
+    a->rounding_ulp = s->rounding.n > 0 ? s->rounding.mean : NAN;
+    a->rounding_sd_ulp = deviation(&s->rounding);
+    a->bias_sigma = NAN;
+    *out = *a;
+    free(s->error);
+    free(s);
+}
+
+/* Distance of v from the interval expected +- allowance, in sigma, with its sign. */
+static double beyond(double v, double expected, double allowance, double sigma) {
+    const double distance = fabs(v - expected) - allowance;
+    return distance > 0 ? copysign(distance / sigma, v - expected) : 0;
+}
+
+static double whole_bias_sigma(const struct nb_accuracy *a, double u, const struct nb_bias *e) {
+    const double scales = fmin((double)e->n_scales, (double)a->n_rows);
+    const double own = e->element_sd / sqrt(fmin((double)a->n_large, e->n_elements));
+    const double shared = fmax(e->scale_sd, a->bias_large_sd_u * u) / sqrt(scales);
+    return beyond(a->bias_large_u * u, e->expected, e->systematic, hypot(own, shared));
+}
+
+/* Of rows that are rounded to nearest the intercept has 0.29 ulp sqrt(1 / n + mean^2 / n / variance) of |y| / ulp, which for
+ * significands in [1, 2) is at most 1.6 ulp / sqrt(n); more is measured where other errors add to it. */
+static double rounding_sigma(const struct nb_accuracy *a, const struct nb_bias *e) {
+    const double rows = (double)a->n_rounding_rows, per_row = 1.6 / sqrt((double)a->n_rounding / rows);
+    const double beside = fmax(0, a->rounding_sd_ulp * a->rounding_sd_ulp - per_row * per_row);
+    const double scales = fmin(rows, (double)e->n_scales);
+    const double sigma = hypot(sqrt(per_row * per_row / rows + beside / scales), e->rounding_shared_ulp);
+    return beyond(a->rounding_ulp, 0, e->rounding_allowance_ulp, sigma);
+}
+
+void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected) {
+    a->bias_sigma = NAN;
+    if (!expected->predictable || a->n_rows < 16 || a->n_large == 0) return;
+    a->bias_sigma = whole_bias_sigma(a, nb_formats[dtype].unit_roundoff, expected);
+    if (!expected->rounding_predictable || a->n_rounding_rows < 32) return;
+    const double rounding = rounding_sigma(a, expected);
+    if (fabs(rounding) > fabs(a->bias_sigma)) a->bias_sigma = rounding;
+}

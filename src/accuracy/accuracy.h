@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How wrong an output is. The error of an element is (computed - exact) / ulp(exact), signed, a real number; ulp as nb_ulp()
+ * defines it. NaN, Inf and lost zeros are counted, never turned into large numbers. */
+#ifndef NB_ACCURACY_H
+#define NB_ACCURACY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/accuracy/bias.h"
+#include "src/accuracy/bound.h"
+#include "src/number/formats.h"
+
+#define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
+
+struct nb_witness {
+    int64_t row, col; /* -1: none */
+    double got, want, x;
+    double err_ulp, tolerance_ulp;
+};
+
+struct nb_accuracy {
+    int64_t n;                         /* elements compared */
+    int64_t n_exceptional;             /* of them left out of the error figures: NaN, Inf, predicted losses */
+    double max_ulp, mean_ulp, p99_ulp; /* of |error|; p99 from a histogram, to 1/32 of itself above */
+    double bias_u;            /* mean of (|computed| - |exact|) / |exact| over |exact| > 2^-10 rms(exact), in u */
+    double correctly_rounded; /* share of elements equal to the rounded exact value */
+    double gain_u, offset_u,
+        residual_ulp; /* error = gain y + offset + residual by least squares, each of its worst row: gain in
+                                              u, offset in u rms(y), both signed; root mean square of the residual */
+    int64_t nan_unexpected, inf_unexpected, zero_unexpected; /* where the exact result is an ordinary number */
+    int64_t nan_missing, inf_missing;                        /* the exact result is NaN or Inf, the computed is not */
+    int64_t n_beyond;                                        /* elements beyond the bound, those five counts included */
+    int64_t n_rows_lost;                                     /* rows whose loss the formula predicts */
+    enum nb_loss loss;                                       /* the first such loss */
+    double worst_ratio;                                      /* max of |error| / bound: above 1 fails */
+    double bias_sigma; /* the larger of two tests, see nb_accuracy_judge_bias(); NaN where not predictable */
+    int64_t histogram[NB_ULP_BUCKETS];
+    struct nb_witness witness; /* the element with the largest |error| / bound */
+
+    /* Against what the data and the formats cost anyway (yardstick.h); only of checks after which nothing is timed. NaN: none, and
+     * the reason says why. */
+    bool has_ratios;
+    double
+        noise_ratio;  /* worst row: largest |error| / what half an ulp of input noise does, at least half an ulp of y */
+    double noise_ulp; /* worst row: that noise, in units of 2 u rms(y) */
+    double reference_ratio; /* root mean square error / that of a plain implementation in the same dtypes */
+    double nmse;            /* sum of squared errors / sum of squares of the exact values */
+    double scaled_max_u;    /* worst row: largest |error| / (u rms(y)) */
+    double max_ordinal;     /* most numbers of the dtype between computed and rounded exact value, counted as steps */
+    char noise_reason[64], reference_reason[64]; /* why null; "" where there is a figure */
+
+    /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4 that
+     * are not subnormal, the bias over those alone and the standard deviation of its row means. */
+    int64_t n_rows, n_large;
+    double bias_large_u, bias_large_sd_u;
+    /* One-sidedness of the last rounding, mean and standard deviation over rows: 0 to nearest, -0.5 truncated. */
+    int64_t n_rounding_rows, n_rounding; /* rows that gave a figure, and their elements */
+    double rounding_ulp, rounding_sd_ulp;
+};
+
+struct nb_accuracy_sum; /* running sums, opaque */
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);
+struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number);
+/* One row: computed elements of the dtype, exact values, tolerances, the loss predicted. x: the input row or null. */
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
+                     const double *tolerance, enum nb_loss loss, const void *x);
+/* The same with numbers of any format held in double, and an exact value of exact + exact_low (null: exact alone), which f64
+ * outputs need. */
+void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
+                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
+                         const double *x);
+/* Fills out and frees s. bias_sigma is NaN then. */
+void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
+
+/* Sets bias_sigma: how many standard deviations the bias is beyond what a correct kernel can have on independent random
+ * data, the larger of two tests. Correct kernels stay below 6 in magnitude.
+ *   the whole bias: bias_large_u against the expected one;
+ *   the last rounding (f32): a truncating store takes half an ulp whatever the significand, a scale that is off takes an error
+ *   proportional to it; a line through error in ulp against |y| / ulp tells them apart in each row, and its value at 0 is 0 for
+ *   rounding to nearest. */
+void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected);
+
+#endif

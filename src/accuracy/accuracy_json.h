@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An accuracy as JSON, the same in the journal and in results.json (reports/schema/results.schema.json, "accuracy"). */
+#ifndef NB_ACCURACY_JSON_H
+#define NB_ACCURACY_JSON_H
+
+#include <cjson/cJSON.h>
+
+#include "src/accuracy/accuracy.h"
+
+/* dtype: of the output judged; its name and unit roundoff are written beside the figures that count in u. */
+cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype);
+cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number);
+int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
+
+#endif

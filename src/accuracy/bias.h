@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How one-sided the error of a correct kernel is on independent random data. Rounding to nearest has no preferred side, so that
+ * a mean error beyond what chance and the causes below explain means that something is truncated. All figures are relative errors. */
+#ifndef NB_BIAS_H
+#define NB_BIAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/accuracy/bound.h"
+
+struct nb_bias {
+    bool
+        predictable; /* false: low-precision statistics, sums that stagnate for good, lost rows, under 16 rows or channels */
+    double expected;   /* of the mean over all elements: stagnating sums of squares, the rounding of 1 + gamma */
+    double systematic; /* how far a correct kernel may be off that on either side, whatever the data */
+    double scale_sd;   /* one standard deviation of the error that the elements of a row (BatchNorm: channel) share */
+    int64_t n_scales;  /* rows or channels */
+    double element_sd; /* of the error that each element has to itself */
+    double n_elements; /* how many of those are independent: elements on a coarse grid repeat each other's */
+    bool rounding_predictable;     /* may the test of the last rounding alone be made? (accuracy.h) */
+    double rounding_allowance_ulp; /* what an error of the scale may add to its figure, through beta */
+    double rounding_shared_ulp;    /* standard deviation of what all rows share in it */
+};
+
+void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias);
+
+#endif

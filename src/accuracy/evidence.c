@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One sweep over a row: each element is compared, NaN, Inf and lost zeros are counted apart. */
+#include "src/accuracy/evidence.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/number/dtype.h"
+
+struct nb_evidence_sum {
+    struct nb_evidence e;
+    const struct nb_oracle *oracle;
+    enum nb_dtype dtype;
+    bool cancels;
+    double error_squares, exact_squares; /* of the row */
+    double rms;                          /* of the row's exact values */
+};
+
+struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_range *claimed) {
+    const uint32_t op = oracle->c->op;
+    struct nb_evidence_sum *s = nb_alloc(1, sizeof *s);
+    s->oracle = oracle;
+    s->dtype = oracle->in->dtype;
+    s->cancels = op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM || oracle->beta;
+    s->e = (struct nb_evidence){.claimed = *claimed, .min_rms = INFINITY, .worst_row = -1, .worst_col = -1};
+    return s;
+}
+
+static void keep_larger(double *largest, double v) {
+    if (!(v <= *largest)) *largest = v;
+}
+
+/* The statistics that an element was normalized with, taken in once for each row or channel that is met. */
+static void take_truth(struct nb_evidence *e, const struct nb_row_truth *t) {
+    const double deviation = sqrt(t->var);
+    if (sqrt(t->mean_square) < e->min_rms) e->min_rms = sqrt(t->mean_square);
+    keep_larger(&e->max_abs, t->max_abs);
+    if (t->mean != 0) keep_larger(&e->max_rho, deviation > 0 ? fabs(t->mean) / deviation : INFINITY);
+}
+
+static bool is_finite(const struct nb_row_truth *t) { return isfinite(t->mean_square) && isfinite(t->max_abs); }
+
+static void witness(struct nb_evidence *e, int64_t row, int64_t col) {
+    e->worst_row = row;
+    e->worst_col = col;
+}
+
+/* NaN, Inf or a right overflow. Returns whether that is all there is to say about the element. */
+static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, double got, double want) {
+    struct nb_evidence *e = &s->e;
+    const bool want_inf = fabs(want) >= nb_formats[s->dtype].overflow;
+    if (isfinite(got) && !want_inf) return false;
+    if (want_inf && isinf(got) && (got > 0) == (want > 0)) {
+        e->n_correct++;
+        return true;
+    }
+    if (e->n_nan + e->n_inf == 0) witness(e, row, col);
+    e->n_beyond++;
+    if (!want_inf && isnan(got)) e->n_nan++;
+    if (!want_inf && isinf(got)) e->n_inf++;
+    if (!want_inf) s->error_squares = INFINITY;
+    return true;
+}
+
+static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double got, double want, double tolerance) {
+    struct nb_evidence *e = &s->e;
+    const double error = fabs(got - want), nearest = nb_round_to(want, s->dtype);
+    const double measure = s->cancels ? fmax(fabs(want), s->rms / NB_CANCELLING) : want;
+    const double ulps = error / nb_ulp(measure, s->dtype);
+    const bool bounded = isfinite(tolerance), beyond = bounded && !(error <= tolerance);
+    const bool ordinary = fabs(want) >= nb_formats[s->dtype].min_normal && fabs(want) > s->rms * 0x1p-10;
+    s->error_squares += error * error;
+    s->exact_squares += want * want;
+    keep_larger(&e->max_ulp, error / nb_ulp(want, s->dtype));
+    if (bounded) keep_larger(&e->bound_ratio, error == 0 ? 0 : error / tolerance);
+    if (got == nearest) e->n_correct++;
+    if (beyond) e->n_beyond++;
+    const bool lost = got == 0 && ordinary && (beyond || !bounded), first = e->n_nan + e->n_inf + e->n_zero == 0;
+    if (first && (lost || ulps > e->componentwise_ulp)) witness(e, row, col);
+    if (lost) e->n_zero++;
+    keep_larger(&e->componentwise_ulp, ulps);
+}
+
+static double rms_of(const double *exact, int64_t cols) {
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        if (!isfinite(exact[i])) continue;
+        sum += exact[i] * exact[i];
+        n++;
+    }
+    return n > 0 ? sqrt(sum / n) : 0;
+}
+
+void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *computed, const double *exact,
+                     const double *tolerance) {
+    const int64_t cols = s->oracle->in->cols;
+    const struct nb_row_truth *met = NULL;
+    bool finite = true;
+    s->rms = rms_of(exact, cols);
+    s->error_squares = s->exact_squares = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        const struct nb_row_truth *t = nb_oracle_truth(s->oracle, row, i);
+        if (!is_finite(t)) finite = false;
+        if (!is_finite(t)) continue;
+        if (t != met) take_truth(&s->e, t);
+        met = t;
+        if (!isfinite(exact[i])) continue;
+        const double got = nb_get(computed, i, s->dtype);
+        s->e.n++;
+        if (!isfinite(tolerance[i])) s->e.n_unbounded++;
+        if (!exceptional(s, row, i, got, exact[i])) compare(s, row, i, got, exact[i], tolerance[i]);
+    }
+    s->e.n_rows++;
+    if (!finite) s->e.n_rows_not_finite++;
+    if (s->error_squares > 0)
+        keep_larger(&s->e.normwise_u, sqrt(s->error_squares / s->exact_squares) / nb_formats[s->dtype].unit_roundoff);
+}
+
+void nb_evidence_finish(struct nb_evidence_sum *s, struct nb_evidence *out) {
+    struct nb_evidence *e = &s->e;
+    const bool any = e->n_rows_not_finite < e->n_rows;
+    if (!any) e->min_rms = e->max_abs = e->max_rho = NAN;
+    e->covered =
+        any && e->min_rms >= e->claimed.min_rms && e->max_abs <= e->claimed.max_abs && e->max_rho <= e->claimed.max_rho;
+    if (e->n == 0) e->bound_ratio = e->max_ulp = e->componentwise_ulp = e->normwise_u = NAN;
+    if (e->n == e->n_unbounded) e->bound_ratio = NAN;
+    *out = *e;
+    free(s);
+}

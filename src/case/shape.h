@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shapes by text and by name: what the models and papers use (configs/shapes.json holds the named ones). */
+#ifndef NB_SHAPE_H
+#define NB_SHAPE_H
+
+#include <stddef.h>
+
+#include "src/case/case.h"
+
+/* "64x384", "2x3x[4x5]", "nchw:8x64x28x28", "nhwc:...". Returns -1 with the reason written. */
+int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n);
+
+/* Expands a name of a preset ("minimind2-small", "rnnsearch") or a range ("64x256:65536:*4", cols from 256 to 65536 times 4) to
+ * a list of plain shape texts; a plain shape expands to itself. Returns the number of owned strings in *texts, or -1. */
+int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Copies in a folder for each layout: PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */
+#include "src/gate/gate_builds.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/registry/shared_object.h"
+
+const char *const nb_build_names[NB_N_BUILDS] = {"baseline", "control", "candidate"};
+
+enum { LARGEST = 512 << 20 };
+
+static char *copy_path(const struct nb_gate_builds *b, int layout, int build) {
+    struct nb_strbuf path = {0};
+    nb_strbuf_addf(&path, "%s/%d", b->dir, layout);
+    if (build >= 0) nb_strbuf_addf(&path, "/%s.so", nb_build_names[build]);
+    return path.text;
+}
+
+/* Read once, so that a file that is replaced meanwhile gives the same bytes to all. */
+static int copy(struct nb_gate_builds *b, int layout, const char *from, const int *builds, int n) {
+    size_t len;
+    char *bytes = nb_file_read(from, LARGEST, &len);
+    int result = bytes ? 0 : -1;
+    for (int i = 0; i < n && result == 0; i++) {
+        char *to = copy_path(b, layout, builds[i]);
+        b->files[layout][builds[i]] = to;
+        result = nb_file_write(to, bytes, len);
+    }
+    free(bytes);
+    return result;
+}
+
+static int make_dir(struct nb_gate_builds *b) {
+    const char *tmp = getenv("TMPDIR");
+    b->dir = nb_path_join(tmp && *tmp ? tmp : "/tmp", "normbench-gate-XXXXXX");
+    if (mkdtemp(b->dir)) return 0;
+    int result = nb_error("%s: no folder for the copies of the builds: %s", b->dir, strerror(errno));
+    free(b->dir);
+    b->dir = NULL;
+    return result;
+}
+
+static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
+    static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
+    char *dir = copy_path(b, layout, -1);
+    int result = nb_dir_make(dir);
+    free(dir);
+    if (result == 0) result = copy(b, layout, baseline, baselines, 2);
+    if (result == 0) result = copy(b, layout, candidate, candidates, 1);
+    return result;
+}
+
+/* Two builds that find one symbol in one place run one piece of code, or read one table. */
+static int check_binding(const char *copied, const char *file) {
+    const char *where = "", *symbol = NULL;
+    void *handle = nb_object_open(copied);
+    if (!handle) return -1;
+    symbol = nb_object_foreign(handle, &where);
+    if (symbol)
+        nb_error("%s: its %s is bound to that of %s; build it with -fvisibility=hidden and link it with -Bsymbolic",
+                 file, symbol, where);
+    dlclose(handle);
+    return symbol ? -1 : 0;
+}
+
+/* Of the names of a build's kernels, in order. */
+static uint64_t names_of(int build) {
+    uint64_t digest = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        if (!entry->plugin || strcmp(entry->plugin, nb_build_names[build]) != 0) continue;
+        for (const char *c = entry->id; *c; c++) digest = nb_random_mix(digest ^ (unsigned char)*c);
+        digest = nb_random_mix(digest + 1);
+    }
+    return digest;
+}
+
+static int load_layout(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS],
+                       uint64_t names[NB_N_BUILDS]) {
+    for (int build = 0; build < NB_N_BUILDS; build++) {
+        int result = nb_registry_load(b->files[layout][build]);
+        if (result != 0) nb_error("%s is no build of kernels that can be compared", sources[build]);
+        if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
+        if (result != 0) return result;
+        names[build] = names_of(build);
+    }
+    return 0;
+}
+
+int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                        const char *const *candidates, size_t n_candidates) {
+    uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS];
+    *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates)};
+    if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
+    if (b->n_layouts > NB_GATE_LAYOUTS) return nb_error("%d layouts; %d are the most", b->n_layouts, NB_GATE_LAYOUTS);
+    if (make_dir(b) != 0) return -1;
+    for (int l = b->n_layouts - 1; l >= 0; l--) {
+        const char *baseline = baselines[(size_t)l % n_baselines], *candidate = candidates[(size_t)l % n_candidates];
+        const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
+        int result = copy_layout(b, l, baseline, candidate);
+        if (result == 0) result = load_layout(b, l, sources, names[l]);
+        if (result != 0) return result;
+        if (l > 0) nb_registry_release();
+    }
+    for (int l = 1; l < b->n_layouts; l++)
+        for (int build = 0; build < NB_N_BUILDS; build++)
+            if (names[l][build] != names[0][build])
+                return nb_error("%s has not the kernels of %s: an arm's files are layouts of one source",
+                                build == NB_BUILD_CANDIDATE ? candidates[(size_t)l % n_candidates]
+                                                            : baselines[(size_t)l % n_baselines],
+                                build == NB_BUILD_CANDIDATE ? candidates[0] : baselines[0]);
+    return 0;
+}
+
+void nb_gate_builds_release(struct nb_gate_builds *b) {
+    for (int l = 0; l < b->n_layouts && b->dir; l++) {
+        for (int build = 0; build < NB_N_BUILDS; build++) {
+            if (!b->files[l][build]) continue;
+            unlink(b->files[l][build]);
+            free((char *)(uintptr_t)b->files[l][build]);
+        }
+        char *dir = copy_path(b, l, -1);
+        rmdir(dir);
+        free(dir);
+    }
+    if (b->dir) rmdir(b->dir);
+    free(b->dir);
+    *b = (struct nb_gate_builds){0};
+}
+
+const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate) {
+    const char *in_baseline = NULL, *in_candidate = NULL;
+    const void *a = nb_object_of((void *)(uintptr_t)baseline->kernel->run, &in_baseline);
+    const void *b = nb_object_of((void *)(uintptr_t)candidate->kernel->run, &in_candidate);
+    if (baseline->kernel->run == candidate->kernel->run || a == b)
+        return "both builds run the same function of one loaded file: build them with hidden visibility and -Bsymbolic";
+    return NULL;
+}

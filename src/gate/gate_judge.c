@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Levels, bounds, and the order in which they are looked at. */
+#include "src/gate/gate_judge.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+
+const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
+                                                  .pass_margin = 0.03,
+                                                  .run_level = 0.01,
+                                                  .pass_level = 0.05,
+                                                  .screen_level = 0.05,
+                                                  .most_contaminated = 0.30};
+
+/* Shares of the levels at each look. */
+static const double pass_share[NB_N_GATE_STAGES] = {0.3, 0.2, 0.5};
+static const double fail_share[NB_N_GATE_STAGES] = {0, 0.3, 0.7};
+
+static const char *const names[NB_N_VERDICTS] = {"NONE",       "PASS (identical code)", "PASS",
+                                                 "IMPROVED",   "INCONCLUSIVE",          "NOT COMPARABLE",
+                                                 "REGRESSION", "LESS ACCURATE",         "WRONG"};
+
+const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? names[v] : "?"; }
+
+/* ---- launch values -------------------------------------------------------------------------------------------------- */
+
+enum member { RATIO, CONTROL, RATIO_MIN, ORDER_EFFECT, CONTAMINATED };
+
+static double member_of(const struct nb_gate_launch *l, enum member m) {
+    const double values[] = {l->ratio, l->control, l->ratio_min, l->order_effect, l->contaminated};
+    return values[m];
+}
+
+struct values {
+    double *v;
+    size_t n;
+};
+
+static void add_values(struct values *out, const struct nb_gate_launch *launches, size_t n, enum member m) {
+    for (size_t i = 0; i < n; i++) {
+        const double value = member_of(&launches[i], m);
+        if (isfinite(value)) out->v[out->n++] = value;
+    }
+}
+
+/* Of all launches; owned. */
+static struct values all_values(const struct nb_gate_evidence *e, enum member m) {
+    struct values out = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
+    add_values(&out, e->screen, e->n_screen, m);
+    add_values(&out, e->confirm, e->n_confirm, m);
+    return out;
+}
+
+static double median_of(const struct nb_gate_evidence *e, enum member m) {
+    struct values all = all_values(e, m);
+    double median = nb_median(all.v, all.n);
+    free(all.v);
+    return median;
+}
+
+/* One-sided bounds at `level` each. */
+static struct nb_interval bounds(const struct values *values, double level) {
+    return nb_hodges_lehmann(values->v, values->n, 1 - 2 * level);
+}
+
+static struct nb_interval as_ratio(struct nb_interval ln) {
+    return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
+}
+
+static double sd_of(const struct values *values) {
+    double mean = 0, squares = 0;
+    if (values->n < 2) return NAN;
+    for (size_t i = 0; i < values->n; i++) mean += values->v[i] / (double)values->n;
+    for (size_t i = 0; i < values->n; i++) squares += (values->v[i] - mean) * (values->v[i] - mean);
+    return sqrt(squares / (double)(values->n - 1));
+}
+
+/* Student's t at probability p and `df` degrees of freedom, from the normal quantile by the expansion of Cornish and Fisher
+ * (Abramowitz & Stegun 26.7.5): to 1 % from df = 5 on, which a cross-check does not need better. */
+static double t_quantile(double p, double df) {
+    const double z = nb_normal_quantile(p), z2 = z * z;
+    const double g1 = (z2 + 1) * z / 4, g2 = ((5 * z2 + 16) * z2 + 3) * z / 96;
+    const double g3 = (((3 * z2 + 19) * z2 + 17) * z2 - 15) * z / 384;
+    return z + g1 / df + g2 / (df * df) + g3 / (df * df * df);
+}
+
+static struct nb_interval t_bounds(const struct values *values, double level) {
+    struct nb_interval out = {NAN, NAN, NAN};
+    const double n = (double)values->n, sd = sd_of(values);
+    if (values->n < 3) return out;
+    out.value = 0;
+    for (size_t i = 0; i < values->n; i++) out.value += values->v[i] / n;
+    const double reach = t_quantile(1 - level, n - 1) * sd / sqrt(n);
+    out.low = out.value - reach;
+    out.high = out.value + reach;
+    return out;
+}
+
+/* ---- what makes a measurement unfit ----------------------------------------------------------------------------------- */
+
+static bool __attribute__((format(printf, 2, 3))) because(struct nb_gate_judgement *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->reason, sizeof out->reason, format, args);
+    va_end(args);
+    return true;
+}
+
+/* The copy of the baseline is the baseline: what makes it differ makes the candidate differ. */
+static bool control_is_off(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                           struct nb_gate_judgement *out) {
+    struct values control = all_values(e, CONTROL);
+    const struct nb_interval ln = bounds(&control, 0.05);
+    free(control.v);
+    out->control = as_ratio(ln);
+    if (!isfinite(ln.value) || fabs(ln.value) <= log1p(rule->fail_margin)) return false;
+    return because(out, "a byte copy of the baseline differs from it by %+.1f %%", 100 * expm1(ln.value));
+}
+
+struct layout_effects {
+    double least, most;
+    int n;
+};
+
+static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
+    struct layout_effects effects = {INFINITY, -INFINITY, 0};
+    const size_t n = e->n_screen + e->n_confirm;
+    struct values one = {.v = nb_alloc(n + 1, sizeof(double))};
+    for (int layout = 0; layout < 64; layout++) {
+        one.n = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct nb_gate_launch *l = i < e->n_screen ? &e->screen[i] : &e->confirm[i - e->n_screen];
+            if (l->layout == layout && isfinite(l->ratio)) one.v[one.n++] = l->ratio;
+        }
+        if (one.n < 3) continue;
+        const double effect = nb_median(one.v, one.n);
+        effects.least = fmin(effects.least, effect);
+        effects.most = fmax(effects.most, effect);
+        effects.n++;
+    }
+    free(one.v);
+    return effects;
+}
+
+/* A change of the code is slower in every build of it; what comes and goes with padding and order is the layout's. The spread that
+ * chance alone makes between medians of few launches is allowed for. */
+static bool hangs_on_layout(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                            struct nb_gate_judgement *out) {
+    const struct layout_effects effects = by_layout(e);
+    out->layout_spread = effects.n >= 2 ? expm1(effects.most) - expm1(effects.least) : (double)NAN;
+    if (effects.n < 2) return false;
+    const double per_layout = (double)(e->n_screen + e->n_confirm) / effects.n;
+    const double chance = 1.2533 * out->launch_sd / sqrt(per_layout); /* standard deviation of a median, sqrt(pi / 2) */
+    if (effects.least < 0 && effects.most > 0 && effects.least < -2 * chance)
+        return because(out, "the sign hangs on the layout of the code: %+.1f to %+.1f %% between builds",
+                       100 * expm1(effects.least), 100 * expm1(effects.most));
+    if (effects.least < log1p(rule->fail_margin) && effects.most - effects.least > 4 * chance)
+        return because(out, "the size hangs on the layout of the code: %+.1f to %+.1f %% between builds",
+                       100 * expm1(effects.least), 100 * expm1(effects.most));
+    return false;
+}
+
+static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
+    if (control_is_off(e, rule, out)) return true;
+    if (out->contaminated > rule->most_contaminated)
+        return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
+    const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
+    if ((median > margin && least < -margin) || (median < -margin && least > margin))
+        return because(out, "medians say %+.1f %%, fastest slots %+.1f %%", 100 * expm1(median), 100 * expm1(least));
+    return false;
+}
+
+/* ---- the verdict ------------------------------------------------------------------------------------------------------ */
+
+/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the 5 %. */
+static double missed_z(void) { return nb_normal_quantile(0.975); }
+
+/* Screening keeps what is suspicious, or may be slower by the margin of acceptance. */
+static double kept_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    const double error = sd / sqrt((double)e->n_screen);
+    const double pass_level = rule->pass_level * pass_share[NB_GATE_SCREEN];
+    const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
+    const double possible = log1p(rule->pass_margin) - nb_normal_quantile(1 - pass_level) * error;
+    return fmin(suspicious, possible) + missed_z() * error;
+}
+
+static double confirmed_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
+    const double level = rule->run_level * fail_share[NB_GATE_CONFIRM_2] / k;
+    const double n = (double)(e->n_planned > e->n_confirm ? e->n_planned : e->n_confirm);
+    const double z = nb_normal_quantile(1 - level) + missed_z();
+    return n > 0 ? log1p(rule->fail_margin) + z * sd / sqrt(n) : 0;
+}
+
+double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
+    return expm1(fmax(kept_from(e, rule, sd), confirmed_from(e, rule, sd)));
+}
+
+static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
+    struct values all = all_values(e, RATIO);
+    out->ratio = as_ratio(bounds(&all, 0.05));
+    out->t_ratio = as_ratio(t_bounds(&all, 0.05));
+    out->launch_sd = sd_of(&all);
+    out->ratio_min = exp(median_of(e, RATIO_MIN));
+    out->order_effect = median_of(e, ORDER_EFFECT);
+    out->contaminated = median_of(e, CONTAMINATED);
+    out->smallest_effect = nb_gate_smallest(e, rule, out->launch_sd);
+    free(all.v);
+}
+
+static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                         struct nb_gate_judgement *out) {
+    const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
+    struct values fresh = {.v = nb_alloc(e->n_confirm + 1, sizeof(double))};
+    add_values(&fresh, e->confirm, e->n_confirm, RATIO);
+    const struct nb_interval ln = bounds(&fresh, rule->run_level * fail_share[e->stage] / k);
+    free(fresh.v);
+    out->confirmed = as_ratio(ln);
+    return ln.low > log1p(rule->fail_margin);
+}
+
+/* Does the last stage's own data still point to a regression? Then a PASS would come too early. */
+static bool still_suspicious(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule) {
+    const bool screening = e->stage == NB_GATE_SCREEN;
+    struct values v = {.v = nb_alloc(e->n_screen + e->n_confirm + 1, sizeof(double))};
+    add_values(&v, screening ? e->screen : e->confirm, screening ? e->n_screen : e->n_confirm, RATIO);
+    const bool above = bounds(&v, rule->screen_level).low > log1p(rule->fail_margin);
+    free(v.v);
+    return above;
+}
+
+static bool is_cleared(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule) {
+    struct values all = all_values(e, RATIO);
+    const bool below = bounds(&all, rule->pass_level * pass_share[e->stage]).high < log1p(rule->pass_margin);
+    free(all.v);
+    return below;
+}
+
+static enum nb_verdict pass(const struct nb_gate_judgement *out, const struct nb_gate_rule *rule) {
+    return out->ratio.high < 1 / (1 + rule->fail_margin) ? NB_VERDICT_IMPROVED : NB_VERDICT_PASS;
+}
+
+static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out,
+                  bool last) {
+    *out = (struct nb_gate_judgement){.confirmed = {NAN, NAN, NAN}, .layout_spread = NAN};
+    describe(e, rule, out);
+    struct nb_gate_evidence screened = *e;
+    screened.stage = NB_GATE_SCREEN;
+    screened.n_confirm = 0;
+    out->flagged = still_suspicious(&screened, rule);
+    const bool unfit = is_unfit(e, rule, out), layout = hangs_on_layout(e, rule, out);
+    const bool confirmed = e->stage != NB_GATE_SCREEN && is_confirmed(e, rule, out);
+    const bool suspicious = still_suspicious(e, rule);
+    if (unfit || (layout && (confirmed || suspicious))) {
+        out->verdict = last ? NB_VERDICT_INCONCLUSIVE : NB_VERDICT_NONE;
+        return;
+    }
+    out->reason[0] = '\0';
+    if (confirmed) {
+        because(out, "slower by %.1f %% at least, in launches of their own", 100 * (out->confirmed.low - 1));
+        out->verdict = NB_VERDICT_REGRESSION;
+    } else if ((!suspicious || last) && is_cleared(e, rule)) {
+        out->verdict = pass(out, rule);
+    } else if (last) {
+        because(out, "between %+.1f and %+.1f %%: neither slower by %.3g %% for sure nor surely within %.3g %%",
+                100 * (out->ratio.low - 1), 100 * (out->ratio.high - 1), 100 * rule->fail_margin,
+                100 * rule->pass_margin);
+        out->verdict = NB_VERDICT_INCONCLUSIVE;
+    }
+}
+
+void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
+    assert(e->n_screen > 0 && (e->n_confirm > 0) == (e->stage != NB_GATE_SCREEN));
+    judge(e, rule, out, e->stage == NB_GATE_CONFIRM_2);
+}
+
+void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                             struct nb_gate_judgement *out) {
+    if (e->n_screen == 0) {
+        *out = (struct nb_gate_judgement){.verdict = NB_VERDICT_INCONCLUSIVE};
+        because(out, "the time ran out before it was measured");
+        return;
+    }
+    judge(e, rule, out, true);
+    const bool stands = out->verdict == NB_VERDICT_REGRESSION || !out->flagged;
+    if (stands && out->verdict != NB_VERDICT_INCONCLUSIVE) return;
+    out->verdict = NB_VERDICT_INCONCLUSIVE;
+    if (!out->reason[0] || out->flagged) because(out, "what screening saw is not confirmed");
+    if (!isfinite(out->ratio.low)) because(out, "too few launches for bounds");
+    const size_t n = strlen(out->reason);
+    snprintf(out->reason + n, sizeof out->reason - n, " (the time ran out after %zu launches)",
+             e->n_screen + e->n_confirm);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From launches to a verdict: is the candidate slower than the baseline by more than a margin, surely not by more than another,
+ * or can it not be told? Pure functions of what was measured, so that simulations can hold them to their error rates.
+ *
+ * A launch is one process; its number is the median over blocks of ln(candidate / baseline), both of the same block. The launches
+ * are the independent units: Hodges-Lehmann over them, with exact one-sided signed-rank bounds.
+ *
+ * Screening looks at every case; a case whose lower bound (5 %) is above the margin of failure, or that cannot be cleared, gets
+ * fresh launches. REGRESSION is decided by those alone, at the whole run's level divided by the number of cases that came so far:
+ * they are independent of the selection, so that the probability of any false REGRESSION in the run stays below the level
+ * whatever screening did. Looks at growing data have shares of the level (Bonferroni): 30 and 70 % for REGRESSION, 30, 20 and 50 %
+ * for PASS. */
+#ifndef NB_GATE_JUDGE_H
+#define NB_GATE_JUDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/base/stats.h"
+
+enum nb_verdict {
+    NB_VERDICT_NONE,      /* not decided yet */
+    NB_VERDICT_IDENTICAL, /* the same machine code: not timed */
+    NB_VERDICT_PASS,      /* surely not slower by the margin of acceptance */
+    NB_VERDICT_IMPROVED,  /* PASS, and surely faster by more than the margin of failure */
+    NB_VERDICT_INCONCLUSIVE,
+    NB_VERDICT_NOT_COMPARABLE, /* no such kernel in the baseline, or another ABI */
+    NB_VERDICT_REGRESSION,
+    NB_VERDICT_LESS_ACCURATE, /* worse than the baseline beyond the margins of accuracy */
+    NB_VERDICT_WRONG,         /* the candidate fails its check, and is not timed */
+    NB_N_VERDICTS
+};
+const char *nb_verdict_name(enum nb_verdict v); /* "PASS", "REGRESSION" ... */
+
+struct nb_gate_rule {
+    double fail_margin;       /* relative: slower by more than this fails (0.01) */
+    double pass_margin;       /* slower by less than this passes (0.03) */
+    double run_level;         /* probability of any false REGRESSION in the whole run (0.01) */
+    double pass_level;        /* probability of a PASS for a case that is slower by pass_margin (0.05) */
+    double screen_level;      /* of the lower bound in screening (0.05) */
+    double most_contaminated; /* share of the pairs (0.30) */
+};
+extern const struct nb_gate_rule nb_gate_rule_default;
+
+/* What one launch says of one case. Logarithms of ratios. */
+struct nb_gate_launch {
+    double ratio;     /* median over pairs of ln(candidate / baseline) */
+    double control;   /* the same for a byte copy of the baseline */
+    double ratio_min; /* ln(fastest candidate slot / fastest baseline slot) */
+    double
+        order_effect; /* median ratio where the candidate came first, less that where it came second; NaN: one kind only */
+    double contaminated; /* share of the pairs in which a slot saw an involuntary switch or a migration */
+    int layout;          /* which build of either arm; 0 when there is one */
+};
+
+enum nb_gate_stage { NB_GATE_SCREEN, NB_GATE_CONFIRM_1, NB_GATE_CONFIRM_2, NB_N_GATE_STAGES };
+
+struct nb_gate_evidence {
+    const struct nb_gate_launch *screen, *confirm; /* confirm: fresh launches alone */
+    size_t n_screen, n_confirm;
+    enum nb_gate_stage stage; /* the last that is complete */
+    size_t n_planned;         /* fresh launches that confirmation would have in all */
+    size_t n_confirming;      /* cases of the run that went on to confirmation, this one included */
+    bool identical_code;
+};
+
+struct nb_gate_judgement {
+    enum nb_verdict verdict; /* NB_VERDICT_NONE: goes on to the next stage */
+    bool flagged;            /* screening's lower bound was above fail_margin */
+    struct nb_interval
+        ratio; /* of all launches, as candidate / baseline (1.02: 2 % slower), bounds at 95 % one-sided each */
+    struct nb_interval confirmed; /* of the confirming launches, lower bound at the level REGRESSION is judged at */
+    struct nb_interval control;   /* copy / baseline */
+    struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
+    double ratio_min;             /* by the launches' fastest slots */
+    double order_effect, contaminated;
+    double launch_sd;       /* of ln ratio between launches */
+    double smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs */
+    double layout_spread;   /* largest less smallest ratio between layouts; NaN with fewer than two */
+    char reason[240];       /* "" with PASS */
+};
+
+/* ratio - 1 that a gate with so many launches calls a REGRESSION in 95 % of runs, where ln ratio has the deviation sd between
+ * launches. */
+double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd);
+/* Judges what is there. At the last stage the verdict is never NONE. */
+void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out);
+/* The verdict when no more time is left: what stands, or INCONCLUSIVE. */
+void nb_gate_judge_exhausted(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+                             struct nb_gate_judgement *out);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The request as a job, and the worker's line as logarithms of ratios. */
+#include "src/gate/gate_launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/gate/gate_samples.h"
+#include "src/launch/process.h"
+#include "src/launch/visit.h"
+#include "src/registry/cpu.h"
+
+/* The first arm that went wrong while timed. */
+static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
+    const cJSON *arm;
+    int i = 0;
+    cJSON_ArrayForEach(arm, arms) {
+        const double error = nb_json_get_number(arm, "error");
+        const char *harmed = nb_json_get_text(arm, "harmed");
+        if (error != 0) {
+            out->status = NB_RETURNED_ERROR;
+            snprintf(out->reason, sizeof out->reason, "run() returned %g while timed", error);
+        } else if (harmed) {
+            out->status = nb_json_get_bool(arm, "changed_input") ? NB_CHANGED_INPUT : NB_WROTE_OUTSIDE;
+            snprintf(out->reason, sizeof out->reason, "%s", harmed);
+        } else if (!nb_json_get_bool(arm, "reproduced")) {
+            out->status = NB_WRONG_WHEN_TIMED;
+            snprintf(out->reason, sizeof out->reason, "what it wrote while timed differs from what it wrote before");
+        }
+        if (out->status != NB_OK) {
+            out->failed = i;
+            return;
+        }
+        i++;
+    }
+}
+
+int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
+    struct nb_gate_samples samples[NB_GATE_ARMS] = {{0}};
+    int n = 0, result = -1;
+    *out = (struct nb_gate_answer){.status = NB_OK};
+    if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
+    cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
+    out->chunked = nb_json_get_bool(line, "chunked");
+    out->per_slot = nb_json_get_number(line, "per_slot");
+    find_failure(arms, out);
+    for (int i = 0; i < n_arms; i++) {
+        out->call_ns[i] = nb_gate_median_ns(&samples[i]);
+        out->launch[i] = (struct nb_gate_launch){
+            .ratio = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_ALL),
+            .control = n_arms > 1 ? nb_gate_paired(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
+            .ratio_min = log(nb_gate_fastest(&samples[i]) / nb_gate_fastest(&samples[0])),
+            .order_effect = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_FIRST) -
+                            nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_SECOND),
+            .contaminated = nb_gate_contaminated(&samples[i], &samples[0]),
+            .layout = layout};
+    }
+    result = 0;
+out:
+    for (int i = 0; i < NB_GATE_ARMS; i++) nb_gate_samples_release(&samples[i]);
+    return result;
+}
+
+static void keep(cJSON *line, void *arg) {
+    cJSON **raw = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (*raw || strcmp(type, "answer") != 0) {
+        cJSON_Delete(line);
+        return;
+    }
+    *raw = line;
+}
+
+int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
+    int cpus[NB_MAX_CPUS], chosen[NB_MAX_CPUS] = {0}, slots[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
+    const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
+    struct nb_outcome o;
+    cJSON *options = cJSON_CreateObject(), *raw = NULL;
+    memcpy(percent, q->extra_percent, sizeof percent);
+    cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
+    struct nb_job job = {.kind = NB_JOB_GATE,
+                         .launch = q->launch,
+                         .plugins = q->files,
+                         .n_plugins = q->n_files,
+                         .keys = (const char **)(uintptr_t)q->keys,
+                         .slots = slots,
+                         .n_cases = q->n_arms,
+                         .blocks = q->blocks,
+                         .slot_s = 1e-3 * q->slot_ms,
+                         .digests_at = -1,
+                         .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
+                         .cpus = chosen,
+                         .n_cpus = q->threads,
+                         .options = options};
+    /* Launches alternate between the CPUs. */
+    for (int t = 0; t < q->threads && n_cpus > 0; t++) chosen[t] = cpus[(q->launch + t) % n_cpus];
+    nb_process_run(&job, -1, q->silence_s, job.seed, keep, &raw, &o);
+    cJSON_Delete(options);
+    if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER) {
+        cJSON_Delete(raw);
+        return o.ending == NB_NOT_STARTED ? -1 : nb_interrupted();
+    }
+    if (!raw || nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
+        *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
+        out->status = nb_visit_blame(&o, out->reason, sizeof out->reason);
+        cJSON_Delete(raw);
+        raw = NULL;
+    }
+    out->raw = raw;
+    return 0;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Trials, one after another; each goes through the stages of a gate for every arm at once. */
+#include "src/gate/gate_trials.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/base/stats.h"
+#include "src/base/timer.h"
+#include "src/gate/gate_injection.h"
+#include "src/gate/gate_launch.h"
+#include "src/gate/load.h"
+#include "src/launch/process.h"
+
+const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
+
+/* One arm of a trial on its way to a verdict. */
+struct contender {
+    int arm, effect;
+    struct nb_gate_launch *screen, *confirm;
+    size_t n_screen, n_confirm;
+    struct nb_gate_judgement judgement;
+};
+
+struct session {
+    const struct nb_gate *g;
+    const struct nb_trial_plan *plan;
+    struct nb_trials *out;
+    int next_launch; /* all launches of a self-test differ in seed, CPU and padding */
+    double started_s;
+    int done, total;
+};
+
+static bool is_over(const struct session *s) {
+    return nb_interrupted() || (s->plan->budget_s > 0 && nb_now_s() - s->started_s > s->plan->budget_s);
+}
+
+static void record(const struct session *s, const struct nb_gate_request *q, int load, size_t case_index,
+                   enum nb_gate_stage stage, double at_s, const cJSON *line) {
+    struct nb_trial_launch recorded = {.trial = s->done,
+                                       .load = load,
+                                       .case_index = case_index,
+                                       .stage = stage,
+                                       .launch = q->launch,
+                                       .layout = q->layout,
+                                       .n_arms = q->n_arms,
+                                       .at_s = at_s,
+                                       .line = line};
+    memcpy(recorded.effects, q->extra_percent, sizeof recorded.effects);
+    if (line && s->plan->recorder.launch) s->plan->recorder.launch(&recorded, s->plan->recorder.arg);
+}
+
+/* One launch; contenders that are decided stay in it, so that the arms beside an open one are always the same. */
+static int launch(struct session *s, int load, size_t case_index, struct contender *contenders, int n,
+                  enum nb_gate_stage stage) {
+    const struct nb_gate_case *c = &s->g->cases[case_index];
+    const int layout = s->next_launch % s->g->builds.n_layouts;
+    const double at_s = nb_now_s() - s->started_s;
+    struct nb_gate_answer answer;
+    struct nb_gate_request q = {.files = (const char **)(uintptr_t)s->g->builds.files[layout],
+                                .n_files = NB_N_BUILDS,
+                                .keys = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CONTROL]},
+                                .n_arms = 2 + n,
+                                .launch = s->next_launch++,
+                                .layout = layout,
+                                .threads = c->c.threads,
+                                .blocks = s->g->plan.blocks,
+                                .slot_ms = s->g->plan.slot_ms,
+                                .silence_s = s->g->plan.case_timeout_s,
+                                .seed = s->g->plan.seed};
+    for (int i = 0; i < n; i++) {
+        q.keys[2 + i] = c->arm_keys[NB_BUILD_CANDIDATE];
+        q.extra_percent[2 + i] = contenders[i].effect;
+    }
+    int result = nb_gate_launch_run(&q, &answer);
+    if (result != 0) return result;
+    record(s, &q, load, case_index, stage, at_s, answer.raw);
+    cJSON_Delete(answer.raw);
+    if (answer.status != NB_OK)
+        return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
+    for (int i = 0; i < n; i++) {
+        struct contender *k = &contenders[i];
+        struct nb_gate_launch **list = stage == NB_GATE_SCREEN ? &k->screen : &k->confirm;
+        size_t *count = stage == NB_GATE_SCREEN ? &k->n_screen : &k->n_confirm;
+        *list = nb_realloc(*list, *count + 1, sizeof **list);
+        (*list)[(*count)++] = answer.launch[2 + i];
+    }
+    return 0;
+}
+
+static int count_open(const struct contender *contenders, int n) {
+    int open = 0;
+    for (int i = 0; i < n; i++) open += contenders[i].judgement.verdict == NB_VERDICT_NONE;
+    return open;
+}
+
+static void judge(const struct session *s, struct contender *contenders, int n, enum nb_gate_stage stage) {
+    for (int i = 0; i < n; i++) {
+        struct contender *k = &contenders[i];
+        if (k->judgement.verdict != NB_VERDICT_NONE) continue;
+        const struct nb_gate_evidence e = {.screen = k->screen,
+                                           .confirm = k->confirm,
+                                           .n_screen = k->n_screen,
+                                           .n_confirm = k->n_confirm,
+                                           .stage = stage,
+                                           .n_planned = 2 * (size_t)s->g->plan.confirm_launches,
+                                           .n_confirming = 1};
+        nb_gate_judge(&e, &s->g->plan.rule, &k->judgement);
+    }
+}
+
+static void keep(struct session *s, int load, size_t case_index, const struct contender *k, bool powered,
+                 double seconds) {
+    struct nb_trials *t = s->out;
+    t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
+    t->results[t->n++] = (struct nb_trial_result){.trial = s->done,
+                                                  .load = load,
+                                                  .case_index = case_index,
+                                                  .effect = k->effect,
+                                                  .powered = powered,
+                                                  .verdict = k->judgement.verdict,
+                                                  .ratio = k->judgement.ratio.value,
+                                                  .launch_sd = k->judgement.launch_sd,
+                                                  .smallest_effect = k->judgement.smallest_effect,
+                                                  .seconds = seconds};
+    if (s->plan->recorder.verdict) s->plan->recorder.verdict(&t->results[t->n - 1], s->plan->recorder.arg);
+}
+
+/* The copy, and where `powered` the injected slowdowns. A trial that time cut short leaves nothing. */
+static int trial(struct session *s, int load, size_t case_index, bool powered) {
+    const int n = powered ? 1 + s->plan->n_effects : 1;
+    const double start = nb_now_s();
+    struct contender contenders[1 + NB_MAX_EFFECTS] = {{0}};
+    int result = 0;
+    for (int i = 1; i < n; i++) contenders[i].effect = s->plan->effects[i - 1];
+    for (int stage = NB_GATE_SCREEN; stage < NB_N_GATE_STAGES && result == 0; stage++) {
+        if (count_open(contenders, n) == 0) break;
+        const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
+        for (int l = 0; l < launches && result == 0; l++) {
+            nb_progress(s->done, s->total, nb_now_s() - s->started_s, nb_load_names[load]);
+            result = launch(s, load, case_index, contenders, n, (enum nb_gate_stage)stage);
+        }
+        if (result == 0) judge(s, contenders, n, (enum nb_gate_stage)stage);
+    }
+    for (int i = 0; i < n && result == 0; i++) keep(s, load, case_index, &contenders[i], powered, nb_now_s() - start);
+    for (int i = 0; i < n; i++) {
+        free(contenders[i].screen);
+        free(contenders[i].confirm);
+    }
+    s->done++;
+    return result;
+}
+
+/* A stretch under one load: one round over the cases. */
+static int stretch(struct session *s, int load, int round) {
+    struct nb_hogs hogs = {0};
+    int result = 0;
+    if (load == NB_LOAD_CPU) nb_hogs_start_cpu(&hogs);
+    if (load == NB_LOAD_MEMORY) nb_hogs_start_memory(&hogs);
+    for (size_t i = 0; i < s->g->n_cases && result == 0 && !is_over(s); i++) {
+        if (round < s->plan->trials) result = trial(s, load, i, false);
+        if (round < s->plan->powered && result == 0 && !is_over(s)) result = trial(s, load, i, true);
+    }
+    nb_hogs_stop(&hogs);
+    return result;
+}
+
+static void verify_injection(const struct session *s) {
+    const struct nb_gate_case *c = &s->g->cases[0];
+    for (int i = 0; i < s->plan->n_effects; i++)
+        s->out->injected[i] = nb_gate_injection(&c->c, c->entries[NB_BUILD_CANDIDATE], s->plan->effects[i],
+                                                s->out->injected_reason, sizeof s->out->injected_reason);
+}
+
+int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
+    const int rounds = plan->trials > plan->powered ? plan->trials : plan->powered;
+    int n_loads = 0, result = 0;
+    *out = (struct nb_trials){0};
+    for (int l = 0; l < NB_N_LOAD_KINDS; l++) n_loads += plan->loads[l];
+    struct session s = {.g = g,
+                        .plan = plan,
+                        .out = out,
+                        .started_s = nb_now_s(),
+                        .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
+    nb_watch_interrupts();
+    verify_injection(&s);
+    /* Loads take turns round by round, so that none has a stretch of the day to itself. */
+    for (int round = 0; round < rounds && result == 0 && !is_over(&s); round++)
+        for (int l = 0; l < NB_N_LOAD_KINDS && result == 0 && !is_over(&s); l++)
+            if (plan->loads[l]) result = stretch(&s, l, round);
+    nb_progress_end();
+    out->elapsed_s = nb_now_s() - s.started_s;
+    return result;
+}
+
+/* ---- what came of it ---------------------------------------------------------------------------------------------------- */
+
+/* False alarms are those of trials of the copy alone: beside injected arms, which run the same code, its code is the warmer one. Where
+ * there are no such trials, those must do. */
+static bool counts(const struct nb_trials *t, const struct nb_trial_result *r, int effect) {
+    if (r->effect != effect) return false;
+    if (effect != 0 || !r->powered) return true;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->results[i].powered) return false;
+    return true;
+}
+
+struct nb_trial_tally nb_trials_count(const struct nb_trials *t, int load, int effect) {
+    struct nb_trial_tally tally = {0};
+    for (size_t i = 0; i < t->n; i++) {
+        const struct nb_trial_result *r = &t->results[i];
+        if ((load >= 0 && r->load != load) || !counts(t, r, effect)) continue;
+        tally.n++;
+        tally.regression += r->verdict == NB_VERDICT_REGRESSION;
+        tally.pass += r->verdict == NB_VERDICT_PASS;
+        tally.improved += r->verdict == NB_VERDICT_IMPROVED;
+        tally.inconclusive += r->verdict == NB_VERDICT_INCONCLUSIVE;
+    }
+    return tally;
+}
+
+enum { DRAWS = 4000 };
+
+/* 1 where the i-th trial with this effect had the verdict; owned; *n of them. */
+static unsigned char *outcomes(const struct nb_trials *t, int effect, enum nb_verdict v, size_t *n) {
+    unsigned char *hits = nb_alloc(t->n + 1, 1);
+    *n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (counts(t, &t->results[i], effect)) hits[(*n)++] = t->results[i].verdict == v;
+    return hits;
+}
+
+double nb_trials_cluster_upper(const struct nb_trials *t, int effect, enum nb_verdict v, int cluster) {
+    size_t n;
+    unsigned char *hits = outcomes(t, effect, v, &n);
+    const size_t clusters = n / (size_t)cluster;
+    double *rates = nb_alloc(DRAWS, sizeof *rates), upper = NAN;
+    uint64_t random = 1;
+    for (size_t d = 0; d < DRAWS && clusters > 1; d++) {
+        size_t sum = 0;
+        for (size_t c = 0; c < clusters; c++) {
+            const size_t first = nb_random_next(&random) % clusters * (size_t)cluster;
+            for (size_t i = 0; i < (size_t)cluster; i++) sum += hits[first + i];
+        }
+        rates[d] = (double)sum / (double)(clusters * (size_t)cluster);
+    }
+    if (clusters > 1) upper = nb_quantile(rates, DRAWS, 0.95);
+    free(rates);
+    free(hits);
+    return upper;
+}
+
+double nb_trials_run_rate(const struct nb_trials *t, int n_cases) {
+    size_t n, alarms = 0;
+    unsigned char *hits = outcomes(t, 0, NB_VERDICT_REGRESSION, &n);
+    uint64_t random = 2;
+    for (size_t d = 0; d < DRAWS && n > 0; d++) {
+        bool any = false;
+        for (int c = 0; c < n_cases; c++) any |= hits[nb_random_next(&random) % n] != 0;
+        alarms += any;
+    }
+    free(hits);
+    return n > 0 ? (double)alarms / DRAWS : (double)NAN;
+}
+
+void nb_trials_release(struct nb_trials *t) {
+    free(t->results);
+    *t = (struct nb_trials){0};
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How good is the gate on this machine? Trials with a known answer: a copy against its original, where every REGRESSION is false,
+ * and the same machine code that does a stated part more of the same work, which is to be found.
+ *
+ * All arms of a trial share their launches: baseline, control, the copy, and one arm for each injected slowdown; each is judged as
+ * if it were a gate of its own. Trials run under different loads in turn, which begin and end with their stretch. */
+#ifndef NB_GATE_TRIALS_H
+#define NB_GATE_TRIALS_H
+
+#include "src/gate/gate.h"
+
+enum nb_load_kind { NB_LOAD_IDLE, NB_LOAD_CPU, NB_LOAD_MEMORY, NB_N_LOAD_KINDS };
+extern const char *const nb_load_names[NB_N_LOAD_KINDS]; /* "idle", "cpu" (one hog), "memory" (two bursty hogs) */
+
+#define NB_MAX_EFFECTS 8
+
+struct nb_trial_result { /* of one arm of one trial */
+    int trial, load;     /* load: enum nb_load_kind */
+    size_t case_index;
+    int effect;   /* percent; 0: the copy */
+    bool powered; /* beside injected slowdowns */
+    enum nb_verdict verdict;
+    double ratio, launch_sd, smallest_effect, seconds;
+};
+
+/* A launch as it may be recorded: arms are baseline, control, the copy, then one for each effect. */
+struct nb_trial_launch {
+    int trial, load;
+    size_t case_index;
+    enum nb_gate_stage stage;
+    int launch, layout, n_arms;
+    int effects[NB_GATE_ARMS]; /* percent, by arm */
+    double at_s;               /* when it began, since the self-test did */
+    const cJSON *line;         /* the worker's */
+};
+
+struct nb_trial_recorder { /* either may be null */
+    void (*launch)(const struct nb_trial_launch *launch, void *arg);
+    void (*verdict)(const struct nb_trial_result *result, void *arg);
+    void *arg;
+};
+
+struct nb_trial_plan {
+    int trials;                  /* for each load and case: with the copy alone */
+    int powered;                 /* with the injected arms too */
+    int effects[NB_MAX_EFFECTS]; /* percent */
+    int n_effects;
+    bool loads[NB_N_LOAD_KINDS];
+    double budget_s; /* 0: none */
+    struct nb_trial_recorder recorder;
+};
+
+struct nb_trial_tally { /* of one case, load and effect */
+    int n, regression, pass, improved, inconclusive;
+};
+
+struct nb_trials {
+    struct nb_trial_result *results;
+    size_t n;
+    double injected[NB_MAX_EFFECTS]; /* by instruction counts of the first case: ratio - 1; NaN: not counted */
+    char injected_reason[160];
+    double elapsed_s;
+};
+
+/* The gate's cases must be there; both builds are copies of one. 0, -1 after nb_error, or a signal's number: what is done stands. */
+int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
+struct nb_trial_tally nb_trials_count(const struct nb_trials *t, int load, int effect); /* load -1: all */
+/* A bound at 95 % on the rate of a verdict by resampling stretches of `cluster` neighbouring trials, since neighbours in time are
+ * not independent. */
+double nb_trials_cluster_upper(const struct nb_trials *t, int effect, enum nb_verdict v, int cluster);
+/* Of runs of n cases drawn from the trials: the share with any REGRESSION. */
+double nb_trials_run_rate(const struct nb_trials *t, int n);
+void nb_trials_release(struct nb_trials *t);
+
+#endif

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tensors in memory that betrays what a kernel does outside of them. */
+#include "src/harness/buffers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/harness/poison.h"
+#include "src/number/dtype.h"
+
+enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
+
+enum { MATRIX, PARAMS, STATS, BYTES }; /* as shape_tensor() has their lengths */
+static const struct {
+    const char *name;
+    int kind;
+    bool f32, output; /* f32 whatever the dtype of x */
+} specs[NB_N_TENSORS] = {
+    [NB_T_X] = {"x", MATRIX, false, false},
+    [NB_T_RESIDUAL] = {"residual", MATRIX, false, false},
+    [NB_T_GAMMA_F32] = {"gamma", PARAMS, true, false},
+    [NB_T_BETA_F32] = {"beta", PARAMS, true, false},
+    [NB_T_GAMMA_X] = {"gamma", PARAMS, false, false},
+    [NB_T_BETA_X] = {"beta", PARAMS, false, false},
+    [NB_T_RUNNING_MEAN_IN] = {"running_mean_in", PARAMS, true, false},
+    [NB_T_RUNNING_VAR_IN] = {"running_var_in", PARAMS, true, false},
+    [NB_T_Y] = {"y", MATRIX, false, true},
+    [NB_T_RESIDUAL_OUT] = {"residual_out", MATRIX, false, true},
+    [NB_T_MEAN] = {"mean", STATS, true, true},
+    [NB_T_RSTD] = {"rstd", STATS, true, true},
+    [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, true},
+    [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, true},
+    [NB_T_SCRATCH] = {"scratch", BYTES, false, true},
+};
+
+const char *nb_tensor_name(enum nb_tensor_id id) { return specs[id].name; }
+
+void *nb_tensor_row(const struct nb_tensor *t, int64_t row) {
+    return (unsigned char *)t->data + (size_t)(row * t->stride) * t->item;
+}
+
+static bool is_add(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
+
+uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
+    uint32_t wants = 1u << NB_T_X | 1u << NB_T_Y;
+    if (is_add(c->op) || c->op == NB_OP_TWIN) wants |= 1u << NB_T_RESIDUAL | 1u << NB_T_RESIDUAL_OUT;
+    if (c->op == NB_OP_TWIN) return wants;
+    bool in_x = c->formula.param == NB_PARAM_X;
+    if (c->formula.affine != NB_AFFINE_NONE) wants |= 1u << (in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
+    if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << (in_x ? NB_T_BETA_X : NB_T_BETA_F32);
+    if (c->op == NB_OP_BATCHNORM) {
+        wants |= 1u << NB_T_RUNNING_MEAN_IN | 1u << NB_T_RUNNING_VAR_IN;
+        if (c->mode == NB_TRAINING) wants |= 1u << NB_T_RUNNING_MEAN_OUT | 1u << NB_T_RUNNING_VAR_OUT;
+    }
+    if (with_stats && c->op != NB_OP_DYT) wants |= 1u << NB_T_MEAN | 1u << NB_T_RSTD;
+    return wants;
+}
+
+/* ---- layout -------------------------------------------------------------------------------------------------------
+ */
+
+static const void *source_of(const struct nb_inputs *in, enum nb_tensor_id id) {
+    switch (id) {
+    case NB_T_X:
+        return in->x;
+    case NB_T_RESIDUAL:
+        return in->residual;
+    case NB_T_GAMMA_F32:
+        return in->gamma_f32;
+    case NB_T_BETA_F32:
+        return in->beta_f32;
+    case NB_T_GAMMA_X:
+        return in->gamma_x;
+    case NB_T_BETA_X:
+        return in->beta_x;
+    case NB_T_RUNNING_MEAN_IN:
+        return in->running_mean;
+    case NB_T_RUNNING_VAR_IN:
+        return in->running_var;
+    default:
+        return NULL;
+    }
+}
+
+static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct nb_inputs *in,
+                         const struct nb_layout_request *q) {
+    t->item = specs[id].kind == BYTES ? 1 : specs[id].f32 ? sizeof(float) : nb_formats[in->dtype].bytes;
+    t->rows = specs[id].kind == MATRIX ? q->rows : 1;
+    const int64_t lengths[] = {in->cols, in->n_params, q->n_stats, (int64_t)q->scratch_bytes};
+    t->cols = lengths[specs[id].kind];
+    /* Inside poison, rows stand apart even where the case packs them: a write between two rows must not go unseen. */
+    int64_t apart = q->placement == NB_PLACE_INTERIOR ? q->pad + 5 : q->pad;
+    t->stride = specs[id].kind == MATRIX ? t->cols + apart : t->cols;
+    t->source = source_of(in, id);
+}
+
+static size_t data_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
+
+static void *map_pages(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        nb_error("no memory for a buffer of %zu bytes: %s", bytes, strerror(errno));
+        return NULL;
+    }
+    return p;
+}
+
+/* A mapping of its own: guard page, area, guard page. */
+static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = data_bytes(t);
+    size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
+    t->area_bytes = (wanted + page - 1) / page * page;
+    t->map_bytes = t->area_bytes + 2 * page;
+    t->map = map_pages(t->map_bytes);
+    if (!t->map) return -1;
+    t->area = t->map + page;
+    if (mprotect(t->map, page, PROT_NONE) != 0 || mprotect(t->area + t->area_bytes, page, PROT_NONE) != 0)
+        return nb_error("a guard page cannot be had: %s", strerror(errno));
+    /* What stands on a line meets the guard at its end only to within a line of poison. */
+    size_t before = t->area_bytes - bytes;
+    if (placement == NB_PLACE_END) t->data = t->area + (on_line ? before / LINE * LINE : before);
+    if (placement == NB_PLACE_START) t->data = t->area;
+    if (placement == NB_PLACE_INTERIOR)
+        t->data = t->area + MARGIN + (on_line ? 0 : t->item); /* one element off every alignment */
+    return 0;
+}
+
+/* All tensors in one mapping: each starts on a cache line, 1 to 64 lines of poison behind
+ * the tensor before it, so that which lines share a cache set differs from launch to launch. */
+static int place_slab(struct nb_buffers *b) {
+    uint64_t random = b->request.seed;
+    size_t offset = MARGIN, starts[NB_N_TENSORS] = {0}, areas[NB_N_TENSORS] = {0};
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        if (!(b->request.wants & 1u << i)) continue;
+        offset += LINE * (1 + nb_random_next(&random) % 64);
+        areas[i] = offset - LINE;
+        starts[i] = offset;
+        offset = (offset + data_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
+    }
+    size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
+    b->slab_bytes = (bytes + align - 1) / align * align + align;
+    b->slab = map_pages(b->slab_bytes);
+    if (!b->slab) return -1;
+    unsigned char *base = b->slab + (align - (uintptr_t)b->slab % align) % align;
+    if (b->request.huge_pages) madvise(base, b->slab_bytes - align, MADV_HUGEPAGE);
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        if (!starts[i]) continue;
+        struct nb_tensor *t = &b->tensors[i];
+        t->data = base + starts[i];
+        t->area = base + areas[i];
+        t->area_bytes = starts[i] - areas[i] + data_bytes(t) + LINE;
+    }
+    return 0;
+}
+
+static void fill(struct nb_tensor *t, uint32_t word) {
+    nb_poison(t->area, t->area_bytes, word);
+    if (!t->source) return;
+    const size_t row_bytes = (size_t)t->cols * t->item;
+    for (int64_t r = 0; r < t->rows; r++)
+        memcpy(nb_tensor_row(t, r), (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes);
+}
+
+void nb_buffers_fill(struct nb_buffers *b) {
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->tensors[i].data) fill(&b->tensors[i], b->request.poison);
+}
+
+int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request) {
+    *b = (struct nb_buffers){.request = *request};
+    if (request->scratch_bytes > NB_SCRATCH_MAX)
+        return nb_error("a kernel asks for %zu bytes of scratch", request->scratch_bytes);
+    b->request.wants |= request->scratch_bytes > 0 ? 1u << NB_T_SCRATCH : 0;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        if (!specs[i].output && !source_of(in, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
+        if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, in, request);
+    }
+    int bad = 0;
+    if (request->placement == NB_PLACE_SLAB)
+        bad = place_slab(b);
+    else {
+        for (int i = 0; i < NB_N_TENSORS && !bad; i++)
+            if (b->request.wants & 1u << i)
+                bad = place_guarded(&b->tensors[i], request->placement, specs[i].kind == BYTES);
+    }
+    if (bad) {
+        nb_buffers_release(b);
+        return -1;
+    }
+    nb_buffers_fill(b);
+    return 0;
+}
+
+void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
+    const struct nb_tensor *t = b->tensors;
+    const bool in_x = c->formula.param == NB_PARAM_X, affine = c->formula.affine != NB_AFFINE_NONE;
+    call->x = t[NB_T_X].data;
+    call->x_stride = t[NB_T_X].stride;
+    call->residual = t[NB_T_RESIDUAL].data;
+    call->residual_stride = t[NB_T_RESIDUAL].stride;
+    call->gamma = affine ? t[in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32].data : NULL;
+    call->beta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[in_x ? NB_T_BETA_X : NB_T_BETA_F32].data : NULL;
+    call->y = t[NB_T_Y].data;
+    call->y_stride = t[NB_T_Y].stride;
+    call->residual_out = t[NB_T_RESIDUAL_OUT].data;
+    call->residual_out_stride = t[NB_T_RESIDUAL_OUT].stride;
+    call->mean = t[NB_T_MEAN].data;
+    call->rstd = t[NB_T_RSTD].data;
+    call->running_mean_in = t[NB_T_RUNNING_MEAN_IN].data;
+    call->running_var_in = t[NB_T_RUNNING_VAR_IN].data;
+    call->running_mean_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_MEAN_OUT].data : NULL;
+    call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
+    call->scratch = t[NB_T_SCRATCH].data;
+}
+
+void nb_buffers_poison_outputs(struct nb_buffers *b) {
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (specs[i].output && b->tensors[i].data)
+            nb_poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
+}
+
+/* ---- after a call -------------------------------------------------------------------------------------------------
+ */
+
+static enum nb_damage outside(char *where, size_t n, const char *name, const char *side, int64_t row) {
+    if (row < 0)
+        snprintf(where, n, "wrote %s %s", side, name);
+    else
+        snprintf(where, n, "wrote %s row %lld of %s", side, (long long)row, name);
+    return NB_DAMAGED_OUTSIDE;
+}
+
+static enum nb_damage verify_margins(const struct nb_tensor *t, const char *name, uint32_t word, char *where,
+                                     size_t n) {
+    const unsigned char *end = (unsigned char *)t->data + data_bytes(t);
+    if (!nb_is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
+        return outside(where, n, name, "before", -1);
+    if (!nb_is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
+    return NB_INTACT;
+}
+
+static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n) {
+    const size_t row_bytes = (size_t)t->cols * t->item, gap = (size_t)(t->stride - t->cols) * t->item;
+    if (verify_margins(t, name, word, where, n) != NB_INTACT) return NB_DAMAGED_OUTSIDE;
+    for (int64_t r = 0; r < t->rows; r++) {
+        const unsigned char *row = nb_tensor_row(t, r);
+        if (r + 1 < t->rows && !nb_is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
+        if (t->source && memcmp(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes) != 0) {
+            snprintf(where, n, "changed row %lld of its input %s", (long long)r, name);
+            return NB_DAMAGED_INPUT;
+        }
+    }
+    return NB_INTACT;
+}
+
+typedef enum nb_damage (*verify_fn)(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n);
+static enum nb_damage verify_all(const struct nb_buffers *b, verify_fn verify, char *where, size_t n) {
+    enum nb_damage damage = NB_INTACT;
+    for (int i = 0; i < NB_N_TENSORS && damage == NB_INTACT; i++)
+        if (b->tensors[i].data) damage = verify(&b->tensors[i], specs[i].name, b->request.poison, where, n);
+    return damage;
+}
+
+enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n) {
+    return verify_all(b, verify_tensor, where, n);
+}
+enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n) {
+    return verify_all(b, verify_margins, where, n);
+}
+
+enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
+    const unsigned char *p = address;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
+        *after = p >= t->area;
+        return (enum nb_tensor_id)i;
+    }
+    return NB_N_TENSORS;
+}
+
+double nb_buffers_bytes(const struct nb_buffers *b) {
+    double bytes = 0;
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)data_bytes(&b->tensors[i]);
+    return bytes;
+}
+
+void nb_buffers_release(struct nb_buffers *b) {
+    for (int i = 0; i < NB_N_TENSORS; i++)
+        if (b->tensors[i].map) munmap(b->tensors[i].map, b->tensors[i].map_bytes);
+    if (b->slab) munmap(b->slab, b->slab_bytes);
+    *b = (struct nb_buffers){0};
+}

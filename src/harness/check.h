@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Before any timing: is what the kernel returns right, and does it keep to its own memory? */
+#ifndef NB_CHECK_H
+#define NB_CHECK_H
+
+#include "src/accuracy/oracle.h"
+#include "src/harness/buffers.h"
+#include "src/harness/judge.h"
+#include "src/input/inputs.h"
+#include "src/registry/registry.h"
+
+/* yardstick: may be null (judge.h). Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
+ * oracle. The process may die of it: nb_faults_watch() should stand. */
+void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
+                   const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out);
+void nb_checked_release(struct nb_checked *checked);
+
+/* Digest of one row of elements; equal bits give equal digests. */
+uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
+
+/* Bytes of buffers above which the calls at the guard pages take only the first rows of a row_local kernel. */
+#define NB_CHECK_WHOLE_BYTES (16 << 20)
+
+#endif

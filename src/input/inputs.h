@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The numbers a case works on: named distributions with a seed, .npy files, raw files. Values are rounded once to the case's
+ * dtype; the oracle and the kernels see the same stored values.
+ *
+ * What is filled hangs on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
+ *   x, residual  as the data axis says: a distribution, each from a stream of its own, or the rows of a file, cycled (the
+ *                residual starts in the middle of the file)
+ *   dy           NAME_dy.npy beside real rows, else standard normal
+ *   gamma, beta  as the params axis says (params.h); drawn: NAME_gamma.npy, NAME_beta.npy beside real rows, else 1 + 0.3 N(0,1)
+ *                and 0.1 N(0,1) in f32
+ *   running      mean and variance of x over all channels, moved by 0.1 standard deviations times N(0,1), and times a factor
+ *                from 0.8 to 1.2 */
+#ifndef NB_INPUTS_H
+#define NB_INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/case/case.h"
+#include "src/input/data_source.h"
+#include "src/input/distributions.h"
+
+/* Packed, row after row, rows x cols of the case's shape (no stride, no padding). */
+struct nb_inputs {
+    enum nb_dtype dtype;
+    int64_t rows, cols, n_params;      /* n_params: cols, in NCHW and NHWC c */
+    void *x, *residual;                /* residual: null unless the op takes one (a twin may) */
+    void *dy;                          /* backward only */
+    float *gamma_f32, *beta_f32;       /* param: f32 */
+    void *gamma_x, *beta_x;            /* param: x's dtype (the f32 values rounded to it) */
+    float *running_mean, *running_var; /* BatchNorm only */
+};
+
+/* Checks that the data named exists and fits the shape, without reading all of it: null, or the reason (owned by caller). */
+char *nb_inputs_refuse(const struct nb_case *c);
+/* Data sets of real rows found in the data folder (NORMBENCH_DATA, tests/data beside the program, the installed share folder):
+ * owned names "minilm_embed", sorted. */
+int nb_inputs_list(char ***names);
+/* Fills everything the case's op needs. -1 after nb_error. */
+int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c);
+/* Adds what another case of the same shape, dtype, data, seed and params needs besides (a residual, dy, running statistics). */
+int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c);
+void nb_inputs_release(struct nb_inputs *in);
+/* 1: independent draws, whose error has a predictable bias; 0: real rows, or an extreme. */
+int nb_inputs_is_random(const struct nb_case *c);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which config is meant, what --axis does to it, and its release. config_json.c reads the file. */
+#include "src/plan/config.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/files.h"
+#include "src/base/jsonc.h"
+#include "src/base/log.h"
+
+/* ---- which file ---- */
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* shapes.json names shapes and is no config. */
+static bool is_preset_file(const char *file) {
+    return file[0] != '.' && ends_with(file, ".json") && strlen(file) > 5 && strcmp(file, "shapes.json") != 0;
+}
+
+static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+int nb_config_list(char ***names) {
+    char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs");
+    DIR *d = dir ? opendir(dir) : NULL;
+    size_t n = 0;
+    *names = NULL;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        if (!is_preset_file(entry->d_name)) continue;
+        *names = nb_realloc(*names, n + 1, sizeof **names);
+        (*names)[n] = nb_strdup(entry->d_name);
+        (*names)[n][strlen(entry->d_name) - 5] = '\0';
+        n++;
+    }
+    if (d) closedir(d);
+    free(dir);
+    if (n > 1) qsort(*names, n, sizeof **names, compare_texts);
+    return (int)n;
+}
+
+char *nb_config_find(const char *file_name) { return nb_jsonc_find(file_name); }
+
+static int unknown_config(const char *name) {
+    char **names = NULL;
+    int n = nb_config_list(&names);
+    const char *nearest = n > 0 ? nb_nearest(name, (const char *const *)names, (size_t)n) : NULL;
+    if (n == 0)
+        nb_error("config '%s': there is no folder with configs; NORMBENCH_CONFIGS says where it is", name);
+    else
+        nb_error("config '%s': no such preset%s%s%s (`normbench list configs` shows them; a file is named with a slash "
+                 "or .json)",
+                 name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    for (int i = 0; i < n; i++) free(names[i]);
+    free(names);
+    return -1;
+}
+
+int nb_config_read(struct nb_config *config, const char *name) {
+    *config = (struct nb_config){0};
+    if (strchr(name, '/') || ends_with(name, ".json")) return nb_config_read_file(config, name);
+    struct nb_strbuf file = {0};
+    nb_strbuf_addf(&file, "%s.json", name);
+    char *path = is_preset_file(file.text) ? nb_jsonc_find(file.text) : NULL;
+    int result = path ? nb_config_read_file(config, path) : unknown_config(name);
+    nb_strbuf_release(&file);
+    free(path);
+    return result;
+}
+
+/* ---- --axis ---- */
+
+static const struct nb_axis *option_axis(const char *name, size_t len, const char *assignment) {
+    const char *names[NB_MAX_AXES];
+    char *copy = nb_strdup(name);
+    copy[len] = '\0';
+    const struct nb_axis *axis = nb_axis_find(copy);
+    if (!axis) {
+        for (size_t i = 0; i < nb_n_axes; i++) names[i] = nb_axes[i].name;
+        const char *nearest = nb_nearest(copy, names, nb_n_axes);
+        nb_error("--axis %s: unknown axis '%s'%s%s%s", assignment, copy, nearest ? "; did you mean '" : "",
+                 nearest ? nearest : "", nearest ? "'?" : "");
+    }
+    free(copy);
+    return axis;
+}
+
+/* The length of the value at the start of a list: up to a comma outside brackets. */
+static size_t value_length(const char *list) {
+    int depth = 0;
+    size_t n = 0;
+    for (; list[n] && (list[n] != ',' || depth > 0); n++) {
+        const bool opens = list[n] == '[' || list[n] == '(', closes = list[n] == ']' || list[n] == ')';
+        depth += opens - (closes && depth > 0);
+    }
+    return n;
+}
+
+static int read_option_values(struct nb_values *values, const struct nb_axis *axis, const char *list,
+                              const char *assignment) {
+    char reason[256];
+    for (const char *p = list;; p++) {
+        size_t n = value_length(p);
+        struct nb_strbuf value = {0};
+        nb_strbuf_addn(&value, p, n);
+        int result = n == 0 ? nb_error("--axis %s: %s has an empty value", assignment, axis->name)
+                            : nb_values_add(values, axis, value.text, reason, sizeof reason);
+        if (result != 0 && n > 0) nb_error("--axis %s: %s: '%s' %s", assignment, axis->name, value.text, reason);
+        nb_strbuf_release(&value);
+        if (result != 0) return -1;
+        p += n;
+        if (!*p) return 0;
+    }
+}
+
+int nb_config_axis(struct nb_config *config, const char *assignment) {
+    const char *equals = strchr(assignment, '=');
+    if (!equals) return nb_error("--axis %s: is not of the form NAME=VALUE,VALUE...", assignment);
+    const struct nb_axis *axis = option_axis(assignment, (size_t)(equals - assignment), assignment);
+    if (!axis) return -1;
+    struct nb_values values = {0};
+    int result = read_option_values(&values, axis, equals + 1, assignment);
+    const size_t a = (size_t)(axis - nb_axes);
+    for (size_t i = 0; result == 0 && i < config->n_blocks; i++) {
+        struct nb_block *block = &config->blocks[i];
+        nb_values_copy(&block->values[a], &values);
+        for (size_t j = 0; j < block->n_includes; j++)
+            if (block->includes[j].values[a].n > 0) nb_values_copy(&block->includes[j].values[a], &values);
+    }
+    nb_values_release(&values);
+    return result;
+}
+
+/* ---- release ---- */
+
+void nb_block_release(struct nb_block *block) {
+    for (size_t i = 0; i < NB_MAX_AXES; i++) nb_values_release(&block->values[i]);
+    for (size_t i = 0; i < block->n_includes; i++) nb_block_release(&block->includes[i]);
+    for (size_t i = 0; i < block->n_excludes; i++) nb_block_release(&block->excludes[i]);
+    free(block->includes);
+    free(block->excludes);
+    free(block->path);
+    free(block->label);
+    free(block->source);
+    free(block->text);
+}
+
+void nb_config_release(struct nb_config *config) {
+    for (size_t i = 0; i < config->n_blocks; i++) nb_block_release(&config->blocks[i]);
+    free(config->blocks);
+    free(config->name);
+    free(config->path);
+    free(config->description);
+    free(config->reference);
+    nb_gate_settings_release(&config->gate);
+    *config = (struct nb_config){0};
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How long a group will take, before anything has been measured: good enough to deal out shards and to keep a budget within a
+ * factor of about two. While it runs, the time left is estimated from what was measured. */
+#ifndef NB_ESTIMATE_H
+#define NB_ESTIMATE_H
+
+#include "src/plan/groups.h"
+
+#define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the twin and a repeated reference not counted */
+
+struct nb_effort {
+    int launches, blocks; /* 0 launches: checked, not timed */
+    double slot_ms;
+};
+
+/* Seconds for the first n of these cells as one group, split as it will be. */
+double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort);
+/* Into how many parts n cases are split: those that are only checked stay together. */
+size_t nb_n_parts(size_t n, const struct nb_effort *effort);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cells that share their buffers, put together, put into order, thinned for a budget and dealt out to shards. */
+#ifndef NB_GROUPS_H
+#define NB_GROUPS_H
+
+#include <stddef.h>
+
+#include "src/plan/cells.h"
+
+/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. */
+struct nb_whole {
+    size_t *cells; /* indices; after nb_whole_arrange() the reference first */
+    size_t n;
+    size_t index; /* its number in the whole plan */
+};
+
+struct nb_wholes {
+    struct nb_whole *items;
+    size_t n;
+};
+
+/* Zeroed wholes, in the order of their first cells. */
+void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells);
+/* Comparable cells side by side (style, statistics, width, formula, then op), the reference first: the first that the glob
+ * matches, else a fused LayerNorm at the widest width, else the first. */
+void nb_whole_arrange(struct nb_whole *whole, const struct nb_cells *cells, const char *reference);
+/* For cells that are only checked, so that nothing has to stay together: groups of many cells, those with equal inputs and the same
+ * mathematics side by side. */
+void nb_wholes_batch(struct nb_wholes *wholes, const struct nb_cells *cells);
+void nb_wholes_release(struct nb_wholes *wholes);
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* config x registry x CPU -> groups of cases: the matrix, with every cell that was left out counted by its reason. */
+#ifndef NB_PLAN_H
+#define NB_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/case/case.h"
+#include "src/plan/cells.h" /* NB_MAX_CASES */
+#include "src/plan/config.h"
+#include "src/plan/estimate.h" /* NB_GROUP_ARMS */
+#include "src/plan/skips.h"
+
+/* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache state. cases[reference] is the one the others
+ * are compared with; a group that was split carries it in each part (only the first part reports it). */
+struct nb_group {
+    size_t *cases; /* indices into plan.cases */
+    size_t n;
+    size_t reference;  /* index into cases[] of this group */
+    int part;          /* 0 for an unsplit group and for the first part */
+    size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
+    double estimate_s; /* of all its launches */
+};
+
+struct nb_plan {
+    struct nb_case *cases;
+    char **keys;
+    struct nb_label_set *case_labels; /* of each case; null: no block has a label */
+    struct nb_labels labels;
+    size_t n_cases;
+    struct nb_group *groups;
+    size_t n_groups;
+    struct nb_skip *skips; /* most frequent reason first, the entries of a reason together */
+    size_t n_skips;
+    size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
+    int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
+    double slot_ms, estimate_s;
+    uint64_t order_seed;
+    char hash
+        [20]; /* of everything that decides what is measured, before this CPU, --shard and --budget took their part away:
+                      the shards of one matrix have one hash, on whatever machines they run */
+};
+
+struct nb_plan_options {
+    const char *const *filters; /* globs on the case key; a case stays when any matches */
+    size_t n_filters;
+    double budget_s;     /* 0: none */
+    int shard, n_shards; /* 1-based; 0: all */
+};
+
+/* -1 after nb_error: an absurd product, data that does not exist, a budget that is too small for a single case. A plan without
+ * cases is no error here. */
+int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options);
+void nb_plan_release(struct nb_plan *plan);
+
+#endif

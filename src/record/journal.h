@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DIR/journal.jsonl: what a run has done so far, one JSON object a line, each line whole and on the disk before the
+ * next is measured. SIGKILL leaves at most one torn last line, which every reader skips and `--resume` cuts off.
+ * reports/schema/journal.schema.json is the binding description; in short ("?": may be left out, "|null": may be null):
+ *
+ *   {"type":"run","schema":"1.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
+ *    "argv":["normbench","run","quick"],
+ *    "plan":{"hash","n_cases","launches","blocks","slot_ms","order_seed":"1"},     hash: of the plan before --shard
+ *    "shard":[2,8] | null,
+ *    "plugins":[{"name","file"}],
+ *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
+ *    "labels"?:[{"name","source"|null,"text"|null}],            what blocks of the config are called
+ *    "groups":[{"index","part","keys":[..],"reference":0,"labels"?:[[0],..]}],
+ *       index: in the plan before --shard; reference: index in keys; labels: of each key, indices into labels
+ *    "skips":[{"reason","count","key"?}],                       with a key: the case gets a record "skipped"
+ *    "fingerprint":{..}}                                        first line, once
+ *       nb_journal_add_plan() writes plan, kernels, groups and skips.
+ *
+ *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","row_local"}],
+ *    "twins":[{"variant","ns"}],"elapsed_s":0.1}
+ *       One line a group, or several with different cases (a worker died between them). twins: the candidates that were
+ *       tried as the roof, with the time of one call.
+ *
+ *   {"type":"launch","group":0,"launch":0,
+ *    "cases":[{"key","twin":"variant of ITS twin"|null,"slot_ns":[1234.5,null,..],"per_slot":8,"chunked":false,
+ *              "contaminated":[3,7]}],
+ *    "twins":[{"variant","slot_ns":[..],"contaminated":[..]}],
+ *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}
+ *       slot_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
+ *       (chunked: scaled by rows), null where the slot failed or did not take part. per_slot: calls in a slot, rows when chunked.
+ * contaminated: blocks whose slot saw an involuntary switch or a migration. wall_s and cpu_s are of the measuring
+ * thread. A case appears at most once for each group and launch.
+ *
+ *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}]}
+ *       reason says why a value is null.
+ *
+ *   {"type":"failure","group":0,"launch":2|null,"key","status":"crashed","reason"}
+ *       The first failure of a case decides its record. launch is null when it happened in the check or the counter
+ * pass.
+ *
+ *   {"type":"resume","started":"..","argv":[..],"fingerprint":{..}}      each --resume, before it goes on
+ *
+ *   {"type":"end","elapsed_s":90.1,"peak_memory_mib":200.5,"interrupted":2|null}     a signal's number; each way out of
+ * a run
+ *
+ * group, launch and block count from 0; group is an index into the run line's groups. Numbers are finite or null;
+ * 64-bit hashes and seeds are strings. */
+#ifndef NB_JOURNAL_H
+#define NB_JOURNAL_H
+
+#include <cjson/cJSON.h>
+
+#include "src/plan/plan.h"
+
+#define NB_SCHEMA_VERSION "1.1"
+#define NB_JOURNAL_FILE "journal.jsonl"
+
+struct nb_journal {
+    int fd;
+    char *path; /* null: closed */
+};
+/* A new journal in dir (made when missing). A journal or a results.json that is there already is an error. */
+int nb_journal_create(struct nb_journal *j, const char *dir);
+/* --resume: goes on with the journal of dir; a torn last line is cut off. A journal that another process is writing is
+ * an error. */
+int nb_journal_append_to(struct nb_journal *j, const char *dir);
+/* One line, written whole and flushed to the disk (fdatasync); after a failed write (disk full) nothing of it stays. */
+int nb_journal_write(struct nb_journal *j, const cJSON *line);
+void nb_journal_close(struct nb_journal *j);
+/* Calls visit for every whole line, in order; a torn last line is skipped with a note, anything else wrong is an error
+ * with file and line. visit returns 0 to go on, 1 to stop early, -1 after nb_error. */
+int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg);
+
+/* The members of a "run" line that follow from the plan: plan, shard, kernels, groups, skips. shard counts from 1, 0:
+ * all. The registry must hold the kernels of the plan. */
+void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int n_shards);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The shards of one plan to the results of one run: the same records in the same order as if one machine had done it all. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/text_map.h"
+#include "src/record/machines.h"
+#include "src/record/results.h"
+
+struct shard {
+    struct nb_results results;
+    int i, n; /* "i of n", from 1 */
+    int machine;
+};
+
+static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+
+static const char *plan_hash(const struct shard *s) {
+    const char *hash = nb_json_get_text(member(s->results.meta, "plan"), "hash");
+    return hash ? hash : "";
+}
+
+static int read_shard(struct shard *s, const char *dir) {
+    if (nb_results_read(&s->results, dir) != 0) return -1;
+    const cJSON *shard = member(s->results.meta, "shard");
+    const cJSON *i = cJSON_GetArrayItem(shard, 0), *n = cJSON_GetArrayItem(shard, 1);
+    if (!cJSON_IsNumber(i) || !cJSON_IsNumber(n) || i->valueint < 1 || i->valueint > n->valueint)
+        return nb_error("%s: is not a shard: its run had no --shard i/n", dir);
+    s->i = i->valueint;
+    s->n = n->valueint;
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
+}
+
+/* Sorted by number: are all of one plan, and each there once? */
+static int check_family(const struct shard *shards, size_t n) {
+    const struct shard *first = &shards[0];
+    for (size_t k = 1; k < n; k++) {
+        const struct shard *s = &shards[k];
+        if (strcmp(plan_hash(first), plan_hash(s)) != 0)
+            return nb_error("%s and %s are shards of different plans (hash %s and %s)", first->results.dir,
+                            s->results.dir, plan_hash(first), plan_hash(s));
+        if (s->n != first->n)
+            return nb_error("%s is one of %d shards, %s one of %d", first->results.dir, first->n, s->results.dir, s->n);
+        if (s->i == s[-1].i)
+            return nb_error("%s and %s are both shard %d/%d", s[-1].results.dir, s->results.dir, s->i, s->n);
+    }
+    return 0;
+}
+
+/* "2 5 6" in text, the numbers in json too. */
+static size_t missing_shards(const struct shard *shards, size_t n, struct nb_strbuf *text, cJSON *json) {
+    size_t missing = 0, k = 0;
+    for (int i = 1; i <= shards[0].n; i++) {
+        if (k < n && shards[k].i == i) {
+            k++;
+            continue;
+        }
+        nb_strbuf_addf(text, "%s%d", missing++ ? " " : "", i);
+        cJSON_AddItemToArray(json, cJSON_CreateNumber(i));
+    }
+    return missing;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------ */
+
+/* Takes r over. */
+static int take_record(struct nb_results *out, struct nb_text_map *keys, struct nb_record *r, const struct shard *s) {
+    if (nb_text_map_find(keys, r->key) != NB_NOWHERE)
+        return nb_error("%s: %s is in another shard too", s->results.dir, r->key);
+    out->records[out->n] = *r;
+    out->records[out->n].machine = s->machine;
+    nb_text_map_add(keys, r->key, out->n++);
+    *r = (struct nb_record){0};
+    return 0;
+}
+
+/* As nb_results_fold orders them: planned ones by group, in a group as they are in their shard; skipped ones last, by key. */
+struct place {
+    const struct nb_record *record;
+    size_t order;
+};
+static int by_place(const void *a, const void *b) {
+    const struct place *p = a, *q = b;
+    bool p_skipped = p->record->status == NB_SKIPPED, q_skipped = q->record->status == NB_SKIPPED;
+    if (p_skipped != q_skipped) return p_skipped - q_skipped;
+    if (p_skipped) return strcmp(p->record->key, q->record->key);
+    if (p->record->group != q->record->group) return p->record->group < q->record->group ? -1 : 1;
+    return p->order < q->order ? -1 : p->order > q->order;
+}
+
+static void sort_records(struct nb_results *out) {
+    struct place *places = nb_alloc(out->n, sizeof *places);
+    struct nb_record *sorted = nb_alloc(out->n, sizeof *sorted);
+    for (size_t i = 0; i < out->n; i++) places[i] = (struct place){&out->records[i], i};
+    qsort(places, out->n, sizeof *places, by_place);
+    for (size_t i = 0; i < out->n; i++) sorted[i] = *places[i].record;
+    free(places);
+    free(out->records);
+    out->records = sorted;
+}
+
+static int merge_records(struct nb_results *out, struct shard *shards, size_t n) {
+    struct nb_text_map keys = {0};
+    size_t most = 0;
+    int result = 0;
+    for (size_t k = 0; k < n; k++) most += shards[k].results.n;
+    out->records = nb_alloc(most, sizeof *out->records);
+    for (size_t k = 0; k < n; k++) {
+        for (size_t i = 0; i < shards[k].results.n && result == 0; i++)
+            result = take_record(out, &keys, &shards[k].results.records[i], &shards[k]);
+    }
+    nb_text_map_release(&keys);
+    sort_records(out);
+    return result;
+}
+
+/* ---- meta data ---------------------------------------------------------------------------------------------------- */
+
+static bool every_shard_skips(const struct shard *shards, size_t n, const cJSON *skip) {
+    for (size_t k = 0; k < n; k++) {
+        const cJSON *other = member(shards[k].results.meta, "skips");
+        other = other ? other->child : NULL;
+        while (other && !cJSON_Compare(other, skip, true)) other = other->next;
+        if (!other) return false;
+    }
+    return true;
+}
+
+/* Cases by key are each in one shard. Cells without one were left out before the plan was cut, by all shards alike; what only
+ * one shard left out is what others have. */
+static cJSON *merged_skips(const struct shard *shards, size_t n) {
+    cJSON *skips = cJSON_CreateArray();
+    for (size_t k = 0; k < n; k++) {
+        const cJSON *skip;
+        cJSON_ArrayForEach(skip, member(shards[k].results.meta, "skips")) {
+            if (member(skip, "key") || (k == 0 && every_shard_skips(shards, n, skip)))
+                cJSON_AddItemToArray(skips, cJSON_Duplicate(skip, true));
+        }
+    }
+    return skips;
+}
+
+static cJSON *shard_summary(const struct shard *s) {
+    cJSON *json = cJSON_CreateObject();
+    const cJSON *meta = s->results.meta;
+    cJSON_AddItemToObject(json, "shard", cJSON_Duplicate(member(meta, "shard"), true));
+    nb_json_text(json, "started", nb_json_get_text(meta, "started"));
+    nb_json_number(json, "elapsed_s", nb_json_get_number(meta, "elapsed_s"));
+    cJSON_AddBoolToObject(json, "complete", nb_json_get_bool(meta, "complete"));
+    nb_json_number(json, "machine", s->machine);
+    return json;
+}
+
+struct totals {
+    double elapsed_s, peak_mib, n_cases;
+    const char *started; /* the earliest; ISO 8601 in UTC sorts as text */
+    bool complete;
+};
+
+static struct totals sum_up(const struct shard *shards, size_t n) {
+    struct totals t = {
+        .peak_mib = NAN, .started = nb_json_get_text(shards[0].results.meta, "started"), .complete = true};
+    for (size_t k = 0; k < n; k++) {
+        const cJSON *meta = shards[k].results.meta;
+        const char *started = nb_json_get_text(meta, "started");
+        t.elapsed_s += nb_json_get_number(meta, "elapsed_s");
+        t.peak_mib = fmax(t.peak_mib, nb_json_get_number(meta, "peak_memory_mib"));
+        t.n_cases += nb_json_get_number(member(meta, "plan"), "n_cases");
+        t.complete = t.complete && nb_json_get_bool(meta, "complete");
+        if (started && (!t.started || strcmp(started, t.started) < 0)) t.started = started;
+    }
+    return t;
+}
+
+static void replace(cJSON *object, const char *name, cJSON *item) {
+    if (!cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) cJSON_AddItemToObject(object, name, item);
+}
+
+static cJSON *number_or_null(double value) { return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull(); }
+
+/* The first shard's, with what is not the same for all of them summed up. Takes missing over. */
+static void merge_meta(struct nb_results *out, const struct shard *shards, size_t n, cJSON *machines, cJSON *missing) {
+    struct totals t = sum_up(shards, n);
+    cJSON *meta = out->meta = cJSON_Duplicate(shards[0].results.meta, true), *resumed = cJSON_CreateArray(), *merged;
+    replace(meta, "started", cJSON_CreateString(t.started ? t.started : ""));
+    replace(meta, "shard", cJSON_CreateNull());
+    replace(cJSON_GetObjectItemCaseSensitive(meta, "plan"), "n_cases", number_or_null(t.n_cases));
+    replace(meta, "skips", merged_skips(shards, n));
+    for (size_t k = 0; k < n; k++) {
+        const cJSON *line;
+        cJSON_ArrayForEach(line, member(shards[k].results.meta, "resumed"))
+            cJSON_AddItemToArray(resumed, cJSON_Duplicate(line, true));
+    }
+    replace(meta, "resumed", resumed);
+    replace(meta, "elapsed_s", number_or_null(t.elapsed_s));
+    replace(meta, "peak_memory_mib", number_or_null(t.peak_mib));
+    replace(meta, "interrupted", cJSON_CreateNull());
+    replace(meta, "complete", cJSON_CreateBool(t.complete && cJSON_GetArraySize(missing) == 0));
+    merged = cJSON_AddArrayToObject(meta, "merged");
+    for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(merged, shard_summary(&shards[k]));
+    cJSON_AddItemToObject(meta, "machines", machines);
+    cJSON_AddItemToObject(meta, "missing_shards", missing);
+    nb_results_count(out);
+}
+
+static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, bool partial) {
+    struct nb_strbuf text = {0};
+    cJSON *machines = cJSON_CreateArray(), *missing = cJSON_CreateArray();
+    int result = check_family(shards, n);
+    if (result == 0 && missing_shards(shards, n, &text, missing) > 0) {
+        if (partial)
+            nb_warn("of %d shards these are missing: %s", shards[0].n, text.text);
+        else
+            result =
+                nb_error("of %d shards these are missing: %s (--partial merges without them)", shards[0].n, text.text);
+    }
+    for (size_t k = 0; k < n && result == 0; k++)
+        shards[k].machine = nb_machine_index(machines, member(shards[k].results.meta, "fingerprint"));
+    if (result == 0) result = merge_records(r, shards, n);
+    if (result == 0) {
+        merge_meta(r, shards, n, machines, missing);
+    } else {
+        cJSON_Delete(machines);
+        cJSON_Delete(missing);
+    }
+    nb_strbuf_release(&text);
+    return result;
+}
+
+int nb_results_merge(struct nb_results *r, const char *const *dirs, size_t n, bool partial) {
+    *r = (struct nb_results){0};
+    if (n == 0) return nb_error("no folder to merge");
+    struct shard *shards = nb_alloc(n, sizeof *shards);
+    int result = 0;
+    for (size_t k = 0; k < n && result == 0; k++) result = read_shard(&shards[k], dirs[k]);
+    if (result == 0) {
+        qsort(shards, n, sizeof *shards, by_number);
+        result = merge_shards(r, shards, n, partial);
+    }
+    for (size_t k = 0; k < n; k++) nb_results_release(&shards[k].results);
+    free(shards);
+    if (result != 0) nb_results_release(r);
+    return result;
+}

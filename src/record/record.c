@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Statuses, and a record as JSON. The key says what was measured; the axes it is made of stand beside it as text, for
+ * readers that do not parse keys. */
+#include "src/record/record.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/number/dtype.h"
+#include "src/record/timing_json.h"
+
+static const char *const status_names[NB_N_STATUSES] = {
+    [NB_OK] = "ok",
+    [NB_OUT_OF_RANGE] = "out_of_range",
+    [NB_INACCURATE] = "inaccurate",
+    [NB_BIASED] = "biased",
+    [NB_WROTE_OUTSIDE] = "wrote_outside",
+    [NB_READ_OUTSIDE] = "read_outside",
+    [NB_CHANGED_INPUT] = "changed_input",
+    [NB_NOT_REPRODUCIBLE] = "not_reproducible",
+    [NB_WRONG_WHEN_TIMED] = "wrong_when_timed",
+    [NB_RETURNED_ERROR] = "returned_error",
+    [NB_CRASHED] = "crashed",
+    [NB_TIMED_OUT] = "timed_out",
+    [NB_SKIPPED] = "skipped",
+    [NB_NOT_RUN] = "not_run",
+};
+
+const char *nb_status_name(enum nb_status s) { return status_names[s]; }
+
+enum nb_status nb_status_parse(const char *name) {
+    int s = 0;
+    while (s < NB_N_STATUSES && strcmp(name, status_names[s]) != 0) s++;
+    return (enum nb_status)s;
+}
+
+bool nb_status_timed(enum nb_status s) { return s == NB_OK || s == NB_OUT_OF_RANGE; }
+
+bool nb_status_failed(enum nb_status s) { return !nb_status_timed(s) && s != NB_SKIPPED && s != NB_NOT_RUN; }
+
+/* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
+
+static const char *dtype_name(uint32_t dtype) { return nb_formats[dtype].name; }
+
+/* The fields that are one of an enum, with the names of its values. */
+static const struct enum_field {
+    const char *name;
+    const char *(*text)(uint32_t value);
+    uint32_t n;
+    size_t offset; /* in struct nb_case */
+} enum_fields[] = {
+    {"op", nb_op_name, NB_N_OPS, offsetof(struct nb_case, op)},
+    {"pass", nb_pass_name, NB_N_PASSES, offsetof(struct nb_case, pass)},
+    {"dtype", dtype_name, NB_N_DTYPES, offsetof(struct nb_case, dtype)},
+    {"width", nb_width_name, NB_N_WIDTHS, offsetof(struct nb_case, width)},
+    {"style", nb_style_name, NB_N_STYLES, offsetof(struct nb_case, style)},
+    {"stats", nb_stats_name, NB_N_STATS, offsetof(struct nb_case, stats)},
+    {"stats_dtype", nb_stats_dtype_name, NB_N_STATS_DTYPES, offsetof(struct nb_case, stats_dtype)},
+    {"variance", nb_variance_name, NB_N_VARIANCES, offsetof(struct nb_case, variance)},
+};
+enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
+
+void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
+    nb_json_text(object, "variant", c->variant);
+    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
+        uint32_t value;
+        memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
+        nb_json_text(object, enum_fields[i].name, enum_fields[i].text(value));
+    }
+    if (c->op != NB_OP_TWIN) return;
+    nb_json_number(object, "twin_loads", c->twin_loads);
+    nb_json_number(object, "twin_stores", c->twin_stores);
+}
+
+int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
+    const char *variant = nb_json_get_text(object, "variant");
+    if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
+    snprintf(c->variant, sizeof c->variant, "%s", variant);
+    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
+        const struct enum_field *field = &enum_fields[i];
+        const char *text = nb_json_get_text(object, field->name);
+        uint32_t value = 0;
+        while (text && value < field->n && strcmp(text, field->text(value)) != 0) value++;
+        if (!text || value == field->n)
+            return nb_error("%s: \"%s\" is \"%s\", which this version does not know", variant, field->name,
+                            text ? text : "(missing)");
+        memcpy((char *)c + field->offset, &value, sizeof value);
+    }
+    double loads = nb_json_get_number(object, "twin_loads"), stores = nb_json_get_number(object, "twin_stores");
+    c->twin_loads = isfinite(loads) ? loads : 0;
+    c->twin_stores = isfinite(stores) ? stores : 0;
+    nb_case_normalize(c);
+    return 0;
+}
+
+/* ---- counters ----------------------------------------------------------------------------------------------------- */
+
+cJSON *nb_counter_to_json(const struct nb_counter *c) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "name", c->name);
+    nb_json_number(json, "value", c->value);
+    nb_json_text(json, "source", c->source);
+    if (c->reason[0]) nb_json_text(json, "reason", c->reason);
+    return json;
+}
+
+int nb_counter_from_json(struct nb_counter *c, const cJSON *json) {
+    if (!nb_json_get_text(json, "name") || !nb_json_get_text(json, "source"))
+        return nb_error("a counter without \"name\" or \"source\"");
+    *c = (struct nb_counter){.value = nb_json_get_number(json, "value")};
+    if (nb_json_copy_text(c->name, sizeof c->name, json, "name") != 0) return -1;
+    if (nb_json_copy_text(c->source, sizeof c->source, json, "source") != 0) return -1;
+    return nb_json_copy_text(c->reason, sizeof c->reason, json, "reason");
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------ */
+
+static void add_axes(cJSON *json, const struct nb_case *c) {
+    cJSON *axes = cJSON_AddObjectToObject(json, "axes");
+    struct nb_strbuf text = {0};
+    for (size_t i = 0; i < nb_n_axes; i++) {
+        if (nb_axes[i].kind != NB_AXIS_CELL) continue;
+        nb_strbuf_clear(&text);
+        nb_case_axis(c, nb_axes[i].name, &text);
+        if (text.len > 0) nb_json_text(axes, nb_axes[i].name, text.text);
+    }
+    nb_strbuf_release(&text);
+}
+
+cJSON *nb_record_to_json(const struct nb_record *r) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "key", r->key);
+    nb_json_text(json, "status", nb_status_name(r->status));
+    nb_json_text(json, "reason", r->reason);
+    nb_json_number(json, "group", r->group);
+    nb_json_number(json, "machine", r->machine);
+    nb_kernel_fields_to_json(json, &r->c);
+    add_axes(json, &r->c);
+    nb_json_number(json, "rows", (double)r->c.shape.rows);
+    nb_json_number(json, "cols", (double)r->c.shape.cols);
+    nb_json_number(json, "bytes", r->bytes);
+    nb_json_number(json, "chain", r->chain > 0 ? (double)r->chain : (double)NAN);
+    cJSON_AddBoolToObject(json, "row_local", r->row_local);
+    nb_json_text(json, "replay", r->replay);
+    cJSON_AddItemToObject(json, "accuracy",
+                          r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
+                                          : cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
+    if (r->has_metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(&r->metamorphic));
+    if (r->n_labels > 0)
+        cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
+    if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
+    cJSON_AddItemToObject(json, "timing", r->has_timing ? nb_timing_to_json(&r->timing) : cJSON_CreateNull());
+    cJSON *counters = cJSON_AddArrayToObject(json, "counters");
+    for (int i = 0; i < r->n_counters; i++) cJSON_AddItemToArray(counters, nb_counter_to_json(&r->counters[i]));
+    return json;
+}
+
+static int get_index(const cJSON *json, const char *name, int *value) {
+    double number = nb_json_get_number(json, name);
+    if (!(number >= 0 && number <= INT_MAX && number == floor(number)))
+        return nb_error("record: \"%s\" is not an index", name);
+    *value = (int)number;
+    return 0;
+}
+
+static int identity_from_json(struct nb_record *r, const cJSON *json) {
+    const char *key = nb_json_get_text(json, "key"), *status = nb_json_get_text(json, "status");
+    const char *reason = nb_json_get_text(json, "reason"), *replay = nb_json_get_text(json, "replay");
+    if (!key || !status) return nb_error("a record without \"key\" or \"status\"");
+    r->status = nb_status_parse(status);
+    if (r->status == NB_N_STATUSES) return nb_error("%s: unknown status \"%s\"", key, status);
+    const char *variant = nb_json_get_text(json, "variant");
+    if (nb_case_parse(&r->c, key) != 0) return -1;
+    if (!variant || strcmp(variant, r->c.variant) != 0) return nb_error("%s: \"variant\" is not the key's", key);
+    if (nb_kernel_fields_from_json(&r->c, json) != 0) return -1;
+    r->key = nb_strdup(key);
+    r->reason = reason ? nb_strdup(reason) : NULL;
+    r->replay = nb_strdup(replay ? replay : "");
+    double chain = nb_json_get_number(json, "chain");
+    r->chain = chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
+    r->row_local = nb_json_get_bool(json, "row_local");
+    r->bytes = nb_json_get_number(json, "bytes");
+    return get_index(json, "group", &r->group) != 0 ? -1 : get_index(json, "machine", &r->machine);
+}
+
+void nb_record_add_label(struct nb_record *r, const char *label) {
+    r->labels = nb_realloc(r->labels, (unsigned)r->n_labels + 1, sizeof *r->labels);
+    r->labels[r->n_labels++] = nb_strdup(label);
+}
+
+static void texts_from_json(struct nb_record *r, const cJSON *json) {
+    const char *reason = nb_json_get_text(json, "timing_reason");
+    const cJSON *label;
+    r->timing_reason = reason ? nb_strdup(reason) : NULL;
+    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
+        if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
+    }
+}
+
+static int figures_from_json(struct nb_record *r, const cJSON *json) {
+    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
+    texts_from_json(r, json);
+    r->has_metamorphic = cJSON_IsObject(metamorphic);
+    if (r->has_metamorphic && nb_metamorphic_from_json(&r->metamorphic, metamorphic) != 0) return -1;
+    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
+    const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing");
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(json, "counters"), *counter;
+    r->has_accuracy = cJSON_IsObject(accuracy);
+    if (r->has_accuracy && nb_accuracy_from_json(&r->accuracy, accuracy) != 0) return -1;
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
+    r->has_evidence = cJSON_IsObject(evidence);
+    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
+    bool timed = cJSON_IsObject(timing);
+    if (timed && nb_timing_from_json(&r->timing, timing) != 0) return -1;
+    r->has_timing = timed;
+    cJSON_ArrayForEach(counter, counters) {
+        if (r->n_counters == NB_MAX_COUNTERS) return nb_error("more than %d counters", NB_MAX_COUNTERS);
+        if (nb_counter_from_json(&r->counters[r->n_counters++], counter) != 0) return -1;
+    }
+    return 0;
+}
+
+int nb_record_from_json(struct nb_record *r, const cJSON *json) {
+    *r = (struct nb_record){0};
+    if (identity_from_json(r, json) == 0 && figures_from_json(r, json) == 0) return 0;
+    nb_record_release(r);
+    return -1;
+}
+
+void nb_record_release(struct nb_record *r) {
+    free(r->key);
+    free(r->reason);
+    free(r->replay);
+    free(r->timing.reference);
+    free(r->timing_reason);
+    for (int i = 0; i < r->n_labels; i++) free(r->labels[i]);
+    free(r->labels);
+    *r = (struct nb_record){0};
+}

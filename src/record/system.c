@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Reads /proc and /sys. Each file may be missing: containers and other kernels hide many. */
+#include "src/record/system.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "src/registry/cpu.h"
+
+/* The first line of a file; "" when it cannot be read. */
+static void read_line(const char *path, char *text, size_t n) {
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(text, (int)n, f)) text[0] = '\0';
+    if (f) fclose(f);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static int64_t read_number(const char *path) {
+    char text[32], *end;
+    read_line(path, text, sizeof text);
+    long long value = strtoll(text, &end, 10);
+    return end > text ? value : -1;
+}
+
+/* What follows "key" and separators in a file of lines such as "MemTotal:   8 kB"; "" when no line begins so. */
+static void read_field(const char *path, const char *key, char *text, size_t n) {
+    FILE *f = fopen(path, "re");
+    char line[512];
+    text[0] = '\0';
+    while (f && fgets(line, sizeof line, f)) {
+        size_t m = strlen(key);
+        if (strncmp(line, key, m) != 0 || !strchr(" \t:=", line[m])) continue;
+        const char *value = line + m + strspn(line + m, " \t:=\"");
+        snprintf(text, n, "%.*s", (int)strcspn(value, "\"\n"), value);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+static int64_t read_kilobytes(const char *key) {
+    char text[32], *end;
+    read_field("/proc/meminfo", key, text, sizeof text);
+    long long value = strtoll(text, &end, 10);
+    return end > text ? value * 1024 : -1;
+}
+
+/* "always [madvise] never" -> "madvise" */
+static void keep_bracketed(char *text) {
+    char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+    if (!close) return;
+    size_t n = (size_t)(close - open) - 1;
+    memmove(text, open + 1, n);
+    text[n] = '\0';
+}
+
+static void read_boost(char *text, size_t n) {
+    int64_t boost = read_number("/sys/devices/system/cpu/cpufreq/boost");
+    int64_t no_turbo = read_number("/sys/devices/system/cpu/intel_pstate/no_turbo");
+    text[0] = '\0';
+    if (boost >= 0) snprintf(text, n, "%s", boost ? "on" : "off");
+    if (no_turbo >= 0) snprintf(text, n, "%s", no_turbo ? "off" : "on");
+}
+
+void nb_system_read(struct nb_system *s) {
+    struct utsname name;
+    char path[128];
+    int cpu = 0;
+    *s = (struct nb_system){0};
+    nb_cpu_allowed(&cpu, 1);
+    read_field("/etc/os-release", "PRETTY_NAME", s->os, sizeof s->os);
+    if (uname(&name) == 0) {
+        snprintf(s->kernel, sizeof s->kernel, "%.20s %.70s", name.sysname, name.release);
+        snprintf(s->architecture, sizeof s->architecture, "%.31s", name.machine);
+    }
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", cpu);
+    read_line(path, s->governor, sizeof s->governor);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    read_line(path, s->siblings, sizeof s->siblings);
+    read_boost(s->boost, sizeof s->boost);
+    read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", s->clock_source,
+              sizeof s->clock_source);
+    read_line("/sys/kernel/mm/transparent_hugepage/enabled", s->huge_pages, sizeof s->huge_pages);
+    keep_bracketed(s->huge_pages);
+    read_field("/proc/cpuinfo", "microcode", s->microcode, sizeof s->microcode);
+    s->aslr = (int)read_number("/proc/sys/kernel/randomize_va_space");
+    s->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid");
+    s->memory_bytes = read_kilobytes("MemTotal");
+}
+
+bool nb_system_has_siblings(const struct nb_system *s) { return strpbrk(s->siblings, ",-") != NULL; }
+
+void nb_load_read(struct nb_load *l) {
+    int n = getloadavg(l->average, 3);
+    for (int i = n > 0 ? n : 0; i < 3; i++) l->average[i] = NAN;
+    l->memory_available_bytes = read_kilobytes("MemAvailable");
+}

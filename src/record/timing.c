@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Medians within a launch, Hodges-Lehmann over launches, and the verdict whether a case may be ranked. */
+#include "src/record/timing.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+
+/* Median of the finite values; NaN when there is none. */
+static double finite_median(const double *v, size_t n) {
+    double *finite = nb_alloc(n, sizeof *finite);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(v[i])) finite[kept++] = v[i];
+    }
+    double median = kept ? nb_median(finite, kept) : (double)NAN;
+    free(finite);
+    return median;
+}
+
+/* Median over the blocks of ln(a / b), both of the same block. */
+static double paired_log_ratio(const struct nb_slots *a, const struct nb_slots *b) {
+    if (!a || !b) return NAN;
+    size_t n = a->n < b->n ? a->n : b->n;
+    double *ratios = nb_alloc(n, sizeof *ratios);
+    for (size_t i = 0; i < n; i++) ratios[i] = log(a->ns[i] / b->ns[i]);
+    double median = finite_median(ratios, n);
+    free(ratios);
+    return median;
+}
+
+static bool is_contaminated(const struct nb_slots *s, size_t block) {
+    return s && s->contaminated && block < s->n && s->contaminated[block];
+}
+
+static void count_slots(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin) {
+    for (size_t i = 0; i < own->n; i++) {
+        if (!isfinite(own->ns[i])) continue;
+        l->min_ns = l->n_slots ? fmin(l->min_ns, own->ns[i]) : own->ns[i];
+        l->n_slots++;
+        l->n_contaminated += is_contaminated(own, i) || is_contaminated(twin, i);
+    }
+}
+
+void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin,
+                     const struct nb_slots *reference, const struct nb_launch_noise *noise) {
+    struct nb_launch_value v = {
+        .ln_time = log(finite_median(own->ns, own->n)),
+        .ln_roof = paired_log_ratio(twin, own),
+        .ln_reference = paired_log_ratio(own, reference),
+        .ln_twin = twin ? log(finite_median(twin->ns, twin->n)) : (double)NAN,
+        .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
+    };
+    if (!isfinite(v.ln_time)) return;
+    l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
+    l->values[l->n++] = v;
+    count_slots(l, own, twin);
+    l->steal_ms += noise->steal_ms;
+    l->involuntary += noise->involuntary;
+}
+
+/* The finite ones of one member of the launch values. Returns how many; v holds l->n. */
+static size_t gather(const struct nb_launches *l, size_t offset, double *v) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        double value;
+        memcpy(&value, (const char *)&l->values[i] + offset, sizeof value);
+        if (isfinite(value)) v[n++] = value;
+    }
+    return n;
+}
+
+static struct nb_interval exp_interval(const double *v, size_t n) {
+    struct nb_interval nothing = {NAN, NAN, NAN};
+    if (n == 0) return nothing;
+    struct nb_interval ln = nb_hodges_lehmann(v, n, 0.95);
+    return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
+}
+
+/* Half the width of a ratio's interval, relative: ln(high / low) / 2. */
+static double half_width(const struct nb_interval *i) { return 0.5 * log(i->high / i->low); }
+
+static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t, const char *format, ...) {
+    size_t len = strlen(t->noise);
+    va_list args;
+    va_start(args, format);
+    if (len > 0 && len + 2 < sizeof t->noise) len += (size_t)snprintf(t->noise + len, sizeof t->noise - len, "; ");
+    vsnprintf(t->noise + len, sizeof t->noise - len, format, args);
+    va_end(args);
+    t->noisy = true;
+}
+
+/* Cases are ranked by paired ratios, which preemption and drift leave alone until they hit most pairs. So an interval
+ * that is missing or wider than 10 %, or pairs of which over 30 % were hit, decide alone; signs of a busy machine (wall
+ * time over 1.5 of the CPU time, a twin that became 2 times slower) only beside an interval over 3 %, the smallest
+ * change that a user of a ratio is told to mind. */
+static void judge(struct nb_timing *t) {
+    const double widest = 0.10, wide = 0.03, most_hit = 0.30, busy = 1.5, drift = 2;
+    const struct nb_interval *ratio = isfinite(t->roof.value) ? &t->roof : &t->vs_reference;
+    double width = half_width(isfinite(ratio->value) ? ratio : &t->time_ns);
+    double hit = t->n_slots ? (double)t->n_contaminated / t->n_slots : 0;
+    if (!isfinite(width))
+        add_reason(t, "no interval: %d launches, %d needed", t->n_launches, NB_MIN_LAUNCHES);
+    else if (width > widest)
+        add_reason(t, "interval of the paired ratio is +-%.0f %%", 100 * width);
+    if (hit > most_hit) add_reason(t, "%.0f %% of the pairs saw a switch or a migration", 100 * hit);
+    if (!(width > wide)) return;
+    if (t->wall_per_cpu > busy) add_reason(t, "+-%.0f %% and wall time %.1f x CPU time", 100 * width, t->wall_per_cpu);
+    if (t->twin_drift > drift) add_reason(t, "+-%.0f %% and a twin that drifted %.1f x", 100 * width, t->twin_drift);
+}
+
+static double drift_of(const double *ln, size_t n) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        low = fmin(low, ln[i]);
+        high = fmax(high, ln[i]);
+    }
+    return n ? exp(high - low) : (double)NAN;
+}
+
+void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *t) {
+    double *v = nb_alloc(l->n, sizeof *v);
+    t->time_ns = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_time), v));
+    t->roof = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_roof), v));
+    t->vs_reference = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_reference), v));
+    t->wall_per_cpu = finite_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
+    t->twin_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_twin), v));
+    free(v);
+    t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
+    t->min_ns = l->n_slots ? l->min_ns : (double)NAN;
+    t->n_launches = (int)l->n;
+    t->n_slots = l->n_slots;
+    t->n_contaminated = l->n_contaminated;
+    t->steal_ms = l->steal_ms;
+    t->involuntary = l->involuntary;
+    t->suspect = t->roof.low > 1;
+    t->noisy = false;
+    t->noise[0] = '\0';
+    judge(t);
+}
+
+void nb_launches_release(struct nb_launches *l) {
+    free(l->values);
+    *l = (struct nb_launches){0};
+}

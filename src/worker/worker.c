@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A worker's start, its line to the parent, and the buffers that its arms share. */
+#include "src/worker/worker.h"
+
+#include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/harness/faults.h"
+#include "src/record/record.h"
+#include "src/record/system.h"
+#include "src/registry/cpu.h"
+
+/* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
+ * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */
+void nb_worker_say(cJSON *json) {
+    struct nb_strbuf line = {0};
+    if (getpid() != getpgrp()) _exit(1);
+    nb_json_print(json, &line);
+    nb_strbuf_add(&line, "\n");
+    for (size_t done = 0; done < line.len;) {
+        ssize_t n = write(NB_FD_ANSWERS, line.text + done, line.len - done);
+        if (n < 0 && errno != EINTR) _exit(1);
+        if (n > 0) done += (size_t)n;
+    }
+    nb_strbuf_release(&line);
+    cJSON_Delete(json);
+}
+
+void nb_worker_say_skipped(const char *reason) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "fault");
+    nb_json_text(line, "status", nb_status_name(NB_SKIPPED));
+    nb_json_text(line, "reason", reason);
+    nb_worker_say(line);
+}
+
+void nb_worker_at(struct nb_workplace *w, int current) {
+    w->shared->current = current;
+    w->shared->beats = w->shared->beats + 1;
+}
+
+uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
+    return w->digests ? w->digests + (int64_t)w->job.slots[case_index] * w->job.cases[0].shape.rows : NULL;
+}
+
+void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry) {
+    *twin = *c;
+    nb_case_set_kernel(twin, entry->kernel, entry->plugin);
+}
+
+/* ---- buffers ------------------------------------------------------------------------------------------------------ */
+
+int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
+    const struct nb_job *job = &w->job;
+    struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
+                                  .rows = job->cases[0].shape.rows,
+                                  .pad = job->cases[0].pad,
+                                  .n_stats = w->inputs.n_params,
+                                  .seed = job->seed,
+                                  .huge_pages = job->cold_bytes == 0,
+                                  .poison = NB_POISON_NAN};
+    for (int a = 0; a < n_arms; a++) {
+        struct nb_call call;
+        nb_case_call(arms[a].c, &call);
+        size_t scratch = nb_kernel_scratch_bytes(arms[a].entry->kernel, &call);
+        if (scratch > q.scratch_bytes) q.scratch_bytes = scratch;
+        q.wants |= nb_buffers_wants(arms[a].c, false);
+    }
+    *s = (struct nb_sets){.sets = nb_alloc(1, sizeof *s->sets), .n = 1};
+    if (nb_buffers_init(&s->sets[0], &w->inputs, &q) != 0) return -1;
+    double bytes = nb_buffers_bytes(&s->sets[0]);
+    int n = job->cold_bytes > bytes ? (int)ceil(job->cold_bytes / bytes) : 1;
+    s->sets = nb_realloc(s->sets, (unsigned)n, sizeof *s->sets);
+    for (; s->n < n; s->n++) {
+        q.seed++;
+        if (nb_buffers_init(&s->sets[s->n], &w->inputs, &q) != 0) return -1;
+    }
+    return 0;
+}
+
+void nb_sets_release(struct nb_sets *s) {
+    for (int i = 0; i < s->n; i++) nb_buffers_release(&s->sets[i]);
+    free(s->sets);
+    *s = (struct nb_sets){0};
+}
+
+/* ---- start -------------------------------------------------------------------------------------------------------- */
+
+/* Inputs that serve every case of the job. */
+static int init_inputs(struct nb_workplace *w) {
+    if (nb_inputs_init(&w->inputs, &w->job.cases[0]) != 0) return -1;
+    for (int i = 1; i < w->job.n_cases; i++)
+        if (nb_inputs_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
+    return 0;
+}
+
+static char *read_all(int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return NULL;
+    char *text = nb_alloc((unsigned long long)st.st_size + 1, 1);
+    return pread(fd, text, (size_t)st.st_size, 0) == st.st_size ? text : (free(text), NULL);
+}
+
+static void *map_shared(int fd, int64_t at, int64_t bytes) {
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* What is too large for the machine is refused when it is asked for, instead of bringing the system's killer on, which, should it
+ * come all the same, takes this process first. Not under a sanitizer: its shadow is larger than any machine. */
+static void limit_memory(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct nb_load load;
+    struct rlimit limit;
+    nb_load_read(&load);
+    if (load.memory_available_bytes > 0 && getrlimit(RLIMIT_DATA, &limit) == 0) {
+        if ((rlim_t)load.memory_available_bytes < limit.rlim_cur) limit.rlim_cur = (rlim_t)load.memory_available_bytes;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+#endif
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t written = write(fd, "1000", 4);
+    (void)written; /* where it is not allowed, the system's choice stands */
+    close(fd);
+}
+
+static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise tells */
+}
+
+static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
+    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe, nb_worker_gate};
+
+/* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
+static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {
+    // cppcheck-suppress allocaCalled ; a stretch of stack is what is wanted, and 4 KiB of it cannot overflow
+    volatile char *stack = alloca(stretch + 1);
+    stack[0] = 0;
+    return works[w->job.kind](w);
+}
+
+int nb_worker_main(void) {
+    struct nb_workplace w = {0};
+    int result = 1;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGINT, SIG_IGN); /* the parent decides */
+    char *text = read_all(NB_FD_JOB);
+    w.shared = map_shared(NB_FD_SHARED, 0, sizeof *w.shared);
+    if (!text || !w.shared) {
+        nb_error("the worker is started by `normbench run` alone");
+        goto out;
+    }
+    nb_worker_at(&w, -1);
+    limit_memory();
+    for (int fd = NB_FD_JOB; fd <= NB_FD_DIGESTS; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for a kernel's children */
+    if (nb_job_read(&w.job, text) != 0) goto out;
+    if (w.job.digests_at >= 0) w.digests = map_shared(NB_FD_DIGESTS, w.job.digests_at, w.job.digests_bytes);
+    if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
+    nb_faults_watch(NB_FD_ANSWERS);
+    const bool as_it_goes = w.job.kind == NB_JOB_CHECK;
+    if (!as_it_goes && init_inputs(&w) != 0) {
+        nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
+        goto out;
+    }
+    result = work_below(&w, (size_t)(w.job.seed % 256) * 16) == 0 ? 0 : 1;
+out:
+    nb_inputs_release(&w.inputs);
+    nb_job_release(&w.job);
+    nb_registry_release();
+    free(text);
+    return result;
+}

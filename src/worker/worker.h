@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The inside of a worker process: reads a job (src/launch/job.h), answers in JSON lines:
+ *   {"type":"case", as an element of a check line's cases}     as soon as a case is checked
+ *   {"type":"twins","twins":[..]}                              the check's trial of the roof
+ *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
+ *   {"type":"failure",..}                                      a case that went wrong while timed
+ *   {"type":"answer","case":i,..}                              what a study found out
+ *   {"type":"fault",..}                                        last words (src/harness/faults.h) */
+#ifndef NB_WORKER_H
+#define NB_WORKER_H
+
+#include "src/harness/buffers.h"
+#include "src/harness/measure.h"
+#include "src/input/inputs.h"
+#include "src/launch/job.h"
+
+/* The hidden subcommand. Returns the process's exit code. */
+int nb_worker_main(void);
+
+/* What all kinds of job share. */
+struct nb_workplace {
+    struct nb_job job;
+    struct nb_shared *shared;
+    uint64_t *digests; /* of the group; null when there are none */
+    struct nb_inputs inputs;
+};
+int nb_worker_check(struct nb_workplace *w);
+int nb_worker_launch(struct nb_workplace *w);
+int nb_worker_counters(struct nb_workplace *w);
+/* Studies (src/launch/study.h): one {"type":"answer","case":i,..} for each case. */
+int nb_worker_search(struct nb_workplace *w);
+int nb_worker_probe(struct nb_workplace *w);
+/* One launch of the gate (src/gate/gate_launch.h): its cases are builds of one kernel. */
+int nb_worker_gate(struct nb_workplace *w);
+
+/* One line to the parent; takes json. */
+void nb_worker_say(cJSON *json);
+/* Last words of a worker that cannot work, which is no case's fault. */
+void nb_worker_say_skipped(const char *reason);
+/* Tells the parent which case is under way; -1: none. */
+void nb_worker_at(struct nb_workplace *w, int current);
+/* Digests of a case's rows. */
+uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
+
+/* Sets of timing buffers that serve all arms: one, or for cold cases as many as fill cold_bytes. */
+struct nb_sets {
+    struct nb_buffers *sets;
+    int n;
+};
+int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms);
+void nb_sets_release(struct nb_sets *s);
+
+/* An arm for a twin: the case c with the twin's kernel. */
+void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry);
+
+#endif

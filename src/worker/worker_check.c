@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The check of a group: every case against the oracle, then the trial that chooses the group's twins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/stats.h"
+#include "src/harness/check.h"
+#include "src/harness/faults.h"
+#include "src/harness/metamorphic.h"
+#include "src/registry/cpu.h"
+#include "src/worker/worker.h"
+
+enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };
+
+/* May two cases share an oracle? All that it follows is the same. */
+static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
+    return a->op == b->op && a->eps == b->eps && a->formula.eps_place == b->formula.eps_place && a->k == b->k &&
+           a->alpha == b->alpha && a->momentum == b->momentum && a->mode == b->mode &&
+           a->formula.weight_offset == b->formula.weight_offset && a->formula.affine == b->formula.affine &&
+           a->formula.param == b->formula.param && a->formula.round_sum == b->formula.round_sum;
+}
+
+static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
+                        const struct nb_metamorphic *metamorphic) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "type", "case");
+    nb_json_text(json, "key", job->keys[i]);
+    nb_json_text(json, "status", nb_status_name(checked->status));
+    if (checked->reason[0]) nb_json_text(json, "reason", checked->reason);
+    if (checked->has_accuracy)
+        cJSON_AddItemToObject(json, "accuracy", nb_accuracy_to_json(&checked->accuracy, job->cases[i].dtype));
+    if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
+    if (metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(metamorphic));
+    cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
+    cJSON_AddBoolToObject(json, "row_local", checked->row_local);
+    nb_worker_say(json);
+}
+
+/* Are the tensors of two cases the same, but for those that only one of their ops has? */
+static bool same_inputs(const struct nb_case *a, const struct nb_case *b) {
+    return a->pass == b->pass && a->dtype == b->dtype && a->seed == b->seed && a->pad == b->pad &&
+           strcmp(a->shape.text, b->shape.text) == 0 && strcmp(a->data, b->data) == 0 &&
+           strcmp(a->params, b->params) == 0 && nb_case_n_params(a) == nb_case_n_params(b);
+}
+
+/* Inputs that serve case i and those behind it with the same ones. */
+static int make_inputs(struct nb_workplace *w, int i) {
+    const struct nb_case *cases = w->job.cases;
+    nb_inputs_release(&w->inputs);
+    if (nb_inputs_init(&w->inputs, &cases[i]) != 0) return -1;
+    for (int j = i + 1; j < w->job.n_cases && same_inputs(&cases[i], &cases[j]); j++)
+        if (cases[j].op != cases[j - 1].op && nb_inputs_add(&w->inputs, &cases[j]) != 0) return -1;
+    return 0;
+}
+
+/* What neighbouring cases of one mathematics share. */
+struct shared_truth {
+    const struct nb_case *of; /* null: nothing there */
+    struct nb_oracle oracle;
+    struct nb_yardstick yardstick; /* of a check alone */
+};
+
+static void release_truth(struct shared_truth *t) {
+    if (!t->of) return;
+    nb_yardstick_release(&t->yardstick);
+    nb_oracle_release(&t->oracle);
+    t->of = NULL;
+}
+
+static int make_truth(struct shared_truth *t, const struct nb_case *c, const struct nb_workplace *w) {
+    if (nb_oracle_init(&t->oracle, c, &w->inputs) != 0) return -1;
+    t->of = c;
+    if (w->job.check_only) nb_yardstick_init(&t->yardstick, &t->oracle);
+    return 0;
+}
+
+static int check_cases(struct nb_workplace *w) {
+    struct nb_job *job = &w->job;
+    struct shared_truth truth = {0};
+    for (int i = 0; i < job->n_cases; i++) {
+        const struct nb_case *c = &job->cases[i];
+        nb_worker_at(w, i);
+        const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);
+        if (truth.of && (other_inputs || !same_mathematics(truth.of, c))) release_truth(&truth);
+        if (other_inputs && make_inputs(w, i) != 0) {
+            nb_worker_at(w, -1);
+            nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
+            return -1;
+        }
+        if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
+        struct nb_checked checked;
+        nb_check_case(c, job->entries[i], &w->inputs, &truth.oracle, job->check_only ? &truth.yardstick : NULL,
+                      &checked);
+        uint64_t *digests = nb_worker_digests(w, i);
+        if (digests && checked.row_digests)
+            memcpy(digests, checked.row_digests, (size_t)c->shape.rows * sizeof *digests);
+        struct nb_metamorphic metamorphic;
+        const bool tries = job->check_only && nb_status_timed(checked.status);
+        if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
+        say_checked(job, i, &checked, tries ? &metamorphic : NULL);
+        nb_checked_release(&checked);
+    }
+    release_truth(&truth);
+    return 0;
+}
+
+/* ---- twins -------------------------------------------------------------------------------------------------------- */
+
+/* The twins with this pattern of loads and stores that can run here. */
+static int candidates(const struct nb_case *c, int n_loads, int n_stores, const struct nb_entry *out[MAX_CANDIDATES]) {
+    int n = 0;
+    for (size_t i = 0; i < nb_registry_size() && n < MAX_CANDIDATES; i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        const struct nb_kernel *k = e->kernel;
+        if (k->op != NB_OP_TWIN || e->plugin || k->dtype != c->dtype || k->loads != (float)n_loads ||
+            k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
+            continue;
+        out[n++] = e;
+    }
+    return n;
+}
+
+/* Times the candidates interleaved, and says each one's time. */
+static int try_twins(struct nb_workplace *w, const struct nb_case *c, int n_loads, int n_stores, cJSON *out) {
+    const struct nb_entry *entries[MAX_CANDIDATES];
+    struct nb_case cases[MAX_CANDIDATES];
+    struct nb_arm arms[MAX_CANDIDATES] = {0};
+    struct nb_noise noise;
+    int n = candidates(c, n_loads, n_stores, entries);
+    if (n == 0) return 0;
+    for (int i = 0; i < n; i++) {
+        nb_twin_case(&cases[i], c, entries[i]);
+        arms[i] = (struct nb_arm){.entry = entries[i], .c = &cases[i]};
+    }
+    struct nb_sets sets;
+    struct nb_pool *pool = nb_pool_new(c->threads, w->job.cpus);
+    int result = -1;
+    if (nb_sets_init(&sets, w, arms, n) != 0 || !pool) goto out;
+    nb_arms_init(arms, n, sets.sets, sets.n, TRIAL_BLOCKS);
+    struct nb_measure_options options = {
+        .blocks = TRIAL_BLOCKS, .slot_s = w->job.slot_s / 2, .seed = w->job.seed, .cold = c->cache == NB_COLD};
+    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
+    for (int i = 0; i < n; i++) {
+        cJSON *twin = cJSON_CreateObject();
+        nb_json_text(twin, "variant", entries[i]->id);
+        nb_json_number(twin, "ns", nb_median(arms[i].slot_ns, TRIAL_BLOCKS));
+        cJSON_AddItemToArray(out, twin);
+    }
+    nb_arms_release(arms, n);
+    result = 0;
+out:
+    nb_pool_free(pool);
+    nb_sets_release(&sets);
+    return result;
+}
+
+static int choose_twins(struct nb_workplace *w) {
+    bool tried[4][4] = {{false}};
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "twins");
+    cJSON *twins = cJSON_AddArrayToObject(line, "twins");
+    for (int i = 0; i < w->job.n_cases; i++) {
+        const struct nb_case *c = &w->job.cases[i];
+        int n_loads, n_stores;
+        nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+        if (c->op == NB_OP_TWIN || n_loads > 3 || n_stores > 3 || tried[n_loads][n_stores]) continue;
+        tried[n_loads][n_stores] = true;
+        if (try_twins(w, c, n_loads, n_stores, twins) != 0) nb_warn("no roof for %s", w->job.keys[i]);
+    }
+    nb_worker_say(line);
+    return 0;
+}
+
+int nb_worker_check(struct nb_workplace *w) {
+    if (check_cases(w) != 0) return -1;
+    nb_worker_at(w, -1);
+    return w->job.check_only ? 0 : choose_twins(w);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The counter pass of a group: events around calls on the case's own shape, and exact instruction counts of a small call. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/counter/counters.h"
+#include "src/harness/measure.h"
+#include "src/record/record.h"
+#include "src/worker/worker.h"
+
+enum {
+    STEP_COLS = 512,     /* the longest row that is stepped through */
+    STEP_LIMIT = 100000, /* instructions; a kernel that takes more on one such row is not stepped to its end */
+};
+
+struct counted_call {
+    struct nb_pool *pool;
+    const struct nb_kernel *kernel;
+    const struct nb_call *call;
+};
+static void run_counted(void *arg) {
+    struct counted_call *c = arg;
+    nb_pool_run(c->pool, c->kernel, c->call);
+}
+static void run_stepped(void *arg) {
+    struct counted_call *c = arg;
+    nb_run_in_ranges(c->kernel, c->call, 0);
+}
+
+/* One row, or for BatchNorm a few values of each channel, of at most STEP_COLS columns. */
+static void shrink(struct nb_case *c) {
+    struct nb_shape *s = &c->shape;
+    int64_t cols = s->cols < STEP_COLS ? s->cols : STEP_COLS;
+    if (c->op != NB_OP_BATCHNORM) {
+        *s = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = cols};
+    } else if (s->layout == NB_NCHW) {
+        *s = (struct nb_shape){.layout = NB_NCHW, .n = 2, .c = 1, .hw = cols, .rows = 2, .cols = cols};
+    } else {
+        *s = (struct nb_shape){.layout = s->layout, .n = 4, .c = cols, .hw = 1, .rows = 4, .cols = cols};
+    }
+    snprintf(s->text, sizeof s->text, "%lldx%lld", (long long)s->rows, (long long)s->cols);
+    if (c->k > cols) c->k = cols;
+    snprintf(c->data, sizeof c->data, "normal");
+    c->pad = 0;
+    c->threads = 1;
+}
+
+static void step(const struct nb_case *c, const struct nb_entry *entry, cJSON *out) {
+    struct nb_case small = *c;
+    struct nb_inputs in = {0};
+    struct nb_buffers b = {0};
+    struct nb_counter exact = {.name = "instructions_exact", .value = NAN};
+    struct nb_call call;
+    shrink(&small);
+    nb_case_call(&small, &call);
+    snprintf(exact.source, sizeof exact.source, "single_step %.11s", small.shape.text);
+    struct nb_layout_request q = {.wants = nb_buffers_wants(&small, false),
+                                  .placement = NB_PLACE_SLAB,
+                                  .rows = small.shape.rows,
+                                  .n_stats = small.shape.rows,
+                                  .seed = 1,
+                                  .poison = NB_POISON_NUMBER,
+                                  .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &call)};
+    const char *refusal = nb_kernel_applicable(entry->kernel, &call);
+    if (refusal) {
+        snprintf(exact.reason, sizeof exact.reason, "%.30s: %.80s", small.shape.text, refusal);
+    } else if (nb_inputs_init(&in, &small) == 0 && nb_buffers_init(&b, &in, &q) == 0) {
+        nb_buffers_attach(&b, &small, &call);
+        struct counted_call work = {.kernel = entry->kernel, .call = &call};
+        int64_t n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);
+        if (n >= 0) exact.value = (double)n;
+    } else {
+        snprintf(exact.reason, sizeof exact.reason, "no memory for the small call");
+    }
+    nb_buffers_release(&b);
+    nb_inputs_release(&in);
+    cJSON_AddItemToArray(out, nb_counter_to_json(&exact));
+}
+
+/* Enough calls to fill a few milliseconds, so that what reading the counters costs is small. */
+static int calls_for(struct nb_arm *arm, struct nb_pool *pool) {
+    double call_s = nb_measure_quickly(arm, pool, 1e-3);
+    double calls = call_s > 0 ? 4e-3 / call_s : 1;
+    return calls < 1 ? 1 : calls > 10000 ? 10000 : (int)calls;
+}
+
+static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJSON *out) {
+    const struct nb_case *c = &w->job.cases[i];
+    struct nb_arm arm = {.entry = w->job.entries[i], .c = c};
+    struct nb_counter counters[NB_MAX_COUNTERS];
+    struct nb_sets sets;
+    if (nb_sets_init(&sets, w, &arm, 1) != 0) return -1;
+    nb_arms_init(&arm, 1, sets.sets, 1, 1);
+    int calls = calls_for(&arm, pool);
+    struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
+    size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
+    for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_counter_to_json(&counters[k]));
+    nb_arms_release(&arm, 1);
+    nb_sets_release(&sets);
+    return 0;
+}
+
+int nb_worker_counters(struct nb_workplace *w) {
+    struct nb_pool *pool = nb_pool_new(w->job.cases[0].threads, w->job.cpus);
+    if (!pool) return -1;
+    for (int i = 0; i < w->job.n_cases; i++) {
+        cJSON *line = cJSON_CreateObject();
+        nb_worker_at(w, i);
+        nb_json_text(line, "type", "case");
+        nb_json_text(line, "key", w->job.keys[i]);
+        cJSON *counters = cJSON_AddArrayToObject(line, "counters");
+        if (!w->job.check_only && count_events(w, i, pool, counters) != 0)
+            nb_warn("no counters for %s", w->job.keys[i]);
+        if (w->job.steps[i]) step(&w->job.cases[i], w->job.entries[i], counters);
+        nb_worker_say(line);
+    }
+    nb_worker_at(w, -1);
+    nb_pool_free(pool);
+    return 0;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One launch of the gate: the builds of one kernel as arms over the same buffers, with the same slots. What each wrote while timed is
+ * compared with what it wrote before, and that it wrote nowhere else. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/harness/check.h"
+#include "src/worker/worker.h"
+
+static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same) {
+    cJSON *json = cJSON_CreateObject(), *slots = cJSON_AddArrayToObject(json, "slot_ns");
+    cJSON *contaminated = cJSON_AddArrayToObject(json, "contaminated"), *position = cJSON_CreateArray();
+    for (int b = 0; b < blocks; b++) {
+        const double ns = round(arm->slot_ns[b] * 100) / 100;
+        cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        cJSON_AddItemToArray(position, cJSON_CreateNumber(arm->position[b]));
+        if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
+    }
+    cJSON_AddItemToObject(json, "position", position);
+    cJSON_AddNumberToObject(json, "error", arm->error);
+    cJSON_AddBoolToObject(json, "reproduced", same);
+    if (arm->damage != NB_INTACT) {
+        nb_json_text(json, "harmed", arm->where);
+        cJSON_AddBoolToObject(json, "changed_input", arm->damage == NB_DAMAGED_INPUT);
+    }
+    cJSON_AddItemToArray(arms, json);
+}
+
+static void add_noise(cJSON *answer, const struct nb_noise *noise) {
+    cJSON *json = cJSON_AddObjectToObject(answer, "noise");
+    nb_json_number(json, "steal_ms", noise->steal_ms);
+    nb_json_number(json, "involuntary", (double)noise->involuntary);
+    nb_json_number(json, "wall_s", noise->wall_s);
+    nb_json_number(json, "cpu_s", noise->cpu_s);
+    cJSON_AddNumberToObject(json, "cpu", noise->cpu);
+}
+
+/* What a whole call of the arm writes: digests of y, one for each row; owned. */
+static uint64_t *digests_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_pool *pool) {
+    const struct nb_tensor *y = &sets->sets[0].tensors[NB_T_Y];
+    uint64_t *digests = nb_alloc((unsigned long long)y->rows, sizeof *digests);
+    nb_buffers_poison_outputs(&sets->sets[0]);
+    arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
+    for (int64_t r = 0; r < y->rows; r++) digests[r] = nb_row_digest(nb_tensor_row(y, r), y->cols, y->item);
+    return digests;
+}
+
+/* One more slot of the arm, on memory as it was at first: the same result, and nothing harmed? */
+static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests) {
+    int64_t row;
+    if (arm->error || arm->damage != NB_INTACT) return true;
+    nb_buffers_fill(set);
+    const bool same = nb_measure_recheck(arm, set, pool, digests, &row);
+    arm->damage = nb_buffers_verify(set, arm->where, sizeof arm->where);
+    return same;
+}
+
+static void say(const struct nb_job *job, struct nb_arm *arms, int n, const struct nb_noise *noise, const bool *same) {
+    cJSON *answer = cJSON_CreateObject();
+    nb_json_text(answer, "type", "answer");
+    cJSON *list = cJSON_AddArrayToObject(answer, "arms");
+    for (int i = 0; i < n; i++) add_arm(list, &arms[i], job->blocks, same[i]);
+    cJSON_AddNumberToObject(answer, "per_slot", (double)arms[0].per_slot);
+    cJSON_AddBoolToObject(answer, "chunked", arms[0].chunked);
+    add_noise(answer, noise);
+    nb_worker_say(answer);
+}
+
+/* The pages of a file are where the system's cache has them, in this launch and the next, and how code falls into the caches hangs on
+ * that: a copy could be slower in all launches. Pages of the worker's own lie elsewhere each time. Written over with themselves
+ * they become so; where the system does not allow it, they stay. */
+static void own_pages(const struct nb_job *job) {
+    const long page = sysconf(_SC_PAGESIZE);
+    char line[PATH_MAX + 200];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long begin, end;
+        char rights[8];
+        bool ours = false;
+        for (int i = 0; i < job->n_plugins && !ours; i++) ours = strstr(line, job->plugins[i]) != NULL;
+        if (!ours || sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 || strcmp(rights, "r-xp") != 0) continue;
+        if (mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) continue;
+        for (volatile char *at = (volatile char *)begin; at < (volatile char *)end; at += page) {
+            const char same = *at;
+            *at = same;
+        }
+        mprotect((void *)begin, end - begin, PROT_READ | PROT_EXEC);
+    }
+    if (maps) fclose(maps);
+}
+
+int nb_worker_gate(struct nb_workplace *w) {
+    const struct nb_job *job = &w->job;
+    const int n = job->n_cases;
+    const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
+    struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
+    uint64_t **digests = nb_alloc((unsigned)n, sizeof *digests);
+    bool *same = nb_alloc((unsigned)n, sizeof *same);
+    struct nb_sets sets = {0};
+    struct nb_noise noise;
+    int result = -1;
+    for (int i = 0; i < n; i++) {
+        const cJSON *percent = cJSON_GetArrayItem(extra, i);
+        arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
+        arms[i].extra_percent = percent ? percent->valueint : 0;
+    }
+    struct nb_pool *pool = nb_pool_new(job->cases[0].threads, job->cpus);
+    if (!pool || nb_sets_init(&sets, w, arms, n) != 0) {
+        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
+        goto out;
+    }
+    own_pages(job);
+    nb_arms_init(arms, n, sets.sets, sets.n, job->blocks);
+    for (int i = 0; i < n; i++) {
+        nb_worker_at(w, i);
+        digests[i] = digests_of(&arms[i], &sets, pool);
+    }
+    nb_buffers_fill(&sets.sets[0]);
+    const struct nb_measure_options options = {.blocks = job->blocks,
+                                               .slot_s = job->slot_s,
+                                               .seed = job->seed,
+                                               .cold = job->cases[0].cache == NB_COLD,
+                                               .even_slots = true,
+                                               .watched = sets.n == 1 ? &sets.sets[0] : NULL,
+                                               .current_arm = &w->shared->current,
+                                               .beats = &w->shared->beats};
+    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
+    for (int i = 0; i < n; i++) {
+        nb_worker_at(w, i);
+        same[i] = recheck(&arms[i], &sets.sets[0], pool, digests[i]);
+    }
+    nb_worker_at(w, -1);
+    say(job, arms, n, &noise, same);
+    result = 0;
+out:
+    nb_arms_release(arms, n);
+    nb_pool_free(pool);
+    nb_sets_release(&sets);
+    for (int i = 0; i < n; i++) free(digests[i]);
+    free(digests);
+    free(arms);
+    free(same);
+    return result;
+}

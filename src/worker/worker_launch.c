@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One launch of a group: cases and twins as arms, timed; then what was timed is compared with what was checked. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/timer.h"
+#include "src/harness/check.h"
+#include "src/worker/worker.h"
+
+static void add_slots(cJSON *json, const struct nb_arm *arm, int blocks) {
+    cJSON *slots = cJSON_AddArrayToObject(json, "slot_ns"), *contaminated = cJSON_CreateArray();
+    for (int b = 0; b < blocks; b++) {
+        /* A tenth of a nanosecond is far below what a slot resolves. */
+        double ns = round(arm->slot_ns[b] * 10) / 10;
+        cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
+    }
+    cJSON_AddItemToObject(json, "contaminated", contaminated);
+}
+
+static void add_noise(cJSON *json, const struct nb_noise *noise) {
+    cJSON *n = cJSON_AddObjectToObject(json, "noise");
+    nb_json_number(n, "steal_ms", noise->steal_ms);
+    nb_json_number(n, "involuntary", (double)noise->involuntary);
+    nb_json_number(n, "voluntary", (double)noise->voluntary);
+    nb_json_number(n, "wall_s", noise->wall_s);
+    nb_json_number(n, "cpu_s", noise->cpu_s);
+    nb_json_number(n, "cpu", noise->cpu);
+}
+
+static void say_launch(const struct nb_job *job, const struct nb_arm *arms, const struct nb_noise *noise,
+                       double elapsed_s) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "launch");
+    cJSON_AddNumberToObject(line, "group", job->group);
+    cJSON_AddNumberToObject(line, "launch", job->launch);
+    cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *twins = cJSON_AddArrayToObject(line, "twins");
+    for (int i = 0; i < job->n_cases + job->n_twins; i++) {
+        bool is_case = i < job->n_cases;
+        cJSON *arm = cJSON_CreateObject();
+        if (is_case) {
+            nb_json_text(arm, "key", job->keys[i]);
+            nb_json_text(arm, "twin", job->twin_of[i] >= 0 ? job->twins[job->twin_of[i]] : NULL);
+        } else {
+            nb_json_text(arm, "variant", job->twins[i - job->n_cases]);
+        }
+        add_slots(arm, &arms[i], job->blocks);
+        if (is_case) {
+            cJSON_AddNumberToObject(arm, "per_slot", (double)arms[i].per_slot);
+            cJSON_AddBoolToObject(arm, "chunked", arms[i].chunked);
+        }
+        cJSON_AddItemToArray(is_case ? cases : twins, arm);
+    }
+    add_noise(line, noise);
+    nb_json_number(line, "elapsed_s", elapsed_s);
+    nb_worker_say(line);
+}
+
+static void say_failure(const struct nb_job *job, int i, enum nb_status status, const char *reason) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "failure");
+    cJSON_AddNumberToObject(line, "group", job->group);
+    cJSON_AddNumberToObject(line, "launch", job->launch);
+    nb_json_text(line, "key", job->keys[i]);
+    nb_json_text(line, "status", nb_status_name(status));
+    nb_json_text(line, "reason", reason);
+    nb_worker_say(line);
+}
+
+/* ---- after timing -------------------------------------------------------------------------------------------------- */
+
+struct aftermath {
+    struct nb_workplace *w;
+    struct nb_pool *pool;
+    struct nb_arm *arms;
+    struct nb_sets *sets;
+    const struct nb_measure_options *options;
+    bool *failed; /* by case */
+};
+
+static void fail(const struct aftermath *a, int i, enum nb_status status, const char *reason) {
+    say_failure(&a->w->job, i, status, reason);
+    a->failed[i] = true;
+}
+
+static enum nb_status status_of(enum nb_damage damage) {
+    return damage == NB_DAMAGED_INPUT ? NB_CHANGED_INPUT : NB_WROTE_OUTSIDE;
+}
+
+/* One more slot of the case, on memory as it was at first: the same result as in the check, and nothing harmed? */
+static void recheck(const struct aftermath *a, int i) {
+    const struct nb_arm *arm = &a->arms[i];
+    const uint64_t *digests = nb_worker_digests(a->w, i);
+    struct nb_buffers *set = &a->sets->sets[0];
+    char reason[200], where[160];
+    int64_t row = 0;
+    nb_worker_at(a->w, i);
+    if (arm->damage != NB_INTACT) {
+        snprintf(reason, sizeof reason, "%s while timed", arm->where);
+        fail(a, i, status_of(arm->damage), reason);
+        return;
+    }
+    if (arm->error) {
+        snprintf(reason, sizeof reason, "run() returned %d while timed", arm->error);
+        fail(a, i, NB_RETURNED_ERROR, reason);
+        return;
+    }
+    if (!digests || arm->c->op == NB_OP_TWIN) return;
+    bool same = nb_measure_recheck(&a->arms[i], set, a->pool, digests, &row);
+    enum nb_damage damage = nb_buffers_verify(set, where, sizeof where);
+    if (damage != NB_INTACT) {
+        nb_buffers_fill(set);
+        snprintf(reason, sizeof reason, "%s while timed", where);
+        fail(a, i, status_of(damage), reason);
+    } else if (!same) {
+        snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one", (long long)row);
+        fail(a, i, NB_WRONG_WHEN_TIMED, reason);
+    }
+}
+
+/* The whole launch of one case again, alone on fresh memory: does that harm it? */
+static void try_alone(const struct aftermath *a, int i) {
+    struct nb_sets sets;
+    struct nb_arm arm = {.entry = a->arms[i].entry, .c = a->arms[i].c};
+    struct nb_noise noise;
+    char where[160] = "", reason[200];
+    nb_worker_at(a->w, i);
+    if (nb_sets_init(&sets, a->w, &arm, 1) == 0) {
+        struct nb_measure_options options = *a->options;
+        enum nb_damage damage = NB_INTACT;
+        options.current_arm = NULL;
+        options.watched = NULL;
+        nb_arms_init(&arm, 1, sets.sets, sets.n, options.blocks);
+        nb_measure_group(&arm, 1, sets.n, a->pool, &options, &noise);
+        for (int s = 0; s < sets.n && damage == NB_INTACT; s++)
+            damage = nb_buffers_verify(&sets.sets[s], where, sizeof where);
+        snprintf(reason, sizeof reason, "%s while timed", where);
+        if (damage != NB_INTACT) fail(a, i, status_of(damage), reason);
+        nb_arms_release(&arm, 1);
+    }
+    nb_sets_release(&sets);
+}
+
+/* Where memory was harmed and no case is convicted, none of them can be believed. */
+static void settle(const struct aftermath *a) {
+    const struct nb_job *job = &a->w->job;
+    enum nb_damage damage = NB_INTACT;
+    char where[160] = "", reason[240];
+    bool convicted = false;
+    for (int s = 0; s < a->sets->n && damage == NB_INTACT; s++)
+        damage = nb_buffers_verify(&a->sets->sets[s], where, sizeof where);
+    if (damage != NB_INTACT)
+        for (int s = 0; s < a->sets->n; s++) nb_buffers_fill(&a->sets->sets[s]);
+    for (int i = 0; i < job->n_cases; i++) recheck(a, i);
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    if (damage == NB_INTACT || convicted) return;
+    for (int i = 0; i < job->n_cases; i++)
+        if (!a->failed[i]) try_alone(a, i);
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    snprintf(reason, sizeof reason, "a case of this group %s while timed, and it cannot be told which", where);
+    for (int i = 0; i < job->n_cases && !convicted; i++)
+        if (!a->failed[i]) fail(a, i, status_of(damage), reason);
+}
+
+/* Arms: the job's cases, then its twins, each on the case it serves. */
+static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case *twin_cases) {
+    const struct nb_job *job = &w->job;
+    for (int i = 0; i < job->n_cases; i++) arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
+    for (int t = 0; t < job->n_twins; t++) {
+        const struct nb_entry *entry = nb_registry_find(job->twins[t]);
+        if (!entry) return nb_error("no kernel %s", job->twins[t]);
+        nb_twin_case(&twin_cases[t], &job->cases[0], entry);
+        arms[job->n_cases + t] = (struct nb_arm){.entry = entry, .c = &twin_cases[t]};
+    }
+    return 0;
+}
+
+int nb_worker_launch(struct nb_workplace *w) {
+    const struct nb_job *job = &w->job;
+    const int n_arms = job->n_cases + job->n_twins;
+    const double start = nb_now_s();
+    struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
+    struct nb_case *twin_cases = nb_alloc((unsigned)job->n_twins, sizeof *twin_cases);
+    bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
+    struct nb_sets sets = {0};
+    struct nb_pool *pool = NULL;
+    struct nb_noise noise;
+    int result = -1;
+    if (init_arms(w, arms, twin_cases) != 0) goto out;
+    pool = nb_pool_new(job->cases[0].threads, job->cpus);
+    if (!pool || nb_sets_init(&sets, w, arms, n_arms) != 0) {
+        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
+        goto out;
+    }
+    nb_arms_init(arms, n_arms, sets.sets, sets.n, job->blocks);
+    struct nb_measure_options options = {.blocks = job->blocks,
+                                         .slot_s = job->slot_s,
+                                         .seed = job->seed,
+                                         .watched = sets.n == 1 ? &sets.sets[0] : NULL,
+                                         .cold = job->cases[0].cache == NB_COLD,
+                                         .current_arm = &w->shared->current,
+                                         .beats = &w->shared->beats};
+    nb_measure_group(arms, n_arms, sets.n, pool, &options, &noise);
+    settle(&(struct aftermath){w, pool, arms, &sets, &options, failed});
+    nb_worker_at(w, -1);
+    say_launch(job, arms, &noise, nb_now_s() - start);
+    result = 0;
+out:
+    nb_arms_release(arms, n_arms);
+    nb_pool_free(pool);
+    nb_sets_release(&sets);
+    free(arms);
+    free(twin_cases);
+    free(failed);
+    return result;
+}

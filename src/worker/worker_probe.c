@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Answers of the probe study. */
+#include "src/probe/probe.h"
+#include "src/worker/worker.h"
+
+struct place {
+    struct nb_workplace *w;
+    int i;
+};
+static void beat(void *arg) {
+    const struct place *place = arg;
+    nb_worker_at(place->w, place->i);
+}
+
+int nb_worker_probe(struct nb_workplace *w) {
+    for (int i = 0; i < w->job.n_cases; i++) {
+        struct place place = {w, i};
+        beat(&place);
+        cJSON *answer = nb_probe_kernel(&w->job.cases[i], w->job.entries[i], beat, &place);
+        cJSON_AddStringToObject(answer, "type", "answer");
+        cJSON_AddNumberToObject(answer, "case", i);
+        nb_worker_say(answer);
+    }
+    return 0;
+}

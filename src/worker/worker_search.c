@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
+ *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
+ * as src/search/frontier.h, adversary.h, sweeps.h and landscape.h have them; null, with "reason", where the op has none or the kernel failed. */
+#include "src/worker/worker.h"
+
+#include <stdio.h>
+
+#include "src/base/json.h"
+#include "src/search/adversary.h"
+#include "src/search/frontier.h"
+#include "src/search/landscape.h"
+#include "src/search/sweeps.h"
+
+typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);
+
+static const struct {
+    const char *name;
+    search_fn search;
+} searches[] = {
+    {"frontiers", nb_frontiers},
+    {"worst", nb_worst_case},
+    {"sweeps", nb_sweeps},
+    {"map", nb_landscape},
+};
+
+struct place {
+    struct nb_workplace *w;
+    int at;
+};
+
+static void say_alive(void *arg) {
+    const struct place *p = arg;
+    nb_worker_at(p->w, p->at);
+}
+
+/* A few rows tell what many would: for kernels that take rows one by one, about so many elements. */
+enum { ENOUGH_ELEMENTS = 16384 };
+static struct nb_case few_rows(const struct nb_case *c) {
+    struct nb_case few = *c;
+    int64_t rows = ENOUGH_ELEMENTS / c->shape.cols;
+    if (rows < 1) rows = 1;
+    if (c->op == NB_OP_BATCHNORM || c->shape.layout != NB_ROWS || c->shape.rows <= rows) return few;
+    few.shape.rows = rows;
+    snprintf(few.shape.text, sizeof few.shape.text, "%lldx%lld", (long long)rows, (long long)c->shape.cols);
+    return few;
+}
+
+/* Each search has a trial of its own: none finds the rows, parameters or eps that another left. */
+static void answer_one(struct place *p, cJSON *answer, const char *name, search_fn search) {
+    const struct nb_job *job = &p->w->job;
+    const struct nb_case c = few_rows(&job->cases[p->at]);
+    struct nb_trial t;
+    cJSON *found = NULL;
+    if (nb_trial_init(&t, &c, job->entries[p->at]) == 0) {
+        t.alive = say_alive;
+        t.alive_arg = p;
+        found = search(&t, job->options);
+    }
+    if (!found && !cJSON_GetObjectItemCaseSensitive(answer, "reason")) nb_json_text(answer, "reason", t.reason);
+    cJSON_AddItemToObject(answer, name, found ? found : cJSON_CreateNull());
+    nb_trial_release(&t);
+}
+
+int nb_worker_search(struct nb_workplace *w) {
+    for (int i = 0; i < w->job.n_cases; i++) {
+        struct place p = {w, i};
+        cJSON *answer = cJSON_CreateObject();
+        nb_worker_at(w, i);
+        nb_json_text(answer, "type", "answer");
+        cJSON_AddNumberToObject(answer, "case", i);
+        for (size_t s = 0; s < sizeof searches / sizeof searches[0]; s++)
+            answer_one(&p, answer, searches[s].name, searches[s].search);
+        nb_worker_say(answer);
+    }
+    return 0;
+}
