@@ -7,7 +7,18 @@
  *
  * Rules for a kernel: every call is idempotent (outputs never alias inputs, gradients overwrite, nothing is kept between
  * calls); it never allocates and never starts threads; it reads and writes nothing outside the rows and columns it is
- * given; results do not depend on n_threads, on how a phase is cut into ranges, or on alignment beyond the element's. */
+ * given; results do not depend on n_threads, on how a phase is cut into ranges, or on alignment beyond the element's.
+ *
+ * Backward, with w = gamma (1 + gamma with a weight offset, 1 without gamma), xhat = (x - mean) * rstd (mean 0 where the op does not
+ * centre), g = dy * w, and means over the n elements that the statistics saw:
+ *   dx     = rstd * (g - mean(g) - xhat * mean(g * xhat))   rmsnorm and l2norm without mean(g), l2norm with the sum for the last
+ *            mean; prmsnorm: the last term for the first k elements alone, sum over all of g * xhat divided by k
+ *            batchnorm: n = all values of a channel; in inference rstd * g
+ *   dgamma = sum of dy * xhat over the rows (batchnorm: over a channel), dbeta = sum of dy
+ * The formula holds for eps inside the root, where eps does not appear. mean and rstd are taken as given. For add_* x is the
+ * sum that the forward call stored (residual_out), dresidual_out the gradient that reaches that sum past the norm (null: none), and
+ * dx = that gradient + the norm's own, rounded once; it is the gradient of the residual too, and dresidual is null. dgamma is null where
+ * the formula has no gamma, dbeta where it has no beta. */
 #ifndef NB_KERNEL_H
 #define NB_KERNEL_H
 
@@ -91,6 +102,20 @@ struct nb_formula {
     uint32_t round_sum;     /* add_*: statistics see the sum rounded to the dtype (1), or the f32 sum (0) */
 };
 
+/* What is best on the machine at hand (`normbench tune` measures it). The same for all arms of a group, and recorded. Only
+ * `native` may change a bit of a result. */
+struct nb_tuning {
+    uint32_t struct_size;
+    uint32_t native;  /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
+    int64_t l1_bytes; /* data caches of one core */
+    int64_t l2_bytes;
+    int64_t stream_bytes;     /* calls whose tensors together take more store past the caches; 0: none does */
+    int64_t interleave_bytes; /* rows that take at most so much, x and y together, are worked on several at a time */
+    int32_t interleave_rows;  /* how many of them: 1, 2, 4 */
+    int32_t column_tile;      /* columns whose sums over rows a backward call keeps at hand; 0: all */
+    int64_t slab_bytes;       /* what a channel (NCHW) may take to be read again from the second cache */
+};
+
 /* One call. Tensors are void pointers to elements of the kernel's dtype; a null output is not wanted. Strides count
  * elements between the starts of two rows. NCHW: rows = n * c, cols = hw; NHWC: rows = n * hw, cols = c. */
 struct nb_call {
@@ -117,8 +142,8 @@ struct nb_call {
     const float *running_mean_in, *running_var_in;
     float *running_mean_out, *running_var_out; /* variance with n/(n-1), as in PyTorch */
 
-    void *scratch; /* scratch_bytes(call) bytes, aligned to 64, contents undefined */
-    const void *tuning;
+    void *scratch;                  /* scratch_bytes(call) bytes, aligned to 64, contents undefined */
+    const struct nb_tuning *tuning; /* null: a kernel's own defaults */
     void *stream;
 };
 
@@ -132,6 +157,7 @@ enum nb_kernel_flag {
     NB_FLAG_OWN_THREADS = 2, /* an adapter whose library has threads of its own */
     NB_FLAG_STREAMING = 4,   /* stores past the caches */
     NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
+    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0, as AVX512-BF16 instructions do */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */
@@ -179,6 +205,12 @@ struct nb_kernel {
     int (*open)(int n_threads);                                /* adapters: before the first call, before pinning */
     void (*close)(void);
     void (*range)(const struct nb_call *call, struct nb_range *range); /* narrows it from 0, inf, inf (all rows) */
+    int64_t (*column_chain)(const struct nb_call *call); /* backward: the same as chain for the sums over rows, of
+                                                                    dgamma and dbeta (rows) */
+    const char *(*version)(void);                        /* adapters: the library and its version */
+    const char *(*implementation)(
+        const struct nb_call *call); /* what was chosen for the call: a library's implementation,
+                                                                    instructions beyond the variant's; null: nothing */
 };
 
 #if defined(__GNUC__)
