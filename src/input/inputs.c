@@ -159,6 +159,7 @@ void nb_inputs_release(struct nb_inputs *in) {
     free(in->x);
     free(in->residual);
     free(in->dy);
+    free(in->dresidual_out);
     free(in->gamma_f32);
     free(in->beta_f32);
     free(in->gamma_x);

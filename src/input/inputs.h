@@ -26,6 +26,7 @@ struct nb_inputs {
     int64_t rows, cols, n_params;      /* n_params: cols, in NCHW and NHWC c */
     void *x, *residual;                /* residual: null unless the op takes one (a twin may) */
     void *dy;                          /* backward only */
+    void *dresidual_out;               /* backward of add_*: gradient that reaches the sum past the norm; null: none */
     float *gamma_f32, *beta_f32;       /* param: f32 */
     void *gamma_x, *beta_x;            /* param: x's dtype (the f32 values rounded to it) */
     float *running_mean, *running_var; /* BatchNorm only */
