@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Matrix products by CBLAS; row-major, f32. */
+#ifndef NB_TRAIN_MATRIX_H
+#define NB_TRAIN_MATRIX_H
+
+#include <stdint.h>
+
+/* Threads of the library, for all products from here on. */
+void nb_matrix_threads(int n_threads);
+/* c[m,n] = a[m,k] b[k,n] + keep * c */
+void nb_matrix_multiply(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
+/* c[m,n] = a[m,k] b[n,k]^T + keep * c */
+void nb_matrix_multiply_bt(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
+/* c[m,n] = a[k,m]^T b[k,n] + keep * c */
+void nb_matrix_multiply_at(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
+
+/* A linear layer y = x w^T (+ bias): w[out,in]. Backward adds to dw and dbias (which may be null) and overwrites dx (which may be null). */
+void nb_linear_forward(float *y, const float *x, const float *w, const float *bias, int64_t rows, int64_t in,
+                       int64_t out);
+void nb_linear_backward(float *dx, float *dw, float *dbias, const float *dy, const float *x, const float *w,
+                        int64_t rows, int64_t in, int64_t out);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A normalization inside a model: forward and backward by the kernels that normbench measures, composed or fused, found in the
+ * registry and called through their own ABI; centring and scaling alone, for which no kernel exists, are written here. */
+#ifndef NB_TRAIN_NORM_LAYER_H
+#define NB_TRAIN_NORM_LAYER_H
+
+#include <stdint.h>
+
+#include "src/harness/pool.h"
+#include "src/registry/registry.h"
+#include "src/train/options.h"
+#include "src/train/parameters.h"
+
+struct nb_norm_layer {
+    struct nb_norm_choice choice;
+    const struct nb_entry *forward, *backward; /* null for none, centre, scale */
+    struct nb_parameter *gamma, *beta;         /* null where there is none */
+    int64_t rows, cols;
+    float *mean, *rstd;                /* of the last forward; BatchNorm per column */
+    float *running_mean, *running_var; /* BatchNorm */
+    void *scratch;
+    size_t scratch_bytes;
+    struct nb_pool *pool; /* borrowed */
+    double seconds;       /* spent in forward and backward since it was last set to 0 */
+};
+
+/* Finds the kernels for f32 at the widest width of this machine; adds gamma and beta to the parameters as "NAME.gamma", "NAME.beta".
+ * At most rows rows in a call. -1 after nb_error, when a kernel is not there. */
+int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct nb_norm_choice *choice, int64_t rows,
+                       int64_t cols, struct nb_parameters *parameters, struct nb_pool *pool);
+/* rows of this call, at most the layer's; y and x packed, rows x cols, apart. NB_NORM_NONE copies. training: BatchNorm uses the batch's
+ * statistics and moves the running ones. */
+void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training);
+/* x as the forward call got it. Adds to the gradients of gamma and beta, overwrites dx. */
+void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows);
+void nb_norm_layer_release(struct nb_norm_layer *n);
+
+#endif

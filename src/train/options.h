@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is trained, and how: the arms of a training claim differ in these. */
+#ifndef NB_TRAIN_OPTIONS_H
+#define NB_TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* What stands where the model has a normalization. */
+enum nb_norm_kind {
+    NB_NORM_NONE,
+    NB_NORM_LAYERNORM,
+    NB_NORM_RMSNORM,
+    NB_NORM_PRMSNORM,
+    NB_NORM_BATCHNORM, /* over the rows of the batch (positions are rows); in a CNN over batch and positions */
+    NB_NORM_CENTRE,    /* x - mean(x): re-centring alone */
+    NB_NORM_SCALE,     /* x / standard deviation, mean kept: re-scaling alone */
+    NB_N_NORM_KINDS
+};
+enum nb_norm_affine {
+    NB_NORM_LEARNED, /* gamma, and beta where the kind has one by custom (LayerNorm, BatchNorm) */
+    NB_NORM_FROZEN,  /* gamma 1, beta 0, never updated */
+    NB_N_NORM_AFFINES
+};
+enum nb_norm_place { NB_PRE_NORM, NB_POST_NORM, NB_N_NORM_PLACES };
+
+/* Where tensors are rounded: f32, or as mixed precision does (activations and gradients in the dtype, weights kept in f32 and rounded
+ * for use, statistics, losses and optimizer in f32; f16 with a dynamic loss scale). */
+struct nb_norm_choice {
+    enum nb_norm_kind kind;
+    enum nb_style style; /* fused, or op by op as an eager framework */
+    enum nb_norm_affine affine;
+    double eps;
+    double partial; /* pRMSNorm: the share of the elements that the statistics see */
+};
+
+struct nb_train_options {
+    struct nb_norm_choice norm;
+    enum nb_norm_place place;
+    bool residual;       /* paths past the sublayers */
+    bool causal;         /* attention sees the past alone */
+    enum nb_dtype dtype; /* precision of activations and gradients */
+    int layers, batch, sequence;
+    int hidden;           /* 0: the workload's own */
+    double learning_rate; /* 0: the workload's own */
+    double clip;          /* largest norm of all gradients together; 0: none */
+    uint64_t seed;
+    int n_threads;
+};
+
+const char *nb_norm_kind_name(
+    enum nb_norm_kind kind); /* "none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale" */
+const char *nb_norm_place_name(enum nb_norm_place place); /* "pre", "post" */
+
+#endif
