@@ -246,7 +246,7 @@ check-long: all
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \
-	libopenblas0-pthread libopenblas-dev gnuplot-nox python3-jsonschema
+	libopenblas0-pthread gnuplot-nox python3-jsonschema
 deps:
 	@BUILD=$(BUILD) tests/deps.sh $(DEBIAN_PACKAGES)
 demo: deps
