@@ -21,8 +21,9 @@ static void add_figures(const struct nb_gate_view *view, const struct nb_gate_ca
 static void add_case(const struct nb_gate_view *view, const struct nb_gate_case *c, struct nb_junit *junit) {
     struct nb_strbuf figures = {0};
     add_figures(view, c, &figures);
-    const bool failed = c->verdict >= NB_VERDICT_REGRESSION;
-    const bool open = c->verdict >= NB_GATE_FIRST_OPEN || c->verdict == NB_VERDICT_NONE;
+    const bool untold = c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_NONE;
+    const bool open = untold || c->verdict == NB_VERDICT_NOT_COMPARABLE;
+    const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (untold && view->g->plan.inconclusive_fails);
     struct nb_strbuf why = {0};
     nb_strbuf_addf(&why, "%s: %s", nb_verdict_name(c->verdict), c->reason);
     nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.gate",

@@ -152,6 +152,17 @@ Test(gate_report, junit_tells_failures_from_skips) {
     nb_gate_release(&g);
 }
 
+Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
+    struct nb_gate g = every_verdict();
+    g.plan.inconclusive_fails = true;
+    char *text = print(&g, "junit");
+    cr_expect_eq(count(text, "<failure "), 4);
+    cr_expect_eq(count(text, "<skipped "), 1);
+    has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
+    free(text);
+    nb_gate_release(&g);
+}
+
 Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
     struct nb_gate g = every_verdict();
     char *text = print(&g, "markdown");
