@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How far a correct backward kernel may be off the exact gradient, element by element: an a-priori bound from the formula, the
- * kernel's chains and the row's own sums. src/README.md derives it. Nothing in here is fitted. */
+ * kernel's chains and the row's own sums. src/README.md derives it. Nothing in here is fitted.
+ *
+ * Covered: xhat formed first, as (x - mean) * rstd; g = dy * w; the sums in any order within the chains; dx in any order of
+ * rstd * (g - mean(g) - xhat * mean(gx)), the factors folded into the two constants or not. Kernels that declare NB_FLAG_FOLDED may
+ * also write xhat = fma(x, rstd, -mean * rstd), dx = a g + b x + c, or sum g * x: their bound grows with |mean| * rstd. */
 #ifndef NB_GRADIENT_BOUND_H
 #define NB_GRADIENT_BOUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/accuracy/bound.h"
 #include "src/accuracy/gradient.h"
+#include "src/accuracy/gradient_error.h"
 
 struct nb_gradient_bound {
     const struct nb_case *c;
@@ -16,6 +20,8 @@ struct nb_gradient_bound {
     int64_t chain, column_chain;
     bool flushes;       /* NB_FLAG_FLUSHES */
     bool low_precision; /* every intermediate rounded to x's dtype (NB_STATS_X) */
+    struct nb_gradient_arithmetic rows, columns;
+    double max_shift, max_rstd, max_abs_dy, max_abs_xhat; /* of all rows; shift = |mean| * rstd */
 };
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
@@ -23,8 +29,10 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
 /* Sets tolerance[i] = |allowed error| of dx_i for each column of a row, the last rounding to the dtype included, from the exact dx of
  * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
 enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance);
-/* Of parameter gradient i (f32 outputs). */
+/* Of parameter gradient i (f32 outputs), and of DyT's dalpha, whose sum runs along the rows (chain) and then over them
+ * (column_chain). */
 double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i);
 double nb_gradient_bound_dbeta(const struct nb_gradient_bound *b, int64_t i);
+double nb_gradient_bound_dalpha(const struct nb_gradient_bound *b);
 
 #endif

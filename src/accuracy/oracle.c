@@ -16,7 +16,7 @@
 
 /* By what the arithmetic does, not by what fegetround() says: on x86 that asks the x87 unit. The volatile operands keep the
  * compiler from answering for the machine. */
-static int environment_is_ieee(void) {
+int nb_oracle_environment(void) {
     volatile double smallest_normal = DBL_MIN, subnormal = 0x1p-1074, one = 1, tiny = 0x1p-60;
     if (smallest_normal / 2 == 0 || subnormal * 0x1p60 == 0)
         return nb_error(
@@ -37,7 +37,7 @@ static double *widen_params(const struct nb_case *c, const float *f32, const voi
 
 int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb_inputs *in) {
     *o = (struct nb_oracle){.c = c, .in = in, .n_params = in->n_params};
-    if (environment_is_ieee() != 0) return -1;
+    if (nb_oracle_environment() != 0) return -1;
     o->n_stats = nb_truth_elements(c);
     o->n_truth = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
     o->truth = nb_alloc((unsigned long long)o->n_truth, sizeof *o->truth);

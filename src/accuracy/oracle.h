@@ -26,6 +26,8 @@ struct nb_oracle {
     int64_t n_stats; /* elements that the statistics see: cols, k, or n * hw */
 };
 
+/* -1 after nb_error where this thread flushes subnormals or does not round to nearest. */
+int nb_oracle_environment(void);
 /* Computes all statistics; -1 after nb_error when the environment flushes subnormals. Borrows c and in. */
 int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb_inputs *in);
 /* y of one row, and the truth that belongs to its element i (BatchNorm NHWC: another for each column). */

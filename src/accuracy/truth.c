@@ -22,7 +22,7 @@ int64_t nb_truth_elements(const struct nb_case *c) {
     return c->shape.cols;
 }
 
-static void widen(const void *array, int64_t first, int64_t n, enum nb_dtype dtype, double *out) {
+void nb_truth_widen(const void *array, int64_t first, int64_t n, enum nb_dtype dtype, double *out) {
     const float *f32 = (const float *)array + first;
     const uint16_t *narrow = (const uint16_t *)array + first;
     switch (dtype) {
@@ -47,8 +47,8 @@ double nb_truth_stored_sum(const struct nb_inputs *in, int64_t i) {
 
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v) {
     const int64_t first = row * in->cols, n = in->cols;
-    widen(in->x, first, n, in->dtype, v);
-    if (c->op != NB_OP_ADD_RMSNORM && c->op != NB_OP_ADD_LAYERNORM) return;
+    nb_truth_widen(in->x, first, n, in->dtype, v);
+    if ((c->op != NB_OP_ADD_RMSNORM && c->op != NB_OP_ADD_LAYERNORM) || c->pass == NB_BACKWARD) return;
     const enum nb_dtype sum_dtype = c->formula.round_sum ? in->dtype : NB_F32;
     for (int64_t i = 0; i < n; i++) v[i] = nb_round_to(v[i] + nb_get(in->residual, first + i, in->dtype), sum_dtype);
 }

@@ -22,7 +22,10 @@ struct nb_row_truth {
 
 /* How many elements a statistic is taken over. */
 int64_t nb_truth_elements(const struct nb_case *c);
-/* The row that is normalized, exactly: x, or for add_* the f32 sum, rounded to the dtype where the formula says so. */
+/* Elements first .. first + n - 1 of an array of the dtype, exactly. */
+void nb_truth_widen(const void *array, int64_t first, int64_t n, enum nb_dtype dtype, double *out);
+/* The row that is normalized, exactly: x, or for add_* the f32 sum, rounded to the dtype where the formula says so. Backward: x, which
+ * is the sum that was stored. */
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v);
 /* add_*: element i of residual_out, x + residual rounded to f32 and to the dtype. */
 double nb_truth_stored_sum(const struct nb_inputs *in, int64_t i);

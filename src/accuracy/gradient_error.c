@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sums of any order: a computed sum is the sum of t_i (1 + e_i) with |e_i| <= (1 + u)^k - 1, k the roundings that a term passes. */
+#include "src/accuracy/gradient_error.h"
+
+#include <math.h>
+
+#include "src/number/dtype.h"
+
+/* Roundings of a division by n: 1/n, or n itself where f32 does not hold it, and the product. */
+enum { DIVISION = 2, PRODUCT = 1 };
+
+double nb_gradient_compound(double g, double u, int k) {
+    double factor = 1 + g;
+    for (int i = 0; i < k; i++) factor *= 1 + u;
+    return factor - 1;
+}
+
+static double both(double g, double h) { return g + h + g * h; }
+
+void nb_gradient_arithmetic_init(struct nb_gradient_arithmetic *a, const struct nb_case *c, const struct nb_gradient *g,
+                                 int64_t chain, bool flushes) {
+    struct nb_arithmetic arithmetic;
+    nb_arithmetic_init(&arithmetic, c, chain);
+    *a = (struct nb_gradient_arithmetic){.c = c, .g = g, .op = arithmetic.op, .sum_overflow = arithmetic.sum.overflow};
+    a->low_precision = c->stats_dtype == NB_STATS_X && c->dtype != NB_F32;
+    if (flushes) {
+        a->flushed = 0x1p-126;
+        a->op.eta = fmax(a->op.eta, a->flushed);
+    }
+    const double u = a->op.u;
+    const int narrowing = a->low_precision; /* of mean and rstd, of a sum's result */
+    const int weight = c->formula.affine == NB_AFFINE_NONE ? 0 : c->formula.weight_offset ? 2 : 1;
+    a->growth = arithmetic.growth;
+    a->of_g = nb_gradient_compound(0, u, weight);
+    a->of_xhat = nb_gradient_compound(0, u, (g->mean != NULL) + PRODUCT + narrowing);
+    a->of_sum = nb_gradient_compound(arithmetic.growth, u, DIVISION + narrowing);
+    a->of_mean_g = both(a->of_sum, a->of_g);
+    /* the products; rstd as a factor of the sum in place of its terms */
+    a->of_mean_gx = nb_gradient_compound(both(a->of_mean_g, a->of_xhat), u, 2 * PRODUCT);
+    a->n = c->op == NB_OP_BATCHNORM ? (double)(c->shape.n * c->shape.hw) : (double)c->shape.cols;
+    a->divisor = c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(c);
+}
+
+/* The mean rounded to a narrow dtype; x, mean and their difference flushed. Folded, fma(x, rstd, -mean * rstd) or b x + c, terms
+ * of the size of the shift are rounded before they cancel; sums of g * x and of g, of which the one is taken from the other, carry
+ * the whole error of a sum. */
+struct nb_xhat_error nb_xhat_error(const struct nb_gradient_arithmetic *a, double shift, double rstd) {
+    const double u = a->op.u;
+    double e = 3 * a->flushed * rstd * (1 + a->of_xhat) + a->op.eta;
+    if (a->low_precision) e += u * shift * (1 + a->of_xhat);
+    if (!a->c->folded) return (struct nb_xhat_error){e, e};
+    e += nb_gradient_compound(0, u, 4) * shift;
+    return (struct nb_xhat_error){e, e + 2 * nb_gradient_compound(a->of_sum, u, 2 * PRODUCT) * shift};
+}
+
+static enum nb_loss loss_of_scale(const struct nb_gradient_arithmetic *a, double rstd) {
+    if (isnan(rstd)) return NB_LOSS_INPUT_NOT_FINITE;
+    if (rstd >= a->op.overflow) return NB_LOSS_SCALE_OVERFLOW;
+    return a->flushed > 0 && rstd < nb_formats[NB_F32].min_normal ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
+}
+
+/* Where a sum, or what is needed for its terms, may leave the range. Folded, the terms are g * x. */
+static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const struct nb_row_gradient *r, double rstd,
+                                 double mean) {
+    const double grown = 1 + a->of_mean_gx, distance = r->max_abs_xhat / rstd;
+    if (!isfinite(r->mean_g) || !isfinite(r->mean_gx) || !isfinite(r->mean_abs_gx)) return NB_LOSS_INPUT_NOT_FINITE;
+    double largest = a->divisor * fmax(r->mean_abs_gx, r->mean_abs_g);
+    if (a->c->folded) largest = fmax(largest, a->divisor * (r->mean_abs_gx / rstd + r->mean_abs_g * fabs(mean)));
+    const bool overflows = largest * grown >= a->sum_overflow || distance * grown >= a->op.overflow ||
+                           r->max_abs_g * grown >= a->op.overflow || fabs(r->mean_gx) * grown >= a->op.overflow;
+    return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
+}
+
+/* What is lost of a term to the end of the range may be lost of each. */
+struct nb_row_gradient_error nb_row_gradient_error(const struct nb_gradient_arithmetic *a, int64_t stat, bool coupled) {
+    const struct nb_row_gradient *r = &a->g->rows[stat];
+    const double rstd = a->g->rstd[stat], mean = a->g->mean ? a->g->mean[stat] : 0, eta = a->op.eta;
+    struct nb_row_gradient_error e = {.loss = loss_of_scale(a, rstd)};
+    if (!coupled) return e;
+    if (e.loss == NB_LOSS_NONE) e.loss = loss_of_sums(a, r, rstd, mean);
+    if (e.loss != NB_LOSS_NONE) return e;
+    e.xhat = nb_xhat_error(a, fabs(mean) * rstd, rstd);
+    const double lost_g = eta + a->flushed * (a->g->max_abs_weight + r->max_abs_dy);
+    const double lost_gx = lost_g * (r->max_abs_xhat + 1) + eta * (1 + rstd);
+    if (nb_gradient_centres(a->c)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;
+    e.mean_gx = r->mean_abs_gx * a->of_mean_gx + eta +
+                (r->mean_abs_g * e.xhat.in_sums + a->n / a->divisor * lost_gx) * (1 + a->of_mean_gx);
+    return e;
+}
