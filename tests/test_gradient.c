@@ -9,7 +9,7 @@
 #endif
 
 #include "src/number/dtype.h"
-#include "tests/test_support_gradient.h"
+#include "tests/test_support_backward.h"
 
 #define LIMIT_ULP 1e-7
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "src/number/dtype.h"
-#include "tests/test_support_gradient.h"
+#include "tests/test_support_backward.h"
 
 #define BITS 700
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small backward problems made by hand: a problem with dy, the gradient past the norm, and the statistics that kernels are given. */
-#ifndef NB_TEST_SUPPORT_GRADIENT_H
-#define NB_TEST_SUPPORT_GRADIENT_H
+#ifndef NB_TEST_SUPPORT_BACKWARD_H
+#define NB_TEST_SUPPORT_BACKWARD_H
 
 #include "src/accuracy/gradient.h"
 #include "tests/test_support_numerics.h"

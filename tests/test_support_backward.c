@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See test_support_gradient.h. */
-#include "tests/test_support_gradient.h"
+/* See test_support_backward.h. */
+#include "tests/test_support_backward.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
