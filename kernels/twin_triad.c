@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The roof of two loads and a store, such as a backward pass to dx: x and residual are loaded, y = x | residual stored. No arithmetic. */
+/* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. No arithmetic. */
 #include "twin.h"
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {

@@ -71,6 +71,11 @@ static void print_bound(const struct nb_record *r, bool utf8, struct nb_strbuf *
     if (r->has_accuracy) print_plain(r->accuracy.worst_ratio, false, out);
 }
 
+static void print_parameters(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
+    (void)utf8;
+    if (r->has_accuracy) print_plain(nb_accuracy_parameters_ratio(&r->accuracy), false, out);
+}
+
 static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
     const char *notes[4] = {0};
@@ -92,6 +97,7 @@ const struct nb_column nb_measured_columns[] = {
     {"vs reference", NULL, print_ratio, true, NB_DROP_LAST},
     {"max ulp", NULL, print_max_ulp, true, NB_DROP_LAST},
     {"of bound", NULL, print_bound, true, NB_DROP_FIRST},
+    {"dgamma of bound", NULL, print_parameters, true, NB_DROP_THIRD},
     {"bias/u", NULL, print_bias, true, NB_DROP_SECOND},
     {"note", NULL, print_note, false, NB_DROP_SECOND},
 };

@@ -14,7 +14,7 @@
 #define MAX_COUNTERS 128
 
 enum kind { NUMBER, COUNT, FLAG };
-enum needs { ALWAYS, TIMING, ACCURACY };
+enum needs { ALWAYS, TIMING, ACCURACY, PARAMETERS };
 
 /* Fields of struct nb_record by place: what is behind timing is there with has_timing only, and so on. */
 static const struct field {
@@ -78,6 +78,12 @@ static const struct field {
     FIELD("witness_exact", ACCURACY, NUMBER, accuracy.witness.want),
     FIELD("witness_error_ulp", ACCURACY, NUMBER, accuracy.witness.err_ulp),
     FIELD("witness_allowed_ulp", ACCURACY, NUMBER, accuracy.witness.tolerance_ulp),
+    FIELD("dgamma_ratio_to_bound", PARAMETERS, NUMBER, accuracy.dgamma.ratio),
+    FIELD("dgamma_norm_u", PARAMETERS, NUMBER, accuracy.dgamma.norm_u),
+    FIELD("dbeta_ratio_to_bound", PARAMETERS, NUMBER, accuracy.dbeta.ratio),
+    FIELD("dbeta_norm_u", PARAMETERS, NUMBER, accuracy.dbeta.norm_u),
+    FIELD("dalpha_ratio_to_bound", PARAMETERS, NUMBER, accuracy.dalpha.ratio),
+    FIELD("dalpha_norm_u", PARAMETERS, NUMBER, accuracy.dalpha.norm_u),
 #undef FIELD
 };
 static const size_t n_fields = sizeof fields / sizeof *fields;
@@ -91,10 +97,13 @@ static long long count_at(const char *place, size_t size) {
 
 static void print_field(const struct nb_record *r, const struct field *f, struct nb_strbuf *out) {
     const char *place = (const char *)r + f->offset;
-    bool there = f->needs == ALWAYS || (f->needs == TIMING ? r->has_timing : r->has_accuracy);
+    const bool has[] = {[ALWAYS] = true,
+                        [TIMING] = r->has_timing,
+                        [ACCURACY] = r->has_accuracy,
+                        [PARAMETERS] = r->has_accuracy && r->accuracy.has_parameters};
     double number;
     bool flag;
-    if (!there) return;
+    if (!has[f->needs]) return;
     if (f->kind == NUMBER)
         nb_format_exact(out, (memcpy(&number, place, sizeof number), number));
     else if (f->kind == FLAG)

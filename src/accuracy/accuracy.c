@@ -333,3 +333,11 @@ void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const st
     const double rounding = rounding_sigma(a, expected);
     if (fabs(rounding) > fabs(a->bias_sigma)) a->bias_sigma = rounding;
 }
+
+double nb_accuracy_parameters_ratio(const struct nb_accuracy *a) {
+    const struct nb_parameter_error *errors[] = {&a->dgamma, &a->dbeta, &a->dalpha};
+    double largest = NAN;
+    for (int i = 0; a->has_parameters && i < 3; i++)
+        if (errors[i]->n > 0 && !(errors[i]->ratio <= largest)) largest = errors[i]->ratio;
+    return largest;
+}

@@ -19,6 +19,13 @@ struct nb_witness {
     double err_ulp, tolerance_ulp;
 };
 
+/* Of one parameter's gradient (f32), judged beside dx. */
+struct nb_parameter_error {
+    int64_t n;     /* elements compared; 0: the formula has no such gradient, or none that is a number */
+    double ratio;  /* max of |error| / bound: above 1 fails; NaN where n is 0 */
+    double norm_u; /* ||error|| / ||exact||, in 2^-24 */
+};
+
 struct nb_accuracy {
     int64_t n;                         /* elements compared */
     int64_t n_exceptional;             /* of them left out of the error figures: NaN, Inf, predicted losses */
@@ -50,6 +57,10 @@ struct nb_accuracy {
     double max_ordinal;     /* most numbers of the dtype between computed and rounded exact value, counted as steps */
     char noise_reason[64], reference_reason[64]; /* why null; "" where there is a figure */
 
+    /* Of a backward case: the figures above are those of dx, these stand beside it. */
+    bool has_parameters;
+    struct nb_parameter_error dgamma, dbeta, dalpha;
+
     /* What the judgement of the bias rests on: rows that gave a figure, elements with |exact| > rms / 4 that
      * are not subnormal, the bias over those alone and the standard deviation of its row means. */
     int64_t n_rows, n_large;
@@ -58,6 +69,9 @@ struct nb_accuracy {
     int64_t n_rounding_rows, n_rounding; /* rows that gave a figure, and their elements */
     double rounding_ulp, rounding_sd_ulp;
 };
+
+/* The largest error / bound of the parameters' gradients; NaN: there are none. */
+double nb_accuracy_parameters_ratio(const struct nb_accuracy *a);
 
 struct nb_accuracy_sum; /* running sums, opaque */
 struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);

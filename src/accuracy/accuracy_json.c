@@ -4,6 +4,7 @@
 #include "src/accuracy/accuracy_json.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "src/base/json.h"
@@ -68,6 +69,28 @@ static int ratios_from_json(struct nb_accuracy *a, const cJSON *json) {
     return nb_json_copy_text(a->reference_reason, sizeof a->reference_reason, json, "reference_reason");
 }
 
+static const struct {
+    const char *name;
+    size_t offset; /* in struct nb_accuracy */
+} parameters[] = {{"dgamma", offsetof(struct nb_accuracy, dgamma)},
+                  {"dbeta", offsetof(struct nb_accuracy, dbeta)},
+                  {"dalpha", offsetof(struct nb_accuracy, dalpha)}};
+enum { N_PARAMETERS = sizeof parameters / sizeof parameters[0] };
+
+static cJSON *parameters_to_json(const struct nb_accuracy *a) {
+    cJSON *json = cJSON_CreateObject();
+    for (size_t i = 0; i < N_PARAMETERS; i++) {
+        const struct nb_parameter_error *p = (const void *)((const char *)a + parameters[i].offset);
+        cJSON *error = p->n > 0 ? cJSON_AddObjectToObject(json, parameters[i].name)
+                                : cJSON_AddNullToObject(json, parameters[i].name);
+        if (p->n == 0) continue;
+        nb_json_number(error, "n", (double)p->n);
+        nb_json_number(error, "ratio", p->ratio);
+        nb_json_number(error, "norm_u", p->norm_u);
+    }
+    return json;
+}
+
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
     return nb_accuracy_number_to_json(a, nb_number_of(dtype));
 }
@@ -100,6 +123,7 @@ cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number nu
     cJSON_AddItemToObject(json, "histogram", histogram_to_json(a->histogram));
     cJSON_AddItemToObject(json, "witness", witness_to_json(&a->witness));
     if (a->has_ratios) cJSON_AddItemToObject(json, "ratios", ratios_to_json(a));
+    if (a->has_parameters) cJSON_AddItemToObject(json, "parameters", parameters_to_json(a));
     return json;
 }
 
@@ -109,6 +133,23 @@ static int get_count(const cJSON *json, const char *name, int64_t *count) {
     if (!(value >= 0 && value <= 0x1p53 && value == floor(value)))
         return nb_error("accuracy: \"%s\" is not a count", name);
     *count = (int64_t)value;
+    return 0;
+}
+
+/* What is infinite is null in JSON. */
+static int parameters_from_json(struct nb_accuracy *a, const cJSON *json) {
+    a->has_parameters = cJSON_IsObject(json);
+    for (size_t i = 0; i < N_PARAMETERS; i++) {
+        const cJSON *error = cJSON_GetObjectItemCaseSensitive(json, parameters[i].name);
+        struct nb_parameter_error *p = (void *)((char *)a + parameters[i].offset);
+        *p = (struct nb_parameter_error){.ratio = NAN, .norm_u = NAN};
+        if (!cJSON_IsObject(error)) continue;
+        if (get_count(error, "n", &p->n) != 0) return -1;
+        p->ratio = nb_json_get_number(error, "ratio");
+        p->norm_u = nb_json_get_number(error, "norm_u");
+        if (isnan(p->ratio)) p->ratio = INFINITY;
+        if (isnan(p->norm_u)) p->norm_u = INFINITY;
+    }
     return 0;
 }
 
@@ -199,6 +240,7 @@ int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
     a->residual_ulp = nb_json_get_number(json, "residual_ulp");
     a->worst_ratio = nb_json_get_number(json, "worst_ratio");
     if (ratios_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "ratios")) != 0) return -1;
+    if (parameters_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "parameters")) != 0) return -1;
     if (loss_from_json(&a->loss, json) != 0) return -1;
     if (histogram_from_json(a->histogram, cJSON_GetObjectItemCaseSensitive(json, "histogram")) != 0) return -1;
     return witness_from_json(&a->witness, cJSON_GetObjectItemCaseSensitive(json, "witness"));

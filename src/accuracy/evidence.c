@@ -22,7 +22,7 @@ struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const st
     struct nb_evidence_sum *s = nb_alloc(1, sizeof *s);
     s->oracle = oracle;
     s->dtype = oracle->in->dtype;
-    s->cancels = op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM || oracle->beta;
+    s->cancels = nb_op_centres(op) || oracle->beta || oracle->c->pass == NB_BACKWARD;
     s->e = (struct nb_evidence){.claimed = *claimed, .min_rms = INFINITY, .worst_row = -1, .worst_col = -1};
     return s;
 }

@@ -251,10 +251,14 @@ static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
 
 /* ---- what applies ---- */
 
+static bool is_forward(const struct nb_case *c) { return c->pass == NB_FORWARD; }
+/* A gradient takes mean and rstd as they are given, which eps has a part in, however they were formed. */
 static bool has_eps(const struct nb_case *c) { return c->op != NB_OP_DYT && c->op != NB_OP_TWIN; }
+static bool has_root(const struct nb_case *c) { return has_eps(c) && is_forward(c); }
 static bool is_no_twin(const struct nb_case *c) { return c->op != NB_OP_TWIN; }
 static bool has_gamma(const struct nb_case *c) { return is_no_twin(c) && c->formula.affine != NB_AFFINE_NONE; }
 static bool has_16bit_gamma(const struct nb_case *c) { return has_gamma(c) && c->dtype != NB_F32; }
+static bool casts(const struct nb_case *c) { return has_16bit_gamma(c) && is_forward(c); }
 /* A key without it is as keys always were: parameters as drawn. */
 static bool has_chosen_params(const struct nb_case *c) {
     return has_gamma(c) && c->params[0] && strcmp(c->params, NB_PARAMS_DRAWN) != 0;
@@ -262,10 +266,10 @@ static bool has_chosen_params(const struct nb_case *c) {
 static bool is_prmsnorm(const struct nb_case *c) { return c->op == NB_OP_PRMSNORM; }
 static bool is_dyt(const struct nb_case *c) { return c->op == NB_OP_DYT; }
 static bool is_batchnorm(const struct nb_case *c) { return c->op == NB_OP_BATCHNORM; }
-static bool updates_running(const struct nb_case *c) { return is_batchnorm(c) && c->mode == NB_TRAINING; }
-static bool rounds_a_sum(const struct nb_case *c) {
-    return (c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM) && c->dtype != NB_F32;
+static bool updates_running(const struct nb_case *c) {
+    return is_batchnorm(c) && c->mode == NB_TRAINING && is_forward(c);
 }
+static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && c->dtype != NB_F32 && is_forward(c); }
 
 const struct nb_axis nb_axes[] = {
     {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but twin", nb_op_names, NULL, print_op,
@@ -291,15 +295,15 @@ const struct nb_axis nb_axes[] = {
     {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, set_seed, print_seed, NULL},
     {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, set_eps, print_eps, has_eps},
     {"eps_place", NB_AXIS_CELL, "inside", "sqrt(v + eps), sqrt(v) + eps, max(sqrt(v), eps)", nb_eps_place_names,
-     set_eps_place, print_eps_place, has_eps},
+     set_eps_place, print_eps_place, has_root},
     {"root", NB_AXIS_CELL, "mul_recip",
      "how x is scaled: x / sqrt(v), x * (1 / sqrt(v)), or by the hardware's estimate", nb_root_names, set_root,
-     print_root, has_eps},
+     print_root, has_root},
     {"affine", NB_AXIS_CELL, "default",
      "parameters; default: gamma for rmsnorm, prmsnorm, l2norm and add_rmsnorm, gamma_beta for the others",
      affine_choices, set_affine, print_affine, is_no_twin},
     {"cast", NB_AXIS_CELL, "after", "rounding to the dtype after or before the weight (Gemma, Llama); 16 bits only",
-     nb_cast_names, set_cast, print_cast, has_16bit_gamma},
+     nb_cast_names, set_cast, print_cast, casts},
     {"weight_offset", NB_AXIS_CELL, "0", "the weight is gamma or 1 + gamma", nb_switch_names, set_weight_offset,
      print_weight_offset, has_gamma},
     {"param_dtype", NB_AXIS_CELL, "f32", "parameters in f32 or in the dtype of x; 16 bits only", nb_param_names,

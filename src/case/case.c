@@ -23,6 +23,9 @@ const char *nb_root_name(uint32_t root) { return name_at(nb_root_names, root); }
 const char *nb_eps_place_name(uint32_t place) { return name_at(nb_eps_place_names, place); }
 const char *nb_layout_name(uint32_t layout) { return name_at(nb_layout_names, layout); }
 
+bool nb_op_adds(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
+bool nb_op_centres(uint32_t op) { return op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM; }
+
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin) {
     assert(kernel->variant);
     snprintf(c->variant, sizeof c->variant, "%s%s%s", plugin ? plugin : "", plugin ? ":" : "", kernel->variant);
@@ -79,11 +82,10 @@ void nb_case_call(const struct nb_case *c, struct nb_call *call) {
     call->dy_stride = call->dresidual_out_stride = call->dx_stride = call->dresidual_stride = stride;
 }
 
-/* Backward: x (for add_* the saved sum) and the gradients that come in; the gradients that go out. */
+/* Backward: x (for add_* the saved sum) and the gradients that come in; dx, which is the residual's gradient too. */
 void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores) {
-    bool add = op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM;
-    *n_loads = (add ? 2 : 1) + (pass == NB_BACKWARD ? 1 : 0);
-    *n_stores = add ? 2 : 1;
+    *n_loads = (nb_op_adds(op) ? 2 : 1) + (pass == NB_BACKWARD ? 1 : 0);
+    *n_stores = nb_op_adds(op) && pass == NB_FORWARD ? 2 : 1;
 }
 
 /* Statistics that the op must read or write besides the tensors, in f32 elements. */
@@ -93,8 +95,7 @@ static double statistics_elements(const struct nb_case *c) {
     if (c->op == NB_OP_BATCHNORM && c->pass == NB_FORWARD)
         return (double)s->c * (c->mode == NB_TRAINING ? 4 : 2); /* running mean and variance, in and out */
     if (c->pass == NB_FORWARD) return 0;
-    bool centred = c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_BATCHNORM;
-    return (double)(c->op == NB_OP_BATCHNORM ? s->c : s->rows) * (centred ? 2 : 1);
+    return (double)(c->op == NB_OP_BATCHNORM ? s->c : s->rows) * (nb_op_centres(c->op) ? 2 : 1);
 }
 
 static double parameter_bytes(const struct nb_case *c) {

@@ -77,6 +77,9 @@ extern const struct nb_axis nb_axes[];
 extern const size_t nb_n_axes;
 const struct nb_axis *nb_axis_find(const char *name); /* also by alias; null */
 
+/* Does the op add a residual before it normalizes? Does it take the mean away? */
+bool nb_op_adds(uint32_t op);
+bool nb_op_centres(uint32_t op);
 const char *nb_op_name(uint32_t op);
 const char *nb_pass_name(uint32_t pass);
 const char *nb_width_name(uint32_t width); /* "scalar", "128", "256", "256x", "512", "native" */
@@ -107,7 +110,8 @@ void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *o
  * Returns -1 after nb_error. */
 int nb_case_parse(struct nb_case *c, const char *key);
 
-/* The kernel's view: shape, strides, formula, parameters; tensors null. */
+/* The kernel's view: shape, strides, formula, parameters; tensors null. Of a backward case eps, and for DyT alpha, are what the forward
+ * call had. */
 void nb_case_call(const struct nb_case *c, struct nb_call *call);
 
 /* Bytes that the op must move at least: tensor-sized inputs read once, outputs written once, parameters and statistics. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/counter/single_step.h"
 #include "src/harness/buffers.h"
 #include "src/harness/pool.h"
@@ -45,7 +46,8 @@ double nb_gate_injection(const struct nb_case *c, const struct nb_entry *entry, 
                                         .seed = 1,
                                         .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &w.call),
                                         .poison = NB_POISON_NUMBER};
-    if (nb_inputs_init(&in, &small) == 0 && nb_buffers_init(&b, &in, &q) == 0) {
+    if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
+        nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &w.call);
         const int64_t more = nb_single_step(run, &w, LIMIT, reason, n);
         w.call.rows = 100;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
-enum { MATRIX, PARAMS, STATS, BYTES }; /* as shape_tensor() has their lengths */
+enum { MATRIX, PARAMS, STATS, ONE, SAVED, BYTES }; /* as shape_tensor() has their lengths */
 static const struct {
     const char *name;
     int kind;
@@ -36,6 +37,14 @@ static const struct {
     [NB_T_RSTD] = {"rstd", STATS, true, true},
     [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, true},
     [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, true},
+    [NB_T_DY] = {"dy", MATRIX, false, false},
+    [NB_T_DRESIDUAL_OUT] = {"dresidual_out", MATRIX, false, false},
+    [NB_T_SAVED_MEAN] = {"mean", SAVED, true, false},
+    [NB_T_SAVED_RSTD] = {"rstd", SAVED, true, false},
+    [NB_T_DX] = {"dx", MATRIX, false, true},
+    [NB_T_DGAMMA] = {"dgamma", PARAMS, true, true},
+    [NB_T_DBETA] = {"dbeta", PARAMS, true, true},
+    [NB_T_DALPHA] = {"dalpha", ONE, true, true},
     [NB_T_SCRATCH] = {"scratch", BYTES, false, true},
 };
 
@@ -45,28 +54,20 @@ void *nb_tensor_row(const struct nb_tensor *t, int64_t row) {
     return (unsigned char *)t->data + (size_t)(row * t->stride) * t->item;
 }
 
-static bool is_add(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
-
-uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
-    uint32_t wants = 1u << NB_T_X | 1u << NB_T_Y;
-    if (is_add(c->op) || c->op == NB_OP_TWIN) wants |= 1u << NB_T_RESIDUAL | 1u << NB_T_RESIDUAL_OUT;
-    if (c->op == NB_OP_TWIN) return wants;
-    bool in_x = c->formula.param == NB_PARAM_X;
-    if (c->formula.affine != NB_AFFINE_NONE) wants |= 1u << (in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
-    if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << (in_x ? NB_T_BETA_X : NB_T_BETA_F32);
-    if (c->op == NB_OP_BATCHNORM) {
-        wants |= 1u << NB_T_RUNNING_MEAN_IN | 1u << NB_T_RUNNING_VAR_IN;
-        if (c->mode == NB_TRAINING) wants |= 1u << NB_T_RUNNING_MEAN_OUT | 1u << NB_T_RUNNING_VAR_OUT;
-    }
-    if (with_stats && c->op != NB_OP_DYT) wants |= 1u << NB_T_MEAN | 1u << NB_T_RSTD;
-    return wants;
-}
-
 /* ---- layout -------------------------------------------------------------------------------------------------------
  */
 
-static const void *source_of(const struct nb_inputs *in, enum nb_tensor_id id) {
+static const void *source_of(const struct nb_buffers *b, enum nb_tensor_id id) {
+    const struct nb_inputs *in = b->in;
     switch (id) {
+    case NB_T_DY:
+        return in->dy;
+    case NB_T_DRESIDUAL_OUT:
+        return in->dresidual_out;
+    case NB_T_SAVED_MEAN:
+        return b->saved[0];
+    case NB_T_SAVED_RSTD:
+        return b->saved[1];
     case NB_T_X:
         return in->x;
     case NB_T_RESIDUAL:
@@ -88,16 +89,56 @@ static const void *source_of(const struct nb_inputs *in, enum nb_tensor_id id) {
     }
 }
 
-static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct nb_inputs *in,
-                         const struct nb_layout_request *q) {
+/* ---- saved statistics: one row of a tensor for each mathematics ---- */
+
+static const struct nb_saved_statistics *first_saved(const struct nb_buffers *b) {
+    const int at = b->request.saved == NB_ALL_SAVED ? 0 : b->request.saved;
+    return at >= 0 && at < b->in->n_saved ? &b->in->saved[at] : NULL;
+}
+
+static int n_saved(const struct nb_buffers *b) {
+    if (!first_saved(b)) return 0;
+    return b->request.saved == NB_ALL_SAVED ? b->in->n_saved : 1;
+}
+
+/* Of the rows that are laid out; of all channels. */
+static int64_t saved_length(const struct nb_buffers *b) {
+    int64_t longest = 0;
+    for (int i = 0; i < n_saved(b); i++) {
+        const struct nb_saved_statistics *s = first_saved(b) + i;
+        const int64_t n = s->c.op == NB_OP_BATCHNORM ? s->n : b->request.rows;
+        if (n > longest) longest = n;
+    }
+    return longest;
+}
+
+void nb_buffers_take_saved(struct nb_buffers *b) {
+    const int64_t n = saved_length(b);
+    if (n_saved(b) == 0) return;
+    for (int which = 0; which < 2; which++) {
+        if (!b->saved[which]) b->saved[which] = nb_alloc((unsigned long long)n * (unsigned)n_saved(b), sizeof(float));
+        for (int i = 0; i < n_saved(b); i++) {
+            const struct nb_saved_statistics *s = first_saved(b) + i;
+            memcpy(b->saved[which] + i * n, which == 0 ? s->mean : s->rstd,
+                   (size_t)(s->n < n ? s->n : n) * sizeof(float));
+        }
+    }
+}
+
+/* ---- shapes ---- */
+
+static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct nb_buffers *b) {
+    const struct nb_layout_request *q = &b->request;
+    const struct nb_inputs *in = b->in;
     t->item = specs[id].kind == BYTES ? 1 : specs[id].f32 ? sizeof(float) : nb_formats[in->dtype].bytes;
-    t->rows = specs[id].kind == MATRIX ? q->rows : 1;
-    const int64_t lengths[] = {in->cols, in->n_params, q->n_stats, (int64_t)q->scratch_bytes};
+    t->rows = specs[id].kind == MATRIX ? q->rows : specs[id].kind == SAVED ? n_saved(b) : 1;
+    const int64_t lengths[] = {in->cols, in->n_params, q->n_stats, 1, saved_length(b), (int64_t)q->scratch_bytes};
     t->cols = lengths[specs[id].kind];
     /* Inside poison, rows stand apart even where the case packs them: a write between two rows must not go unseen. */
     int64_t apart = q->placement == NB_PLACE_INTERIOR ? q->pad + 5 : q->pad;
     t->stride = specs[id].kind == MATRIX ? t->cols + apart : t->cols;
-    t->source = source_of(in, id);
+    if (specs[id].kind == SAVED && t->rows > 1) t->stride = (t->cols + LINE - 1) / LINE * LINE + LINE;
+    t->source = source_of(b, id);
 }
 
 static size_t data_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
@@ -173,13 +214,14 @@ void nb_buffers_fill(struct nb_buffers *b) {
 }
 
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request) {
-    *b = (struct nb_buffers){.request = *request};
+    *b = (struct nb_buffers){.request = *request, .in = in};
     if (request->scratch_bytes > NB_SCRATCH_MAX)
         return nb_error("a kernel asks for %zu bytes of scratch", request->scratch_bytes);
     b->request.wants |= request->scratch_bytes > 0 ? 1u << NB_T_SCRATCH : 0;
+    nb_buffers_take_saved(b);
     for (int i = 0; i < NB_N_TENSORS; i++) {
-        if (!specs[i].output && !source_of(in, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
-        if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, in, request);
+        if (!specs[i].output && !source_of(b, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
+        if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, b);
     }
     int bad = 0;
     if (request->placement == NB_PLACE_SLAB)
@@ -195,28 +237,6 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
     }
     nb_buffers_fill(b);
     return 0;
-}
-
-void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
-    const struct nb_tensor *t = b->tensors;
-    const bool in_x = c->formula.param == NB_PARAM_X, affine = c->formula.affine != NB_AFFINE_NONE;
-    call->x = t[NB_T_X].data;
-    call->x_stride = t[NB_T_X].stride;
-    call->residual = t[NB_T_RESIDUAL].data;
-    call->residual_stride = t[NB_T_RESIDUAL].stride;
-    call->gamma = affine ? t[in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32].data : NULL;
-    call->beta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[in_x ? NB_T_BETA_X : NB_T_BETA_F32].data : NULL;
-    call->y = t[NB_T_Y].data;
-    call->y_stride = t[NB_T_Y].stride;
-    call->residual_out = t[NB_T_RESIDUAL_OUT].data;
-    call->residual_out_stride = t[NB_T_RESIDUAL_OUT].stride;
-    call->mean = t[NB_T_MEAN].data;
-    call->rstd = t[NB_T_RSTD].data;
-    call->running_mean_in = t[NB_T_RUNNING_MEAN_IN].data;
-    call->running_var_in = t[NB_T_RUNNING_VAR_IN].data;
-    call->running_mean_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_MEAN_OUT].data : NULL;
-    call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
-    call->scratch = t[NB_T_SCRATCH].data;
 }
 
 void nb_buffers_poison_outputs(struct nb_buffers *b) {
@@ -296,5 +316,7 @@ void nb_buffers_release(struct nb_buffers *b) {
     for (int i = 0; i < NB_N_TENSORS; i++)
         if (b->tensors[i].map) munmap(b->tensors[i].map, b->tensors[i].map_bytes);
     if (b->slab) munmap(b->slab, b->slab_bytes);
+    free(b->saved[0]);
+    free(b->saved[1]);
     *b = (struct nb_buffers){0};
 }

@@ -35,6 +35,14 @@ enum nb_tensor_id {
     NB_T_RSTD,
     NB_T_RUNNING_MEAN_OUT,
     NB_T_RUNNING_VAR_OUT,
+    NB_T_DY, /* of a backward call from here */
+    NB_T_DRESIDUAL_OUT,
+    NB_T_SAVED_MEAN,
+    NB_T_SAVED_RSTD,
+    NB_T_DX,
+    NB_T_DGAMMA,
+    NB_T_DBETA,
+    NB_T_DALPHA,
     NB_T_SCRATCH, /* bytes, on a line of the cache */
     NB_N_TENSORS
 };
@@ -56,10 +64,13 @@ struct nb_layout_request {
     int64_t pad;     /* elements between two rows */
     int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
     size_t scratch_bytes;
+    int saved;       /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
     uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
     bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
     uint32_t poison; /* the word in padding and in untouched outputs */
 };
+
+#define NB_ALL_SAVED (-1) /* for calls of several cases: one row for each */
 
 /* Beyond any machine: a kernel's miscount, or -1 as a size. */
 #define NB_SCRATCH_MAX ((size_t)1 << 46)
@@ -67,11 +78,13 @@ struct nb_layout_request {
 struct nb_buffers {
     struct nb_tensor tensors[NB_N_TENSORS];
     struct nb_layout_request request;
-    unsigned char *slab; /* NB_PLACE_SLAB */
+    const struct nb_inputs *in; /* borrowed */
+    float *saved[2];            /* mean, rstd: what their tensors were filled from */
+    unsigned char *slab;        /* NB_PLACE_SLAB */
     size_t slab_bytes;
 };
 
-/* The tensors that a case's op reads and writes; with_stats: mean and rstd too. */
+/* The tensors that a case's op reads and writes; with_stats: mean and rstd of a forward call too. */
 uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
 /* Lays out and fills; scratch is wanted when scratch_bytes is not 0. -1 after nb_error when memory cannot be had. */
 int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
@@ -80,6 +93,8 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
 /* Poisons all outputs again. */
 void nb_buffers_poison_outputs(struct nb_buffers *b);
 const char *nb_tensor_name(enum nb_tensor_id id);
+/* What a call is judged by, element by element: y, or dx. */
+const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c);
 /* Row of a tensor. */
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
 
@@ -90,6 +105,8 @@ enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t
 enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n);
 /* Inputs and poison as they were at first. */
 void nb_buffers_fill(struct nb_buffers *b);
+/* Takes over the inputs' saved statistics anew, for the next filling: as many and as long as before. */
+void nb_buffers_take_saved(struct nb_buffers *b);
 /* The tensor whose guard page holds the address, or NB_N_TENSORS; *after tells the side. */
 enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */

@@ -12,6 +12,7 @@
 #include "src/harness/faults.h"
 #include "src/harness/fp_state.h"
 #include "src/harness/judge.h"
+#include "src/harness/judge_gradient.h"
 #include "src/harness/pool.h"
 #include "src/number/dtype.h"
 
@@ -36,6 +37,37 @@ uint64_t nb_row_digest(const void *row, int64_t cols, size_t item) {
     }
     for (; i < bytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
     return h ^ h >> 29;
+}
+
+uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *c) {
+    static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
+    struct nb_call call = {0};
+    uint64_t digest = 0;
+    if (c->pass == NB_FORWARD || c->op == NB_OP_TWIN) return 0;
+    nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
+    const void *given[] = {call.dgamma, call.dbeta, call.dalpha};
+    for (int i = 0; i < 3; i++)
+        if (given[i]) digest = digest * 31 + nb_row_digest(given[i], b->tensors[ids[i]].cols, sizeof(float));
+    return digest;
+}
+
+static uint64_t digest_of_row(const struct nb_tensor *t, int64_t row) {
+    return nb_row_digest(nb_tensor_row(t, row), t->cols, t->item);
+}
+
+int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests) {
+    const struct nb_tensor *t = nb_buffers_result(b, c);
+    for (int64_t r = 0; r < rows; r++)
+        if (digest_of_row(t, r) != digests[r]) return r;
+    return rows < c->shape.rows || nb_parameters_digest(b, c) == digests[rows] ? -1 : rows;
+}
+
+uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
+    const struct nb_tensor *t = nb_buffers_result(b, c);
+    uint64_t *digests = nb_alloc((unsigned long long)nb_n_digests(t->rows), sizeof *digests);
+    for (int64_t r = 0; r < t->rows; r++) digests[r] = digest_of_row(t, r);
+    digests[t->rows] = nb_parameters_digest(b, c);
+    return digests;
 }
 
 static bool fail(struct subject *s, enum nb_status status, const char *reason) {
@@ -71,6 +103,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         .rows = a->rows,
         .pad = s->c->pad,
         .n_stats = s->c->op == NB_OP_BATCHNORM ? s->in->n_params : a->rows,
+        .saved = nb_inputs_saved(s->in, s->c),
         .scratch_bytes = nb_kernel_scratch_bytes(s->entry->kernel, &call),
         .poison = a->poison,
     };
@@ -94,10 +127,15 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
  */
 
 static bool repeats(struct subject *s, const struct nb_buffers *b, int64_t *row) {
-    const struct nb_tensor *y = &b->tensors[NB_T_Y];
-    for (*row = 0; *row < y->rows; ++*row)
-        if (nb_row_digest(nb_tensor_row(y, *row), y->cols, s->item) != s->out->row_digests[*row]) return false;
-    return true;
+    *row = nb_digests_differ(b, s->c, b->request.rows, s->out->digests);
+    return *row < 0;
+}
+
+static void name_row(const struct subject *s, int64_t row, char *name, size_t n) {
+    if (row < s->c->shape.rows)
+        snprintf(name, n, "row %lld differs", (long long)row);
+    else
+        snprintf(name, n, "the gradients of the parameters differ");
 }
 
 /* Does the kernel write the same bits again? A difference under other poison is a read of it; else the cut or the
@@ -105,7 +143,7 @@ static bool repeats(struct subject *s, const struct nb_buffers *b, int64_t *row)
 static bool check_again(struct subject *s, const struct attempt *a) {
     struct nb_buffers b;
     int64_t row = 0;
-    char reason[200];
+    char reason[200], what[64];
     if (!call_once(s, a, &b)) {
         nb_buffers_release(&b);
         return false;
@@ -127,17 +165,12 @@ static bool check_again(struct subject *s, const struct attempt *a) {
         nb_buffers_release(&b);
     }
     bool polluted = !cut && a->poison != NB_POISON_NAN;
-    snprintf(reason, sizeof reason, "row %lld differs %s", (long long)row,
+    name_row(s, row, what, sizeof what);
+    snprintf(reason, sizeof reason, "%s %s", what,
              polluted ? "when the memory around the tensors does"
              : cut    ? "when the call is cut into ranges"
                       : a->what);
     return fail(s, polluted ? NB_READ_OUTSIDE : NB_NOT_REPRODUCIBLE, reason);
-}
-
-static void take_digests(struct subject *s, const struct nb_buffers *b) {
-    const struct nb_tensor *y = &b->tensors[NB_T_Y];
-    s->out->row_digests = nb_alloc((unsigned long long)y->rows, sizeof(uint64_t));
-    for (int64_t r = 0; r < y->rows; r++) s->out->row_digests[r] = nb_row_digest(nb_tensor_row(y, r), y->cols, s->item);
 }
 
 static int64_t rows_at_guards(const struct subject *s) {
@@ -168,7 +201,8 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     const struct nb_kernel *k = s->entry->kernel;
     const int64_t most_units = call->rows * call->cols + 1024, n_phases = nb_kernel_n_phases(k, call);
     const int64_t reduced = s->c->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
-    const int64_t chain = nb_kernel_chain(k, call);
+    const int64_t chain = nb_kernel_chain(k, call), column_chain = nb_kernel_column_chain(k, call);
+    const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
     const char *not_applicable = nb_kernel_applicable(k, call);
     char reason[160];
     if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
@@ -187,10 +221,35 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
         snprintf(reason, sizeof reason, "scratch_bytes() declares %zu bytes", scratch);
         return fail(s, NB_RETURNED_ERROR, reason);
     }
-    if (chain >= 0 && chain <= 8 * reduced + 1024) return true;
-    snprintf(reason, sizeof reason, "chain() declares %lld roundings in a reduction of %lld elements", (long long)chain,
-             (long long)reduced);
+    if (chain < 0 || chain > 8 * reduced + 1024) {
+        snprintf(reason, sizeof reason, "chain() declares %lld roundings in a reduction of %lld elements",
+                 (long long)chain, (long long)reduced);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    if (column_chain >= 0 && column_chain <= 8 * column + 1024) return true;
+    snprintf(reason, sizeof reason, "column_chain() declares %lld roundings in a sum of %lld elements",
+             (long long)column_chain, (long long)column);
     return fail(s, NB_RETURNED_ERROR, reason);
+}
+
+static void judge(const struct subject *s, const struct nb_yardstick *yardstick, const struct nb_buffers *b) {
+    const bool flushes = (s->entry->kernel->flags & NB_FLAG_FLUSHES) != 0;
+    const int saved = nb_inputs_saved(s->in, s->c);
+    struct nb_gradient gradient;
+    if (s->c->op == NB_OP_TWIN) return;
+    if (s->c->pass == NB_FORWARD) {
+        nb_judge(s->c, s->in, s->oracle, yardstick, b, s->out);
+        return;
+    }
+    const float *mean = saved >= 0 ? s->in->saved[saved].mean : NULL,
+                *rstd = saved >= 0 ? s->in->saved[saved].rstd : NULL;
+    if (nb_gradient_init(&gradient, s->c, s->in, mean, rstd) != 0) {
+        s->out->status = NB_SKIPPED;
+        snprintf(s->out->reason, sizeof s->out->reason, "the exact gradient cannot be had");
+        return;
+    }
+    nb_judge_gradient(&gradient, s->oracle, flushes, b, s->out);
+    nb_gradient_release(&gradient);
 }
 
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
@@ -201,6 +260,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     nb_case_call(c, &call);
     if (!declares_sense(&s, &call)) return;
     out->chain = nb_kernel_chain(entry->kernel, &call);
+    out->column_chain = nb_kernel_column_chain(entry->kernel, &call);
     nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
     out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
 
@@ -209,8 +269,8 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     struct attempt first = {NB_PLACE_INTERIOR, NB_POISON_NAN, all, 0, true, ""};
     bool intact = call_once(&s, &first, &b);
     if (intact) {
-        take_digests(&s, &b);
-        if (c->op != NB_OP_TWIN) nb_judge(c, in, oracle, yardstick, &b, out);
+        out->digests = nb_take_digests(&b, c);
+        judge(&s, yardstick, &b);
     }
     nb_buffers_release(&b);
     if (!intact) return;
@@ -224,12 +284,12 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     for (size_t i = 0; i < sizeof others / sizeof others[0] && nb_status_timed(out->status); i++)
         if (!check_again(&s, &others[i])) break;
     if (!nb_status_timed(out->status)) {
-        free(out->row_digests);
-        out->row_digests = NULL;
+        free(out->digests);
+        out->digests = NULL;
     }
 }
 
 void nb_checked_release(struct nb_checked *checked) {
-    free(checked->row_digests);
-    checked->row_digests = NULL;
+    free(checked->digests);
+    checked->digests = NULL;
 }

@@ -9,7 +9,7 @@
 #include "src/input/inputs.h"
 #include "src/registry/registry.h"
 
-/* yardstick: may be null (judge.h). Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
+/* yardstick: may be null (judge.h). The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
  * oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out);
@@ -17,6 +17,13 @@ void nb_checked_release(struct nb_checked *checked);
 
 /* Digest of one row of elements; equal bits give equal digests. */
 uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
+/* Of dgamma, dbeta and dalpha together; of a forward case 0. */
+uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *c);
+/* The first row of the result, of rows [0, rows), that has not the bits of the digests; `rows` where it is the parameters' gradients (looked
+ * at where all rows are); -1: none. */
+int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests);
+/* nb_n_digests() of them; owned. */
+uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c);
 
 /* Bytes of buffers above which the calls at the guard pages take only the first rows of a row_local kernel. */
 #define NB_CHECK_WHOLE_BYTES (16 << 20)

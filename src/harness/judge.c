@@ -19,9 +19,13 @@ struct subject {
     struct nb_checked *out;
 };
 
+static void set_status(struct nb_checked *out, enum nb_status status, const char *reason) {
+    out->status = status;
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
 static bool fail(const struct subject *s, enum nb_status status, const char *reason) {
-    s->out->status = status;
-    snprintf(s->out->reason, sizeof s->out->reason, "%s", reason);
+    set_status(s->out, status, reason);
     return false;
 }
 
@@ -66,11 +70,14 @@ static bool running_is_right(const struct subject *s, const struct nb_buffers *b
     return right;
 }
 
-static void judge(const struct subject *s, const struct nb_bound *bound) {
-    struct nb_accuracy *a = &s->out->accuracy;
+static void judge_bias(const struct subject *s, const struct nb_bound *bound) {
     struct nb_bias predicted;
     nb_bias_predict(bound, &predicted);
-    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(a, s->in->dtype, &predicted);
+    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, &predicted);
+}
+
+void nb_judge_accuracy(struct nb_checked *out) {
+    const struct nb_accuracy *a = &out->accuracy;
     char reason[256];
     int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
     if (strange > 0 || a->n_beyond > 0 || a->worst_ratio > 1) {
@@ -78,20 +85,20 @@ static void judge(const struct subject *s, const struct nb_bound *bound) {
                  (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n,
                  a->nan_unexpected ? "; NaN where a number belongs" : "",
                  a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "");
-        fail(s, NB_INACCURATE, reason);
+        set_status(out, NB_INACCURATE, reason);
     } else if (fabs(a->bias_sigma) > 6) {
         snprintf(
             reason, sizeof reason,
             "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
             "nearest gives",
             a->bias_large_u, a->rounding_ulp, a->bias_sigma);
-        fail(s, NB_BIASED, reason);
+        set_status(out, NB_BIASED, reason);
     } else if (a->n_rows_lost > 0) {
         snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
                  nb_loss_name(a->loss));
-        fail(s, NB_OUT_OF_RANGE, reason);
+        set_status(out, NB_OUT_OF_RANGE, reason);
     } else {
-        s->out->status = NB_OK;
+        out->status = NB_OK;
     }
 }
 
@@ -106,7 +113,7 @@ static bool is_untouched(const struct nb_tensor *t, uint32_t poison) {
 static bool statistics_are_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
     const struct nb_tensor *mean = &b->tensors[NB_T_MEAN], *rstd = &b->tensors[NB_T_RSTD];
     const double u = nb_formats[NB_F32].unit_roundoff;
-    const bool centred = s->c->op == NB_OP_LAYERNORM || s->c->op == NB_OP_ADD_LAYERNORM || s->c->op == NB_OP_BATCHNORM;
+    const bool centred = nb_op_centres(s->c->op);
     if (!rstd->data || !mean->data || is_untouched(rstd, b->request.poison)) return true;
     for (int64_t i = 0; i < rstd->cols; i++) {
         const struct nb_row_truth *t = &s->oracle->truth[i];
@@ -147,7 +154,8 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
     if (yardstick) nb_ratios_finish(&ratios, &out->accuracy);
     nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
-    judge(&s, &bound);
+    judge_bias(&s, &bound);
+    nb_judge_accuracy(out);
     if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
         running_is_right(&s, b, &bound);
     free(want);

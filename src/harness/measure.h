@@ -57,9 +57,9 @@ void nb_arms_release(struct nb_arm *arms, int n_arms);
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise);
 
-/* One more untimed slot of the arm on poisoned rows of y: true when they hold the bits that were checked before (one
- * digest for each row, nb_row_digest). first_row: where it differs. */
-bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *row_digests,
+/* One more untimed slot of the arm on poisoned rows of y or dx: true when they hold the bits that were checked before (digests of
+ * nb_take_digests()). first_row: where it differs, as nb_digests_differ() says. */
+bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
                         int64_t *first_row);
 
 /* Fastest of a few calls on the whole shape, in seconds: for choosing, never for reporting. */

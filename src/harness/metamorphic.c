@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/harness/metamorphic_bits.h"
+#include "src/harness/metamorphic_gradient.h"
 #include "src/harness/metamorphic_residuals.h"
 #include "src/harness/metamorphic_scale.h"
 #include "src/harness/metamorphic_within.h"
@@ -14,6 +15,25 @@
 
 static void skip_all(struct nb_trials *t, const char *reason) {
     for (int i = 0; i < NB_N_RELATIONS; i++) nb_trials_skip(t, (enum nb_relation)i, reason);
+}
+
+typedef void (*trial_fn)(struct nb_trials *t);
+
+static void try_all(struct nb_trials *t) {
+    static const trial_fn forward[] = {nb_trials_scale,  nb_trials_negate,    nb_trials_permute,
+                                       nb_trials_shift,  nb_trials_row_order, nb_trials_batch,
+                                       nb_trials_ranges, nb_trials_twice,     nb_trials_residuals};
+    static const trial_fn backward[] = {nb_trials_scale_gradient, nb_trials_negate, nb_trials_row_order,
+                                        nb_trials_batch,          nb_trials_ranges, nb_trials_twice};
+    const bool is_backward = t->rig->c.pass == NB_BACKWARD;
+    const size_t n = is_backward ? sizeof backward / sizeof backward[0] : sizeof forward / sizeof forward[0];
+    if (is_backward) {
+        nb_trials_skip(t, NB_REL_PERMUTE, "not asked of gradients");
+        nb_trials_skip(t, NB_REL_SHIFT, "not asked of gradients");
+        nb_trials_skip(t, NB_REL_SQUARES, "a gradient is not normalized");
+        nb_trials_skip(t, NB_REL_SUM, "a gradient is not normalized");
+    }
+    for (size_t i = 0; i < n; i++) (is_backward ? backward : forward)[i](t);
 }
 
 static void check_all(struct nb_trials *t) {
@@ -24,11 +44,8 @@ static void check_all(struct nb_trials *t) {
     t->exact = nb_alloc(cols, sizeof *t->exact);
     t->tolerance = nb_alloc(cols, sizeof *t->tolerance);
     if (nb_rig_run(t->rig, rows, 0) == 0) {
-        static void (*const relations[])(struct nb_trials * t) = {
-            nb_trials_scale, nb_trials_negate, nb_trials_permute, nb_trials_shift,    nb_trials_row_order,
-            nb_trials_batch, nb_trials_ranges, nb_trials_twice,   nb_trials_residuals};
         nb_rig_take(t->rig, rows, t->first);
-        for (size_t i = 0; i < sizeof relations / sizeof relations[0]; i++) relations[i](t);
+        try_all(t);
     } else {
         skip_all(t, "run() returned an error");
     }

@@ -46,8 +46,8 @@ void nb_trials_row_order(struct nb_trials *t) {
         return;
     }
     nb_rig_reset(t->rig);
-    void *tensors[] = {in->x, in->residual};
-    for (int i = 0; i < 2; i++) {
+    void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
+    for (int i = 0; i < 4; i++) {
         if (!tensors[i]) continue;
         unsigned char *copy = nb_alloc((unsigned long long)in->rows, bytes);
         memcpy(copy, tensors[i], (size_t)in->rows * bytes);
@@ -71,8 +71,9 @@ void nb_trials_batch(struct nb_trials *t) {
     }
     for (int64_t r = 0; r <= last; r += last > 0 ? last : 1) {
         nb_rig_reset(t->rig);
-        memmove(in->x, (unsigned char *)in->x + (size_t)r * bytes, bytes);
-        if (in->residual) memmove(in->residual, (unsigned char *)in->residual + (size_t)r * bytes, bytes);
+        void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
+        for (int i = 0; i < 4; i++)
+            if (tensors[i]) memmove(tensors[i], (unsigned char *)tensors[i] + (size_t)r * bytes, bytes);
         if (!nb_trials_call(t, NB_REL_BATCH, 1, 0)) return;
         compare_row(t, NB_REL_BATCH, 0, r);
     }
@@ -111,5 +112,5 @@ void nb_trials_negate(struct nb_trials *t) {
         t->out->relations[NB_REL_NEGATE].row = i / cols;
         t->out->relations[NB_REL_NEGATE].col = i % cols;
     }
-    nb_trials_judge(t, NB_REL_NEGATE, "roundings prefer a side: f(-x) is not -f(x)");
+    nb_trials_judge(t, NB_REL_NEGATE, "roundings prefer a side: the other sign of the input is not that of the result");
 }

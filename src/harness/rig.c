@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/base/log.h"
 #include "src/harness/faults.h"
 #include "src/harness/fp_state.h"
@@ -29,6 +30,8 @@ void nb_rig_reset(struct nb_rig *rig) {
     struct nb_inputs *to = &rig->in;
     copy_rows(rig, from->x, to->x);
     copy_rows(rig, from->residual, to->residual);
+    copy_rows(rig, from->dy, to->dy);
+    copy_rows(rig, from->dresidual_out, to->dresidual_out);
     copy_params(to->gamma_f32, from->gamma_f32, to->n_params, sizeof(float));
     copy_params(to->beta_f32, from->beta_f32, to->n_params, sizeof(float));
     copy_params(to->gamma_x, from->gamma_x, to->n_params, rig->item);
@@ -48,8 +51,10 @@ static void make_inputs(struct nb_rig *rig, int64_t rows) {
     const int64_t n = rows * from->cols, params = from->n_params;
     rig->in = (struct nb_inputs){.dtype = from->dtype, .rows = rows, .cols = from->cols, .n_params = params};
     rig->in.x = room(from->x, n, rig->item);
-    const bool adds = rig->c.op == NB_OP_ADD_RMSNORM || rig->c.op == NB_OP_ADD_LAYERNORM;
+    const bool adds = nb_op_adds(rig->c.op);
     rig->in.residual = adds ? room(from->residual, n, rig->item) : NULL;
+    rig->in.dy = room(from->dy, n, rig->item);
+    rig->in.dresidual_out = adds ? room(from->dresidual_out, n, rig->item) : NULL;
     rig->in.gamma_f32 = room(from->gamma_f32, params, sizeof(float));
     rig->in.beta_f32 = room(from->beta_f32, params, sizeof(float));
     rig->in.gamma_x = room(from->gamma_x, params, rig->item);
@@ -70,6 +75,7 @@ int nb_rig_init(struct nb_rig *rig, const struct nb_case *c, const struct nb_ent
     const struct nb_kernel *k = entry->kernel;
     if (nb_kernel_applicable(k, &rig->call)) return -1;
     make_inputs(rig, rows);
+    if (nb_saved_statistics_add(&rig->in, &rig->c) != 0) return -1;
     const struct nb_layout_request q = {.wants = nb_buffers_wants(&rig->c, false),
                                         .placement = NB_PLACE_SLAB,
                                         .rows = rows,
@@ -125,6 +131,9 @@ static void flip(void *array, int64_t n, size_t item) {
 
 bool nb_rig_scale(struct nb_rig *rig, int k) {
     const int64_t n = rig->in.rows * rig->in.cols, params = rig->in.n_params;
+    if (rig->c.pass == NB_BACKWARD)
+        return scale_bits(rig->in.dy, n, rig->in.dtype, k) &&
+               (!rig->in.dresidual_out || scale_bits(rig->in.dresidual_out, n, rig->in.dtype, k));
     if (!scale_bits(rig->in.x, n, rig->in.dtype, k)) return false;
     if (rig->in.residual && !scale_bits(rig->in.residual, n, rig->in.dtype, k)) return false;
     if (!rig->in.running_mean) return true;
@@ -134,6 +143,11 @@ bool nb_rig_scale(struct nb_rig *rig, int k) {
 
 void nb_rig_negate(struct nb_rig *rig) {
     const int64_t n = rig->in.rows * rig->in.cols;
+    if (rig->c.pass == NB_BACKWARD) {
+        flip(rig->in.dy, n, rig->item);
+        flip(rig->in.dresidual_out, n, rig->item);
+        return;
+    }
     flip(rig->in.x, n, rig->item);
     flip(rig->in.residual, n, rig->item);
     flip(rig->in.beta_f32, rig->in.n_params, sizeof(float));
@@ -163,9 +177,17 @@ static void refill(const struct nb_rig *rig, int64_t rows) {
     }
 }
 
+static int renew_saved(struct nb_rig *rig) {
+    nb_inputs_drop_saved(&rig->in);
+    if (nb_saved_statistics_add(&rig->in, &rig->c) != 0) return -1;
+    nb_buffers_take_saved(&rig->buffers);
+    return 0;
+}
+
 int nb_rig_run(struct nb_rig *rig, int64_t rows, int64_t range) {
     const struct nb_fp_state state = nb_fp_state();
-    const struct nb_tensor *y = &rig->buffers.tensors[NB_T_Y];
+    const struct nb_tensor *y = nb_buffers_result(&rig->buffers, &rig->c);
+    if (rig->in.n_saved > 0 && renew_saved(rig) != 0) return -1;
     refill(rig, rows);
     for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0xff, (size_t)y->cols * y->item); /* NaN */
     rig->call.rows = rows;
@@ -179,7 +201,7 @@ int nb_rig_run(struct nb_rig *rig, int64_t rows, int64_t range) {
 }
 
 void nb_rig_take(const struct nb_rig *rig, int64_t rows, void *y) {
-    const struct nb_tensor *t = &rig->buffers.tensors[NB_T_Y];
+    const struct nb_tensor *t = nb_buffers_result(&rig->buffers, &rig->c);
     const size_t bytes = (size_t)t->cols * t->item;
     for (int64_t r = 0; r < rows; r++) memcpy((unsigned char *)y + (size_t)r * bytes, nb_tensor_row(t, r), bytes);
 }

@@ -28,15 +28,17 @@ int nb_rig_init(struct nb_rig *rig, const struct nb_case *c, const struct nb_ent
                 int64_t rows);
 /* Inputs, eps and alpha as the case has them. */
 void nb_rig_reset(struct nb_rig *rig);
-/* x, residual and running statistics times 2^k (variances 4^k). False when an element leaves the normal numbers of its dtype. */
+/* x, residual and running statistics times 2^k (variances 4^k); backward: dy and dresidual_out. False when an element leaves the normal
+ * numbers of its dtype. */
 bool nb_rig_scale(struct nb_rig *rig, int k);
-/* x, residual, running means and beta with the other sign. */
+/* x, residual, running means and beta with the other sign; backward: dy and dresidual_out. */
 void nb_rig_negate(struct nb_rig *rig);
 /* Every gamma 1 and beta 0, whatever the weight's offset. */
 void nb_rig_plain_params(struct nb_rig *rig);
-/* Calls the kernel on rows [0, rows) in ranges of so many units (0: whole), y poisoned before. -1 when it returned an error. */
+/* Calls the kernel on rows [0, rows) in ranges of so many units (0: whole), y or dx poisoned before; a backward call is given the
+ * statistics of x as it is now. -1 when it returned an error. */
 int nb_rig_run(struct nb_rig *rig, int64_t rows, int64_t range);
-/* y of the last call, packed, rows x cols; to copy before the next. */
+/* y or dx of the last call, packed, rows x cols; to copy before the next. */
 void nb_rig_take(const struct nb_rig *rig, int64_t rows, void *y);
 void nb_rig_release(struct nb_rig *rig);
 

@@ -10,7 +10,16 @@
 #include "src/base/log.h"
 #include "src/case/params.h"
 
-enum stream { STREAM_X, STREAM_RESIDUAL, STREAM_DY, STREAM_GAMMA, STREAM_BETA, STREAM_MEAN, STREAM_VAR };
+enum stream {
+    STREAM_X,
+    STREAM_RESIDUAL,
+    STREAM_DY,
+    STREAM_GAMMA,
+    STREAM_BETA,
+    STREAM_MEAN,
+    STREAM_VAR,
+    STREAM_DRESIDUAL_OUT
+};
 
 static void store(void *array, int64_t i, enum nb_dtype dtype, double value) {
     if (dtype == NB_F32)
@@ -114,19 +123,29 @@ static int fill_running(struct nb_inputs *in, const struct nb_case *c) {
     return 0;
 }
 
-/* A twin moves the tensors of whatever op its group has. */
-static bool takes_residual(uint32_t op) {
-    return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_TWIN;
+/* A twin moves the tensors of whatever op its group has. Backward, x is the sum. */
+static bool takes_residual(const struct nb_case *c) {
+    return c->pass == NB_FORWARD && (nb_op_adds(c->op) || c->op == NB_OP_TWIN);
+}
+
+static void *gradient_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
+                         enum stream stream) {
+    const struct nb_recipe normal = {.data = &nb_distributions[0]};
+    if (!s->dy.rows) return drawn(in, c, &normal, stream);
+    return cycled(in, &s->dy, stream == STREAM_DRESIDUAL_OUT ? (s->dy.rows + 1) / 2 : 0);
+}
+
+static int fill_gradients(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
+    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_TWIN;
+    if (!in->dy && !(in->dy = gradient_of(in, c, s, STREAM_DY))) return -1;
+    if (adds && !in->dresidual_out && !(in->dresidual_out = gradient_of(in, c, s, STREAM_DRESIDUAL_OUT))) return -1;
+    return 0;
 }
 
 static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
-    const struct nb_recipe normal = {.data = &nb_distributions[0]};
     if (!in->x && !(in->x = rows_of(in, c, s, STREAM_X))) return -1;
-    if (takes_residual(c->op) && !in->residual && !(in->residual = rows_of(in, c, s, STREAM_RESIDUAL))) return -1;
-    if (c->pass == NB_BACKWARD && !in->dy) {
-        in->dy = s->dy.rows ? cycled(in, &s->dy, 0) : drawn(in, c, &normal, STREAM_DY);
-        if (!in->dy) return -1;
-    }
+    if (takes_residual(c) && !in->residual && !(in->residual = rows_of(in, c, s, STREAM_RESIDUAL))) return -1;
+    if (c->pass == NB_BACKWARD && fill_gradients(in, c, s) != 0) return -1;
     if (!in->gamma_f32) {
         if (fill_parameter(in, c, &s->gamma, STREAM_GAMMA, &in->gamma_f32, &in->gamma_x) != 0) return -1;
         if (fill_parameter(in, c, &s->beta, STREAM_BETA, &in->beta_f32, &in->beta_x) != 0) return -1;
@@ -155,7 +174,28 @@ int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c) {
     return -1;
 }
 
+static bool same_statistics(const struct nb_case *a, const struct nb_case *b) {
+    return a->op == b->op && a->eps == b->eps && a->k == b->k && a->mode == b->mode;
+}
+
+int nb_inputs_saved(const struct nb_inputs *in, const struct nb_case *c) {
+    for (int i = 0; i < in->n_saved; i++)
+        if (same_statistics(&in->saved[i].c, c)) return i;
+    return -1;
+}
+
+void nb_inputs_drop_saved(struct nb_inputs *in) {
+    for (int i = 0; i < in->n_saved; i++) {
+        free(in->saved[i].mean);
+        free(in->saved[i].rstd);
+    }
+    free(in->saved);
+    in->saved = NULL;
+    in->n_saved = 0;
+}
+
 void nb_inputs_release(struct nb_inputs *in) {
+    nb_inputs_drop_saved(in);
     free(in->x);
     free(in->residual);
     free(in->dy);

@@ -16,7 +16,7 @@ enum {
     NB_FD_ANSWERS = 4, /* the worker's lines */
     NB_FD_SHARED = 5,  /* struct nb_shared */
     NB_FD_DIGESTS =
-        6, /* at digests_at: uint64_t [cases of the group][rows], written by the check, read by the launches */
+        6, /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */

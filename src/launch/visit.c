@@ -11,6 +11,7 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/random.h"
+#include "src/harness/judge.h"
 #include "src/registry/cpu.h"
 
 enum { MAX_TWINS = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 };
@@ -100,7 +101,8 @@ static double cold_bytes(const struct nb_case *c) {
 }
 
 int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group) {
-    return (int64_t)plan->groups[group].n * nb_group_case(plan, group, 0)->shape.rows * (int64_t)sizeof(uint64_t);
+    const int64_t rows = nb_group_case(plan, group, 0)->shape.rows;
+    return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
 }
 
 static double silence(const struct nb_visit *v) {

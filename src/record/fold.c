@@ -45,8 +45,8 @@ static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, con
     if (r && (arm->reported || nb_status_failed(status))) fail(r, status, nb_json_get_text(json, "reason"));
     if (!r || !arm->reported) return 0;
     const cJSON *accuracy = member(json, "accuracy");
-    double chain = nb_json_get_number(json, "chain");
-    r->chain = chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
+    r->chain = nb_record_chain(json, "chain");
+    r->column_chain = nb_record_chain(json, "column_chain");
     r->row_local = nb_json_get_bool(json, "row_local");
     const cJSON *evidence = member(json, "evidence");
     const cJSON *metamorphic = member(json, "metamorphic");

@@ -16,7 +16,7 @@
  *    "fingerprint":{..}}                                        first line, once
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.
  *
- *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","row_local"}],
+ *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","column_chain"?,"row_local"}],
  *    "twins":[{"variant","ns"}],"elapsed_s":0.1}
  *       One line a group, or several with different cases (a worker died between them). twins: the candidates that were
  *       tried as the roof, with the time of one call.

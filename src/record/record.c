@@ -144,6 +144,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_number(json, "bytes", r->bytes);
     nb_json_number(json, "chain", r->chain > 0 ? (double)r->chain : (double)NAN);
+    if (r->column_chain > 0) nb_json_number(json, "column_chain", (double)r->column_chain);
     cJSON_AddBoolToObject(json, "row_local", r->row_local);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
@@ -168,6 +169,11 @@ static int get_index(const cJSON *json, const char *name, int *value) {
     return 0;
 }
 
+int64_t nb_record_chain(const cJSON *json, const char *name) {
+    const double chain = nb_json_get_number(json, name);
+    return chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
+}
+
 static int identity_from_json(struct nb_record *r, const cJSON *json) {
     const char *key = nb_json_get_text(json, "key"), *status = nb_json_get_text(json, "status");
     const char *reason = nb_json_get_text(json, "reason"), *replay = nb_json_get_text(json, "replay");
@@ -181,8 +187,8 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     r->key = nb_strdup(key);
     r->reason = reason ? nb_strdup(reason) : NULL;
     r->replay = nb_strdup(replay ? replay : "");
-    double chain = nb_json_get_number(json, "chain");
-    r->chain = chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
+    r->chain = nb_record_chain(json, "chain");
+    r->column_chain = nb_record_chain(json, "column_chain");
     r->row_local = nb_json_get_bool(json, "row_local");
     r->bytes = nb_json_get_number(json, "bytes");
     return get_index(json, "group", &r->group) != 0 ? -1 : get_index(json, "machine", &r->machine);

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 enum nb_relation {
-    NB_REL_SCALE,     /* x 2^k, eps 4^k, k = 1, -1, 4, -4: the same bits. Figure: elements that differ */
-    NB_REL_NEGATE,    /* -x, -beta: the same bits with the other sign. Elements that differ */
+    NB_REL_SCALE, /* x 2^k, eps 4^k, k = 1, -1, 4, -4: the same bits; backward dy 2^k: dx 2^k. Figure: elements that differ */
+    NB_REL_NEGATE,    /* -x, -beta (backward -dy): the same bits with the other sign. Elements that differ */
     NB_REL_PERMUTE,   /* columns in another order: within the sum of both bounds. Largest difference / that sum */
     NB_REL_SHIFT,     /* centred ops: x + c, exact on a coarse grid: likewise */
     NB_REL_ROW_ORDER, /* rows in reverse: the same bits. Rows that differ */

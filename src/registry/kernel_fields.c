@@ -24,6 +24,11 @@ int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call) {
     return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
 }
 
+int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    if (DECLARES(k, column_chain)) return k->column_chain(call);
+    return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->rows;
+}
+
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call) {
     return DECLARES(k, scratch_bytes) ? k->scratch_bytes(call) : 0;
 }
@@ -55,6 +60,7 @@ size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function 
     ADD(open);
     ADD(close);
     ADD(range);
+    ADD(column_chain);
 #undef ADD
     return n;
 }

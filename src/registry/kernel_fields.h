@@ -12,6 +12,7 @@
 const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call);
 int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call);
 int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call);
+int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *call);
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call);
 int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
@@ -31,7 +32,7 @@ struct nb_kernel_function {
     const char *name; /* "run" */
     void *address;
 };
-#define NB_N_KERNEL_FUNCTIONS 10
+#define NB_N_KERNEL_FUNCTIONS 11
 /* Those that are not null; returns how many. */
 size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]);
 

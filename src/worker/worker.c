@@ -16,10 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/harness/faults.h"
+#include "src/harness/judge.h"
 #include "src/record/record.h"
 #include "src/record/system.h"
 #include "src/registry/cpu.h"
@@ -54,7 +56,8 @@ void nb_worker_at(struct nb_workplace *w, int current) {
 }
 
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
-    return w->digests ? w->digests + (int64_t)w->job.slots[case_index] * w->job.cases[0].shape.rows : NULL;
+    return w->digests ? w->digests + (int64_t)w->job.slots[case_index] * nb_n_digests(w->job.cases[0].shape.rows)
+                      : NULL;
 }
 
 void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry) {
@@ -70,6 +73,7 @@ int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct n
                                   .rows = job->cases[0].shape.rows,
                                   .pad = job->cases[0].pad,
                                   .n_stats = w->inputs.n_params,
+                                  .saved = NB_ALL_SAVED,
                                   .seed = job->seed,
                                   .huge_pages = job->cold_bytes == 0,
                                   .poison = NB_POISON_NAN};
@@ -105,6 +109,8 @@ static int init_inputs(struct nb_workplace *w) {
     if (nb_inputs_init(&w->inputs, &w->job.cases[0]) != 0) return -1;
     for (int i = 1; i < w->job.n_cases; i++)
         if (nb_inputs_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
+    for (int i = 0; i < w->job.n_cases; i++)
+        if (nb_saved_statistics_add(&w->inputs, &w->job.cases[i]) != 0) return -1;
     return 0;
 }
 

@@ -39,7 +39,7 @@ void nb_worker_say(cJSON *json);
 void nb_worker_say_skipped(const char *reason);
 /* Tells the parent which case is under way; -1: none. */
 void nb_worker_at(struct nb_workplace *w, int current);
-/* Digests of a case's rows. */
+/* Digests of a case's result, nb_n_digests() of them. */
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
 
 /* Sets of timing buffers that serve all arms: one, or for cold cases as many as fill cold_bytes. */

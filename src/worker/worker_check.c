@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/stats.h"
@@ -34,6 +35,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
     if (metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(metamorphic));
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
+    if (job->cases[i].pass == NB_BACKWARD) cJSON_AddNumberToObject(json, "column_chain", (double)checked->column_chain);
     cJSON_AddBoolToObject(json, "row_local", checked->row_local);
     nb_worker_say(json);
 }
@@ -52,6 +54,8 @@ static int make_inputs(struct nb_workplace *w, int i) {
     if (nb_inputs_init(&w->inputs, &cases[i]) != 0) return -1;
     for (int j = i + 1; j < w->job.n_cases && same_inputs(&cases[i], &cases[j]); j++)
         if (cases[j].op != cases[j - 1].op && nb_inputs_add(&w->inputs, &cases[j]) != 0) return -1;
+    for (int j = i; j < w->job.n_cases && same_inputs(&cases[i], &cases[j]); j++)
+        if (nb_saved_statistics_add(&w->inputs, &cases[j]) != 0) return -1;
     return 0;
 }
 
@@ -72,7 +76,7 @@ static void release_truth(struct shared_truth *t) {
 static int make_truth(struct shared_truth *t, const struct nb_case *c, const struct nb_workplace *w) {
     if (nb_oracle_init(&t->oracle, c, &w->inputs) != 0) return -1;
     t->of = c;
-    if (w->job.check_only) nb_yardstick_init(&t->yardstick, &t->oracle);
+    if (w->job.check_only && c->pass == NB_FORWARD) nb_yardstick_init(&t->yardstick, &t->oracle);
     return 0;
 }
 
@@ -91,11 +95,11 @@ static int check_cases(struct nb_workplace *w) {
         }
         if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
         struct nb_checked checked;
-        nb_check_case(c, job->entries[i], &w->inputs, &truth.oracle, job->check_only ? &truth.yardstick : NULL,
-                      &checked);
+        const bool measures = job->check_only && c->pass == NB_FORWARD; /* y alone has a yardstick */
+        nb_check_case(c, job->entries[i], &w->inputs, &truth.oracle, measures ? &truth.yardstick : NULL, &checked);
         uint64_t *digests = nb_worker_digests(w, i);
-        if (digests && checked.row_digests)
-            memcpy(digests, checked.row_digests, (size_t)c->shape.rows * sizeof *digests);
+        if (digests && checked.digests)
+            memcpy(digests, checked.digests, (size_t)nb_n_digests(c->shape.rows) * sizeof *digests);
         struct nb_metamorphic metamorphic;
         const bool tries = job->check_only && nb_status_timed(checked.status);
         if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
@@ -114,8 +118,8 @@ static int candidates(const struct nb_case *c, int n_loads, int n_stores, const 
     for (size_t i = 0; i < nb_registry_size() && n < MAX_CANDIDATES; i++) {
         const struct nb_entry *e = nb_registry_at(i);
         const struct nb_kernel *k = e->kernel;
-        if (k->op != NB_OP_TWIN || e->plugin || k->dtype != c->dtype || k->loads != (float)n_loads ||
-            k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
+        if (k->op != NB_OP_TWIN || e->plugin || k->dtype != c->dtype || k->pass != c->pass ||
+            k->loads != (float)n_loads || k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
             continue;
         out[n++] = e;
     }

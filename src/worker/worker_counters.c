@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/counter/counters.h"
@@ -68,7 +69,8 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, cJSON *o
     const char *refusal = nb_kernel_applicable(entry->kernel, &call);
     if (refusal) {
         snprintf(exact.reason, sizeof exact.reason, "%.30s: %.80s", small.shape.text, refusal);
-    } else if (nb_inputs_init(&in, &small) == 0 && nb_buffers_init(&b, &in, &q) == 0) {
+    } else if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
+               nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &call);
         struct counted_call work = {.kernel = entry->kernel, .call = &call};
         int64_t n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);

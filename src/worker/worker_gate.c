@@ -42,14 +42,11 @@ static void add_noise(cJSON *answer, const struct nb_noise *noise) {
     cJSON_AddNumberToObject(json, "cpu", noise->cpu);
 }
 
-/* What a whole call of the arm writes: digests of y, one for each row; owned. */
+/* Of what a whole call of the arm writes; owned. */
 static uint64_t *digests_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_pool *pool) {
-    const struct nb_tensor *y = &sets->sets[0].tensors[NB_T_Y];
-    uint64_t *digests = nb_alloc((unsigned long long)y->rows, sizeof *digests);
     nb_buffers_poison_outputs(&sets->sets[0]);
     arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
-    for (int64_t r = 0; r < y->rows; r++) digests[r] = nb_row_digest(nb_tensor_row(y, r), y->cols, y->item);
-    return digests;
+    return nb_take_digests(&sets->sets[0], arm->c);
 }
 
 /* One more slot of the arm, on memory as it was at first: the same result, and nothing harmed? */

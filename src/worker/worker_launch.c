@@ -116,7 +116,11 @@ static void recheck(const struct aftermath *a, int i) {
         snprintf(reason, sizeof reason, "%s while timed", where);
         fail(a, i, status_of(damage), reason);
     } else if (!same) {
-        snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one", (long long)row);
+        if (row < arm->c->shape.rows)
+            snprintf(reason, sizeof reason, "row %lld of the timed output differs from the checked one",
+                     (long long)row);
+        else
+            snprintf(reason, sizeof reason, "the gradients of the parameters differ from the checked ones");
         fail(a, i, NB_WRONG_WHEN_TIMED, reason);
     }
 }
