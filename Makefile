@@ -83,12 +83,12 @@ report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
-commands := $(filter-out main options run_plan run_measure,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+commands := $(filter-out main options peer_options list_peers run_plan run_measure,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/render_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: all help deps demo check check-unit check-cli check-style check-long gate gate-layouts format \
+.PHONY: peers peer-adapters all help deps demo check check-unit check-cli check-style check-long gate gate-layouts format \
 	format-check lint asan fuzz fuzz-run install uninstall clean FORCE
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
@@ -100,6 +100,7 @@ help:
 	'make check-long  every exhaustive mode over all its inputs, in minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
+	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
 	'make format    formats the sources; format-check only looks' \
@@ -176,6 +177,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 $(BUILD)/normbench: $(src_objects) $(report_objects) $(cmd_objects)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
+# ---- peers: other libraries to compare with (kernels/peers/README.md) ---------------------------------------------------
+include kernels/peers/rules.mk
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/tests/normbench-tests: $(test_objects) $(src_objects) $(report_objects)

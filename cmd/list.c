@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/list_peers.h"
 #include "cmd/options.h"
+#include "cmd/peer_options.h"
 #include "reports/grid.h"
 #include "reports/report.h"
 #include "src/base/jsonc.h"
@@ -28,9 +30,10 @@ static const char help[] =
     "  data       distributions, and data sets of real rows\n"
     "  shapes     shapes of models and papers by name\n"
     "  counters   what this machine can count, or why not\n"
+    "  peers      libraries to compare with (--peer): what is here, and how to get what is not\n"
     "  formats    of `normbench run --format` and `normbench report --format`\n\n"
     "  --format NAME        table (the default), markdown, csv or json\n"
-    "  --plugin FILE.so     lists the kernels of a shared object too; repeatable\n" NB_COMMON_HELP "\n"
+    "  --plugin FILE.so     lists the kernels of a shared object too; repeatable\n" NB_PEER_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
 /* ---- kernels ---- */
@@ -224,7 +227,7 @@ static const struct topic {
     bool needs_kernels;
 } topics[] = {{"kernels", list_kernels, true}, {"configs", list_configs, false},   {"axes", list_axes, false},
               {"data", list_data, false},      {"counters", list_counters, false}, {"shapes", list_shapes, false},
-              {"formats", list_formats, false}};
+              {"formats", list_formats, false}, {"peers", nb_list_peers, false}};
 enum { N_TOPICS = sizeof topics / sizeof topics[0] };
 
 static const struct topic *find_topic(const char *name) {
@@ -258,7 +261,7 @@ out:
 static int run(int argc, char **argv) {
     enum { FORMAT = 1, PLUGIN };
     static const struct option options[] = {
-        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_COMMON_OPTIONS};
+        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_PEER_OPTIONS, NB_COMMON_OPTIONS};
     struct nb_texts plugins = {0};
     const char *format = "table";
     const struct topic *topic = &topics[0];
@@ -267,6 +270,7 @@ static int run(int argc, char **argv) {
     for (int id; (id = nb_next_option(argc, argv, options, &nb_command_list, &done, &exit_code)) != -1;) {
         if (id == FORMAT) format = optarg;
         if (id == PLUGIN) nb_texts_add(&plugins, optarg);
+        if ((id == NB_OPT_PEER || id == NB_OPT_PEER_LIB) && nb_peer_option(&plugins, id, optarg) != 0) goto out;
     }
     if (done) goto out;
     exit_code = NB_EXIT_USAGE;
@@ -282,4 +286,4 @@ out:
 }
 
 const struct nb_command nb_command_list = {
-    "list", "kernels, configs, axes, data, shapes, counters, formats to choose from", help, run};
+    "list", "kernels, configs, axes, data, shapes, counters, peers, formats to choose from", help, run};

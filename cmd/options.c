@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/peer_options.h"
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
 #include "src/case/case.h"
@@ -17,7 +18,14 @@ void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);
     t->items[t->n++] = item;
 }
+void nb_texts_own(struct nb_texts *t, size_t i, char *text) {
+    t->items[i] = text;
+    t->owned = nb_realloc(t->owned, t->n_owned + 1, sizeof *t->owned);
+    t->owned[t->n_owned++] = text;
+}
 void nb_texts_release(struct nb_texts *t) {
+    for (size_t i = 0; i < t->n_owned; i++) free(t->owned[i]);
+    free(t->owned);
     free(t->items);
     *t = (struct nb_texts){0};
 }
@@ -116,5 +124,5 @@ int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     if (nb_registry_load_builtin() != 0) return -1;
     for (size_t i = 0; i < plugins->n; i++)
         if (nb_registry_load(plugins->items[i]) != 0) return -1;
-    return 0;
+    return nb_peers_start();
 }

@@ -9,12 +9,16 @@
 
 #include "cmd/command.h"
 
-/* A list of texts that options fill; the texts are borrowed from argv. */
+/* A list of texts that options fill; the texts are borrowed from argv, but for those that were made. */
 struct nb_texts {
     const char **items;
     size_t n;
+    char **owned;
+    size_t n_owned;
 };
 void nb_texts_add(struct nb_texts *t, const char *item);
+/* Item i is this text from now on, which the list frees. */
+void nb_texts_own(struct nb_texts *t, size_t i, char *text);
 void nb_texts_release(struct nb_texts *t);
 
 /* Options that every subcommand takes: --help, --quiet, --color. Ids from 1000 on. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
+#include "cmd/peer_options.h"
 #include "reports/probes.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
@@ -30,7 +31,7 @@ static const char help[] =
     "rows. WHAT is a shared object (X.so: all its row norms), a kernel, a variant, or a glob over them. Nothing that a "
     "kernel\n"
     "declares of its inside is used. An answer is a value with the numbers seen, or `undetermined` with the reason.\n\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
     "  --n N                length of the rows that show how a row is summed: a power of two from 8192 to 1048576\n"
@@ -93,6 +94,9 @@ static int set_axis(struct probe_options *o, int i, const char *value) {
 
 static int set_option(struct probe_options *o, int id, const char *value) {
     switch (id) {
+    case NB_OPT_PEER:
+    case NB_OPT_PEER_LIB:
+        return nb_peer_option(&o->plugins, id, value);
     case OPT_PLUGIN:
         nb_texts_add(&o->plugins, value);
         return 0;
@@ -132,6 +136,7 @@ static int parse(struct probe_options *o, int argc, char **argv, int *exit_code)
                                             {"weight-offset", required_argument, NULL, OPT_AXIS + 5},
                                             {"param", required_argument, NULL, OPT_AXIS + 6},
                                             {"round-sum", required_argument, NULL, OPT_AXIS + 7},
+                                            NB_PEER_OPTIONS,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd/options.h"
+#include "cmd/peer_options.h"
 #include "cmd/run_plan.h"
 #include "reports/report.h"
 #include "src/base/log.h"
@@ -30,7 +31,7 @@ static const char help[] =
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is "
     "enough,\n"
     "and the run's plugins are loaded.\n\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --max-width WIDTH    hides wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
     "  --blocks N           blocks in each launch (default 24)\n"
@@ -63,6 +64,9 @@ struct replay_options {
 
 static int set_option(struct replay_options *o, int id, const char *value) {
     switch (id) {
+    case NB_OPT_PEER:
+    case NB_OPT_PEER_LIB:
+        return nb_peer_option(&o->plugins, id, value);
     case OPT_PLUGIN:
         nb_texts_add(&o->plugins, value);
         return 0;
@@ -92,12 +96,17 @@ static int set_option(struct replay_options *o, int id, const char *value) {
 }
 
 static int parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {
-        {"plugin", required_argument, NULL, OPT_PLUGIN},        {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
-        {"launches", required_argument, NULL, OPT_LAUNCHES},    {"blocks", required_argument, NULL, OPT_BLOCKS},
-        {"check-only", no_argument, NULL, OPT_CHECK_ONLY},      {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
-        {"case-timeout", required_argument, NULL, OPT_TIMEOUT}, {"out", required_argument, NULL, OPT_OUT},
-        {"format", required_argument, NULL, OPT_FORMAT},        NB_COMMON_OPTIONS};
+    static const struct option options[] = {{"plugin", required_argument, NULL, OPT_PLUGIN},
+                                            {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
+                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
+                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
+                                            {"check-only", no_argument, NULL, OPT_CHECK_ONLY},
+                                            {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
+                                            {"case-timeout", required_argument, NULL, OPT_TIMEOUT},
+                                            {"out", required_argument, NULL, OPT_OUT},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            NB_PEER_OPTIONS,
+                                            NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;
     *exit_code = NB_EXIT_USAGE;

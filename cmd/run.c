@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
+#include "cmd/peer_options.h"
 #include "cmd/run_measure.h"
 #include "reports/report.h"
 #include "src/base/files.h"
@@ -29,7 +30,7 @@ static const char help[] =
     "                       repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits; never launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing\n\n"
@@ -112,6 +113,8 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
                                             {"threads", required_argument, NULL, OPT_PLAN + NB_REQUEST_THREADS},
                                             {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
                                             {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
+                                            {"peer", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER},
+                                            {"peer-lib", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER_LIB},
                                             {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
                                             {"shard", required_argument, NULL, OPT_PLAN + NB_REQUEST_SHARD},
                                             {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd/peer_options.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/plan/match.h"
@@ -48,6 +49,10 @@ int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value
     case NB_REQUEST_PLUGIN:
         nb_texts_add(&q->plugins, value);
         return 0;
+    case NB_REQUEST_PEER:
+        return nb_peer_option(&q->plugins, NB_OPT_PEER, value);
+    case NB_REQUEST_PEER_LIB:
+        return nb_peer_option(&q->plugins, NB_OPT_PEER_LIB, value);
     case NB_REQUEST_MAX_WIDTH:
         q->max_width = value;
         return 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/peer_options.h"
 #include "cmd/run_measure.h"
 #include "reports/report.h"
 #include "reports/stress_report.h"
@@ -28,7 +29,7 @@ static const char help[] =
     "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
     "  --kernel GLOBS       kernels, with commas between (default: all; with --plugin those of the plugins)\n"
-    "  --plugin FILE.so     adds the kernels of a shared object, and stresses them alone; repeatable\n"
+    "  --plugin FILE.so     adds the kernels of a shared object, and stresses them alone; repeatable\n" NB_PEER_HELP
     "  --dtype LIST         of the dtypes that the config names only these: f32, f16, bf16\n"
     "  --width LIST         scalar, 128, 256, 256x, 512\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
@@ -140,6 +141,8 @@ static int parse(struct stress_options *o, int argc, char **argv, int *exit_code
                                             {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
                                             {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
                                             {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
+                                            {"peer", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER},
+                                            {"peer-lib", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER_LIB},
                                             {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
                                             {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
                                             {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},

@@ -66,6 +66,7 @@ struct nb_layout_request {
     size_t scratch_bytes;
     int saved;       /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
     uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
+    bool joined;     /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
     bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
     uint32_t poison; /* the word in padding and in untouched outputs */
 };

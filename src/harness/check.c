@@ -23,6 +23,7 @@ struct subject {
     const struct nb_oracle *oracle;
     struct nb_checked *out;
     size_t item;
+    bool joined; /* its rows must lie next to each other */
 };
 
 uint64_t nb_row_digest(const void *row, int64_t cols, size_t item) {
@@ -84,6 +85,16 @@ static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *cal
     return code;
 }
 
+/* Libraries that take rows next to each other alone say so of a call whose rows are apart. */
+static bool refuses_gaps(const struct subject *s) {
+    struct nb_call call;
+    nb_case_call(s->c, &call);
+    int64_t *const strides[] = {&call.x_stride,  &call.y_stride,  &call.residual_stride,      &call.residual_out_stride,
+                                &call.dy_stride, &call.dx_stride, &call.dresidual_out_stride, &call.dresidual_stride};
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) ++*strides[i];
+    return nb_kernel_applicable(s->entry->kernel, &call) != NULL;
+}
+
 struct attempt {
     enum nb_placement placement;
     uint32_t poison;
@@ -105,6 +116,7 @@ static bool call_once(struct subject *s, const struct attempt *a, struct nb_buff
         .n_stats = s->c->op == NB_OP_BATCHNORM ? s->in->n_params : a->rows,
         .saved = nb_inputs_saved(s->in, s->c),
         .scratch_bytes = nb_kernel_scratch_bytes(s->entry->kernel, &call),
+        .joined = s->joined,
         .poison = a->poison,
     };
     if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
@@ -255,10 +267,11 @@ static void judge(const struct subject *s, const struct nb_yardstick *yardstick,
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
-    struct subject s = {c, entry, in, oracle, out, nb_formats[in->dtype].bytes};
+    struct subject s = {c, entry, in, oracle, out, nb_formats[in->dtype].bytes, false};
     struct nb_call call;
     nb_case_call(c, &call);
     if (!declares_sense(&s, &call)) return;
+    s.joined = refuses_gaps(&s);
     out->chain = nb_kernel_chain(entry->kernel, &call);
     out->column_chain = nb_kernel_column_chain(entry->kernel, &call);
     nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);

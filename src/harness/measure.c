@@ -78,6 +78,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
 /* Seconds for `amount` calls, or rows when chunked. */
 static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
     const struct nb_fp_state state = nb_fp_state();
+    nb_pool_make_ready(l->pool, arm->entry->kernel);
     if (!arm->chunked && !l->options->cold) run_calls(arm, l->pool, &l->cursor, 1);
     double begin = nb_now_s();
     if (arm->chunked)

@@ -9,9 +9,11 @@
 
 #include "src/base/log.h"
 #include "src/harness/fp_state.h"
+#include "src/harness/own_threads.h"
 #include "src/registry/registry.h"
 
 enum { SPINS_BEFORE_YIELD = 20000 };
+static const double SETTLE_S = 0.25; /* Intel's OpenMP spins for 0.2 s unless told otherwise */
 
 struct task {
     const struct nb_kernel *kernel;
@@ -27,7 +29,7 @@ struct nb_pool {
     _Alignas(64) atomic_int arrived;     /* at the barrier */
     _Alignas(64) atomic_uint barrier;
     _Alignas(64) atomic_int error;
-    atomic_int parked, ending;
+    atomic_int parked, ending, asleep;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
 };
@@ -50,8 +52,10 @@ static void spin(int *spins) {
         sched_yield();
 }
 
+static bool has_own_threads(const struct nb_kernel *kernel) { return kernel->flags & NB_FLAG_OWN_THREADS; }
+
 static void wait_at_barrier(struct nb_pool *p) {
-    if (p->n == 1) return;
+    if (p->n == 1 || has_own_threads(p->task.kernel)) return;
     unsigned now = atomic_load_explicit(&p->barrier, memory_order_acquire);
     if (atomic_fetch_add_explicit(&p->arrived, 1, memory_order_acq_rel) == p->n - 1) {
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
@@ -61,8 +65,10 @@ static void wait_at_barrier(struct nb_pool *p) {
     for (int spins = 0; atomic_load_explicit(&p->barrier, memory_order_acquire) == now;) spin(&spins);
 }
 
+/* A kernel with threads of its own gets the whole from the caller. */
 static void run_part(struct nb_pool *p, int phase, int64_t begin, int64_t end, int index) {
-    int64_t n = end - begin, from = begin + n * index / p->n, to = begin + n * (index + 1) / p->n;
+    const int n_parts = has_own_threads(p->task.kernel) ? 1 : p->n;
+    int64_t n = end - begin, from = begin + n * index / n_parts, to = begin + n * (index + 1) / n_parts;
     if (from >= to) return;
     int code = p->task.kernel->run(p->task.call, phase, from, to);
     if (code) atomic_store_explicit(&p->error, code, memory_order_relaxed);
@@ -100,7 +106,9 @@ static void *thread_main(void *arg) {
         for (int spins = 0; atomic_load_explicit(&p->generation, memory_order_acquire) == seen;) {
             if (atomic_load_explicit(&p->parked, memory_order_relaxed)) {
                 pthread_mutex_lock(&p->mutex);
+                atomic_fetch_add(&p->asleep, 1);
                 while (atomic_load(&p->parked)) pthread_cond_wait(&p->wake, &p->mutex);
+                atomic_fetch_sub(&p->asleep, 1);
                 pthread_mutex_unlock(&p->mutex);
             }
             spin(&spins);
@@ -133,7 +141,10 @@ struct nb_pool *nb_pool_new(int n_threads, const int *cpus) {
     return p;
 }
 
-void nb_pool_park(struct nb_pool *p) { atomic_store(&p->parked, 1); }
+void nb_pool_park(struct nb_pool *p) {
+    atomic_store(&p->parked, 1);
+    while (atomic_load(&p->asleep) < p->n - 1) sched_yield();
+}
 
 static void wake(struct nb_pool *p) {
     if (!atomic_load_explicit(&p->parked, memory_order_relaxed)) return;
@@ -155,10 +166,22 @@ void nb_pool_free(struct nb_pool *p) {
     free(p);
 }
 
+void nb_pool_make_ready(struct nb_pool *p, const struct nb_kernel *kernel) {
+    const bool own = has_own_threads(kernel);
+    if (!own && !atomic_load(&p->parked)) return;
+    nb_pool_park(p);
+    nb_threads_wait_asleep(SETTLE_S);
+    if (own) return;
+    wake(p);
+    while (atomic_load(&p->asleep) > 0) sched_yield();
+}
+
 static int run(struct nb_pool *p, struct task task) {
     p->task = task;
     atomic_store_explicit(&p->error, 0, memory_order_relaxed);
-    if (p->n > 1) {
+    if (has_own_threads(task.kernel)) {
+        if (!atomic_load(&p->parked)) nb_pool_park(p);
+    } else if (p->n > 1) {
         wake(p);
         atomic_fetch_add_explicit(&p->generation, 1, memory_order_release);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The harness's threads: pinned, with barriers between the phases of a call. Thread 0 is the caller. Between calls the
- * others spin, since waking a thread takes longer than many a call; nb_pool_park() sends them to sleep while a kernel
- * with threads of its own has the cores, and the next call wakes them. */
+ * others spin, since waking a thread takes longer than many a call. A kernel with threads of its own is called whole by the caller
+ * alone, and they sleep while it has the cores. */
 #ifndef NB_POOL_H
 #define NB_POOL_H
 
@@ -20,7 +20,11 @@ int nb_pool_run(struct nb_pool *pool, const struct nb_kernel *kernel, const stru
 /* Rows [begin, end) of a row_local kernel (one phase), split likewise. */
 int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call, int64_t begin,
                      int64_t end);
+/* Puts the pool's threads to sleep; returns when they do. The next call of an ordinary kernel wakes them. */
 void nb_pool_park(struct nb_pool *pool);
+/* Before a slot of the kernel is timed: whoever's threads it does not use sleep (a peer's may spin on for a while after its last
+ * call), and the pool's are awake if it does use them. */
+void nb_pool_make_ready(struct nb_pool *pool, const struct nb_kernel *kernel);
 
 /* Without threads: every phase in ranges of so many units, 0: whole; to prove that the cut changes nothing. */
 int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range);

@@ -26,8 +26,10 @@ static bool kernel_selected(const char *glob, const struct nb_entry *e) {
 }
 
 static bool backend_selected(const char *text, const struct nb_entry *e) {
-    if (strcmp(text, "cpu") == 0) return !e->plugin;
-    return strncmp(text, "plugin:", 7) == 0 && e->plugin && fnmatch(text + 7, e->plugin, 0) == 0;
+    if (strcmp(text, "cpu") == 0 || !e->plugin) return strcmp(text, "cpu") == 0 && !e->plugin;
+    const char *kind = e->is_peer ? "peer:" : "plugin:";
+    const size_t n = strlen(kind);
+    return strncmp(text, kind, n) == 0 && fnmatch(text + n, e->plugin, 0) == 0;
 }
 
 static bool text_selects(const char *text, const struct nb_axis *axis, const struct nb_entry *e) {

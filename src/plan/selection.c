@@ -3,7 +3,6 @@
  * own. */
 #include "src/plan/selection.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,15 +60,16 @@ static void count_backends(const struct nb_product *p, size_t cells, struct nb_s
     const struct nb_values *backends = list_of(p, "backend");
     for (size_t i = 0; i < backends->n; i++) {
         const char *text = backends->texts[i];
+        const struct nb_values one = {.texts = &backends->texts[i], .n = 1};
+        const bool is_peer = strncmp(text, "peer:", 5) == 0;
         bool loaded = false;
-        if (strcmp(text, "cuda") == 0 || strncmp(text, "peer:", 5) == 0)
-            nb_skips_count(skips, cells, "backend %s: not built", text);
-        if (strncmp(text, "plugin:", 7) != 0) continue;
-        for (size_t k = 0; k < nb_registry_size() && !loaded; k++) {
-            const char *plugin = nb_registry_at(k)->plugin;
-            loaded = plugin && fnmatch(text + 7, plugin, 0) == 0;
-        }
-        if (!loaded) nb_skips_count(skips, cells, "backend %s: not loaded; --plugin FILE loads it", text);
+        if (strcmp(text, "cuda") == 0) nb_skips_count(skips, cells, "backend %s: not built", text);
+        if (!is_peer && strncmp(text, "plugin:", 7) != 0) continue;
+        for (size_t k = 0; k < nb_registry_size() && !loaded; k++)
+            loaded = nb_list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
+        if (!loaded)
+            nb_skips_count(skips, cells, "backend %s: not loaded; --%s loads it", text,
+                           is_peer ? "peer NAME" : "plugin FILE");
     }
 }
 

@@ -14,11 +14,13 @@
 #include "src/base/strbuf.h"
 #include "src/case/case.h"
 #include "src/number/dtype.h"
+#include "src/registry/peers.h"
 #include "src/registry/shared_object.h"
 
 struct library {
     void *handle;
-    char *file;   /* as the user named it */
+    char *file;   /* as the user named it: a path, or "peer:NAME[=LIBRARY]" */
+    char *path;   /* of the shared object itself */
     char *plugin; /* null: built in */
 };
 
@@ -136,6 +138,7 @@ static struct slot *make_slot(const struct library *lib, const struct nb_kernel 
     if (!s->kernel.summary) s->kernel.summary = "";
     s->entry = (struct nb_entry){.kernel = &s->kernel,
                                  .plugin = lib->plugin,
+                                 .is_peer = nb_peer_is(lib->file),
                                  .file = lib->file,
                                  .id = qualified(lib->plugin, s->variant),
                                  .kernel_id = qualified(lib->plugin, k->name)};
@@ -175,7 +178,7 @@ static void ask_for_table(void *arg) {
 static int read_table(const struct library *lib, struct slots *out) {
     enum { MAX_KERNELS = 100000 };
     size_t n = 0;
-    void *symbol = nb_object_symbol(lib->handle, lib->file, "normbench_kernels");
+    void *symbol = nb_object_symbol(lib->handle, lib->path, "normbench_kernels");
     if (!symbol)
         return nb_error("%s: does not export normbench_kernels(); a plugin defines it as kernels/kernel.h says",
                         lib->file);
@@ -219,18 +222,29 @@ static bool is_loaded(void *handle) {
     return false;
 }
 
-static int load(const char *path, char *plugin) {
-    struct library lib = {.file = nb_strdup(path), .plugin = plugin};
+/* Two versions of a library in one process would find each other's symbols. */
+static int loaded_already(const struct library *lib) {
+    for (size_t i = 0; i < n_libraries; i++)
+        if (libraries[i].handle == lib->handle && nb_peer_is(lib->file) && strcmp(libraries[i].file, lib->file) != 0)
+            return nb_error("%s and %s: one version of a peer's library at a time", libraries[i].file, lib->file);
+    nb_note("%s: is loaded already", lib->file);
+    return 0;
+}
+
+/* path, plugin: owned from now on; peer_library: what a peer is to load, or null. */
+static int load(const char *file, char *path, char *plugin, const char *peer_library) {
+    struct library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
     struct slots found = {0};
     int result = -1;
     lib.handle = nb_object_open(path);
     if (!lib.handle) goto out;
     if (is_loaded(lib.handle)) {
-        nb_note("%s: is loaded already", path);
-        result = 0;
+        result = loaded_already(&lib);
         goto out;
     }
-    if (check_plugin_name(&lib) != 0 || (result = read_table(&lib, &found)) != 0) goto out;
+    if (check_plugin_name(&lib) != 0) goto out;
+    if (nb_peer_is(file) && nb_peer_use(lib.handle, path, peer_library) != 0) goto out;
+    if ((result = read_table(&lib, &found)) != 0) goto out;
     libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
     libraries[n_libraries++] = lib;
     slots_append(&by_order, &found);
@@ -243,16 +257,22 @@ out:
     slots_free(&found);
     if (lib.handle) dlclose(lib.handle);
     free(lib.file);
+    free(lib.path);
     free(lib.plugin);
     return result;
 }
 
-int nb_registry_load(const char *path) { return load(path, plugin_name(path)); }
+int nb_registry_load(const char *file) {
+    const char *library = NULL;
+    if (!nb_peer_is(file)) return load(file, nb_strdup(file), plugin_name(file), NULL);
+    char *name = nb_peer_name(file, &library);
+    return load(file, nb_peer_adapter(name), name, library);
+}
 
 int nb_registry_load_builtin(void) {
     static const char *const places[] = {"libnormkernels.so", "../lib/libnormkernels.so"};
     const char *named = getenv("NORMBENCH_KERNELS");
-    if (named && *named) return load(named, NULL);
+    if (named && *named) return load(named, nb_strdup(named), NULL, NULL);
     char *program = nb_program_dir(), *path = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         path = nb_path_join(program, places[i]);
@@ -260,7 +280,7 @@ int nb_registry_load_builtin(void) {
         free(path);
         path = NULL;
     }
-    int result = path ? load(path, NULL)
+    int result = path ? load(path, nb_strdup(path), NULL, NULL)
                       : nb_error("no libnormkernels.so in %s or its ../lib; build it with make, or name it in "
                                  "NORMBENCH_KERNELS",
                                  program);
@@ -289,7 +309,7 @@ const struct nb_entry *nb_registry_find(const char *id) {
     return NULL;
 }
 
-const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].file : NULL; }
+const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].path : NULL; }
 
 void nb_registry_release(void) {
     free(by_id.items);
@@ -298,6 +318,7 @@ void nb_registry_release(void) {
     for (size_t i = 0; i < n_libraries; i++) {
         dlclose(libraries[i].handle);
         free(libraries[i].file);
+        free(libraries[i].path);
         free(libraries[i].plugin);
     }
     free(libraries);

@@ -4,6 +4,7 @@
 #ifndef NB_REGISTRY_H
 #define NB_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "kernels/kernel.h"
@@ -13,7 +14,8 @@ struct nb_entry {
     const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
                                        is never null, summary neither */
     const char *plugin; /* null for the built-in kernels, else the plugin's name (file name without lib and .so) */
-    const char *file;   /* the shared object, as the user named it */
+    bool is_peer;       /* an adapter to another library (peers.h); plugin is its name */
+    const char *file;   /* the shared object, as the user named it, or "peer:NAME[=LIBRARY]" */
     char *id;           /* "[plugin:]variant" */
     char *kernel_id;    /* "[plugin:]kernel" */
 };
@@ -21,13 +23,13 @@ struct nb_entry {
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
 #define NB_OTHER_ABI (-2)
-/* A plugin. A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
+/* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
  * kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a note, 0. */
-int nb_registry_load(const char *path);
+int nb_registry_load(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
-/* The files loaded, in order: null behind the last. */
+/* The shared objects loaded, in order: null behind the last. */
 const char *nb_registry_file(size_t i);
 void nb_registry_release(void);
 

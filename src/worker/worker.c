@@ -21,7 +21,9 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/harness/faults.h"
+#include "src/harness/fp_state.h"
 #include "src/harness/judge.h"
+#include "src/harness/own_threads.h"
 #include "src/record/record.h"
 #include "src/record/system.h"
 #include "src/registry/cpu.h"
@@ -152,6 +154,19 @@ static void pin(int cpu) {
     sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise tells */
 }
 
+/* Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
+static int open_kernels(struct nb_workplace *w) {
+    const struct nb_job *job = &w->job;
+    char reason[160];
+    int threads = 1;
+    for (int i = 0; i < job->n_cases; i++)
+        if (job->cases[i].threads > threads) threads = job->cases[i].threads;
+    const int *cpus = job->n_cpus >= threads ? job->cpus : NULL;
+    if (nb_kernels_open(job->entries, (size_t)job->n_cases, threads, cpus, reason, sizeof reason) == 0) return 0;
+    nb_worker_say_skipped(reason);
+    return -1;
+}
+
 static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
     nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe, nb_worker_gate};
 
@@ -165,6 +180,8 @@ static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t s
 
 int nb_worker_main(void) {
     struct nb_workplace w = {0};
+    const struct nb_fp_state state = nb_fp_state();
+    bool opened = false;
     int result = 1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the parent decides */
@@ -179,7 +196,10 @@ int nb_worker_main(void) {
     for (int fd = NB_FD_JOB; fd <= NB_FD_DIGESTS; fd++)
         fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for a kernel's children */
     if (nb_job_read(&w.job, text) != 0) goto out;
+    nb_fp_state_set(state); /* a library may set it when it is loaded */
     if (w.job.digests_at >= 0) w.digests = map_shared(NB_FD_DIGESTS, w.job.digests_at, w.job.digests_bytes);
+    opened = true;
+    if (open_kernels(&w) != 0) goto out;
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
     nb_faults_watch(NB_FD_ANSWERS);
     const bool as_it_goes = w.job.kind == NB_JOB_CHECK;
@@ -190,6 +210,7 @@ int nb_worker_main(void) {
     result = work_below(&w, (size_t)(w.job.seed % 256) * 16) == 0 ? 0 : 1;
 out:
     nb_inputs_release(&w.inputs);
+    if (opened) nb_kernels_close(w.job.entries, (size_t)w.job.n_cases);
     nb_job_release(&w.job);
     nb_registry_release();
     free(text);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Peers: other libraries, measured through adapters (kernels/peers/). An adapter is a plugin that lies in the folder peers/ beside
+ * the program (NORMBENCH_PEERS names another one) and is loaded when it is asked for. Wherever a plugin's file is named, a peer
+ * is by "peer:NAME" or "peer:NAME=LIBRARY", the second with a library other than the one it was built for. */
+#ifndef NB_PEERS_H
+#define NB_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/peers/peer.h"
+
+struct nb_peer_info {
+    const char *name, *what;
+    const char *size; /* of what `make peers PEERS=NAME` downloads */
+};
+/* The peers whose adapters this project has, built or not. */
+extern const struct nb_peer_info nb_peers[];
+extern const size_t nb_n_peers;
+
+bool nb_peer_is(const char *plugin); /* "peer:.."? */
+/* "peer:NAME[=LIBRARY]", the library's path made absolute; owned. Null after nb_error: an unknown name, an adapter that is not
+ * built, a library that is no file. */
+char *nb_peer_spec(const char *name, const char *library);
+/* Of such a text: NAME (owned), and LIBRARY or null (borrowed). */
+char *nb_peer_name(const char *spec, const char **library);
+/* The adapter's file, whether it is there or not; owned. */
+char *nb_peer_adapter(const char *name);
+
+/* After dlopen() of the adapter: has it load its library. -1 after nb_error. A peer that spins between parallel regions would do so on the
+ * cores of whoever runs next: how long is set here, unless the user's environment says it. */
+int nb_peer_use(void *handle, const char *adapter, const char *library);
+
+#endif
