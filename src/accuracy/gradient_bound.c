@@ -25,9 +25,12 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
     nb_gradient_arithmetic_init(&b->rows, c, g, chain, flushes);
     nb_gradient_arithmetic_init(&b->columns, c, g, column_chain, flushes);
     b->low_precision = b->rows.low_precision;
+    b->min_rstd = INFINITY;
     for (int64_t i = 0; i < g->n_stats; i++) {
+        b->min_rstd = fmin(b->min_rstd, g->rstd[i]);
         if (g->mean) b->max_shift = fmax(b->max_shift, fabs((double)g->mean[i]) * g->rstd[i]);
         b->max_rstd = fmax(b->max_rstd, g->rstd[i]);
+        b->max_distance = fmax(b->max_distance, g->rows[i].max_abs_xhat / g->rstd[i]);
         b->max_abs_dy = fmax(b->max_abs_dy, g->rows[i].max_abs_dy);
         b->max_abs_xhat = fmax(b->max_abs_xhat, g->rows[i].max_abs_xhat);
     }
@@ -70,6 +73,9 @@ static void share(struct shared *s, const struct nb_gradient_bound *b, int64_t s
                          .on_g = nb_gradient_compound(0, u, ON_G + narrowing),
                          .on_mean_g = nb_gradient_compound(0, u, ON_MEAN_G + narrowing),
                          .on_pull = nb_gradient_compound(0, u, ON_PULL + narrowing)};
+    s->on_g += s->e.of_rstd * (1 + s->on_g);
+    s->on_mean_g += s->e.of_rstd * (1 + s->on_mean_g);
+    s->on_pull += s->e.of_rstd * (1 + s->on_pull);
     if (!coupled) return;
     s->mean_g = fabs(g->rows[stat].mean_g);
     s->mean_gx = fabs(g->rows[stat].mean_gx);
@@ -91,8 +97,8 @@ static double normalized(const struct nb_gradient_bound *b, const struct shared 
                          (of_pull + (pull + of_pull) * s->on_pull);
     const double largest = (g + s->mean_g + pull + terms) * fmax(s->rstd, 1) + m->past;
     if (!(largest < p->overflow)) return INFINITY;
-    double e = s->rstd * terms + p->eta * (2 * s->rstd + 3 + m->xhat);
-    if (b->c->folded) e += p->eta * m->xhat / s->rstd;
+    /* what is subnormal: factors of rstd, of xhat, of x - mean (coefficients c = rstd^2 mean(gx)) */
+    double e = s->rstd * terms + p->eta * (2 * s->rstd + 3 + m->xhat * (1 + (1 + s->mean_gx) / s->rstd));
     if (m->past > 0) e += u * (m->past + m->dx + e) + b->rows.flushed;
     return stored(b, m->dx, e);
 }

@@ -2,9 +2,10 @@
 /* How far a correct backward kernel may be off the exact gradient, element by element: an a-priori bound from the formula, the
  * kernel's chains and the row's own sums. src/README.md derives it. Nothing in here is fitted.
  *
- * Covered: xhat formed first, as (x - mean) * rstd; g = dy * w; the sums in any order within the chains; dx in any order of
- * rstd * (g - mean(g) - xhat * mean(gx)), the factors folded into the two constants or not. Kernels that declare NB_FLAG_FOLDED may
- * also write xhat = fma(x, rstd, -mean * rstd), dx = a g + b x + c, or sum g * x: their bound grows with |mean| * rstd. */
+ * Covered: g = dy * w; xhat = (x - mean) * rstd; the sums in any order within the chains; dx in any order of
+ * rstd * (g - mean(g) - xhat * mean(gx)), factors folded into the constants or not, the last term also as a coefficient of x - mean.
+ * Kernels that declare NB_FLAG_FOLDED may also write xhat = fma(x, rstd, -mean * rstd), dx = a g + b x + c, or sum g * x where the op
+ * centres: their bound grows with |mean| * rstd. */
 #ifndef NB_GRADIENT_BOUND_H
 #define NB_GRADIENT_BOUND_H
 
@@ -21,7 +22,8 @@ struct nb_gradient_bound {
     bool flushes;       /* NB_FLAG_FLUSHES */
     bool low_precision; /* every intermediate rounded to x's dtype (NB_STATS_X) */
     struct nb_gradient_arithmetic rows, columns;
-    double max_shift, max_rstd, max_abs_dy, max_abs_xhat; /* of all rows; shift = |mean| * rstd */
+    /* of all rows; shift = |mean| * rstd, distance = |x - mean| */
+    double max_shift, min_rstd, max_rstd, max_abs_dy, max_abs_xhat, max_distance;
 };
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,

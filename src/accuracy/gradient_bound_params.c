@@ -33,14 +33,19 @@ double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const struct nb_gradient *g = b->g;
     const bool squashes = b->c->op == NB_OP_DYT, by_channel = b->c->op == NB_OP_BATCHNORM;
     const double rstd = squashes ? 1 : by_channel ? g->rstd[i] : b->max_rstd;
+    const double min_rstd = by_channel ? rstd : b->min_rstd;
     const double shift = by_channel && g->mean ? fabs((double)g->mean[i]) * rstd : b->max_shift;
     const double of_xhat = squashes ? tanh_error(b) : a->of_xhat;
     /* the product; rstd as a factor of the sum; the result in a narrow dtype */
     const double d = nb_gradient_compound(a->growth, a->op.u, 2 + b->low_precision) * (1 + of_xhat) + of_xhat;
     const double lost = a->op.eta * (1 + rstd) + a->flushed * (b->max_abs_xhat + b->max_abs_dy + squashes);
-    const double tolerance = g->abs_dgamma[i] * d + g->abs_dbeta[i] * nb_xhat_error(a, shift, rstd).in_sums * (1 + d) +
-                             n_terms(b) * lost * (1 + d) + a->op.eta;
-    return finished(b, g->abs_dgamma[i], g->dgamma[i], tolerance);
+    double of_terms = nb_xhat_error(a, shift, rstd).in_sums;
+    if (b->low_precision && !squashes) of_terms += a->op.eta / min_rstd * b->max_abs_xhat * (1 + a->of_xhat);
+    const double tolerance =
+        g->abs_dgamma[i] * d + (g->abs_dbeta[i] * of_terms + n_terms(b) * lost) * (1 + d) + a->op.eta;
+    const double distance = by_channel ? g->rows[i].max_abs_xhat / rstd : b->max_distance;
+    if (rstd >= a->op.overflow || distance * (1 + a->of_xhat) >= a->op.overflow) return INFINITY;
+    return finished(b, g->abs_dgamma[i] * (by_channel ? fmax(1, 1 / rstd) : 1), g->dgamma[i], tolerance);
 }
 
 double nb_gradient_bound_dbeta(const struct nb_gradient_bound *b, int64_t i) {

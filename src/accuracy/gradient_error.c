@@ -49,25 +49,34 @@ struct nb_xhat_error nb_xhat_error(const struct nb_gradient_arithmetic *a, doubl
     double e = 3 * a->flushed * rstd * (1 + a->of_xhat) + a->op.eta;
     if (a->low_precision) e += u * shift * (1 + a->of_xhat);
     if (!a->c->folded) return (struct nb_xhat_error){e, e};
-    e += nb_gradient_compound(0, u, 4) * shift;
+    e += nb_gradient_compound(0, u, 4) * shift + a->op.eta;
     return (struct nb_xhat_error){e, e + 2 * nb_gradient_compound(a->of_sum, u, 2 * PRODUCT) * shift};
 }
 
-static enum nb_loss loss_of_scale(const struct nb_gradient_arithmetic *a, double rstd) {
+/* Coefficients of x hold rstd^2, folded ones rstd^3; where f32 has no such number, the squares of the forward pass had none either. With
+ * all in a narrow dtype rstd alone must be one. */
+static enum nb_loss loss_of_scale(const struct nb_gradient_arithmetic *a, double rstd, bool coupled) {
+    const double power = !coupled || a->low_precision ? rstd : a->c->folded ? rstd * rstd * rstd : rstd * rstd;
     if (isnan(rstd)) return NB_LOSS_INPUT_NOT_FINITE;
-    if (rstd >= a->op.overflow) return NB_LOSS_SCALE_OVERFLOW;
-    return a->flushed > 0 && rstd < nb_formats[NB_F32].min_normal ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
+    if (power >= a->op.overflow) return NB_LOSS_SCALE_OVERFLOW;
+    if (a->low_precision || (!coupled && a->flushed == 0)) return NB_LOSS_NONE;
+    return power < nb_formats[NB_F32].min_normal ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
 }
 
-/* Where a sum, or what is needed for its terms, may leave the range. Folded, the terms are g * x. */
+/* Where a sum, or what is needed for its terms, may leave the range: g * xhat, or g * (x - mean), folded g * x. */
 static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const struct nb_row_gradient *r, double rstd,
                                  double mean) {
     const double grown = 1 + a->of_mean_gx, distance = r->max_abs_xhat / rstd;
     if (!isfinite(r->mean_g) || !isfinite(r->mean_gx) || !isfinite(r->mean_abs_gx)) return NB_LOSS_INPUT_NOT_FINITE;
-    double largest = a->divisor * fmax(r->mean_abs_gx, r->mean_abs_g);
-    if (a->c->folded) largest = fmax(largest, a->divisor * (r->mean_abs_gx / rstd + r->mean_abs_g * fabs(mean)));
-    const bool overflows = largest * grown >= a->sum_overflow || distance * grown >= a->op.overflow ||
-                           r->max_abs_g * grown >= a->op.overflow || fabs(r->mean_gx) * grown >= a->op.overflow;
+    double of_x = r->mean_abs_gx / rstd;
+    if (a->c->folded) of_x += r->mean_abs_g * fabs(mean);
+    const double largest = a->divisor * fmax(r->mean_abs_gx, fmax(r->mean_abs_g, a->low_precision ? 0 : of_x));
+    /* the two means with their factors of rstd, as far as a form may fold them */
+    const double power = fmax(1, a->low_precision ? rstd : rstd * rstd);
+    const double folded =
+        fmax(fabs(r->mean_g) * fmax(1, rstd), (fabs(r->mean_gx) + r->mean_abs_gx * a->of_mean_gx) * power);
+    const bool overflows =
+        largest * grown >= a->sum_overflow || fmax(folded, fmax(distance, r->max_abs_g)) * grown >= a->op.overflow;
     return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
 }
 
@@ -75,11 +84,14 @@ static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const s
 struct nb_row_gradient_error nb_row_gradient_error(const struct nb_gradient_arithmetic *a, int64_t stat, bool coupled) {
     const struct nb_row_gradient *r = &a->g->rows[stat];
     const double rstd = a->g->rstd[stat], mean = a->g->mean ? a->g->mean[stat] : 0, eta = a->op.eta;
-    struct nb_row_gradient_error e = {.loss = loss_of_scale(a, rstd)};
+    struct nb_row_gradient_error e = {.loss = loss_of_scale(a, rstd, coupled)};
+    if (a->low_precision) e.of_rstd = eta / rstd;
     if (!coupled) return e;
     if (e.loss == NB_LOSS_NONE) e.loss = loss_of_sums(a, r, rstd, mean);
     if (e.loss != NB_LOSS_NONE) return e;
     e.xhat = nb_xhat_error(a, fabs(mean) * rstd, rstd);
+    e.xhat.element += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
+    e.xhat.in_sums += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
     const double lost_g = eta + a->flushed * (a->g->max_abs_weight + r->max_abs_dy);
     const double lost_gx = lost_g * (r->max_abs_xhat + 1) + eta * (1 + rstd);
     if (nb_gradient_centres(a->c)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;

@@ -38,6 +38,7 @@ struct nb_xhat_error nb_xhat_error(const struct nb_gradient_arithmetic *a, doubl
 struct nb_row_gradient_error {
     struct nb_xhat_error xhat;
     double mean_g, mean_gx; /* absolute */
+    double of_rstd;         /* relative: rstd stored as a subnormal of a narrow dtype */
     enum nb_loss loss;
 };
 /* coupled: does dx hang on the sums? */
