@@ -12,6 +12,7 @@
 #include "src/gate/gate_cases.h"
 #include "src/plan/config.h"
 #include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
 
 extern const struct nb_command nb_command_calibrate;
 
@@ -36,7 +37,8 @@ static const char help[] =
     "  --budget SECONDS     no further launches after that\n"
     "  --format NAME        on stdout: table, json\n"
     "  --out DIR            calibration.json and samples.jsonl (every slot) in a folder\n"
-    "  --list               prints the cases that would be launched from; times nothing\n" NB_COMMON_HELP "\n"
+    "  --list               prints the cases that would be launched from; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP
+    "\n"
     "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here, 128+n ended by "
     "signal "
     "n.\n";
@@ -123,6 +125,7 @@ static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_
                                             {"format", required_argument, NULL, OPT_FORMAT},
                                             {"out", required_argument, NULL, OPT_OUT},
                                             {"list", no_argument, NULL, OPT_LIST},
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     *exit_code = NB_EXIT_USAGE;
@@ -201,6 +204,7 @@ static int run_command(int argc, char **argv) {
     nb_gate_init(&g);
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
+    nb_tuning_choose_once();
     g.plan.blocks = (int)o.blocks;
     if (o.baselines.n == 0) {
         if (nb_registry_load_builtin() != 0) goto out;

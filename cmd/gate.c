@@ -15,6 +15,7 @@
 #include "src/gate/gate_trials.h"
 #include "src/plan/config.h"
 #include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
 
 extern const struct nb_command nb_command_gate;
 
@@ -58,7 +59,7 @@ static const char help[] =
     "  --format NAME        on stdout: table, json, markdown, junit, bencher\n"
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
     "                       with --self-test trials.json and samples.jsonl\n"
-    "  --list               prints the cases; times nothing\n" NB_COMMON_HELP "\n"
+    "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not comparable, 77 "
     "nothing\n"
     "selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
@@ -258,6 +259,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
                                             {"powered", required_argument, NULL, OPT_POWERED},
                                             {"effects", required_argument, NULL, OPT_EFFECTS},
                                             {"load", required_argument, NULL, OPT_LOAD},
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     for (int id; (id = nb_next_option(argc, argv, options, &nb_command_gate, &done, exit_code)) != -1;)
@@ -354,6 +356,7 @@ static int run(int argc, char **argv) {
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
+    nb_tuning_choose_once();
     g.plan = o.plan;
     if (o.self_test && o.baselines.n == 0) {
         if (nb_registry_load_builtin() != 0) goto out;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
+#include "reports/tune_view.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/counter/survey.h"
@@ -139,6 +140,14 @@ static void print_counters(const cJSON *survey) {
     }
 }
 
+static void print_tuning(const cJSON *survey) {
+    struct nb_strbuf out = {0};
+    nb_strbuf_add(&out, "\n");
+    nb_tune_print(member(survey, "tuning"), &out);
+    fputs(out.text, stdout);
+    nb_strbuf_release(&out);
+}
+
 static void print_warnings(const cJSON *survey) {
     const cJSON *warning, *warnings = member(survey, "warnings");
     puts("\nWhat will disturb timings");
@@ -181,6 +190,7 @@ static void print_table(const cJSON *survey) {
     print_machine(survey);
     print_build(survey);
     print_widths(survey);
+    print_tuning(survey);
     print_counters(survey);
     print_warnings(survey);
     print_tools(survey);

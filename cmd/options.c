@@ -13,6 +13,7 @@
 #include "src/case/case.h"
 #include "src/registry/cpu.h"
 #include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);
@@ -88,8 +89,8 @@ int nb_next_option(int argc, char **argv, const struct option *options, const st
         }
         if (id == NB_OPT_QUIET) {
             nb_log_quiet(true);
-        } else if (id == NB_OPT_COLOR) {
-            if (set_color(optarg) != 0) {
+        } else if (id == NB_OPT_COLOR || id == NB_OPT_TUNING) {
+            if ((id == NB_OPT_COLOR ? set_color(optarg) : nb_tuning_choose(optarg)) != 0) {
                 *done = true;
                 *exit_code = NB_EXIT_USAGE;
                 return -1;
@@ -121,6 +122,7 @@ static int limit_width(const char *text) {
 
 int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     if (max_width && limit_width(max_width) != 0) return -1;
+    nb_tuning_choose_once();
     if (nb_registry_load_builtin() != 0) return -1;
     for (size_t i = 0; i < plugins->n; i++)
         if (nb_registry_load(plugins->items[i]) != 0) return -1;

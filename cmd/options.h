@@ -22,7 +22,14 @@ void nb_texts_own(struct nb_texts *t, size_t i, char *text);
 void nb_texts_release(struct nb_texts *t);
 
 /* Options that every subcommand takes: --help, --quiet, --color. Ids from 1000 on. */
-enum { NB_OPT_HELP = 1000, NB_OPT_QUIET, NB_OPT_COLOR };
+enum { NB_OPT_HELP = 1000, NB_OPT_QUIET, NB_OPT_COLOR, NB_OPT_TUNING };
+/* Of those that call kernels: what kernels are told of the machine (src/registry/tuning_choice.h). */
+#define NB_TUNING_OPTION                                                                                               \
+    { "tuning", required_argument, NULL, NB_OPT_TUNING }
+#define NB_TUNING_HELP                                                                                                 \
+    "  --tuning TEXT        what kernels are told of the machine: default (leaves the file of `normbench tune` "       \
+    "aside),\n"                                                                                                        \
+    "                       FIELD=VALUE,.. (`normbench tune --help` has the fields), or default,FIELD=VALUE,..\n"
 #define NB_COMMON_OPTIONS                                                                                              \
     {"help", no_argument, NULL, NB_OPT_HELP}, {"quiet", no_argument, NULL, NB_OPT_QUIET},                              \
         {"color", required_argument, NULL, NB_OPT_COLOR}, {                                                            \
@@ -41,7 +48,8 @@ int nb_next_option(int argc, char **argv, const struct option *options, const st
 /* The number in text, between least and most; -1 after nb_error that names the option. */
 int nb_option_number(const char *option, const char *text, double least, double most, double *out);
 
-/* Loads the built-in kernels and the plugins named; hides widths above max_width (text or null). */
+/* Loads the built-in kernels and the plugins named; hides widths above max_width (text or null); chooses the tuning, unless an
+ * option has. */
 int nb_load_kernels(const struct nb_texts *plugins, const char *max_width);
 
 #endif

@@ -41,7 +41,7 @@ static const char help[] =
     "  --format NAME        table (the default) or json\n\n"
     "The formula that the kernel is called with; what is not given is what the kernel has:\n"
     "  --eps EPS  --eps-place PLACE  --root ROOT  --affine AFFINE  --cast CAST  --weight-offset 0|1  --param f32|x\n"
-    "  --round-sum 0|1      values as of `normbench list axes`\n" NB_COMMON_HELP "\n"
+    "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
 enum { OPT_PLUGIN = 1, OPT_DTYPE, OPT_WIDTH, OPT_N, OPT_MAX_WIDTH, OPT_TIMEOUT, OPT_FORMAT, OPT_AXIS };
@@ -136,7 +136,7 @@ static int parse(struct probe_options *o, int argc, char **argv, int *exit_code)
                                             {"weight-offset", required_argument, NULL, OPT_AXIS + 5},
                                             {"param", required_argument, NULL, OPT_AXIS + 6},
                                             {"round-sum", required_argument, NULL, OPT_AXIS + 7},
-                                            NB_PEER_OPTIONS,
+                                            NB_PEER_OPTIONS, NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

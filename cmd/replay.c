@@ -39,8 +39,8 @@ static const char help[] =
     "  --no-counters        no counters\n"
     "  --case-timeout S     default 20\n"
     "  --out DIR            keeps journal and results there\n"
-    "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_COMMON_HELP
-    "\n"
+    "  --format NAME        json prints the record as in results.json (default), table the usual table\n" NB_TUNING_HELP
+        NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
 
 enum {
@@ -105,7 +105,7 @@ static int parse(struct replay_options *o, int argc, char **argv, int *exit_code
                                             {"case-timeout", required_argument, NULL, OPT_TIMEOUT},
                                             {"out", required_argument, NULL, OPT_OUT},
                                             {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_PEER_OPTIONS,
+                                            NB_PEER_OPTIONS, NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

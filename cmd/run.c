@@ -45,7 +45,7 @@ static const char help[] =
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        the table on stdout: `normbench list formats`; default table\n"
-    "  --no-plots           leaves plots and page out\n" NB_COMMON_HELP "\n"
+    "  --no-plots           leaves plots and page out\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 77 nothing selected can run here,\n"
     "128+n ended by signal n (what is done is kept; --resume goes on).\n";
 
@@ -119,6 +119,7 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
                                             {"shard", required_argument, NULL, OPT_PLAN + NB_REQUEST_SHARD},
                                             {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
                                             {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

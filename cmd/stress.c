@@ -50,7 +50,7 @@ static const char help[] =
     "                       witnesses/, plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
-    "  --no-plots           leaves plots and pages out\n" NB_COMMON_HELP "\n"
+    "  --no-plots           leaves plots and pages out\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
     "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
     "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes\n"
@@ -147,6 +147,7 @@ static int parse(struct stress_options *o, int argc, char **argv, int *exit_code
                                             {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
                                             {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
                                             {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

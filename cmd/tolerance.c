@@ -38,7 +38,8 @@ static const char help[] =
     "  --alarm P            how often a correct kernel may fail the calibrated tolerance (default 0.01)\n"
     "  --trials N           tests of each correct kernel (default: as many as take some seconds)\n"
     "  --seed N             of the rows (default 1)\n"
-    "  --format NAME        table (default), json, or a test to paste: torch, numpy, c\n" NB_COMMON_HELP "\n"
+    "  --format NAME        table (default), json, or a test to paste: torch, numpy, c\n" NB_TUNING_HELP NB_COMMON_HELP
+    "\n"
     "Exit codes: 0 ok, 1 a correct kernel failed the derived tolerance, 2 usage.\n";
 
 enum {
@@ -118,6 +119,7 @@ static int parse(struct tolerance_options *o, int argc, char **argv, int *exit_c
                                             {"trials", required_argument, NULL, OPT_TRIALS},
                                             {"seed", required_argument, NULL, OPT_SEED},
                                             {"format", required_argument, NULL, OPT_FORMAT},
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     *exit_code = NB_EXIT_USAGE;

@@ -21,7 +21,7 @@ except ImportError:
 
 DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
              "comparison.json": "compare.schema.json", "calibration.json": "calibration.schema.json",
-             "trials.json": "trials.schema.json"}
+             "trials.json": "trials.schema.json", "tuning.json": "tuning.schema.json"}
 
 
 def refuse_constant(name):

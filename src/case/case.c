@@ -76,7 +76,8 @@ void nb_case_call(const struct nb_case *c, struct nb_call *call) {
                              .eps = c->eps,
                              .alpha = c->alpha,
                              .momentum = c->momentum,
-                             .formula = c->formula};
+                             .formula = c->formula,
+                             .tuning = c->tuning};
     call->formula.struct_size = sizeof call->formula;
     call->x_stride = call->residual_stride = call->y_stride = call->residual_out_stride = stride;
     call->dy_stride = call->dresidual_out_stride = call->dx_stride = call->dresidual_stride = stride;

@@ -51,6 +51,8 @@ struct nb_case {
     char data[NB_DATA_MAX];
     uint64_t seed;
     char params[NB_TEXT_MAX]; /* what gamma and beta hold (params.h); "": drawn */
+    const struct nb_tuning
+        *tuning; /* what its calls carry (tuning.h): the process's, unless somebody sets another; no axis */
 };
 
 /* What an axis does in a config block. */

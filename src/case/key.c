@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/case/case.h"
+#include "src/case/tuning.h"
 #include "src/number/dtype.h"
 
 /* ---- values that hang on other fields ---- */
@@ -52,6 +53,7 @@ void nb_case_init(struct nb_case *c) {
     *c = (struct nb_case){0};
     for (size_t i = 0; i < nb_n_axes; i++)
         if (nb_axes[i].kind == NB_AXIS_CELL) set_fallback(c, &nb_axes[i]);
+    c->tuning = nb_tuning_used();
     nb_case_normalize(c);
 }
 

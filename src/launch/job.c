@@ -9,9 +9,10 @@
 
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/case/tuning.h"
 #include "src/registry/cpu.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe", "gate"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe", "gate", "tune"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -26,6 +27,7 @@ char *nb_job_print(const struct nb_job *job) {
     cJSON_AddBoolToObject(json, "check_only", job->check_only);
     add_texts(json, "plugins", job->plugins, job->n_plugins);
     nb_json_text(json, "max_width", job->max_width);
+    if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
     add_texts(json, "twins", job->twins, job->n_twins);
     cJSON_AddNumberToObject(json, "blocks", job->blocks);
     nb_json_number(json, "slot_s", job->slot_s);
@@ -71,6 +73,15 @@ static int get_case(struct nb_job *job, int i, const cJSON *json) {
     return 0;
 }
 
+/* Before any case is read, since cases take it along. */
+static int use_tuning(const cJSON *json) {
+    struct nb_tuning tuning = {.interleave_rows = 1};
+    if (!json) return 0;
+    if (nb_tuning_from_json(&tuning, json) != 0) return -1;
+    nb_tuning_use(&tuning);
+    return 0;
+}
+
 static int load_kernels(struct nb_job *job) {
     if (nb_registry_load_builtin() != 0) return -1;
     for (int i = 0; i < job->n_plugins; i++)
@@ -109,7 +120,7 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->slots = nb_alloc(n, sizeof *job->slots);
     job->twin_of = nb_alloc(n, sizeof *job->twin_of);
     job->steps = nb_alloc(n, sizeof *job->steps);
-    if (load_kernels(job) != 0) return -1;
+    if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
     cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
     return job->n_cases > 0 ? 0 : nb_error("a worker's job has no case");
 }

@@ -32,6 +32,7 @@ enum nb_job_kind {
     NB_JOB_SEARCH,
     NB_JOB_PROBE,
     NB_JOB_GATE,
+    NB_JOB_TUNE,
     NB_N_JOB_KINDS
 };
 

@@ -18,6 +18,7 @@
 #include "src/record/system.h"
 #include "src/registry/cpu.h"
 #include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
 
 /* ---- hashes ---- */
 
@@ -142,6 +143,7 @@ cJSON *nb_fingerprint(void) {
     add_system(cJSON_AddObjectToObject(json, "system"), &system);
     add_kernels(cJSON_AddArrayToObject(json, "kernels"));
     add_libraries(cJSON_AddObjectToObject(json, "libraries"));
+    cJSON_AddItemToObject(json, "tuning", nb_tuning_choice_to_json());
     return json;
 }
 

@@ -22,13 +22,17 @@ static void add_quoted(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");
 }
 
-char *nb_replay_command(const char *key, const char *file) {
+char *nb_replay_command(const char *key, const char *file, const char *tuning) {
     struct nb_strbuf out = {0};
     nb_strbuf_add(&out, "normbench replay ");
     add_quoted(&out, key);
     if (file) {
         nb_strbuf_add(&out, " --plugin ");
         add_quoted(&out, file);
+    }
+    if (tuning) {
+        nb_strbuf_add(&out, " --tuning ");
+        add_quoted(&out, tuning);
     }
     return out.text;
 }
@@ -53,6 +57,12 @@ static const char *plugin_file(const cJSON *run, const char *variant) {
             return nb_json_get_text(plugin, "file");
     }
     return NULL;
+}
+
+/* What the run's calls carried beyond the defaults of its CPU, or null. */
+static const char *tuning_of(const cJSON *run) {
+    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(run, "fingerprint");
+    return nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "tuning"), "replay");
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
@@ -90,7 +100,7 @@ static size_t add_record(struct nb_fold *f, const cJSON *run, const struct kerne
     if (nb_kernel_fields_from_json(&r->c, kernels->items[kernel]) != 0) return NB_NOWHERE;
     r->key = nb_strdup(key);
     r->bytes = nb_case_bytes(&r->c);
-    r->replay = nb_replay_command(key, plugin_file(run, r->c.variant));
+    r->replay = nb_replay_command(key, plugin_file(run, r->c.variant), tuning_of(run));
     size_t twice = nb_text_map_add(&f->keys, r->key, results->n++);
     if (twice != NB_NOWHERE) nb_error("%s is planned twice", key);
     return twice == NB_NOWHERE ? results->n - 1 : NB_NOWHERE;

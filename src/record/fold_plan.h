@@ -41,7 +41,7 @@ struct nb_fold {
 int nb_fold_plan(struct nb_fold *f, const cJSON *run);
 void nb_fold_release(struct nb_fold *f); /* not the results */
 
-/* normbench replay 'KEY' [--plugin 'FILE'], quoted for a POSIX shell; owned. file may be null. */
-char *nb_replay_command(const char *key, const char *file);
+/* normbench replay 'KEY' [--plugin 'FILE'] [--tuning 'TEXT'], quoted for a POSIX shell; owned. file and tuning may be null. */
+char *nb_replay_command(const char *key, const char *file, const char *tuning);
 
 #endif

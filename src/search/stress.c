@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/number/dtype.h"
 #include "src/record/fold_plan.h"
+#include "src/registry/tuning_choice.h"
 
 static const size_t largest_file = (size_t)1 << 30;
 
@@ -144,7 +145,7 @@ cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const c
     const char *status = nb_json_get_text(answer, "status");
     struct nb_strbuf key = {0};
     nb_case_key(c, &key);
-    char *replay = nb_replay_command(key.text, plugin_file);
+    char *tuning = nb_tuning_replay(), *replay = nb_replay_command(key.text, plugin_file, tuning);
     cJSON *study = cJSON_CreateObject();
     nb_json_text(study, "key", key.text);
     nb_json_text(study, "variant", c->variant);
@@ -158,6 +159,7 @@ cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const c
     move_answer(study, answer, "map");
     nb_strbuf_release(&key);
     free(replay);
+    free(tuning);
     return study;
 }
 

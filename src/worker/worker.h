@@ -32,6 +32,8 @@ int nb_worker_search(struct nb_workplace *w);
 int nb_worker_probe(struct nb_workplace *w);
 /* One launch of the gate (src/gate/gate_launch.h): its cases are builds of one kernel. */
 int nb_worker_gate(struct nb_workplace *w);
+/* One launch of `normbench tune` (src/tune/tune_launch.h): its cases are one, under several tunings. */
+int nb_worker_tune(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);

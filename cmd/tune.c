@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* normbench tune: what is best for the kernels on this CPU, measured once and kept. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "cmd/run_plan.h"
+#include "reports/tune_view.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
+#include "src/registry/tuning_file.h"
+#include "src/tune/tune_run.h"
+
+extern const struct nb_command nb_command_tune;
+
+static const char help[] =
+    "usage: normbench tune [OPTIONS]\n\n"
+    "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that "
+    "every\n"
+    "later command reads. Each setting is timed as an arm of its own: one kernel, one shape, calls that differ in\n"
+    "nothing else, interleaved, in at least six processes. What is not faster by more than noise stays as it is by\n"
+    "default; without a file the defaults hold, which follow from the sizes of the caches.\n\n"
+    "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
+    "  --reset              takes the file away\n"
+    "  --out FILE           writes there, and not where later commands look; - is stdout\n"
+    "  --launches N         processes for each trial (default 6, the fewest that give an interval)\n"
+    "  --max-width WIDTH    hides wider kernels\n"
+    "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
+    "The file is $NORMBENCH_TUNING, else $XDG_CACHE_HOME/normbench/tuning-CPU.json, else ~/.cache/normbench/...;\n"
+    "NORMBENCH_TUNING=none: no file is read or written. --tuning of other commands sets fields by hand:\n\n"
+    "  native               avx512_bf16, avx512_fp16, joined by +, or 0: instructions beyond the variant's own\n"
+    "  l1_bytes, l2_bytes   data caches of one core\n"
+    "  stream_bytes         calls whose tensors together take more store past the caches; 0: none does\n"
+    "  interleave_bytes     rows that take at most so much, x and y together, are worked on several at a time\n"
+    "  interleave_rows      how many of them: 1, 2, 4\n"
+    "  column_tile          columns whose sums over rows a backward call keeps at hand; 0: all\n"
+    "  slab_bytes           what a channel (NCHW) may take to be read again from the second cache\n\n"
+    "Only native may change a bit of a result.\n"
+    "Exit codes: 0 done, 2 usage, or nothing could be measured, 128+n ended by signal n (nothing is kept).\n";
+
+enum { OPT_SHOW = 1, OPT_RESET, OPT_OUT, OPT_LAUNCHES, OPT_MAX_WIDTH, OPT_FORMAT };
+
+struct tune_options {
+    bool show, reset, json;
+    const char *out, *max_width;
+    double launches;
+};
+
+static int set_option(struct tune_options *o, int id, const char *value) {
+    switch (id) {
+    case OPT_SHOW:
+        o->show = true;
+        return 0;
+    case OPT_RESET:
+        o->reset = true;
+        return 0;
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    case OPT_LAUNCHES:
+        return nb_option_number("--launches", value, 1, 100, &o->launches);
+    case OPT_MAX_WIDTH:
+        o->max_width = value;
+        return 0;
+    default:
+        o->json = strcmp(value, "json") == 0;
+        return o->json || strcmp(value, "table") == 0 ? 0 : nb_error("--format %s: one of table, json", value);
+    }
+}
+
+static int parse(struct tune_options *o, int argc, char **argv, int *exit_code) {
+    static const struct option options[] = {{"show", no_argument, NULL, OPT_SHOW},
+                                            {"reset", no_argument, NULL, OPT_RESET},
+                                            {"out", required_argument, NULL, OPT_OUT},
+                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
+                                            {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
+                                            {"format", required_argument, NULL, OPT_FORMAT},
+                                            NB_COMMON_OPTIONS};
+    bool done = false;
+    *exit_code = NB_EXIT_USAGE;
+    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_tune, &done, exit_code)) != -1;)
+        if (set_option(o, id, optarg) != 0) return -1;
+    if (done) return -1;
+    if (optind < argc) return nb_error("tune: '%s' is not wanted; `normbench tune --help`", argv[optind]);
+    if (o->show + o->reset + (o->out != NULL) > 1) return nb_error("tune: of --show, --reset and --out only one");
+    return 0;
+}
+
+static void print(const struct tune_options *o, const cJSON *json) {
+    struct nb_strbuf text = {0};
+    if (o->json)
+        nb_json_print_pretty(json, 0, &text);
+    else
+        nb_tune_print(json, &text);
+    fputs(text.text, stdout);
+    if (o->json) puts("");
+    nb_strbuf_release(&text);
+}
+
+/* Without a file what is used in its place. */
+static int show(const struct tune_options *o, const char *path) {
+    cJSON *json = NULL;
+    if (path && nb_path_exists(path)) {
+        json = nb_tuning_file_read(path);
+        if (!json) return NB_EXIT_USAGE;
+        nb_note("from %s", path);
+    } else {
+        nb_note("%s: the defaults hold%s", path ? path : "no file is read", path ? ", there is no such file" : "");
+        nb_tuning_choose("default");
+        json = nb_tuning_choice_to_json();
+    }
+    print(o, json);
+    cJSON_Delete(json);
+    return NB_EXIT_OK;
+}
+
+static int reset(const char *path) {
+    if (!path || !nb_path_exists(path)) {
+        nb_note("there is no tuning to take away");
+        return NB_EXIT_OK;
+    }
+    if (remove(path) != 0) {
+        nb_error("%s: cannot be taken away", path);
+        return NB_EXIT_USAGE;
+    }
+    nb_note("%s is gone; the defaults hold", path);
+    return NB_EXIT_OK;
+}
+
+static int keep(const struct tune_options *o, const cJSON *json, const char *path) {
+    const char *to = o->out ? o->out : path;
+    if (o->out && strcmp(o->out, "-") == 0) return 0;
+    if (!to) {
+        nb_note("kept nowhere: the environment names no place for it");
+        return 0;
+    }
+    if (nb_tuning_file_write(to, json) != 0) return -1;
+    nb_note("kept in %s", to);
+    return 0;
+}
+
+static int measure(const struct tune_options *o, const char *path) {
+    const struct nb_tune_options options = {.launches = (int)o->launches, .blocks = 20, .slot_ms = 0.25};
+    const struct nb_texts no_plugins = {0};
+    struct nb_tune_run run = {0};
+    char when[32];
+    int exit_code = NB_EXIT_USAGE;
+    cJSON *json = NULL;
+    nb_tuning_choose("default");
+    if (nb_load_kernels(&no_plugins, o->max_width) != 0) goto out;
+    const int ended = nb_tune_run(&run, &options);
+    if (ended != 0) {
+        exit_code = ended > 0 ? 128 + ended : NB_EXIT_USAGE;
+        goto out;
+    }
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", when, sizeof when);
+    json = nb_tune_run_to_json(&run, when);
+    print(o, json);
+    if (run.n_measured == 0)
+        nb_error("no kernel that can be tuned is built; the defaults hold, and nothing is kept");
+    else if (keep(o, json, path) == 0)
+        exit_code = NB_EXIT_OK;
+out:
+    cJSON_Delete(json);
+    nb_tune_run_release(&run);
+    return exit_code;
+}
+
+static int run_command(int argc, char **argv) {
+    struct tune_options o = {.launches = 6};
+    int exit_code;
+    char *path = NULL;
+    if (parse(&o, argc, argv, &exit_code) != 0) return exit_code;
+    path = nb_tuning_path();
+    exit_code = o.show ? show(&o, path) : o.reset ? reset(path) : measure(&o, path);
+    free(path);
+    nb_registry_release();
+    return exit_code;
+}
+
+const struct nb_command nb_command_tune = {
+    .name = "tune", .summary = "measures once what suits this CPU, and keeps it", .help = help, .run = run_command};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The request as a job whose cases are one case many times, and the worker's slots as gains. */
+#include "src/tune/tune_launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/base/stats.h"
+#include "src/launch/process.h"
+#include "src/launch/visit.h"
+#include "src/registry/cpu.h"
+
+static const double silence_s = 20;
+
+static void keep(cJSON *line, void *arg) {
+    cJSON **answer = arg;
+    if (*answer || strcmp(nb_json_get_text(line, "type"), "answer") != 0) {
+        cJSON_Delete(line);
+        return;
+    }
+    *answer = line;
+}
+
+/* Median over the blocks of ln(base / arm). */
+static double gain_of(const cJSON *base, const cJSON *arm, int blocks) {
+    double *ratios = nb_alloc((unsigned)blocks + 1, sizeof *ratios);
+    const cJSON *a = arm ? arm->child : NULL;
+    size_t n = 0;
+    for (const cJSON *b = base ? base->child : NULL; a && b && n < (size_t)blocks; a = a->next, b = b->next)
+        if (cJSON_IsNumber(a) && cJSON_IsNumber(b) && a->valuedouble > 0 && b->valuedouble > 0)
+            ratios[n++] = log(b->valuedouble / a->valuedouble);
+    const double gain = n > 0 ? nb_median(ratios, n) : (double)NAN;
+    free(ratios);
+    return gain;
+}
+
+static void read_answer(const struct nb_tune_request *q, const cJSON *answer, struct nb_tune_answer *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "slot_ns");
+    const char *reason = nb_json_get_text(answer, "reason");
+    out->differs = nb_json_get_bool(answer, "differs");
+    if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
+    for (int a = 0; a < q->n_arms; a++)
+        out->gain[a] = gain_of(cJSON_GetArrayItem(arms, q->base_arm), cJSON_GetArrayItem(arms, a), q->blocks);
+}
+
+int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) {
+    struct nb_strbuf key = {0};
+    const char *keys[NB_TUNE_SETTINGS + 1];
+    int cpus[NB_MAX_CPUS], slots[NB_TUNE_SETTINGS + 1] = {0};
+    const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
+    struct nb_outcome o;
+    cJSON *options = cJSON_CreateObject(), *answer = NULL, *tunings = cJSON_AddArrayToObject(options, "tunings");
+    *out = (struct nb_tune_answer){.reason = ""};
+    nb_case_key(q->c, &key);
+    for (int a = 0; a < q->n_arms; a++) {
+        keys[a] = key.text;
+        cJSON_AddItemToArray(tunings, nb_tuning_to_json(&q->arms[a]));
+    }
+    const struct nb_job job = {.kind = NB_JOB_TUNE,
+                               .launch = q->launch,
+                               .keys = keys,
+                               .slots = slots,
+                               .n_cases = q->n_arms,
+                               .blocks = q->blocks,
+                               .slot_s = 1e-3 * q->slot_ms,
+                               .digests_at = -1,
+                               .seed = nb_random_bits(nb_random_stream(1, (uint64_t)q->launch), 0),
+                               .cpus =
+                                   &cpus[n_cpus > 0 ? q->launch % n_cpus : 0], /* launches alternate between the CPUs */
+                               .n_cpus = n_cpus > 0,
+                               .options = options};
+    nb_process_run(&job, -1, silence_s, job.seed, keep, &answer, &o);
+    cJSON_Delete(options);
+    nb_strbuf_release(&key);
+    if (answer)
+        read_answer(q, answer, out);
+    else
+        nb_visit_blame(&o, out->reason, sizeof out->reason);
+    cJSON_Delete(answer);
+    return o.ending == NB_NOT_STARTED ? -1 : o.ending == NB_ENDED_BY_USER ? nb_interrupted() : 0;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table, and arrangements from its settings. Sizes come from the caches of the CPU at hand, so that each regime is met. */
+#include "src/tune/tune_topics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Tensors of one trial together: beyond, making them would take longer than timing them. */
+static const int64_t most_bytes = (int64_t)256 << 20;
+
+static int64_t known(int64_t bytes, int64_t usual) { return bytes > 0 ? bytes : usual; }
+static int64_t l2_of(const struct nb_cpu *cpu) { return known(cpu->l2_bytes, 256 << 10); }
+
+/* Rows of 512 bytes to 8 KiB, x and y together, a quarter of the second cache of them. */
+static size_t short_rows(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
+    size_t n = 0;
+    for (int64_t size = 512; size <= 8192; size *= 2) {
+        out[n].size = size;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(l2_of(cpu) / 4 / size),
+                 (long long)(size / 2 / item));
+    }
+    return n;
+}
+
+/* From just outside the second cache, or a sixteenth of the last, to twice the last. */
+static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
+    const int64_t cols = 2048, row = 2 * cols * item, last = known(cpu->l3_bytes, 64 * l2_of(cpu));
+    int64_t size = last / 16 > 2 * l2_of(cpu) ? last / 16 : 2 * l2_of(cpu);
+    size_t n = 0;
+    for (; size <= 2 * last && size <= most_bytes && n < NB_TUNE_SHAPES; size *= 2) {
+        const int64_t rows = size / row;
+        out[n].size = rows * row;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)rows, (long long)cols);
+    }
+    return n;
+}
+
+/* Sums over rows that fit the first cache, the second, and neither. */
+static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
+    size_t n = 0;
+    (void)item;
+    for (int64_t cols = 2048; cols <= 131072; cols *= 8) {
+        const int64_t rows = 4 * l2_of(cpu) / (cols * 4);
+        out[n].size = cols;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(rows > 16 ? rows : 16), (long long)cols);
+    }
+    return n;
+}
+
+/* Channels of an eighth of the second cache to twice it, 8 of them, 8 images. */
+static size_t channels(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
+    size_t n = 0;
+    for (int64_t size = l2_of(cpu) / 8; size <= 2 * l2_of(cpu); size *= 2) {
+        const int64_t positions = size / 8 / item;
+        out[n].size = 8 * positions * item;
+        snprintf(out[n++].text, sizeof out->text, "nchw:8x8x%lld", (long long)positions);
+    }
+    return n;
+}
+
+const struct nb_tune_topic nb_tune_topics[] = {
+    {.name = "several short rows at a time",
+     .field = "interleave_bytes",
+     .is_threshold = true,
+     .settings = {"interleave_bytes=0", "interleave_rows=2,interleave_bytes=1G",
+                  "interleave_rows=4,interleave_bytes=1G"},
+     .kernels = {"rmsnorm_fast", "layernorm_fast"},
+     .dtypes = {NB_F32, NB_BF16},
+     .n_dtypes = 2,
+     .shapes = short_rows},
+    {.name = "stores past the caches",
+     .field = "stream_bytes",
+     .is_threshold = true,
+     .zero_is_all = true,
+     .settings = {"stream_bytes=1", "stream_bytes=0"},
+     .kernels = {"rmsnorm_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = whole_calls},
+    {.name = "columns of a backward call",
+     .field = "column_tile",
+     .settings = {"column_tile=0", "column_tile=1024", "column_tile=4096", "column_tile=16384"},
+     .kernels = {"rmsnorm_backward_fast", "layernorm_backward_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = long_rows},
+    {.name = "a channel read twice",
+     .field = "slab_bytes",
+     .is_threshold = true,
+     .settings = {"slab_bytes=0", "slab_bytes=1G"},
+     .kernels = {"batchnorm_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = channels},
+};
+const size_t nb_n_tune_topics = sizeof nb_tune_topics / sizeof nb_tune_topics[0];
+
+/* ---- arrangements ---- */
+
+static void apply(struct nb_tuning *t, const char *setting) {
+    char reason[200];
+    const int result = nb_tuning_parse(t, setting, reason, sizeof reason);
+    assert(result == 0);
+    (void)result;
+}
+
+int nb_tune_arms(const struct nb_tune_topic *topic, const struct nb_tuning *base,
+                 struct nb_tuning arms[NB_TUNE_SETTINGS + 1]) {
+    bool has_base = topic->is_threshold;
+    int n = 0;
+    for (; n < NB_TUNE_SETTINGS && topic->settings[n]; n++) {
+        arms[n] = *base;
+        apply(&arms[n], topic->settings[n]);
+        has_base |= nb_tuning_equal(&arms[n], base);
+    }
+    if (!has_base) arms[n++] = *base;
+    return n;
+}
+
+static int64_t value_of(const struct nb_tune_topic *topic, const struct nb_tuning *t) {
+    return nb_tuning_get(t, nb_tuning_field_find(topic->field));
+}
+
+static bool is_within(const struct nb_tune_topic *topic, int64_t threshold, int64_t size) {
+    return (threshold == 0 && topic->zero_is_all) || size <= threshold;
+}
+
+/* The way within that base takes: the arm that is like it in all but the threshold; where none is, the first. */
+static int way_of(const struct nb_tune_topic *topic, const struct nb_tuning *base, const struct nb_tuning *arms,
+                  int n) {
+    const struct nb_tuning_field *field = nb_tuning_field_find(topic->field);
+    for (int a = 1; a < n; a++) {
+        struct nb_tuning same = arms[a];
+        nb_tuning_set(&same, field, nb_tuning_get(base, field));
+        if (nb_tuning_equal(&same, base)) return a;
+    }
+    return 1;
+}
+
+void nb_tune_base_arms(const struct nb_tune_topic *topic, const struct nb_tuning *base,
+                       const struct nb_tune_shape *shapes, size_t n_shapes, int arm[NB_TUNE_SHAPES]) {
+    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
+    const int n = nb_tune_arms(topic, base, arms);
+    int own = 0;
+    if (topic->is_threshold)
+        own = way_of(topic, base, arms, n);
+    else
+        while (own < n - 1 && !nb_tuning_equal(&arms[own], base)) own++;
+    for (size_t s = 0; s < n_shapes; s++)
+        arm[s] = topic->is_threshold && !is_within(topic, value_of(topic, base), shapes[s].size) ? 0 : own;
+}
+
+/* Between two sizes that were looked at; beyond the last of them nothing is known, and the threshold stays at it, unless kernels
+ * have a word for all. */
+static int64_t threshold_after(const struct nb_tune_topic *topic, const struct nb_tune_shape *shapes, size_t n_shapes,
+                               size_t n_within) {
+    if (n_within == 0) return shapes[0].size - 1;
+    if (n_within == n_shapes) return topic->zero_is_all ? 0 : shapes[n_shapes - 1].size;
+    return (int64_t)sqrt((double)shapes[n_within - 1].size * (double)shapes[n_within].size);
+}
+
+static size_t thresholds(const struct nb_tune_topic *topic, const struct nb_tuning *base,
+                         const struct nb_tune_shape *shapes, size_t n_shapes, struct nb_tune_candidate *out) {
+    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
+    const int n_arms = nb_tune_arms(topic, base, arms);
+    size_t n = 0;
+    for (int way = 1; way < n_arms; way++)
+        for (size_t within = 0; within <= n_shapes; within++) {
+            if ((within == 0 && way > 1) || n == NB_TUNE_CANDIDATES)
+                continue; /* nothing within: one way is like another */
+            struct nb_tune_candidate *c = &out[n++];
+            *c = (struct nb_tune_candidate){.tuning = within == 0 ? *base : arms[way]};
+            nb_tuning_set(&c->tuning, nb_tuning_field_find(topic->field),
+                          threshold_after(topic, shapes, n_shapes, within));
+            for (size_t s = 0; s < n_shapes; s++) c->arm[s] = s < within ? way : 0;
+        }
+    return n;
+}
+
+size_t nb_tune_candidates(const struct nb_tune_topic *topic, const struct nb_tuning *base,
+                          const struct nb_tune_shape *shapes, size_t n_shapes,
+                          struct nb_tune_candidate out[NB_TUNE_CANDIDATES]) {
+    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
+    if (topic->is_threshold) return thresholds(topic, base, shapes, n_shapes, out);
+    const int n = nb_tune_arms(topic, base, arms);
+    for (int a = 0; a < n; a++) {
+        out[a] = (struct nb_tune_candidate){.tuning = arms[a]};
+        for (size_t s = 0; s < n_shapes; s++) out[a].arm[s] = a;
+    }
+    return (size_t)n;
+}

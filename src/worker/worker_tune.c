@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One launch of a trial of `normbench tune`: one kernel on one shape, its calls differing in nothing but the tuning, as arms with equal
+ * slots. What they write is compared first: a tuning is about time alone. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/case/tuning.h"
+#include "src/harness/check.h"
+#include "src/worker/worker.h"
+
+static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(job->options, "tunings");
+    for (int i = 0; i < job->n_cases; i++) {
+        tunings[i] = (struct nb_tuning){.struct_size = sizeof tunings[i], .interleave_rows = 1};
+        if (nb_tuning_from_json(&tunings[i], cJSON_GetArrayItem(list, i)) != 0) return -1;
+        cases[i] = job->cases[i];
+        cases[i].tuning = &tunings[i];
+        arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &cases[i]};
+    }
+    return 0;
+}
+
+/* One digest of all that a whole call of the arm writes. */
+static uint64_t digest_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_pool *pool) {
+    uint64_t digest = 0;
+    nb_buffers_poison_outputs(&sets->sets[0]);
+    arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        const struct nb_tensor *t = &sets->sets[0].tensors[i];
+        const bool is_output = t->data && !t->source && i != NB_T_SCRATCH;
+        for (int64_t r = 0; is_output && r < t->rows; r++)
+            digest = digest * 0x100000001b3u ^ nb_row_digest(nb_tensor_row(t, r), t->cols, t->item);
+    }
+    return digest;
+}
+
+static void say(const struct nb_job *job, const struct nb_arm *arms, bool differs) {
+    cJSON *answer = cJSON_CreateObject();
+    nb_json_text(answer, "type", "answer");
+    cJSON_AddBoolToObject(answer, "differs", differs);
+    cJSON *list = cJSON_AddArrayToObject(answer, "slot_ns");
+    for (int i = 0; i < job->n_cases; i++) {
+        cJSON *slots = cJSON_CreateArray();
+        for (int b = 0; b < job->blocks; b++) {
+            const double ns = arms[i].slot_ns[b];
+            cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        }
+        cJSON_AddItemToArray(list, slots);
+        if (arms[i].error) nb_json_text(answer, "reason", "the kernel returned an error");
+        if (arms[i].damage != NB_INTACT) nb_json_text(answer, "reason", "the kernel wrote outside its rows");
+    }
+    nb_worker_say(answer);
+}
+
+int nb_worker_tune(struct nb_workplace *w) {
+    const struct nb_job *job = &w->job;
+    const int n = job->n_cases;
+    struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
+    struct nb_case *cases = nb_alloc((unsigned)n, sizeof *cases);
+    struct nb_tuning *tunings = nb_alloc((unsigned)n, sizeof *tunings);
+    struct nb_sets sets = {0};
+    struct nb_pool *pool = NULL;
+    struct nb_noise noise;
+    bool differs = false;
+    uint64_t first = 0;
+    int result = -1;
+    if (init_arms(job, arms, cases, tunings) != 0) goto out;
+    pool = nb_pool_new(1, job->cpus);
+    if (!pool || nb_sets_init(&sets, w, arms, n) != 0) {
+        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
+        goto out;
+    }
+    nb_arms_init(arms, n, sets.sets, sets.n, job->blocks);
+    for (int i = 0; i < n; i++) {
+        nb_worker_at(w, i);
+        const uint64_t digest = digest_of(&arms[i], &sets, pool);
+        differs |= i > 0 && digest != first && !arms[i].error;
+        if (i == 0) first = digest;
+    }
+    const struct nb_measure_options options = {.blocks = job->blocks,
+                                               .slot_s = job->slot_s,
+                                               .seed = job->seed,
+                                               .even_slots = true,
+                                               .watched = &sets.sets[0],
+                                               .current_arm = &w->shared->current,
+                                               .beats = &w->shared->beats};
+    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
+    nb_worker_at(w, -1);
+    say(job, arms, differs);
+    result = 0;
+out:
+    nb_arms_release(arms, n);
+    nb_pool_free(pool);
+    nb_sets_release(&sets);
+    free(arms);
+    free(cases);
+    free(tunings);
+    return result;
+}
