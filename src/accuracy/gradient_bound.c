@@ -25,6 +25,10 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
     nb_gradient_arithmetic_init(&b->rows, c, g, chain, flushes);
     nb_gradient_arithmetic_init(&b->columns, c, g, column_chain, flushes);
     b->low_precision = b->rows.low_precision;
+    const int narrowing = b->low_precision; /* rstd rounded to a narrow dtype */
+    b->on_g = nb_gradient_compound(0, b->rows.op.u, ON_G + narrowing);
+    b->on_mean_g = nb_gradient_compound(0, b->rows.op.u, ON_MEAN_G + narrowing);
+    b->on_pull = nb_gradient_compound(0, b->rows.op.u, ON_PULL + narrowing);
     b->min_rstd = INFINITY;
     for (int64_t i = 0; i < g->n_stats; i++) {
         b->min_rstd = fmin(b->min_rstd, g->rstd[i]);
@@ -65,17 +69,12 @@ struct shared {
 
 static void share(struct shared *s, const struct nb_gradient_bound *b, int64_t stat, bool coupled) {
     const struct nb_gradient *g = b->g;
-    const int narrowing = b->low_precision; /* rstd rounded to a narrow dtype */
-    const double u = b->rows.op.u;
     *s = (struct shared){.e = nb_row_gradient_error(&b->rows, stat, coupled),
                          .mean = g->mean ? g->mean[stat] : 0,
-                         .rstd = g->rstd[stat],
-                         .on_g = nb_gradient_compound(0, u, ON_G + narrowing),
-                         .on_mean_g = nb_gradient_compound(0, u, ON_MEAN_G + narrowing),
-                         .on_pull = nb_gradient_compound(0, u, ON_PULL + narrowing)};
-    s->on_g += s->e.of_rstd * (1 + s->on_g);
-    s->on_mean_g += s->e.of_rstd * (1 + s->on_mean_g);
-    s->on_pull += s->e.of_rstd * (1 + s->on_pull);
+                         .rstd = g->rstd[stat]};
+    s->on_g = b->on_g + s->e.of_rstd * (1 + b->on_g);
+    s->on_mean_g = b->on_mean_g + s->e.of_rstd * (1 + b->on_mean_g);
+    s->on_pull = b->on_pull + s->e.of_rstd * (1 + b->on_pull);
     if (!coupled) return;
     s->mean_g = fabs(g->rows[stat].mean_g);
     s->mean_gx = fabs(g->rows[stat].mean_gx);
@@ -95,7 +94,7 @@ static double normalized(const struct nb_gradient_bound *b, const struct shared 
     const double terms = (of_g + g * s->on_g + of_g * s->on_g) +
                          (s->e.mean_g + (s->mean_g + s->e.mean_g) * s->on_mean_g) +
                          (of_pull + (pull + of_pull) * s->on_pull);
-    const double largest = (g + s->mean_g + pull + terms) * fmax(s->rstd, 1) + m->past;
+    const double largest = (g + s->mean_g + pull + terms) * (s->rstd > 1 ? s->rstd : 1) + m->past;
     if (!(largest < p->overflow)) return INFINITY;
     /* what is subnormal: factors of rstd, of xhat, of x - mean (coefficients c = rstd^2 mean(gx)) */
     double e = s->rstd * terms + p->eta * (2 * s->rstd + 3 + m->xhat * (1 + (1 + s->mean_gx) / s->rstd));
@@ -141,7 +140,8 @@ static double slope_error(const struct nb_gradient_bound *b, double x, const str
     if (isfinite(t)) {
         const double off = fabs(x) * fabs(nb_round_to(alpha, NB_F32) - alpha) + p->u * t * (b->low_precision ? 2 : 1) +
                            p->eta + b->rows.flushed * (1 + fabs(alpha));
-        e += off * nb_squash(1, fmax(t - off, 0)).slope;
+        /* the slope grows towards 0 by at most exp(2 off), and is 1 there */
+        e += off * (off < 0.5 ? fmin(1, exact->slope * (1 + 2 * off + 4 * off * off)) : 1);
     }
     if (b->low_precision) e += p->u * (size + e);
     return 2 * size * e + e * e + 2 * p->u + p->eta;

@@ -22,6 +22,7 @@ struct nb_gradient_bound {
     bool flushes;       /* NB_FLAG_FLUSHES */
     bool low_precision; /* every intermediate rounded to x's dtype (NB_STATS_X) */
     struct nb_gradient_arithmetic rows, columns;
+    double on_g, on_mean_g, on_pull; /* relative errors of the roundings that the terms of dx pass */
     /* of all rows; shift = |mean| * rstd, distance = |x - mean| */
     double max_shift, min_rstd, max_rstd, max_abs_dy, max_abs_xhat, max_distance;
 };

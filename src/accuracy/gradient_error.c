@@ -15,6 +15,8 @@ double nb_gradient_compound(double g, double u, int k) {
     return factor - 1;
 }
 
+static double larger(double a, double b) { return a > b ? a : b; }
+
 static double both(double g, double h) { return g + h + g * h; }
 
 void nb_gradient_arithmetic_init(struct nb_gradient_arithmetic *a, const struct nb_case *c, const struct nb_gradient *g,
@@ -68,15 +70,14 @@ static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const s
                                  double mean) {
     const double grown = 1 + a->of_mean_gx, distance = r->max_abs_xhat / rstd;
     if (!isfinite(r->mean_g) || !isfinite(r->mean_gx) || !isfinite(r->mean_abs_gx)) return NB_LOSS_INPUT_NOT_FINITE;
-    double of_x = r->mean_abs_gx / rstd;
+    double of_x = a->low_precision ? 0 : r->mean_abs_gx / rstd;
     if (a->c->folded) of_x += r->mean_abs_g * fabs(mean);
-    const double largest = a->divisor * fmax(r->mean_abs_gx, fmax(r->mean_abs_g, a->low_precision ? 0 : of_x));
     /* the two means with their factors of rstd, as far as a form may fold them */
-    const double power = fmax(1, a->low_precision ? rstd : rstd * rstd);
-    const double folded =
-        fmax(fabs(r->mean_g) * fmax(1, rstd), (fabs(r->mean_gx) + r->mean_abs_gx * a->of_mean_gx) * power);
-    const bool overflows =
-        largest * grown >= a->sum_overflow || fmax(folded, fmax(distance, r->max_abs_g)) * grown >= a->op.overflow;
+    const double once = larger(1, rstd), twice = a->low_precision ? once : larger(1, rstd * rstd);
+    const double pull = (fabs(r->mean_gx) + r->mean_abs_gx * a->of_mean_gx) * twice;
+    const double sum = a->divisor * larger(larger(r->mean_abs_gx, r->mean_abs_g), of_x);
+    const double single = larger(larger(fabs(r->mean_g) * once, pull), larger(distance, r->max_abs_g));
+    const bool overflows = sum * grown >= a->sum_overflow || single * grown >= a->op.overflow;
     return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
 }
 
