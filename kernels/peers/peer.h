@@ -14,6 +14,10 @@ struct nb_peer {
     const char *(*version)(void); /* after use(): the library, its version, what runs its threads */
 };
 
-NB_EXPORT const struct nb_peer *normbench_peer(void);
+#ifdef __cplusplus
+extern "C"
+#endif
+    NB_EXPORT const struct nb_peer *
+    normbench_peer(void);
 
 #endif

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ggml's CPU backend, f32: ggml_rms_norm, ggml_norm and ggml_rms_norm_back, with ggml_mul and ggml_add for the parameters, as its models
+ * build them. A graph is planned once for each kind of call and computed many times, its nodes' addresses set at each call. */
+#include <ggml-cpu.h>
+#include <ggml.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/peers/adapter.h"
+#include "kernels/peers/library.h"
+
+#define GGML_FUNCTIONS(F)                                                                                              \
+    F(ggml_version)                                                                                                    \
+    F(ggml_commit)                                                                                                     \
+    F(ggml_init)                                                                                                       \
+    F(ggml_free)                                                                                                       \
+    F(ggml_tensor_overhead)                                                                                            \
+    F(ggml_graph_overhead)                                                                                             \
+    F(ggml_new_tensor_2d)                                                                                              \
+    F(ggml_rms_norm)                                                                                                   \
+    F(ggml_rms_norm_back)                                                                                              \
+    F(ggml_norm)                                                                                                       \
+    F(ggml_mul)                                                                                                        \
+    F(ggml_add)                                                                                                        \
+    F(ggml_repeat_back)                                                                                                \
+    F(ggml_new_graph)                                                                                                  \
+    F(ggml_build_forward_expand)                                                                                       \
+    F(ggml_cpu_init)                                                                                                   \
+    F(ggml_graph_plan)                                                                                                 \
+    F(ggml_graph_compute)                                                                                              \
+    F(ggml_threadpool_params_default)                                                                                  \
+    F(ggml_threadpool_new)                                                                                             \
+    F(ggml_threadpool_free)
+
+enum { FAILED = 1, NO_MEMORY, NO_THREADS, MAX_TENSORS = 12 };
+
+/* All that decides a graph. */
+struct key {
+    uint32_t op, pass, affine;
+    int32_t n_threads;
+    int64_t rows, cols, x_stride, y_stride, dy_stride, dx_stride;
+    double eps;
+};
+
+/* Whose address a tensor has. */
+enum source { X, Y, DY, DX, GAMMA, BETA, DGAMMA, TEMPORARY };
+
+struct graph {
+    struct key key;
+    struct ggml_context *context;
+    struct ggml_cgraph *graph;
+    struct ggml_cplan plan;
+    struct ggml_tensor *tensors[MAX_TENSORS];
+    enum source sources[MAX_TENSORS];
+    int n_tensors;
+    void *temporaries[MAX_TENSORS];
+    int n_temporaries;
+};
+
+struct library {
+#define MEMBER(function) __typeof__(function) *function;
+    GGML_FUNCTIONS(MEMBER)
+#undef MEMBER
+    char version[96];
+    struct ggml_threadpool *threads;
+    int n_threads;
+    struct graph **graphs;
+    size_t n_graphs, last;
+};
+
+static struct library *ggml(void) {
+    static struct library library;
+    return &library;
+}
+
+/* ---- building ------------------------------------------------------------------------------------------------------ */
+
+static struct ggml_tensor *keep(struct graph *g, struct ggml_tensor *t, enum source source, int64_t stride) {
+    g->tensors[g->n_tensors] = t;
+    g->sources[g->n_tensors++] = source;
+    if (stride > 0) {
+        t->nb[1] = (size_t)stride * sizeof(float);
+        t->nb[2] = t->nb[3] = t->nb[1] * (size_t)t->ne[1];
+    }
+    return t;
+}
+
+static struct ggml_tensor *input(struct graph *g, enum source source, int64_t stride) {
+    const bool is_vector = stride == 0;
+    struct ggml_tensor *t =
+        ggml()->ggml_new_tensor_2d(g->context, GGML_TYPE_F32, g->key.cols, is_vector ? 1 : g->key.rows);
+    return keep(g, t, source, stride);
+}
+
+/* Every step writes where the result will stand, as ggml's allocator lets element-wise nodes do. */
+static void build_forward(struct graph *g) {
+    const struct library *l = ggml();
+    const struct key *key = &g->key;
+    struct ggml_tensor *x = input(g, X, key->x_stride), *y;
+    if (key->op == NB_OP_RMSNORM)
+        y = l->ggml_rms_norm(g->context, x, (float)key->eps);
+    else
+        y = l->ggml_norm(g->context, x, (float)key->eps);
+    keep(g, y, Y, key->y_stride);
+    if (key->affine != NB_AFFINE_NONE) y = keep(g, l->ggml_mul(g->context, y, input(g, GAMMA, 0)), Y, key->y_stride);
+    if (key->affine == NB_AFFINE_GAMMA_BETA)
+        y = keep(g, l->ggml_add(g->context, y, input(g, BETA, 0)), Y, key->y_stride);
+    l->ggml_build_forward_expand(g->graph, y);
+}
+
+/* What its automatic differentiation makes of rms_norm(x) * gamma. */
+static void build_backward(struct graph *g) {
+    const struct library *l = ggml();
+    const struct key *key = &g->key;
+    struct ggml_tensor *x = input(g, X, key->x_stride), *dy = input(g, DY, key->dy_stride), *gradient = dy;
+    if (key->affine != NB_AFFINE_NONE) {
+        struct ggml_tensor *gamma = input(g, GAMMA, 0);
+        gradient = keep(g, l->ggml_mul(g->context, dy, gamma), TEMPORARY, 0);
+        struct ggml_tensor *xhat = keep(g, l->ggml_rms_norm(g->context, x, (float)key->eps), TEMPORARY, 0);
+        struct ggml_tensor *product = keep(g, l->ggml_mul(g->context, xhat, dy), TEMPORARY, 0);
+        struct ggml_tensor *dgamma = keep(g, l->ggml_repeat_back(g->context, product, gamma), DGAMMA, 0);
+        l->ggml_build_forward_expand(g->graph, dgamma);
+    }
+    struct ggml_tensor *dx = l->ggml_rms_norm_back(g->context, gradient, x, (float)key->eps);
+    l->ggml_build_forward_expand(g->graph, keep(g, dx, DX, key->dx_stride));
+}
+
+static void free_graph(struct graph *g) {
+    for (int i = 0; i < g->n_temporaries; i++) free(g->temporaries[i]);
+    free(g->plan.work_data);
+    if (g->context) ggml()->ggml_free(g->context);
+    free(g);
+}
+
+static int allocate_temporaries(struct graph *g) {
+    const size_t bytes = (size_t)g->key.rows * (size_t)g->key.cols * sizeof(float);
+    for (int i = 0; i < g->n_tensors; i++) {
+        if (g->sources[i] != TEMPORARY) continue;
+        void *room = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        if (!room) return NO_MEMORY;
+        g->temporaries[g->n_temporaries++] = g->tensors[i]->data = room;
+    }
+    return 0;
+}
+
+static int build(struct graph *g) {
+    const struct library *l = ggml();
+    struct ggml_init_params params = {.mem_size = MAX_TENSORS * l->ggml_tensor_overhead() + l->ggml_graph_overhead(),
+                                      .no_alloc = true};
+    g->context = l->ggml_init(params);
+    if (!g->context) return NO_MEMORY;
+    g->graph = l->ggml_new_graph(g->context);
+    if (g->key.pass == NB_FORWARD)
+        build_forward(g);
+    else
+        build_backward(g);
+    if (allocate_temporaries(g) != 0) return NO_MEMORY;
+    g->plan = l->ggml_graph_plan(g->graph, g->key.n_threads, l->threads);
+    if (g->plan.work_size == 0) return 0;
+    g->plan.work_data = malloc(g->plan.work_size);
+    return g->plan.work_data ? 0 : NO_MEMORY;
+}
+
+static void forget_graphs(void) {
+    struct library *l = ggml();
+    for (size_t i = 0; i < l->n_graphs; i++) free_graph(l->graphs[i]);
+    free(l->graphs);
+    l->graphs = NULL;
+    l->n_graphs = l->last = 0;
+}
+
+/* Null: no memory. */
+static struct graph *find(const struct key *key) {
+    struct library *l = ggml();
+    for (size_t i = 0; i < l->n_graphs; i++) {
+        size_t at = (l->last + i) % l->n_graphs;
+        if (memcmp(&l->graphs[at]->key, key, sizeof *key) != 0) continue;
+        l->last = at;
+        return l->graphs[at];
+    }
+    struct graph **graphs = realloc(l->graphs, (l->n_graphs + 1) * sizeof *graphs);
+    if (!graphs) return NULL;
+    l->graphs = graphs;
+    struct graph *g = calloc(1, sizeof *g);
+    if (!g) return NULL;
+    g->key = *key;
+    if (build(g) != 0) {
+        free_graph(g);
+        return NULL;
+    }
+    l->last = l->n_graphs;
+    l->graphs[l->n_graphs++] = g;
+    return g;
+}
+
+/* ---- a call -------------------------------------------------------------------------------------------------------- */
+
+static void *address_of(enum source source, const struct nb_call *call) {
+    switch (source) {
+    case X:
+        return (void *)(uintptr_t)call->x;
+    case Y:
+        return call->y;
+    case DY:
+        return (void *)(uintptr_t)call->dy;
+    case DX:
+        return call->dx;
+    case GAMMA:
+        return (void *)(uintptr_t)call->gamma;
+    case BETA:
+        return (void *)(uintptr_t)call->beta;
+    default:
+        return call->dgamma;
+    }
+}
+
+int peer_run(const struct peer_variant *v, const struct nb_call *call) {
+    const int n_threads = call->n_threads > 0 ? call->n_threads : 1;
+    int code = peer_open(n_threads);
+    struct key key;
+    if (code != 0) return code;
+    memset(&key, 0, sizeof key); /* compared as bytes, padding too */
+    key.op = v->op;
+    key.pass = v->pass;
+    key.affine = call->formula.affine;
+    key.n_threads = n_threads;
+    key.rows = call->rows;
+    key.cols = call->cols;
+    key.x_stride = call->x_stride;
+    key.y_stride = call->y_stride;
+    key.dy_stride = call->dy_stride;
+    key.dx_stride = call->dx_stride;
+    key.eps = call->eps;
+    struct graph *g = find(&key);
+    if (!g) return NO_MEMORY;
+    for (int i = 0; i < g->n_tensors; i++)
+        if (g->sources[i] != TEMPORARY) g->tensors[i]->data = address_of(g->sources[i], call);
+    return ggml()->ggml_graph_compute(g->graph, &g->plan) == GGML_STATUS_SUCCESS ? 0 : FAILED;
+}
+
+/* ---- what it says of itself ---------------------------------------------------------------------------------------- */
+
+int peer_use(const char *library, char *reason, size_t n) {
+    struct library *l = ggml();
+    void *handle = peer_library_open(library, reason, n);
+    if (!handle) return -1;
+#define FIND(function)                                                                                                 \
+    l->function = (__typeof__(function) *)(uintptr_t)peer_library_symbol(handle, library, #function, reason, n);       \
+    if (!l->function) return -1;
+    GGML_FUNCTIONS(FIND)
+#undef FIND
+    snprintf(l->version, sizeof l->version, "ggml %s (%.12s)", l->ggml_version(), l->ggml_commit());
+    return 0;
+}
+
+const char *peer_version(void) { return ggml()->version; }
+
+/* A pool of threads that stays: without one the library starts new threads for every graph. */
+int peer_open(int n_threads) {
+    struct library *l = ggml();
+    if (l->threads && l->n_threads == n_threads) return 0;
+    peer_close();
+    l->ggml_cpu_init();
+    struct ggml_threadpool_params params = l->ggml_threadpool_params_default(n_threads);
+    l->threads = l->ggml_threadpool_new(&params);
+    l->n_threads = n_threads;
+    return l->threads ? 0 : NO_THREADS;
+}
+
+void peer_close(void) {
+    struct library *l = ggml();
+    forget_graphs();
+    if (l->threads) l->ggml_threadpool_free(l->threads);
+    l->threads = NULL;
+}
+
+const char *peer_applicable(const struct peer_variant *v, const struct nb_call *call) {
+    if (v->pass == NB_BACKWARD && call->formula.affine == NB_AFFINE_GAMMA_BETA) return "ggml's graph has no dbeta here";
+    return NULL;
+}
+
+const char *peer_implementation(const struct peer_variant *v, const struct nb_call *call) {
+    (void)v;
+    return call->formula.affine == NB_AFFINE_NONE ? "one node" : "a node for each step";
+}
+
+void peer_describe(const struct peer_variant *v, struct nb_kernel *kernel) {
+    const bool back = v->pass == NB_BACKWARD;
+    kernel->summary = back ? "ggml_rms_norm_back in a planned graph" : "ggml_rms_norm or ggml_norm in a planned graph";
+    kernel->style = NB_COMPOSED;
+    kernel->variance = v->op == NB_OP_RMSNORM ? NB_VAR_NONE : NB_VAR_TWOPASS;
+    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS;
+    kernel->formulas = (struct nb_formulas){
+        .roots = 1u << NB_ROOT_MUL_RECIP, .affines = back ? 3 : 7, .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X};
+    kernel->loads = back ? 8 : 4;
+    kernel->stores = back ? 4 : 2;
+    kernel->flops = back ? 12 : 6;
+}
