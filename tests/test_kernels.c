@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/saved_statistics.h"
 #include "src/base/strbuf.h"
 #include "src/case/shape.h"
 #include "src/harness/check.h"
@@ -61,6 +62,7 @@ static void check(const struct nb_case *c, const struct nb_entry *entry) {
     struct nb_checked checked;
     nb_case_key(c, &key);
     cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key.text);
+    cr_assert_eq(nb_saved_statistics_add(&in, c), 0, "%s: no statistics", key.text);
     cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0, "%s: no oracle", key.text);
     nb_check_case(c, entry, &in, &oracle, NULL, &checked);
     cr_expect(checked.status == NB_OK, "%s is %s: %s", key.text, nb_status_name(checked.status), checked.reason);
@@ -102,7 +104,9 @@ static int check_lengths(const struct nb_entry *entry) {
             n_checked += check_one(entry, shape, i);
             snprintf(shape, sizeof shape, "nhwc:3x%lldx2x2", n);
         } else {
-            snprintf(shape, sizeof shape, "%dx%lld", i % 4 == 0 ? 1 : 3, n);
+            /* Gradients of parameters are sums over rows: some more of them. */
+            const int rows = entry->kernel->pass == NB_BACKWARD ? 37 : 3;
+            snprintf(shape, sizeof shape, "%dx%lld", i % 4 == 0 ? 1 : rows, n);
             n_checked += check_one(entry, shape, i + N_FORMULAS / 2);
         }
         n_checked += check_one(entry, shape, i);
@@ -129,7 +133,7 @@ ParameterizedTest(struct kernel_name *name, kernels, keep_to_the_oracle_and_to_t
     int n_variants = 0, n_checked = 0, n_refused = 0;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
-        if (strcmp(entry->kernel_id, name->text) != 0 || entry->kernel->pass != NB_FORWARD) continue;
+        if (strcmp(entry->kernel_id, name->text) != 0) continue;
         if (nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width)) continue;
         int n = check_lengths(entry);
         n_variants++;
@@ -148,11 +152,12 @@ enum { TWIN_ROWS = 3, TWIN_BYTES = TWIN_ROWS * (300 + 3) * 4 + 64 };
 
 /* Elements are bits: every pattern is moved as it is, at every misalignment of an element. */
 static void check_twin(const struct nb_kernel *k, int64_t cols, int64_t pad, size_t shift) {
-    static unsigned char x[TWIN_BYTES], residual[TWIN_BYTES], y[TWIN_BYTES], out[TWIN_BYTES];
+    static unsigned char x[TWIN_BYTES], residual[TWIN_BYTES], third[TWIN_BYTES], y[TWIN_BYTES], out[TWIN_BYTES];
     const int64_t item = k->dtype == NB_F32 ? 4 : 2, stride = cols + pad;
     for (size_t i = 0; i < TWIN_BYTES; i++) {
         x[i] = (unsigned char)(i * 37 + 11);
         residual[i] = (unsigned char)(i * 101 + 3);
+        third[i] = (unsigned char)(i * 53 + 29);
         y[i] = out[i] = 0xa5;
     }
     struct nb_call call = {.struct_size = sizeof call, .rows = TWIN_ROWS, .cols = cols};
@@ -161,12 +166,17 @@ static void check_twin(const struct nb_kernel *k, int64_t cols, int64_t pad, siz
     call.y = y + (shift + 1) * (size_t)item;
     call.residual_out = out + (shift + 6) * (size_t)item;
     call.x_stride = call.residual_stride = call.y_stride = call.residual_out_stride = stride;
+    call.dy = call.residual;
+    call.dresidual_out = third + (shift + 2) * (size_t)item;
+    call.dx = call.y;
+    call.dy_stride = call.dresidual_out_stride = call.dx_stride = stride;
     cr_assert_eq(k->run(&call, 0, 0, 2), 0);
     cr_assert_eq(k->run(&call, 0, 2, TWIN_ROWS), 0);
     for (int64_t i = 0; i < TWIN_ROWS * stride * item; i++) {
         const bool inside = i / item % stride < cols;
         const unsigned char a = ((const unsigned char *)call.x)[i], b = ((const unsigned char *)call.residual)[i];
-        const unsigned char want_y = k->loads == 2 && k->stores == 1 ? a | b : a;
+        const unsigned char c = k->loads == 3 ? ((const unsigned char *)call.dresidual_out)[i] : 0;
+        const unsigned char want_y = k->loads >= 2 && k->stores == 1 ? a | b | c : a;
         const unsigned char got_y = ((unsigned char *)call.y)[i], got_out = ((unsigned char *)call.residual_out)[i];
         cr_assert_eq(got_y, inside && k->stores > 0 ? want_y : 0xa5, "%s, %lld columns: y", k->variant,
                      (long long)cols);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/accuracy/gradient_bias.h"
 #include "src/accuracy/gradient_bound.h"
 #include "src/base/log.h"
 
@@ -71,6 +72,7 @@ void nb_judge_gradient(const struct nb_gradient *gradient, const struct nb_oracl
     double *want = nb_alloc((unsigned long long)dx->cols, sizeof(double));
     double *tolerance = nb_alloc((unsigned long long)dx->cols, sizeof(double));
     struct nb_gradient_bound bound;
+    struct nb_bias bias;
     nb_gradient_bound_init(&bound, gradient->c, gradient, out->chain, out->column_chain, flushes);
     struct nb_accuracy_sum *sum = nb_accuracy_new(gradient->in->dtype);
     struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
@@ -84,6 +86,8 @@ void nb_judge_gradient(const struct nb_gradient *gradient, const struct nb_oracl
     nb_accuracy_finish(sum, &out->accuracy);
     nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
+    nb_bias_predict_gradient(gradient, &bias);
+    if (nb_inputs_is_random(gradient->c)) nb_accuracy_judge_bias(&out->accuracy, gradient->in->dtype, &bias);
     nb_judge_accuracy(out);
     judge_parameters(&bound, b, out);
     free(want);

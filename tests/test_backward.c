@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A backward case from its key to its judgement: what is laid out for it, what it is given, and that every kernel with one fault is
+ * named with its own status. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/accuracy/saved_statistics.h"
+#include "src/base/log.h"
+#include "src/harness/check.h"
+#include "src/harness/metamorphic.h"
+
+static const struct nb_entry *entry_of(const char *variant) {
+    char path[1024];
+    const char *plugins = getenv("NORMBENCH_TEST_PLUGINS");
+    cr_assert(plugins, "NORMBENCH_TEST_PLUGINS is not set");
+    snprintf(path, sizeof path, "%s/gradients.so", plugins);
+    if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
+    nb_log_quiet(true);
+    cr_assert_eq(nb_registry_load(path), 0);
+    nb_log_quiet(false);
+    const struct nb_entry *entry = nb_registry_find(variant);
+    cr_assert(entry, "%s", variant);
+    return entry;
+}
+
+struct backward {
+    struct nb_case c;
+    const struct nb_entry *entry;
+    struct nb_inputs in;
+    struct nb_oracle oracle;
+};
+
+/* "gradients:correct_f32/shape:64x40" */
+static void begin(struct backward *s, const char *key) {
+    cr_assert_eq(nb_case_parse(&s->c, key), 0);
+    s->entry = entry_of(s->c.variant);
+    nb_case_set_kernel(&s->c, s->entry->kernel, s->entry->plugin);
+    cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
+    cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
+    cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0);
+}
+
+static void end(struct backward *s) {
+    nb_oracle_release(&s->oracle);
+    nb_inputs_release(&s->in);
+}
+
+static void comes_out(const char *key, enum nb_status status, const char *reason) {
+    struct backward s;
+    struct nb_checked checked;
+    begin(&s, key);
+    nb_check_case(&s.c, s.entry, &s.in, &s.oracle, NULL, &checked);
+    cr_expect_eq(checked.status, status, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
+    cr_expect(strstr(checked.reason, reason), "%s: '%s' does not say '%s'", key, checked.reason, reason);
+    cr_expect_eq(checked.digests != NULL, nb_status_timed(status));
+    nb_checked_release(&checked);
+    end(&s);
+}
+
+/* ---- the case -------------------------------------------------------------------------------------------------------- */
+
+Test(backward, a_key_has_what_means_something_alone) {
+    struct nb_case c;
+    struct nb_strbuf key = {0};
+    const char *all =
+        "rmsnorm_backward_plain_v256_bf16/shape:4x8/root:div_sqrt/eps_place:outside/cast:before/affine:gamma_beta";
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_case_parse(&c, all), 0);
+    const struct nb_entry *entry = nb_registry_find(c.variant);
+    cr_assert(entry);
+    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_key(&c, &key);
+    cr_expect(strstr(key.text, "/eps:") && strstr(key.text, "/affine:gamma_beta") &&
+              strstr(key.text, "/weight_offset:0"));
+    cr_expect(!strstr(key.text, "root:") && !strstr(key.text, "eps_place:") && !strstr(key.text, "cast:"), "%s",
+              key.text);
+    cr_expect_eq(c.formula.root, NB_ROOT_MUL_RECIP);
+    cr_expect_eq(c.formula.eps_place, NB_EPS_INSIDE);
+    cr_expect_eq(c.formula.cast, NB_CAST_AFTER);
+    nb_strbuf_release(&key);
+    nb_registry_release();
+}
+
+Test(backward, the_least_traffic_is_what_the_formula_needs) {
+    int loads, stores;
+    nb_op_tensors(NB_OP_LAYERNORM, NB_BACKWARD, &loads, &stores);
+    cr_expect(loads == 2 && stores == 1);
+    nb_op_tensors(NB_OP_ADD_RMSNORM, NB_BACKWARD, &loads, &stores);
+    cr_expect(loads == 3 && stores == 1, "x, dy, dresidual_out; dx is the residual's gradient too");
+    nb_op_tensors(NB_OP_ADD_RMSNORM, NB_FORWARD, &loads, &stores);
+    cr_expect(loads == 2 && stores == 2);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
+    struct backward s;
+    struct nb_case other;
+    struct nb_call call = {0}, second = {0};
+    struct nb_buffers b;
+    begin(&s, "gradients:correct_f32/shape:6x10/eps:1e-5");
+    other = s.c;
+    other.formula.affine = NB_AFFINE_GAMMA_BETA;
+    nb_case_set_kernel(&other, entry_of("gradients:correct_centred_f32")->kernel, "gradients");
+    cr_assert_eq(nb_saved_statistics_add(&s.in, &other), 0);
+    cr_assert_eq(nb_saved_statistics_add(&s.in, &s.c), 0);
+    cr_expect_eq(s.in.n_saved, 2);
+    const struct nb_layout_request q = {.wants = nb_buffers_wants(&s.c, false) | nb_buffers_wants(&other, false),
+                                        .placement = NB_PLACE_SLAB,
+                                        .rows = 6,
+                                        .saved = NB_ALL_SAVED,
+                                        .poison = NB_POISON_NAN};
+    cr_assert_eq(nb_buffers_init(&b, &s.in, &q), 0);
+    nb_buffers_attach(&b, &s.c, &call);
+    nb_buffers_attach(&b, &other, &second);
+    cr_expect(!call.mean && call.rstd && second.mean && second.rstd && call.rstd != second.rstd);
+    for (int64_t i = 0; i < 6; i++) {
+        cr_expect_eq(call.rstd[i], (float)s.oracle.truth[i].scale);
+        cr_expect_lt(call.rstd[i], second.rstd[i], "a mean square is more than a variance");
+    }
+    cr_expect(call.dgamma && !call.dbeta && second.dgamma && second.dbeta, "RMSNorm has no beta here");
+    cr_expect(call.dx && call.dy && !call.dresidual_out && !call.y && !call.beta);
+    char where[200];
+    cr_expect_eq(nb_buffers_verify(&b, where, sizeof where), NB_INTACT);
+    call.rstd[2] += 1;
+    cr_expect_eq(nb_buffers_verify(&b, where, sizeof where), NB_DAMAGED_INPUT, "statistics are inputs");
+    cr_expect(strstr(where, "rstd"), "%s", where);
+    nb_buffers_release(&b);
+    end(&s);
+}
+
+/* ---- judgement ------------------------------------------------------------------------------------------------------- */
+
+Test(backward, correct_gradients_pass) {
+    comes_out("gradients:correct_f32/shape:64x40", NB_OK, "");
+    comes_out("gradients:correct_f32/shape:64x40/affine:none", NB_OK, "");
+    comes_out("gradients:correct_f32/shape:3x1/weight_offset:1", NB_OK, "");
+    comes_out("gradients:correct_centred_f32/shape:64x40/data:offset(1000)", NB_OK, "");
+    comes_out("gradients:correct_add_f32/shape:64x40", NB_OK, "");
+}
+
+Test(backward, a_wrong_dx_is_inaccurate) {
+    comes_out("gradients:no_mean_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");
+    comes_out("gradients:no_pull_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");
+    comes_out("gradients:unbiased_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");
+    comes_out("gradients:no_residual_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");
+}
+
+Test(backward, a_wrong_parameter_gradient_is_named) {
+    comes_out("gradients:forgets_block_f32/shape:64x40", NB_INACCURATE, "dgamma[");
+    comes_out("gradients:dbeta_of_g_f32/shape:64x40", NB_INACCURATE, "dbeta[");
+    /* What it does not write, or reads before, is whatever was there. */
+    comes_out("gradients:accumulates_f32/shape:64x40", NB_READ_OUTSIDE, "gradients of the parameters differ");
+    comes_out("gradients:leaves_dgamma_f32/shape:64x40", NB_READ_OUTSIDE, "gradients of the parameters differ");
+    comes_out("gradients:leaves_dgamma_f32/shape:64x40/affine:none", NB_OK, "");
+}
+
+Test(backward, memory_and_ranges_are_watched) {
+    comes_out("gradients:changes_dy_f32/shape:64x40", NB_CHANGED_INPUT, "input dy");
+    comes_out("gradients:writes_dgamma_behind_f32/shape:64x40", NB_WROTE_OUTSIDE, "dgamma");
+    comes_out("gradients:reads_dy_behind_f32/shape:64x40", NB_READ_OUTSIDE, "");
+    comes_out("gradients:by_range_f32/shape:64x40", NB_NOT_REPRODUCIBLE,
+              "the gradients of the parameters differ when the call is cut into ranges");
+}
+
+Test(backward, a_truncated_dx_is_biased) {
+    comes_out("gradients:truncates_f32/shape:128x400", NB_BIASED, "one-sided errors");
+}
+
+Test(backward, the_record_has_what_was_judged) {
+    struct backward s;
+    struct nb_checked checked;
+    struct nb_accuracy read;
+    begin(&s, "gradients:correct_centred_f32/shape:64x40");
+    nb_check_case(&s.c, s.entry, &s.in, &s.oracle, NULL, &checked);
+    const struct nb_accuracy *a = &checked.accuracy;
+    cr_expect(a->has_parameters && a->dgamma.n == 40 && a->dbeta.n == 40 && a->dalpha.n == 0);
+    cr_expect(a->dgamma.ratio > 0 && a->dgamma.ratio <= 1 && a->dbeta.norm_u <= 1, "%g %g", a->dgamma.ratio,
+              a->dbeta.norm_u);
+    cr_expect_eq(nb_accuracy_parameters_ratio(a), fmax(a->dgamma.ratio, a->dbeta.ratio));
+    cJSON *json = nb_accuracy_to_json(a, NB_F32);
+    cr_assert_eq(nb_accuracy_from_json(&read, json), 0);
+    cr_expect(read.has_parameters && read.dgamma.n == 40 && read.dalpha.n == 0);
+    cr_expect_eq(read.dbeta.ratio, a->dbeta.ratio);
+    cJSON_Delete(json);
+    nb_checked_release(&checked);
+    end(&s);
+}
+
+/* ---- relations ------------------------------------------------------------------------------------------------------- */
+
+static struct nb_metamorphic tried(const char *key) {
+    struct backward s;
+    struct nb_metamorphic m;
+    begin(&s, key);
+    nb_metamorphic_check(&s.c, s.entry, &s.oracle, &m);
+    end(&s);
+    return m;
+}
+
+Test(backward, a_gradient_is_linear_in_what_comes_in) {
+    const struct nb_metamorphic whole = tried("gradients:correct_add_f32/shape:8x40");
+    static const enum nb_relation asked[] = {NB_REL_SCALE, NB_REL_NEGATE, NB_REL_ROW_ORDER,
+                                             NB_REL_BATCH, NB_REL_RANGES, NB_REL_TWICE};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        cr_expect_eq(whole.relations[asked[i]].verdict, NB_HOLDS, "%s: %s", nb_relation_name(asked[i]),
+                     whole.relations[asked[i]].reason);
+    const struct nb_metamorphic up = tried("gradients:rounds_up_f32/shape:8x40");
+    cr_expect_eq(up.relations[NB_REL_NEGATE].verdict, NB_BROKEN);
+    cr_expect_eq(up.relations[NB_REL_SCALE].verdict, NB_HOLDS);
+}
