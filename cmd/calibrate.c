@@ -204,7 +204,7 @@ static int run_command(int argc, char **argv) {
     nb_gate_init(&g);
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
-    nb_tuning_choose_once();
+    nb_tuning_choose_once(NULL);
     g.plan.blocks = (int)o.blocks;
     if (o.baselines.n == 0) {
         if (nb_registry_load_builtin() != 0) goto out;

@@ -356,7 +356,7 @@ static int run(int argc, char **argv) {
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
-    nb_tuning_choose_once();
+    nb_tuning_choose_once(NULL);
     g.plan = o.plan;
     if (o.self_test && o.baselines.n == 0) {
         if (nb_registry_load_builtin() != 0) goto out;

@@ -20,6 +20,7 @@
 #include "src/registry/ask.h"
 #include "src/registry/cpu.h"
 #include "src/registry/registry.h"
+#include "src/registry/tuning_choice.h"
 
 extern const struct nb_command nb_command_replay;
 
@@ -30,7 +31,7 @@ static const char help[] =
     "tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is "
     "enough,\n"
-    "and the run's plugins are loaded.\n\n"
+    "and the run's plugins and tuning are taken.\n\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --max-width WIDTH    hides wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
@@ -105,7 +106,8 @@ static int parse(struct replay_options *o, int argc, char **argv, int *exit_code
                                             {"case-timeout", required_argument, NULL, OPT_TIMEOUT},
                                             {"out", required_argument, NULL, OPT_OUT},
                                             {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_PEER_OPTIONS, NB_TUNING_OPTION,
+                                            NB_PEER_OPTIONS,
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;
@@ -134,7 +136,9 @@ static int find_in_run(struct replay_options *o, struct nb_results *results, cha
     }
     if (matches == 0) return nb_error("%s: no case matches '%s'", o->dir, o->key);
     if (matches > 1) return nb_error("%s: %zu cases match '%s'; give more of the key", o->dir, matches, o->key);
-    const cJSON *plugin;
+    const cJSON *plugin, *fingerprint = cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint");
+    const char *tuning = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "tuning"), "replay");
+    nb_tuning_choose_once(tuning ? tuning : "default");
     cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(results->meta, "plugins")) {
         const char *file = nb_json_get_text(plugin, "file");
         if (file) nb_texts_add(&o->plugins, file);

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines for a terminal of 80 columns. */
+/* Lines for a terminal. What a file says is escaped: files are sent from hand to hand. */
 #include "reports/tune_view.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "reports/escape.h"
 #include "src/base/json.h"
 #include "src/case/tuning.h"
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+
+static void add_text(struct nb_strbuf *out, const char *before, const char *text) {
+    nb_strbuf_add(out, before);
+    nb_escape_terminal(out, text ? text : "?", false);
+}
 
 static void print_fields(const cJSON *fields, struct nb_strbuf *out) {
     struct nb_tuning t = {.interleave_rows = 1};
@@ -28,8 +35,8 @@ static void print_origin(const cJSON *json, struct nb_strbuf *out) {
     if (source && strcmp(source, "defaults") == 0)
         nb_strbuf_add(out, ": defaults for this CPU; `normbench tune` measures what is better");
     else if (source)
-        nb_strbuf_addf(out, ": %s%s", strcmp(source, "option") == 0 ? "by option" : "", file ? file : "");
-    if (source && measured) nb_strbuf_addf(out, ", measured %s", measured);
+        add_text(out, strcmp(source, "option") == 0 ? ": by option" : ": ", file ? file : "");
+    if (source && measured) add_text(out, ", measured ", measured);
     nb_strbuf_add(out, "\n");
 }
 
@@ -42,16 +49,24 @@ static void print_gain(const cJSON *gain, struct nb_strbuf *out) {
     if (isfinite(low) && isfinite(high)) nb_strbuf_addf(out, " (%+.1f to %+.1f)", low, high);
 }
 
+/* Variant and shape: what a key begins with. */
+static void begin_of_key(const char *key, char *out, size_t n) {
+    const char *slash = key ? strchr(key, '/') : NULL, *end = slash ? strchr(slash + 1, '/') : NULL;
+    snprintf(out, n, "%.*s", end ? (int)(end - key) : (int)n - 1, key ? key : "?");
+}
+
 static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
     const cJSON *trial, *arm;
     cJSON_ArrayForEach(trial, member(topic, "trials")) {
-        const char *key = nb_json_get_text(trial, "key");
-        nb_strbuf_addf(out, "    %.*s\n",
-                       (int)(key ? strcspn(key, "/") + strcspn(key + strcspn(key, "/") + 1, "/") + 1 : 1),
-                       key ? key : "?");
+        char label[160];
+        begin_of_key(nb_json_get_text(trial, "key"), label, sizeof label);
+        add_text(out, "    ", label);
+        nb_strbuf_add(out, "\n");
         cJSON_ArrayForEach(arm, member(trial, "arms")) {
             const char *setting = nb_json_get_text(arm, "setting");
-            nb_strbuf_addf(out, "      %-44s ", setting ? setting : "?");
+            const size_t begin = out->len;
+            add_text(out, "      ", setting);
+            nb_strbuf_addf(out, "%*s", out->len - begin < 52 ? (int)(52 - (out->len - begin)) : 1, "");
             if (nb_json_get_bool(arm, "default"))
                 nb_strbuf_add(out, "default");
             else
@@ -64,9 +79,11 @@ static void print_trials(const cJSON *topic, struct nb_strbuf *out) {
 static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     const char *name = nb_json_get_text(topic, "name"), *verdict = nb_json_get_text(topic, "verdict");
     const char *setting = nb_json_get_text(topic, "setting"), *reason = nb_json_get_text(topic, "reason");
-    nb_strbuf_addf(out, "\n  %s: ", name ? name : "?");
+    add_text(out, "\n  ", name);
+    nb_strbuf_add(out, ": ");
     if (setting) {
-        nb_strbuf_addf(out, "%s, ", setting);
+        add_text(out, "", setting);
+        nb_strbuf_add(out, ", ");
         print_gain(member(topic, "faster_percent"), out);
         nb_strbuf_addf(out, " where it differs from the default, %.0f trials",
                        nb_json_get_number(topic, "trials_that_differ"));
@@ -75,7 +92,8 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
     } else {
         nb_strbuf_add(out, "not measured, the default holds");
     }
-    nb_strbuf_addf(out, "%s%s\n", reason ? "; " : "", reason ? reason : "");
+    if (reason) add_text(out, "; ", reason);
+    nb_strbuf_add(out, "\n");
     print_trials(topic, out);
 }
 
@@ -86,8 +104,10 @@ void nb_tune_print(const cJSON *json, struct nb_strbuf *out) {
     nb_strbuf_add(out, "Tuning");
     print_origin(json, out);
     print_fields(fields ? fields : member(json, "fields"), out);
-    if (topics && measured)
-        nb_strbuf_addf(out, "\nMeasured %s in %.0f s; percent faster than the default, with the 95%% interval\n",
-                       measured, nb_json_get_number(json, "elapsed_s"));
+    if (topics && measured) {
+        add_text(out, "\nMeasured ", measured);
+        nb_strbuf_addf(out, " in %.0f s; percent faster than the default, with the 95%% interval\n",
+                       nb_json_get_number(json, "elapsed_s"));
+    }
     cJSON_ArrayForEach(topic, topics) print_topic(topic, out);
 }

@@ -68,9 +68,8 @@ int nb_tuning_choose(const char *option) {
     return 0;
 }
 
-void nb_tuning_choose_once(void) {
-    if (chosen.source) return;
-    if (nb_tuning_choose(NULL) == 0) return;
+void nb_tuning_choose_once(const char *option) {
+    if (chosen.source || nb_tuning_choose(option) == 0) return;
     nb_warn("the defaults are taken in its place");
     nb_tuning_choose("default");
 }

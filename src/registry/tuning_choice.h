@@ -13,8 +13,8 @@
  * chosen is used from now on (nb_tuning_use). A file that is broken or another CPU's is left aside with a warning. -1 after
  * nb_error: the text is none, or wants instructions that the CPU does not have. */
 int nb_tuning_choose(const char *option);
-/* The same without an option, unless something was chosen already. */
-void nb_tuning_choose_once(void);
+/* The same, unless something was chosen already; a text that is none is warned of, and the defaults are taken. */
+void nb_tuning_choose_once(const char *option);
 
 /* What was chosen, for records (as reports/schema has it):
  *   source    "defaults", "file"; with an option "option"

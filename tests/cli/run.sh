@@ -8,6 +8,7 @@ export BUILD=${BUILD:-build}
 export NORMBENCH=$PWD/$BUILD/normbench
 case $BUILD in /*) NORMBENCH=$BUILD/normbench ;; esac
 export NO_COLOR=1
+export NORMBENCH_TUNING=none # a tuning of the user's would be in every replay line
 passed=0 failed=0 skipped=0
 for script in tests/cli/*.sh; do
     [ "$script" = tests/cli/run.sh ] && continue

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A tuning as text, JSON, file and option; and the verdicts of `normbench tune` on invented launches. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/case/case.h"
+#include "src/case/tuning.h"
+#include "src/launch/job.h"
+#include "src/registry/cpu.h"
+#include "src/registry/tuning_choice.h"
+#include "src/registry/tuning_file.h"
+#include "src/tune/tune_judge.h"
+#include "src/tune/tune_topics.h"
+
+/* ---- text and JSON ------------------------------------------------------------------------------------------------ */
+
+Test(tuning, a_text_changes_what_it_names_and_nothing_else) {
+    struct nb_tuning t = {.l1_bytes = 7, .interleave_rows = 1};
+    char reason[200];
+    cr_assert_eq(nb_tuning_parse(&t, "stream_bytes=2M,interleave_rows=4,native=avx512_fp16+avx512_bf16,column_tile=0",
+                                 reason, sizeof reason),
+                 0, "%s", reason);
+    cr_expect_eq(t.stream_bytes, 2 << 20);
+    cr_expect_eq(t.interleave_rows, 4);
+    cr_expect_eq(t.native, NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16);
+    cr_expect_eq(t.column_tile, 0);
+    cr_expect_eq(t.l1_bytes, 7);
+}
+
+Test(tuning, a_text_that_is_none_is_refused_and_changes_nothing) {
+    static const char *const texts[] = {"",
+                                        ",",
+                                        "stream_bytes",
+                                        "stream_bytes=",
+                                        "stream_bytes=-1",
+                                        "stream_bytes=1T",
+                                        "stream_bytes=1K1",
+                                        "stream_bytes=99999999999999999999",
+                                        "stream_bytes=1048577G",
+                                        "column_tile=1K",
+                                        "column_tile=2147483648",
+                                        "interleave_rows=0",
+                                        "interleave_rows=3",
+                                        "interleave_rows=8",
+                                        "native=avx2",
+                                        "native=avx512_bf16+",
+                                        "native=",
+                                        "nativ=0",
+                                        "l1_bytes=1,,l2_bytes=2",
+                                        "l1_bytes=1 ,l2_bytes=2"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct nb_tuning t = {.interleave_rows = 2, .l1_bytes = 5};
+        const struct nb_tuning before = t;
+        char reason[200] = "";
+        cr_expect_eq(nb_tuning_parse(&t, texts[i], reason, sizeof reason), -1, "%s", texts[i]);
+        cr_expect(nb_tuning_equal(&t, &before), "%s", texts[i]);
+        cr_expect_gt(strlen(reason), 10);
+    }
+}
+
+/* Another value in each field, in turn. */
+static struct nb_tuning other_than(const struct nb_tuning *t, const struct nb_tuning_field *field) {
+    struct nb_tuning other = *t;
+    nb_tuning_set(&other, field,
+                  field == nb_tuning_fields ? (t->native ? 0 : NB_CPU_AVX512BF16)
+                  : field->is_power         ? (nb_tuning_get(t, field) == 2 ? 4 : 2)
+                                            : nb_tuning_get(t, field) + 12345);
+    return other;
+}
+
+Test(tuning, text_and_json_read_back) {
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    for (size_t i = 0; i < nb_n_tuning_fields; i++) {
+        const struct nb_tuning changed = other_than(&base, &nb_tuning_fields[i]);
+        struct nb_tuning by_text = base, by_json = base;
+        struct nb_strbuf text = {0};
+        char reason[200];
+        cr_expect_not(nb_tuning_equal(&changed, &base), "%s", nb_tuning_fields[i].name);
+        nb_tuning_print(&changed, &base, &text);
+        cr_expect_eq(strncmp(text.text, nb_tuning_fields[i].name, strlen(nb_tuning_fields[i].name)), 0);
+        cr_expect_null(strchr(text.text, ','), "%s names more than one field", text.text);
+        cr_assert_eq(nb_tuning_parse(&by_text, text.text, reason, sizeof reason), 0, "%s: %s", text.text, reason);
+        cr_expect(nb_tuning_equal(&by_text, &changed));
+        cJSON *json = nb_tuning_to_json(&changed);
+        cr_assert_eq(nb_tuning_from_json(&by_json, json), 0);
+        cr_expect(nb_tuning_equal(&by_json, &changed));
+        cJSON_Delete(json);
+        nb_strbuf_release(&text);
+    }
+}
+
+Test(tuning, json_that_is_none_is_refused) {
+    static const char *const texts[] = {"3",
+                                        "{\"native\":16}",
+                                        "{\"native\":\"avx9\"}",
+                                        "{\"stream_bytes\":-1}",
+                                        "{\"stream_bytes\":1.5}",
+                                        "{\"stream_bytes\":1e300}",
+                                        "{\"stream_bytes\":\"1M\"}",
+                                        "{\"interleave_rows\":3}",
+                                        "{\"column_tile\":1e12}"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct nb_tuning t = {.interleave_rows = 1};
+        cJSON *json = cJSON_Parse(texts[i]);
+        cr_expect_eq(nb_tuning_from_json(&t, json), -1, "%s", texts[i]);
+        cJSON_Delete(json);
+    }
+}
+
+/* ---- defaults, file, option --------------------------------------------------------------------------------------- */
+
+Test(tuning, defaults_follow_from_the_cpu) {
+    struct nb_tuning t;
+    nb_tuning_default(&t);
+    cr_expect_eq(t.native & ~nb_cpu_light()->features, 0, "no instructions that the CPU does not have");
+    cr_expect_gt(t.l1_bytes, 0);
+    cr_expect_geq(t.l2_bytes, t.l1_bytes);
+    cr_expect_geq(t.column_tile, 1024);
+    cr_expect_leq(t.slab_bytes, t.l2_bytes);
+    cr_expect_eq(t.struct_size, sizeof t);
+}
+
+Test(tuning, calls_carry_what_is_used) {
+    struct nb_tuning t;
+    struct nb_case c;
+    struct nb_call call;
+    nb_case_init(&c);
+    nb_case_call(&c, &call);
+    cr_expect_null(call.tuning, "a process that has chosen nothing says nothing");
+    nb_tuning_default(&t);
+    nb_tuning_use(&t);
+    nb_case_init(&c);
+    nb_case_call(&c, &call);
+    cr_assert_not_null(call.tuning);
+    cr_expect(nb_tuning_equal(call.tuning, &t));
+}
+
+/* A folder of its own as the user's cache. */
+static char folder[64];
+
+static void use_folder(void) {
+    snprintf(folder, sizeof folder, "/tmp/normbench-tuning-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    unsetenv("NORMBENCH_TUNING");
+}
+
+/* A file for this CPU, or for another, with one field that is not the default's. */
+static char *write_file(bool of_this_cpu) {
+    struct nb_tuning t;
+    char *path = nb_tuning_path(), *cpu = nb_tuning_cpu();
+    cr_assert_not_null(path);
+    cr_expect_not_null(strstr(path, cpu), "a file for each kind of CPU");
+    nb_tuning_default(&t);
+    t.stream_bytes = 4242;
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "schema", NB_TUNING_SCHEMA);
+    nb_json_text(json, "measured", "2025-01-31T12:00:00Z");
+    nb_json_text(cJSON_AddObjectToObject(json, "cpu"), "identity", of_this_cpu ? cpu : "GenuineIntel-6-85-7-00000000");
+    cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(&t));
+    cr_assert_eq(nb_tuning_file_write(path, json), 0);
+    cJSON_Delete(json);
+    free(cpu);
+    return path;
+}
+
+static void remove_file(char *path) {
+    struct nb_strbuf parent = {0};
+    unlink(path);
+    nb_strbuf_addf(&parent, "%s/normbench", folder);
+    rmdir(parent.text);
+    rmdir(folder);
+    nb_strbuf_release(&parent);
+    free(path);
+}
+
+Test(tuning, the_file_of_this_cpu_is_taken_and_told) {
+    use_folder();
+    char *path = write_file(true);
+    cr_assert_eq(nb_tuning_choose(NULL), 0);
+    cr_expect_eq(nb_tuning_used()->stream_bytes, 4242);
+    cJSON *json = nb_tuning_choice_to_json();
+    cr_expect_str_eq(nb_json_get_text(json, "source"), "file");
+    cr_expect_str_eq(nb_json_get_text(json, "file"), path);
+    cr_expect_str_eq(nb_json_get_text(json, "replay"), "default,stream_bytes=4242");
+    cJSON_Delete(json);
+    remove_file(path);
+}
+
+Test(tuning, an_option_comes_before_the_file) {
+    struct nb_tuning plain;
+    use_folder();
+    char *path = write_file(true);
+    nb_tuning_default(&plain);
+    cr_assert_eq(nb_tuning_choose("interleave_rows=2"), 0);
+    cr_expect_eq(nb_tuning_used()->stream_bytes, 4242, "what the option does not name is the file's");
+    cr_expect_eq(nb_tuning_used()->interleave_rows, 2);
+    cr_assert_eq(nb_tuning_choose("default,interleave_rows=2"), 0);
+    cr_expect_eq(nb_tuning_used()->stream_bytes, plain.stream_bytes, "default leaves the file aside");
+    cr_expect_eq(nb_tuning_choose("interleave_rows=7"), -1);
+    setenv("NORMBENCH_TUNING", "none", 1);
+    cr_expect_null(nb_tuning_path());
+    cr_assert_eq(nb_tuning_choose(NULL), 0);
+    cr_expect_eq(nb_tuning_used()->stream_bytes, plain.stream_bytes, "none: no file is read");
+    cr_expect_null(nb_tuning_replay(), "the defaults need nothing said");
+    remove_file(path);
+}
+
+Test(tuning, a_file_of_another_cpu_or_a_broken_one_is_left_aside) {
+    struct nb_tuning plain;
+    nb_tuning_default(&plain);
+    for (int broken = 0; broken < 2; broken++) {
+        use_folder();
+        char *path = write_file(false);
+        if (broken) cr_assert_eq(nb_file_write(path, "{\"schema\":", 10), 0);
+        cr_expect_null(nb_tuning_file_read(path));
+        cr_assert_eq(nb_tuning_choose(NULL), 0);
+        cr_expect(nb_tuning_equal(nb_tuning_used(), &plain));
+        remove_file(path);
+    }
+}
+
+Test(tuning, instructions_that_the_cpu_lacks_are_refused) {
+    const uint32_t missing = (NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16) & ~nb_cpu_light()->features;
+    cr_assert_eq(nb_tuning_choose("default,native=0"), 0);
+    cr_expect_eq(nb_tuning_used()->native, 0);
+    if (!missing) cr_skip("this CPU has all of them");
+    const struct nb_tuning wanted = {.native = missing};
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "default,native=");
+    nb_tuning_print_field(&wanted, &nb_tuning_fields[0], &text);
+    cr_expect_eq(nb_tuning_choose(text.text), -1, "%s", text.text);
+    nb_strbuf_release(&text);
+}
+
+/* ---- verdicts ----------------------------------------------------------------------------------------------------- */
+
+enum { LAUNCHES = 6 };
+
+static const struct nb_tune_topic *topic_of(const char *field) {
+    for (size_t i = 0; i < nb_n_tune_topics; i++)
+        if (strcmp(nb_tune_topics[i].field, field) == 0) return &nb_tune_topics[i];
+    cr_assert_fail("no topic of %s", field);
+    return NULL;
+}
+
+struct invented {
+    struct nb_tuning base;
+    struct nb_tune_shape shapes[NB_TUNE_SHAPES];
+    struct nb_tune_candidate candidates[NB_TUNE_CANDIDATES];
+    struct nb_tune_trial trials[NB_TUNE_SHAPES];
+    double gains[NB_TUNE_SHAPES][NB_TUNE_SETTINGS + 1][LAUNCHES];
+    size_t n_shapes, n_candidates;
+};
+
+/* Every arm takes ln time[shape][arm], with noise of so much from launch to launch. */
+static struct nb_tune_verdict judge(struct invented *w, const char *field, double times[][3], double noise) {
+    const struct nb_tune_topic *topic = topic_of(field);
+    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
+    int base_arm[NB_TUNE_SHAPES];
+    struct nb_tune_verdict verdict;
+    const int n_arms = nb_tune_arms(topic, &w->base, arms);
+    w->n_shapes = topic->shapes(nb_cpu_light(), 4, w->shapes);
+    w->n_candidates = nb_tune_candidates(topic, &w->base, w->shapes, w->n_shapes, w->candidates);
+    nb_tune_base_arms(topic, &w->base, w->shapes, w->n_shapes, base_arm);
+    for (size_t s = 0; s < w->n_shapes; s++) {
+        w->trials[s] =
+            (struct nb_tune_trial){.shape = s, .base_arm = base_arm[s], .n_launches = LAUNCHES, .n_arms = n_arms};
+        for (int a = 0; a < n_arms; a++) {
+            w->trials[s].gain[a] = w->gains[s][a];
+            for (int l = 0; l < LAUNCHES; l++)
+                w->gains[s][a][l] = times[s][base_arm[s]] - times[s][a] + noise * (l % 2 ? 1 : -1) * (a + 1);
+        }
+    }
+    nb_tune_judge(w->trials, w->n_shapes, w->candidates, w->n_candidates, &verdict);
+    return verdict;
+}
+
+Test(tune, nothing_but_noise_leaves_the_default) {
+    static double even[NB_TUNE_SHAPES][3];
+    struct invented w = {0};
+    nb_tuning_default(&w.base);
+    cr_expect_eq(judge(&w, "interleave_bytes", even, 0.02).candidate, -1);
+    cr_expect_eq(judge(&w, "interleave_bytes", even, 0).candidate, -1);
+}
+
+Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
+    static double times[NB_TUNE_SHAPES][3];
+    struct invented w = {0};
+    nb_tuning_default(&w.base);
+    w.base.interleave_bytes = 0;
+    w.base.interleave_rows = 1;
+    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) {
+        times[s][1] = s < 3 ? -0.05 : 0.05; /* two rows: faster on the three shortest */
+        times[s][2] = s < 1 ? -0.06 : 0.10;
+    }
+    const struct nb_tune_verdict v = judge(&w, "interleave_bytes", times, 0.002);
+    cr_assert_geq(v.candidate, 0);
+    const struct nb_tuning *t = &w.candidates[v.candidate].tuning;
+    cr_expect_eq(t->interleave_rows, 2);
+    cr_expect_gt(t->interleave_bytes, w.shapes[2].size);
+    cr_expect_lt(t->interleave_bytes, w.shapes[3].size);
+    cr_expect_eq(v.n_trials, 3);
+    cr_expect_gt(v.gain.low, 0.03);
+}
+
+Test(tune, the_same_gain_under_more_noise_does_not) {
+    static double times[NB_TUNE_SHAPES][3];
+    struct invented w = {0};
+    nb_tuning_default(&w.base);
+    w.base.interleave_bytes = 0;
+    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05;
+    cr_expect_geq(judge(&w, "interleave_bytes", times, 0.002).candidate, 0);
+    cr_expect_eq(judge(&w, "interleave_bytes", times, 0.06).candidate, -1);
+}
+
+Test(tune, a_default_that_costs_is_left) {
+    static double times[NB_TUNE_SHAPES][3];
+    struct invented w = {0};
+    nb_tuning_default(&w.base);
+    w.base.stream_bytes = 1; /* everything streams, and it is slow except on the largest */
+    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][0] = 0.3;
+    const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), 4, w.shapes);
+    times[n - 1][0] = -0.2;
+    const struct nb_tune_verdict v = judge(&w, "stream_bytes", times, 0.01);
+    cr_assert_geq(v.candidate, 0);
+    cr_expect_gt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 2].size);
+    cr_expect_lt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 1].size);
+    times[n - 1][0] = 0.2; /* slow there too: nothing streams */
+    const struct nb_tune_verdict never = judge(&w, "stream_bytes", times, 0.01);
+    cr_assert_geq(never.candidate, 0);
+    cr_expect_eq(w.candidates[never.candidate].tuning.stream_bytes, 0);
+}
+
+Test(tune, a_trial_without_launches_says_nothing) {
+    static double times[NB_TUNE_SHAPES][3];
+    struct invented w = {0};
+    struct nb_tune_verdict v;
+    nb_tuning_default(&w.base);
+    w.base.interleave_bytes = 0;
+    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = -0.05;
+    cr_assert_geq(judge(&w, "interleave_bytes", times, 0).candidate, 0);
+    for (size_t s = 0; s < w.n_shapes; s++) w.trials[s].n_launches = 0;
+    nb_tune_judge(w.trials, w.n_shapes, w.candidates, w.n_candidates, &v);
+    cr_expect_eq(v.candidate, -1);
+    cr_expect(isnan(v.gain.value));
+}
+
+Test(tune, every_topic_tries_what_the_default_does) {
+    struct nb_tuning base;
+    nb_tuning_default(&base);
+    for (size_t i = 0; i < nb_n_tune_topics; i++) {
+        const struct nb_tune_topic *topic = &nb_tune_topics[i];
+        struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
+        struct nb_tune_shape shapes[NB_TUNE_SHAPES];
+        struct nb_tune_candidate candidates[NB_TUNE_CANDIDATES];
+        int base_arm[NB_TUNE_SHAPES];
+        cr_assert_not_null(nb_tuning_field_find(topic->field));
+        const size_t n_shapes = topic->shapes(nb_cpu_light(), 2, shapes);
+        cr_expect_geq(n_shapes, 3, "%s", topic->name);
+        const int n_arms = nb_tune_arms(topic, &base, arms);
+        cr_expect_geq(n_arms, 2);
+        nb_tune_base_arms(topic, &base, shapes, n_shapes, base_arm);
+        for (size_t s = 0; s < n_shapes; s++) {
+            cr_expect(base_arm[s] >= 0 && base_arm[s] < n_arms);
+            if (s > 0) cr_expect_gt(shapes[s].size, shapes[s - 1].size);
+        }
+        cr_expect_gt(nb_tune_candidates(topic, &base, shapes, n_shapes, candidates), 1);
+        for (int a = 0; a < n_arms; a++)
+            cr_expect_eq(arms[a].native, base.native, "%s: native changes bits and is not tuned", topic->name);
+    }
+}
