@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "src/exhaust/simd_target.h"
+#include "src/base/simd_target.h"
 #include "src/number/dtype.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "src/exhaust/simd_functions.h"
-#include "src/exhaust/simd_target.h"
+#include "src/base/simd_target.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 

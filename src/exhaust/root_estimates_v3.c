@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "src/exhaust/simd_target.h"
+#include "src/base/simd_target.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 

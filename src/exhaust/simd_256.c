@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/exhaust/simd_target.h"
+#include "src/base/simd_target.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 #define NB_SIMD_HEADER "simd/256.h"

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include "src/exhaust/simd_target.h"
+#include "src/base/simd_target.h"
 
 #define NB_SIMD_HEADER "simd/scalar.h"
 #if defined(__x86_64__)
