@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The bound of gradients where it is not about sums: DyT's slope, numbers that are flushed, and losses that are predicted. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "src/accuracy/gradient_bound.h"
+#include "src/number/dtype.h"
+#include "tests/test_support_softgradient.h"
+
+static double ratio_of(double computed, double exact, double tolerance) {
+    return isinf(tolerance) ? 0 : fabs(computed - exact) / tolerance;
+}
+
+/* ---- DyT, and what is flushed ---------------------------------------------------------------------------------------- */
+
+/* f32 step by step, every rounding made: t = tanh rounded, 1 - t t, products from the left. */
+struct dyt_step {
+    float tanh, dx, dalpha;
+};
+static struct dyt_step dyt_step(const struct backward *b, int64_t i) {
+    const struct nb_inputs *in = &b->p.in;
+    const float x = ((const float *)in->x)[i], dy = ((const float *)in->dy)[i], alpha = (float)b->p.c.alpha;
+    const float w = 1 + in->gamma_f32[i % in->cols], t = (float)tanh((double)(alpha * x)), slope = 1 - t * t;
+    const float g = dy * w;
+    return (struct dyt_step){t, g * alpha * slope, g * x * slope};
+}
+
+Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
+    struct backward b;
+    struct nb_gradient g;
+    struct nb_gradient_bound bound;
+    double dx[300], tolerance[300], worst = 0;
+    float dgamma[300] = {0}, dalpha = 0;
+    backward_init(&b, NB_OP_DYT, NB_F32, 8, 300);
+    b.p.c.alpha = 0.7;
+    b.p.c.formula.affine = NB_AFFINE_GAMMA;
+    b.p.c.formula.weight_offset = 1;
+    backward_fill_normal(&b, 0, 4, 8);
+    backward_gradient(&g, &b);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, 300, 8, false);
+    for (int64_t row = 0; row < 8; row++) {
+        float of_row = 0;
+        nb_gradient_row(&g, row, dx);
+        cr_assert_eq(nb_gradient_bound_row(&bound, row, dx, tolerance), NB_LOSS_NONE);
+        for (int64_t i = 0; i < 300; i++) {
+            const struct dyt_step s = dyt_step(&b, row * 300 + i);
+            worst = fmax(worst, ratio_of(s.dx, dx[i], tolerance[i]));
+            cr_expect_gt(ratio_of(s.dx * (1 + 1e-4f), dx[i], tolerance[i]) + (fabs(s.tanh) > 0.5f), 1);
+            dgamma[i] += s.tanh * ((const float *)b.p.in.dy)[row * 300 + i];
+            of_row += s.dalpha;
+        }
+        dalpha += of_row;
+    }
+    cr_expect(worst <= 1 && worst > 0.1, "%g", worst);
+    for (int64_t i = 0; i < 300; i++)
+        cr_expect_leq(ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)), 1);
+    cr_expect_leq(ratio_of(dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
+    cr_expect_gt(ratio_of(dalpha + 1e-3 * g.abs_dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
+    nb_gradient_release(&g);
+    backward_free(&b);
+}
+
+static double without_subnormals(double v) { return fabs(v) < 0x1p-126 ? 0 : v; }
+
+/* Operands and results of AVX512-BF16 instructions: dy and x that are subnormal are 0, and so is a subnormal dx. */
+Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
+    struct random_state r = {31};
+    struct nb_gradient g;
+    struct backward b, flushed;
+    struct soft_gradient k = {.lanes = 8};
+    uint16_t dx[4 * 64];
+    float dgamma[64], dbeta[64];
+    double exact[64], tolerance[64], worst[2] = {0};
+    backward_init(&b, NB_OP_LAYERNORM, NB_BF16, 4, 64);
+    backward_init(&flushed, NB_OP_LAYERNORM, NB_BF16, 4, 64);
+    for (int64_t i = 0; i < 4 * 64; i++) {
+        const double x = i % 3 ? random_normal(&r) : 1e-39 * random_normal(&r), dy = 3e-38 * random_normal(&r);
+        problem_set(&b.p, i, x);
+        backward_set_dy(&b, i, dy);
+        problem_set(&flushed.p, i, without_subnormals(nb_round_to(x, NB_BF16)));
+        backward_set_dy(&flushed, i, without_subnormals(nb_round_to(dy, NB_BF16)));
+    }
+    backward_statistics(&b);
+    for (int i = 0; i < 4; i++) flushed.mean[i] = b.mean[i], flushed.rstd[i] = b.rstd[i];
+    soft_gradient_run(&k, &flushed, dx, dgamma, dbeta);
+    backward_gradient(&g, &b);
+    for (int declared = 0; declared < 2; declared++) {
+        struct nb_gradient_bound bound;
+        nb_gradient_bound_init(&bound, &b.p.c, &g, soft_gradient_chain(&k, 64), 4, declared);
+        for (int64_t row = 0; row < 4; row++) {
+            nb_gradient_row(&g, row, exact);
+            nb_gradient_bound_row(&bound, row, exact, tolerance);
+            for (int64_t i = 0; i < 64; i++)
+                worst[declared] = fmax(worst[declared], ratio_of(without_subnormals(nb_get(dx, row * 64 + i, NB_BF16)),
+                                                                 exact[i], tolerance[i]));
+        }
+    }
+    cr_expect(worst[0] > 1 && worst[1] <= 1, "undeclared %g, declared %g of the bound", worst[0], worst[1]);
+    nb_gradient_release(&g);
+    backward_free(&b);
+    backward_free(&flushed);
+}
+
+/* ---- predicted losses ------------------------------------------------------------------------------------------------ */
+
+static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double dy, double eps) {
+    struct backward b;
+    struct nb_gradient g;
+    struct nb_gradient_bound bound;
+    double dx[16], tolerance[16];
+    backward_init(&b, op, dtype, 1, 16);
+    b.p.c.eps = eps;
+    for (int64_t i = 0; i < 16; i++) {
+        problem_set(&b.p, i, x * (1 + 0.1 * (double)i));
+        backward_set_dy(&b, i, i % 2 ? dy : -dy / 2);
+    }
+    backward_statistics(&b);
+    backward_gradient(&g, &b);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, 16, 1, false);
+    nb_gradient_row(&g, 0, dx);
+    const enum nb_loss loss = nb_gradient_bound_row(&bound, 0, dx, tolerance);
+    cr_expect_eq(loss != NB_LOSS_NONE, isinf(tolerance[1]));
+    nb_gradient_release(&g);
+    backward_free(&b);
+    return loss;
+}
+
+Test(gradient_bound_ends, predicts_where_a_backward_call_loses_its_result) {
+    const uint32_t rms = NB_OP_RMSNORM, ln = NB_OP_LAYERNORM;
+    cr_expect_eq(loss_of(rms, NB_F32, 1, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(ln, NB_BF16, 1e18, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_BF16, 1e20, 1, 1e-5), NB_LOSS_SQUARE_OVERFLOW); /* as in the forward pass */
+    cr_expect_eq(loss_of(rms, NB_F32, 1e-30, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_F32, 1e-30, 1, 0), NB_LOSS_SCALE_OVERFLOW);
+    cr_expect_eq(loss_of(rms, NB_F32, 1, 1e38, 1e-5), NB_LOSS_SQUARE_OVERFLOW); /* a sum of 16 of them */
+    cr_expect_eq(loss_of(rms, NB_F16, 0.001, 30, 0), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_F16, 0.0001, 60000, 0), NB_LOSS_OUTPUT_OVERFLOW);
+    cr_expect_eq(loss_of(rms, NB_F32, NAN, 1, 1e-5), NB_LOSS_INPUT_NOT_FINITE);
+    cr_expect_eq(loss_of(rms, NB_F32, 1, INFINITY, 1e-5), NB_LOSS_INPUT_NOT_FINITE);
+    cr_expect_eq(loss_of(ln, NB_F32, 0, 1, 0), NB_LOSS_INPUT_NOT_FINITE); /* 0 * Inf */
+}
