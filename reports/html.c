@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "reports/escape.h"
+#include "reports/libraries.h"
 #include "reports/report.h"
 #include "reports/stress_report.h"
 #include "src/base/files.h"
@@ -75,6 +76,9 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_strbuf_clear(&text);
     nb_summary_noise(summary, results, &text);
     nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
+    nb_strbuf_clear(&text);
+    nb_libraries_print(results, &text);
+    if (text.len) nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
     nb_strbuf_release(&text);
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");

@@ -140,7 +140,7 @@ static void add_text(struct nb_strbuf *out, const char *text) {
 static void print_header(const char **counters, size_t n_counters, struct nb_strbuf *out) {
     nb_strbuf_add(out, "key,status,reason,variant,");
     for (size_t a = 0; a < nb_n_axes; a++) add_text(out, nb_axes[a].name);
-    nb_strbuf_add(out, "reference,twin,noise,loss,replay");
+    nb_strbuf_add(out, "reference,twin,noise,loss,library,implementation,replay");
     for (size_t f = 0; f < n_fields; f++) nb_strbuf_addf(out, ",%s", fields[f].name);
     for (size_t c = 0; c < n_counters; c++) {
         nb_strbuf_add(out, ",");
@@ -170,6 +170,8 @@ static void print_record(const struct nb_record *r, const char **counters, size_
     add_text(out, r->has_timing ? r->timing.twin : NULL);
     add_text(out, r->has_timing ? r->timing.noise : NULL);
     add_text(out, lost ? nb_loss_name(r->accuracy.loss) : NULL);
+    add_text(out, r->library);
+    add_text(out, r->implementation);
     nb_escape_csv(out, r->replay ? r->replay : "");
     for (size_t f = 0; f < n_fields; f++) {
         nb_strbuf_add(out, ",");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* GitHub-flavoured Markdown: a table for each group of cases, failures above them, for READMEs and CI summaries. */
 #include "reports/escape.h"
+#include "reports/libraries.h"
 #include "reports/output.h"
 #include "reports/report.h"
 #include "reports/summary.h"
@@ -74,15 +75,17 @@ static void print_skips(const struct nb_summary *summary, struct nb_strbuf *out)
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_view view;
-    struct nb_strbuf text = {0}, counts = {0}, noise = {0}, footer = {0};
+    struct nb_strbuf text = {0}, counts = {0}, noise = {0}, libraries = {0}, footer = {0};
     nb_summary_init(&summary, results);
     nb_view_init(&view, results);
     nb_summary_counts(&summary, &counts);
     nb_summary_noise(&summary, results, &noise);
+    nb_libraries_print(results, &libraries);
     nb_meta_footer(results, &footer);
     add_escaped(&text, "# normbench ", nb_meta_text(results, "config"), "\n\n");
     add_escaped(&text, "", counts.text, ".\n");
     add_escaped(&text, "\n", noise.text, "\n");
+    add_escaped(&text, "\n", libraries.text, "\n");
     add_escaped(&text, "\n", footer.text, "\n");
     add_escaped(&text, "\nAll cases: ", view.constants, ".\n");
     print_failures(&summary, results, &text);
@@ -90,6 +93,7 @@ static int render(const struct nb_results *results, FILE *out) {
     print_skips(&summary, &text);
     nb_strbuf_release(&counts);
     nb_strbuf_release(&noise);
+    nb_strbuf_release(&libraries);
     nb_strbuf_release(&footer);
     nb_view_release(&view);
     nb_summary_release(&summary);

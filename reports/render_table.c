@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/escape.h"
+#include "reports/libraries.h"
 #include "reports/output.h"
 #include "reports/report.h"
 #include "reports/screen.h"
@@ -207,6 +208,9 @@ static void print_end(struct table *t, const struct nb_summary *summary) {
     nb_strbuf_clear(&text);
     nb_summary_noise(summary, results, &text);
     nb_strbuf_add(&t->out, text.text);
+    nb_strbuf_clear(&text);
+    nb_libraries_print(results, &text);
+    nb_escape_terminal(&t->out, text.text, t->utf8);
     nb_strbuf_release(&text);
     if (!results->dir) return;
     nb_strbuf_add(&t->out, "Results: ");

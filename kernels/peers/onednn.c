@@ -34,6 +34,8 @@ static void *address_of(const struct onednn_primitive *p, enum onednn_source sou
         return (void *)(uintptr_t)call->running_mean_in;
     case FROM_RUNNING_VAR:
         return (void *)(uintptr_t)call->running_var_in;
+    case FROM_NOWHERE:
+        return p->unread;
     default:
         return p->variance;
     }
@@ -98,7 +100,7 @@ const char *peer_applicable(const struct peer_variant *v, const struct nb_call *
     int code = onednn_start(call->n_threads > 0 ? call->n_threads : 1);
     const struct onednn_primitive *p = code == 0 ? onednn_find(v, call) : NULL;
     if (p && p->desc) return NULL;
-    if (p && p->status == dnnl_unimplemented)
+    if (p && (p->status == dnnl_unimplemented || v->op == NB_OP_RMSNORM))
         snprintf(reason, sizeof reason, "%.100s does not implement it%s", onednn()->version,
                  v->op == NB_OP_RMSNORM ? " (RMSNorm comes with 3.9)" : "");
     else

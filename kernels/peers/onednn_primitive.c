@@ -174,6 +174,10 @@ static dnnl_status_t make_arguments(struct onednn_primitive *p) {
     const bool batch_training = onednn_is_batchnorm(key) && !inference, centred = key->op != NB_OP_RMSNORM;
     const bool stats_out = !back && (key->with_stats || batch_training) && !inference;
     const int64_t params = onednn_is_batchnorm(key) ? key->c : key->cols, stats = p->n_stats;
+    /* Backward layer normalization counts the shift among its inputs in some releases, and reads it in none. */
+    int n_inputs = 0;
+    onednn()->dnnl_primitive_desc_query(p->desc, dnnl_query_num_of_inputs_s32, 0, &n_inputs);
+    const bool counts_shift = back && key->with_dbeta && n_inputs > 3 + (key->affine != NB_AFFINE_NONE) + centred;
     const struct wanted list[] = {
         {true, DNNL_ARG_SRC, FROM_X, 0},
         {!back, DNNL_ARG_DST, FROM_Y, 0},
@@ -181,6 +185,7 @@ static dnnl_status_t make_arguments(struct onednn_primitive *p) {
         {back, DNNL_ARG_DIFF_SRC, FROM_DX, 0},
         {key->affine != NB_AFFINE_NONE, DNNL_ARG_SCALE, FROM_GAMMA, params},
         {!back && key->affine == NB_AFFINE_GAMMA_BETA, DNNL_ARG_SHIFT, FROM_BETA, params},
+        {counts_shift, DNNL_ARG_SHIFT, FROM_NOWHERE, params},
         {key->with_dgamma, DNNL_ARG_DIFF_SCALE, FROM_DGAMMA, params},
         {key->with_dbeta, DNNL_ARG_DIFF_SHIFT, FROM_DBETA, params},
         {!back && inference, DNNL_ARG_MEAN, FROM_RUNNING_MEAN, stats},
@@ -200,7 +205,8 @@ static dnnl_status_t make_arguments(struct onednn_primitive *p) {
 dnnl_status_t onednn_make(struct onednn_primitive *p) {
     p->mean = calloc((size_t)p->n_stats, sizeof(float));
     p->variance = calloc((size_t)p->n_stats, sizeof(float));
-    if (!p->mean || !p->variance) return dnnl_out_of_memory;
+    p->unread = calloc((size_t)(onednn_is_batchnorm(&p->key) ? p->key.c : p->key.cols), sizeof(float));
+    if (!p->mean || !p->variance || !p->unread) return dnnl_out_of_memory;
     dnnl_status_t status = make_arguments(p);
     return status == dnnl_success ? onednn()->dnnl_primitive_create(&p->primitive, p->desc) : status;
 }
@@ -212,6 +218,7 @@ static void free_primitive(struct onednn_primitive *p) {
     if (p->desc) d->dnnl_primitive_desc_destroy(p->desc);
     free(p->mean);
     free(p->variance);
+    free(p->unread);
     free(p);
 }
 

@@ -35,7 +35,8 @@ enum onednn_source {
     FROM_MEAN_OUT,
     FROM_RUNNING_MEAN,
     FROM_RUNNING_VAR,
-    FROM_VARIANCE
+    FROM_VARIANCE,
+    FROM_NOWHERE /* asked for, but not read */
 };
 
 struct argument {
@@ -52,6 +53,7 @@ struct onednn_primitive {
     dnnl_exec_arg_t args[ONEDNN_MAX_ARGS];
     int n_args;
     int64_t n_stats;
+    float *unread;          /* as many as parameters */
     float *mean, *variance; /* n_stats each: what a call does not ask for or gives in another form */
     const char *implementation;
 };

@@ -15,6 +15,7 @@
 #include <torch/version.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -30,7 +31,7 @@ struct views {
     nb_call call; /* compared as bytes: every address and extent stands in it */
     const peer_variant *variant = nullptr;
     at::Tensor x, y, dy, dx, gamma, beta, dgamma, dbeta, mean, rstd;
-    at::Tensor running_mean, running_var, running_mean_out, running_var_out;
+    at::Tensor running_mean, running_var, running_mean_out, running_var_out, variance;
 };
 
 at::ScalarType scalar_type(uint32_t dtype) {
@@ -73,7 +74,9 @@ void make(views &p, const peer_variant *v, const nb_call *call) {
     p.running_var = vector(call->running_var_in, params, at::kFloat);
     p.running_mean_out = vector(call->running_mean_out, params, at::kFloat);
     p.running_var_out = vector(call->running_var_out, params, at::kFloat);
-    if (!is_batchnorm(v) || v->pass == NB_BACKWARD) return;
+    if (!is_batchnorm(v)) return;
+    p.variance = at::empty({stats}, at::kFloat);
+    if (v->pass == NB_BACKWARD) return;
     if (!p.mean.defined()) p.mean = at::empty({stats}, at::kFloat);
     if (!p.rstd.defined()) p.rstd = at::empty({stats}, at::kFloat);
 }
@@ -135,9 +138,16 @@ void batchnorm(views &p) {
                                    p.mean, p.rstd);
 }
 
+/* In inference it takes the scale from a variance, and we have 1/sqrt(variance + eps). */
 void batchnorm_backward(views &p) {
-    at::native::batch_norm_cpu_backward_stub(at::kCPU, p.dx, p.dgamma, p.dbeta, p.dy, p.x, p.gamma, p.running_mean,
-                                             p.running_var, p.mean, p.rstd, p.call.mode == NB_TRAINING, p.call.eps);
+    const nb_call &c = p.call;
+    const bool training = c.mode == NB_TRAINING;
+    for (int64_t i = 0; !training && i < c.c; i++)
+        p.variance.mutable_data_ptr<float>()[i] =
+            std::fmax(1 / (c.rstd[i] * c.rstd[i]) - static_cast<float>(c.eps), 0.0f);
+    at::native::batch_norm_cpu_backward_stub(at::kCPU, p.dx, p.dgamma, p.dbeta, p.dy, p.x, p.gamma,
+                                             training ? p.running_mean : p.mean, training ? p.running_var : p.variance,
+                                             p.mean, p.rstd, training, c.eps);
 }
 
 void compute(views &p) {

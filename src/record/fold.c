@@ -48,6 +48,7 @@ static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, con
     r->chain = nb_record_chain(json, "chain");
     r->column_chain = nb_record_chain(json, "column_chain");
     r->row_local = nb_json_get_bool(json, "row_local");
+    nb_record_take_library(r, json);
     const cJSON *evidence = member(json, "evidence");
     const cJSON *metamorphic = member(json, "metamorphic");
     r->has_metamorphic = cJSON_IsObject(metamorphic);

@@ -146,6 +146,8 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     nb_json_number(json, "chain", r->chain > 0 ? (double)r->chain : (double)NAN);
     if (r->column_chain > 0) nb_json_number(json, "column_chain", (double)r->column_chain);
     cJSON_AddBoolToObject(json, "row_local", r->row_local);
+    if (r->library) nb_json_text(json, "library", r->library);
+    if (r->implementation) nb_json_text(json, "implementation", r->implementation);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
@@ -199,10 +201,17 @@ void nb_record_add_label(struct nb_record *r, const char *label) {
     r->labels[r->n_labels++] = nb_strdup(label);
 }
 
+void nb_record_take_library(struct nb_record *r, const cJSON *json) {
+    const char *library = nb_json_get_text(json, "library"), *how = nb_json_get_text(json, "implementation");
+    r->library = library ? nb_strdup(library) : NULL;
+    r->implementation = how ? nb_strdup(how) : NULL;
+}
+
 static void texts_from_json(struct nb_record *r, const cJSON *json) {
     const char *reason = nb_json_get_text(json, "timing_reason");
     const cJSON *label;
     r->timing_reason = reason ? nb_strdup(reason) : NULL;
+    nb_record_take_library(r, json);
     cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
         if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
     }
@@ -241,6 +250,8 @@ int nb_record_from_json(struct nb_record *r, const cJSON *json) {
 void nb_record_release(struct nb_record *r) {
     free(r->key);
     free(r->reason);
+    free(r->library);
+    free(r->implementation);
     free(r->replay);
     free(r->timing.reference);
     free(r->timing_reason);

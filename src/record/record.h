@@ -59,13 +59,14 @@ struct nb_record {
     int n_counters;
     char **labels; /* names that blocks of the config gave it; owned */
     int n_labels;
-    char *timing_reason;  /* why has_timing is false although nothing failed, or null */
-    int group;            /* in the whole plan; cases of one group were interleaved */
-    int machine;          /* index into the results' machines; 0 unless shards of several machines were merged */
-    char *replay;         /* the command line that runs this case alone */
-    double bytes;         /* compulsory */
-    int64_t chain;        /* as the kernel declares; 0: never asked */
-    int64_t column_chain; /* likewise, of the sums over rows of a backward case */
+    char *timing_reason; /* why has_timing is false although nothing failed, or null */
+    int group;           /* in the whole plan; cases of one group were interleaved */
+    int machine;         /* index into the results' machines; 0 unless shards of several machines were merged */
+    char *library, *implementation; /* what the kernel says did the work, and how; null: nothing */
+    char *replay;                   /* the command line that runs this case alone */
+    double bytes;                   /* compulsory */
+    int64_t chain;                  /* as the kernel declares; 0: never asked */
+    int64_t column_chain;           /* likewise, of the sums over rows of a backward case */
     bool row_local;
 };
 
@@ -74,6 +75,8 @@ cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
 /* A chain as a record or a check line has it: 1 or more, or 0 where there is none. */
 int64_t nb_record_chain(const cJSON *json, const char *name);
+/* "library" and "implementation" of a record or of a checked case in the journal. */
+void nb_record_take_library(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 

@@ -23,6 +23,16 @@ static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
            a->formula.param == b->formula.param && a->formula.round_sum == b->formula.round_sum;
 }
 
+/* Of a kernel that says so: what does its work, and how this case's calls are done. */
+static void add_library(cJSON *json, const struct nb_job *job, int i) {
+    const struct nb_kernel *k = job->entries[i]->kernel;
+    struct nb_call call;
+    nb_case_call(&job->cases[i], &call);
+    const char *library = k->version ? k->version() : NULL, *how = k->implementation ? k->implementation(&call) : NULL;
+    if (library && *library) nb_json_text(json, "library", library);
+    if (how && *how) nb_json_text(json, "implementation", how);
+}
+
 static void say_checked(const struct nb_job *job, int i, const struct nb_checked *checked,
                         const struct nb_metamorphic *metamorphic) {
     cJSON *json = cJSON_CreateObject();
@@ -37,6 +47,7 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
     if (job->cases[i].pass == NB_BACKWARD) cJSON_AddNumberToObject(json, "column_chain", (double)checked->column_chain);
     cJSON_AddBoolToObject(json, "row_local", checked->row_local);
+    add_library(json, job, i);
     nb_worker_say(json);
 }
 
