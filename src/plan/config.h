@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/jsonc.h"
 #include "src/case/values.h"
 #include "src/plan/config_gate.h"
 
@@ -43,6 +44,8 @@ int nb_config_read(struct nb_config *config, const char *name);
 /* The same from a path, and from a text that errors call by a path. */
 int nb_config_read_file(struct nb_config *config, const char *path);
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len);
+/* A list of blocks that stands in another kind of file (a claim). config: zeroed; it gets the path and the blocks alone. */
+int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config);
 /* NAME=V1,V2,...: replaces the axis in every block, and in those includes that name it. Commas inside brackets do not separate.
  * The last of a name wins. */
 int nb_config_axis(struct nb_config *config, const char *assignment);

@@ -154,6 +154,11 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb
     return 0;
 }
 
+int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
+    config->path = nb_strdup(file->path);
+    return read_blocks(file, node, config);
+}
+
 /* ---- the rest of the file ---- */
 
 static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text) {

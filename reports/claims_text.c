@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The document's figures in words. */
+#include "reports/claims_text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/format.h"
+#include "src/base/json.h"
+#include "src/claims/claims.h"
+
+const char *nb_claims_text(const cJSON *object, const char *name) {
+    const char *text = nb_json_get_text(object, name);
+    return text ? text : "";
+}
+
+bool nb_claims_is_bug(const cJSON *claim) {
+    return strncmp(nb_claims_text(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
+}
+
+const cJSON *nb_claims_reading(const cJSON *claim) {
+    const char *id = nb_claims_text(claim, "decided_by");
+    const cJSON *reading;
+    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+        if (strcmp(nb_claims_text(reading, "id"), id) == 0) return reading;
+    }
+    return NULL;
+}
+
+/* ---- figures ---- */
+
+void nb_claims_value(struct nb_strbuf *out, double value, const char *unit) {
+    if (!isfinite(value)) {
+        nb_strbuf_add(out, "-");
+    } else if (strcmp(unit, "share") == 0) {
+        nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g %%" : "%.1f %%", 100 * value);
+    } else {
+        nb_format_digits(out, value, 4);
+        if (*unit) nb_strbuf_addf(out, " %s", unit);
+    }
+}
+
+void nb_claims_figure(struct nb_strbuf *out, const cJSON *figure) {
+    const double value = nb_json_get_number(figure, "value"), low = nb_json_get_number(figure, "low"),
+                 high = nb_json_get_number(figure, "high");
+    const char *unit = nb_claims_text(figure, "unit");
+    nb_claims_value(out, value, unit);
+    if (!isfinite(low) || !isfinite(high) || low == high) return;
+    nb_strbuf_add(out, " [");
+    nb_claims_value(out, low, unit);
+    nb_strbuf_add(out, ", ");
+    nb_claims_value(out, high, unit);
+    nb_strbuf_add(out, "]");
+}
+
+static const char *figure_name(const cJSON *reading, const cJSON *figure) {
+    const cJSON *rules = cJSON_GetObjectItemCaseSensitive(reading, "expect");
+    const double at = nb_json_get_number(figure, "rule");
+    return nb_claims_text(cJSON_GetArrayItem(rules, at >= 0 && at < 1000 ? (int)at : 0), "figure");
+}
+
+struct range {
+    const cJSON *first;
+    double low, high;
+    int n;
+    bool mixed; /* figures of several names */
+};
+
+static struct range range_of(const cJSON *reading) {
+    struct range r = {.low = INFINITY, .high = -INFINITY};
+    const cJSON *figure;
+    cJSON_ArrayForEach(figure, cJSON_GetObjectItemCaseSensitive(reading, "figures")) {
+        const double v = nb_json_get_number(figure, "value");
+        if (!isfinite(v)) continue;
+        if (!r.first) r.first = figure;
+        r.mixed |= strcmp(figure_name(reading, r.first), figure_name(reading, figure)) != 0;
+        r.low = fmin(r.low, v);
+        r.high = fmax(r.high, v);
+        r.n++;
+    }
+    return r;
+}
+
+static void add_ratio(struct nb_strbuf *out, double low, double high) {
+    nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
+}
+
+void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
+    const struct range r = range_of(reading);
+    const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
+    nb_strbuf_add(out, "");
+    if (r.n == 0) return;
+    const char *name = figure_name(reading, r.first);
+    if (r.mixed) {
+        nb_strbuf_addf(out, "%d figures", r.n);
+        return;
+    }
+    nb_strbuf_addf(out, "%s ", name);
+    if (r.n == 1) {
+        nb_claims_figure(out, r.first);
+    } else {
+        nb_claims_value(out, r.low, unit);
+        if (r.low != r.high) {
+            nb_strbuf_add(out, " to ");
+            nb_claims_value(out, r.high, unit);
+        }
+    }
+    if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
+    if (r.n > 1) nb_strbuf_addf(out, " (%d figures)", r.n);
+}
+
+void nb_claims_published(struct nb_strbuf *out, const cJSON *reading) {
+    const cJSON *rule;
+    bool some = false;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+        const double published = nb_json_get_number(rule, "published");
+        const char *name = nb_claims_text(rule, "figure");
+        const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
+        if (!isfinite(published)) continue;
+        if (some) nb_strbuf_add(out, ", ");
+        nb_claims_value(out, published, share ? "share" : "");
+        some = true;
+    }
+}
+
+/* ---- tags ---- */
+
+static bool differs(const char *axis, const char *value, const cJSON *figures) {
+    const cJSON *figure;
+    cJSON_ArrayForEach(figure, figures) {
+        const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags");
+        if (tags && strcmp(nb_claims_text(tags, axis), value) != 0) return true;
+    }
+    return false;
+}
+
+/* What follows from another tag says nothing more. */
+static bool follows(const char *axis, const cJSON *tags) {
+    static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
+    static const char *const of_shape[] = {"rows", "cols", NULL};
+    for (size_t i = 0; of_kernel[i]; i++)
+        if (strcmp(axis, of_kernel[i]) == 0 && *nb_claims_text(tags, "kernel")) return true;
+    for (size_t i = 0; of_shape[i]; i++)
+        if (strcmp(axis, of_shape[i]) == 0 && *nb_claims_text(tags, "shape")) return true;
+    return false;
+}
+
+void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
+    const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags"), *tag;
+    const size_t before = out->len;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(tag, tags) {
+        if (!cJSON_IsString(tag) || follows(tag->string, tags) || !differs(tag->string, tag->valuestring, figures))
+            continue;
+        nb_strbuf_addf(out, "%s%s=%s", out->len > before ? ", " : "", tag->string, tag->valuestring);
+    }
+}
+
+/* ---- sensitivity ---- */
+
+static bool is_first_of_axis(const cJSON *sensed) {
+    for (const cJSON *p = sensed->prev; p && p->next; p = p->prev)
+        if (strcmp(nb_claims_text(p, "axis"), nb_claims_text(sensed, "axis")) == 0) return false;
+    return true;
+}
+
+static void add_axis(struct nb_strbuf *out, const cJSON *first) {
+    int n = 0;
+    nb_strbuf_addf(out, "%s%s: ", out->len ? "; " : "", nb_claims_text(first, "axis"));
+    for (const cJSON *s = first; s; s = s->next) {
+        if (strcmp(nb_claims_text(s, "axis"), nb_claims_text(first, "axis")) != 0) continue;
+        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_claims_text(s, "value"), nb_claims_text(s, "verdict"));
+    }
+}
+
+void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
+    const cJSON *sensed;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(sensed, cJSON_GetObjectItemCaseSensitive(claim, "sensitivity")) {
+        if (nb_json_get_bool(sensed, "decides") && is_first_of_axis(sensed)) add_axis(out, sensed);
+    }
+}
+
+void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
+    const cJSON *count;
+    int n = 0;
+    cJSON_ArrayForEach(count, cJSON_GetObjectItemCaseSensitive(document, "counts")) {
+        if (!(count->valuedouble > 0)) continue;
+        nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count->valuedouble, count->string);
+    }
+    if (n == 0) nb_strbuf_add(out, "no claims");
+}

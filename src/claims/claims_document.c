@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Results as JSON. Of a reading every figure that its rules looked at stands there, with the outcome. */
+#include "src/claims/claims_document.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/claims/sensitivity.h"
+#include "src/record/fingerprint.h"
+
+enum { LARGEST_FILE = 1 << 28 };
+
+static cJSON *interval_json(const struct nb_interval *i) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "value", i->value);
+    nb_json_number(json, "low", i->low);
+    nb_json_number(json, "high", i->high);
+    return json;
+}
+
+static void add_tags(cJSON *json, const struct nb_finding *f) {
+    cJSON *tags = cJSON_AddObjectToObject(json, "tags");
+    for (size_t i = 0; i < f->n_tags; i++) nb_json_text(tags, f->tags[i].axis, f->tags[i].value);
+}
+
+static cJSON *ruled_json(const struct nb_ruled *r, const struct nb_findings *findings,
+                         const struct nb_reading *reading) {
+    cJSON *json = interval_json(&r->value);
+    nb_json_number(json, "rule", (double)(r->rule - reading->rules));
+    nb_json_text(json, "outcome", nb_outcome_names[r->outcome]);
+    if (r->reason) nb_json_text(json, "reason", r->reason);
+    if (r->label) nb_json_text(json, "label", r->label);
+    if (r->finding == NB_NO_FINDING) return json;
+    const struct nb_finding *f = &findings->items[r->finding];
+    nb_json_number(json, "launches", f->n_launches);
+    nb_json_text(json, "unit", f->unit);
+    if (f->evidence) nb_json_text(json, "evidence", f->evidence);
+    add_tags(json, f);
+    return json;
+}
+
+static cJSON *rule_json(const struct nb_rule *rule) {
+    cJSON *json = cJSON_CreateObject();
+    struct nb_strbuf text = {0};
+    nb_rule_print(rule, &text);
+    nb_json_text(json, "rule", text.text);
+    nb_json_text(json, "form", nb_rule_form_names[rule->form]);
+    nb_json_text(json, "figure", rule->figure);
+    nb_json_text(json, "text", rule->text);
+    nb_json_number(json, "published", rule->published);
+    nb_json_number(json, "least", rule->least);
+    nb_json_number(json, "most", rule->most);
+    nb_strbuf_release(&text);
+    return json;
+}
+
+static cJSON *read_json(const struct nb_claim_result *result, const struct nb_read *read) {
+    const struct nb_reading *reading = read->reading;
+    const struct nb_experiment *e = &result->claim->experiments[reading->experiment];
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "id", reading->id);
+    nb_json_text(json, "text", reading->text);
+    nb_json_text(json, "kind", e->kind->name);
+    cJSON_AddBoolToObject(json, "alternative", reading->alternative);
+    nb_json_text(json, "verdict", nb_verdict_names[read->verdict]);
+    nb_json_text(json, "reason", read->reason);
+    cJSON *rules = cJSON_AddArrayToObject(json, "expect"), *figures = cJSON_AddArrayToObject(json, "figures");
+    for (size_t i = 0; i < reading->n_rules; i++) cJSON_AddItemToArray(rules, rule_json(&reading->rules[i]));
+    for (size_t i = 0; i < read->rulings.n; i++)
+        cJSON_AddItemToArray(figures,
+                             ruled_json(&read->rulings.items[i], &result->findings[reading->experiment], reading));
+    return json;
+}
+
+static cJSON *sensed_json(const struct nb_claim_result *result, size_t i) {
+    const struct nb_sensed *s = &result->sensed[i];
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "axis", s->by->axis);
+    nb_json_text(json, "value", s->value);
+    nb_json_text(json, "reading", s->reading->id);
+    nb_json_text(json, "verdict", nb_verdict_names[s->verdict]);
+    nb_json_number(json, "figures", (double)s->n);
+    nb_json_number(json, "low", s->low);
+    nb_json_number(json, "high", s->high);
+    cJSON_AddBoolToObject(json, "decides", nb_sensitivity_decides(result, i));
+    return json;
+}
+
+static cJSON *claim_json(const struct nb_claim_result *result) {
+    const struct nb_claim *c = result->claim;
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "id", c->id);
+    nb_json_text(json, "title", c->title);
+    nb_json_text(json, "statement", c->statement);
+    nb_json_text(json, "scope", c->scope);
+    cJSON *sources = cJSON_AddArrayToObject(json, "sources");
+    for (size_t i = 0; i < c->n_sources; i++) {
+        cJSON *source = cJSON_CreateObject();
+        nb_json_text(source, "cite", c->sources[i].cite);
+        nb_json_text(source, "says", c->sources[i].says);
+        nb_json_text(source, "note", c->sources[i].note);
+        cJSON_AddItemToArray(sources, source);
+    }
+    nb_json_text(json, "verdict", nb_verdict_names[result->verdict]);
+    nb_json_text(json, "reason", result->reason);
+    nb_json_text(json, "decided_by", result->main == NB_NO_READING ? NULL : c->readings[result->main].id);
+    nb_json_text(json, "correction", c->correction);
+    nb_json_text(json, "remark", c->remark);
+    cJSON *readings = cJSON_AddArrayToObject(json, "readings");
+    for (size_t i = 0; i < c->n_readings; i++) cJSON_AddItemToArray(readings, read_json(result, &result->reads[i]));
+    cJSON *sensed = cJSON_AddArrayToObject(json, "sensitivity");
+    for (size_t i = 0; i < result->n_sensed; i++) cJSON_AddItemToArray(sensed, sensed_json(result, i));
+    return json;
+}
+
+static void add_counts(cJSON *json, const struct nb_claim_result *results, size_t n) {
+    cJSON *counts = cJSON_AddObjectToObject(json, "counts");
+    for (int v = 0; v < NB_N_VERDICTS; v++) {
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++) count += (int)results[i].verdict == v;
+        nb_json_number(counts, nb_verdict_names[v], (double)count);
+    }
+}
+
+cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "schema", NB_CLAIMS_SCHEMA);
+    nb_json_text(json, "program", "normbench");
+    nb_json_text(json, "version", NB_VERSION);
+    nb_json_text(json, "started", about->started);
+    cJSON *argv = cJSON_AddArrayToObject(json, "argv");
+    for (int i = 0; i < about->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(about->argv[i]));
+    cJSON_AddBoolToObject(json, "quick", about->quick);
+    cJSON_AddBoolToObject(json, "complete", about->complete);
+    nb_json_number(json, "elapsed_s", about->elapsed_s);
+    cJSON *folders = cJSON_AddObjectToObject(json, "folders");
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
+    cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
+    add_counts(json, results, n);
+    cJSON *claims = cJSON_AddArrayToObject(json, "claims");
+    for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
+    return json;
+}
+
+int nb_claims_document_write(const cJSON *document, const char *dir) {
+    struct nb_strbuf text = {0};
+    char *path = nb_path_join(dir, NB_CLAIMS_FILE);
+    nb_json_print_pretty(document, 0, &text);
+    nb_strbuf_add(&text, "\n");
+    int result = nb_dir_make(dir);
+    if (result == 0) result = nb_file_write(path, text.text, text.len);
+    nb_strbuf_release(&text);
+    free(path);
+    return result;
+}
+
+cJSON *nb_claims_document_read(const char *dir) {
+    char *path = nb_path_join(dir, NB_CLAIMS_FILE), *text = nb_file_read(path, LARGEST_FILE, NULL);
+    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    const char *schema = nb_json_get_text(json, "schema");
+    if (text && (!schema || atoi(schema) != atoi(NB_CLAIMS_SCHEMA))) {
+        nb_error("%s: is no claims.json of schema %s", path, NB_CLAIMS_SCHEMA);
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    free(text);
+    free(path);
+    return json;
+}
+
+cJSON *nb_claims_table_read(const char *name) {
+    struct nb_strbuf file = {0};
+    struct nb_jsonc read = {0};
+    nb_strbuf_addf(&file, "claims/tables/%s.json", name);
+    char *path = nb_jsonc_find(file.text);
+    cJSON *root = NULL;
+    if (!path)
+        nb_error("there is no configs/%s", file.text);
+    else if (nb_jsonc_read(&read, path) == 0) {
+        root = read.root;
+        read.root = NULL;
+        nb_jsonc_release(&read);
+    }
+    free(path);
+    nb_strbuf_release(&file);
+    return root;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DIR/claims.json: what was claimed, what was measured, what follows (reports/schema/claims.schema.json). Everything that is shown
+ * of a run of claims is made from it. */
+#ifndef NB_CLAIMS_DOCUMENT_H
+#define NB_CLAIMS_DOCUMENT_H
+
+#include <cjson/cJSON.h>
+
+#include "src/claims/verdict.h"
+
+#define NB_CLAIMS_FILE "claims.json"
+#define NB_CLAIMS_SCHEMA "1.0"
+
+struct nb_claims_about { /* of the run */
+    const char *started;
+    int argc;
+    char **argv;
+    bool quick, complete;
+    double elapsed_s;
+    const char *folders[NB_N_CLAIMS_PLANS]; /* within DIR; null: none */
+};
+cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
+int nb_claims_document_write(const cJSON *document, const char *dir);
+cJSON *nb_claims_document_read(const char *dir); /* null after nb_error */
+
+/* configs/claims/tables/NAME.json: figures as a source printed them. Owned by the caller; null after nb_error. */
+cJSON *nb_claims_table_read(const char *name);
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How a claim is tried. An experiment is of one of a few kinds; each kind is a table of functions, and adding one is adding a
+ * file and its line in experiment.c.
+ *
+ *   timing, accuracy   blocks of the matrix, which become cases of one plan for all claims (experiment_timing.c, _accuracy.c)
+ *   property           a small experiment in C with parameters (property.h)
+ *   training           steps of a model, with and without the norm (experiment_training.c) */
+#ifndef NB_EXPERIMENT_H
+#define NB_EXPERIMENT_H
+
+#include <stdbool.h>
+
+#include "src/base/jsonc.h"
+#include "src/claims/finding.h"
+#include "src/claims/slots.h"
+#include "src/plan/config.h"
+#include "src/record/results.h"
+
+/* The two plans that matrix experiments add their blocks to. */
+enum nb_claims_plan { NB_PLAN_TIMING, NB_PLAN_ACCURACY, NB_N_CLAIMS_PLANS };
+extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "accuracy": folders, too */
+
+/* What was measured for all claims at once. */
+struct nb_claims_measured {
+    const struct nb_results *results[NB_N_CLAIMS_PLANS]; /* null: nothing was */
+    const struct nb_slot_table *slots;                   /* of the timing plan; null likewise */
+    bool quick;
+};
+
+struct nb_experiment;
+struct nb_experiment_kind {
+    const char *name, *summary;
+    /* Takes over what the file says beside "kind"; e->own is the kind's. -1 after nb_error with file and line. */
+    int (*read)(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node);
+    void (*release)(struct nb_experiment *e);
+    /* Moves the blocks of the experiment, under its label, to the config of its plan; null: it has none. */
+    void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
+    /* Why it cannot be run here, or null; null function: it always can. */
+    const char *(*refuses)(const struct nb_experiment *e);
+    /* Adds what was found. What cannot be measured is a finding without a value, with the reason. */
+    void (*find)(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out);
+};
+extern const struct nb_experiment_kind nb_experiment_timing, nb_experiment_accuracy, nb_experiment_property,
+    nb_experiment_training;
+
+struct nb_experiment {
+    char *name, *label; /* in its claim; of its cases: "ID/NAME" */
+    const struct nb_experiment_kind *kind;
+    void *own;
+};
+
+/* {"kind": "timing", ...} under its name in the claim. -1 after nb_error; release in either case. */
+int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct nb_jsonc *file, const cJSON *node);
+void nb_experiment_release(struct nb_experiment *e);
+size_t nb_experiment_kinds(const struct nb_experiment_kind *const **kinds);
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Accuracy experiments: cases that are checked and not timed. Each case gives the figures of the table below. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/claims/fields.h"
+#include "src/claims/matrix.h"
+#include "src/number/dtype.h"
+#include "src/record/grade.h"
+
+static double share_lost(const struct nb_record *r) {
+    const struct nb_evidence *e = &r->evidence;
+    if (!r->has_evidence || e->n == 0) return NAN;
+    return (double)(e->n_nan + e->n_inf + e->n_zero) / (double)e->n;
+}
+static double max_ulp(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.max_ulp : (double)NAN; }
+static double mean_ulp(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.mean_ulp : (double)NAN; }
+static double correct(const struct nb_record *r) {
+    return r->has_accuracy ? r->accuracy.correctly_rounded : (double)NAN;
+}
+static double bound_ratio(const struct nb_record *r) { return r->has_accuracy ? r->accuracy.worst_ratio : (double)NAN; }
+static double normwise(const struct nb_record *r) {
+    return r->has_evidence ? r->evidence.normwise_u * nb_formats[r->c.dtype].unit_roundoff : (double)NAN;
+}
+static double failed(const struct nb_record *r) { return nb_status_failed(r->status); }
+static double survives(const struct nb_record *r) { return nb_grade_survives(r); }
+
+static const struct figure {
+    const char *name, *unit;
+    double (*of)(const struct nb_record *r);
+} figures[] = {
+    {"lost", "share", share_lost},   /* NaN, Inf or 0 where a number belongs */
+    {"max_ulp", "ulp", max_ulp},     /* largest error */
+    {"mean_ulp", "ulp", mean_ulp},   /* mean |error| */
+    {"correct", "share", correct},   /* correctly rounded */
+    {"of_bound", "", bound_ratio},   /* largest error / a-priori bound of the declared formula */
+    {"normwise", "share", normwise}, /* worst row: ||error|| / ||y|| */
+    {"failed", "", failed},          /* 1: wrong, crashed, beyond its bound */
+    {"survives", "", survives},      /* 1: a result of use (nb_grade_survives) */
+};
+enum { N_FIGURES = sizeof figures / sizeof figures[0] };
+
+static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    return nb_matrix_read_blocks(into, file, node, false);
+}
+static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    return nb_matrix_read_blocks(into, file, node, true);
+}
+static int read_from(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    return nb_matrix_read_from(into, file, node);
+}
+static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    (void)file, (void)node, (void)into;
+    return 0;
+}
+
+static int read_accuracy(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
+                                             {"blocks", NB_FIELD_READ, 0, false, read_blocks},
+                                             {"from", NB_FIELD_READ, 0, false, read_from},
+                                             {"quick", NB_FIELD_READ, 0, false, read_quick}};
+    const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(node, "blocks");
+    const cJSON *from = cJSON_GetObjectItemCaseSensitive(node, "from");
+    e->own = nb_alloc(1, sizeof(struct nb_matrix));
+    if (!blocks == !from)
+        return nb_error("%s:%d: an accuracy experiment needs \"blocks\", or \"from\" a config", file->path,
+                        nb_jsonc_line(file, node));
+    return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an accuracy experiment", e->own);
+}
+
+static void release(struct nb_experiment *e) {
+    nb_matrix_release(e->own);
+    free(e->own);
+}
+
+static void plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
+    nb_matrix_move(e->own, quick, e->label, &configs[NB_PLAN_ACCURACY]);
+}
+
+static void add_record(const struct nb_record *r, const struct nb_results *results, struct nb_findings *out) {
+    for (int i = 0; i < N_FIGURES; i++) {
+        const double value = figures[i].of(r);
+        const bool ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
+        struct nb_finding *f = ran && isfinite(value)
+                                   ? nb_findings_add_exact(out, figures[i].name, figures[i].unit, value)
+                                   : nb_findings_add_missing(out, figures[i].name, "%s%s%s", nb_status_name(r->status),
+                                                             r->reason ? ": " : "", r->reason ? r->reason : "");
+        nb_tag_record(f, r, results->meta);
+        if (r->replay) f->evidence = nb_strdup(r->replay);
+    }
+}
+
+static void find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+    const struct nb_results *results = m->results[NB_PLAN_ACCURACY];
+    const size_t before = out->n;
+    for (size_t i = 0; results && i < results->n; i++)
+        if (nb_record_has_label(&results->records[i], e->label)) add_record(&results->records[i], results, out);
+    for (int i = 0; out->n == before && i < N_FIGURES; i++)
+        nb_findings_add_missing(out, figures[i].name, "%s", nb_matrix_why_none(results));
+}
+
+const struct nb_experiment_kind nb_experiment_accuracy = {.name = "accuracy",
+                                                          .summary =
+                                                              "cases checked against the exact result, not timed",
+                                                          .read = read_accuracy,
+                                                          .release = release,
+                                                          .plan = plan,
+                                                          .find = find};

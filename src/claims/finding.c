@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Findings as a growing list; selectors over their tags. */
+#include "src/claims/finding.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/names.h"
+#include "src/plan/config_errors.h"
+
+struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit,
+                                   struct nb_interval value) {
+    if ((f->n & (f->n - 1)) == 0) f->items = nb_realloc(f->items, f->n ? 2 * f->n : 1, sizeof *f->items);
+    struct nb_finding *one = &f->items[f->n++];
+    *one = (struct nb_finding){.name = nb_strdup(name), .unit = nb_strdup(unit), .value = value};
+    return one;
+}
+
+struct nb_finding *nb_findings_add_exact(struct nb_findings *f, const char *name, const char *unit, double value) {
+    return nb_findings_add(f, name, unit, (struct nb_interval){value, value, value});
+}
+
+struct nb_finding *nb_findings_add_missing(struct nb_findings *f, const char *name, const char *reason, ...) {
+    struct nb_finding *one = nb_findings_add(f, name, "", (struct nb_interval){NAN, NAN, NAN});
+    char text[400];
+    va_list args;
+    va_start(args, reason);
+    vsnprintf(text, sizeof text, reason, args);
+    va_end(args);
+    one->reason = nb_strdup(text);
+    return one;
+}
+
+void nb_finding_tag(struct nb_finding *f, const char *axis, const char *value) {
+    f->tags = nb_realloc(f->tags, f->n_tags + 1, sizeof *f->tags);
+    f->tags[f->n_tags++] = (struct nb_tag){nb_strdup(axis), nb_strdup(value)};
+}
+
+void nb_finding_tag_number(struct nb_finding *f, const char *axis, double value) {
+    char text[32];
+    nb_shortest_text(value, text);
+    if (fabs(value) < 1e15 && value == floor(value)) snprintf(text, sizeof text, "%.0f", value);
+    nb_finding_tag(f, axis, text);
+}
+
+const char *nb_finding_get(const struct nb_finding *f, const char *axis) {
+    for (size_t i = 0; i < f->n_tags; i++)
+        if (strcmp(f->tags[i].axis, axis) == 0) return f->tags[i].value;
+    return NULL;
+}
+
+void nb_findings_release(struct nb_findings *f) {
+    for (size_t i = 0; i < f->n; i++) {
+        struct nb_finding *one = &f->items[i];
+        for (size_t j = 0; j < one->n_tags; j++) {
+            free(one->tags[j].axis);
+            free(one->tags[j].value);
+        }
+        free(one->tags);
+        free(one->name);
+        free(one->unit);
+        free(one->evidence);
+        free(one->reason);
+    }
+    free(f->items);
+    *f = (struct nb_findings){0};
+}
+
+/* ---- selectors ---- */
+
+static bool is_bounded(const char *pattern, const char *value, bool *inside) {
+    const bool above = pattern[0] == '>', equal = pattern[1] == '=';
+    char *end, *value_end;
+    if (pattern[0] != '>' && pattern[0] != '<') return false;
+    const double bound = strtod(pattern + 1 + equal, &end), number = strtod(value, &value_end);
+    *inside = value_end != value && !*value_end && !*end &&
+              (above ? number > bound || (equal && number == bound) : number < bound || (equal && number == bound));
+    return true;
+}
+
+bool nb_wanted_takes(const struct nb_wanted *w, const char *value) {
+    bool inside;
+    for (size_t i = 0; value && i < w->n; i++) {
+        if (is_bounded(w->values[i], value, &inside) ? inside : fnmatch(w->values[i], value, 0) == 0) return true;
+    }
+    return false;
+}
+
+bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, const char *but_not) {
+    for (size_t i = 0; i < s->n; i++) {
+        if (but_not && strcmp(s->axes[i].axis, but_not) == 0) continue;
+        if (!nb_wanted_takes(&s->axes[i], nb_finding_get(f, s->axes[i].axis))) return false;
+    }
+    return true;
+}
+
+const struct nb_wanted *nb_selector_axis(const struct nb_selector *s, const char *axis) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->axes[i].axis, axis) == 0) return &s->axes[i];
+    return NULL;
+}
+
+static int read_value(struct nb_wanted *w, const struct nb_jsonc *file, const cJSON *node) {
+    char text[32];
+    const char *value = cJSON_GetStringValue(node);
+    if (cJSON_IsNumber(node)) {
+        snprintf(text, sizeof text, "%.15g", node->valuedouble);
+        value = text;
+    }
+    if (!value || !*value) return nb_config_wrong_type(file, node, w->axis, "a text, a number, or a list of them");
+    w->values = nb_realloc(w->values, w->n + 1, sizeof *w->values);
+    w->values[w->n++] = nb_strdup(value);
+    return 0;
+}
+
+int nb_selector_read(struct nb_selector *s, const struct nb_jsonc *file, const cJSON *node) {
+    if (!cJSON_IsObject(node))
+        return nb_config_wrong_type(file, node, node->string ? node->string : "entry", "an object that names axes");
+    s->axes = nb_alloc((unsigned)cJSON_GetArraySize(node) + 1, sizeof *s->axes);
+    for (const cJSON *item = node->child; item; item = item->next) {
+        if (nb_selector_axis(s, item->string)) return nb_config_twice(file, item);
+        struct nb_wanted *w = &s->axes[s->n++];
+        w->axis = nb_strdup(item->string);
+        const bool list = cJSON_IsArray(item);
+        if (list && !item->child)
+            return nb_error("%s:%d: \"%s\" is an empty list; leave the key out to take every value", file->path,
+                            nb_jsonc_line(file, item), item->string);
+        for (const cJSON *value = list ? item->child : item; value; value = list ? value->next : NULL)
+            if (read_value(w, file, value) != 0) return -1;
+    }
+    return 0;
+}
+
+void nb_selector_release(struct nb_selector *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t j = 0; j < s->axes[i].n; j++) free(s->axes[i].values[j]);
+        free(s->axes[i].values);
+        free(s->axes[i].axis);
+    }
+    free(s->axes);
+    *s = (struct nb_selector){0};
+}

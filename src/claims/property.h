@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small experiments with a known answer, named and with parameters, so that claims can share them: property_*.c, one question each.
+ * Where a kernel of the registry computes what is asked about, it is called (norm_call.h); what none computes (WeightNorm, min-max,
+ * statistics of n - 1, gradient descent) is written out in the experiment. */
+#ifndef NB_PROPERTY_H
+#define NB_PROPERTY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/claims/finding.h"
+
+struct nb_property_param {
+    const char *name;
+    const char *fallback; /* as JSON: "1e-5", "[1, 2]", "\"rmsnorm_twopass\"" */
+    const char *help;
+};
+
+struct nb_property_call {
+    const cJSON *params; /* of the claim, checked; fallbacks are in */
+    bool quick;
+};
+
+struct nb_property {
+    const char *name, *summary;
+    const struct nb_property_param *params;
+    size_t n_params;
+    void (*run)(const struct nb_property_call *call, struct nb_findings *out);
+};
+
+/* null-terminated, by name */
+extern const struct nb_property *const nb_properties[];
+const struct nb_property *nb_property_find(const char *name);
+
+/* Parameters; they exist, since they are checked when the claim is read. A list of one stands for a single value. */
+double nb_param_number(const struct nb_property_call *call, const char *name);
+const char *nb_param_text(const struct nb_property_call *call, const char *name); /* "" where it is no text */
+int nb_param_count(const struct nb_property_call *call, const char *name);
+double nb_param_number_at(const struct nb_property_call *call, const char *name, int i); /* NaN where it is no number */
+const char *nb_param_text_at(const struct nb_property_call *call, const char *name, int i);
+/* An owned object: the params given, and the fallbacks of those that are not. -1 after nb_error. */
+int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out);
+
+extern const struct nb_property nb_property_broadcast, nb_property_cast_order, nb_property_coupling, nb_property_depth,
+    nb_property_descent, nb_property_design, nb_property_direction, nb_property_divide, nb_property_eps_place,
+    nb_property_fewer_ops, nb_property_gradient_balance, nb_property_gradient_scale, nb_property_invariance,
+    nb_property_moments, nb_property_normalized_shape, nb_property_outlier, nb_property_padding,
+    nb_property_printed_rows, nb_property_promotion, nb_property_quantized, nb_property_root_forms, nb_property_running,
+    nb_property_same_result, nb_property_saturation, nb_property_spread, nb_property_structure, nb_property_tokens;
+
+#endif

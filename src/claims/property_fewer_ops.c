@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What two kernels do, counted and not timed: instructions of one call, exactly, by single stepping; sweeps over whole tensors and
+ * phases as they declare them; vectors of parameters. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/log.h"
+#include "src/claims/norm_call.h"
+#include "src/counter/single_step.h"
+
+static const struct nb_property_param params[] = {
+    {"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ..."},
+    {"against", "[\"layernorm_composed\", \"layernorm_twopass\"]", "... the one that it is compared with"},
+    {"rows", "2", ""},
+    {"cols", "256", ""},
+};
+
+static const int64_t most_instructions = 200000;
+
+static void call_once(void *arg) { nb_norm_call(arg); }
+
+struct work_of_call {
+    double instructions, sweeps, phases, parameters;
+    char reason[300]; /* why there are no instructions */
+    const char *style;
+};
+
+/* With the parameters that the op usually has: gamma, and of LayerNorm beta. */
+static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_call *w) {
+    double *x = nb_alloc((unsigned long long)(rows * cols + 2 * cols), sizeof *x), *gamma = x + rows * cols;
+    for (int64_t i = 0; i < rows * cols + 2 * cols; i++) x[i] = (double)(i % 7) - 2.5;
+    const struct nb_norm n = {.kernel = kernel, .eps = 1e-5};
+    struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
+    const struct nb_entry *entry = nb_norm_entry(kernel, NB_F32);
+    if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) v.beta = gamma + cols;
+    struct nb_norm_prepared p;
+    const int result = nb_norm_prepare(&p, &n, &v, w->reason, sizeof w->reason);
+    if (result == 0) {
+        const int64_t counted = nb_single_step(call_once, &p, most_instructions, w->reason, sizeof w->reason);
+        w->instructions = counted < 0 ? (double)NAN : (double)counted;
+        w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
+        w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
+        w->parameters = v.beta ? 2 : 1;
+        w->style = nb_style_name(p.entry->kernel->style);
+        nb_norm_prepared_release(&p);
+    }
+    free(x);
+    return result;
+}
+
+static void add(struct nb_findings *out, const char *name, double of, double against, const char *kernel,
+                const struct work_of_call *w) {
+    const double cut = 1 - of / against;
+    struct nb_finding *f = isnan(cut) ? nb_findings_add_missing(out, name, "%s", w->reason)
+                                      : nb_findings_add_exact(out, name, "share", cut);
+    char text[120];
+    snprintf(text, sizeof text, "%.10g against %.10g", of, against);
+    f->evidence = nb_strdup(text);
+    nb_finding_tag(f, "kernel", kernel);
+    nb_finding_tag(f, "style", w->style);
+}
+
+static void run(const struct nb_property_call *call, struct nb_findings *out) {
+    const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
+    for (int i = 0; i < nb_param_count(call, "of"); i++) {
+        const char *kernel = nb_param_text_at(call, "of", i), *other = nb_param_text_at(call, "against", i);
+        struct work_of_call a = {.style = ""}, b = {.style = ""};
+        if (count(kernel, rows, cols, &a) != 0 || count(other, rows, cols, &b) != 0) {
+            nb_findings_add_missing(out, "instructions_cut", "%s", a.reason[0] ? a.reason : b.reason);
+            continue;
+        }
+        if (!a.reason[0]) snprintf(a.reason, sizeof a.reason, "%s", b.reason);
+        add(out, "instructions_cut", a.instructions, b.instructions, kernel, &a);
+        add(out, "sweeps_cut", a.sweeps, b.sweeps, kernel, &a);
+        add(out, "phases_cut", a.phases, b.phases, kernel, &a);
+        add(out, "parameters_cut", a.parameters, b.parameters, kernel, &a);
+    }
+}
+
+const struct nb_property nb_property_fewer_ops = {.name = "fewer_ops",
+                                                  .summary = "instructions, sweeps and phases of two kernels",
+                                                  .params = params,
+                                                  .n_params = sizeof params / sizeof params[0],
+                                                  .run = run};

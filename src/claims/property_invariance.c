@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Table 1 of the RMSNorm paper (Zhang & Sennrich 2019): which transformations of weights and inputs leave norm(X W^T) as it is. X are
+ * the cases, rows of inputs; W the weights, a row for each neuron. WeightNorm is v / |v| for each neuron's weights, with gain 1. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/claims/norm_call.h"
+
+static const struct nb_property_param params[] = {
+    {"norm", "[\"batchnorm\", \"weightnorm\", \"layernorm\", \"rmsnorm\", \"prmsnorm\"]", "by the kernels *_twopass"},
+    {"cases", "32", ""},
+    {"inputs", "48", ""},
+    {"neurons", "64", ""},
+    {"factor", "3.7", "of re-scaling"},
+    {"eps", "0", "invariance to scale is exact for 0 alone"},
+};
+
+struct layer {
+    int64_t cases, inputs, neurons;
+    double *x, *w; /* cases x inputs, neurons x inputs */
+};
+
+enum { W_SCALE, W_CENTRE, VECTOR_SCALE, DATA_SCALE, DATA_CENTRE, CASE_SCALE, N_CHANGES };
+static const char *const change_names[N_CHANGES] = {"weight matrix re-scaled", "weight matrix re-centred",
+                                                    "weight vector re-scaled", "dataset re-scaled",
+                                                    "dataset re-centred",      "single case re-scaled"};
+
+static void scale(double *v, int64_t n, double by) {
+    for (int64_t i = 0; i < n; i++) v[i] *= by;
+}
+
+/* The same vector added to every row. */
+static void shift_rows(double *v, int64_t rows, int64_t cols) {
+    const struct nb_random random = nb_random_stream(9, 0);
+    for (int64_t i = 0; i < rows * cols; i++) v[i] += 2 * nb_random_normal(random, (uint64_t)(i % cols));
+}
+
+static void apply_change(struct layer *l, int change, double factor) {
+    switch (change) {
+    case W_SCALE:
+        scale(l->w, l->neurons * l->inputs, factor);
+        return;
+    case W_CENTRE:
+        shift_rows(l->w, l->neurons, l->inputs);
+        return;
+    case VECTOR_SCALE:
+        scale(l->w, l->inputs, factor); /* of the first neuron */
+        return;
+    case DATA_SCALE:
+        scale(l->x, l->cases * l->inputs, factor);
+        return;
+    case DATA_CENTRE:
+        shift_rows(l->x, l->cases, l->inputs);
+        return;
+    default:
+        scale(l->x, l->inputs, factor); /* the first case */
+    }
+}
+
+static void layer_init(struct layer *l, const struct nb_property_call *call) {
+    const struct nb_random x = nb_random_stream(1, 0), w = nb_random_stream(1, 1);
+    *l = (struct layer){.cases = (int64_t)nb_param_number(call, "cases"),
+                        .inputs = (int64_t)nb_param_number(call, "inputs"),
+                        .neurons = (int64_t)nb_param_number(call, "neurons")};
+    l->x = nb_alloc((unsigned long long)(l->cases * l->inputs), sizeof *l->x);
+    l->w = nb_alloc((unsigned long long)(l->neurons * l->inputs), sizeof *l->w);
+    for (int64_t i = 0; i < l->cases * l->inputs; i++) l->x[i] = nb_random_normal(x, (uint64_t)i);
+    for (int64_t i = 0; i < l->neurons * l->inputs; i++) l->w[i] = nb_random_normal(w, (uint64_t)i);
+}
+
+static void layer_release(struct layer *l) {
+    free(l->x);
+    free(l->w);
+}
+
+static void products(const struct layer *l, double *a) {
+    for (int64_t i = 0; i < l->cases; i++)
+        for (int64_t j = 0; j < l->neurons; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < l->inputs; k++) sum += l->x[i * l->inputs + k] * l->w[j * l->inputs + k];
+            a[i * l->neurons + j] = sum;
+        }
+}
+
+static int normalized(const char *norm, struct layer *l, double eps, double *y, struct nb_findings *out) {
+    char kernel[64];
+    if (strcmp(norm, "weightnorm") == 0) {
+        for (int64_t j = 0; j < l->neurons; j++) {
+            double *row = l->w + j * l->inputs;
+            scale(row, l->inputs, 1 / (nb_rms_of(row, l->inputs) * sqrt((double)l->inputs)));
+        }
+        products(l, y);
+        return 0;
+    }
+    double *a = nb_alloc((unsigned long long)(l->cases * l->neurons), sizeof *a);
+    products(l, a);
+    snprintf(kernel, sizeof kernel, "%.40s_twopass", norm);
+    const struct nb_norm n = {.kernel = kernel, .eps = eps};
+    const struct nb_matrix_view v = {.rows = l->cases, .cols = l->neurons, .x = a};
+    const int result = nb_norm_found(&n, &v, y, "change", out);
+    free(a);
+    return result;
+}
+
+/* Largest change of any output over the rms of all. */
+static void try_change(const char *norm, int change, const struct nb_property_call *call, struct nb_findings *out) {
+    struct layer before, after;
+    layer_init(&before, call);
+    layer_init(&after, call);
+    apply_change(&after, change, nb_param_number(call, "factor"));
+    const int64_t n = before.cases * before.neurons;
+    double *y = nb_alloc((unsigned long long)n, sizeof *y), *z = nb_alloc((unsigned long long)n, sizeof *z);
+    const double eps = nb_param_number(call, "eps");
+    if (normalized(norm, &before, eps, y, out) == 0 && normalized(norm, &after, eps, z, out) == 0) {
+        struct nb_finding *f =
+            nb_findings_add_exact(out, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n));
+        nb_finding_tag(f, "norm", norm);
+        nb_finding_tag(f, "under", change_names[change]);
+    }
+    free(y);
+    free(z);
+    layer_release(&before);
+    layer_release(&after);
+}
+
+static void run(const struct nb_property_call *call, struct nb_findings *out) {
+    for (int i = 0; i < nb_param_count(call, "norm"); i++)
+        for (int change = 0; change < N_CHANGES; change++)
+            try_change(nb_param_text_at(call, "norm", i), change, call, out);
+}
+
+const struct nb_property nb_property_invariance = {.name = "invariance",
+                                                   .summary = "what leaves norm(X W^T) as it is",
+                                                   .params = params,
+                                                   .n_params = sizeof params / sizeof params[0],
+                                                   .run = run};

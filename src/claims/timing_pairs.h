@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two cases of a timing experiment that differ in what is compared and in nothing else, and what one saves of the other's time. */
+#ifndef NB_TIMING_PAIRS_H
+#define NB_TIMING_PAIRS_H
+
+#include "src/claims/finding.h"
+#include "src/claims/slots.h"
+#include "src/record/results.h"
+
+struct nb_sides {
+    struct nb_selector of, against;
+};
+
+struct nb_timed_cases { /* records of one experiment, each with its tags in a finding of its own */
+    const struct nb_record **records;
+    struct nb_findings tagged;
+};
+void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label);
+void nb_timed_cases_release(struct nb_timed_cases *c);
+
+#define NB_NO_CASE ((size_t)-1)
+/* The case that `of` is compared with: selected by `against`, of the same group, and with equal values on every axis but those that
+ * are a kernel's own (statistics, parameters) and those that both selectors name. */
+size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s, size_t of);
+
+struct nb_timed_pair {
+    struct nb_interval cut; /* 1 - t / t_against */
+    int n_launches;
+    double against_ns;
+    const char *reason; /* why there is no cut, or null */
+};
+struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_slot_table *slots, size_t of,
+                                      size_t against);
+/* The pair that s selects for the same shape, dtype and width as case `at`, such as its backward pass. */
+struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_slot_table *slots,
+                                      const struct nb_sides *s, size_t at);
+/* The cut of both times together: the mean of both cuts, weighted by what each takes on the other side. Bounds are added, which holds
+ * whatever hangs together. */
+struct nb_timed_pair nb_timed_join(const struct nb_timed_pair *p, const struct nb_timed_pair *q);
+struct nb_interval nb_ratio_of_cut(const struct nb_interval *cut);
+
+#endif

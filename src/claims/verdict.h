@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From what was found to what may be said of a claim. */
+#ifndef NB_VERDICT_H
+#define NB_VERDICT_H
+
+#include "src/claims/claim.h"
+
+enum nb_verdict { NB_REPRODUCED, NB_PARTLY, NB_NOT_REPRODUCED, NB_NOT_TESTABLE, NB_N_VERDICTS };
+extern const char *const nb_verdict_names[NB_N_VERDICTS]; /* "REPRODUCED", ... */
+
+/* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. Where more than a
+ * quarter could not be decided, and those that could all agree: NOT TESTABLE HERE, as where none could. reason is owned. */
+enum nb_verdict nb_verdict_of(const struct nb_rulings *rulings, char **reason);
+
+struct nb_read { /* a reading that was tried */
+    const struct nb_reading *reading;
+    struct nb_rulings rulings;
+    enum nb_verdict verdict;
+    char *reason;
+};
+
+struct nb_sensed { /* what a reading would come to with one value of an axis */
+    const struct nb_sensitivity *by;
+    const struct nb_reading *reading;
+    char *value;
+    enum nb_verdict verdict;
+    size_t n;         /* figures */
+    double low, high; /* their range */
+};
+
+struct nb_claim_result {
+    const struct nb_claim *claim;
+    struct nb_findings *findings; /* by experiment */
+    struct nb_read *reads;        /* by reading */
+    enum nb_verdict verdict;
+    char *reason;
+    size_t main; /* the reading that the verdict is explained by; NB_NO_READING: none */
+    struct nb_sensed *sensed;
+    size_t n_sensed;
+};
+#define NB_NO_READING ((size_t)-1)
+
+#endif
