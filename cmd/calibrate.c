@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/gate_selection.h"
 #include "reports/calibration_report.h"
 #include "reports/gate_report.h"
 #include "src/base/files.h"
 #include "src/base/log.h"
-#include "src/gate/gate_cases.h"
-#include "src/plan/config.h"
 #include "src/registry/registry.h"
 #include "src/registry/tuning_choice.h"
 
@@ -43,57 +41,24 @@ static const char help[] =
     "signal "
     "n.\n";
 
-enum {
-    OPT_BASELINE = 1,
-    OPT_CONFIG,
-    OPT_KERNEL,
-    OPT_FILTER,
-    OPT_AXIS,
-    OPT_CASES,
-    OPT_LAUNCHES,
-    OPT_BLOCKS,
-    OPT_EFFECT,
-    OPT_BUDGET,
-    OPT_FORMAT,
-    OPT_OUT,
-    OPT_LIST
-};
+enum { OPT_CASES = NB_SELECT_END, OPT_LAUNCHES, OPT_BLOCKS, OPT_EFFECT, OPT_BUDGET, OPT_FORMAT, OPT_OUT };
 
 struct calibrate_options {
-    struct nb_texts baselines, kernels, filters, axes;
-    const char *config, *format, *out;
-    bool list;
-    double cases, launches, blocks, effect, budget_s;
+    struct nb_gate_selection selection;
+    const char *format, *out;
+    int cases, launches, blocks;
+    double effect, budget_s;
 };
 
-static int set_count(const char *option, const char *value, double least, double most, double *out) {
-    if (nb_option_number(option, value, least, most, out) != 0) return -1;
-    return *out == (int)*out ? 0 : nb_error("%s %s: a whole number", option, value);
-}
-
 static int set_option(struct calibrate_options *o, int id, const char *value) {
+    if (nb_selection_take(&o->selection, id, value)) return 0;
     switch (id) {
-    case OPT_BASELINE:
-        nb_texts_add(&o->baselines, value);
-        return 0;
-    case OPT_KERNEL:
-        nb_texts_add(&o->kernels, value);
-        return 0;
-    case OPT_FILTER:
-        nb_texts_add(&o->filters, value);
-        return 0;
-    case OPT_AXIS:
-        nb_texts_add(&o->axes, value);
-        return 0;
-    case OPT_CONFIG:
-        o->config = value;
-        return 0;
     case OPT_CASES:
-        return set_count("--cases", value, 1, 10000, &o->cases);
+        return nb_option_count("--cases", value, 1, &o->cases);
     case OPT_LAUNCHES: /* fewer tell nothing of a spread */
-        return set_count("--launches", value, 6, 10000, &o->launches);
+        return nb_option_count("--launches", value, 6, &o->launches);
     case OPT_BLOCKS:
-        return set_count("--blocks", value, 8, 10000, &o->blocks);
+        return nb_option_count("--blocks", value, 8, &o->blocks);
     case OPT_EFFECT:
         return nb_option_number("--effect", value, 0.1, 100, &o->effect);
     case OPT_BUDGET:
@@ -102,21 +67,14 @@ static int set_option(struct calibrate_options *o, int id, const char *value) {
         o->format = value;
         if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
         return nb_error("--format %s: table or json", value);
-    case OPT_OUT:
-        o->out = value;
-        return 0;
     default:
-        o->list = true;
+        o->out = value;
         return 0;
     }
 }
 
 static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"baseline", required_argument, NULL, OPT_BASELINE},
-                                            {"config", required_argument, NULL, OPT_CONFIG},
-                                            {"kernel", required_argument, NULL, OPT_KERNEL},
-                                            {"filter", required_argument, NULL, OPT_FILTER},
-                                            {"axis", required_argument, NULL, OPT_AXIS},
+    static const struct option options[] = {NB_SELECTION_OPTIONS,
                                             {"cases", required_argument, NULL, OPT_CASES},
                                             {"launches", required_argument, NULL, OPT_LAUNCHES},
                                             {"blocks", required_argument, NULL, OPT_BLOCKS},
@@ -124,7 +82,6 @@ static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_
                                             {"budget", required_argument, NULL, OPT_BUDGET},
                                             {"format", required_argument, NULL, OPT_FORMAT},
                                             {"out", required_argument, NULL, OPT_OUT},
-                                            {"list", no_argument, NULL, OPT_LIST},
                                             NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
@@ -145,19 +102,6 @@ static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_
 
 /* ---- the calibration --------------------------------------------------------------------------------------------------- */
 
-static int make(struct nb_gate *g, const struct calibrate_options *o, struct nb_skips *skips, size_t *n_elsewhere) {
-    const struct nb_filters filters = {o->filters.items, o->filters.n};
-    struct nb_config config = {0};
-    if (nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, o->baselines.items, o->baselines.n) != 0)
-        return -1;
-    int result = nb_config_read(&config, o->config);
-    for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
-    if (result == 0)
-        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
-    nb_config_release(&config);
-    return result;
-}
-
 static void record(const struct nb_gate_case *c, int launch, const cJSON *line, void *arg) {
     (void)launch;
     nb_gate_record_sample(arg, c, NB_GATE_SCREEN, line);
@@ -172,7 +116,7 @@ static bool is_measured(const struct nb_calibration_run *run) {
 static int report(const struct nb_calibration_run *run, const struct calibrate_options *o) {
     struct nb_calibration_report r;
     int exit_code = is_measured(run) ? NB_EXIT_OK : NB_EXIT_FAILED;
-    nb_calibration_report_init(&r, run, o->config, o->effect / 100);
+    nb_calibration_report_init(&r, run, o->selection.config, o->effect / 100);
     if (o->out && nb_calibration_write(&r, o->out) != 0) exit_code = NB_EXIT_USAGE;
     if (nb_calibration_print(&r, o->format, stdout) != 0) exit_code = NB_EXIT_FAILED;
     nb_calibration_report_release(&r);
@@ -181,7 +125,7 @@ static int report(const struct nb_calibration_run *run, const struct calibrate_o
 
 static int calibrate(const struct nb_gate *g, const struct calibrate_options *o) {
     struct nb_calibration_run run = {
-        .g = g, .launches = (int)o->launches, .cases_per_group = (int)o->cases, .budget_s = o->budget_s};
+        .g = g, .launches = o->launches, .cases_per_group = o->cases, .budget_s = o->budget_s};
     FILE *samples = NULL;
     if (o->out && !(samples = nb_gate_samples_open(o->out))) return NB_EXIT_USAGE;
     run.record = samples ? record : NULL;
@@ -195,8 +139,7 @@ static int calibrate(const struct nb_gate *g, const struct calibrate_options *o)
 
 static int run_command(int argc, char **argv) {
     struct calibrate_options o = {
-        .config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
-    char *builtin = NULL;
+        .selection.config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
     struct nb_gate g;
     struct nb_skips skips = {0};
     size_t n_elsewhere = 0;
@@ -204,31 +147,15 @@ static int run_command(int argc, char **argv) {
     nb_gate_init(&g);
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
-    nb_tuning_choose_once(NULL);
-    g.plan.blocks = (int)o.blocks;
-    if (o.baselines.n == 0) {
-        if (nb_registry_load_builtin() != 0) goto out;
-        builtin = nb_strdup(nb_registry_file(0));
-        nb_texts_add(&o.baselines, builtin);
-    }
-    if (make(&g, &o, &skips, &n_elsewhere) != 0) goto out;
-    if (g.n_cases == 0) {
-        nb_error("no case is left to launch; `normbench list kernels` and --list show what there is");
-        exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
-    } else if (o.list) {
-        for (size_t i = 0; i < g.n_cases; i++) printf("%s\n", g.cases[i].key);
-        exit_code = NB_EXIT_OK;
-    } else {
-        exit_code = calibrate(&g, &o);
-    }
+    g.plan.blocks = o.blocks;
+    if (nb_selection_default(&o.selection) != 0) goto out;
+    if (nb_selection_make(&o.selection, &g, true, &skips, &n_elsewhere) != 0) goto out;
+    if (nb_selection_settles(&o.selection, &g, n_elsewhere, &exit_code)) goto out;
+    exit_code = calibrate(&g, &o);
 out:
-    free(builtin);
     nb_gate_release(&g);
     nb_skips_release(&skips);
-    nb_texts_release(&o.baselines);
-    nb_texts_release(&o.kernels);
-    nb_texts_release(&o.filters);
-    nb_texts_release(&o.axes);
+    nb_selection_release(&o.selection);
     nb_registry_release();
     return exit_code;
 }

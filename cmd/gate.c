@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/gate_self_test.h"
 #include "reports/gate_report.h"
-#include "reports/gate_trials_report.h"
-#include "reports/trials_record.h"
 #include "src/base/files.h"
 #include "src/base/log.h"
-#include "src/gate/gate_cases.h"
 #include "src/gate/gate_run.h"
-#include "src/gate/gate_trials.h"
-#include "src/plan/config.h"
 #include "src/registry/registry.h"
 #include "src/registry/tuning_choice.h"
 
@@ -65,13 +60,7 @@ static const char help[] =
     "selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
 
 enum {
-    OPT_BASELINE = 1,
-    OPT_CANDIDATE,
-    OPT_CONFIG,
-    OPT_KERNEL,
-    OPT_FILTER,
-    OPT_AXIS,
-    OPT_FAIL_MARGIN,
+    OPT_FAIL_MARGIN = NB_TRIAL_END,
     OPT_PASS_MARGIN,
     OPT_LEVEL,
     OPT_SCREEN,
@@ -83,18 +72,13 @@ enum {
     OPT_INCONCLUSIVE,
     OPT_FORMAT,
     OPT_OUT,
-    OPT_LIST,
-    OPT_SELF_TEST,
-    OPT_TRIALS,
-    OPT_POWERED,
-    OPT_EFFECTS,
-    OPT_LOAD
+    OPT_SELF_TEST
 };
 
 struct gate_options {
-    struct nb_texts baselines, candidates, kernels, filters, axes;
-    const char *config, *format, *out, *inconclusive;
-    bool list, self_test, said_fail_margin, said_pass_margin, said_level;
+    struct nb_gate_selection selection;
+    const char *format, *out, *inconclusive;
+    bool self_test, said_fail_margin, said_pass_margin, said_level;
     struct nb_gate_plan plan;
     struct nb_trial_plan trials;
 };
@@ -105,71 +89,10 @@ static int set_percent(const char *option, const char *value, double least, doub
     return 0;
 }
 
-static int set_count(const char *option, const char *value, double least, int *out) {
-    double number;
-    if (nb_option_number(option, value, least, 100000, &number) != 0) return -1;
-    *out = (int)number;
-    return number == *out ? 0 : nb_error("%s %s: a whole number", option, value);
-}
-
-static int set_effects(struct nb_trial_plan *plan, const char *value) {
-    const char *at = value;
-    for (plan->n_effects = 0; plan->n_effects < NB_MAX_EFFECTS; at++) {
-        char *end;
-        const long percent = strtol(at, &end, 10);
-        if (end == at || percent < 1 || percent > 100) break;
-        plan->effects[plan->n_effects++] = (int)percent;
-        if (*end == '\0') return 0;
-        if (*end != ',') break;
-        at = end;
-    }
-    return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
-}
-
-static int set_loads(struct nb_trial_plan *plan, const char *value) {
-    const char *at = value;
-    memset(plan->loads, 0, sizeof plan->loads);
-    for (;;) {
-        const size_t n = strcspn(at, ",");
-        int found = -1;
-        for (int l = 0; l < NB_N_LOAD_KINDS; l++)
-            if (strlen(nb_load_names[l]) == n && strncmp(nb_load_names[l], at, n) == 0) found = l;
-        if (found < 0) return nb_error("--load %s: idle, cpu and memory, with commas", value);
-        plan->loads[found] = true;
-        if (at[n] == '\0') return 0;
-        at += n + 1;
-    }
-}
-
-static int set_trial_option(struct gate_options *o, int id, const char *value) {
-    switch (id) {
-    case OPT_SELF_TEST:
-        o->self_test = true;
-        return 0;
-    case OPT_TRIALS:
-        return set_count("--trials", value, 0, &o->trials.trials);
-    case OPT_POWERED:
-        return set_count("--powered", value, 0, &o->trials.powered);
-    case OPT_EFFECTS:
-        return set_effects(&o->trials, value);
-    default:
-        return set_loads(&o->trials, value);
-    }
-}
-
 static int set_option(struct gate_options *o, int id, const char *value) {
-    struct nb_texts *const lists[] = {&o->baselines, &o->candidates, NULL, &o->kernels, &o->filters, &o->axes};
+    if (nb_selection_take(&o->selection, id, value)) return 0;
+    if (id < NB_TRIAL_END) return nb_trial_plan_take(&o->trials, id, value);
     switch (id) {
-    case OPT_BASELINE:
-    case OPT_CANDIDATE:
-    case OPT_KERNEL:
-    case OPT_FILTER:
-    case OPT_AXIS:
-        nb_texts_add(lists[id - OPT_BASELINE], value);
-        return 0;
-    case OPT_CONFIG:
-        o->config = value;
-        return 0;
     case OPT_FAIL_MARGIN:
         o->said_fail_margin = true;
         return set_percent("--fail-margin", value, 0.1, 100, &o->plan.rule.fail_margin);
@@ -180,11 +103,11 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         o->said_level = true;
         return set_percent("--level", value, 0.001, 20, &o->plan.rule.run_level);
     case OPT_SCREEN: /* bounds from ranks: 2^-n must be below the level of the look */
-        return set_count("--screen-launches", value, 7, &o->plan.screen_launches);
+        return nb_option_count("--screen-launches", value, 7, &o->plan.screen_launches);
     case OPT_CONFIRM:
-        return set_count("--confirm-launches", value, 12, &o->plan.confirm_launches);
+        return nb_option_count("--confirm-launches", value, 12, &o->plan.confirm_launches);
     case OPT_BLOCKS:
-        return set_count("--blocks", value, 8, &o->plan.blocks);
+        return nb_option_count("--blocks", value, 8, &o->plan.blocks);
     case OPT_BUDGET:
         return nb_option_number("--budget", value, 1, 1e7, &o->plan.budget_s);
     case OPT_TIME_IDENTICAL:
@@ -194,6 +117,7 @@ static int set_option(struct gate_options *o, int id, const char *value) {
         return nb_option_number("--case-timeout", value, 0.1, 86400, &o->plan.case_timeout_s);
     case OPT_INCONCLUSIVE:
         o->inconclusive = value;
+        o->plan.inconclusive_fails = strcmp(value, "fail") == 0;
         if (strcmp(value, "neutral") == 0 || strcmp(value, "pass") == 0 || strcmp(value, "fail") == 0) return 0;
         return nb_error("--inconclusive %s: neutral, pass or fail", value);
     case OPT_FORMAT:
@@ -203,19 +127,17 @@ static int set_option(struct gate_options *o, int id, const char *value) {
     case OPT_OUT:
         o->out = value;
         return 0;
-    case OPT_LIST:
-        o->list = true;
-        return 0;
     default:
-        return set_trial_option(o, id, value);
+        o->self_test = true;
+        return 0;
     }
 }
 
 static int check_options(const struct gate_options *o, int rest) {
     if (rest > 0) return nb_error("gate takes its files by --baseline and --candidate");
-    if (o->self_test && o->candidates.n > 0)
+    if (o->self_test && o->selection.candidates.n > 0)
         return nb_error("--self-test compares a build with itself: no --candidate");
-    if (!o->self_test && (o->baselines.n == 0 || o->candidates.n == 0))
+    if (!o->self_test && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
         return nb_error("gate needs --baseline A.so and --candidate B.so; `normbench gate --help` tells more");
     return 0;
 }
@@ -235,12 +157,9 @@ static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
 }
 
 static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"baseline", required_argument, NULL, OPT_BASELINE},
-                                            {"candidate", required_argument, NULL, OPT_CANDIDATE},
-                                            {"config", required_argument, NULL, OPT_CONFIG},
-                                            {"kernel", required_argument, NULL, OPT_KERNEL},
-                                            {"filter", required_argument, NULL, OPT_FILTER},
-                                            {"axis", required_argument, NULL, OPT_AXIS},
+    static const struct option options[] = {NB_SELECTION_OPTIONS,
+                                            {"candidate", required_argument, NULL, NB_SELECT_CANDIDATE},
+                                            NB_TRIAL_OPTIONS,
                                             {"fail-margin", required_argument, NULL, OPT_FAIL_MARGIN},
                                             {"pass-margin", required_argument, NULL, OPT_PASS_MARGIN},
                                             {"level", required_argument, NULL, OPT_LEVEL},
@@ -253,12 +172,7 @@ static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code)
                                             {"inconclusive", required_argument, NULL, OPT_INCONCLUSIVE},
                                             {"format", required_argument, NULL, OPT_FORMAT},
                                             {"out", required_argument, NULL, OPT_OUT},
-                                            {"list", no_argument, NULL, OPT_LIST},
                                             {"self-test", no_argument, NULL, OPT_SELF_TEST},
-                                            {"trials", required_argument, NULL, OPT_TRIALS},
-                                            {"powered", required_argument, NULL, OPT_POWERED},
-                                            {"effects", required_argument, NULL, OPT_EFFECTS},
-                                            {"load", required_argument, NULL, OPT_LOAD},
                                             NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
@@ -292,22 +206,6 @@ static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
 
 /* ---- the gate --------------------------------------------------------------------------------------------------------- */
 
-static int make(struct nb_gate *g, const struct gate_options *o, struct nb_skips *skips, size_t *n_elsewhere) {
-    const struct nb_filters filters = {o->filters.items, o->filters.n};
-    struct nb_config config = {0};
-    const struct nb_texts *candidates = o->self_test ? &o->baselines : &o->candidates;
-    int result = nb_gate_builds_init(&g->builds, o->baselines.items, o->baselines.n, candidates->items, candidates->n);
-    if (result != 0) return result;
-    result = nb_config_read(&config, o->config ? o->config : "gate");
-    for (size_t i = 0; i < o->axes.n && result == 0; i++) result = nb_config_axis(&config, o->axes.items[i]);
-    if (result == 0)
-        result = nb_gate_cases_make(g, &config, o->kernels.items, o->kernels.n, &filters, skips, n_elsewhere);
-    g->settings = config.gate;
-    config.gate = (struct nb_gate_settings){0};
-    nb_config_release(&config);
-    return result == 0 ? settle_margins(g, o) : result;
-}
-
 static void record(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg) {
     nb_gate_record_sample(arg, c, stage, line);
 }
@@ -325,29 +223,8 @@ static int gate(struct nb_gate *g, const struct gate_options *o) {
     return result > 0 ? 128 + result : exit_code_of(g, o);
 }
 
-/* Trials say how good the gate is, and are no gate: their exit code tells only whether they could be made. */
-static int self_test(struct nb_gate *g, const struct gate_options *o) {
-    struct nb_trials trials;
-    struct nb_trials_record record_of;
-    struct nb_trial_plan plan = o->trials;
-    plan.budget_s = g->plan.budget_s;
-    if (o->out && nb_trials_record_open(&record_of, g, &plan, o->out) != 0) return NB_EXIT_USAGE;
-    if (o->out) plan.recorder = nb_trials_recorder(&record_of);
-    const int result = nb_gate_trials_run(g, &plan, &trials);
-    int told = 0;
-    if (o->out) told = nb_trials_record_close(&record_of);
-    if (o->out && nb_trials_write(g, &plan, &trials, o->out) != 0) told = -1;
-    if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, o->format, stdout) != 0) told = -1;
-    nb_trials_release(&trials);
-    if (result < 0 || told != 0) return NB_EXIT_USAGE;
-    return result > 0 ? 128 + result : NB_EXIT_OK;
-}
-
 static int run(int argc, char **argv) {
-    struct gate_options o = {
-        .format = "table",
-        .trials = {.trials = 20, .powered = 2, .effects = {1, 2, 3, 5, 10}, .n_effects = 5, .loads = {true}}};
-    char *builtin = NULL;
+    struct gate_options o = {.format = "table", .trials = nb_trial_plan_default};
     struct nb_gate g;
     struct nb_skips skips = {0};
     size_t n_elsewhere = 0;
@@ -356,36 +233,17 @@ static int run(int argc, char **argv) {
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
     exit_code = NB_EXIT_USAGE;
-    nb_tuning_choose_once(NULL);
     g.plan = o.plan;
-    if (o.self_test && o.baselines.n == 0) {
-        if (nb_registry_load_builtin() != 0) goto out;
-        builtin = nb_strdup(nb_registry_file(0));
-        nb_texts_add(&o.baselines, builtin);
-    }
-    const int made = make(&g, &o, &skips, &n_elsewhere);
+    if (o.self_test && nb_selection_default(&o.selection) != 0) goto out;
+    const int made = nb_selection_make(&o.selection, &g, o.self_test, &skips, &n_elsewhere);
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
-    if (made != 0) goto out;
-    if (g.n_cases == 0) {
-        nb_error("no case is left to compare; `normbench list kernels` and --list show what there is");
-        exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
-    } else if (o.list) {
-        for (size_t i = 0; i < g.n_cases; i++) printf("%s\n", g.cases[i].key);
-        exit_code = NB_EXIT_OK;
-    } else if (o.self_test) {
-        exit_code = self_test(&g, &o);
-    } else {
-        exit_code = gate(&g, &o);
-    }
+    if (made != 0 || settle_margins(&g, &o) != 0) goto out;
+    if (nb_selection_settles(&o.selection, &g, n_elsewhere, &exit_code)) goto out;
+    exit_code = o.self_test ? nb_self_test(&g, &o.trials, o.format, o.out) : gate(&g, &o);
 out:
-    free(builtin);
     nb_gate_release(&g);
     nb_skips_release(&skips);
-    nb_texts_release(&o.baselines);
-    nb_texts_release(&o.candidates);
-    nb_texts_release(&o.kernels);
-    nb_texts_release(&o.filters);
-    nb_texts_release(&o.axes);
+    nb_selection_release(&o.selection);
     return exit_code;
 }
 
