@@ -23,19 +23,33 @@ static enum nb_grid_style style_of(const char *verdict) {
     return strcmp(verdict, nb_verdict_names[NB_PARTLY]) == 0 ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
-static void add_line(struct nb_grid *grid, const cJSON *claim) {
-    const cJSON *reading = nb_claims_reading(claim);
+static void add_cells(struct nb_grid *grid, const char *name, const cJSON *judged, const cJSON *reading) {
     struct nb_strbuf measured = {0}, published = {0};
     nb_claims_measured(&measured, reading);
     nb_claims_published(&published, reading);
-    nb_grid_style(grid, style_of(nb_claims_text(claim, "verdict")));
-    nb_grid_add(grid, nb_claims_text(claim, "id"));
-    nb_grid_add(grid, nb_claims_text(claim, "verdict"));
+    nb_grid_style(grid, style_of(nb_claims_text(judged, "verdict")));
+    nb_grid_add(grid, name);
+    nb_grid_add(grid, nb_claims_text(judged, "verdict"));
     nb_grid_add(grid, measured.text);
     nb_grid_add(grid, published.text);
-    nb_grid_add(grid, nb_claims_text(claim, "reason"));
+    nb_grid_add(grid, nb_claims_text(judged, "reason"));
     nb_strbuf_release(&measured);
     nb_strbuf_release(&published);
+}
+
+/* Where the statement itself cannot be tested here, what can be said of other readings of it. */
+static void add_line(struct nb_grid *grid, const cJSON *claim) {
+    const char *untested = nb_verdict_names[NB_NOT_TESTABLE];
+    const cJSON *reading;
+    add_cells(grid, nb_claims_text(claim, "id"), claim, nb_claims_reading(claim));
+    if (strcmp(nb_claims_text(claim, "verdict"), untested) != 0) return;
+    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+        struct nb_strbuf name = {0};
+        if (strcmp(nb_claims_text(reading, "verdict"), untested) == 0) continue;
+        nb_strbuf_addf(&name, "  %s", nb_claims_text(reading, "id"));
+        add_cells(grid, name.text, reading, reading);
+        nb_strbuf_release(&name);
+    }
 }
 
 static int add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {

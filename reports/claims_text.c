@@ -159,26 +159,36 @@ void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *fig
 
 /* ---- sensitivity ---- */
 
-static bool is_first_of_axis(const cJSON *sensed) {
-    for (const cJSON *p = sensed->prev; p && p->next; p = p->prev)
-        if (strcmp(nb_claims_text(p, "axis"), nb_claims_text(sensed, "axis")) == 0) return false;
-    return true;
+static bool same_question(const cJSON *a, const cJSON *b) {
+    return strcmp(nb_claims_text(a, "axis"), nb_claims_text(b, "axis")) == 0 &&
+           strcmp(nb_claims_text(a, "reading"), nb_claims_text(b, "reading")) == 0;
 }
 
-static void add_axis(struct nb_strbuf *out, const cJSON *first) {
+static bool is_first(const cJSON *list, const cJSON *sensed) {
+    const cJSON *p = list->child;
+    while (p != sensed && !same_question(p, sensed)) p = p->next;
+    return p == sensed;
+}
+
+/* "style (norm): composed REPRODUCED, fused NOT REPRODUCED"; the reading is named where it is not the one that decides. */
+static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *decides) {
+    const char *reading = nb_claims_text(first, "reading");
     int n = 0;
-    nb_strbuf_addf(out, "%s%s: ", out->len ? "; " : "", nb_claims_text(first, "axis"));
+    nb_strbuf_addf(out, "%s%s", out->len ? "; " : "", nb_claims_text(first, "axis"));
+    if (strcmp(reading, decides) != 0) nb_strbuf_addf(out, " (%s)", reading);
+    nb_strbuf_add(out, ": ");
     for (const cJSON *s = first; s; s = s->next) {
-        if (strcmp(nb_claims_text(s, "axis"), nb_claims_text(first, "axis")) != 0) continue;
+        if (!same_question(s, first)) continue;
         nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_claims_text(s, "value"), nb_claims_text(s, "verdict"));
     }
 }
 
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
-    const cJSON *sensed;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(claim, "sensitivity"), *sensed;
     nb_strbuf_add(out, "");
-    cJSON_ArrayForEach(sensed, cJSON_GetObjectItemCaseSensitive(claim, "sensitivity")) {
-        if (nb_json_get_bool(sensed, "decides") && is_first_of_axis(sensed)) add_axis(out, sensed);
+    cJSON_ArrayForEach(sensed, list) {
+        if (nb_json_get_bool(sensed, "decides") && is_first(list, sensed))
+            add_axis(out, sensed, nb_claims_text(claim, "decided_by"));
     }
 }
 

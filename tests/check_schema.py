@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validates runs against the published schemas, with a validator that is not ours (Debian's python3-jsonschema).
 
-usage: check_schema.py SCHEMA_DIR [RUN_DIR...]
-Checks the schemas themselves, then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
+usage: check_schema.py SCHEMA_DIR [RUN_DIR|CLAIM.json...]
+Checks the schemas themselves, each CLAIM.json (a claim, comments taken away), then every file of DOCUMENTS and every line of journal.jsonl, and of samples.jsonl where trials.json
 is, in each RUN_DIR: valid JSON
 without the NaN and Infinity that Python would let pass, no key twice, valid by its schema. Exit: 0, 1 when anything is wrong, 77
 without the validator."""
 import json
 import os
 import pathlib
+import re
 import sys
 
 try:
@@ -21,7 +22,8 @@ except ImportError:
 
 DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
              "comparison.json": "compare.schema.json", "calibration.json": "calibration.schema.json",
-             "trials.json": "trials.schema.json", "tuning.json": "tuning.schema.json"}
+             "trials.json": "trials.schema.json", "claims.json": "claims.schema.json", "tuning.json": "tuning.schema.json"}
+STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.S)
 
 
 def refuse_constant(name):
@@ -77,6 +79,10 @@ class Schemas:
             at = "/".join(str(part) for part in error.absolute_path)
             self.wrong.append(f"{place}: {at}: {error.message[:300]}")
 
+    def check_claim(self, path):
+        text = STRING_OR_COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " ", pathlib.Path(path).read_text())
+        self.check(self.validator("claim.schema.json"), text, path)
+
     def check_run(self, folder):
         documents = [name for name in DOCUMENTS if os.path.exists(os.path.join(folder, name))]
         lines = {"journal.jsonl": "journal.schema.json"}
@@ -100,8 +106,11 @@ def main():
     schemas = Schemas(sys.argv[1])
     if not schemas.store:
         schemas.wrong.append(f"{sys.argv[1]}: no schema in it")
-    for folder in sys.argv[2:]:
-        schemas.check_run(folder)
+    for argument in sys.argv[2:]:
+        if argument.endswith(".json"):
+            schemas.check_claim(argument)
+        else:
+            schemas.check_run(argument)
     for line in schemas.wrong[:50]:
         print(line, file=sys.stderr)
     sys.exit(1 if schemas.wrong else 0)

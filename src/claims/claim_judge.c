@@ -32,6 +32,21 @@ static void judge_reading(const struct nb_claim_result *result, struct nb_read *
 
 /* ---- the claim ---- */
 
+/* That of the only reading, or all of them by name. */
+static char *reason_of(const struct nb_claim_result *result) {
+    const struct nb_claim *c = result->claim;
+    struct nb_strbuf text = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_readings; i++) n += !c->readings[i].alternative;
+    for (size_t i = 0; i < c->n_readings; i++) {
+        if (c->readings[i].alternative) continue;
+        if (text.len > 0) nb_strbuf_add(&text, "; ");
+        if (n > 1) nb_strbuf_addf(&text, "%s: ", c->readings[i].id);
+        nb_strbuf_add(&text, result->reads[i].reason);
+    }
+    return text.text;
+}
+
 /* Readings that are meant together: what one of them leaves open the whole leaves open; where they differ, the claim holds in
  * part. */
 static void combine(struct nb_claim_result *result) {
@@ -57,7 +72,7 @@ static void combine(struct nb_claim_result *result) {
         if (seen[v]) result->verdict = (enum nb_verdict)v;
     for (int v = 0; v < NB_N_VERDICTS && result->main == NB_NO_READING; v++)
         if (seen[v] && (n > 1 ? !seen[NB_NOT_TESTABLE] || v == NB_NOT_TESTABLE : true)) result->main = first[v];
-    result->reason = nb_strdup(result->reads[result->main].reason);
+    result->reason = reason_of(result);
 }
 
 void nb_claim_judge(struct nb_claim_result *result) {

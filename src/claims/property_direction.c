@@ -36,7 +36,7 @@ static void try_one(const struct nb_property_call *call, const char *kernel, con
     const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
     if (nb_norm_found(&n, &v, y, "turned", out) == 0) {
         for (int64_t r = 0; r < rows; r++) most = fmax(most, turned(x + r * cols, y + r * cols, cols));
-        struct nb_finding *f = nb_findings_add_exact(out, "turned", "1 - cos", most);
+        struct nb_finding *f = nb_findings_add_exact(out, "turned", "", most);
         nb_finding_tag(f, "kernel", kernel);
         nb_finding_tag(f, "data", data);
     }

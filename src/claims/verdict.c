@@ -26,7 +26,7 @@ enum nb_verdict nb_verdict_of(const struct nb_rulings *r, char **reason) {
     const size_t open = r->count[NB_UNDECIDED] + r->count[NB_MISSING];
     struct nb_strbuf text = {0};
     enum nb_verdict verdict = NB_PARTLY;
-    if (decided == 0 || (4 * open > r->n && (holds == 0 || fails == 0)))
+    if (decided == 0 || (fails == 0 && 4 * open > r->n) || (holds == 0 && 2 * open > r->n))
         verdict = NB_NOT_TESTABLE;
     else if (fails == 0)
         verdict = NB_REPRODUCED;

@@ -8,8 +8,9 @@
 enum nb_verdict { NB_REPRODUCED, NB_PARTLY, NB_NOT_REPRODUCED, NB_NOT_TESTABLE, NB_N_VERDICTS };
 extern const char *const nb_verdict_names[NB_N_VERDICTS]; /* "REPRODUCED", ... */
 
-/* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. Where more than a
- * quarter could not be decided, and those that could all agree: NOT TESTABLE HERE, as where none could. reason is owned. */
+/* What the rulings of one reading come to. All figures hold: REPRODUCED; none: NOT REPRODUCED; some: PARTLY. NOT TESTABLE HERE where
+ * none could be decided; where all that could hold and more than a quarter could not; and where all that could fail and more than
+ * half could not: what most figures refute may at best hold in part. reason is owned. */
 enum nb_verdict nb_verdict_of(const struct nb_rulings *rulings, char **reason);
 
 struct nb_read { /* a reading that was tried */
