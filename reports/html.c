@@ -7,6 +7,7 @@
 
 #include "reports/escape.h"
 #include "reports/libraries.h"
+#include "reports/overheads.h"
 #include "reports/report.h"
 #include "reports/stress_report.h"
 #include "src/base/files.h"
@@ -78,7 +79,8 @@ static void add_top(const struct nb_summary *summary, const struct nb_results *r
     nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
     nb_strbuf_clear(&text);
     nb_libraries_print(results, &text);
-    if (text.len) nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
+    nb_overheads_print(results, &text);
+    if (text.len) nb_html_text(out, "<pre class=\"dim\">", text.text, "</pre>\n");
     nb_strbuf_release(&text);
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");

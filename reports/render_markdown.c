@@ -3,6 +3,7 @@
 #include "reports/escape.h"
 #include "reports/libraries.h"
 #include "reports/output.h"
+#include "reports/overheads.h"
 #include "reports/report.h"
 #include "reports/summary.h"
 #include "reports/view.h"
@@ -81,6 +82,7 @@ static int render(const struct nb_results *results, FILE *out) {
     nb_summary_counts(&summary, &counts);
     nb_summary_noise(&summary, results, &noise);
     nb_libraries_print(results, &libraries);
+    nb_overheads_print(results, &libraries);
     nb_meta_footer(results, &footer);
     add_escaped(&text, "# normbench ", nb_meta_text(results, "config"), "\n\n");
     add_escaped(&text, "", counts.text, ".\n");

@@ -7,6 +7,7 @@
 #include "reports/escape.h"
 #include "reports/libraries.h"
 #include "reports/output.h"
+#include "reports/overheads.h"
 #include "reports/report.h"
 #include "reports/screen.h"
 #include "reports/summary.h"
@@ -200,6 +201,18 @@ static void print_hidden(struct table *t) {
     if (n) nb_strbuf_add(&t->out, ". A wider terminal or --format=csv shows them.\n");
 }
 
+/* Lines of foreign text, each of them escaped. */
+static void print_lines(struct table *t, const char *text) {
+    struct nb_strbuf line = {0};
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        nb_strbuf_clear(&line);
+        nb_strbuf_addn(&line, text, (size_t)(end - text));
+        nb_escape_terminal(&t->out, line.text, t->utf8);
+        nb_strbuf_add(&t->out, "\n");
+    }
+    nb_strbuf_release(&line);
+}
+
 static void print_end(struct table *t, const struct nb_summary *summary) {
     const struct nb_results *results = t->view->results;
     struct nb_strbuf text = {0};
@@ -210,7 +223,8 @@ static void print_end(struct table *t, const struct nb_summary *summary) {
     nb_strbuf_add(&t->out, text.text);
     nb_strbuf_clear(&text);
     nb_libraries_print(results, &text);
-    nb_escape_terminal(&t->out, text.text, t->utf8);
+    nb_overheads_print(results, &text);
+    print_lines(t, text.text);
     nb_strbuf_release(&text);
     if (!results->dir) return;
     nb_strbuf_add(&t->out, "Results: ");

@@ -77,7 +77,15 @@ static void ask_batch(struct nb_probe *p, const double *y) {
     if (broken) return;
     say(p, "depends_on_batch", alone, "where it is the only row");
     const int64_t pad = p->c.pad;
+    struct nb_call call;
     p->c.pad = 5;
+    nb_case_call(&p->c, &call);
+    const char *refusal = nb_kernel_applicable(p->entry->kernel, &call);
+    if (refusal) {
+        nb_probe_say(p, "reads_padding", NULL, NULL, "%s", refusal);
+        p->c.pad = pad;
+        return;
+    }
     if (nb_box_init(&b, p, ROWS, COLS, 1e-5) == 0) {
         fill(&b, 17, 1);
         if (nb_box_run(&b) == 0) padded = differing(&b, 17, y);

@@ -61,8 +61,8 @@ static int refuse_adapter(const char *name, const char *path) {
                             name, path, name, nb_peers[i].size);
     }
     const char *nearest = nb_nearest(name, names, nb_n_peers);
-    return nb_error("--peer %s: there is no adapter %s%s%s%s; `normbench list peers` says what there is", name, path,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return nb_error("--peer %s: there is no adapter %s; %s%s%s`normbench list peers` says what there is", name, path,
+                    nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "");
 }
 
 char *nb_peer_spec(const char *name, const char *library) {

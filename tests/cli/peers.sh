@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Peers: what is missing is said with the command that gets it; one that is there runs beside our kernels, checked like them, and its
+# records say which library it was. The peer is a test plugin; no library of others is needed.
+set -eu
+fail() { echo "$1"; exit 1; }
+refuses() { # exit code 2 and a word in the message
+    local code=0 word=$1
+    shift
+    "$NORMBENCH" "$@" 2>"$WORK/error" >/dev/null || code=$?
+    [ "$code" = 2 ] || fail "'$*' ended with $code, should be 2"
+    grep -q -- "$word" "$WORK/error" || { cat "$WORK/error"; fail "'$*' says nothing of '$word'"; }
+}
+
+export NORMBENCH_PEERS=$WORK/none
+"$NORMBENCH" list peers --format csv >"$WORK/list"
+for peer in onednn pytorch ggml; do grep -q "^$peer,not built,.*make peers PEERS=$peer" "$WORK/list" || fail "list peers: $peer"; done
+refuses "make peers PEERS=onednn" run --peer onednn
+refuses "did you mean 'ggml'" run --peer gmgl
+refuses "behind the --peer" run --peer-lib /some/library.so
+
+export NORMBENCH_PEERS=$BUILD/tests/plugins
+refuses "No such file" run --peer fakelib --peer-lib /no/such/library.so
+touch "$WORK/broken.so"
+refuses "is no library of ours" run --peer fakelib --peer-lib "$WORK/broken.so"
+refuses "one version" run --peer fakelib --peer fakelib --peer-lib "$NORMBENCH"
+refuses "is a plugin" run --peer example
+
+cat >"$WORK/config.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": "64x384", "kernel": ["rmsnorm", "rmsnorm_twopass"], "width": "256",
+                "stride": ["packed", "16"], "threads": [1, 2] } ], "launches": 2, "blocks_per_launch": 4 }
+JSON
+"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --no-plots --no-counters --out "$WORK/run" \
+    >"$WORK/table"
+grep -q "^fakelib: fakelib 1.0; rows among 1: rmsnorm_f32" "$WORK/table" || { cat "$WORK/table"; fail "the table names no library"; }
+/usr/bin/python3 - "$WORK/run/results.json" "$(nproc)" <<'PY'
+import json, sys
+results = json.load(open(sys.argv[1]))
+peer = [r for r in results["records"] if r["variant"] == "fakelib:rmsnorm_f32"]
+assert [r for r in peer if r["axes"]["threads"] == "1"], "no case of the peer"
+for r in peer:
+    assert r["axes"]["stride"] == "packed", "a case that applicable() refuses"
+    if int(r["axes"]["threads"]) > int(sys.argv[2]):
+        continue
+    assert r["status"] == "ok" and r["timing"], (r["status"], r["reason"])
+    assert r["library"] == "fakelib 1.0" and r["implementation"] == "rows among " + r["axes"]["threads"], r
+ours = [r for r in results["records"] if r["variant"] != "fakelib:rmsnorm_f32"]
+assert ours and not any("library" in r for r in ours)
+assert results["plugins"] == [{"name": "fakelib", "file": "peer:fakelib"}], results["plugins"]
+assert any("rows must lie next to each other" in s["reason"] for s in results["skips"])
+open(sys.argv[1] + ".replay", "w").write(peer[0]["replay"])
+PY
+"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=peer:fakelib --axis stride=packed --list 2>/dev/null >"$WORK/cases"
+[ "$(grep -vc '^fakelib:' "$WORK/cases")" = 0 ] || fail "backend=peer:fakelib selects more than the peer"
+replay=$(cat "$WORK/run/results.json.replay")
+eval "\"$NORMBENCH\" ${replay#normbench } --check-only" >"$WORK/record" || fail "$replay"
+grep -q '"library": "fakelib 1.0"' "$WORK/record" || fail "the replayed record names no library"
+"$NORMBENCH" list kernels --peer fakelib --peer-lib "fakelib=$NORMBENCH" | grep -q "^fakelib:rmsnorm" || fail "list kernels --peer"
+"$NORMBENCH" probe fakelib:rmsnorm --peer fakelib --n 8192 >"$WORK/probe" || fail "probe --peer"
