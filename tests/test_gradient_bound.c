@@ -77,6 +77,9 @@ static void expect_within(const struct backward *b, const struct soft_gradient *
     tightest = fmax(tightest, v.dx);
 }
 
+/* 1 .. n */
+static int64_t up_to(struct random_state *r, uint64_t n) { return 1 + (int64_t)(random_bits(r) % n); }
+
 static void draw_formula(struct backward *b, struct soft_gradient *k, struct random_state *r) {
     struct nb_case *c = &b->p.c;
     static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-3, 0};
@@ -102,10 +105,11 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
     for (int trial = 0; trial < 3000; trial++) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
-        backward_init(&b, ops[trial % N_OPS], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES),
-                      1 + (int64_t)(random_bits(&r) % 6), 1 + (int64_t)(random_bits(&r) % 200));
+        const int64_t rows = up_to(&r, 6), cols = up_to(&r, 200);
+        backward_init(&b, ops[trial % N_OPS], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), rows, cols);
         draw_formula(&b, &k, &r);
-        backward_fill_normal(&b, random_normal(&r), exp(2 * random_normal(&r)), random_bits(&r));
+        const double mean = random_normal(&r), sd = exp(2 * random_normal(&r));
+        backward_fill_normal(&b, mean, sd, random_bits(&r));
         expect_within(&b, &k, "normal");
         backward_free(&b);
     }
@@ -118,13 +122,14 @@ Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
     for (int trial = 0; trial < 1500; trial++) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
-        backward_init_batchnorm(&b, NB_NCHW + (uint32_t)trial % 2, (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES),
-                                1 + (int64_t)(random_bits(&r) % 3), 1 + (int64_t)(random_bits(&r) % 5),
-                                1 + (int64_t)(random_bits(&r) % 40));
+        const int64_t n = up_to(&r, 3), channels = up_to(&r, 5), hw = up_to(&r, 40);
+        backward_init_batchnorm(&b, NB_NCHW + (uint32_t)trial % 2, (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), n,
+                                channels, hw);
         draw_formula(&b, &k, &r);
         b.p.c.mode = (uint32_t)(random_bits(&r) % NB_N_MODES);
         if (b.p.c.mode == NB_INFERENCE && k.order == ORDER_AFFINE) k.order = ORDER_PLAIN;
-        backward_fill_normal(&b, 3 * random_normal(&r), exp(2 * random_normal(&r)), random_bits(&r));
+        const double mean = 3 * random_normal(&r), sd = exp(2 * random_normal(&r));
+        backward_fill_normal(&b, mean, sd, random_bits(&r));
         expect_within(&b, &k, "batchnorm");
         backward_free(&b);
     }
@@ -171,8 +176,8 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
         const int of_x = trial % 12, of_dy = trial / 12 % 6;
-        const int64_t cols = 1 + (int64_t)(random_bits(&r) % (trial % 5 ? 100 : 700));
-        backward_init(&b, ops[random_bits(&r) % N_OPS], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 2, cols);
+        const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
+        backward_init(&b, ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
         draw_formula(&b, &k, &r);
         backward_fill_normal(&b, 0, 1, random_bits(&r));
         for (int64_t i = 0; i < 2 * cols; i++) {

@@ -44,7 +44,8 @@ double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const double tolerance =
         g->abs_dgamma[i] * d + (g->abs_dbeta[i] * of_terms + n_terms(b) * lost) * (1 + d) + a->op.eta;
     const double distance = by_channel ? g->rows[i].max_abs_xhat / rstd : b->max_distance;
-    if (rstd >= a->op.overflow || distance * (1 + a->of_xhat) >= a->op.overflow) return INFINITY;
+    const double largest = fmax(fmax(rstd, distance), b->c->folded ? shift : 0);
+    if (largest * (1 + a->of_xhat) >= a->op.overflow) return INFINITY;
     return finished(b, g->abs_dgamma[i] * (by_channel ? fmax(1, 1 / rstd) : 1), g->dgamma[i], tolerance);
 }
 

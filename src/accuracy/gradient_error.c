@@ -49,7 +49,7 @@ void nb_gradient_arithmetic_init(struct nb_gradient_arithmetic *a, const struct 
 struct nb_xhat_error nb_xhat_error(const struct nb_gradient_arithmetic *a, double shift, double rstd) {
     const double u = a->op.u;
     double e = 3 * a->flushed * rstd * (1 + a->of_xhat) + a->op.eta;
-    if (a->low_precision) e += u * shift * (1 + a->of_xhat);
+    if (a->low_precision) e += (u * shift + 2 * a->op.eta * rstd) * (1 + a->of_xhat);
     if (!a->c->folded) return (struct nb_xhat_error){e, e};
     e += nb_gradient_compound(0, u, 4) * shift + a->op.eta;
     return (struct nb_xhat_error){e, e + 2 * nb_gradient_compound(a->of_sum, u, 2 * PRODUCT) * shift};
@@ -76,7 +76,8 @@ static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const s
     const double once = larger(1, rstd), twice = a->low_precision ? once : larger(1, rstd * rstd);
     const double pull = (fabs(r->mean_gx) + r->mean_abs_gx * a->of_mean_gx) * twice;
     const double sum = a->divisor * larger(larger(r->mean_abs_gx, r->mean_abs_g), of_x);
-    const double single = larger(larger(fabs(r->mean_g) * once, pull), larger(distance, r->max_abs_g));
+    double single = larger(larger(fabs(r->mean_g) * once, pull), larger(distance, r->max_abs_g));
+    if (a->c->folded) single = larger(fabs(mean) * rstd, single);
     const bool overflows = sum * grown >= a->sum_overflow || single * grown >= a->op.overflow;
     return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
 }
@@ -94,9 +95,10 @@ struct nb_row_gradient_error nb_row_gradient_error(const struct nb_gradient_arit
     e.xhat.element += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
     e.xhat.in_sums += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
     const double lost_g = eta + a->flushed * (a->g->max_abs_weight + r->max_abs_dy);
-    const double lost_gx = lost_g * (r->max_abs_xhat + 1) + eta * (1 + rstd);
+    const double reach = r->max_abs_xhat + 1 + (a->c->folded ? fabs(mean) * rstd : 0);
+    const double lost_gx = lost_g * reach + eta * (1 + rstd);
     if (nb_gradient_centres(a->c)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;
-    e.mean_gx = r->mean_abs_gx * a->of_mean_gx + eta +
+    e.mean_gx = r->mean_abs_gx * a->of_mean_gx + eta * (reach + 2 * rstd) +
                 (r->mean_abs_g * e.xhat.in_sums + a->n / a->divisor * lost_gx) * (1 + a->of_mean_gx);
     return e;
 }
