@@ -1,87 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sums of a backward call in one sweep over x and dy: along the rows those that dx needs, down the columns dgamma and dbeta.
- * dy, w and x - mean are kept as exact pairs, so that only the accumulators round, at 2^-106. BatchNorm's sums of a channel are both. */
+ * BatchNorm's sums of a channel are both. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "src/accuracy/gradient.h"
+#include "src/accuracy/gradient_terms.h"
 #include "src/accuracy/squash.h"
 #include "src/accuracy/truth.h"
 #include "src/base/log.h"
 #include "src/number/compensated.h"
 #include "src/number/dtype.h"
 
-/* Numbers of one row, with room for an even number of them. */
-struct scratch {
-    double *all; /* what is allocated */
-    double *x, *dy, *mean, *rstd;
-    double *d, *d_lo;        /* x - mean */
-    double *g, *g_lo;        /* dy * w */
-    double *dy_rstd, *no_lo; /* exact in double; zeros */
-};
-
-/* Accumulators of all columns, and sums of magnitudes. */
-struct columns {
-    double *all;
-    double *dgamma, *dgamma_lo, *dbeta, *dbeta_lo, *abs_dgamma, *abs_dbeta;
-};
-
-/* Zeros. */
-static double *numbers(int64_t n) { return nb_alloc((unsigned long long)(n + n % 2), sizeof(double)); }
-
-static double *take(double **from, int64_t n) {
-    double *piece = *from;
-    *from += n + n % 2;
-    return piece;
-}
-
-static struct scratch new_scratch(int64_t n) {
-    double *all = numbers((n + n % 2) * 10), *rest = all;
-    return (struct scratch){.all = all,
-                            .x = take(&rest, n),
-                            .dy = take(&rest, n),
-                            .mean = take(&rest, n),
-                            .rstd = take(&rest, n),
-                            .d = take(&rest, n),
-                            .d_lo = take(&rest, n),
-                            .g = take(&rest, n),
-                            .g_lo = take(&rest, n),
-                            .dy_rstd = take(&rest, n),
-                            .no_lo = take(&rest, n)};
-}
-
-static struct columns new_columns(int64_t n) {
-    double *all = numbers((n + n % 2) * 6), *rest = all;
-    return (struct columns){.all = all,
-                            .dgamma = take(&rest, n),
-                            .dgamma_lo = take(&rest, n),
-                            .dbeta = take(&rest, n),
-                            .dbeta_lo = take(&rest, n),
-                            .abs_dgamma = take(&rest, n),
-                            .abs_dbeta = take(&rest, n)};
-}
-
-static void load(const struct nb_gradient *g, int64_t row, struct scratch *s) {
-    const struct nb_inputs *in = g->in;
-    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
-    nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
-    nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
-    for (int64_t i = 0; i < in->cols; i++) {
-        const int64_t stat = at.stat + i * at.stat_step;
-        s->mean[i] = g->mean ? g->mean[stat] : 0;
-        s->rstd[i] = g->rstd[stat];
-        s->dy_rstd[i] = s->dy[i] * s->rstd[i];
-    }
-    nb_pairs_subtract(in->cols, s->x, s->mean, s->d, s->d_lo);
-}
-
 /* ---- along a row ------------------------------------------------------------------------------------------------------- */
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
 /* Sums and extremes of magnitudes, not yet divided. */
-static void add_magnitudes(struct nb_row_gradient *r, const struct scratch *s, const double *g, int64_t n) {
+static void add_magnitudes(struct nb_row_gradient *r, const struct nb_gradient_terms *s, const double *g, int64_t n) {
     struct nb_row_gradient t = *r;
     for (int64_t i = 0; i < n; i++) {
         const double size = fabs(g[i]), xhat = fabs(s->d[i] * s->rstd[i]);
@@ -95,7 +32,7 @@ static void add_magnitudes(struct nb_row_gradient *r, const struct scratch *s, c
 }
 
 /* By the formula as it stands: what Inf and NaN become. */
-static void set_not_finite(struct nb_row_gradient *r, const struct scratch *s, const double *g, int64_t n,
+static void set_not_finite(struct nb_row_gradient *r, const struct nb_gradient_terms *s, const double *g, int64_t n,
                            double divisor, bool centred) {
     double sum = 0, sum_gx = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -118,7 +55,7 @@ static void set_means(struct nb_row_gradient *r, struct nb_twofold g, struct nb_
     r->mean_gx_lo = gx.lo;
 }
 
-static void sum_row(const struct nb_gradient *g, int64_t row, struct scratch *s) {
+static void sum_row(const struct nb_gradient *g, int64_t row, struct nb_gradient_terms *s) {
     struct nb_row_gradient *r = &g->rows[row];
     struct nb_sum sum_g = {0}, sum_gd = {0};
     const int64_t n = g->in->cols;
@@ -138,49 +75,9 @@ static void sum_row(const struct nb_gradient *g, int64_t row, struct scratch *s)
     r->mean_abs_gx /= divisor;
 }
 
-/* ---- down the columns -------------------------------------------------------------------------------------------------- */
-
-static void add_to_columns(struct columns *t, const struct scratch *s, int64_t n) {
-    nb_columns_add(n, t->dbeta, t->dbeta_lo, s->dy);
-    nb_columns_add_products(n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
-    for (int64_t i = 0; i < n; i++) {
-        t->abs_dbeta[i] += fabs(s->dy[i]);
-        t->abs_dgamma[i] += fabs(s->dy_rstd[i] * s->d[i]);
-    }
-}
-
-/* A plane of NCHW: its row goes to one column. */
-static void add_plane(struct columns *t, int64_t channel, const struct scratch *s, int64_t n) {
-    struct nb_sum sum_dy = {0}, sum_dyx = {0};
-    double abs_dy = 0, abs_dyx = 0;
-    nb_sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
-    nb_sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
-    for (int64_t i = 0; i < n; i++) {
-        abs_dy += fabs(s->dy[i]);
-        abs_dyx += fabs(s->dy_rstd[i] * s->d[i]);
-    }
-    for (int i = 0; i < 4; i++) {
-        struct nb_twofold beta = {t->dbeta[channel], t->dbeta_lo[channel]};
-        struct nb_twofold gamma = {t->dgamma[channel], t->dgamma_lo[channel]};
-        nb_accumulate(&beta, sum_dy.hi[i / 2][i % 2], sum_dy.lo[i / 2][i % 2]);
-        nb_accumulate(&gamma, sum_dyx.hi[i / 2][i % 2], sum_dyx.lo[i / 2][i % 2]);
-        t->dbeta[channel] = beta.hi;
-        t->dbeta_lo[channel] = beta.lo;
-        t->dgamma[channel] = gamma.hi;
-        t->dgamma_lo[channel] = gamma.lo;
-    }
-    t->abs_dbeta[channel] += abs_dy;
-    t->abs_dgamma[channel] += abs_dyx;
-}
-
-/* Of Inf and NaN the upper part alone is right. */
-static struct nb_twofold total(double hi, double lo, double magnitudes) {
-    return isfinite(magnitudes) ? nb_twofold_renormalize(hi, lo) : nb_twofold_of(hi);
-}
-
 /* ---- all rows ---------------------------------------------------------------------------------------------------------- */
 
-static void extremes_of_channels(const struct nb_gradient *g, int64_t row, const struct scratch *s) {
+static void extremes_of_channels(const struct nb_gradient *g, int64_t row, const struct nb_gradient_terms *s) {
     const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
     for (int64_t i = 0; i < g->in->cols; i++) {
         struct nb_row_gradient *r = &g->rows[at.stat + i * at.stat_step];
@@ -190,24 +87,24 @@ static void extremes_of_channels(const struct nb_gradient *g, int64_t row, const
 }
 
 /* g = w dy with one w for the channel: its sums are those of the parameter gradients times w. */
-static void sum_channels(const struct nb_gradient *g, struct columns *t, struct scratch *s) {
+static void sum_channels(const struct nb_gradient *g, struct nb_gradient_columns *t, struct nb_gradient_terms *s) {
     const bool planes = g->c->shape.layout == NB_NCHW;
     const double n = (double)nb_truth_elements(g->c);
     for (int64_t row = 0; row < g->in->rows; row++) {
-        load(g, row, s);
+        nb_gradient_terms_load(g, row, s);
         extremes_of_channels(g, row, s);
         if (planes)
-            add_plane(t, row % g->c->shape.c, s, g->in->cols);
+            nb_gradient_columns_add_plane(t, row % g->c->shape.c, s, g->in->cols);
         else
-            add_to_columns(t, s, g->in->cols);
+            nb_gradient_columns_add(t, s, g->in->cols);
     }
     for (int64_t i = 0; i < g->n_stats; i++) {
         struct nb_row_gradient *r = &g->rows[i];
         const struct nb_twofold w = {g->weight[i], g->weight_lo[i]};
         r->max_abs_g = r->max_abs_dy * fabs(w.hi);
         if (g->c->mode != NB_TRAINING) continue;
-        const struct nb_twofold sum_dy = total(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]);
-        const struct nb_twofold sum_dyx = total(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]);
+        const struct nb_twofold sum_dy = nb_gradient_total(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]);
+        const struct nb_twofold sum_dyx = nb_gradient_total(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]);
         r->mean_abs_g = t->abs_dbeta[i] / n * fabs(w.hi);
         r->mean_abs_gx = t->abs_dgamma[i] / n * fabs(w.hi);
         if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx))
@@ -219,16 +116,16 @@ static void sum_channels(const struct nb_gradient *g, struct columns *t, struct 
     }
 }
 
-static void sum_rows(const struct nb_gradient *g, struct columns *t, struct scratch *s) {
+static void sum_rows(const struct nb_gradient *g, struct nb_gradient_columns *t, struct nb_gradient_terms *s) {
     for (int64_t row = 0; row < g->in->rows; row++) {
-        load(g, row, s);
+        nb_gradient_terms_load(g, row, s);
         sum_row(g, row, s);
-        if (g->dgamma) add_to_columns(t, s, g->in->cols);
+        if (g->dgamma) nb_gradient_columns_add(t, s, g->in->cols);
     }
 }
 
 /* xhat is tanh, which stands in the place of x - mean; the slope's product goes to dalpha. */
-static void sum_squashed(struct nb_gradient *g, struct columns *t, struct scratch *s) {
+static void sum_squashed(struct nb_gradient *g, struct nb_gradient_columns *t, struct nb_gradient_terms *s) {
     const struct nb_inputs *in = g->in;
     struct nb_sum dalpha = {0};
     for (int64_t row = 0; row < in->rows; row++) {
@@ -244,7 +141,7 @@ static void sum_squashed(struct nb_gradient *g, struct columns *t, struct scratc
             g->abs_dy_w_x += fabs(unsquashed);
         }
         nb_sum_add_pairs(&dalpha, in->cols, s->g, s->no_lo);
-        if (g->dgamma) add_to_columns(t, s, in->cols);
+        if (g->dgamma) nb_gradient_columns_add(t, s, in->cols);
     }
     for (int i = 0; i < 4; i++) g->dalpha += dalpha.hi[i / 2][i % 2];
     if (isfinite(g->abs_dalpha)) g->dalpha = nb_sum_total(&dalpha).hi;
@@ -254,8 +151,8 @@ static void sum_squashed(struct nb_gradient *g, struct columns *t, struct scratc
 
 static void set_weights(struct nb_gradient *g) {
     const struct nb_formula *f = &g->c->formula;
-    g->weight = numbers(g->n_params);
-    g->weight_lo = numbers(g->n_params);
+    g->weight = nb_gradient_zeros(g->n_params);
+    g->weight_lo = nb_gradient_zeros(g->n_params);
     for (int64_t i = 0; i < g->n_params; i++) {
         struct nb_twofold w = nb_twofold_of(1);
         if (f->affine != NB_AFFINE_NONE) {
@@ -269,18 +166,18 @@ static void set_weights(struct nb_gradient *g) {
     }
 }
 
-static void set_parameter_gradients(struct nb_gradient *g, const struct columns *t) {
+static void set_parameter_gradients(struct nb_gradient *g, const struct nb_gradient_columns *t) {
     for (int64_t i = 0; g->dgamma && i < g->n_params; i++) {
         g->abs_dgamma[i] = t->abs_dgamma[i];
         g->abs_dbeta[i] = t->abs_dbeta[i];
-        g->dgamma[i] = total(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]).hi;
-        if (g->dbeta) g->dbeta[i] = total(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]).hi;
+        g->dgamma[i] = nb_gradient_total(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]).hi;
+        if (g->dbeta) g->dbeta[i] = nb_gradient_total(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]).hi;
     }
 }
 
 static void sum_all(struct nb_gradient *g) {
-    struct scratch s = new_scratch(g->in->cols);
-    struct columns t = new_columns(g->n_params);
+    struct nb_gradient_terms s = nb_gradient_terms_new(g->in->cols);
+    struct nb_gradient_columns t = nb_gradient_columns_new(g->n_params);
     if (g->c->op == NB_OP_DYT)
         sum_squashed(g, &t, &s);
     else if (g->c->op == NB_OP_BATCHNORM)
@@ -304,10 +201,10 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
         g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
     }
     if (c->formula.affine != NB_AFFINE_NONE) {
-        g->dgamma = numbers(g->n_params);
-        g->abs_dgamma = numbers(g->n_params);
-        g->abs_dbeta = numbers(g->n_params);
-        if (c->formula.affine == NB_AFFINE_GAMMA_BETA) g->dbeta = numbers(g->n_params);
+        g->dgamma = nb_gradient_zeros(g->n_params);
+        g->abs_dgamma = nb_gradient_zeros(g->n_params);
+        g->abs_dbeta = nb_gradient_zeros(g->n_params);
+        if (c->formula.affine == NB_AFFINE_GAMMA_BETA) g->dbeta = nb_gradient_zeros(g->n_params);
     }
     sum_all(g);
     return 0;
