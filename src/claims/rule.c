@@ -41,7 +41,7 @@ static void say_launches(struct nb_ruled *r, double bound, int n_launches) {
         say(r, "[%.4g, %.4g] holds the bound %.4g", r->value.low, r->value.high, bound);
     else if (distance > 0 && needed < 1000)
         say(r, "[%.4g, %.4g] holds the bound %.4g; about %.0f launches would tell (--launches)", r->value.low,
-            r->value.high, bound, ceil(needed) + 1);
+            r->value.high, bound, round(needed) + 1);
     else
         say(r, "[%.4g, %.4g] holds the bound %.4g, and the value lies on it: no number of launches would tell",
             r->value.low, r->value.high, bound);

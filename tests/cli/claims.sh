@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# normbench claims: lists, explanations, a small run of every kind with its pages and its schema, --strict, --resume, and what it refuses.
+set -u
+failed=0
+bad() { echo "claims: $*"; failed=1; }
+refuses() { # PATTERN ARGUMENTS...
+    local pattern=$1 code=0
+    shift
+    "$NORMBENCH" claims "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
+    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
+    bad "$*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
+}
+
+"$NORMBENCH" claims --list >"$WORK/list" 2>"$WORK/err" || bad "--list: exit $?: $(cat "$WORK/err")"
+for id in speed-paper-range form-keepdim inv-table prec-eps-1e-8 train-parity bn-depth fact-who-uses-it bug-pytorch#41527; do
+    grep -q "^$id " "$WORK/list" || bad "--list: no $id"
+done
+"$NORMBENCH" claims --list 'inv-*' >"$WORK/list" && [ "$(grep -c '^inv-' "$WORK/list")" = "$(($(wc -l <"$WORK/list") - 1))" ] || bad "--list of a glob"
+"$NORMBENCH" claims --explain speed-rsqrt >"$WORK/out" || bad "--explain: exit $?"
+grep -q "5-10% faster" "$WORK/out" && grep -q "cannot be tested here: a GPU" "$WORK/out" && grep -q "cut in \[0.05, 0.1\]" "$WORK/out" ||
+    bad "--explain: $(cat "$WORK/out")"
+
+refuses "did you mean 'form-keepdim'" form-keepdin
+refuses "no such claim" --explain nothing-of-that-kind
+refuses "table, markdown or json" --format xml
+refuses "needs launches" --launches 0
+refuses "no run of claims" --resume "$WORK/nowhere"
+refuses "leave names" form-keepdim --resume "$WORK/nowhere"
+refuses "did you mean '--quick'" --quik
+cat >"$WORK/bad.json" <<'JSON'
+{ "title": "t", "statement": "s", "scope": "s", "sources": [{ "cite": "c" }],
+  "experiments": { "a": { "kind": "property", "property": "divide",
+    "params": { "buy": 1 } } } }
+JSON
+refuses 'bad.json:3: unknown key "buy"; did you mean "by"' "$WORK/bad.json"
+sed 's/"buy": 1/"by": 1/' "$WORK/bad.json" >"$WORK/bad2.json"
+refuses 'needs a reading' "$WORK/bad2.json"
+sed 's/"property", "property": "divide"/"propperty"/' "$WORK/bad.json" >"$WORK/bad3.json"
+refuses "bad3.json:2: \"kind\" must be.*did you mean 'property'" "$WORK/bad3.json"
+
+# A claim of each kind, small. The timing claim is one that no machine makes wrong: the same kernel scalar and on the widest vectors.
+cat >"$WORK/small.json" <<'JSON'
+// comments are allowed
+{ "title": "a small one", "statement": "Everything at once.", "scope": "a test", "sources": [{ "cite": "tests/cli", "says": "so" }],
+  "experiments": {
+    "time": { "kind": "timing", "blocks": [{ "kernel": ["rmsnorm_twopass"], "shape": "64x256", "root": ["mul_recip", "div_sqrt"], "width": "256" }],
+              "compare": { "of": { "root": "mul_recip" }, "against": { "root": "div_sqrt" } } },
+    "right": { "kind": "accuracy", "blocks": [{ "kernel": "rmsnorm_twopass", "shape": "4x64", "width": "scalar" }] },
+    "sum": { "kind": "property", "property": "gradient_scale" },
+    "steps": { "kind": "training", "workload": "nothing" } },
+  "readings": [
+    { "id": "time", "text": "a time", "experiment": "time", "expect": [{ "figure": "ratio", "form": "between", "least": 0.01, "most": 100 }] },
+    { "id": "right", "text": "right", "experiment": "right", "expect": [{ "figure": "failed", "form": "equals", "to": 0 }] },
+    { "id": "sum", "text": "wrong on purpose", "experiment": "sum", "alternative": true,
+      "expect": [{ "figure": "gradient", "form": "near", "published": 1, "within": 0.1, "where": { "reading": "sum" } }] },
+    { "id": "steps", "text": "not here", "experiment": "steps", "alternative": true, "expect": [{ "figure": "x", "form": "equals", "to": 0 }] }],
+  "sensitivity": [{ "axis": "reading", "reading": "sum" }] }
+JSON
+"$NORMBENCH" claims "$WORK/small.json" form-keepdim fact-who-uses-it --quick --out "$WORK/run" --strict >"$WORK/out" 2>"$WORK/err" ||
+    bad "run: exit $?: $(cat "$WORK/err")"
+for line in '^small +REPRODUCED' '^form-keepdim +PARTLY' '^fact-who-uses-it +NOT TESTABLE HERE' '1 REPRODUCED, 1 PARTLY, 1 NOT TESTABLE HERE'; do
+    grep -qE "$line" "$WORK/out" || bad "no line /$line/: $(cat "$WORK/out")"
+done
+for file in claims.json claims.md claims.html timing/results.json accuracy/results.json; do
+    [ -s "$WORK/run/$file" ] || bad "$file was not left"
+done
+grep -q 'id="evidence"' "$WORK/run/claims.html" && grep -q '## Evidence' "$WORK/run/claims.md" || bad "the pages have no evidence"
+/usr/bin/python3 tests/check_schema.py reports/schema "$WORK/run" "$WORK/run/timing" "$WORK/run/accuracy" "$WORK/small.json" configs/claims/*.json
+code=$?
+[ $code = 0 ] || [ $code = 77 ] || bad "the schemas do not hold: $code"
+/usr/bin/python3 - "$WORK/run" <<'PY' || bad "claims.json: not as promised"
+import json, sys
+d = json.load(open(sys.argv[1] + "/claims.json"))
+small = {c["id"]: c for c in d["claims"]}["small"]
+r = {x["id"]: x for x in small["readings"]}
+assert d["complete"] and d["counts"]["PARTLY"] == 1 and d["folders"] == {"timing": "timing", "accuracy": "accuracy"}
+assert r["sum"]["verdict"] == "NOT REPRODUCED" and abs(r["sum"]["figures"][0]["value"] - 2000) < 1e-3
+assert r["steps"]["verdict"] == "NOT TESTABLE HERE" and "not built" in r["steps"]["reason"]
+t = r["time"]["figures"][0]
+assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
+assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}
+PY
+refuses "holds claims already" form-keepdim --out "$WORK/run"
+
+# Going on with a run that is whole measures nothing again and comes to the same verdicts.
+cp "$WORK/run/timing/journal.jsonl" "$WORK/journal"
+"$NORMBENCH" claims --resume "$WORK/run" --format json >"$WORK/json" 2>"$WORK/err" || bad "--resume: exit $?: $(cat "$WORK/err")"
+[ "$(grep -c '"type":"launch"' "$WORK/run/timing/journal.jsonl")" = "$(grep -c '"type":"launch"' "$WORK/journal")" ] || bad "--resume measured again"
+/usr/bin/python3 -c "
+import json
+d = json.load(open('$WORK/json'))
+assert d['counts']['REPRODUCED'] == 1 and d['counts']['PARTLY'] == 1, d['counts']" || bad "--resume: other verdicts"
+
+# Exit codes: a claim that is not reproduced is one with --strict alone.
+"$NORMBENCH" claims train-divide-by-constant --out "$WORK/no" --no-plots >"$WORK/out" 2>&1 || bad "NOT REPRODUCED: exit $?"
+grep -qE '^train-divide-by-constant +NOT REPRODUCED' "$WORK/out" || bad "divide: $(cat "$WORK/out")"
+"$NORMBENCH" claims train-divide-by-constant --out "$WORK/strict" --strict --no-plots >"$WORK/out" 2>&1
+[ $? = 1 ] || bad "--strict: exit is not 1"
+
+# A plugin is told which public bugs it has: its kernels alone are tried.
+"$NORMBENCH" claims 'bug-pytorch#133085' --plugin "$BUILD/tests/plugins/example.so" --out "$WORK/bugs" --format markdown >"$WORK/out" 2>"$WORK/err" ||
+    bad "bugs of a plugin: exit $?: $(cat "$WORK/err")"
+grep -q 'bug-pytorch#133085' "$WORK/out" || bad "bugs of a plugin: $(cat "$WORK/out")"
+[ ! -e "$WORK/bugs/accuracy/results.json" ] || ! grep -q '"key": "rmsnorm_' "$WORK/bugs/accuracy/results.json" || bad "other kernels than the plugin's were tried"
+exit "$failed"
