@@ -48,6 +48,14 @@ static void print_roof(const struct nb_record *r, bool utf8, struct nb_strbuf *o
     if (r->timing.suspect) nb_strbuf_add(out, "!");
 }
 
+/* What of the attainable is attained, and what bounds it there. */
+static void print_attained(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
+    (void)utf8;
+    if (!r->has_timing || !r->timing.attainable.bound[0]) return;
+    nb_format_percent(out, r->timing.attainable.share.value);
+    nb_strbuf_addf(out, " %s", r->timing.attainable.bound);
+}
+
 static void print_ratio(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
     if (nb_is_reference(r))
@@ -94,6 +102,7 @@ const struct nb_column nb_measured_columns[] = {
     {"time", NULL, print_time, true, NB_KEEP},
     {"GB/s", NULL, print_rate, true, NB_DROP_THIRD},
     {"roof", NULL, print_roof, true, NB_DROP_LAST},
+    {"attained", NULL, print_attained, true, NB_DROP_THIRD},
     {"vs reference", NULL, print_ratio, true, NB_DROP_LAST},
     {"max ulp", NULL, print_max_ulp, true, NB_DROP_LAST},
     {"of bound", NULL, print_bound, true, NB_DROP_FIRST},

@@ -38,6 +38,11 @@ static const struct field {
     FIELD("roof", TIMING, NUMBER, timing.roof.value),
     FIELD("roof_low", TIMING, NUMBER, timing.roof.low),
     FIELD("roof_high", TIMING, NUMBER, timing.roof.high),
+    FIELD("attained", TIMING, NUMBER, timing.attainable.share.value),
+    FIELD("attained_low", TIMING, NUMBER, timing.attainable.share.low),
+    FIELD("attained_high", TIMING, NUMBER, timing.attainable.share.high),
+    FIELD("attainable_ns", TIMING, NUMBER, timing.attainable.time_ns.value),
+    FIELD("core_ns", TIMING, NUMBER, timing.attainable.core_ns),
     FIELD("vs_reference", TIMING, NUMBER, timing.vs_reference.value),
     FIELD("vs_reference_low", TIMING, NUMBER, timing.vs_reference.low),
     FIELD("vs_reference_high", TIMING, NUMBER, timing.vs_reference.high),
@@ -140,7 +145,7 @@ static void add_text(struct nb_strbuf *out, const char *text) {
 static void print_header(const char **counters, size_t n_counters, struct nb_strbuf *out) {
     nb_strbuf_add(out, "key,status,reason,variant,");
     for (size_t a = 0; a < nb_n_axes; a++) add_text(out, nb_axes[a].name);
-    nb_strbuf_add(out, "reference,twin,noise,loss,library,implementation,replay");
+    nb_strbuf_add(out, "reference,twin,bound,noise,loss,library,implementation,replay");
     for (size_t f = 0; f < n_fields; f++) nb_strbuf_addf(out, ",%s", fields[f].name);
     for (size_t c = 0; c < n_counters; c++) {
         nb_strbuf_add(out, ",");
@@ -168,6 +173,7 @@ static void print_record(const struct nb_record *r, const char **counters, size_
     print_axes(r, out);
     add_text(out, r->has_timing ? r->timing.reference : NULL);
     add_text(out, r->has_timing ? r->timing.twin : NULL);
+    add_text(out, r->has_timing ? r->timing.attainable.bound : NULL);
     add_text(out, r->has_timing ? r->timing.noise : NULL);
     add_text(out, lost ? nb_loss_name(r->accuracy.loss) : NULL);
     add_text(out, r->library);

@@ -115,7 +115,11 @@ static int add_case(const struct launch_line *l, const struct nb_fold_group *gro
     struct nb_slots own = slots_of(l, t), twins = {0}, references = {0};
     if (twin) twins = slots_of(l, twin);
     if (reference) references = slots_of(l, reference);
+    const size_t before = t->arm->launches.n;
     nb_launches_add(&t->arm->launches, &own, twin ? &twins : NULL, reference ? &references : NULL, &l->noise);
+    const char *level = nb_json_get_text(t->json, "level");
+    if (level && t->arm->launches.n > before)
+        nb_launches_bound(&t->arm->launches, nb_json_get_number(t->json, "core_ns"), level);
     t->arm->chunked = nb_json_get_bool(t->json, "chunked");
     t->arm->per_slot = nb_json_get_number(t->json, "per_slot");
     return 0;

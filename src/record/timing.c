@@ -54,6 +54,7 @@ void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const st
         .ln_reference = paired_log_ratio(own, reference),
         .ln_twin = twin ? log(finite_median(twin->ns, twin->n)) : (double)NAN,
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
+        .ln_core = NAN,
     };
     if (!isfinite(v.ln_time)) return;
     l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
@@ -61,6 +62,13 @@ void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const st
     count_slots(l, own, twin);
     l->steal_ms += noise->steal_ms;
     l->involuntary += noise->involuntary;
+}
+
+void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level) {
+    if (l->n == 0) return;
+    struct nb_launch_value *last = &l->values[l->n - 1];
+    last->ln_core = core_ns > 0 ? log(core_ns) - last->ln_time : (double)NAN;
+    snprintf(l->level, sizeof l->level, "%s", level);
 }
 
 /* The finite ones of one member of the launch values. Returns how many; v holds l->n. */
@@ -122,6 +130,28 @@ static double drift_of(const double *ln, size_t n) {
     return n ? exp(high - low) : (double)NAN;
 }
 
+/* Of each launch that has both the larger of twin and core. The bound is the core's where it is so in most launches. */
+static void find_attainable(const struct nb_launches *l, struct nb_attainable *out) {
+    double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
+    double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct nb_launch_value *v = &l->values[i];
+        if (!isfinite(v->ln_roof) || !isfinite(v->ln_core)) continue;
+        share[n] = fmax(v->ln_roof, v->ln_core);
+        time[n] = share[n] + v->ln_time;
+        core[n] = v->ln_core + v->ln_time;
+        excess[n++] = v->ln_core - v->ln_roof;
+    }
+    *out = (struct nb_attainable){
+        .time_ns = exp_interval(time, n), .share = exp_interval(share, n), .core_ns = exp_interval(core, n).value};
+    if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? "core" : l->level);
+    free(share);
+    free(time);
+    free(core);
+    free(excess);
+}
+
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *t) {
     double *v = nb_alloc(l->n, sizeof *v);
     t->time_ns = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_time), v));
@@ -130,6 +160,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->wall_per_cpu = finite_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
     t->twin_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_twin), v));
     free(v);
+    find_attainable(l, &t->attainable);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
     t->min_ns = l->n_slots ? l->min_ns : (double)NAN;
     t->n_launches = (int)l->n;

@@ -18,12 +18,22 @@
 /* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
 #define NB_MIN_LAUNCHES 6
 
+/* What can be had at all: the larger of the twin, which moves the bytes, and of what the core needs for the arithmetic
+ * (src/harness/core_rate.h), both of the same launch. */
+struct nb_attainable {
+    struct nb_interval time_ns; /* NaN: the launches have no twin, or no core bound */
+    struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */
+    double core_ns;             /* the core's bound alone */
+    char bound[8]; /* "core", or where the twin found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
+};
+
 struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
     struct nb_interval roof;         /* time of the twin / time of the case; above 1 is suspect */
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
-    double gbytes_per_s;             /* compulsory bytes / time */
-    double min_ns;                   /* fastest slot, per call */
+    struct nb_attainable attainable;
+    double gbytes_per_s; /* compulsory bytes / time */
+    double min_ns;       /* fastest slot, per call */
     int n_launches, n_slots;
     int n_contaminated; /* slots that, or whose twin's slot in the block, saw an involuntary switch or a migration */
     bool chunked;       /* slots are rows of the shape, not whole calls */
@@ -52,17 +62,21 @@ struct nb_launch_noise {
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
     double ln_time, ln_roof, ln_reference, ln_twin, wall_per_cpu; /* NaN: this launch has none */
+    double ln_core;                                               /* core bound / time */
 };
 struct nb_launches {
     struct nb_launch_value *values;
     size_t n;
     double min_ns, steal_ms, involuntary;
     int n_slots, n_contaminated;
+    char level[8]; /* nb_launches_bound() */
 };
 /* Takes in one launch. twin and reference: the slots of the same blocks, or null. A launch without one valid slot is
  * left out. */
 void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin,
                      const struct nb_slots *reference, const struct nb_launch_noise *noise);
+/* What the core needs at least for the case, as found in the launch that was taken in last. level: where the case's tensors lie. */
+void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level);
 /* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_slot, twin, reference are the caller's to fill.
  */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);

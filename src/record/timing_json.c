@@ -16,11 +16,20 @@ static void add_interval(cJSON *json, const char *name, const struct nb_interval
     nb_json_number(object, "high", interval->high);
 }
 
+static void add_attainable(cJSON *json, const struct nb_attainable *a) {
+    cJSON *object = cJSON_AddObjectToObject(json, "attainable");
+    add_interval(object, "time_ns", &a->time_ns);
+    add_interval(object, "share", &a->share);
+    nb_json_text(object, "bound", a->bound[0] ? a->bound : NULL);
+    nb_json_number(object, "core_ns", a->core_ns);
+}
+
 cJSON *nb_timing_to_json(const struct nb_timing *t) {
     cJSON *json = cJSON_CreateObject();
     add_interval(json, "time_ns", &t->time_ns);
     add_interval(json, "roof", &t->roof);
     nb_json_text(json, "twin", t->twin[0] ? t->twin : NULL);
+    add_attainable(json, &t->attainable);
     add_interval(json, "vs_reference", &t->vs_reference);
     nb_json_text(json, "reference", t->reference);
     nb_json_number(json, "gbytes_per_s", t->gbytes_per_s);
@@ -55,6 +64,13 @@ static int get_int(const cJSON *json, const char *name, int *value) {
     return 0;
 }
 
+static int attainable_from_json(struct nb_attainable *a, const cJSON *json) {
+    *a = (struct nb_attainable){.time_ns = get_interval(json, "time_ns"),
+                                .share = get_interval(json, "share"),
+                                .core_ns = nb_json_get_number(json, "core_ns")};
+    return nb_json_copy_text(a->bound, sizeof a->bound, json, "bound");
+}
+
 int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
     const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
     const char *reference = nb_json_get_text(json, "reference");
@@ -75,6 +91,7 @@ int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
     };
     if (nb_json_copy_text(t->twin, sizeof t->twin, json, "twin") != 0) return -1;
     if (nb_json_copy_text(t->noise, sizeof t->noise, json, "noise") != 0) return -1;
+    if (attainable_from_json(&t->attainable, cJSON_GetObjectItemCaseSensitive(json, "attainable")) != 0) return -1;
     if (get_int(evidence, "n_launches", &t->n_launches) != 0 || get_int(evidence, "n_slots", &t->n_slots) != 0 ||
         get_int(evidence, "n_contaminated", &t->n_contaminated) != 0)
         return -1;

@@ -8,6 +8,7 @@
 #include "src/base/log.h"
 #include "src/base/timer.h"
 #include "src/harness/check.h"
+#include "src/harness/core_rate.h"
 #include "src/worker/worker.h"
 
 static void add_slots(cJSON *json, const struct nb_arm *arm, int blocks) {
@@ -31,8 +32,15 @@ static void add_noise(cJSON *json, const struct nb_noise *noise) {
     nb_json_number(n, "cpu", noise->cpu);
 }
 
+/* What bounds a case that is timed in the first place: the core, or a level of memory. */
+static void add_bounds(cJSON *json, const struct nb_case *c, const struct nb_core_rates *rates) {
+    const double core_ns = nb_core_bound_ns(c, rates);
+    nb_json_number(json, "core_ns", isfinite(core_ns) ? round(core_ns * 10) / 10 : (double)NAN);
+    nb_json_text(json, "level", nb_case_level(c));
+}
+
 static void say_launch(const struct nb_job *job, const struct nb_arm *arms, const struct nb_noise *noise,
-                       double elapsed_s) {
+                       const struct nb_core_rates *rates, double elapsed_s) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "launch");
     cJSON_AddNumberToObject(line, "group", job->group);
@@ -51,10 +59,12 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
         if (is_case) {
             cJSON_AddNumberToObject(arm, "per_slot", (double)arms[i].per_slot);
             cJSON_AddBoolToObject(arm, "chunked", arms[i].chunked);
+            add_bounds(arm, &job->cases[i], rates);
         }
         cJSON_AddItemToArray(is_case ? cases : twins, arm);
     }
     add_noise(line, noise);
+    cJSON_AddItemToObject(line, "core", nb_core_rates_to_json(rates));
     nb_json_number(line, "elapsed_s", elapsed_s);
     nb_worker_say(line);
 }
@@ -191,6 +201,7 @@ int nb_worker_launch(struct nb_workplace *w) {
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
     struct nb_sets sets = {0};
     struct nb_pool *pool = NULL;
+    struct nb_core_rates rates, after; /* a clock that moves shows in one of them */
     struct nb_noise noise;
     int result = -1;
     if (init_arms(w, arms, twin_cases) != 0) goto out;
@@ -207,10 +218,13 @@ int nb_worker_launch(struct nb_workplace *w) {
                                          .cold = job->cases[0].cache == NB_COLD,
                                          .current_arm = &w->shared->current,
                                          .beats = &w->shared->beats};
+    nb_core_rates_measure(&rates);
     nb_measure_group(arms, n_arms, sets.n, pool, &options, &noise);
+    nb_core_rates_measure(&after);
+    nb_core_rates_best(&rates, &after);
     settle(&(struct aftermath){w, pool, arms, &sets, &options, failed});
     nb_worker_at(w, -1);
-    say_launch(job, arms, &noise, nb_now_s() - start);
+    say_launch(job, arms, &noise, &rates, nb_now_s() - start);
     result = 0;
 out:
     nb_arms_release(arms, n_arms);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What can be had at all: the larger of twin and core, and which of them it is. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/case/shape.h"
+#include "src/harness/core_rate.h"
+#include "src/record/timing_json.h"
+#include "src/registry/cpu.h"
+#include "src/registry/registry.h"
+
+/* ---- from launches ------------------------------------------------------------------------------------------------ */
+
+/* Six launches of one slot: the case 100 ns, its twin and its core so much. */
+static struct nb_timing timing(double twin_ns, double core_ns, const char *level) {
+    struct nb_launches launches = {0};
+    struct nb_timing t = {0};
+    const struct nb_launch_noise noise = {.wall_s = 1, .cpu_s = 1};
+    for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
+        const double own = 100 * (1 + 0.001 * l), twin = twin_ns * (1 + 0.001 * l);
+        const struct nb_slots slots = {&own, NULL, 1}, twins = {&twin, NULL, 1};
+        nb_launches_add(&launches, &slots, isfinite(twin_ns) ? &twins : NULL, NULL, &noise);
+        if (level) nb_launches_bound(&launches, core_ns, level);
+    }
+    nb_launches_finish(&launches, 800, &t);
+    nb_launches_release(&launches);
+    return t;
+}
+
+Test(attainable, is_the_larger_of_twin_and_core) {
+    const struct nb_timing memory = timing(80, 30, "L2"), core = timing(80, 90, "L2");
+    cr_expect_float_eq(memory.attainable.share.value, 0.8, 1e-3);
+    cr_expect_float_eq(memory.attainable.time_ns.value, 80, 1);
+    cr_expect_str_eq(memory.attainable.bound, "L2");
+    cr_expect_float_eq(memory.attainable.core_ns, 30, 0.1);
+    cr_expect_float_eq(core.attainable.share.value, 0.9, 5e-3);
+    cr_expect_str_eq(core.attainable.bound, "core");
+    cr_expect_lt(core.attainable.share.low, core.attainable.share.high);
+}
+
+Test(attainable, without_twin_or_core_there_is_none) {
+    const struct nb_timing no_twin = timing(NAN, 30, "L1"), no_core = timing(80, NAN, "L1"), old = timing(80, 0, NULL);
+    cr_expect(isnan(no_twin.attainable.share.value));
+    cr_expect(isnan(no_core.attainable.share.value));
+    cr_expect(isnan(old.attainable.share.value), "journals of earlier versions say nothing of the core");
+    cr_expect_str_eq(no_twin.attainable.bound, "");
+    cr_expect_str_eq(old.attainable.bound, "");
+    cr_expect_float_eq(old.roof.value, 0.8, 1e-3, "the roof stays");
+}
+
+Test(attainable, reads_back_from_json) {
+    struct nb_timing t = timing(80, 90, "DRAM"), back;
+    cJSON *json = nb_timing_to_json(&t);
+    cr_assert_eq(nb_timing_from_json(&back, json), 0);
+    cr_expect_eq(back.attainable.share.value, t.attainable.share.value);
+    cr_expect_eq(back.attainable.time_ns.high, t.attainable.time_ns.high);
+    cr_expect_eq(back.attainable.core_ns, t.attainable.core_ns);
+    cr_expect_str_eq(back.attainable.bound, "core");
+    free(back.reference);
+    cJSON_DeleteItemFromObjectCaseSensitive(json, "attainable");
+    cr_assert_eq(nb_timing_from_json(&back, json), 0, "results of earlier versions have none");
+    cr_expect(isnan(back.attainable.share.value));
+    free(back.reference);
+    cJSON_Delete(json);
+}
+
+/* ---- the core ----------------------------------------------------------------------------------------------------- */
+
+static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const char *shape, int threads) {
+    struct nb_case c;
+    char reason[200];
+    nb_case_init(&c);
+    c.op = op;
+    c.pass = pass;
+    c.dtype = dtype;
+    c.threads = threads;
+    cr_assert_eq(nb_shape_parse(&c.shape, shape, reason, sizeof reason), 0, "%s", reason);
+    nb_case_normalize(&c);
+    return c;
+}
+
+Test(core, rates_are_those_of_a_machine) {
+    struct nb_core_rates r;
+    nb_core_rates_measure(&r);
+    cr_expect(r.clock_ghz > 0.05 && r.clock_ghz < 10, "%g additions per ns", r.clock_ghz);
+    if (nb_cpu_refuses(NB_CPU_AVX2, NB_256)) {
+        cr_expect(isnan(r.fma_ns));
+        return;
+    }
+    /* At most two multiply-adds of 16 lanes in a cycle; at least one of 4 lanes, preempted or not, since the fastest run counts. */
+    cr_expect(r.fma_ns * r.clock_ghz > 0.9 / 32 / 2 && r.fma_ns * r.clock_ghz < 4, "%g ns at %g GHz", r.fma_ns,
+              r.clock_ghz);
+    for (int d = NB_F16; d <= NB_BF16; d++) {
+        cr_expect(r.widen_ns[d] > 0 && r.widen_ns[d] < 5);
+        cr_expect(r.narrow_ns[d] > 0 && r.narrow_ns[d] < 5);
+    }
+    cr_expect_eq(r.widen_ns[NB_F32], 0);
+}
+
+Test(core, the_better_of_two_measurements_counts) {
+    struct nb_core_rates a = {.clock_ghz = 2, .fma_ns = 3, .widen_ns = {0, 1, NAN}, .narrow_ns = {0, 5, 6}};
+    const struct nb_core_rates b = {.clock_ghz = 3, .fma_ns = 4, .widen_ns = {0, 0.5, 7}, .narrow_ns = {0, 6, 5}};
+    nb_core_rates_best(&a, &b);
+    cr_expect_eq(a.clock_ghz, 3);
+    cr_expect_eq(a.fma_ns, 3);
+    cr_expect_eq(a.widen_ns[NB_F16], 0.5);
+    cr_expect_eq(a.widen_ns[NB_BF16], 7);
+    cr_expect_eq(a.narrow_ns[NB_BF16], 5);
+}
+
+Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
+    const struct nb_core_rates r = {.fma_ns = 1, .widen_ns = {0, 10, 10}, .narrow_ns = {0, 20, 20}};
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 1);
+    const double bound = nb_core_bound_ns(&c, &r);
+    double fewest = INFINITY;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        if (k->op == NB_OP_RMSNORM && k->pass == NB_FORWARD && k->flops > 0) fewest = fmin(fewest, (double)k->flops);
+    }
+    cr_expect_float_eq(bound, 8 * 512 * fewest / 2, 1e-6);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        if (k->op != NB_OP_RMSNORM || k->pass != NB_FORWARD || k->dtype != NB_F32) continue;
+        nb_case_set_kernel(&c, k, NULL);
+        cr_expect_float_eq(nb_core_bound_ns(&c, &r), bound, 1e-9, "%s would be compared with itself", k->variant);
+    }
+    const struct nb_case half = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_BF16, "8x512", 1);
+    cr_expect_float_eq(nb_core_bound_ns(&half, &r), 8 * 512 * 30, 1e-6, "conversions of x and y");
+    const struct nb_case two = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 2);
+    cr_expect_float_eq(nb_core_bound_ns(&two, &r), bound / 2, 1e-6);
+    const struct nb_core_rates unknown = {.fma_ns = NAN};
+    cr_expect(isnan(nb_core_bound_ns(&two, &unknown)));
+    nb_registry_release();
+}
+
+Test(core, levels_follow_the_caches) {
+    const struct nb_cpu *cpu = nb_cpu_light();
+    char shape[64];
+    if (cpu->l1d_bytes <= 0 || cpu->l2_bytes <= 0 || cpu->l3_bytes <= 0)
+        cr_skip("this machine does not say its caches");
+    const struct {
+        double bytes;
+        const char *level;
+    } sets[] = {{0.5 * (double)cpu->l1d_bytes, "L1"},
+                {1.5 * (double)cpu->l1d_bytes, "L2"},
+                {1.5 * (double)cpu->l2_bytes, "L3"},
+                {1.5 * (double)cpu->l3_bytes, "DRAM"}};
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        snprintf(shape, sizeof shape, "%.0fx64", sets[i].bytes / (2 * 64 * 4));
+        const struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, shape, 1);
+        cr_expect_str_eq(nb_case_level(&c), sets[i].level, "%s", shape);
+    }
+    struct nb_case cold = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x64", 1);
+    cold.cache = NB_COLD;
+    cr_expect_str_eq(nb_case_level(&cold), "DRAM");
+}
