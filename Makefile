@@ -301,7 +301,10 @@ install: all
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(BUILD)/libnormkernels.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/
+	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables
 	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
+	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
+	install -m 644 configs/claims/tables/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables/
 	install -m 644 tests/data/* $(DESTDIR)$(PREFIX)/share/normbench/data/
 	install -m 644 reports/schema/*.json $(DESTDIR)$(PREFIX)/share/normbench/schema/
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \

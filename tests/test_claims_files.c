@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/files.h"
+#include "src/base/jsonc.h"
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
+#include "src/claims/property.h"
 #include "src/registry/registry.h"
 
 static void quiet(void) {
@@ -166,6 +169,31 @@ Test(claims_files, every_verdict_can_come_out_either_way, .timeout = 60) {
     }
     cr_expect_geq(n_whole, 80, "%d claims could be judged whole", n_whole);
     nb_claims_release(&claims);
+}
+
+/* The README of the folder has a row for each claim and each property experiment. */
+Test(claims_files, the_readme_lists_them_all) {
+    char **ids, *path = nb_jsonc_find("claims/README.md"), *readme;
+    const int n = nb_claims_ids(&ids);
+    cr_assert(n > 0 && path);
+    readme = nb_file_read(path, 1 << 20, NULL);
+    cr_assert(readme);
+    for (int i = 0; i < n; i++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| `%s` |", ids[i]);
+        cr_expect(strncmp(ids[i], NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0 || strstr(readme, row.text), "%s", ids[i]);
+        nb_strbuf_release(&row);
+        free(ids[i]);
+    }
+    for (size_t i = 0; nb_properties[i]; i++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| `%s` | %s |", nb_properties[i]->name, nb_properties[i]->summary);
+        cr_expect(strstr(readme, row.text), "%s", row.text);
+        nb_strbuf_release(&row);
+    }
+    free(readme);
+    free(path);
+    free(ids);
 }
 
 Test(claims_files, readings_that_differ_make_partly) {

@@ -12,6 +12,7 @@ cd "$WORK"
 unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA
 prefix/bin/normbench list kernels --plugin ./mine.so | grep -q '^mine:'
 prefix/bin/normbench list configs | grep -q quick
+prefix/bin/normbench claims --list | grep -q speed-paper-range
 prefix/bin/normbench list data | grep -q minilm_layer0_out
 prefix/bin/normbench run quick --axis op=rmsnorm --axis dtype=f32 --axis width=256,native --plugin ./mine.so --filter minilm_layer0_out \
     --filter 'mine:*' --launches 1 --blocks 2 --no-counters --no-plots --format json >results.json
