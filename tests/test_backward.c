@@ -142,6 +142,17 @@ Test(backward, correct_gradients_pass) {
     comes_out("gradients:correct_add_f32/shape:64x40", NB_OK, "");
 }
 
+Test(backward, channels_have_statistics_and_parameters_of_their_own) {
+    comes_out("gradients:channels_f32/shape:nchw:3x5x4x6", NB_OK, "");
+    comes_out("gradients:channels_f32/shape:nhwc:3x4x6x5/mode:inference", NB_OK, "");
+    comes_out("gradients:channels_f32/shape:40x20/affine:none", NB_OK, "");
+    struct backward s;
+    begin(&s, "gradients:channels_f32/shape:nchw:3x5x4x6");
+    cr_assert_eq(s.in.n_saved, 1);
+    cr_expect_eq(s.in.saved[0].n, 5);
+    end(&s);
+}
+
 Test(backward, a_wrong_dx_is_inaccurate) {
     comes_out("gradients:no_mean_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");
     comes_out("gradients:no_pull_f32/shape:64x40", NB_INACCURATE, "elements beyond the bound");

@@ -208,6 +208,19 @@ Test(gate, accuracy_has_margins) {
     other = good;
     other.nan_unexpected = 1;
     cr_expect(strstr(nb_gate_less_accurate(&good, &other), "NaN"));
+
+    /* Of a gradient the largest error is chance, what all elements are off by is not. */
+    struct nb_accuracy gradient = {.max_ulp = 4000, .p99_ulp = 20, .has_parameters = true};
+    gradient.dgamma = (struct nb_parameter_error){.n = 8, .norm_u = 0.7};
+    other = gradient;
+    other.max_ulp = 16000;
+    other.dgamma.norm_u = 1.4;
+    cr_expect_null(nb_gate_less_accurate(&gradient, &other));
+    other.p99_ulp = 25;
+    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "99th percentile"));
+    other.p99_ulp = 20;
+    other.dgamma.norm_u = 3;
+    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "dgamma"));
 }
 
 /* ---- budgets ------------------------------------------------------------------------------------------------------------ */

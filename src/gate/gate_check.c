@@ -63,16 +63,40 @@ static int64_t strange(const struct nb_accuracy *a) {
     return a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
 }
 
+static bool is_beyond(double candidate, double baseline) {
+    return candidate > NB_GATE_ULP_FACTOR * baseline + NB_GATE_ULP_MORE;
+}
+
+/* Elements of dx may cancel to anything: which is off by most ulp, and by how many, is chance, and another order of a sum draws again. So
+ * is the bias of those near 0. */
+static double error_of(const struct nb_accuracy *a) { return a->has_parameters ? a->p99_ulp : a->max_ulp; }
+static double bias_of(const struct nb_accuracy *a) { return a->has_parameters ? a->bias_large_u : a->bias_u; }
+
+/* Null, or the gradient of a parameter that is worse in norm. */
+static const char *worse_parameter(const struct nb_accuracy *baseline, const struct nb_accuracy *candidate) {
+    const struct nb_parameter_error *before[] = {&baseline->dgamma, &baseline->dbeta, &baseline->dalpha};
+    const struct nb_parameter_error *after[] = {&candidate->dgamma, &candidate->dbeta, &candidate->dalpha};
+    static const char *const names[] = {"dgamma", "dbeta", "dalpha"};
+    for (int i = 0; i < 3; i++)
+        if (before[i]->n > 0 && after[i]->n > 0 && is_beyond(after[i]->norm_u, NB_GATE_NORM_FACTOR * before[i]->norm_u))
+            return names[i];
+    return NULL;
+}
+
 const char *nb_gate_less_accurate(const struct nb_accuracy *baseline, const struct nb_accuracy *candidate) {
     static char text[200];
+    const char *parameter = worse_parameter(baseline, candidate);
     if (strange(candidate) > strange(baseline))
         snprintf(text, sizeof text, "%lld NaN, Inf or lost zeros where the baseline has %lld",
                  (long long)strange(candidate), (long long)strange(baseline));
-    else if (candidate->max_ulp > NB_GATE_ULP_FACTOR * baseline->max_ulp + NB_GATE_ULP_MORE)
-        snprintf(text, sizeof text, "largest error %.4g ulp, the baseline's %.4g", candidate->max_ulp,
-                 baseline->max_ulp);
-    else if (fabs(candidate->bias_u) > fabs(baseline->bias_u) + NB_GATE_BIAS_MORE_U)
-        snprintf(text, sizeof text, "bias %+.3g u, the baseline's %+.3g", candidate->bias_u, baseline->bias_u);
+    else if (is_beyond(error_of(candidate), error_of(baseline)))
+        snprintf(text, sizeof text, "%s error %.4g ulp, the baseline's %.4g",
+                 candidate->has_parameters ? "99th percentile of the" : "largest", error_of(candidate),
+                 error_of(baseline));
+    else if (fabs(bias_of(candidate)) > fabs(bias_of(baseline)) + NB_GATE_BIAS_MORE_U)
+        snprintf(text, sizeof text, "bias %+.3g u, the baseline's %+.3g", bias_of(candidate), bias_of(baseline));
+    else if (parameter)
+        snprintf(text, sizeof text, "%s is further off in norm than the baseline's", parameter);
     else
         return NULL;
     return text;

@@ -10,6 +10,7 @@
 #define NB_GATE_ULP_FACTOR 1.1 /* of the largest error, and */
 #define NB_GATE_ULP_MORE 0.1   /* in ulp besides */
 #define NB_GATE_BIAS_MORE_U 0.05
+#define NB_GATE_NORM_FACTOR 2 /* more, of the norm of a parameter's error: its few sums over rows are chance too */
 
 /* Decides the cases that need no timing. 0, -1 after nb_error, or a signal's number. */
 int nb_gate_check(struct nb_gate *g);

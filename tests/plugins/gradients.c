@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Backward kernels of f32 rows: three correct ones, and each other with one fault. */
+/* Backward kernels of f32 rows and channels: four correct ones, and each other with one fault. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -172,6 +172,55 @@ static int by_range(const struct nb_call *call, int phase, int64_t begin, int64_
     return 0;
 }
 
+/* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
+
+/* What a channel has of an element. */
+struct channel {
+    double g, gx, dy, dyx;
+};
+static int64_t channel_of(const struct nb_call *call, int64_t row, int64_t i) {
+    return call->layout == NB_NCHW ? row % call->c : i;
+}
+static double channel_xhat(const struct nb_call *call, int64_t row, int64_t i, int64_t channel) {
+    return (in_row(call->x, call->x_stride, row)[i] - (double)call->mean[channel]) * call->rstd[channel];
+}
+
+static struct channel sums_of(const struct nb_call *call, int64_t channel) {
+    const double w = weight(call, channel), n = (double)(call->n * call->hw);
+    struct channel s = {0};
+    for (int64_t row = 0; row < call->rows; row++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            if (channel_of(call, row, i) != channel) continue;
+            const double dy = in_row(call->dy, call->dy_stride, row)[i];
+            s.dy += dy;
+            s.dyx += dy * channel_xhat(call, row, i, channel);
+        }
+    s.g = call->mode == NB_TRAINING ? s.dy * w / n : 0;
+    s.gx = call->mode == NB_TRAINING ? s.dyx * w / n : 0;
+    return s;
+}
+
+static int channels(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    for (int64_t channel = begin; channel < end; channel++) {
+        const struct channel s = sums_of(call, channel);
+        if (call->dgamma) call->dgamma[channel] = (float)s.dyx;
+        if (call->dbeta) call->dbeta[channel] = (float)s.dy;
+        for (int64_t row = 0; row < call->rows; row++)
+            for (int64_t i = 0; i < call->cols; i++) {
+                if (channel_of(call, row, i) != channel) continue;
+                const double g = in_row(call->dy, call->dy_stride, row)[i] * weight(call, channel);
+                dx_row(call, row)[i] =
+                    (float)(call->rstd[channel] * (g - s.g - channel_xhat(call, row, i, channel) * s.gx));
+            }
+    }
+    return 0;
+}
+static int64_t n_channels(const struct nb_call *call, int phase) {
+    (void)phase;
+    return call->c;
+}
+
 #define GRADIENT(name_, op_, run_)                                                                                     \
     {                                                                                                                  \
         .struct_size = sizeof(struct nb_kernel), .op = op_, .pass = NB_BACKWARD, .width = NB_NATIVE, .name = name_,    \
@@ -197,6 +246,18 @@ static const struct nb_kernel kernels[] = {
     GRADIENT("writes_dgamma_behind", NB_OP_RMSNORM, writes_dgamma_behind),
     GRADIENT("leaves_dgamma", NB_OP_RMSNORM, leaves_dgamma),
     GRADIENT("by_range", NB_OP_RMSNORM, by_range),
+    {.struct_size = sizeof(struct nb_kernel),
+     .op = NB_OP_BATCHNORM,
+     .pass = NB_BACKWARD,
+     .width = NB_NATIVE,
+     .name = "channels",
+     .variant = "channels_f32",
+     .formulas = {.roots = 1u << NB_ROOT_MUL_RECIP, .affines = 7, .weight_offsets = 3},
+     .loads = 4,
+     .stores = 1,
+     .flops = 12,
+     .run = channels,
+     .n_units = n_channels},
 };
 enum { N = sizeof kernels / sizeof kernels[0] };
 
