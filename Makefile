@@ -257,7 +257,7 @@ demo: deps
 	$(MAKE) all
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] kernels/*.[ch] kernels/simd/*.h reports/*.[ch] tests/*.[ch] \
+formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] kernels/*.[ch] kernels/simd/*.h kernels/peers/*.[ch] kernels/peers/*.cpp reports/*.[ch] tests/*.[ch] \
 	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
 format:
 	clang-format -i $(formatted)

@@ -215,14 +215,15 @@ const char *peer_implementation(const peer_variant *v, const nb_call *call) {
     return v->pass == NB_BACKWARD ? "LayerNormBackwardKernel" : "LayerNormKernel";
 }
 
-/* Orders of summation are not documented: taken as sequential. LayerNorm's moments are Welford's, BatchNorm's output is folded into
+/* Orders of summation are not documented: taken as sequential. LayerNorm's moments are Welford's; BatchNorm's output and xhat in LayerNorm's backward are folded into
  * y = x a + b. */
 void peer_describe(const peer_variant *v, nb_kernel *kernel) {
     const bool back = v->pass == NB_BACKWARD, composed = v->op == NB_OP_RMSNORM;
     kernel->summary = composed ? "PyTorch operators, one by one" : "PyTorch's CPU kernel";
     kernel->style = composed ? NB_COMPOSED : NB_FUSED;
     kernel->variance = composed ? NB_VAR_NONE : v->op == NB_OP_LAYERNORM ? NB_VAR_WELFORD : NB_VAR_TWOPASS;
-    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (is_batchnorm(v) && !back ? NB_FLAG_FOLDED : 0u);
+    const bool folded = back ? v->op == NB_OP_LAYERNORM : is_batchnorm(v);
+    kernel->flags = NB_FLAG_ALLOCATES | NB_FLAG_OWN_THREADS | (folded ? NB_FLAG_FOLDED : 0u);
     kernel->formulas.roots = 1u << NB_ROOT_MUL_RECIP;
     kernel->formulas.affines = composed ? 3 : 7;
     kernel->formulas.params = 1u << NB_PARAM_F32 | (v->dtype == NB_F32 ? 1u << NB_PARAM_X : 0u);

@@ -286,7 +286,7 @@ const struct nb_axis nb_axes[] = {
     {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names, NULL,
      print_stats_dtype, NULL},
     {"variance", NB_AXIS_SELECT, NULL, "algorithm of the variance", nb_variance_names, NULL, print_variance, NULL},
-    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME; cuda and peer:NAME where built", NULL, NULL, print_backend,
+    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME, peer:NAME; cuda where built", NULL, NULL, print_backend,
      NULL},
     {"shape", NB_AXIS_CELL, "1024x1024", "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4", NULL,
      set_shape, print_shape, NULL},
