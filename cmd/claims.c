@@ -15,6 +15,7 @@
 #include "src/claims/claim_judge.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
+#include "src/launch/process.h"
 
 extern const struct nb_command nb_command_claims;
 
@@ -235,7 +236,7 @@ static int measure(const struct claims_options *o, struct nb_claims *claims, con
 
 /* Experiments in this process are few seconds in all; each is named as it goes. */
 static struct nb_claim_result *judge(const struct claims_options *o, const struct nb_claims *claims,
-                                     const struct measured *m) {
+                                     struct measured *m) {
     struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
     struct nb_claims_measured measured = {.quick = o->quick};
     const double started = nb_now_s();
@@ -246,6 +247,7 @@ static struct nb_claim_result *judge(const struct claims_options *o, const struc
         nb_claim_try(&results[i], &claims->items[i], &measured);
     }
     nb_progress_end();
+    if (m->ended == 0) m->ended = nb_interrupted();
     return results;
 }
 

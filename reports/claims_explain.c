@@ -30,7 +30,9 @@ static void add_reading(const struct nb_claim *claim, const struct nb_reading *r
     const struct nb_experiment *e = &claim->experiments[r->experiment];
     const char *refused = e->kind->refuses ? e->kind->refuses(e) : NULL;
     struct nb_strbuf text = {0};
-    nb_strbuf_addf(out, "\n%s%s (%s)\n", r->id, r->alternative ? ", another reading" : "", e->kind->name);
+    nb_strbuf_addf(&text, "%s%s (%s)", r->id, r->alternative ? ", another reading" : "", e->kind->name);
+    nb_strbuf_add(out, "\n");
+    add_wrapped(out, "", text.text);
     add_wrapped(out, "  ", r->text);
     for (size_t i = 0; i < r->needs.n && !refused; i++) refused = nb_claim_lacks(r->needs.items[i]);
     if (refused) add_wrapped(out, "  cannot be tested here: ", refused);
@@ -45,7 +47,8 @@ static void add_reading(const struct nb_claim *claim, const struct nb_reading *r
 }
 
 void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "%s\n", claim->id);
+    struct nb_strbuf axes = {0};
+    add_wrapped(out, "", claim->id);
     add_wrapped(out, "", claim->statement);
     nb_strbuf_add(out, "\n");
     add_sources(claim, out);
@@ -53,10 +56,10 @@ void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out) {
     add_wrapped(out, "correction: ", claim->correction);
     add_wrapped(out, "", claim->remark);
     for (size_t i = 0; i < claim->n_readings; i++) add_reading(claim, &claim->readings[i], out);
-    for (size_t i = 0; i < claim->n_sensitivities; i++) {
-        if (i == 0) nb_strbuf_add(out, "\nmay hang on:");
-        nb_strbuf_addf(out, "%s %s", i ? "," : "", claim->sensitivities[i].axis);
-    }
-    if (claim->n_sensitivities) nb_strbuf_add(out, "\n");
-    nb_strbuf_addf(out, "file: %s\n", claim->path);
+    for (size_t i = 0; i < claim->n_sensitivities; i++)
+        nb_strbuf_addf(&axes, "%s%s", i ? ", " : "", claim->sensitivities[i].axis);
+    if (axes.len) nb_strbuf_add(out, "\n");
+    add_wrapped(out, "may hang on: ", axes.text);
+    add_wrapped(out, "file: ", claim->path);
+    nb_strbuf_release(&axes);
 }

@@ -139,6 +139,16 @@ static bool has_bugs(const cJSON *document) {
     return false;
 }
 
+/* The pages of the runs behind it. */
+static void add_runs(const cJSON *document, struct nb_strbuf *out) {
+    const cJSON *folders = cJSON_GetObjectItemCaseSensitive(document, "folders"), *folder;
+    cJSON_ArrayForEach(folder, folders) {
+        if (!cJSON_IsString(folder)) continue;
+        nb_html_text(out, "<a href=\"", folder->valuestring, "/index.html\">");
+        nb_html_text(out, "", folder->string, "</a>");
+    }
+}
+
 static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
     const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
     struct nb_strbuf text = {0};
@@ -153,7 +163,9 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
                  ". Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 % over launches.</p>\n");
     nb_strbuf_add(
         page, "<nav><a href=\"#verdicts\">verdicts</a><a href=\"#paper\">the 64 %</a><a href=\"#pictures\">pictures</a>"
-              "<a href=\"#evidence\">evidence</a></nav>\n<h2 id=\"verdicts\">Verdicts</h2>\n");
+              "<a href=\"#evidence\">evidence</a>");
+    add_runs(document, page);
+    nb_strbuf_add(page, "</nav>\n<h2 id=\"verdicts\">Verdicts</h2>\n");
     add_summary(document, false, page);
     if (has_bugs(document)) {
         nb_strbuf_add(page, "<h2>Public bug reports: does their input break kernels?</h2>\n");

@@ -90,7 +90,9 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
 static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     const cJSON *source, *reading;
     struct nb_strbuf sensed = {0};
-    nb_strbuf_addf(out, "### %s: %s\n\n", nb_claims_text(claim, "id"), nb_claims_text(claim, "verdict"));
+    nb_strbuf_add(out, "### ");
+    nb_escape_markdown(out, nb_claims_text(claim, "id"));
+    nb_strbuf_addf(out, ": %s\n\n", nb_claims_text(claim, "verdict"));
     add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
     cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
@@ -106,8 +108,9 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     add_paragraph(out, "Correction: ", nb_claims_text(claim, "correction"));
     add_paragraph(out, "", nb_claims_text(claim, "remark"));
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
-        nb_strbuf_addf(out, "**%s%s** (%s): %s. ", nb_claims_text(reading, "id"),
-                       nb_json_get_bool(reading, "alternative") ? ", another reading" : "",
+        nb_strbuf_add(out, "**");
+        nb_escape_markdown(out, nb_claims_text(reading, "id"));
+        nb_strbuf_addf(out, "%s** (%s): %s. ", nb_json_get_bool(reading, "alternative") ? ", another reading" : "",
                        nb_claims_text(reading, "kind"), nb_claims_text(reading, "verdict"));
         add_paragraph(out, "", nb_claims_text(reading, "text"));
         add_paragraph(out, "", nb_claims_text(reading, "reason"));

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,17 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
             cJSON_Delete(fallback);
         }
         for (size_t j = 0; j < i; j++) cr_expect_str_neq(nb_properties[j]->name, p->name);
+    }
+    static const char *const counts[] = {"0", "-1", "1.5", "4097", "1e300", "[8,0]"};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        struct nb_jsonc file;
+        cJSON *all = NULL;
+        char text[40];
+        snprintf(text, sizeof text, "{\"batch\":%s}", counts[i]);
+        cr_assert_eq(nb_jsonc_parse(&file, "params", text, strlen(text)), 0);
+        cr_expect_eq(nb_property_params(nb_property_find("coupling"), &file, file.root, &all), -1, "%s", text);
+        cJSON_Delete(all);
+        nb_jsonc_release(&file);
     }
     static const char *const wrong[] = {"{\"by\":\"x\"}", "{\"byy\":1}", "{\"by\":[1,2]}", "{\"x\":[]}", "[]"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/base/log.h"
 #include "src/plan/config_errors.h"
 
 const struct nb_property *const nb_properties[] = {
@@ -60,6 +61,16 @@ static bool fits(const cJSON *given, const cJSON *fallback) {
     return list ? given->child && cJSON_IsArray(fallback) : true;
 }
 
+static int check_count(const struct nb_jsonc *file, const cJSON *given) {
+    const bool list = cJSON_IsArray(given);
+    for (const cJSON *item = list ? given->child : given; item; item = list ? item->next : NULL)
+        if (item->valuedouble < 1 || item->valuedouble > NB_PROPERTY_MOST ||
+            item->valuedouble != floor(item->valuedouble))
+            return nb_error("%s:%d: \"%s\": %.10g is not a whole number from 1 to %d", file->path,
+                            nb_jsonc_line(file, given), given->string, item->valuedouble, NB_PROPERTY_MOST);
+    return 0;
+}
+
 static int read_param(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON *out) {
     const char *names[64];
     for (size_t i = 0; i < p->n_params; i++) {
@@ -71,6 +82,7 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
                                         cJSON_IsArray(fallback)    ? "one value of its kind, or a list of them"
                                         : cJSON_IsNumber(fallback) ? "a number"
                                                                    : "a text");
+        if (p->params[i].count && check_count(file, given) != 0) return -1;
         cJSON_ReplaceItemInObjectCaseSensitive(out, names[i], cJSON_Duplicate(given, true));
         return 0;
     }

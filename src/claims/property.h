@@ -14,7 +14,9 @@ struct nb_property_param {
     const char *name;
     const char *fallback; /* as JSON: "1e-5", "[1, 2]", "\"rmsnorm_twopass\"" */
     const char *help;
+    bool count; /* a whole number from 1 to NB_PROPERTY_MOST, so that no claim can ask for all memory */
 };
+#define NB_PROPERTY_MOST 4096
 
 struct nb_property_call {
     const cJSON *params; /* of the claim, checked; fallbacks are in */

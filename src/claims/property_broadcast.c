@@ -12,8 +12,8 @@
 enum { B, S, H, N_DIMS };
 
 static const struct nb_property_param params[] = {
-    {"shapes", "[\"2x4x8\"]", "BxSxH: batch, sequence, features"},
-    {"eps", "1e-5", "inside the root"},
+    {"shapes", "[\"2x4x8\"]", "BxSxH: batch, sequence, features", false},
+    {"eps", "1e-5", "inside the root", false},
 };
 
 static bool fits(long a, long b) { return a == b || a == 1 || b == 1; }

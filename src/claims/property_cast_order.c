@@ -10,12 +10,12 @@
 #include "src/number/dtype.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"rmsnorm_twopass\"]", "kernels"},
-    {"dtype", "[\"bf16\"]", "f16, bf16"},
-    {"weight", "[\"drawn\"]", "drawn: 1 + 0.3 N(0,1), rounded to the dtype; ones"},
-    {"rows", "64", ""},
-    {"cols", "1024", ""},
-    {"eps", "1e-6", ""},
+    {"kernel", "[\"rmsnorm_twopass\"]", "kernels", false},
+    {"dtype", "[\"bf16\"]", "f16, bf16", false},
+    {"weight", "[\"drawn\"]", "drawn: 1 + 0.3 N(0,1), rounded to the dtype; ones", false},
+    {"rows", "64", "", true},
+    {"cols", "1024", "", true},
+    {"eps", "1e-6", "", false},
 };
 
 struct trial {

@@ -10,10 +10,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "norms"},
-    {"batch", "[2, 8, 64]", "samples in a batch"},
-    {"features", "64", "of a sample"},
-    {"draws", "32", "of companions"},
+    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "norms", false},
+    {"batch", "[2, 8, 64]", "samples in a batch", true},
+    {"features", "64", "of a sample", true},
+    {"draws", "32", "of companions", true},
 };
 
 struct trial {

@@ -9,11 +9,11 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", ""},
-    {"depth", "[1, 12, 24]", "layers"},
-    {"batch", "32", ""},
-    {"width", "48", ""},
-    {"batches", "30", "of training before"},
+    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "", false},
+    {"depth", "[1, 12, 24]", "layers", true},
+    {"batch", "32", "", true},
+    {"width", "48", "", true},
+    {"batches", "30", "of training before", true},
 };
 
 struct net {

@@ -7,11 +7,11 @@
 #include "src/claims/property.h"
 
 static const struct nb_property_param params[] = {
-    {"x", "[100, 200, 300]", "inputs"},
-    {"divide", "[1, 100]", "inputs and errors divided by"},
-    {"error", "10", "of each prediction at the start"},
-    {"rate", "0.001", ""},
-    {"steps", "100", ""},
+    {"x", "[100, 200, 300]", "inputs", false},
+    {"divide", "[1, 100]", "inputs and errors divided by", false},
+    {"error", "10", "of each prediction at the start", false},
+    {"rate", "0.001", "", false},
+    {"steps", "100", "", true},
 };
 
 enum { MOST = 64 };

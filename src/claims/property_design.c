@@ -13,10 +13,10 @@
 #include "src/emulate/exact_row.h"
 
 static const struct nb_property_param params[] = {
-    {"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them"},
-    {"data", "[\"normal\"]", "rows, as the data axis takes them"},
-    {"rows", "16", ""},
-    {"cols", "512", ""},
+    {"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},
+    {"data", "[\"normal\"]", "rows, as the data axis takes them", false},
+    {"rows", "16", "", true},
+    {"cols", "512", "", true},
 };
 
 struct tally {

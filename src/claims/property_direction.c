@@ -7,11 +7,11 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", ""},
-    {"data", "[\"normal\"]", ""},
-    {"rows", "64", ""},
-    {"cols", "384", ""},
-    {"eps", "1e-6", ""},
+    {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},
+    {"data", "[\"normal\"]", "", false},
+    {"rows", "64", "", true},
+    {"cols", "384", "", true},
+    {"eps", "1e-6", "", false},
 };
 
 /* 1 - cos by |x/|x| - y/|y||^2 / 2, which keeps its digits near 0. */

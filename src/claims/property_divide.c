@@ -6,9 +6,9 @@
 #include "src/claims/property.h"
 
 static const struct nb_property_param params[] = {
-    {"x", "[100, 200, 300]", "inputs"},
-    {"error", "10", "of each prediction"},
-    {"by", "100", "the constant"},
+    {"x", "[100, 200, 300]", "inputs", false},
+    {"error", "10", "of each prediction", false},
+    {"by", "100", "the constant", false},
 };
 
 struct sums {

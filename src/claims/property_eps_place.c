@@ -8,10 +8,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "\"rmsnorm_twopass\"", ""},
-    {"rms", "[0.1, 0.01, 3.16e-3, 1e-3, 1e-4]", "of the rows"},
-    {"eps", "[1e-5, 1e-6, 1e-8]", ""},
-    {"cols", "256", ""},
+    {"kernel", "\"rmsnorm_twopass\"", "", false},
+    {"rms", "[0.1, 0.01, 3.16e-3, 1e-3, 1e-4]", "of the rows", false},
+    {"eps", "[1e-5, 1e-6, 1e-8]", "", false},
+    {"cols", "256", "", true},
 };
 
 static double gain(const char *kernel, double rms, double eps, enum nb_eps_place place, int64_t cols,

@@ -10,10 +10,10 @@
 #include "src/counter/single_step.h"
 
 static const struct nb_property_param params[] = {
-    {"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ..."},
-    {"against", "[\"layernorm_composed\", \"layernorm_twopass\"]", "... the one that it is compared with"},
-    {"rows", "2", ""},
-    {"cols", "256", ""},
+    {"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ...", false},
+    {"against", "[\"layernorm_composed\", \"layernorm_twopass\"]", "... the one that it is compared with", false},
+    {"rows", "2", "", true},
+    {"cols", "256", "", true},
 };
 
 static const int64_t most_instructions = 200000;

@@ -10,10 +10,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"features", "[10000, 30]", "mean of each: income, age"},
-    {"spread", "0.3", "standard deviation over the mean"},
-    {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", ""},
-    {"samples", "1000", ""},
+    {"features", "[10000, 30]", "mean of each: income, age", false},
+    {"spread", "0.3", "standard deviation over the mean", false},
+    {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
+    {"samples", "1000", "", true},
 };
 
 /* Each feature to [0, 1]. */

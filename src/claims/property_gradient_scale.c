@@ -6,10 +6,10 @@
 #include "src/claims/property.h"
 
 static const struct nb_property_param params[] = {
-    {"x", "[100]", "inputs; `same` of each"},
-    {"error", "10", "of each prediction"},
-    {"same", "3", "how often each input stands in the batch"},
-    {"rate", "0.001", ""},
+    {"x", "[100]", "inputs; `same` of each", false},
+    {"error", "10", "of each prediction", false},
+    {"same", "3", "how often each input stands in the batch", true},
+    {"rate", "0.001", "", false},
 };
 
 enum { MOST = 64 };

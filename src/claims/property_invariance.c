@@ -11,12 +11,13 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm\", \"weightnorm\", \"layernorm\", \"rmsnorm\", \"prmsnorm\"]", "by the kernels *_twopass"},
-    {"cases", "32", ""},
-    {"inputs", "48", ""},
-    {"neurons", "64", ""},
-    {"factor", "3.7", "of re-scaling"},
-    {"eps", "0", "invariance to scale is exact for 0 alone"},
+    {"norm", "[\"batchnorm\", \"weightnorm\", \"layernorm\", \"rmsnorm\", \"prmsnorm\"]", "by the kernels *_twopass",
+     false},
+    {"cases", "32", "", true},
+    {"inputs", "48", "", true},
+    {"neurons", "64", "", true},
+    {"factor", "3.7", "of re-scaling", false},
+    {"eps", "0", "invariance to scale is exact for 0 alone", false},
 };
 
 struct layer {

@@ -7,11 +7,11 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"layernorm_twopass\"]", ""},
-    {"data", "[\"normal\"]", ""},
-    {"eps", "[1e-5]", ""},
-    {"rows", "20", ""},
-    {"cols", "512", ""},
+    {"kernel", "[\"layernorm_twopass\"]", "", false},
+    {"data", "[\"normal\"]", "", false},
+    {"eps", "[1e-5]", "", false},
+    {"rows", "20", "", true},
+    {"cols", "512", "", true},
 };
 
 struct trial {

@@ -9,9 +9,9 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "\"rmsnorm_twopass\"", ""},
-    {"rows", "4", ""},
-    {"shape", "[\"[6]\", \"[2x3]\"]", "normalized_shape, as shapes have it"},
+    {"kernel", "\"rmsnorm_twopass\"", "", false},
+    {"rows", "4", "", true},
+    {"shape", "[\"[6]\", \"[2x3]\"]", "normalized_shape, as shapes have it", false},
 };
 
 /* The last dimension of "[2x3]", and the product of all. */

@@ -10,10 +10,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\", \"minmax\"]", ""},
-    {"spike", "[10, 100, 1000]", "in standard deviations"},
-    {"rows", "64", ""},
-    {"cols", "512", ""},
+    {"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\", \"minmax\"]", "", false},
+    {"spike", "[10, 100, 1000]", "in standard deviations", false},
+    {"rows", "64", "", true},
+    {"cols", "512", "", true},
 };
 
 /* Each row to [0, 1]. */

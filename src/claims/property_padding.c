@@ -11,12 +11,12 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", ""},
+    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
     {"statistics", "[\"feature\", \"position\"]",
-     "of BatchNorm: over all tokens, or over the sequences at each position"},
-    {"lengths", "[40, 32, 24, 16, 16, 12, 8, 8]", "of the sequences"},
-    {"cut", "0", "longer ones are cut to so many tokens; 0: none"},
-    {"features", "16", ""},
+     "of BatchNorm: over all tokens, or over the sequences at each position", false},
+    {"lengths", "[40, 32, 24, 16, 16, 12, 8, 8]", "of the sequences", true},
+    {"cut", "0", "longer ones are cut to so many tokens; 0: none", false},
+    {"features", "16", "", true},
 };
 
 enum { MOST = 256 };

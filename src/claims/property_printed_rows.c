@@ -9,12 +9,12 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"x", "[0, 1, 2, 3]", ""},
-    {"map", "[\"centre\", \"scale\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "centre, scale, or kernels"},
-    {"shift", "10", "added to every element"},
-    {"factor", "10", "of every element"},
-    {"eps", "1e-5", ""},
-    {"printed", "[0, 0.7746, 1.5492, 2.3238]", "what the source prints for map `scale`"},
+    {"x", "[0, 1, 2, 3]", "", false},
+    {"map", "[\"centre\", \"scale\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "centre, scale, or kernels", false},
+    {"shift", "10", "added to every element", false},
+    {"factor", "10", "of every element", false},
+    {"eps", "1e-5", "", false},
+    {"printed", "[0, 0.7746, 1.5492, 2.3238]", "what the source prints for map `scale`", false},
 };
 
 enum { MOST = 64 };

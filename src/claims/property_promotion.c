@@ -10,10 +10,10 @@
 #include "src/number/dtype.h"
 
 static const struct nb_property_param params[] = {
-    {"dtype", "[\"bf16\", \"f16\"]", "of x"},
-    {"weight", "[\"x\", \"f32\"]", "dtype of the weight: x's, or f32"},
-    {"rows", "16", ""},
-    {"cols", "512", ""},
+    {"dtype", "[\"bf16\", \"f16\"]", "of x", false},
+    {"weight", "[\"x\", \"f32\"]", "dtype of the weight: x's, or f32", false},
+    {"rows", "16", "", true},
+    {"cols", "512", "", true},
 };
 
 static void add(struct nb_findings *out, const char *name, double value, enum nb_dtype dtype, const char *weight) {

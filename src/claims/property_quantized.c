@@ -11,12 +11,12 @@
 #include "src/number/dtype.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"none\", \"rmsnorm_twopass\", \"layernorm_twopass\"]", ""},
-    {"data", "[\"normal\", \"massive\", \"lognormal(3)\"]", ""},
-    {"to", "[\"e4m3\", \"e5m2\", \"int8\", \"f16\"]", ""},
-    {"scaling", "\"tensor\"", "none, tensor, row; f16 has none"},
-    {"rows", "64", "of sizes from 0.01 to 100"},
-    {"cols", "384", ""},
+    {"norm", "[\"none\", \"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},
+    {"data", "[\"normal\", \"massive\", \"lognormal(3)\"]", "", false},
+    {"to", "[\"e4m3\", \"e5m2\", \"int8\", \"f16\"]", "", false},
+    {"scaling", "\"tensor\"", "none, tensor, row; f16 has none", false},
+    {"rows", "64", "of sizes from 0.01 to 100", true},
+    {"cols", "384", "", true},
 };
 
 /* f16 needs no scale: elements that become 0 count 1, those that overflow too. */

@@ -10,8 +10,8 @@
 #include "src/number/dtype.h"
 
 static const struct nb_property_param params[] = {
-    {"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench exhaustive rsqrt`)"},
-    {"stride", "17", "of the 2^24 numbers every so many"},
+    {"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench exhaustive rsqrt`)", false},
+    {"stride", "17", "of the 2^24 numbers every so many", false},
 };
 
 struct off {

@@ -9,11 +9,11 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", ""},
-    {"batch", "[8, 32, 256]", "samples"},
-    {"batches", "[1, 10, 100]", "of training before"},
-    {"features", "32", "of mean and standard deviation of their own"},
-    {"momentum", "0.1", "weight of the new value"},
+    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "", false},
+    {"batch", "[8, 32, 256]", "samples", true},
+    {"batches", "[1, 10, 100]", "of training before", true},
+    {"features", "32", "of mean and standard deviation of their own", true},
+    {"momentum", "0.1", "weight of the new value", false},
 };
 
 struct trial {

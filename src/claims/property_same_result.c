@@ -9,13 +9,13 @@
 #include "src/number/dtype.h"
 
 static const struct nb_property_param params[] = {
-    {"of", "\"rmsnorm_twopass\"", ""},
-    {"against", "\"layernorm_twopass\"", ""},
-    {"data", "[\"normal\"]", ""},
-    {"centred", "[0, 1]", "1: the mean of each row is taken away, exactly"},
-    {"rows", "32", ""},
-    {"cols", "512", ""},
-    {"eps", "1e-5", ""},
+    {"of", "\"rmsnorm_twopass\"", "", false},
+    {"against", "\"layernorm_twopass\"", "", false},
+    {"data", "[\"normal\"]", "", false},
+    {"centred", "[0, 1]", "1: the mean of each row is taken away, exactly", false},
+    {"rows", "32", "", true},
+    {"cols", "512", "", true},
+    {"eps", "1e-5", "", false},
 };
 
 /* On multiples of 2^-12, so that f32 holds each sum exactly; what the rounding of the mean leaves goes over the first elements. */

@@ -10,10 +10,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"none\", \"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\"]", ""},
-    {"scale", "[1, 10, 100]", "standard deviation of what reaches the norm"},
-    {"rows", "64", ""},
-    {"cols", "256", ""},
+    {"norm", "[\"none\", \"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\"]", "", false},
+    {"scale", "[1, 10, 100]", "standard deviation of what reaches the norm", false},
+    {"rows", "64", "", true},
+    {"cols", "256", "", true},
 };
 
 /* Derivatives over their largest: 4 s (1 - s) and 1 - tanh^2. */

@@ -9,10 +9,10 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", ""},
-    {"scale", "[0.5, 2]", "of the data"},
-    {"rows", "64", "samples, each of a size of its own, from 0.3 to 3 of the scale"},
-    {"cols", "128", ""},
+    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
+    {"scale", "[0.5, 2]", "of the data", false},
+    {"rows", "64", "samples, each of a size of its own, from 0.3 to 3 of the scale", true},
+    {"cols", "128", "", true},
 };
 
 static double between(const double *v, int64_t rows, int64_t cols) {

@@ -9,9 +9,9 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\"]", ""},
-    {"rows", "48", "each of a size of its own, from 0.1 to 10"},
-    {"cols", "256", ""},
+    {"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\"]", "", false},
+    {"rows", "48", "each of a size of its own, from 0.1 to 10", true},
+    {"cols", "256", "", true},
 };
 
 static double *distances(const double *v, int64_t rows, int64_t cols) {

@@ -7,9 +7,9 @@
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
-    {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", ""},
-    {"rows", "32", ""},
-    {"cols", "96", ""},
+    {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},
+    {"rows", "32", "", true},
+    {"cols", "96", "", true},
 };
 
 static void fill(double *x, int64_t rows, int64_t cols, int64_t kept, uint64_t draw) {
