@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Mean and scale of a row.
+ *
+ * A row that is centred is swept once, about a shift near its mean (the mean of its first 32 elements): with d = x - shift and
+ * k = E[d]^2 / var, var = E[d^2] - E[d]^2 is off by (sqrt(k) + sqrt(1 + k))^2 times what two passes would be, to first order. The shift
+ * is good enough where k <= 1/4 (factor 2.62), that is E[d]^2 <= E[d^2] / 5; random rows are with probability 0.995. Else the row is
+ * swept once more, about the mean that came out. That one will do: the 32 elements are part of the row, so that
+ * (shift - mean)^2 <= var n / 32, and the second shift is off the mean by no more than the rounding of the first sums. */
+#ifndef NB_FAST_STATS_H
+#define NB_FAST_STATS_H
+
+#include "fast_sums.h"
+#include "root.h"
+
+#define SHIFT_ELEMENTS 32
+#define SHIFT_GUARD 0.2f /* largest E[d]^2 / E[d^2] */
+#define SHIFT_FACTOR 2.62
+
+/* Long rows are summed in segments, whose number hangs on the length alone. */
+#define LONG_ROW 16384
+#define MAX_SEGMENTS 16
+#define SEGMENT_GRAIN 256
+
+static inline int64_t segment_length(int64_t n) {
+    if (n < LONG_ROW) return n;
+    const int64_t share = (n + MAX_SEGMENTS - 1) / MAX_SEGMENTS;
+    return (share + SEGMENT_GRAIN - 1) / SEGMENT_GRAIN * SEGMENT_GRAIN;
+}
+static inline int64_t count_segments(int64_t n) { return (n + segment_length(n) - 1) / segment_length(n); }
+
+/* Of a row or a segment: each in a register of its own (row.h says why). */
+struct totals {
+    float square; /* sum of d^2 */
+    _Alignas(8) float sum;
+};
+/* What the output needs of a row. */
+struct row_numbers {
+    float mean; /* 0 where the op does not centre */
+    _Alignas(8) float scale;
+};
+
+static inline int64_t stats_length(const struct nb_call *call) { return FAST_PARTIAL ? call->k : call->cols; }
+
+/* ---- where elements come from ---- */
+
+/* The sum may come rounded; f32 needs none. */
+static inline bool sum_is_rounded(const struct nb_call *call) {
+    return sizeof(elem) < sizeof(float) && call->formula.round_sum;
+}
+/* x + residual, without a store. */
+NB_INLINE struct fast_source row_source_at(const struct nb_call *call, int64_t row) {
+    struct fast_source s = {.x = row_in(call->x, call->x_stride, row)};
+    if (!FAST_ADD) return s;
+    s.residual = row_in(call->residual, call->residual_stride, row);
+    s.add = true;
+    s.round = sum_is_rounded(call);
+    return s;
+}
+/* The first look at a row: the sum is stored, if anybody wants it. */
+NB_INLINE struct fast_source first_source(const struct nb_call *call, int64_t row, bool stream) {
+    struct fast_source s = row_source_at(call, row);
+    if (!FAST_ADD || !call->residual_out) return s;
+    s.sum_out = row_out(call->residual_out, call->residual_out_stride, row);
+    s.stream = stream;
+    return s;
+}
+/* A later look: where the sum was stored as it is wanted, and has not left the caches, it is taken from there. */
+NB_INLINE struct fast_source later_source(const struct nb_call *call, int64_t row, bool stream) {
+    const bool stored =
+        FAST_ADD && call->residual_out && !stream && (sizeof(elem) == sizeof(float) || call->formula.round_sum);
+    if (!stored) return row_source_at(call, row);
+    return (struct fast_source){.x = row_in(call->residual_out, call->residual_out_stride, row)};
+}
+
+/* ---- the shift ---- */
+
+NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
+    vec sum = vec_set1(0.0f);
+    if (n >= SHIFT_ELEMENTS) {
+        NB_UNROLL
+        for (int i = 0; i < SHIFT_ELEMENTS; i += PAIR) {
+            const struct pair x = source_pair(s, i);
+            sum = sum + (x.a + x.b);
+        }
+        return sum;
+    }
+    for (int64_t i = 0; i < n; i += PAIR) {
+        const struct pair x = i + PAIR <= n ? source_pair(s, i) : source_pair_tail(s, i, n - i);
+        sum = sum + (x.a + x.b);
+    }
+    return sum;
+}
+static inline float head_inverse(int64_t n) { return n >= SHIFT_ELEMENTS ? 1.0f / SHIFT_ELEMENTS : 1.0f / (float)n; }
+/* Of a source without a store. A head whose sum overflows, or is NaN, leaves the first element. */
+NB_INLINE float row_shift(struct fast_source s, int64_t n, float inverse_of_head) {
+    const float shift = vec_sum(head_lanes(s, n)) * inverse_of_head;
+    return shift - shift == 0.0f ? shift : vec_first(source_pair_tail(s, 0, 1).a);
+}
+
+/* ---- sums ---- */
+
+static inline float sum_tree(const float *part, int n) {
+    float leaf[2 * MAX_SEGMENTS - 1] = {0};
+    for (int i = 0; i < n; i++) leaf[i] = part[i];
+    for (int i = 0; i < MAX_SEGMENTS - 1; i++) leaf[MAX_SEGMENTS + i] = leaf[2 * i] + leaf[2 * i + 1];
+    return leaf[2 * MAX_SEGMENTS - 2];
+}
+NB_INLINE struct totals lanes_totals(struct lanes l) {
+    return (struct totals){.square = vec_sum(l.square), .sum = FAST_CENTRE ? vec_sum(l.sum) : 0.0f};
+}
+static __attribute__((noinline)) struct totals row_totals(struct fast_source from, int64_t n, float shift) {
+    const int64_t length = segment_length(n);
+    float square[MAX_SEGMENTS], sum[MAX_SEGMENTS];
+    int count = 0;
+    for (int64_t at = 0; at < n; at += length, count++) {
+        const int64_t end = at + length < n ? at + length : n;
+        const struct totals t = lanes_totals(sums_of(from, vec_set1(shift), at, end));
+        if (length == n) return t;
+        square[count] = t.square;
+        sum[count] = t.sum;
+    }
+    return (struct totals){.square = sum_tree(square, count), .sum = sum_tree(sum, count)};
+}
+
+/* ---- from sums to mean and scale ---- */
+
+static inline bool shift_is_good(struct totals t, float inverse) {
+    return t.sum * (t.sum * inverse) <= SHIFT_GUARD * t.square; /* no, with a NaN */
+}
+static inline float centred_variance(struct totals t, float inverse) {
+    const float v = __builtin_fmaf(-t.sum, t.sum * inverse, t.square) * inverse;
+    return v < 0 ? 0 : v; /* constant rows, by a rounding */
+}
+
+/* 1 / n, or 1 where the sum itself is wanted. */
+static inline float stats_inverse(const struct nb_call *call) {
+    return FAST_TOTAL ? 1.0f : 1.0f / (float)stats_length(call);
+}
+/* About the mean that the first sweep gave. */
+static __attribute__((noinline)) struct totals second_totals(const struct nb_call *call, int64_t row, float shift,
+                                                             bool stream) {
+    return row_totals(later_source(call, row, stream), stats_length(call), shift);
+}
+static inline void store_numbers(const struct nb_call *call, int64_t row, struct row_numbers r) {
+    if (call->mean) call->mean[row] = r.mean;
+    if (call->rstd) call->rstd[row] = scale_to_rstd(r.scale, &call->formula);
+}
+/* t: of the first sweep. For every formula; mean and rstd are stored where they are wanted. */
+static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_call *call, int64_t row, struct totals t,
+                                                               float shift, bool stream) {
+    const float inverse = stats_inverse(call);
+    struct row_numbers r = {0};
+    if (!FAST_CENTRE) {
+        r.scale = row_scale(t.square * inverse, call);
+    } else {
+        if (!shift_is_good(t, inverse)) {
+            shift = shift + t.sum * inverse;
+            t = second_totals(call, row, shift, stream);
+        }
+        r.mean = shift + t.sum * inverse;
+        r.scale = row_scale(centred_variance(t, inverse), call);
+    }
+    store_numbers(call, row, r);
+    return r;
+}
+static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row,
+                                                                   bool stream) {
+    const int64_t n = stats_length(call);
+    const float shift = FAST_CENTRE ? row_shift(row_source_at(call, row), n, head_inverse(n)) : 0.0f;
+    return row_finish(call, row, row_totals(first_source(call, row, stream), n, shift), shift, stream);
+}
+
+/* The same for the formula that nearly all calls have, without a look at memory: a load right behind a row of stores may have
+ * the low bits of its address in common with one of them, and waits for it. */
+struct quick_finish {
+    float inverse, eps;
+    bool applies; /* 1 / sqrt(v + eps), and neither mean nor rstd is wanted */
+};
+static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
+    return (struct quick_finish){
+        .inverse = stats_inverse(call),
+        .eps = (float)call->eps,
+        .applies = call->formula.root == NB_ROOT_MUL_RECIP && call->formula.eps_place == NB_EPS_INSIDE && !call->mean &&
+                   !call->rstd,
+    };
+}
+NB_INLINE bool finishes_quickly(struct quick_finish q, struct totals t) {
+    return q.applies && (!FAST_CENTRE || shift_is_good(t, q.inverse));
+}
+NB_INLINE struct row_numbers quickly_finished(struct quick_finish q, struct totals t, float shift) {
+    const float v = FAST_CENTRE ? centred_variance(t, q.inverse) : t.square * q.inverse;
+    return (struct row_numbers){.mean = FAST_CENTRE ? shift + t.sum * q.inverse : 0.0f,
+                                .scale = 1.0f / __builtin_sqrtf(v + q.eps)};
+}
+
+#endif
