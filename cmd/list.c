@@ -225,8 +225,8 @@ static const struct topic {
     const char *name;
     int (*list)(struct nb_grid *grid);
     bool needs_kernels;
-} topics[] = {{"kernels", list_kernels, true}, {"configs", list_configs, false},   {"axes", list_axes, false},
-              {"data", list_data, false},      {"counters", list_counters, false}, {"shapes", list_shapes, false},
+} topics[] = {{"kernels", list_kernels, true},  {"configs", list_configs, false},   {"axes", list_axes, false},
+              {"data", list_data, false},       {"counters", list_counters, false}, {"shapes", list_shapes, false},
               {"formats", list_formats, false}, {"peers", nb_list_peers, false}};
 enum { N_TOPICS = sizeof topics / sizeof topics[0] };
 
@@ -260,8 +260,10 @@ out:
 
 static int run(int argc, char **argv) {
     enum { FORMAT = 1, PLUGIN };
-    static const struct option options[] = {
-        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_PEER_OPTIONS, NB_COMMON_OPTIONS};
+    static const struct option options[] = {{"format", required_argument, NULL, FORMAT},
+                                            {"plugin", required_argument, NULL, PLUGIN},
+                                            NB_PEER_OPTIONS,
+                                            NB_COMMON_OPTIONS};
     struct nb_texts plugins = {0};
     const char *format = "table";
     const struct topic *topic = &topics[0];

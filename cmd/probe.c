@@ -136,7 +136,8 @@ static int parse(struct probe_options *o, int argc, char **argv, int *exit_code)
                                             {"weight-offset", required_argument, NULL, OPT_AXIS + 5},
                                             {"param", required_argument, NULL, OPT_AXIS + 6},
                                             {"round-sum", required_argument, NULL, OPT_AXIS + 7},
-                                            NB_PEER_OPTIONS, NB_TUNING_OPTION,
+                                            NB_PEER_OPTIONS,
+                                            NB_TUNING_OPTION,
                                             NB_COMMON_OPTIONS};
     bool done = false;
     optind = 0;

@@ -102,6 +102,27 @@ struct request {
     int result;
 };
 
+/* The libraries in use, by file name without a version: what is loaded is a property of the process. */
+static char used[16][64];
+
+/* Two versions of a library in one process would find each other's symbols. 0, or -1 with the reason written. */
+static int claim_library(const char *path, char *reason, size_t n) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, ".so");
+    const int length = (int)(end ? (size_t)(end - name) : strlen(name));
+    char base[sizeof used[0]];
+    snprintf(base, sizeof base, "%.*s", length, name);
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++) {
+        if (strcmp(used[i], base) == 0) {
+            snprintf(reason, n, "another peer uses a %s: one version at a time", base);
+            return -1;
+        }
+        if (used[i][0]) continue;
+        snprintf(used[i], sizeof used[i], "%s", base);
+        return 0;
+    }
+    return 0;
+}
+
 static void use(void *arg) {
     struct request *r = arg;
     const struct nb_peer *peer = r->ask();
@@ -109,6 +130,7 @@ static void use(void *arg) {
         snprintf(r->reason, sizeof r->reason, "its normbench_peer() is of another version; rebuild it with make peers");
         return;
     }
+    if (claim_library(r->library ? r->library : peer->library, r->reason, sizeof r->reason) != 0) return;
     r->result = peer->use(r->library, r->reason, sizeof r->reason);
 }
 
