@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every backward kernel over rows against its formula in plain double: on every row length from 1 on, padded, misaligned, cut into ranges,
+ * for one thread and for more, on machines of all kinds. Nothing of the harness's own oracle is used, and a new kernel needs no edit. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/names.h"
+#include "src/case/case.h"
+#include "src/harness/pool.h"
+#include "src/registry/cpu.h"
+#include "src/registry/kernel_fields.h"
+#include "src/registry/registry.h"
+#include "tests/test_support_gradients.h"
+
+struct kind {
+    uint32_t op, dtype;
+};
+
+static bool is_kind(const struct nb_kernel *k, const struct kind *kind) {
+    return k->pass == NB_BACKWARD && k->op == kind->op && k->dtype == kind->dtype && k->stats_dtype == NB_STATS_F32 &&
+           !nb_cpu_refuses(k->cpu_features, k->width);
+}
+
+/* Hash of the outputs for ranges of so many units (0: whole), on so many threads. */
+static uint64_t run(struct gradient_problem *p, const struct nb_kernel *k, int64_t range, int threads,
+                    const struct nb_tuning *tuning) {
+    struct nb_call call = p->call;
+    call.n_threads = threads;
+    call.tuning = tuning;
+    const size_t bytes = nb_kernel_scratch_bytes(k, &call);
+    call.scratch = bytes ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
+    if (bytes) memset(call.scratch, 0xff, bytes); /* NaN, should it be read */
+    gradient_problem_poison(p);
+    cr_expect_eq(nb_run_in_ranges(k, &call, range), 0);
+    free(call.scratch);
+    return gradient_problem_hash(p);
+}
+
+static double column_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    return k->column_chain ? (double)k->column_chain(call) : (double)call->rows;
+}
+
+/* Against the formula, and against itself in other circumstances. */
+static void check(struct gradient_problem *p, const struct nb_kernel *k, int64_t turn) {
+    static const struct nb_tuning machines[] = {
+        {.l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .interleave_rows = 1, .interleave_bytes = 1 << 20},
+        {.l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .interleave_rows = 2, .stream_bytes = 1},
+        {.l1_bytes = 1 << 10, .l2_bytes = 1 << 18, .interleave_rows = 4, .column_tile = 64, .interleave_bytes = 1},
+        {.l1_bytes = 1 << 20, .l2_bytes = 1 << 12, .interleave_rows = 4, .interleave_bytes = 1 << 20},
+    };
+    const struct nb_call *call = &p->call;
+    if (nb_kernel_refuses(k, &call->formula) || nb_kernel_applicable(k, call)) return;
+    const uint64_t whole = run(p, k, 0, 1, NULL);
+    const double error = gradient_problem_error(p, (double)nb_kernel_chain(k, call), column_chain(k, call));
+    cr_expect_leq(error, 1, "%s, %ldx%ld, turn %ld: %g of what is allowed", k->variant, (long)call->rows,
+                  (long)call->cols, (long)turn, error);
+    cr_expect_eq(gradient_problem_damage(p), 0, "%s, %ldx%ld: wrote elsewhere", k->variant, (long)call->rows,
+                 (long)call->cols);
+    cr_expect_eq(run(p, k, 1, 1, NULL), whole, "%s, %ldx%ld: ranges of 1", k->variant, (long)call->rows,
+                 (long)call->cols);
+    cr_expect_eq(run(p, k, 3, 2, NULL), whole, "%s, %ldx%ld: 2 threads", k->variant, (long)call->rows,
+                 (long)call->cols);
+    const size_t machine = (size_t)turn % (sizeof machines / sizeof machines[0]);
+    cr_expect_eq(run(p, k, 2, turn % 2 ? 16 : 1, &machines[machine]), whole, "%s, %ldx%ld: machine %zu", k->variant,
+                 (long)call->rows, (long)call->cols, machine);
+}
+
+static int check_all(const struct kind *kind, int64_t rows, int64_t cols, int64_t turn) {
+    int n = 0;
+    struct gradient_problem p;
+    gradient_problem_init(&p, kind->op, kind->dtype, rows, cols, turn);
+    for (size_t i = 0; i < nb_registry_size(); i++)
+        if (is_kind(nb_registry_at(i)->kernel, kind)) {
+            check(&p, nb_registry_at(i)->kernel, turn);
+            n++;
+        }
+    gradient_problem_release(&p);
+    return n;
+}
+
+static const uint32_t row_ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,
+                                   NB_OP_L2NORM,  NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+enum { N_ROW_OPS = sizeof row_ops / sizeof row_ops[0] };
+
+ParameterizedTestParameters(backward_kernels, keep_to_the_formula) {
+    struct kind *kinds = cr_malloc(N_ROW_OPS * NB_N_DTYPES * sizeof *kinds);
+    for (uint32_t i = 0; i < N_ROW_OPS * NB_N_DTYPES; i++)
+        kinds[i] = (struct kind){row_ops[i / NB_N_DTYPES], i % NB_N_DTYPES};
+    return cr_make_param_array(struct kind, kinds, N_ROW_OPS * NB_N_DTYPES);
+}
+ParameterizedTest(struct kind *kind, backward_kernels, keep_to_the_formula) {
+    static const int64_t sizes[][2] = {{3, 1025},  {1, 3333},  {2, 4999},  {70, 1031}, {33, 2050},
+                                       {1000, 37}, {1000, 3},  {300, 64},  {40, 512},  {5, 20001},
+                                       {2, 4096},  {17, 3072}, {128, 129}, {600, 200}};
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (int64_t n = 1; n <= 300; n++)
+        if (check_all(kind, n < 20 || n % 4 == 0 ? 1 + n * 7 % 70 : 1 + n % 3, n, n) == 0) break;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int64_t turn = 0; turn < 4; turn++) check_all(kind, sizes[i][0], sizes[i][1], (int64_t)i + 5 * turn);
+    nb_registry_release();
+}
+
+/* Sums that are taken in x's dtype stall at 256 in bf16 and at 2048 in f16. */
+Test(backward_kernels, count_many_rows) {
+    enum { ROWS = 16384, COLS = 5 };
+    int n_checked = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++)
+        for (int op = 0; op < N_ROW_OPS; op++) {
+            const struct kind kind = {row_ops[op], dtype};
+            struct gradient_problem p;
+            gradient_problem_init(&p, kind.op, kind.dtype, ROWS, COLS, 0);
+            gradient_problem_ones(&p);
+            for (size_t i = 0; i < nb_registry_size(); i++) {
+                const struct nb_kernel *k = nb_registry_at(i)->kernel;
+                if (!is_kind(k, &kind)) continue;
+                run(&p, k, 0, 1, NULL);
+                n_checked++;
+                for (int c = 0; c < COLS; c++)
+                    cr_expect_eq(p.call.dbeta[c], ROWS, "%s: %g", k->variant, (double)p.call.dbeta[c]);
+            }
+            gradient_problem_release(&p);
+        }
+    cr_expect_gt(n_checked, 0);
+    nb_registry_release();
+}
