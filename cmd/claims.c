@@ -266,9 +266,7 @@ static int report(const struct claims_options *o, const struct nb_claim_result *
     int result = nb_claims_document_write(document, dir);
     if (result == 0) result = nb_claims_print(document, o->format ? o->format : "table", stdout);
     fflush(stdout);
-    if (result == 0)
-        result =
-            nb_claims_pages(dir, document, m->there[NB_PLAN_TIMING] ? &m->results[NB_PLAN_TIMING] : NULL, !o->no_plots);
+    if (result == 0) result = nb_claims_pages(dir, document, !o->no_plots);
     if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
     cJSON_Delete(document);
     return result;

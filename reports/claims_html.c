@@ -189,11 +189,11 @@ static int write_page(const char *dir, const char *name, struct nb_strbuf *text)
     return result;
 }
 
-int nb_claims_pages(const char *dir, const cJSON *document, const struct nb_results *timing, bool plots) {
+int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
     struct nb_figures figures = {0};
     struct nb_strbuf page = {0}, markdown = {0};
     int result = 0;
-    nb_claims_figures_init(&figures, document, timing);
+    nb_claims_figures_init(&figures, document);
     if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);
     nb_claims_markdown(document, plots ? &figures : NULL, &markdown);
     if (result == 0) result = write_page(dir, NB_CLAIMS_MARKDOWN, &markdown);

@@ -7,7 +7,7 @@
 
 #include "reports/plots.h"
 
-/* Cut against working set and row length, of what was timed (timing: or null), and the Amdahl curve with the paper's rows. */
-void nb_claims_figures_init(struct nb_figures *figures, const cJSON *document, const struct nb_results *timing);
+/* Cut against working set and row length, and the Amdahl curve with the paper's rows. */
+void nb_claims_figures_init(struct nb_figures *figures, const cJSON *document);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "src/claims/claim.h"
-#include "src/record/results.h"
 
 #define NB_CLAIMS_PAGE "claims.html"
 #define NB_CLAIMS_MARKDOWN "claims.md"
@@ -17,9 +16,8 @@
 bool nb_claims_format_known(const char *format); /* table, markdown, json */
 /* On a stream, in one of those formats. -1 after nb_error. */
 int nb_claims_print(const cJSON *document, const char *format, FILE *out);
-/* DIR/claims.md, DIR/claims.html and DIR/claims-plots/. timing: what was timed, for the curves; or null. plots: false leaves the
- * pictures out. */
-int nb_claims_pages(const char *dir, const cJSON *document, const struct nb_results *timing, bool plots);
+/* DIR/claims.md, DIR/claims.html and DIR/claims-plots/. plots: false leaves the pictures out. */
+int nb_claims_pages(const char *dir, const cJSON *document, bool plots);
 /* What --explain says of a claim before anything is run. */
 void nb_claim_explain(const struct nb_claim *claim, struct nb_strbuf *out);
 

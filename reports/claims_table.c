@@ -37,10 +37,27 @@ static void add_cells(struct nb_grid *grid, const char *name, const cJSON *judge
     nb_strbuf_release(&published);
 }
 
+/* What matters of a bug report is which kernels have the bug. */
+static void add_bug(struct nb_grid *grid, const cJSON *claim) {
+    struct nb_strbuf why = {0};
+    nb_claims_broken(&why, claim);
+    nb_grid_style(grid, style_of(nb_claims_text(claim, "verdict")));
+    nb_grid_add(grid, nb_claims_text(claim, "id"));
+    nb_grid_add(grid, nb_claims_text(claim, "verdict"));
+    nb_grid_add(grid, nb_claims_text(claim, "reason"));
+    nb_grid_add(grid, "");
+    nb_grid_add(grid, why.text);
+    nb_strbuf_release(&why);
+}
+
 /* Where the statement itself cannot be tested here, what can be said of other readings of it. */
 static void add_line(struct nb_grid *grid, const cJSON *claim) {
     const char *untested = nb_verdict_names[NB_NOT_TESTABLE];
     const cJSON *reading;
+    if (nb_claims_is_bug(claim)) {
+        add_bug(grid, claim);
+        return;
+    }
     add_cells(grid, nb_claims_text(claim, "id"), claim, nb_claims_reading(claim));
     if (strcmp(nb_claims_text(claim, "verdict"), untested) != 0) return;
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {

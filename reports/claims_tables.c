@@ -59,18 +59,8 @@ struct nb_interval nb_paper_range(const struct nb_paper *paper, size_t offset) {
     return range;
 }
 
-static const cJSON *find(const cJSON *list, const char *id) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, list) {
-        if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
-    }
-    return NULL;
-}
-
 struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, const char *reading) {
-    const cJSON *found = find(cJSON_GetObjectItemCaseSensitive(document, "claims"), claim), *figure;
-    const cJSON *figures =
-        cJSON_GetObjectItemCaseSensitive(find(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading), "figures");
+    const cJSON *figures = nb_claims_figures(document, claim, reading), *figure;
     double *v = nb_alloc((unsigned)cJSON_GetArraySize(figures) + 1, sizeof *v);
     struct nb_interval out = {NAN, INFINITY, -INFINITY};
     size_t n = 0;
@@ -137,7 +127,7 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
         const struct nb_paper_row *r = &paper.rows[i];
         const struct nb_interval norm = nb_paper_measured(document, r->claim, "norm");
         const struct nb_interval fused = nb_paper_measured(document, r->claim, "fused");
-        any |= find(cJSON_GetObjectItemCaseSensitive(document, "claims"), r->claim) != NULL;
+        any |= nb_claims_figures(document, r->claim, "norm") != NULL;
         nb_grid_add(&grid, r->table);
         nb_grid_add(&grid, r->name);
         add_share(&grid, r->share);

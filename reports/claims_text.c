@@ -8,6 +8,7 @@
 #include "reports/format.h"
 #include "src/base/json.h"
 #include "src/claims/claims.h"
+#include "src/claims/verdict.h"
 
 const char *nb_claims_text(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
@@ -18,13 +19,23 @@ bool nb_claims_is_bug(const cJSON *claim) {
     return strncmp(nb_claims_text(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
 }
 
-const cJSON *nb_claims_reading(const cJSON *claim) {
-    const char *id = nb_claims_text(claim, "decided_by");
-    const cJSON *reading;
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
-        if (strcmp(nb_claims_text(reading, "id"), id) == 0) return reading;
+static const cJSON *with_id(const cJSON *list, const char *id) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
     }
     return NULL;
+}
+
+const cJSON *nb_claims_reading(const cJSON *claim) {
+    const char *id = nb_claims_text(claim, "decided_by");
+    return with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
+}
+
+const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading) {
+    const cJSON *found = with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), claim);
+    found = with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
+    return cJSON_GetObjectItemCaseSensitive(found, "figures");
 }
 
 /* ---- figures ---- */
@@ -189,6 +200,20 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
     cJSON_ArrayForEach(sensed, list) {
         if (nb_json_get_bool(sensed, "decides") && is_first(list, sensed))
             add_axis(out, sensed, nb_claims_text(claim, "decided_by"));
+    }
+}
+
+void nb_claims_broken(struct nb_strbuf *out, const cJSON *claim) {
+    const cJSON *sensed;
+    const size_t before = out->len;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(sensed, cJSON_GetObjectItemCaseSensitive(claim, "sensitivity")) {
+        const char *verdict = nb_claims_text(sensed, "verdict");
+        if (strcmp(nb_claims_text(sensed, "axis"), "kernel") != 0 ||
+            (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) != 0 &&
+             strcmp(verdict, nb_verdict_names[NB_PARTLY]) != 0))
+            continue;
+        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "breaks ", nb_claims_text(sensed, "value"));
     }
 }
 

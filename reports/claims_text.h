@@ -10,6 +10,8 @@
 
 const char *nb_claims_text(const cJSON *object, const char *name); /* "" where there is none */
 bool nb_claims_is_bug(const cJSON *claim);
+/* The figures of a reading of a claim, or null. */
+const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading);
 /* The reading that the verdict is explained by, or null. */
 const cJSON *nb_claims_reading(const cJSON *claim);
 
@@ -26,6 +28,8 @@ void nb_claims_published(struct nb_strbuf *out, const cJSON *reading);
 void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures);
 /* "makes or breaks it: style (composed REPRODUCED, fused NOT REPRODUCED)", one sentence for each axis that decides; "" for none. */
 void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim);
+/* Of a bug report the kernels that its input breaks: "breaks layernorm_onepass, layernorm_composed"; "" for none. */
+void nb_claims_broken(struct nb_strbuf *out, const cJSON *claim);
 /* "31 REPRODUCED, 5 PARTLY ...". */
 void nb_claims_counts(struct nb_strbuf *out, const cJSON *document);
 

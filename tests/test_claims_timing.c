@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
 #include "src/claims/claim_judge.h"
+#include "src/claims/timing_pairs.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
@@ -174,6 +175,38 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
         nb_claim_release(&claim);
         remove_run(dir);
     }
+}
+
+/* Selectors that name a formula compare a kernel with itself, not with the first one that has the other formula. */
+Test(claims_timing, a_formula_is_compared_within_its_kernel) {
+    static const char *const keys[] = {"layernorm_composed_v256_f32/shape:64x64/root:div_sqrt",
+                                       "layernorm_composed_v256_f32/shape:64x64/root:mul_recip",
+                                       "rmsnorm_composed_v256_f32/shape:64x64/root:div_sqrt",
+                                       "rmsnorm_composed_v256_f32/shape:64x64/root:mul_recip"};
+    enum { N = sizeof keys / sizeof keys[0] };
+    struct nb_record records[N];
+    struct nb_results results = {.records = records, .n = N};
+    struct nb_timed_cases cases;
+    struct nb_jsonc file;
+    struct nb_sides sides = {{0}, {0}};
+    for (size_t i = 0; i < N; i++) {
+        records[i] = (struct nb_record){.key = strdup(keys[i]), .status = NB_OK};
+        nb_case_init(&records[i].c);
+        cr_assert_eq(nb_case_parse(&records[i].c, keys[i]), 0);
+        records[i].c.op = i < 2 ? NB_OP_LAYERNORM : NB_OP_RMSNORM;
+        nb_record_add_label(&records[i], "mine/root");
+    }
+    nb_timed_cases_init(&cases, &results, "mine/root");
+    cr_assert_eq(nb_jsonc_parse(&file, "x", "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]", 42), 0);
+    cr_assert_eq(nb_selector_read(&sides.of, &file, cJSON_GetArrayItem(file.root, 0)), 0);
+    cr_assert_eq(nb_selector_read(&sides.against, &file, cJSON_GetArrayItem(file.root, 1)), 0);
+    cr_expect_eq(nb_timed_against(&cases, &sides, 1), 0);
+    cr_expect_eq(nb_timed_against(&cases, &sides, 3), 2);
+    nb_selector_release(&sides.of);
+    nb_selector_release(&sides.against);
+    nb_jsonc_release(&file);
+    nb_timed_cases_release(&cases);
+    for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
 }
 
 Test(claims_timing, both_conventions_shares_and_sums) {

@@ -25,13 +25,24 @@ void nb_timed_cases_release(struct nb_timed_cases *c) {
     *c = (struct nb_timed_cases){0};
 }
 
-static bool may_differ(const char *axis, const struct nb_sides *s) {
+static bool both_name(const struct nb_sides *s, const char *axis) {
+    return nb_selector_axis(&s->of, axis) && nb_selector_axis(&s->against, axis);
+}
+
+/* What follows from another kernel: its own properties, and the parameters that its op usually has. */
+static bool is_own(const char *axis) {
     static const char *const own[] = {"kernel",      "op",     "variance",    "stats",
                                       "stats_dtype", "affine", "param_dtype", "weight_offset",
                                       "k",           "style",  "fits",        NULL};
     for (size_t i = 0; own[i]; i++)
         if (strcmp(own[i], axis) == 0) return true;
-    return nb_selector_axis(&s->of, axis) && nb_selector_axis(&s->against, axis);
+    return false;
+}
+
+static bool may_differ(const char *axis, const struct nb_sides *s) {
+    const bool other_kernel = both_name(s, "kernel") || both_name(s, "op") || both_name(s, "style") ||
+                              both_name(s, "stats") || both_name(s, "variance");
+    return both_name(s, axis) || (other_kernel && is_own(axis));
 }
 
 static bool same_terms(const struct nb_finding *a, const struct nb_finding *b, const struct nb_sides *s) {

@@ -20,7 +20,7 @@ void nb_timed_cases_release(struct nb_timed_cases *c);
 
 #define NB_NO_CASE ((size_t)-1)
 /* The case that `of` is compared with: selected by `against`, of the same group, and with equal values on every axis but those that
- * are a kernel's own (statistics, parameters) and those that both selectors name. */
+ * both selectors name and, where they choose kernels (kernel, op, style, stats, variance), those that are a kernel's own. */
 size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s, size_t of);
 
 struct nb_timed_pair {
