@@ -11,4 +11,4 @@ NB_KERNEL(add_layernorm_backward_composed, .summary = "residual add and LayerNor
           .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS + PAST_LOADS,
           .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES + PAST_STORES, .flops = 14,
           .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain, .column_chain = composed_column_chain);
+          .scratch_bytes = composed_gradient_scratch, .chain = composed_chain, .column_chain = composed_column_chain);

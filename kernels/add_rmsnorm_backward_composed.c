@@ -10,5 +10,5 @@ NB_KERNEL(add_rmsnorm_backward_composed, .summary = "residual add and RMSNorm ba
           .formulas = COMPOSED_ADD_GRADIENT_FORMULAS,
           .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS + PAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES + PAST_STORES, .flops = 11, .run = composed_run,
-          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_scratch,
+          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_gradient_scratch,
           .chain = composed_chain, .column_chain = composed_column_chain);

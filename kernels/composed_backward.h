@@ -157,6 +157,16 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     finish_gradient(p, dx);
 }
 
+/* Asked before the tensors are there: enough for whichever are. */
+static inline size_t composed_gradient_scratch(const struct nb_call *call) {
+    float any;
+    struct nb_call all = *call;
+    all.dgamma = all.dbeta = &any;
+    all.dx = &any;
+    all.dresidual_out = &any;
+    return composed_scratch(&all);
+}
+
 /* The product, then the tree within a group of rows, groups, single rows at the end, blocks. */
 static inline int64_t composed_column_chain(const struct nb_call *call) { return 1 + columns_chain(call); }
 

@@ -29,6 +29,7 @@
 #define PIECES_MAX 16
 #define GROUP_MAX 2
 #define ORDERED_ROWS 4
+#define PIECE_LANES 16 /* room for one sum of a piece */
 
 enum cut { BY_ROWS, BY_BLOCKS, BY_COLUMNS };
 
@@ -117,7 +118,7 @@ static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) 
 
 /* Sums of pieces (by columns), then the arrays of each block. */
 static inline int64_t piece_floats(const struct nb_call *call, const struct gradient_plan *p) {
-    return p->cut == BY_COLUMNS ? call->rows * p->n_pieces * 2 * ((NB_LANES + 15) / 16 * 16) : 0;
+    return p->cut == BY_COLUMNS ? call->rows * p->n_pieces * 2 * PIECE_LANES : 0;
 }
 static inline float *piece_sums(const struct nb_call *call, const struct gradient_plan *p, int64_t row, int64_t piece) {
     return (float *)call->scratch + (row * p->n_pieces + piece) * 2 * NB_LANES;
@@ -125,9 +126,17 @@ static inline float *piece_sums(const struct nb_call *call, const struct gradien
 static inline int64_t block_floats(const struct nb_call *call, const struct gradient_plan *p) {
     return p->n_arrays * column_array(call->cols);
 }
+/* Asked before the tensors are there: enough for whichever are. */
 static inline size_t gradient_scratch(const struct nb_call *call) {
-    const struct gradient_plan p = cut_of(call);
-    return (size_t)(piece_floats(call, &p) + p.blocks.n * block_floats(call, &p)) * sizeof(float);
+    float any;
+    struct nb_call all = *call;
+    all.dgamma = all.dbeta = &any;
+    const struct gradient_plan p = cut_of(&all);
+    const int64_t arrays = p.own_weight + (1 + p.runs) * n_sums(&all) + 1;
+    int64_t pieces = 0;
+    if (call->n_threads > 1 && (call->rows < 32 || call->rows < call->n_threads || p.blocks.n == 1))
+        pieces = call->rows * p.n_pieces * 2 * PIECE_LANES;
+    return (size_t)(pieces + p.blocks.n * arrays * column_array(call->cols)) * sizeof(float);
 }
 
 /* A block's arrays; null where there is none. */
@@ -166,7 +175,11 @@ static inline int64_t gradient_units(const struct nb_call *call, int phase) {
     if (p.cut == BY_COLUMNS) return p.n_pieces;
     return phase == 0 ? p.blocks.n : (call->cols + COLUMN_UNIT - 1) / COLUMN_UNIT;
 }
-static inline int gradient_row_local(const struct nb_call *call) { return cut_of(call).cut == BY_ROWS; }
+/* Of dx; dgamma and dbeta are sums over whatever rows there are. */
+static inline int gradient_row_local(const struct nb_call *call) {
+    (void)call;
+    return 1;
+}
 static inline int64_t gradient_chain(const struct nb_call *call) {
     const int64_t piece = piece_of(call->cols), n = call->cols < piece ? call->cols : piece;
     return reduction_chain(n, GRADIENT_ACCUMULATORS) + (call->cols + piece - 1) / piece - 1;

@@ -12,4 +12,4 @@ NB_KERNEL(layernorm_backward_composed, .summary = "LayerNorm backward op by op w
           .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13,
           .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain, .column_chain = composed_column_chain);
+          .scratch_bytes = composed_gradient_scratch, .chain = composed_chain, .column_chain = composed_column_chain);

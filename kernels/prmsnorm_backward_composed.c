@@ -14,4 +14,4 @@ NB_KERNEL(prmsnorm_backward_composed, .summary = "pRMSNorm backward op by op wit
           .formulas = COMPOSED_GRADIENT_FORMULAS, .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES, .flops = 10, .run = composed_run,
           .applicable = applicable, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain, .column_chain = composed_column_chain);
+          .scratch_bytes = composed_gradient_scratch, .chain = composed_chain, .column_chain = composed_column_chain);

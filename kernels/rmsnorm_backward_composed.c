@@ -9,5 +9,5 @@ NB_KERNEL(rmsnorm_backward_composed, .summary = "RMSNorm backward op by op with 
           .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
           .formulas = COMPOSED_GRADIENT_FORMULAS, .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES, .flops = 10, .run = composed_run,
-          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_scratch,
+          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_gradient_scratch,
           .chain = composed_chain, .column_chain = composed_column_chain);
