@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/files.h"
 #include "src/base/guard.h"
 #include "src/base/log.h"
 #include "src/harness/own_threads.h"
@@ -47,6 +48,28 @@ int nb_peer_option(struct nb_texts *plugins, int option, const char *value) {
     nb_texts_add(plugins, spec);
     nb_texts_own(plugins, plugins->n - 1, spec);
     return 0;
+}
+
+static bool is_named(const struct nb_texts *plugins, const char *peer) {
+    bool named = false;
+    for (size_t i = 0; i < plugins->n && !named; i++) {
+        const char *library;
+        char *name = nb_peer_is(plugins->items[i]) ? nb_peer_name(plugins->items[i], &library) : NULL;
+        named = name && strcmp(name, peer) == 0;
+        free(name);
+    }
+    return named;
+}
+
+int nb_peers_add_built(struct nb_texts *plugins) {
+    int result = 0;
+    for (size_t i = 0; i < nb_n_peers && result == 0; i++) {
+        char *adapter = nb_peer_adapter(nb_peers[i].name);
+        if (adapter && nb_path_exists(adapter) && !is_named(plugins, nb_peers[i].name))
+            result = nb_peer_option(plugins, NB_OPT_PEER, nb_peers[i].name);
+        free(adapter);
+    }
+    return result;
 }
 
 struct start {

@@ -6,7 +6,9 @@
 
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
+#include "cmd/run_confirm.h"
 #include "cmd/run_measure.h"
+#include "reports/peers_page.h"
 #include "reports/report.h"
 #include "src/base/files.h"
 #include "src/base/log.h"
@@ -141,13 +143,14 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
 
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
 
-static int report(const struct run_options *o, const char *dir, size_t *n_failed) {
+static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
     struct nb_results results = {0};
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     *n_failed = nb_results_failed(&results);
-    if (nb_renderer_find(o->format ? o->format : "table")->render(&results, stdout) != 0) goto out;
+    if (nb_renderer_find(o->format ? o->format : compares ? "peers" : "table")->render(&results, stdout) != 0) goto out;
     fflush(stdout);
+    if (compares && nb_peers_write(&results, dir) != 0) goto out;
     if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
     nb_note("results: %s/results.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
             o->no_plots ? "" : "/index.html");
@@ -157,10 +160,11 @@ out:
     return result;
 }
 
-static int measure(const struct run_options *o, const struct nb_plan *plan, const char *config, int argc, char **argv) {
+static int measure(const struct run_options *o, const struct nb_plan *plan, struct nb_config *config, int argc,
+                   char **argv) {
     const struct nb_measuring m = {.request = &o->request,
                                    .plan = plan,
-                                   .config = config,
+                                   .config = config->name,
                                    .out = o->out,
                                    .resume = o->resume,
                                    .no_counters = o->no_counters,
@@ -171,8 +175,9 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, cons
     int exit_code = NB_EXIT_USAGE;
     size_t n_failed = 0;
     bool began;
-    const int ended = nb_measuring_run(&m, dir, &began);
-    if (!began || report(o, dir, &n_failed) != 0 || ended < 0) goto out;
+    int ended = nb_measuring_run(&m, dir, &began);
+    if (began && ended == 0) ended = nb_confirm(&m, config, dir);
+    if (!began || report(o, dir, config->compare.ours != NULL, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
 out:
@@ -218,7 +223,7 @@ static int run(int argc, char **argv) {
     if (o.require_counters && check_counters() != 0) goto out;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
     if (!nb_plan_only_shown(&plan, &config, o.list, o.format, &exit_code))
-        exit_code = measure(&o, &plan, config.name, argc, argv);
+        exit_code = measure(&o, &plan, &config, argc, argv);
 out:
     nb_plan_release(&plan);
     nb_config_release(&config);

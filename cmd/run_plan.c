@@ -127,8 +127,9 @@ static int apply_options(const struct nb_plan_request *q, struct nb_config *conf
 }
 
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
-    if (nb_load_kernels(&q->plugins, q->max_width) != 0) return -1;
-    if (read_config(q, config) != 0 || apply_options(q, config) != 0) return -1;
+    if (read_config(q, config) != 0) return -1;
+    if (config->compare.ours && nb_peers_add_built(&q->plugins) != 0) return -1;
+    if (nb_load_kernels(&q->plugins, q->max_width) != 0 || apply_options(q, config) != 0) return -1;
     if (q->launches || q->check_only) config->launches = q->launches;
     if (q->untimed) config->launches = 0;
     if (q->blocks) config->blocks_per_launch = q->blocks;

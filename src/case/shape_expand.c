@@ -103,6 +103,42 @@ static int expand_ranges(struct texts *out, const char *text, char *reason, size
     return result;
 }
 
+/* ---- levels ---- */
+
+const char *const nb_level_names[] = {"L1", "L2", "L3", "DRAM", NULL};
+
+static size_t prefix_length(const char *text) {
+    return strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0 ? 5 : 0;
+}
+
+int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n) {
+    const size_t prefix = prefix_length(text);
+    for (int i = 0; i < NB_N_LEVELS; i++) {
+        const size_t len = strlen(nb_level_names[i]);
+        if (strncmp(text + prefix, nb_level_names[i], len) != 0 || text[prefix + len] != 'x') continue;
+        *level = (enum nb_level)i;
+        const int written = snprintf(plain, n, "%.*s1%s", (int)prefix, text, text + prefix + len);
+        return written > 0 && (size_t)written < n ? 0 : -1;
+    }
+    return -1;
+}
+
+/* Each shape of the ranges behind the level, with the level in front of it again. */
+static int expand_level(struct texts *out, const char *text, const char *plain, enum nb_level level, char *reason,
+                        size_t n) {
+    struct texts shapes = {0};
+    const size_t prefix = prefix_length(text);
+    int result = expand_ranges(&shapes, plain, reason, n);
+    for (size_t i = 0; result == 0 && i < shapes.n; i++) {
+        struct nb_strbuf one = {0};
+        nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, nb_level_names[level], shapes.items[i] + prefix + 1);
+        add_text(out, one.text);
+        nb_strbuf_release(&one);
+    }
+    free_texts(&shapes);
+    return result;
+}
+
 /* ---- presets ---- */
 
 static bool is_name(const char *text) {
@@ -161,7 +197,12 @@ int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n) {
         snprintf(reason, n, "is longer than %d characters", MAX_TEXT);
         return -1;
     }
-    int result = is_name(text) ? expand_name(&out, text, reason, n) : expand_ranges(&out, text, reason, n);
+    char plain[MAX_TEXT + 8];
+    enum nb_level level;
+    int result = nb_shape_level(text, &level, plain, sizeof plain) == 0
+                     ? expand_level(&out, text, plain, level, reason, n)
+                 : is_name(text) ? expand_name(&out, text, reason, n)
+                                 : expand_ranges(&out, text, reason, n);
     if (result != 0) {
         free_texts(&out);
         return -1;

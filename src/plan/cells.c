@@ -8,6 +8,7 @@
 
 #include "src/base/log.h"
 #include "src/input/data_fit.h"
+#include "src/plan/level_shape.h"
 #include "src/plan/match.h"
 #include "src/plan/selection.h"
 #include "src/registry/ask.h"
@@ -180,16 +181,38 @@ static void count_combinations(struct combinations *k, const struct nb_product *
     }
 }
 
+/* The shape of a level becomes one of this machine; a cell that cannot be is counted, and false. */
+static bool is_sized(struct expansion *e, const struct nb_case *c, const struct nb_axis *axis, const char **text,
+                     char plain[128]) {
+    const struct nb_cpu *cpu = nb_cpu_light();
+    const struct nb_level_caches caches = {cpu->l1d_bytes, cpu->l2_bytes, cpu->l3_bytes};
+    char reason[200];
+    enum nb_level level;
+    if (strcmp(axis->name, "shape") != 0 || nb_shape_level(*text, &level, plain, 128) != 0) return true;
+    if (nb_level_shape(c, *text, &caches, plain, 128, reason, sizeof reason) == 0) {
+        *text = plain;
+        return true;
+    }
+    nb_skips_count(e->skips, 1, "%s", reason);
+    return false;
+}
+
 static int expand_kernel(struct expansion *e, const struct nb_product *p, const struct nb_entry *entry) {
     char reason[256];
     struct combinations k = {0};
     count_combinations(&k, p, entry);
     do {
         struct nb_case c = k.base;
-        for (size_t a = 0; a < nb_n_axes; a++)
-            if (k.applies[a] && nb_axes[a].set(&c, p->lists[a]->texts[k.at[a]], reason, sizeof reason) != 0)
-                return nb_error("%s:%d: \"%s\": '%s' %s", p->block->path, p->lists[a]->line, nb_axes[a].name,
-                                p->lists[a]->texts[k.at[a]], reason);
+        bool can_be = true;
+        for (size_t a = 0; a < nb_n_axes && can_be; a++) {
+            char plain[128];
+            const char *text = k.applies[a] ? p->lists[a]->texts[k.at[a]] : NULL;
+            if (text) can_be = is_sized(e, &c, &nb_axes[a], &text, plain);
+            if (text && can_be && nb_axes[a].set(&c, text, reason, sizeof reason) != 0)
+                return nb_error("%s:%d: \"%s\": '%s' %s", p->block->path, p->lists[a]->line, nb_axes[a].name, text,
+                                reason);
+        }
+        if (!can_be) continue;
         nb_case_normalize(&c);
         add_cell(e, p, entry, &c);
     } while (next_combination(k.at, k.lengths));

@@ -158,5 +158,6 @@ void nb_config_release(struct nb_config *config) {
     free(config->description);
     free(config->reference);
     nb_gate_settings_release(&config->gate);
+    nb_compare_settings_release(&config->compare);
     *config = (struct nb_config){0};
 }

@@ -8,6 +8,7 @@
 
 #include "src/base/jsonc.h"
 #include "src/case/values.h"
+#include "src/plan/config_compare.h"
 #include "src/plan/config_gate.h"
 
 #define NB_MAX_AXES 40
@@ -36,6 +37,7 @@ struct nb_config {
     char *reference;       /* glob on the case key: which case of a group is its reference; null: the first */
     uint64_t order_seed;   /* of the random orders and offsets */
     struct nb_gate_settings gate;
+    struct nb_compare_settings compare;
 };
 
 /* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.

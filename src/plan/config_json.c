@@ -191,9 +191,20 @@ static int read_seed(const struct nb_jsonc *file, const cJSON *node, uint64_t *s
                     nb_jsonc_line(file, node), node->string, node->valuestring);
 }
 
-enum top_key { DESCRIPTION, BLOCKS, LAUNCHES, BLOCKS_PER_LAUNCH, SLOT_MS, REFERENCE, ORDER_SEED, GATE, N_TOP_KEYS };
-static const char *const top_keys[N_TOP_KEYS] = {"description", "blocks",    "launches",   "blocks_per_launch",
-                                                 "slot_ms",     "reference", "order_seed", "gate"};
+enum top_key {
+    DESCRIPTION,
+    BLOCKS,
+    LAUNCHES,
+    BLOCKS_PER_LAUNCH,
+    SLOT_MS,
+    REFERENCE,
+    ORDER_SEED,
+    GATE,
+    COMPARE,
+    N_TOP_KEYS
+};
+static const char *const top_keys[N_TOP_KEYS] = {
+    "description", "blocks", "launches", "blocks_per_launch", "slot_ms", "reference", "order_seed", "gate", "compare"};
 
 static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top_key key, struct nb_config *config) {
     switch (key) {
@@ -213,6 +224,8 @@ static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top
         return read_seed(file, node, &config->order_seed);
     case GATE:
         return nb_config_read_gate(file, node, &config->gate);
+    case COMPARE:
+        return nb_config_read_compare(file, node, &config->compare);
     default:
         return nb_config_unknown_key(file, node, top_keys, N_TOP_KEYS);
     }

@@ -26,6 +26,7 @@ void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells) {
     for (size_t i = 0; i < cells->n; i++) {
         struct nb_strbuf key = {0};
         add_group_key(&cells->items[i].c, &key);
+        if (wholes->by_op) nb_strbuf_addf(&key, " %u %u", cells->items[i].c.op, cells->items[i].c.mode);
         keys[i] = key.text;
         size_t at = nb_text_map_add(&known, keys[i], wholes->n);
         if (at == NB_NOWHERE) {

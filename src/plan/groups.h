@@ -3,6 +3,7 @@
 #ifndef NB_GROUPS_H
 #define NB_GROUPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/plan/cells.h"
@@ -17,9 +18,10 @@ struct nb_whole {
 struct nb_wholes {
     struct nb_whole *items;
     size_t n;
+    bool by_op; /* cells of several ops share no group */
 };
 
-/* Zeroed wholes, in the order of their first cells. */
+/* Wholes that are zero but for by_op, in the order of their first cells. */
 void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells);
 /* Comparable cells side by side (style, statistics, width, formula, then op), the reference first: the first that the glob
  * matches, else a fused LayerNorm at the widest width, else the first. */

@@ -86,11 +86,11 @@ static void thin_whole(struct nb_whole *whole, size_t keep, const struct nb_cell
 }
 
 static int keep_budget(struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
-                       double budget_s, struct nb_skips *skips) {
+                       double budget_s, bool by_whole, struct nb_skips *skips) {
     char reason[64];
     double least_s;
     size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0;
-    nb_budget_thin(wholes, cells, effort, budget_s, keep, &least_s);
+    (by_whole ? nb_budget_thin_wholes : nb_budget_thin)(wholes, cells, effort, budget_s, keep, &least_s);
     snprintf(reason, sizeof reason, "over the budget of %g s", budget_s);
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
@@ -100,8 +100,8 @@ static int keep_budget(struct nb_wholes *wholes, const struct nb_cells *cells, c
     free(keep);
     if (before == 0 || after > 0) return 0;
     return nb_error(
-        "--budget %g: a single case takes about %.2g s with %d launches of %d blocks; launches are never dropped",
-        budget_s, least_s, effort->launches, effort->blocks);
+        "--budget %g: a single %s takes about %.2g s with %d launches of %d blocks; launches are never dropped",
+        budget_s, by_whole ? "comparison" : "case", least_s, effort->launches, effort->blocks);
 }
 
 /* ---- the plan's own form ---- */
@@ -157,13 +157,14 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct nb_effort effort = {config->launches, config->blocks_per_launch, config->slot_ms};
     struct nb_cells cells = {0};
-    struct nb_wholes wholes = {0};
+    struct nb_wholes wholes = {.by_op = config->compare.ours != NULL};
     struct nb_skips skips = {0};
     *plan = (struct nb_plan){.launches = config->launches,
                              .blocks = config->blocks_per_launch,
                              .slot_ms = config->slot_ms,
                              .order_seed = config->order_seed,
                              .counters = config->launches > 0};
+    nb_compare_settings_copy(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
     nb_wholes_make(&wholes, &cells);
@@ -173,7 +174,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         nb_whole_arrange(&wholes.items[i], &cells, config->reference);
-    if (options->budget_s > 0) result = keep_budget(&wholes, &cells, &effort, options->budget_s, &skips);
+    if (options->budget_s > 0) result = keep_budget(&wholes, &cells, &effort, options->budget_s, wholes.by_op, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);
@@ -194,6 +195,7 @@ void nb_plan_release(struct nb_plan *plan) {
     for (size_t i = 0; i < plan->n_cases; i++) free(plan->keys[i]);
     for (size_t i = 0; plan->case_labels && i < plan->n_cases; i++) nb_label_set_release(&plan->case_labels[i]);
     nb_labels_release(&plan->labels);
+    nb_compare_settings_release(&plan->compare);
     free(plan->case_labels);
     for (size_t i = 0; i < plan->n_groups; i++) free(plan->groups[i].cases);
     struct nb_skips skips = {.items = plan->skips, .n = plan->n_skips};

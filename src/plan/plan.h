@@ -37,6 +37,7 @@ struct nb_plan {
     int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
     double slot_ms, estimate_s;
     uint64_t order_seed;
+    struct nb_compare_settings compare; /* the config's */
     char hash
         [20]; /* of everything that decides what is measured, before this CPU, --shard and --budget took their part away:
                       the shards of one matrix have one hash, on whatever machines they run */

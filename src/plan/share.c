@@ -66,6 +66,35 @@ static double thinned_s(const struct nb_wholes *wholes, const struct nb_cells *c
     return s;
 }
 
+/* Seconds of `stay` of the wholes, evenly spaced; keep says which. */
+static double keep_wholes(const struct nb_wholes *wholes, const double *seconds, size_t stay, size_t *keep) {
+    size_t *which = nb_alloc(stay, sizeof *which);
+    double s = 0;
+    nb_thin(wholes->n, stay, which);
+    for (size_t i = 0; i < wholes->n; i++) keep[i] = 0;
+    for (size_t i = 0; i < stay; i++) {
+        keep[which[i]] = wholes->items[which[i]].n;
+        s += seconds[which[i]];
+    }
+    free(which);
+    return s;
+}
+
+void nb_budget_thin_wholes(const struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+                           double budget_s, size_t *keep, double *least_s) {
+    double *seconds = nb_alloc(wholes->n, sizeof *seconds);
+    size_t stay = wholes->n;
+    *least_s = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        seconds[i] = nb_estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
+        if (seconds[i] > 0 && (*least_s <= 0 || seconds[i] < *least_s)) *least_s = seconds[i];
+    }
+    /* What even spacing takes does not grow with every one more: the most that fit are looked for from above. */
+    while (stay > 0 && keep_wholes(wholes, seconds, stay, keep) > budget_s) stay--;
+    keep_wholes(wholes, seconds, stay, keep);
+    free(seconds);
+}
+
 void nb_budget_thin(const struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                     double budget_s, size_t *keep, double *least_s) {
     size_t n_cells = 0;

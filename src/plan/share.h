@@ -15,6 +15,9 @@ void nb_shard_choose(const struct nb_wholes *wholes, const struct nb_cells *cell
  * not even one cell fits; *least_s is what that one would take. */
 void nb_budget_thin(const struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                     double budget_s, size_t *keep, double *least_s);
+/* The same by whole groups: keep[i] is all of whole i or nothing, evenly over the plan. *least_s: the cheapest group. */
+void nb_budget_thin_wholes(const struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+                           double budget_s, size_t *keep, double *least_s);
 /* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
 void nb_thin(size_t n, size_t keep, size_t *which);
 

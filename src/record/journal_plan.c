@@ -21,6 +21,7 @@ static void add_head(cJSON *run, const struct nb_plan *plan, int shard, int n_sh
     nb_json_number(json, "blocks", plan->blocks);
     nb_json_number(json, "slot_ms", plan->slot_ms);
     nb_json_uint64(json, "order_seed", plan->order_seed);
+    if (plan->compare.ours) cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&plan->compare));
     if (n_shards > 0)
         cJSON_AddItemToObject(run, "shard", cJSON_CreateIntArray((const int[]){shard, n_shards}, 2));
     else

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Our kernels against others: every comparison of a run whose config has "compare" (src/plan/config_compare.h), from pairs of slots of
+ * the same block. A comparison is one op, pass, dtype and formula on one shape with one thread count; in it the fastest of ours meets
+ * the fastest of each library. What looks behind was measured again, in a run of its own in DIR/confirm, and counts as behind only
+ * when it is so there, too. */
+#ifndef NB_DUEL_H
+#define NB_DUEL_H
+
+#include "src/plan/config_compare.h"
+#include "src/record/results.h"
+
+#define NB_CONFIRM_FOLDER "confirm"
+/* Cases with this label are there for another reason than to be compared: the ladders of the call overhead. */
+#define NB_LABEL_OVERHEAD "call overhead"
+
+enum nb_duel_verdict {
+    NB_DUEL_AHEAD,         /* faster, with the whole interval */
+    NB_DUEL_EVEN,          /* neither; or slower by less than counts */
+    NB_DUEL_BEHIND,        /* slower by more than counts, and again on fresh launches */
+    NB_DUEL_NOT_CONFIRMED, /* looked so, but was not on fresh launches */
+    NB_DUEL_LOOKS_BEHIND,  /* looks so, and was not measured again */
+    NB_DUEL_UNKNOWN,       /* no figure; reason says why */
+    NB_N_DUEL_VERDICTS
+};
+const char *nb_duel_verdict_name(enum nb_duel_verdict v);
+
+struct nb_duel {
+    const struct nb_record *ours, *theirs; /* borrowed; ours may be null */
+    char library[NB_VARIANT_MAX];          /* theirs: the plugin's name, else the kernel's */
+    struct nb_interval ratio;              /* time of theirs / time of ours: above 1 ours is faster */
+    struct nb_interval confirmed;          /* of the fresh launches alone; NaN: none */
+    int n_launches, n_confirmed;
+    enum nb_duel_verdict verdict;
+    const char *reason; /* of NB_DUEL_UNKNOWN; static */
+};
+
+struct nb_duels {
+    struct nb_duel *items; /* by library, then as planned */
+    size_t n, n_comparisons;
+    struct nb_compare_settings settings;
+};
+/* -1 after nb_error: results of a config that compares nothing, or a journal that cannot be read. results must outlive it. */
+int nb_duels_make(struct nb_duels *d, const struct nb_results *results);
+void nb_duels_release(struct nb_duels *d);
+
+/* From the figures alone. */
+enum nb_duel_verdict nb_duel_judge(const struct nb_interval *ratio, const struct nb_interval *confirmed,
+                                   int n_confirmed, const struct nb_compare_settings *settings);
+
+/* Geometric mean over comparisons of one library, op, pass and layout. */
+struct nb_duel_mean {
+    const struct nb_duel *first;        /* whose library, op, pass, layout they share */
+    struct nb_interval ratio;           /* with the interval that independent comparisons give */
+    double least, most;                 /* of the ratios */
+    double attained;                    /* median over the comparisons of what ours attains; NaN: not known */
+    size_t n, n_of[NB_N_DUEL_VERDICTS]; /* with a ratio; by verdict */
+};
+/* Owned; returns how many. */
+size_t nb_duel_means(const struct nb_duels *d, struct nb_duel_mean **out);
+
+#endif
