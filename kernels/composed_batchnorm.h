@@ -52,19 +52,21 @@ static inline void op_running_var(const struct step *s, int64_t begin, int64_t e
         s->call->running_var_out[i] = running_var(s->call, i, typed_get(s->a.data, i, s->a.narrow));
 }
 
-static inline struct tensor channel_mean(struct program *p, struct tensor t) {
+/* Sums of the channels of t over the divisor, to a tensor of c values. */
+static inline struct tensor channel_sum(struct program *p, struct tensor t, float divisor, struct tensor sum) {
     const struct nb_call *call = p->call;
-    const float n = (float)values_per_channel(call);
-    const struct tensor mean = new_small(p, t.narrow, 1);
     if (is_nchw(call)) {
-        if (append(p, mean))
-            p->step = (struct step){op_mean_planes, mean, t, .n_units = call->c, .cols = call->cols, .scalar = n};
-        return mean;
+        if (append(p, sum))
+            p->step = (struct step){op_mean_planes, sum, t, .n_units = call->c, .cols = call->cols, .scalar = divisor};
+        return sum;
     }
     const struct tensor partial = {.data = call->scratch, .stride = array_length(call)};
     if (append(p, partial))
         p->step = (struct step){op_sum_blocks, partial, t, .n_units = n_blocks(call), .cols = call->cols};
-    return emit_column(p, op_mean_blocks, partial, mean, call->c, n);
+    return emit_column(p, op_mean_blocks, partial, sum, call->c, divisor);
+}
+static inline struct tensor channel_mean(struct program *p, struct tensor t) {
+    return channel_sum(p, t, (float)values_per_channel(p->call), new_small(p, t.narrow, 1));
 }
 
 /* Running statistics as a tensor like those of the batch. */
