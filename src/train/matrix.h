@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Matrix products by CBLAS; row-major, f32. */
+/* Matrix products by CBLAS; row-major, f32. The library is loaded when training begins and not before: it starts threads, which
+ * no process that measures kernels may have. */
 #ifndef NB_TRAIN_MATRIX_H
 #define NB_TRAIN_MATRIX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+/* Loads the library, once a process, and sets its threads. -1 after nb_error. Products before it are a programmer's mistake. */
+int nb_matrix_open(int n_threads);
 /* Threads of the library, for all products from here on. */
 void nb_matrix_threads(int n_threads);
 /* c[m,n] = a[m,k] b[k,n] + keep * c */
@@ -13,6 +17,17 @@ void nb_matrix_multiply(float *c, const float *a, const float *b, int64_t m, int
 void nb_matrix_multiply_bt(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
 /* c[m,n] = a[k,m]^T b[k,n] + keep * c */
 void nb_matrix_multiply_at(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
+
+/* c = factor * op(a) op(b) + keep * c, op a transpose where said so; strides count elements between the starts of two rows, so that
+ * blocks of larger matrices can be multiplied. c is m x n, the inner size is k. */
+struct nb_product {
+    const float *a, *b;
+    float *c;
+    int64_t a_stride, b_stride, c_stride, m, n, k;
+    bool a_transposed, b_transposed;
+    float factor, keep;
+};
+void nb_matrix_product(const struct nb_product *p);
 
 /* A linear layer y = x w^T (+ bias): w[out,in]. Backward adds to dw and dbias (which may be null) and overwrites dx (which may be null). */
 void nb_linear_forward(float *y, const float *x, const float *w, const float *bias, int64_t rows, int64_t in,

@@ -18,14 +18,18 @@ struct nb_norm_layer {
     int64_t rows, cols;
     float *mean, *rstd;                /* of the last forward; BatchNorm per column */
     float *running_mean, *running_var; /* BatchNorm */
+    float *next_mean, *next_var;       /* where a call writes the moved ones, since outputs never alias inputs */
+    float *dgamma, *dbeta;             /* of one call */
     void *scratch;
     size_t scratch_bytes;
-    struct nb_pool *pool; /* borrowed */
-    double seconds;       /* spent in forward and backward since it was last set to 0 */
+    struct nb_pool *pool; /* borrowed; null: the caller alone */
+    double seconds;       /* spent in forward and backward since it was last set to 0, without waking the pool */
+    int64_t calls;        /* likewise */
 };
 
-/* Finds the kernels for f32 at the widest width of this machine; adds gamma and beta to the parameters as "NAME.gamma", "NAME.beta".
- * At most rows rows in a call. -1 after nb_error, when a kernel is not there. */
+/* Finds the kernels for f32 at the widest width of this machine; adds gamma and beta to the parameters as "NAME.gamma", "NAME.beta"
+ * (two parameters at most; centre and scale have a gamma alone). At most rows rows in a call. -1 after nb_error, when a kernel is not
+ * there. */
 int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct nb_norm_choice *choice, int64_t rows,
                        int64_t cols, struct nb_parameters *parameters, struct nb_pool *pool);
 /* rows of this call, at most the layer's; y and x packed, rows x cols, apart. NB_NORM_NONE copies. training: BatchNorm uses the batch's
@@ -33,6 +37,11 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
 void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training);
 /* x as the forward call got it. Adds to the gradients of gamma and beta, overwrites dx. */
 void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows);
+/* The same where no copy is wanted: what is returned is x itself for NB_NORM_NONE, else room, which has been written. */
+const float *nb_norm_pass(struct nb_norm_layer *n, float *room, const float *x, int64_t rows, bool training);
+const float *nb_norm_pass_back(struct nb_norm_layer *n, float *room, const float *dy, const float *x, int64_t rows);
+/* Bytes that stay from forward to backward besides x: the statistics. */
+size_t nb_norm_kept_bytes(const struct nb_norm_layer *n);
 void nb_norm_layer_release(struct nb_norm_layer *n);
 
 #endif

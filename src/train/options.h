@@ -26,14 +26,12 @@ enum nb_norm_affine {
 };
 enum nb_norm_place { NB_PRE_NORM, NB_POST_NORM, NB_N_NORM_PLACES };
 
-/* Where tensors are rounded: f32, or as mixed precision does (activations and gradients in the dtype, weights kept in f32 and rounded
- * for use, statistics, losses and optimizer in f32; f16 with a dynamic loss scale). */
 struct nb_norm_choice {
     enum nb_norm_kind kind;
     enum nb_style style; /* fused, or op by op as an eager framework */
     enum nb_norm_affine affine;
-    double eps;
-    double partial; /* pRMSNorm: the share of the elements that the statistics see */
+    double eps;     /* 0: the workload's own */
+    double partial; /* pRMSNorm: the share of the elements that the statistics see; 0: the workload's own */
 };
 
 struct nb_train_options {
@@ -41,17 +39,21 @@ struct nb_train_options {
     enum nb_norm_place place;
     bool residual;       /* paths past the sublayers */
     bool causal;         /* attention sees the past alone */
-    enum nb_dtype dtype; /* precision of activations and gradients */
+    enum nb_dtype dtype; /* precision of activations and gradients (precision.h) */
     int layers, batch, sequence;
     int hidden;           /* 0: the workload's own */
     double learning_rate; /* 0: the workload's own */
     double clip;          /* largest norm of all gradients together; 0: none */
     uint64_t seed;
-    int n_threads;
+    int n_threads; /* 0: 1 */
 };
 
 const char *nb_norm_kind_name(
     enum nb_norm_kind kind); /* "none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale" */
 const char *nb_norm_place_name(enum nb_norm_place place); /* "pre", "post" */
+
+/* The inverse; -1: no such name. */
+int nb_norm_kind_find(const char *text);
+int nb_norm_place_find(const char *text);
 
 #endif

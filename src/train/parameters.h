@@ -8,10 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/kernel.h"
+
 struct nb_parameter {
     char name[48]; /* "layer3.attention.wq" */
     int64_t rows, cols;
     float *value, *gradient;
+    float *rounded;        /* value in the dtype of a mixed-precision run, as f32; null: value is used as it is */
     float *first, *second; /* Adam's moments; null until the first update */
     bool decays;           /* weight decay applies: matrices, not gains and biases */
     bool frozen;
@@ -19,7 +22,7 @@ struct nb_parameter {
 
 struct nb_parameters {
     struct nb_parameter *items;
-    int n;
+    int n, room;
     int64_t step; /* updates made */
 };
 
@@ -30,13 +33,22 @@ struct nb_parameter *nb_parameter_add(struct nb_parameters *p, const char *name,
 /* Normal with the standard deviation given, from the seed and the name alone, so that arms with other norms share it. */
 void nb_parameter_draw(struct nb_parameter *parameter, uint64_t seed, double deviation);
 void nb_parameter_fill(struct nb_parameter *parameter, float value);
+/* Before a forward pass of mixed precision: matrices (those that decay) are rounded for use; nothing with f32. */
+void nb_parameters_round(struct nb_parameters *p, enum nb_dtype dtype);
+/* After its backward pass: gradients of matrices, which leave their product in the dtype. */
+void nb_parameters_round_gradients(struct nb_parameters *p, enum nb_dtype dtype);
+/* What a product takes: rounded, where there is such a thing. */
+const float *nb_parameter_used(const struct nb_parameter *parameter);
 void nb_parameters_zero_gradients(struct nb_parameters *p);
-/* Root of the sum of squares of all gradients; infinite or NaN when one is. */
+/* Root of the sum of squares of the gradients of all that is not frozen; infinite or NaN when one is. */
 double nb_parameters_gradient_norm(const struct nb_parameters *p);
 void nb_parameters_scale_gradients(struct nb_parameters *p, float factor);
-int64_t nb_parameters_count(const struct nb_parameters *p); /* scalars */
+int64_t nb_parameters_count(const struct nb_parameters *p);                              /* scalars */
+struct nb_parameter *nb_parameter_find(const struct nb_parameters *p, const char *name); /* null */
 void nb_parameters_release(struct nb_parameters *p);
 
+/* NB_ADAMW: m and v as Adam (Kingma & Ba 2015) with corrected bias, value -= rate * (m / (sqrt(v) + eps) + decay * value), the decay for
+ * matrices alone. NB_SGD: value -= rate * (gradient + decay * value). */
 struct nb_optimizer {
     enum { NB_SGD, NB_ADAMW } kind;
     double learning_rate, beta1, beta2, eps, decay; /* decoupled decay, Loshchilov & Hutter 2019 */

@@ -4,9 +4,12 @@
 #ifndef NB_TRAIN_WORKLOAD_H
 #define NB_TRAIN_WORKLOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/harness/pool.h"
+#include "src/train/loss_scale.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
 
@@ -27,8 +30,11 @@ struct nb_model {
     const struct nb_observer *observer; /* null: nobody looks */
     double norm_seconds;                /* in normalizations, forward and backward, since it was last set to 0 */
     int64_t norm_calls;
-    size_t activation_bytes; /* kept from forward to backward */
-    void *inside;            /* the workload's own */
+    size_t activation_bytes;         /* kept from forward to backward */
+    struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */
+    struct nb_loss_scale loss_scale; /* f16 */
+    double gradient_norm;            /* of the last step, before clipping, without the loss scale */
+    void *inside;                    /* the workload's own */
 };
 
 struct nb_workload {
@@ -36,7 +42,8 @@ struct nb_workload {
     const char *summary; /* one line: which model of which source, its widths */
     /* Fills what options leave to the workload (0), and refuses what it cannot do: null or the reason. */
     const char *(*complete)(struct nb_train_options *options);
-    int (*create)(struct nb_model *model); /* options are complete; -1 after nb_error */
+    int (*create)(
+        struct nb_model *model); /* options are complete, pool is there; -1 after nb_error, and release() is called */
     /* Mean loss of batch number `batch` (the same for every arm): forward alone. Training decides about BatchNorm's statistics. */
     double (*forward)(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
     /* After a forward in training: gradients into parameters (added to what is there). The loss is multiplied by scale first. */
@@ -44,13 +51,22 @@ struct nb_workload {
     struct nb_optimizer (*optimizer)(const struct nb_train_options *options);
     void (*release)(struct nb_model *model);
     double (*flops)(const struct nb_train_options *options); /* of a step, forward and backward: for budgets */
+    const void *own; /* what tells workloads of one family apart, such as widths */
 };
 
 extern const struct nb_workload *const nb_workloads[];
 extern const size_t nb_n_workloads;
 const struct nb_workload *nb_workload_find(const char *name); /* null */
 
+/* Completes the options, loads the matrix library, makes the pool and the model. -1 after nb_error; release is safe then, not needed. */
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options);
+/* The workload's own, with the weights rounded for use before and their gradients after. */
+double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
+void nb_model_backward(struct nb_model *model, double scale);
+/* Tells the observer, if there is one: place is "layer3" and what "attention.input" make "layer3.attention.input". */
+void nb_model_tell(const struct nb_model *model, const char *place, const char *what, const float *values, int64_t n);
+void nb_model_tell_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
+                            int64_t n);
 /* One step: zero gradients, forward, backward, clip, update. Returns the loss; NaN is a result. With f16 the loss scale is the model's
  * business (loss_scale.h): a step whose gradients overflow is skipped and the scale halved. */
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch);

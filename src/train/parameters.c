@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Parameters: room, first values, norms of gradients. */
+#include "src/train/parameters.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/train/precision.h"
+
+static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols; }
+
+void nb_parameters_reserve(struct nb_parameters *p, int n) {
+    assert(p->n == 0 && !p->items);
+    p->items = nb_alloc((unsigned)n, sizeof *p->items);
+    p->room = n;
+}
+
+struct nb_parameter *nb_parameter_add(struct nb_parameters *p, const char *name, int64_t rows, int64_t cols,
+                                      bool decays) {
+    assert(p->n < p->room && rows > 0 && cols > 0);
+    struct nb_parameter *item = &p->items[p->n++];
+    const unsigned long long n = (unsigned long long)(rows * cols);
+    *item = (struct nb_parameter){.rows = rows,
+                                  .cols = cols,
+                                  .decays = decays,
+                                  .value = nb_alloc(n, sizeof(float)),
+                                  .gradient = nb_alloc(n, sizeof(float))};
+    const int length = snprintf(item->name, sizeof item->name, "%s", name);
+    assert(length < (int)sizeof item->name);
+    (void)length;
+    return item;
+}
+
+struct nb_parameter *nb_parameter_find(const struct nb_parameters *p, const char *name) {
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->items[i].name, name) == 0) return &p->items[i];
+    return NULL;
+}
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *name) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+    return h;
+}
+
+void nb_parameter_draw(struct nb_parameter *parameter, uint64_t seed, double deviation) {
+    const struct nb_random r = nb_random_stream(seed, hash_of(parameter->name));
+    for (int64_t i = 0; i < size_of(parameter); i++)
+        parameter->value[i] = (float)(deviation * nb_random_normal(r, (uint64_t)i));
+}
+
+void nb_parameter_fill(struct nb_parameter *parameter, float value) {
+    for (int64_t i = 0; i < size_of(parameter); i++) parameter->value[i] = value;
+}
+
+static bool is_rounded(const struct nb_parameter *p, enum nb_dtype dtype) { return dtype != NB_F32 && p->decays; }
+
+void nb_parameters_round(struct nb_parameters *p, enum nb_dtype dtype) {
+    for (int i = 0; i < p->n; i++) {
+        struct nb_parameter *item = &p->items[i];
+        if (!is_rounded(item, dtype)) continue;
+        if (!item->rounded) item->rounded = nb_alloc((unsigned long long)size_of(item), sizeof(float));
+        memcpy(item->rounded, item->value, (size_t)size_of(item) * sizeof(float));
+        nb_round_tensor(item->rounded, size_of(item), dtype);
+    }
+}
+
+void nb_parameters_round_gradients(struct nb_parameters *p, enum nb_dtype dtype) {
+    for (int i = 0; i < p->n; i++)
+        if (is_rounded(&p->items[i], dtype)) nb_round_tensor(p->items[i].gradient, size_of(&p->items[i]), dtype);
+}
+
+const float *nb_parameter_used(const struct nb_parameter *parameter) {
+    return parameter->rounded ? parameter->rounded : parameter->value;
+}
+
+void nb_parameters_zero_gradients(struct nb_parameters *p) {
+    for (int i = 0; i < p->n; i++) memset(p->items[i].gradient, 0, (size_t)size_of(&p->items[i]) * sizeof(float));
+}
+
+double nb_parameters_gradient_norm(const struct nb_parameters *p) {
+    double sum = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct nb_parameter *item = &p->items[i];
+        if (item->frozen) continue;
+        for (int64_t j = 0; j < size_of(item); j++) sum += (double)item->gradient[j] * (double)item->gradient[j];
+    }
+    return sqrt(sum);
+}
+
+void nb_parameters_scale_gradients(struct nb_parameters *p, float factor) {
+    for (int i = 0; i < p->n; i++)
+        for (int64_t j = 0; j < size_of(&p->items[i]); j++) p->items[i].gradient[j] *= factor;
+}
+
+int64_t nb_parameters_count(const struct nb_parameters *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++) n += size_of(&p->items[i]);
+    return n;
+}
+
+void nb_parameters_release(struct nb_parameters *p) {
+    for (int i = 0; i < p->n; i++) {
+        free(p->items[i].value);
+        free(p->items[i].gradient);
+        free(p->items[i].rounded);
+        free(p->items[i].first);
+        free(p->items[i].second);
+    }
+    free(p->items);
+    *p = (struct nb_parameters){0};
+}

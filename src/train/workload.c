@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What every model does alike: a step, with clipping and the loss scale. */
+#include "src/train/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/train/matrix.h"
+
+int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
+    *model = (struct nb_model){.workload = workload, .options = *options};
+    struct nb_train_options *o = &model->options;
+    if (o->n_threads < 1) o->n_threads = 1;
+    const char *refused = workload->complete(o);
+    if (refused) return nb_error("workload %s: %s", workload->name, refused);
+    if (nb_matrix_open(o->n_threads) != 0) return -1;
+    nb_loss_scale_init(&model->loss_scale, o->dtype);
+    model->pool = nb_pool_new(o->n_threads, NULL);
+    if (!model->pool) return -1;
+    nb_pool_park(model->pool);
+    if (workload->create(model) == 0) return 0;
+    nb_model_release(model);
+    return -1;
+}
+
+double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+    nb_parameters_round(&model->parameters, model->options.dtype);
+    return model->workload->forward(model, text, batch, training);
+}
+
+void nb_model_backward(struct nb_model *model, double scale) {
+    model->workload->backward(model, scale);
+    nb_parameters_round_gradients(&model->parameters, model->options.dtype);
+}
+
+/* PyTorch's clip_grad_norm_: the small number keeps a norm of 0 from dividing. */
+static void scale_and_clip(struct nb_model *model, double scaled_norm, double scale) {
+    const double clip = model->options.clip, norm = scaled_norm / scale;
+    double factor = 1 / scale;
+    if (clip > 0 && norm + 1e-6 > clip) factor *= clip / (norm + 1e-6);
+    if (factor != 1) nb_parameters_scale_gradients(&model->parameters, (float)factor);
+}
+
+double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch) {
+    const struct nb_optimizer optimizer = model->workload->optimizer(&model->options);
+    const double scale = model->loss_scale.scale;
+    nb_parameters_zero_gradients(&model->parameters);
+    const double loss = nb_model_forward(model, text, batch, true);
+    nb_model_backward(model, scale);
+    const double norm = nb_parameters_gradient_norm(&model->parameters);
+    model->gradient_norm = norm / scale;
+    if (!nb_loss_scale_update(&model->loss_scale, isfinite(norm))) return loss;
+    scale_and_clip(model, norm, scale);
+    nb_optimizer_update(&optimizer, &model->parameters);
+    return loss;
+}
+
+void nb_model_release(struct nb_model *model) {
+    if (model->workload) model->workload->release(model);
+    nb_parameters_release(&model->parameters);
+    nb_pool_free(model->pool);
+    *model = (struct nb_model){0};
+}
+
+typedef void told(void *context, const char *place, const float *values, int64_t n);
+
+static void tell(told *listener, void *context, const char *place, const char *what, const float *values, int64_t n) {
+    char full[96];
+    if (!listener) return;
+    snprintf(full, sizeof full, "%s%s%s", place, *place && *what ? "." : "", what);
+    listener(context, full, values, n);
+}
+
+void nb_model_tell(const struct nb_model *model, const char *place, const char *what, const float *values, int64_t n) {
+    if (model->observer) tell(model->observer->activation, model->observer->context, place, what, values, n);
+}
+
+void nb_model_tell_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
+                            int64_t n) {
+    if (model->observer) tell(model->observer->gradient, model->observer->context, place, what, values, n);
+}
