@@ -2,13 +2,19 @@
 /* The workloads there are. */
 #include <string.h>
 
+#include "src/train/transformer_models.h"
 #include "src/train/workload.h"
 
-const struct nb_workload *const nb_workloads[] = {NULL};
+const struct nb_workload *const nb_workloads[] = {
+    &nb_workload_minimind2_small,
+    &nb_workload_minimind_3,
+    &nb_workload_transformer_base,
+    &nb_workload_tiny_transformer,
+};
 const size_t nb_n_workloads = sizeof nb_workloads / sizeof nb_workloads[0];
 
 const struct nb_workload *nb_workload_find(const char *name) {
     for (size_t i = 0; i < nb_n_workloads; i++)
-        if (nb_workloads[i] && strcmp(nb_workloads[i]->name, name) == 0) return nb_workloads[i];
+        if (strcmp(nb_workloads[i]->name, name) == 0) return nb_workloads[i];
     return NULL;
 }

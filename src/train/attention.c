@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Attention: a head is a block of columns of q, k, v, multiplied where it lies. */
+#include "src/train/attention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/train/matrix.h"
+#include "src/train/precision.h"
+
+static int64_t rows_of(const struct nb_attention *a) { return a->batch * a->sequence; }
+static int64_t q_width(const struct nb_attention *a) { return a->heads * a->width; }
+static int64_t kv_width(const struct nb_attention *a) { return a->kv_heads * a->width; }
+
+/* ---- set-up ---- */
+
+void nb_attention_room_take(struct nb_attention_room *out, struct nb_room *room,
+                            const struct nb_transformer_shape *shape) {
+    const int64_t rows = (int64_t)shape->batch * shape->sequence;
+    const int64_t q = rows * shape->hidden, kv = q / shape->heads * shape->kv_heads;
+    *out = (struct nb_attention_room){
+        .dq = nb_room_take(room, q),
+        .dk = nb_room_take(room, kv),
+        .dv = nb_room_take(room, kv),
+        .dmixed = nb_room_take(room, q),
+        .dscores = nb_room_take(room, (int64_t)shape->sequence * shape->sequence),
+        .normed = shape->qk_norm ? nb_room_take(room, q) : NULL,
+    };
+}
+
+static struct nb_parameter *add_matrix(struct nb_model *model, const char *name, const char *what, int64_t out,
+                                       int64_t in, double deviation) {
+    char full[48];
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    struct nb_parameter *p = nb_parameter_add(&model->parameters, full, out, in, true);
+    nb_parameter_draw(p, model->options.seed, deviation > 0 ? deviation : sqrt(2.0 / (double)(in + out)));
+    return p;
+}
+
+static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model, struct nb_room *kept) {
+    char full[40];
+    const struct nb_norm_choice *choice = &model->options.norm;
+    snprintf(full, sizeof full, "%s.q_norm", name);
+    if (nb_norm_layer_init(&a->q_norm, full, choice, rows_of(a) * a->heads, a->width, &model->parameters,
+                           model->pool) != 0)
+        return -1;
+    snprintf(full, sizeof full, "%s.k_norm", name);
+    if (nb_norm_layer_init(&a->k_norm, full, choice, rows_of(a) * a->kv_heads, a->width, &model->parameters,
+                           model->pool) != 0)
+        return -1;
+    a->q_before = nb_room_take(kept, rows_of(a) * q_width(a));
+    a->k_before = nb_room_take(kept, rows_of(a) * kv_width(a));
+    return 0;
+}
+
+int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
+                      const struct nb_transformer_shape *shape, struct nb_room *kept,
+                      const struct nb_attention_room *room, const struct nb_rope *rope) {
+    *a = (struct nb_attention){.batch = shape->batch,
+                               .sequence = shape->sequence,
+                               .heads = shape->heads,
+                               .kv_heads = shape->kv_heads,
+                               .width = shape->hidden / shape->heads,
+                               .hidden = shape->hidden,
+                               .causal = model->options.causal,
+                               .dtype = model->options.dtype,
+                               .qk_norm = shape->qk_norm && model->options.norm.kind != NB_NORM_NONE,
+                               .rope = rope,
+                               .room = *room};
+    a->wq = add_matrix(model, name, "wq", q_width(a), a->hidden, shape->deviation);
+    a->wk = add_matrix(model, name, "wk", kv_width(a), a->hidden, shape->deviation);
+    a->wv = add_matrix(model, name, "wv", kv_width(a), a->hidden, shape->deviation);
+    a->wo = add_matrix(model, name, "wo", a->hidden, q_width(a), shape->deviation);
+    a->q = nb_room_take(kept, rows_of(a) * q_width(a));
+    a->k = nb_room_take(kept, rows_of(a) * kv_width(a));
+    a->v = nb_room_take(kept, rows_of(a) * kv_width(a));
+    a->weights = nb_room_take(kept, a->batch * a->heads * a->sequence * a->sequence);
+    a->mixed = nb_room_take(kept, rows_of(a) * q_width(a));
+    return a->qk_norm ? init_norms(a, name, model, kept) : 0;
+}
+
+void nb_attention_release(struct nb_attention *a) {
+    nb_norm_layer_release(&a->q_norm);
+    nb_norm_layer_release(&a->k_norm);
+}
+
+/* ---- heads ---- */
+
+/* Where head h of sequence b lies: query heads share keys and values in runs. */
+struct head {
+    int64_t q_at, kv_at, weights_at;
+};
+static struct head head_at(const struct nb_attention *a, int64_t b, int64_t h) {
+    const int64_t kv = h / (a->heads / a->kv_heads);
+    return (struct head){b * a->sequence * q_width(a) + h * a->width, b * a->sequence * kv_width(a) + kv * a->width,
+                         (b * a->heads + h) * a->sequence * a->sequence};
+}
+
+/* Products with an n x n matrix of weights or scores, n the sequence: w = left right^T, and y = w right or w^T right. */
+static void multiply_heads(const struct nb_attention *a, float *w, const float *left, int64_t left_stride,
+                           const float *right, int64_t right_stride, float factor) {
+    const int64_t n = a->sequence;
+    nb_matrix_product(&(struct nb_product){.a = left,
+                                           .b = right,
+                                           .c = w,
+                                           .a_stride = left_stride,
+                                           .b_stride = right_stride,
+                                           .c_stride = n,
+                                           .m = n,
+                                           .n = n,
+                                           .k = a->width,
+                                           .b_transposed = true,
+                                           .factor = factor});
+}
+static void apply_weights(const struct nb_attention *a, float *y, int64_t y_stride, const float *w, bool transposed,
+                          const float *right, int64_t right_stride, float factor, float keep) {
+    const int64_t n = a->sequence;
+    nb_matrix_product(&(struct nb_product){.a = w,
+                                           .b = right,
+                                           .c = y,
+                                           .a_stride = n,
+                                           .b_stride = right_stride,
+                                           .c_stride = y_stride,
+                                           .m = n,
+                                           .n = a->width,
+                                           .k = n,
+                                           .a_transposed = transposed,
+                                           .factor = factor,
+                                           .keep = keep});
+}
+
+/* Over the first `seen` of n scores; the others get the weight 0. */
+static void softmax_row(float *w, int64_t seen, int64_t n) {
+    float most = w[0];
+    double sum = 0;
+    for (int64_t j = 1; j < seen; j++) most = w[j] > most ? w[j] : most;
+    for (int64_t j = 0; j < seen; j++) {
+        w[j] = expf(w[j] - most);
+        sum += w[j];
+    }
+    const float scale = (float)(1 / sum);
+    for (int64_t j = 0; j < seen; j++) w[j] *= scale;
+    for (int64_t j = seen; j < n; j++) w[j] = 0;
+}
+
+static float score_scale(const struct nb_attention *a) { return (float)(1 / sqrt((double)a->width)); }
+
+static void head_forward(struct nb_attention *a, struct head at) {
+    const int64_t n = a->sequence;
+    float *w = a->weights + at.weights_at;
+    multiply_heads(a, w, a->q + at.q_at, q_width(a), a->k + at.kv_at, kv_width(a), score_scale(a));
+    nb_round_tensor(w, n * n, a->dtype);
+    for (int64_t i = 0; i < n; i++) softmax_row(w + i * n, a->causal ? i + 1 : n, n);
+    nb_round_tensor(w, n * n, a->dtype);
+    apply_weights(a, a->mixed + at.q_at, q_width(a), w, false, a->v + at.kv_at, kv_width(a), 1, 0);
+}
+
+/* dscores = w * (dw - sum of w dw over the row), in the place of dw. */
+static void softmax_back(float *dw, const float *w, int64_t n) {
+    for (int64_t i = 0; i < n; i++, dw += n, w += n) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) sum += (double)w[j] * (double)dw[j];
+        for (int64_t j = 0; j < n; j++) dw[j] = w[j] * (dw[j] - (float)sum);
+    }
+}
+
+static void head_backward(struct nb_attention *a, struct head at) {
+    const int64_t n = a->sequence, qs = q_width(a), kvs = kv_width(a);
+    const struct nb_attention_room *r = &a->room;
+    const float *w = a->weights + at.weights_at, *dmixed = r->dmixed + at.q_at;
+    multiply_heads(a, r->dscores, dmixed, qs, a->v + at.kv_at, kvs, 1);
+    nb_round_tensor(r->dscores, n * n, a->dtype);
+    apply_weights(a, r->dv + at.kv_at, kvs, w, true, dmixed, qs, 1, 1);
+    softmax_back(r->dscores, w, n);
+    nb_round_tensor(r->dscores, n * n, a->dtype);
+    apply_weights(a, r->dq + at.q_at, qs, r->dscores, false, a->k + at.kv_at, kvs, score_scale(a), 0);
+    apply_weights(a, r->dk + at.kv_at, kvs, r->dscores, true, a->q + at.q_at, qs, score_scale(a), 1);
+}
+
+/* ---- the whole ---- */
+
+/* A product, then where there is one the norm of each head, then the rotation. */
+static void project(struct nb_attention *a, float *y, float *before, struct nb_norm_layer *norm,
+                    const struct nb_parameter *w, const float *x, int64_t heads, bool training) {
+    const int64_t rows = rows_of(a), n = rows * heads * a->width;
+    float *product = a->qk_norm ? before : y;
+    nb_linear_forward(product, x, nb_parameter_used(w), NULL, rows, a->hidden, heads * a->width);
+    nb_round_tensor(product, n, a->dtype);
+    if (a->qk_norm) {
+        nb_norm_forward(norm, y, before, rows * heads, training);
+        nb_round_tensor(y, n, a->dtype);
+    }
+    if (!a->rope) return;
+    nb_rope_forward(a->rope, y, rows, heads);
+    nb_round_tensor(y, n, a->dtype);
+}
+
+void nb_attention_forward(struct nb_attention *a, float *y, const float *x, bool training) {
+    const int64_t rows = rows_of(a);
+    project(a, a->q, a->q_before, &a->q_norm, a->wq, x, a->heads, training);
+    project(a, a->k, a->k_before, &a->k_norm, a->wk, x, a->kv_heads, training);
+    nb_linear_forward(a->v, x, nb_parameter_used(a->wv), NULL, rows, a->hidden, kv_width(a));
+    nb_round_tensor(a->v, rows * kv_width(a), a->dtype);
+    for (int64_t b = 0; b < a->batch; b++)
+        for (int64_t h = 0; h < a->heads; h++) head_forward(a, head_at(a, b, h));
+    nb_round_tensor(a->mixed, rows * q_width(a), a->dtype);
+    nb_linear_forward(y, a->mixed, nb_parameter_used(a->wo), NULL, rows, q_width(a), a->hidden);
+    nb_round_tensor(y, rows * a->hidden, a->dtype);
+}
+
+/* Back through rotation, norm and product; adds to dx. */
+static void project_back(struct nb_attention *a, float *dx, float *d, const float *before, struct nb_norm_layer *norm,
+                         struct nb_parameter *w, const float *x, int64_t heads) {
+    const int64_t rows = rows_of(a), width = heads * a->width;
+    nb_round_tensor(d, rows * width, a->dtype);
+    if (a->rope) {
+        nb_rope_backward(a->rope, d, rows, heads);
+        nb_round_tensor(d, rows * width, a->dtype);
+    }
+    if (a->qk_norm) {
+        nb_norm_backward(norm, a->room.normed, d, before, rows * heads);
+        d = a->room.normed;
+        nb_round_tensor(d, rows * width, a->dtype);
+    }
+    nb_linear_backward(NULL, w->gradient, NULL, d, x, NULL, rows, a->hidden, width);
+    nb_matrix_multiply(dx, d, nb_parameter_used(w), rows, a->hidden, width, 1);
+}
+
+void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x) {
+    const int64_t rows = rows_of(a), kv = rows * kv_width(a);
+    const struct nb_attention_room *r = &a->room;
+    nb_linear_backward(r->dmixed, a->wo->gradient, NULL, dy, a->mixed, nb_parameter_used(a->wo), rows, q_width(a),
+                       a->hidden);
+    nb_round_tensor(r->dmixed, rows * q_width(a), a->dtype);
+    memset(r->dk, 0, (size_t)kv * sizeof *r->dk); /* heads that share them add up */
+    memset(r->dv, 0, (size_t)kv * sizeof *r->dv);
+    for (int64_t b = 0; b < a->batch; b++)
+        for (int64_t h = 0; h < a->heads; h++) head_backward(a, head_at(a, b, h));
+    nb_round_tensor(r->dv, kv, a->dtype);
+    nb_linear_backward(dx, a->wv->gradient, NULL, r->dv, x, nb_parameter_used(a->wv), rows, a->hidden, kv_width(a));
+    project_back(a, dx, r->dk, a->k_before, &a->k_norm, a->wk, x, a->kv_heads);
+    project_back(a, dx, r->dq, a->q_before, &a->q_norm, a->wq, x, a->heads);
+    nb_round_tensor(dx, rows * a->hidden, a->dtype);
+}
