@@ -295,9 +295,7 @@ out:
 static int folder_of(const struct claims_options *o, char **dir) {
     const struct nb_measuring where = {.request = &o->request, .config = "claims", .out = o->out, .resume = o->resume};
     *dir = nb_measuring_folder(&where);
-    char *path = nb_path_join(*dir, NB_CLAIMS_FILE);
-    const bool taken = !o->resume && nb_path_exists(path);
-    free(path);
+    const bool taken = !o->resume && nb_claims_document_exists(*dir);
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }
 

@@ -3,10 +3,12 @@
 #include <stdio.h>
 
 #include "cmd/options.h"
+#include "reports/claims_report.h"
 #include "reports/report.h"
 #include "reports/stress_report.h"
 #include "reports/stress_table.h"
 #include "src/base/log.h"
+#include "src/claims/claims_document.h"
 #include "src/record/results.h"
 #include "src/search/stress.h"
 
@@ -24,7 +26,9 @@ static const char help[] =
     "Writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
     "where gnuplot is installed) and DIR/index.html; prints the records to stdout. Where `normbench stress` left\n"
     "DIR/stress.json, also DIR/precision.html and DIR/precision-plots/, in which DIR/depth.json, the JSON that\n"
-    "`normbench emulate --depth` prints, becomes a curve when it is there.\n"
+    "`normbench emulate --depth` prints, becomes a curve when it is there. Where `normbench claims` left "
+    "DIR/claims.json,\n"
+    "its verdicts are printed (table, markdown or json) and its pages made again.\n"
     "\n"
     "  --format NAME        what stdout gets: table (the default), markdown, csv, json, or another tool's format\n"
     "                       (`normbench list formats`)\n"
@@ -71,11 +75,22 @@ static int render_stress(const struct options *o, const struct nb_results *resul
     return result;
 }
 
+/* The folder of a run of claims: verdicts as they were found, pages made again. */
+static int render_claims(const struct options *o) {
+    cJSON *document = nb_claims_document_read(o->dir);
+    if (!document) return NB_EXIT_USAGE;
+    int result = nb_claims_print(document, o->format, stdout);
+    if (result == 0 && o->write) result = nb_claims_pages(o->dir, document, true);
+    cJSON_Delete(document);
+    return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
+}
+
 static int report(int argc, char **argv) {
     struct options o = {.format = "table", .write = true};
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
+    if (nb_claims_document_exists(o.dir) && nb_claims_format_known(o.format)) return render_claims(&o);
     const struct nb_renderer *renderer = nb_renderer_find(o.format);
     if (!renderer) {
         nb_error("report: --format %s is not known; `normbench report --help` lists the formats", o.format);

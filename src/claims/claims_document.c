@@ -154,6 +154,13 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     return json;
 }
 
+bool nb_claims_document_exists(const char *dir) {
+    char *path = nb_path_join(dir, NB_CLAIMS_FILE);
+    const bool there = nb_path_exists(path);
+    free(path);
+    return there;
+}
+
 int nb_claims_document_write(const cJSON *document, const char *dir) {
     struct nb_strbuf text = {0};
     char *path = nb_path_join(dir, NB_CLAIMS_FILE);

@@ -20,6 +20,7 @@ struct nb_claims_about { /* of the run */
     const char *folders[NB_N_CLAIMS_PLANS]; /* within DIR; null: none */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
+bool nb_claims_document_exists(const char *dir);
 int nb_claims_document_write(const cJSON *document, const char *dir);
 cJSON *nb_claims_document_read(const char *dir); /* null after nb_error */
 

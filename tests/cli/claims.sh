@@ -92,6 +92,11 @@ import json
 d = json.load(open('$WORK/json'))
 assert d['counts']['REPRODUCED'] == 1 and d['counts']['PARTLY'] == 1, d['counts']" || bad "--resume: other verdicts"
 
+"$NORMBENCH" report "$WORK/run" --no-write --format json | cmp -s - "$WORK/json" || bad "report prints other verdicts"
+cp "$WORK/run/claims.md" "$WORK/before.md"
+"$NORMBENCH" report "$WORK/run" >"$WORK/out" 2>&1 && grep -qE '^form-keepdim +PARTLY' "$WORK/out" && cmp -s "$WORK/run/claims.md" "$WORK/before.md" ||
+    bad "report makes other pages"
+
 # Exit codes: a claim that is not reproduced is one with --strict alone.
 "$NORMBENCH" claims train-divide-by-constant --out "$WORK/no" --no-plots >"$WORK/out" 2>&1 || bad "NOT REPRODUCED: exit $?"
 grep -qE '^train-divide-by-constant +NOT REPRODUCED' "$WORK/out" || bad "divide: $(cat "$WORK/out")"
