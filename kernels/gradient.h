@@ -49,40 +49,73 @@ static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const st
             sums.g = sums.g + vec_load_f32(at);
             sums.gd = sums.gd + vec_load_f32(at + NB_LANES);
         }
-        k[j] = gradient_of(s, row + j, sums);
+        k[j] = gradient_of(s, row + j, sums, gradient_form_of_kernel);
     }
 }
 
-/* ---- a group of rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
-/* n rows to finish from `row` on, behind them n_next rows to reduce, no more than n unless n is 0. */
+/* Whole rows: each is finished while the one `group` rows behind it is reduced. */
+static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end,
+                       const struct row_loops *loops) {
+    struct row_gradient k[GROUP_MAX];
+    const int64_t ahead = end - row < p->group ? end - row : p->group;
+    struct assignment a = {.next_row = row, .n = ahead, .to = s->call->cols, .mask = p->group - 1, .first = true};
+    a.k = a.next_k = k;
+    loops->reduce(s, &a);
+    a.row = row;
+    a.next_row = row + ahead;
+    a.n = end - a.next_row;
+    a.fresh = true;
+    if (a.n > 0) loops->both(s, &a);
+    a.fresh = a.n <= 0;
+    a.row = end - ahead;
+    a.place = a.row - row;
+    a.n = ahead;
+    loops->finish(s, &a);
+}
+
+/* Groups of rows, a tile of columns at a time: n rows are finished from `row` on, while n_next behind them are reduced. */
 struct group {
     int64_t row, n, n_next;
-    bool fresh; /* the sums over rows begin with the first */
-    struct row_gradient *k, *next_k;
-    struct row_sums *next;
+    struct row_gradient k[2][GROUP_MAX]; /* by turns */
+    struct row_sums sums[GROUP_MAX];
 };
-
-/* ---- a unit -------------------------------------------------------------------------------------------------------------- */
-
-static void sweep_group(const struct sweep *s, const struct gradient_plan *p, const struct stretch *t,
-                        const struct group *g, const struct row_loops *loops) {
-    struct assignment a;
-    for (int64_t from = t->from, to; from < t->to; from = to) {
-        to = t->to - from < p->tile ? t->to : from + p->tile;
-        a.first = from == t->from;
-        for (int64_t j = 0; j < g->n || j < g->n_next; j++) {
-            a.row = g->row + j;
-            a.k = g->k + j;
-            a.next_row = g->row + g->n + j;
-            a.next = g->next + j;
-            a.next_k = to == s->call->cols && t->finish ? g->next_k + j : NULL;
-            a.fresh = g->fresh && j == 0;
-            if (j < g->n && j < g->n_next)
-                loops->both(s, &a, from, to);
-            else
-                (j < g->n ? loops->finish : loops->reduce)(s, &a, from, to);
+static void sweep_tile(const struct sweep *s, struct group *g, struct assignment *a, int turn, bool last,
+                       const struct row_loops *loops) {
+    for (int64_t j = 0; j < g->n || j < g->n_next; j++) {
+        a->row = g->row + j;
+        a->next_row = g->row + g->n + j;
+        a->k = &g->k[turn][j];
+        a->next_k = last ? &g->k[1 - turn][j] : NULL;
+        a->next = &g->sums[j];
+        if (j < g->n && j < g->n_next)
+            loops->both(s, a);
+        else
+            (j < g->n ? loops->finish : loops->reduce)(s, a);
+        a->fresh = false;
+    }
+}
+static void sweep_tiles(const struct sweep *s, const struct gradient_plan *p, const struct stretch *t, int64_t row,
+                        int64_t end, const struct row_loops *loops) {
+    struct group g;
+    g.row = row;
+    g.n = 0;
+    for (int turn = 0;; turn = 1 - turn) {
+        const int64_t upcoming = g.row + g.n, left = end - upcoming < p->group ? end - upcoming : p->group;
+        g.n_next = t->reduce ? left : 0;
+        struct assignment a = {.from = t->from, .n = 1};
+        for (; a.from < t->to; a.from = a.to) {
+            a.to = t->to - a.from < p->tile ? t->to : a.from + p->tile;
+            a.first = a.from == t->from;
+            a.fresh = g.row == row && g.n > 0;
+            sweep_tile(s, &g, &a, turn, t->finish && a.to == t->to, loops);
         }
+        if (!t->reduce) fetch_sums(s, p, upcoming, left, g.k[1 - turn]);
+        if (!t->finish) leave_sums(s->call, p, t->from / p->piece, upcoming, left, g.sums);
+        if (left == 0) return;
+        g.row = t->finish ? upcoming : upcoming + left;
+        g.n = t->finish ? left : 0;
     }
 }
 
@@ -101,35 +134,25 @@ static inline struct sweep sweep_of(const struct nb_call *call, const struct gra
         s.dx = a->dx;
         s.dx_stride = 0;
     }
+    s.reach = gradient_form_of_kernel.leading ? call->k : call->cols;
+    s.inverse = 1.0f / (float)s.reach;
     return s;
 }
 
-/* Each group of rows is reduced while the one before it is finished. */
+/* Rows of a unit, run by run. */
 static void sweep_stretch(const struct nb_call *call, const struct gradient_plan *p, const struct stretch *t,
                           const struct row_loops *loops) {
     const struct block_arrays *a = &t->arrays;
-    struct sweep s = sweep_of(call, p, a);
-    struct row_gradient k[2][GROUP_MAX];
-    struct row_sums sums[GROUP_MAX];
-    struct group g = {.row = t->row, .k = k[0], .next_k = k[1], .next = sums};
-    int64_t left;
-    s.reach = gradient_form_of_kernel.leading ? call->k : call->cols;
-    s.inverse = 1.0f / (float)s.reach;
-    do {
-        const int64_t run = (g.row - t->row) % COLUMN_RUN, upcoming = g.row + g.n;
-        left = t->end - upcoming < p->group ? t->end - upcoming : p->group;
-        g.fresh = run == 0 && (p->runs || g.row == t->row);
-        g.n_next = t->reduce ? left : 0;
-        sweep_group(&s, p, t, &g, loops);
-        if (!t->reduce) fetch_sums(&s, p, upcoming, left, g.next_k);
-        if (!t->finish) leave_sums(call, p, t->from / p->piece, upcoming, left, sums);
-        if (p->runs && g.n > 0 && (run + g.n == COLUMN_RUN || left == 0)) end_run(a, call->cols, g.row - run == t->row);
-        struct row_gradient *const done = g.k;
-        g.k = g.next_k;
-        g.next_k = done;
-        g.row = t->finish ? upcoming : upcoming + left;
-        g.n = t->finish ? left : 0;
-    } while (left > 0);
+    const struct sweep s = sweep_of(call, p, a);
+    int64_t end;
+    for (int64_t row = t->row; row < t->end; row = end) {
+        end = p->runs && t->end - row > COLUMN_RUN ? row + COLUMN_RUN : t->end;
+        if (p->tile >= call->cols && t->reduce && t->finish)
+            sweep_rows(&s, p, row, end, loops);
+        else
+            sweep_tiles(&s, p, t, row, end, loops);
+        if (p->runs) end_run(a, call->cols, row == t->row);
+    }
 }
 
 /* What a unit's arrays hold goes out, unless other blocks must be added first. */

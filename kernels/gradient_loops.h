@@ -6,7 +6,7 @@
 
 #include "gradient_plan.h"
 
-typedef void (*rows_fn)(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to);
+typedef void (*rows_fn)(const struct sweep *s, const struct assignment *a);
 struct row_loops {
     rows_fn both, reduce, finish;
 };
@@ -14,8 +14,7 @@ struct row_loops {
 enum sums { NO_WEIGHT, NO_SUMS, GAMMA_SUM, GAMMA_BETA_SUMS };
 enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, STREAM = 4, ORDERED = 8 };
 
-NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to, enum sums sums,
-                        unsigned deed) {
+NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum sums sums, unsigned deed) {
     struct gradient_form f = gradient_form_of_kernel;
     f.weight = sums >= NO_SUMS;
     f.gamma_sum = sums >= GAMMA_SUM;
@@ -24,51 +23,27 @@ NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, int64
     f.finish = deed & FINISH;
     f.stream = deed & STREAM;
     f.ordered = deed & ORDERED;
-    run_rows(s, a, from, to, f);
+    run_rows(s, a, f);
 }
-static void bare_both(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_WEIGHT, BOTH);
+static void bare_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH); }
+static void bare_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, FINISH); }
+static void bare_stream(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH | STREAM); }
+static void plain_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH); }
+static void plain_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, FINISH); }
+static void plain_stream(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH | STREAM); }
+static void gamma_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, BOTH); }
+static void gamma_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, FINISH); }
+static void gamma_stream(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_SUM, BOTH | STREAM);
 }
-static void bare_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_WEIGHT, FINISH);
-}
-static void bare_stream(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_WEIGHT, BOTH | STREAM);
-}
-static void plain_both(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, BOTH);
-}
-static void plain_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, FINISH);
-}
-static void plain_stream(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, BOTH | STREAM);
-}
-static void gamma_both(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_SUM, BOTH);
-}
-static void gamma_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_SUM, FINISH);
-}
-static void gamma_stream(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_SUM, BOTH | STREAM);
-}
-static void beta_both(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_BETA_SUMS, BOTH);
-}
-static void beta_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_BETA_SUMS, FINISH);
-}
-static void beta_stream(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_BETA_SUMS, BOTH | STREAM);
+static void beta_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, BOTH); }
+static void beta_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, FINISH); }
+static void beta_stream(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_BETA_SUMS, BOTH | STREAM);
 }
 /* Whatever the sums over rows. */
-static void bare_reduce(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_WEIGHT, REDUCE);
-}
-static void plain_reduce(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, REDUCE);
-}
+static void bare_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, REDUCE); }
+static void plain_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, REDUCE); }
 
 static inline struct row_loops loops_in_packs(const struct nb_call *call, bool stream) {
     if (call->formula.affine == NB_AFFINE_NONE)
@@ -79,26 +54,26 @@ static inline struct row_loops loops_in_packs(const struct nb_call *call, bool s
 }
 
 #if PACK > 1
-static void plain_ordered(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, BOTH | ORDERED);
+static void plain_ordered(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, NO_SUMS, BOTH | ORDERED);
 }
-static void plain_ordered_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, FINISH | ORDERED);
+static void plain_ordered_finish(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, NO_SUMS, FINISH | ORDERED);
 }
-static void gamma_ordered(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_SUM, BOTH | ORDERED);
+static void gamma_ordered(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_SUM, BOTH | ORDERED);
 }
-static void gamma_ordered_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_SUM, FINISH | ORDERED);
+static void gamma_ordered_finish(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_SUM, FINISH | ORDERED);
 }
-static void beta_ordered(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_BETA_SUMS, BOTH | ORDERED);
+static void beta_ordered(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_BETA_SUMS, BOTH | ORDERED);
 }
-static void beta_ordered_finish(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, GAMMA_BETA_SUMS, FINISH | ORDERED);
+static void beta_ordered_finish(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, GAMMA_BETA_SUMS, FINISH | ORDERED);
 }
-static void ordered_reduce(const struct sweep *s, const struct assignment *a, int64_t from, int64_t to) {
-    run_form(s, a, from, to, NO_SUMS, REDUCE | ORDERED);
+static void ordered_reduce(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, NO_SUMS, REDUCE | ORDERED);
 }
 
 static inline struct row_loops loops_in_order(const struct nb_call *call) {
