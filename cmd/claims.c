@@ -4,18 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/claims_try.h"
 #include "cmd/options.h"
-#include "cmd/run_measure.h"
 #include "reports/claims_report.h"
 #include "reports/grid.h"
-#include "reports/report.h"
 #include "src/base/files.h"
 #include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/claims/claim_judge.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
-#include "src/launch/process.h"
 
 extern const struct nb_command nb_command_claims;
 
@@ -53,17 +49,7 @@ enum {
     OPT_PLAN /* from here on: options of the plan */
 };
 
-struct claims_options {
-    struct nb_plan_request request;
-    struct nb_texts patterns;
-    const char *out, *resume, *format, *explain;
-    bool list, quick, no_plots, strict;
-    double case_timeout_s;
-    int argc;
-    char **argv; /* as given, or of the run that is resumed */
-};
-
-static int set_option(struct claims_options *o, int id, const char *value) {
+static int set_option(struct nb_claims_options *o, int id, const char *value) {
     switch (id) {
     case OPT_LIST:
         o->list = true;
@@ -98,7 +84,7 @@ static int set_option(struct claims_options *o, int id, const char *value) {
 }
 
 /* Returns -1 when there is nothing more to do; *exit_code says how. */
-static int parse(struct claims_options *o, int argc, char **argv, int *exit_code) {
+static int parse(struct nb_claims_options *o, int argc, char **argv, int *exit_code) {
     static const struct option options[] = {{"list", no_argument, NULL, OPT_LIST},
                                             {"explain", required_argument, NULL, OPT_EXPLAIN},
                                             {"quick", no_argument, NULL, OPT_QUICK},
@@ -169,130 +155,8 @@ static int explain(const char *id) {
     return NB_EXIT_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
-
-struct measured { /* what each plan left */
-    struct nb_results results[NB_N_CLAIMS_PLANS];
-    bool there[NB_N_CLAIMS_PLANS];
-    struct nb_slot_table slots;
-    int ended; /* as nb_measuring_run() */
-};
-
-static void measured_release(struct measured *m) {
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
-        if (m->there[i]) nb_results_release(&m->results[i]);
-    nb_slots_release(&m->slots);
-}
-
-static bool has_journal(const char *dir) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
-}
-
-/* One plan into its own folder below DIR. */
-static int run_plan(const struct claims_options *o, struct nb_config *config, const char *dir, int which,
-                    struct measured *m) {
-    struct nb_plan plan = {0};
-    bool began = false;
-    char *folder = nb_path_join(dir, nb_claims_plan_names[which]);
-    int result = nb_plan_make(&plan, config, &o->request.options);
-    if (result == 0 && plan.n_cases > 0) {
-        const bool resume = o->resume && has_journal(folder);
-        const struct nb_measuring measuring = {.request = &o->request,
-                                               .plan = &plan,
-                                               .config = config->name,
-                                               .out = folder,
-                                               .resume = resume ? folder : NULL,
-                                               .no_counters = true,
-                                               .case_timeout_s = o->case_timeout_s,
-                                               .argc = o->argc,
-                                               .argv = o->argv};
-        m->ended = nb_measuring_run(&measuring, folder, &began);
-        result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
-        m->there[which] = result == 0;
-        if (result == 0) result = nb_results_write(&m->results[which], folder);
-        if (result == 0 && which == NB_PLAN_TIMING) result = nb_slots_read(&m->slots, folder);
-        if (result == 0 && !o->no_plots) result = nb_html_write(&m->results[which], folder);
-    }
-    nb_plan_release(&plan);
-    free(folder);
-    return result;
-}
-
-static int measure(const struct claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
-    struct nb_config configs[NB_N_CLAIMS_PLANS];
-    const struct nb_claims_effort effort = {.quick = o->quick, .launches = o->request.launches};
-    int result = 0;
-    nb_claims_configs(claims, &effort, configs);
-    if (o->request.plugins.n > 0) nb_claims_bugs_on_plugins(&configs[NB_PLAN_ACCURACY]);
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) {
-        if (result == 0 && m->ended == 0 && configs[i].n_blocks > 0) result = run_plan(o, &configs[i], dir, i, m);
-        nb_config_release(&configs[i]);
-    }
-    return result;
-}
-
-/* Experiments in this process are few seconds in all; each is named as it goes. */
-static struct nb_claim_result *judge(const struct claims_options *o, const struct nb_claims *claims,
-                                     struct measured *m) {
-    struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
-    struct nb_claims_measured measured = {.quick = o->quick};
-    const double started = nb_now_s();
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
-    measured.slots = m->there[NB_PLAN_TIMING] ? &m->slots : NULL;
-    for (size_t i = 0; i < claims->n; i++) {
-        nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
-        nb_claim_try(&results[i], &claims->items[i], &measured);
-    }
-    nb_progress_end();
-    if (m->ended == 0) m->ended = nb_interrupted();
-    return results;
-}
-
-static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
-                  const struct measured *m, const char *dir, double elapsed_s) {
-    char started[32];
-    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
-    struct nb_claims_about about = {.started = started,
-                                    .argc = o->argc,
-                                    .argv = o->argv,
-                                    .quick = o->quick,
-                                    .complete = m->ended == 0,
-                                    .elapsed_s = elapsed_s};
-    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
-    cJSON *document = nb_claims_document(results, n, &about);
-    int result = nb_claims_document_write(document, dir);
-    if (result == 0) result = nb_claims_print(document, o->format ? o->format : "table", stdout);
-    fflush(stdout);
-    if (result == 0) result = nb_claims_pages(dir, document, !o->no_plots);
-    if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
-    cJSON_Delete(document);
-    return result;
-}
-
-static int try_claims(const struct claims_options *o, struct nb_claims *claims, const char *dir) {
-    struct measured m = {0};
-    struct nb_claim_result *results = NULL;
-    const double started = nb_now_s();
-    size_t n_denied = 0;
-    int exit_code = NB_EXIT_USAGE;
-    if (measure(o, claims, dir, &m) != 0) goto out;
-    results = judge(o, claims, &m);
-    for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
-    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
-    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
-    if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
-out:
-    for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);
-    free(results);
-    measured_release(&m);
-    return exit_code;
-}
-
 /* A folder that holds a run already would be written over. */
-static int folder_of(const struct claims_options *o, char **dir) {
+static int folder_of(const struct nb_claims_options *o, char **dir) {
     const struct nb_measuring where = {.request = &o->request, .config = "claims", .out = o->out, .resume = o->resume};
     *dir = nb_measuring_folder(&where);
     const bool taken = !o->resume && nb_claims_document_exists(*dir);
@@ -300,19 +164,19 @@ static int folder_of(const struct claims_options *o, char **dir) {
 }
 
 /* The claims and options of the run that is resumed, from the journal of either plan. */
-static int take_resumed(struct claims_options *o, struct nb_journaled_argv *saved) {
+static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *saved) {
     const char *dir = o->resume, *format = o->format;
     const bool strict = o->strict, no_plots = o->no_plots;
     int code, result = -1;
     for (int i = 0; i < NB_N_CLAIMS_PLANS && result != 0; i++) {
         char *folder = nb_path_join(dir, nb_claims_plan_names[i]);
-        if (has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
+        if (nb_claims_has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
         free(folder);
     }
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);
-    *o = (struct claims_options){.case_timeout_s = o->case_timeout_s};
+    *o = (struct nb_claims_options){.case_timeout_s = o->case_timeout_s};
     if (parse(o, saved->argc, saved->argv, &code) != 0) return -1;
     o->resume = dir;
     o->out = NULL;
@@ -323,7 +187,7 @@ static int take_resumed(struct claims_options *o, struct nb_journaled_argv *save
 }
 
 static int run(int argc, char **argv) {
-    struct claims_options o = {.case_timeout_s = 20};
+    struct nb_claims_options o = {.case_timeout_s = 20};
     struct nb_journaled_argv saved = {0};
     struct nb_claims claims = {0};
     char *dir = NULL;
@@ -341,7 +205,7 @@ static int run(int argc, char **argv) {
         print_list(&claims, o.format ? o.format : "table");
         exit_code = NB_EXIT_OK;
     } else if (folder_of(&o, &dir) == 0) {
-        exit_code = try_claims(&o, &claims, dir);
+        exit_code = nb_claims_run(&o, &claims, dir);
     }
 out:
     free(dir);

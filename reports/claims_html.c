@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/claims_lines.h"
 #include "reports/claims_markdown.h"
 #include "reports/claims_plots.h"
 #include "reports/claims_report.h"
@@ -26,30 +27,29 @@ static void add_cell(struct nb_strbuf *out, const char *class, const char *text)
     nb_strbuf_add(out, "</td>");
 }
 
-static void add_line(const cJSON *claim, struct nb_strbuf *out) {
-    struct nb_strbuf measured = {0}, published = {0};
-    nb_claims_measured(&measured, nb_claims_reading(claim));
-    nb_claims_published(&published, nb_claims_reading(claim));
-    nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(claim, "id"), "\">");
-    nb_html_text(out, "", nb_claims_text(claim, "id"), "</a></td>");
-    add_cell(out, "w", nb_claims_text(claim, "title"));
-    add_cell(out, class_of(nb_claims_text(claim, "verdict")), nb_claims_text(claim, "verdict"));
-    add_cell(out, "w", measured.text);
-    add_cell(out, "n", published.text);
-    add_cell(out, "w", nb_claims_text(claim, "reason"));
+static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
+    nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(line->claim, "id"), "\">");
+    nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a></td>");
+    add_cell(out, "w", line->title);
+    add_cell(out, class_of(line->verdict), line->verdict);
+    add_cell(out, "w", line->measured);
+    add_cell(out, "n", line->published);
+    add_cell(out, "w", line->why);
     nb_strbuf_add(out, "</tr>\n");
-    nb_strbuf_release(&measured);
-    nb_strbuf_release(&published);
 }
 
-static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out) {
-    const cJSON *claim;
-    nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr><th>claim</th><th>statement</th><th>verdict</th><th>measured"
-                       "</th><th class=\"n\">published</th><th>why</th></tr>\n");
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
-        if (nb_claims_is_bug(claim) == bugs) add_line(claim, out);
+static void add_summary(const cJSON *document, bool bugs, const char *heading, struct nb_strbuf *out) {
+    struct nb_claims_line *lines;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
+    if (n > 0) {
+        nb_strbuf_add(out, heading);
+        nb_strbuf_add(out,
+                      "<div class=\"wrap\"><table>\n<tr><th>claim</th><th>statement</th><th>verdict</th><th>measured"
+                      "</th><th class=\"n\">published</th><th>why</th></tr>\n");
+        for (size_t i = 0; i < n; i++) add_line(&lines[i], out);
+        nb_strbuf_add(out, "</table></div>\n");
     }
-    nb_strbuf_add(out, "</table></div>\n");
+    nb_claims_lines_release(lines, n);
 }
 
 /* ---- evidence ---- */
@@ -131,14 +131,6 @@ static void add_paper(struct nb_strbuf *out) {
     nb_strbuf_release(&text);
 }
 
-static bool has_bugs(const cJSON *document) {
-    const cJSON *claim;
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
-        if (nb_claims_is_bug(claim)) return true;
-    }
-    return false;
-}
-
 /* The pages of the runs behind it. */
 static void add_runs(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *folders = cJSON_GetObjectItemCaseSensitive(document, "folders"), *folder;
@@ -166,11 +158,8 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
               "<a href=\"#evidence\">evidence</a>");
     add_runs(document, page);
     nb_strbuf_add(page, "</nav>\n<h2 id=\"verdicts\">Verdicts</h2>\n");
-    add_summary(document, false, page);
-    if (has_bugs(document)) {
-        nb_strbuf_add(page, "<h2>Public bug reports: does their input break kernels?</h2>\n");
-        add_summary(document, true, page);
-    }
+    add_summary(document, false, "", page);
+    add_summary(document, true, "<h2>Public bug reports: does their input break kernels?</h2>\n", page);
     add_paper(page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
     nb_html_figures(figures, "", dir, NB_CLAIMS_PLOTS, page);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reports/claims_lines.h"
 #include "reports/claims_report.h"
 #include "reports/claims_tables.h"
 #include "reports/claims_text.h"
@@ -17,26 +18,25 @@ enum { MOST_FIGURES = 40 }; /* of a reading; claims.json has all */
 
 static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out) {
     static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"};
+    struct nb_claims_line *lines;
     struct nb_grid grid;
-    const cJSON *claim;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
     nb_grid_init(&grid, titles, 6);
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
-        struct nb_strbuf measured = {0}, published = {0};
-        if (nb_claims_is_bug(claim) != bugs) continue;
-        nb_claims_measured(&measured, nb_claims_reading(claim));
-        nb_claims_published(&published, nb_claims_reading(claim));
-        nb_grid_add(&grid, nb_claims_text(claim, "id"));
-        nb_grid_add(&grid, nb_claims_text(claim, "title"));
-        nb_grid_add(&grid, nb_claims_text(claim, "verdict"));
-        nb_grid_add(&grid, measured.text);
-        nb_grid_add(&grid, published.text);
-        nb_grid_add(&grid, nb_claims_text(claim, "reason"));
-        nb_strbuf_release(&measured);
-        nb_strbuf_release(&published);
+    for (size_t i = 0; i < n; i++) {
+        struct nb_strbuf name = {0};
+        nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "... " : "", lines[i].name);
+        nb_grid_add(&grid, name.text);
+        nb_grid_add(&grid, lines[i].title);
+        nb_grid_add(&grid, lines[i].verdict);
+        nb_grid_add(&grid, lines[i].measured);
+        nb_grid_add(&grid, lines[i].published);
+        nb_grid_add(&grid, lines[i].why);
+        nb_strbuf_release(&name);
     }
-    if (grid.n_cells > 0 && bugs) nb_strbuf_add(out, "\n## Public bug reports: does their input break kernels?\n\n");
-    if (grid.n_cells > 0) nb_grid_add_markdown(&grid, out);
+    if (n > 0 && bugs) nb_strbuf_add(out, "\n## Public bug reports: does their input break kernels?\n\n");
+    if (n > 0) nb_grid_add_markdown(&grid, out);
     nb_grid_release(&grid);
+    nb_claims_lines_release(lines, n);
 }
 
 static void add_paragraph(struct nb_strbuf *out, const char *lead, const char *text) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reports/claims_lines.h"
 #include "reports/claims_markdown.h"
 #include "reports/claims_report.h"
 #include "reports/claims_text.h"
@@ -23,70 +24,30 @@ static enum nb_grid_style style_of(const char *verdict) {
     return strcmp(verdict, nb_verdict_names[NB_PARTLY]) == 0 ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
-static void add_cells(struct nb_grid *grid, const char *name, const cJSON *judged, const cJSON *reading) {
-    struct nb_strbuf measured = {0}, published = {0};
-    nb_claims_measured(&measured, reading);
-    nb_claims_published(&published, reading);
-    nb_grid_style(grid, style_of(nb_claims_text(judged, "verdict")));
-    nb_grid_add(grid, name);
-    nb_grid_add(grid, nb_claims_text(judged, "verdict"));
-    nb_grid_add(grid, measured.text);
-    nb_grid_add(grid, published.text);
-    nb_grid_add(grid, nb_claims_text(judged, "reason"));
-    nb_strbuf_release(&measured);
-    nb_strbuf_release(&published);
-}
-
-/* What matters of a bug report is which kernels have the bug. */
-static void add_bug(struct nb_grid *grid, const cJSON *claim) {
-    struct nb_strbuf why = {0};
-    nb_claims_broken(&why, claim);
-    nb_grid_style(grid, style_of(nb_claims_text(claim, "verdict")));
-    nb_grid_add(grid, nb_claims_text(claim, "id"));
-    nb_grid_add(grid, nb_claims_text(claim, "verdict"));
-    nb_grid_add(grid, nb_claims_text(claim, "reason"));
-    nb_grid_add(grid, "");
-    nb_grid_add(grid, why.text);
-    nb_strbuf_release(&why);
-}
-
-/* Where the statement itself cannot be tested here, what can be said of other readings of it. */
-static void add_line(struct nb_grid *grid, const cJSON *claim) {
-    const char *untested = nb_verdict_names[NB_NOT_TESTABLE];
-    const cJSON *reading;
-    if (nb_claims_is_bug(claim)) {
-        add_bug(grid, claim);
-        return;
-    }
-    add_cells(grid, nb_claims_text(claim, "id"), claim, nb_claims_reading(claim));
-    if (strcmp(nb_claims_text(claim, "verdict"), untested) != 0) return;
-    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
-        struct nb_strbuf name = {0};
-        if (strcmp(nb_claims_text(reading, "verdict"), untested) == 0) continue;
-        nb_strbuf_addf(&name, "  %s", nb_claims_text(reading, "id"));
-        add_cells(grid, name.text, reading, reading);
-        nb_strbuf_release(&name);
-    }
-}
-
-static int add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
+static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {
     static const char *const titles[] = {"claim", "verdict", "measured", "published", "why"};
     static const int ranks[] = {NB_GRID_STAYS, NB_GRID_STAYS, 3, 2, 1};
+    struct nb_claims_line *lines;
     struct nb_grid grid;
-    const cJSON *claim;
-    int n = 0;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
     nb_grid_init(&grid, titles, 5);
     grid.ranks = ranks;
     grid.screen = nb_screen_width(out);
-    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) {
-        if (nb_claims_is_bug(claim) != bugs) continue;
-        add_line(&grid, claim);
-        n++;
+    for (size_t i = 0; i < n; i++) {
+        struct nb_strbuf name = {0};
+        nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "  " : "", lines[i].name);
+        nb_grid_style(&grid, style_of(lines[i].verdict));
+        nb_grid_add(&grid, name.text);
+        nb_grid_add(&grid, lines[i].verdict);
+        nb_grid_add(&grid, lines[i].measured);
+        nb_grid_add(&grid, lines[i].published);
+        nb_grid_add(&grid, lines[i].why);
+        nb_strbuf_release(&name);
     }
     if (n > 0 && bugs) nb_strbuf_add(text, "\nPublic bug reports: does their input break kernels?\n\n");
     if (n > 0) nb_grid_add_table(&grid, nb_screen_color(out), text);
     nb_grid_release(&grid);
-    return n;
+    nb_claims_lines_release(lines, n);
 }
 
 static void add_sensitivities(const cJSON *document, FILE *out, struct nb_strbuf *text) {

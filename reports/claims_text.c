@@ -96,6 +96,17 @@ static void add_ratio(struct nb_strbuf *out, double low, double high) {
     nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
 }
 
+/* Ends that read alike are said once. */
+static void add_range(struct nb_strbuf *out, const struct range *r, const char *unit) {
+    struct nb_strbuf low = {0}, high = {0};
+    nb_claims_value(&low, r->low, unit);
+    nb_claims_value(&high, r->high, unit);
+    nb_strbuf_add(out, low.text);
+    if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, " to %s", high.text);
+    nb_strbuf_release(&low);
+    nb_strbuf_release(&high);
+}
+
 void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
     const struct range r = range_of(reading);
     const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
@@ -107,15 +118,10 @@ void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
         return;
     }
     nb_strbuf_addf(out, "%s ", name);
-    if (r.n == 1) {
+    if (r.n == 1)
         nb_claims_figure(out, r.first);
-    } else {
-        nb_claims_value(out, r.low, unit);
-        if (r.low != r.high) {
-            nb_strbuf_add(out, " to ");
-            nb_claims_value(out, r.high, unit);
-        }
-    }
+    else
+        add_range(out, &r, unit);
     if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
     if (r.n > 1) nb_strbuf_addf(out, " (%d figures)", r.n);
 }

@@ -25,8 +25,8 @@ const struct nb_entry *nb_norm_entry(const char *kernel, enum nb_dtype dtype) {
     return widest;
 }
 
-static unsigned char *take(unsigned char **at, size_t bytes) {
-    unsigned char *here = *at;
+static void *take(unsigned char **at, size_t bytes) {
+    void *here = *at;
     *at += (bytes + 127) / 64 * 64; /* a line of its own, and one between */
     return here;
 }
@@ -40,12 +40,12 @@ static int room_init(struct nb_norm_room *r, const struct nb_call *call, size_t 
     unsigned char *at = r->block;
     r->x = take(&at, elements * item);
     r->y = take(&at, elements * item);
-    r->gamma = (float *)take(&at, params);
-    r->beta = (float *)take(&at, params);
-    r->mean_in = (float *)take(&at, params);
-    r->var_in = (float *)take(&at, params);
-    r->mean_out = (float *)take(&at, params);
-    r->var_out = (float *)take(&at, params);
+    r->gamma = take(&at, params);
+    r->beta = take(&at, params);
+    r->mean_in = take(&at, params);
+    r->var_in = take(&at, params);
+    r->mean_out = take(&at, params);
+    r->var_out = take(&at, params);
     r->scratch = take(&at, scratch);
     return 0;
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Measuring, judging and reporting of claims. */
+#include "cmd/claims_try.h"
+
+#include <stdlib.h>
+
+#include "reports/claims_report.h"
+#include "reports/report.h"
+#include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/base/timer.h"
+#include "src/claims/claim_judge.h"
+#include "src/claims/claims_document.h"
+#include "src/launch/process.h"
+
+struct measured { /* what each plan left */
+    struct nb_results results[NB_N_CLAIMS_PLANS];
+    bool there[NB_N_CLAIMS_PLANS];
+    struct nb_slot_table slots;
+    int ended; /* as nb_measuring_run() */
+};
+
+static void measured_release(struct measured *m) {
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
+        if (m->there[i]) nb_results_release(&m->results[i]);
+    nb_slots_release(&m->slots);
+}
+
+bool nb_claims_has_journal(const char *dir) {
+    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
+    const bool there = nb_path_exists(path);
+    free(path);
+    return there;
+}
+
+/* One plan into its own folder below DIR. */
+static int run_plan(const struct nb_claims_options *o, struct nb_config *config, const char *dir, int which,
+                    struct measured *m) {
+    struct nb_plan plan = {0};
+    bool began = false;
+    char *folder = nb_path_join(dir, nb_claims_plan_names[which]);
+    int result = nb_plan_make(&plan, config, &o->request.options);
+    if (result == 0 && plan.n_cases > 0) {
+        const bool resume = o->resume && nb_claims_has_journal(folder);
+        const struct nb_measuring measuring = {.request = &o->request,
+                                               .plan = &plan,
+                                               .config = config->name,
+                                               .out = folder,
+                                               .resume = resume ? folder : NULL,
+                                               .no_counters = true,
+                                               .case_timeout_s = o->case_timeout_s,
+                                               .argc = o->argc,
+                                               .argv = o->argv};
+        m->ended = nb_measuring_run(&measuring, folder, &began);
+        result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
+        m->there[which] = result == 0;
+        if (result == 0) result = nb_results_write(&m->results[which], folder);
+        if (result == 0 && which == NB_PLAN_TIMING) result = nb_slots_read(&m->slots, folder);
+        if (result == 0 && !o->no_plots) result = nb_html_write(&m->results[which], folder);
+    }
+    nb_plan_release(&plan);
+    free(folder);
+    return result;
+}
+
+static int measure(const struct nb_claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
+    struct nb_config configs[NB_N_CLAIMS_PLANS];
+    const struct nb_claims_effort effort = {.quick = o->quick, .launches = o->request.launches};
+    int result = 0;
+    nb_claims_configs(claims, &effort, configs);
+    if (o->request.plugins.n > 0) nb_claims_bugs_on_plugins(&configs[NB_PLAN_ACCURACY]);
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) {
+        if (result == 0 && m->ended == 0 && configs[i].n_blocks > 0) result = run_plan(o, &configs[i], dir, i, m);
+        nb_config_release(&configs[i]);
+    }
+    return result;
+}
+
+/* Experiments in this process are few seconds in all; each is named as it goes. */
+static struct nb_claim_result *judge(const struct nb_claims_options *o, const struct nb_claims *claims,
+                                     struct measured *m) {
+    struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
+    struct nb_claims_measured measured = {.quick = o->quick};
+    const double started = nb_now_s();
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
+    measured.slots = m->there[NB_PLAN_TIMING] ? &m->slots : NULL;
+    for (size_t i = 0; i < claims->n; i++) {
+        nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
+        nb_claim_try(&results[i], &claims->items[i], &measured);
+    }
+    nb_progress_end();
+    if (m->ended == 0) m->ended = nb_interrupted();
+    return results;
+}
+
+static int report(const struct nb_claims_options *o, const struct nb_claim_result *results, size_t n,
+                  const struct measured *m, const char *dir, double elapsed_s) {
+    char started[32];
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+    struct nb_claims_about about = {.started = started,
+                                    .argc = o->argc,
+                                    .argv = o->argv,
+                                    .quick = o->quick,
+                                    .complete = m->ended == 0,
+                                    .elapsed_s = elapsed_s};
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
+    cJSON *document = nb_claims_document(results, n, &about);
+    int result = nb_claims_document_write(document, dir);
+    if (result == 0) result = nb_claims_print(document, o->format ? o->format : "table", stdout);
+    fflush(stdout);
+    if (result == 0) result = nb_claims_pages(dir, document, !o->no_plots);
+    if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
+    cJSON_Delete(document);
+    return result;
+}
+
+int nb_claims_run(const struct nb_claims_options *o, struct nb_claims *claims, const char *dir) {
+    struct measured m = {0};
+    struct nb_claim_result *results = NULL;
+    const double started = nb_now_s();
+    size_t n_denied = 0;
+    int exit_code = NB_EXIT_USAGE;
+    if (measure(o, claims, dir, &m) != 0) goto out;
+    results = judge(o, claims, &m);
+    for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
+    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
+    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
+out:
+    for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);
+    free(results);
+    measured_release(&m);
+    return exit_code;
+}
