@@ -12,7 +12,7 @@ struct row_loops {
 };
 
 enum sums { NO_WEIGHT, NO_SUMS, GAMMA_SUM, GAMMA_BETA_SUMS };
-enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, STREAM = 4, ORDERED = 8 };
+enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, STREAM = 8, ORDERED = 16 };
 
 NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum sums sums, unsigned deed) {
     struct gradient_form f = gradient_form_of_kernel;
@@ -21,36 +21,56 @@ NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum 
     f.beta_sum = sums == GAMMA_BETA_SUMS;
     f.reduce = deed & REDUCE;
     f.finish = deed & FINISH;
+    f.far = deed & FAR;
     f.stream = deed & STREAM;
     f.ordered = deed & ORDERED;
     run_rows(s, a, f);
 }
 static void bare_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH); }
 static void bare_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, FINISH); }
-static void bare_stream(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH | STREAM); }
+static void bare_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH | FAR); }
+static void bare_stream(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, NO_WEIGHT, BOTH | FAR | STREAM);
+}
 static void plain_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH); }
 static void plain_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, FINISH); }
-static void plain_stream(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH | STREAM); }
+static void plain_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH | FAR); }
+static void plain_stream(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, NO_SUMS, BOTH | FAR | STREAM);
+}
 static void gamma_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, BOTH); }
 static void gamma_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, FINISH); }
+static void gamma_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, BOTH | FAR); }
 static void gamma_stream(const struct sweep *s, const struct assignment *a) {
-    run_form(s, a, GAMMA_SUM, BOTH | STREAM);
+    run_form(s, a, GAMMA_SUM, BOTH | FAR | STREAM);
 }
 static void beta_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, BOTH); }
 static void beta_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, FINISH); }
+static void beta_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, BOTH | FAR); }
 static void beta_stream(const struct sweep *s, const struct assignment *a) {
-    run_form(s, a, GAMMA_BETA_SUMS, BOTH | STREAM);
+    run_form(s, a, GAMMA_BETA_SUMS, BOTH | FAR | STREAM);
 }
 /* Whatever the sums over rows. */
 static void bare_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, REDUCE); }
 static void plain_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, REDUCE); }
 
-static inline struct row_loops loops_in_packs(const struct nb_call *call, bool stream) {
-    if (call->formula.affine == NB_AFFINE_NONE)
-        return (struct row_loops){stream ? bare_stream : bare_both, bare_reduce, bare_finish};
-    if (wants_beta(call)) return (struct row_loops){stream ? beta_stream : beta_both, plain_reduce, beta_finish};
-    if (wants_gamma(call)) return (struct row_loops){stream ? gamma_stream : gamma_both, plain_reduce, gamma_finish};
-    return (struct row_loops){stream ? plain_stream : plain_both, plain_reduce, plain_finish};
+static inline struct row_loops loops_in_packs(const struct nb_call *call, const struct gradient_plan *p) {
+    static const struct row_loops loops[4][3] = {
+        {{bare_both, bare_reduce, bare_finish},
+         {bare_far, bare_reduce, bare_finish},
+         {bare_stream, bare_reduce, bare_finish}},
+        {{plain_both, plain_reduce, plain_finish},
+         {plain_far, plain_reduce, plain_finish},
+         {plain_stream, plain_reduce, plain_finish}},
+        {{gamma_both, plain_reduce, gamma_finish},
+         {gamma_far, plain_reduce, gamma_finish},
+         {gamma_stream, plain_reduce, gamma_finish}},
+        {{beta_both, plain_reduce, beta_finish},
+         {beta_far, plain_reduce, beta_finish},
+         {beta_stream, plain_reduce, beta_finish}},
+    };
+    const int sums = call->formula.affine == NB_AFFINE_NONE ? NO_WEIGHT : NO_SUMS + n_sums(call);
+    return loops[sums][p->stream ? 2 : p->far];
 }
 
 #if PACK > 1
@@ -87,7 +107,7 @@ static inline struct row_loops loops_of(const struct nb_call *call, const struct
 #if PACK > 1
     if (p->ordered) return loops_in_order(call);
 #endif
-    return loops_in_packs(call, p->stream);
+    return loops_in_packs(call, p);
 }
 
 #endif

@@ -43,7 +43,7 @@ struct gradient_plan {
     bool runs;               /* blocks of more than COLUMN_RUN rows */
     int n_arrays;            /* over columns, of a block */
     int64_t group, tile;     /* rows reduced before they are finished; columns finished at a time */
-    bool stream;             /* dx past the caches */
+    bool far, stream;        /* the rows lie behind the second cache; dx goes past all of them */
 };
 
 /* ---- what is wanted -------------------------------------------------------------------------------------------------- */
@@ -110,6 +110,7 @@ static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) 
         while (p.tile < t->column_tile) p.tile *= 2;
         p.group = 8 * row <= l2 ? 2 : 1;
     }
+    p.far = call->rows * cols * (int64_t)sizeof(elem) * 3 > l2;
     p.stream = streams(call);
     return p;
 }

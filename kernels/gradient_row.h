@@ -15,6 +15,8 @@
 #include "pack.h"
 
 #define GRADIENT_ACCUMULATORS 2 /* vectors of each sum */
+/* What is read by one pass through memory while another goes through the cache leaves the core's own prefetchers behind. */
+#define FAR_BYTES 2048
 #define TURN_COLUMNS (GRADIENT_ACCUMULATORS * NB_LANES)
 
 /* What is computed; a constant wherever it is used. */
@@ -24,6 +26,7 @@ struct gradient_form {
     bool weight, gamma_sum, beta_sum;
     bool residual; /* a gradient that is added to dx */
     bool ordered;  /* weights and sums over rows lie in the order of columns, not of packs */
+    bool far;      /* rows come from behind the second cache: asked for FAR_BYTES ahead */
     bool stream;   /* dx past the caches */
     bool reduce, finish;
 };
@@ -135,6 +138,16 @@ NB_INLINE void finish_pack(const struct sweep *s, const struct pair_of_rows *m, 
         pack_store(m->dx + t.i, dx);
 }
 
+/* Once a line of the cache. */
+NB_INLINE void ask_ahead(const struct pair_of_rows *m, int64_t i, struct gradient_form f) {
+    NB_UNROLL
+    for (int64_t at = 0; at < TURN_COLUMNS * (int64_t)sizeof(elem); at += 64) {
+        __builtin_prefetch((const char *)(m->next_x + i) + at + FAR_BYTES);
+        __builtin_prefetch((const char *)(m->next_dy + i) + at + FAR_BYTES);
+        if (!f.stream) __builtin_prefetch((const char *)(m->dx + i) + at + FAR_BYTES, 1);
+    }
+}
+
 NB_INLINE void take_turn(const struct sweep *s, struct pair_of_rows *m, struct turn t, struct gradient_form f) {
     const struct pack nothing = {{vec_set1(0.0f)}};
     const int64_t from = t.i & m->from_mask;
@@ -163,6 +176,7 @@ NB_INLINE struct turn turn_at(const struct sweep *s, int64_t i, int64_t count, i
 NB_INLINE int64_t whole_turns(const struct sweep *s, struct pair_of_rows *m, int64_t i, int64_t to,
                               struct gradient_form f) {
     for (; i + TURN_COLUMNS <= to; i += TURN_COLUMNS) {
+        if (f.far) ask_ahead(m, i, f);
         NB_UNROLL
         for (int a = 0; a < GRADIENT_ACCUMULATORS; a += PACK)
             take_turn(s, m, turn_at(s, i + a * NB_LANES, PACK_COLUMNS, a, true, false), f);
