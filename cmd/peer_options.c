@@ -50,12 +50,14 @@ int nb_peer_option(struct nb_texts *plugins, int option, const char *value) {
     return 0;
 }
 
+/* Is the peer in the list, or another build of its library ("onednn", "onednn-omp"), of which a process holds one alone? */
 static bool is_named(const struct nb_texts *plugins, const char *peer) {
+    const size_t len = strcspn(peer, "-");
     bool named = false;
     for (size_t i = 0; i < plugins->n && !named; i++) {
         const char *library;
         char *name = nb_peer_is(plugins->items[i]) ? nb_peer_name(plugins->items[i], &library) : NULL;
-        named = name && strcmp(name, peer) == 0;
+        named = name && strcspn(name, "-") == len && strncmp(name, peer, len) == 0;
         free(name);
     }
     return named;

@@ -16,7 +16,7 @@ enum { NB_OPT_PEER = 1100, NB_OPT_PEER_LIB };
 /* Takes one of these two options. -1 after nb_error. */
 int nb_peer_option(struct nb_texts *plugins, int option, const char *value);
 
-/* Every peer whose adapter is built and that is not in the list yet. -1 after nb_error. */
+/* Every peer whose adapter is built and that is not in the list yet, nor another build of its library. -1 after nb_error. */
 int nb_peers_add_built(struct nb_texts *plugins);
 
 /* Starts the libraries of the peers that are loaded, so that they can be asked what they compute. -1 after nb_error. */

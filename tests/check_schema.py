@@ -22,7 +22,7 @@ except ImportError:
 
 DOCUMENTS = {"results.json": "results.schema.json", "stress.json": "stress.schema.json", "gate.json": "gate.schema.json",
              "comparison.json": "compare.schema.json", "calibration.json": "calibration.schema.json",
-             "trials.json": "trials.schema.json", "claims.json": "claims.schema.json", "tuning.json": "tuning.schema.json"}
+             "trials.json": "trials.schema.json", "claims.json": "claims.schema.json", "tuning.json": "tuning.schema.json", "peers.json": "peers.schema.json"}
 STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.S)
 
 

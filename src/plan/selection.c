@@ -95,7 +95,10 @@ static void count_kernels(const struct nb_product *p, size_t cells, struct nb_sk
             known = known || nb_list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
         }
         const char *nearest = nb_nearest(globs->texts[i], names, n);
-        if (!known)
+        if (!known && strcmp(globs->texts[i], "*:*") == 0)
+            nb_skips_count(skips, cells,
+                           "kernel *:*: no peer and no plugin is loaded; `normbench list peers` has the peers");
+        else if (!known)
             nb_skips_count(skips, cells, "kernel %s: none has this name%s%s%s", globs->texts[i],
                            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
         free(names);
