@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The tuning from file and option to calls, records and replay lines; `tune` keeps, shows and takes away.
+set -eu
+unset NORMBENCH_TUNING
+export XDG_CACHE_HOME=$WORK/cache
+expect() { [ "$1" = "$2" ] || { echo "$3: exit code $1, should be $2"; exit 1; }; }
+member() { /usr/bin/python3 -c 'import json,sys; d=json.load(open(sys.argv[1]));
+for k in sys.argv[2].split("."): d=d[int(k)] if k.isdigit() else d[k]
+print(d)' "$@"; }
+
+# Without a file the defaults hold, and replay lines need no word of it.
+"$NORMBENCH" tune --show 2>"$WORK/err" | grep -q stream_bytes
+grep -q 'no such file' "$WORK/err"
+run() { "$NORMBENCH" run --axis kernel=rmsnorm_twopass --axis dtype=f32 --axis shape=2x8 --filter 'data:normal' \
+    --launches 0 --no-plots --quiet "$@" >/dev/null; }
+run --axis data=normal --out "$WORK/plain"
+[ "$(member "$WORK/plain/results.json" fingerprint.tuning.source)" = defaults ]
+! grep -q -e --tuning "$WORK/plain/results.json"
+
+# An option is used, recorded and in the replay lines; replay takes the run's own.
+run --axis data=normal --tuning default,stream_bytes=4242 --out "$WORK/option"
+[ "$(member "$WORK/option/results.json" fingerprint.tuning.fields.stream_bytes)" = 4242 ]
+grep -q -e "--tuning 'default,stream_bytes=4242'" "$WORK/option/results.json"
+"$NORMBENCH" replay "$WORK/option" rmsnorm_twopass/ --check-only --out "$WORK/again" >/dev/null 2>"$WORK/err" ||
+    "$NORMBENCH" replay "$WORK/option" "$(member "$WORK/option/results.json" records.0.key)" --check-only --out "$WORK/again" >/dev/null
+[ "$(member "$WORK/again/results.json" fingerprint.tuning.fields.stream_bytes)" = 4242 ]
+
+# What is wrong is said, with what would be right.
+code=0; run --axis data=normal --tuning stream_byte=1 --out "$WORK/wrong" 2>"$WORK/err" || code=$?
+expect "$code" 2 "an unknown field"
+grep -q "did you mean 'stream_bytes'" "$WORK/err"
+code=0; "$NORMBENCH" tune --show --reset 2>/dev/null || code=$?
+expect "$code" 2 "two of three"
+
+# A measurement, as short as can be: kept, valid, shown, read by the next command, taken away.
+code=0; "$NORMBENCH" tune --launches 1 >"$WORK/table" 2>"$WORK/err" || code=$?
+if grep -q 'no kernel that can be tuned' "$WORK/err"; then
+    expect "$code" 2 "nothing to tune"
+    exit 0
+fi
+expect "$code" 0 "tune"
+file=$(ls "$XDG_CACHE_HOME"/normbench/tuning-*.json)
+mkdir "$WORK/kept"
+cp "$file" "$WORK/kept/tuning.json"
+/usr/bin/python3 tests/check_schema.py reports/schema "$WORK/kept" || [ $? = 77 ]
+[ "$(member "$file" tuning)" = "$(member "$file" defaults)" ] || { echo "one launch has no interval, and no interval moves a field"; exit 1; }
+"$NORMBENCH" tune --show >"$WORK/shown" 2>/dev/null
+cmp "$WORK/table" "$WORK/shown"
+"$NORMBENCH" info | grep -q "^Tuning: .*tuning-"
+NORMBENCH_TUNING=none "$NORMBENCH" info | grep -q "^Tuning: defaults"
+"$NORMBENCH" tune --reset 2>/dev/null
+[ ! -e "$file" ]
+
+# A file that is broken, or another CPU's, is left aside with a warning.
+echo '{"schema":' >"$file"
+"$NORMBENCH" info 2>"$WORK/err" | grep -q "^Tuning: defaults"
+grep -q 'the defaults are taken' "$WORK/err"
