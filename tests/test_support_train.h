@@ -18,13 +18,12 @@ struct nb_test_loss {
 
 /* Element by element (at most 40 of n, spread evenly): the slope by central differences with steps h and h / 2, extrapolated; it may
  * differ from the gradient by what the two steps differ by and the noise over the step. Fails too when these are so wide that they would
- * let most gradients pass unseen. */
+ * let most gradients pass unseen (gradients below the noise do, in nb_test_direction). */
 void nb_test_gradient(const char *what, const struct nb_test_loss *loss, float *values, const float *gradient,
                       int64_t n, double h);
-/* All of them at once, along a unit vector u: the slope along u against the sum of gradient * u. The step is the one whose two
- * slopes agree best. */
+/* All of them at once, along a unit vector u: the slope along u against the sum of gradient * u. */
 void nb_test_direction(const char *what, const struct nb_test_loss *loss, float *values, const float *gradient,
-                       const double *u, int64_t n);
+                       const double *u, int64_t n, double h);
 
 /* The kernels that are built; once a test. */
 void nb_test_load_kernels(void);

@@ -31,7 +31,7 @@ static void check_parameter(const char *arm, const struct nb_test_loss *loss, st
         if (length == 0) continue; /* an embedding row whose token is not there */
         for (int64_t i = 0; i < n; i++) u[i] /= sqrt(length);
         snprintf(what, sizeof what, "%s: %s%s", arm, p->name, half ? ", half of it" : "");
-        nb_test_direction(what, loss, p->value, p->gradient, u, n);
+        nb_test_direction(what, loss, p->value, p->gradient, u, n, 0x1p-7);
     }
     free(u);
 }
@@ -74,10 +74,9 @@ Test(train_transformer, gradients_without_residual_paths) {
         }
 }
 
-Test(train_transformer, gradients_with_qk_norm_relu_and_sinusoids) {
+Test(train_transformer, gradients_with_qk_norm_and_with_sinusoids) {
     struct nb_transformer_shape qk = nb_test_transformer_shape, base = nb_test_transformer_shape;
-    qk.qk_norm = true;
-    base.swiglu = false;
+    qk.qk_norm = true; /* ReLU has corners, where differences tell nothing: test_train_torch.c has it */
     base.rope_theta = 0;
     base.deviation = 0;
     for (int kind = 0; kind < 3; kind++) {
