@@ -28,6 +28,7 @@
 
 #define PIECES_MAX 16
 #define GROUP_MAX 2
+#define FAR_CACHES 16 /* second caches, about which the third is so small or so shared that memory answers */
 #define ORDERED_ROWS 4
 #define PIECE_LANES 16 /* room for one sum of a piece */
 
@@ -43,7 +44,7 @@ struct gradient_plan {
     bool runs;               /* blocks of more than COLUMN_RUN rows */
     int n_arrays;            /* over columns, of a block */
     int64_t group, tile;     /* rows reduced before they are finished; columns finished at a time */
-    bool far, stream;        /* the rows lie behind the second cache; dx goes past all of them */
+    bool far, stream;        /* the rows come from memory; dx goes there past the caches */
 };
 
 /* ---- what is wanted -------------------------------------------------------------------------------------------------- */
@@ -110,8 +111,8 @@ static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) 
         while (p.tile < t->column_tile) p.tile *= 2;
         p.group = 8 * row <= l2 ? 2 : 1;
     }
-    p.far = call->rows * cols * (int64_t)sizeof(elem) * 3 > l2;
     p.stream = streams(call);
+    p.far = p.stream || 3 * call->rows * cols * (int64_t)sizeof(elem) > FAR_CACHES * l2;
     return p;
 }
 

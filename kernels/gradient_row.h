@@ -26,7 +26,7 @@ struct gradient_form {
     bool weight, gamma_sum, beta_sum;
     bool residual; /* a gradient that is added to dx */
     bool ordered;  /* weights and sums over rows lie in the order of columns, not of packs */
-    bool far;      /* rows come from behind the second cache: asked for FAR_BYTES ahead */
+    bool far;      /* rows come from memory: they are asked for FAR_BYTES ahead */
     bool stream;   /* dx past the caches */
     bool reduce, finish;
 };
