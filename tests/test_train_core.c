@@ -207,6 +207,45 @@ Test(train_core, clipping_bounds_the_gradient_after_the_scale_is_taken_out) {
     cr_assert_float_eq(norms[0] / norms[1], 1, 0.01);
 }
 
+Test(train_core, frozen_gains_stay_and_learned_ones_move) {
+    const struct nb_text text = nb_test_text();
+    for (int affine = 0; affine < NB_N_NORM_AFFINES; affine++) {
+        struct nb_model model;
+        struct nb_train_options o = nb_test_train_options(NB_NORM_LAYERNORM, NB_FUSED, NB_PRE_NORM);
+        o.norm.affine = affine;
+        nb_test_transformer(&model, &nb_test_transformer_shape, &o);
+        for (int i = 0; i < 2; i++) nb_model_step(&model, &text, i);
+        const bool frozen = affine == NB_NORM_FROZEN;
+        cr_assert_eq(nb_parameter_find(&model.parameters, "layer1.input_layernorm.gamma")->value[3] == 1, frozen);
+        cr_assert_eq(nb_parameter_find(&model.parameters, "norm.beta")->value[3] == 0, frozen);
+        nb_model_release(&model);
+    }
+}
+
+/* A norm keeps its output and its statistics: LayerNorm two a row, RMSNorm one. */
+Test(train_core, kept_bytes_are_counted) {
+    static const enum nb_norm_kind kinds[] = {NB_NORM_NONE, NB_NORM_RMSNORM, NB_NORM_LAYERNORM};
+    size_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        struct nb_model model;
+        const struct nb_train_options o = nb_test_train_options(kinds[i], NB_FUSED, NB_PRE_NORM);
+        nb_test_transformer(&model, &nb_test_transformer_shape, &o);
+        bytes[i] = model.activation_bytes;
+        nb_model_release(&model);
+    }
+    const size_t rows = 12, norms = 5, statistic = rows * norms * sizeof(float);
+    cr_assert_eq(bytes[2] - bytes[1], statistic);
+    cr_assert_eq(bytes[1] - bytes[0], statistic + norms * rows * 16 * sizeof(float));
+}
+
+Test(train_core, flops_are_six_a_parameter_and_token_and_the_attention) {
+    struct nb_train_options o = nb_test_train_options(NB_NORM_RMSNORM, NB_FUSED, NB_PRE_NORM);
+    cr_assert_null(nb_workload_minimind2_small.complete(&o));
+    const double tokens = (double)o.batch * o.sequence, products = 6 * tokens * (25829888 - 8704);
+    const double attention = 3 * 2 * 2.0 * tokens * o.sequence * 512 * 8;
+    cr_assert_float_eq(nb_workload_minimind2_small.flops(&o), products + attention, 1);
+}
+
 /* ---- text ---- */
 
 Test(train_core, sequences_follow_from_their_number_and_targets_are_the_bytes_behind) {

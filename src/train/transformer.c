@@ -98,7 +98,6 @@ static void take_room(struct transformer *t) {
     t->tokens = nb_alloc((unsigned long long)t->rows, sizeof *t->tokens);
     t->targets = nb_alloc((unsigned long long)t->rows, sizeof *t->targets);
     t->embedded = nb_room_take(&t->kept, n);
-    t->final_normed = nb_room_take(&t->kept, n);
     t->logits = nb_room_take(&t->kept, t->rows * t->shape.vocabulary);
     t->d = nb_room_take(&t->shared, n);
     t->room = nb_room_take(&t->shared, n);
@@ -125,6 +124,13 @@ static void count_kept(struct nb_model *model, struct nb_norm_layer *norm) {
     if (norm->rows > 0) model->activation_bytes += nb_norm_kept_bytes(norm);
 }
 
+static int init_final_norm(struct nb_model *model, struct transformer *t) {
+    const struct nb_norm_choice *choice = &model->options.norm;
+    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_room_take(&t->kept, t->rows * t->shape.hidden);
+    return nb_norm_layer_init(&t->final_norm, "norm", choice, t->rows, t->shape.hidden, &model->parameters,
+                              model->pool);
+}
+
 int nb_transformer_create(struct nb_model *model) {
     struct transformer *t = nb_alloc(1, sizeof *t);
     model->inside = t;
@@ -138,9 +144,7 @@ int nb_transformer_create(struct nb_model *model) {
     nb_parameter_draw(t->embedding, model->options.seed,
                       t->shape.deviation > 0 ? t->shape.deviation : 1 / sqrt((double)t->shape.hidden));
     if (init_layers(model, t) != 0) return -1;
-    if (has_final_norm(model) && nb_norm_layer_init(&t->final_norm, "norm", &model->options.norm, t->rows,
-                                                    t->shape.hidden, &model->parameters, model->pool) != 0)
-        return -1;
+    if (has_final_norm(model) && init_final_norm(model, t) != 0) return -1;
     model->activation_bytes = t->kept.bytes;
     each_norm(model, count_kept);
     return 0;
@@ -243,7 +247,7 @@ static void head_backward(struct nb_model *model, struct transformer *t, double 
     nb_round_tensor(dfinal, n, dtype);
     nb_model_tell_gradient(model, "final", "", dfinal, n);
     if (dfinal == t->d) return;
-    nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, t->rows);
+    nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, t->rows); /* without a norm a copy, once a step */
     nb_round_tensor(t->d, n, dtype);
 }
 
