@@ -49,7 +49,7 @@ static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const st
             sums.g = sums.g + vec_load_f32(at);
             sums.gd = sums.gd + vec_load_f32(at + NB_LANES);
         }
-        k[j] = gradient_of(s, row + j, sums, gradient_form_of_kernel);
+        k[j] = gradient_of(s, row + j, sums, gradient_form_of_kernel());
     }
 }
 
@@ -134,7 +134,7 @@ static inline struct sweep sweep_of(const struct nb_call *call, const struct gra
         s.dx = a->dx;
         s.dx_stride = 0;
     }
-    s.reach = gradient_form_of_kernel.leading ? call->k : call->cols;
+    s.reach = gradient_form_of_kernel().leading ? call->k : call->cols;
     s.inverse = 1.0f / (float)s.reach;
     return s;
 }

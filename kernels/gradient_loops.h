@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loops over rows, each a function of its own: what a call wants of the sums over rows, and what is done to its rows. A kernel defines
- * gradient_form_of_kernel, what it computes whatever the call, before it includes this. */
+/* The loops over rows, each a function of its own: what a call wants of the sums over rows, and what is done to its rows. A kernel's
+ * file defines gradient_form_of_kernel(). */
 #ifndef NB_GRADIENT_LOOPS_H
 #define NB_GRADIENT_LOOPS_H
 
 #include "gradient_plan.h"
+
+/* What the kernel that includes this file computes, whatever the call. */
+static struct gradient_form gradient_form_of_kernel(void);
 
 typedef void (*rows_fn)(const struct sweep *s, const struct assignment *a);
 struct row_loops {
@@ -15,7 +18,7 @@ enum sums { NO_WEIGHT, NO_SUMS, GAMMA_SUM, GAMMA_BETA_SUMS };
 enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, STREAM = 8, ORDERED = 16 };
 
 NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum sums sums, unsigned deed) {
-    struct gradient_form f = gradient_form_of_kernel;
+    struct gradient_form f = gradient_form_of_kernel();
     f.weight = sums >= NO_SUMS;
     f.gamma_sum = sums >= GAMMA_SUM;
     f.beta_sum = sums == GAMMA_BETA_SUMS;

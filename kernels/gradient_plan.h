@@ -11,7 +11,7 @@
 #define NB_GRADIENT_PLAN_H
 
 #include "columns.h"
-#include "gradient_row.h"
+#include "gradient_run.h"
 
 #define GRADIENT_FORMULAS                                                                                              \
     {                                                                                                                  \

@@ -2,11 +2,9 @@
 /* LayerNorm backward: dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), dgamma and dbeta the sums of dy * xhat and dy over the rows, in
  * one sweep over the rows: each is reduced once and finished from the cache, three tensor transfers in all. Bounds in gradient_row.h
  * and columns.h. */
-#include "gradient_row.h"
-
-static const struct gradient_form gradient_form_of_kernel = {.centre = true};
-
 #include "gradient.h"
+
+static struct gradient_form gradient_form_of_kernel(void) { return (struct gradient_form){.centre = true}; }
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(layernorm_backward_fast, .summary = "LayerNorm backward, one sweep, sums of columns in blocks of rows",

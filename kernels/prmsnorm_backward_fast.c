@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pRMSNorm backward: the statistics saw the first k columns, so dx = rstd * (g - xhat * sum(g * xhat) / k) there, the sum over the whole
  * row, and rstd * g behind them (Zhang & Sennrich 2019, section 4); otherwise as rmsnorm_backward_fast. */
-#include "gradient_row.h"
-
-static const struct gradient_form gradient_form_of_kernel = {.leading = true};
-
 #include "gradient.h"
+
+static struct gradient_form gradient_form_of_kernel(void) { return (struct gradient_form){.leading = true}; }
+
 static const char *applicable(const struct nb_call *call) {
     return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
 }

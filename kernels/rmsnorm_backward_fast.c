@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RMSNorm backward: dx = rstd * (g - xhat * mean(g * xhat)), dgamma = sum of dy * xhat over the rows, in one sweep over the rows: each is
  * reduced once and finished from the cache, three tensor transfers in all. Bounds in gradient_row.h and columns.h. */
-#include "gradient_row.h"
-
-static const struct gradient_form gradient_form_of_kernel = {.centre = false};
-
 #include "gradient.h"
+
+static struct gradient_form gradient_form_of_kernel(void) { return (struct gradient_form){.centre = false}; }
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(rmsnorm_backward_fast, .summary = "RMSNorm backward, one sweep, sums of columns in blocks of rows",
