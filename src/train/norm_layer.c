@@ -140,9 +140,10 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
 }
 
 void nb_norm_layer_release(struct nb_norm_layer *n) {
-    float *const owned[] = {n->mean,        n->rstd,      n->dgamma,   n->dbeta,  n->running_mean,
-                            n->running_var, n->next_mean, n->next_var, n->scratch};
+    float *const owned[] = {n->mean,         n->rstd,        n->dgamma,    n->dbeta,
+                            n->running_mean, n->running_var, n->next_mean, n->next_var};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
+    nb_room_release(&n->scratch);
     *n = (struct nb_norm_layer){0};
 }
 
@@ -150,13 +151,11 @@ void nb_norm_layer_release(struct nb_norm_layer *n) {
 
 static void lend_scratch(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
     const size_t bytes = nb_kernel_scratch_bytes(kernel, call);
-    if (bytes > n->scratch_bytes) {
-        free(n->scratch);
-        n->scratch_bytes = (bytes + 63) / 64 * 64;
-        n->scratch = aligned_alloc(64, n->scratch_bytes);
-        if (!n->scratch) abort();
+    if (bytes > n->scratch.bytes) {
+        nb_room_release(&n->scratch);
+        n->scratch_start = nb_room_take(&n->scratch, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)));
     }
-    call->scratch = n->scratch;
+    call->scratch = n->scratch_start;
 }
 
 /* Does nothing, on every thread: after it the pool is awake. */

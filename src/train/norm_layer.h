@@ -10,6 +10,7 @@
 #include "src/registry/registry.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
+#include "src/train/room.h"
 
 struct nb_norm_layer {
     struct nb_norm_choice choice;
@@ -20,8 +21,8 @@ struct nb_norm_layer {
     float *running_mean, *running_var; /* BatchNorm */
     float *next_mean, *next_var;       /* where a call writes the moved ones, since outputs never alias inputs */
     float *dgamma, *dbeta;             /* of one call */
-    void *scratch;
-    size_t scratch_bytes;
+    struct nb_room scratch;            /* of the kernel that needs most */
+    float *scratch_start;
     struct nb_pool *pool; /* borrowed; null: the caller alone */
     double seconds;       /* spent in forward and backward since it was last set to 0, without waking the pool */
     int64_t calls;        /* likewise */
