@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Data, caption encoder and image encoder in front of the loss. Tensors are steps x batch x width. */
+#include "src/train/order_embedding.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/train/embedding.h"
+#include "src/train/gru.h"
+#include "src/train/order_loss.h"
+#include "src/train/precision.h"
+#include "src/train/recurrent_options.h"
+#include "src/train/words.h"
+
+enum { N_TOPICS = 256, TOPIC_STREAM = 0x1a6e };
+static const double MARGIN = 0.05, EMBEDDING_DEVIATION = 0.1;
+
+struct order_embedding {
+    struct nb_model_rooms rooms;
+    int64_t n_steps, batch, hidden, word, image, vocabulary;
+    struct nb_parameter *table;
+    struct nb_gru gru;
+    struct nb_projection of_image;
+    struct nb_order_loss loss;
+    float *topics; /* what a word adds to the features of its image: N_TOPICS x image */
+    int32_t *tokens;
+    float *words, *features, *states;
+    float *dwords, *dstates;
+};
+
+/* ---- shapes: at 1024 the words' vectors have 300 elements, the features 4096, and there are 8192 words ---- */
+
+static int64_t word_width(const struct nb_train_options *o) { return (int64_t)o->hidden * 75 / 256; }
+
+static struct nb_gru_shape gru_shape(const struct nb_train_options *o) {
+    return (struct nb_gru_shape){
+        .n_steps = o->sequence, .batch = o->batch, .in = word_width(o), .hidden = o->hidden, .input_by_step = true};
+}
+
+static struct nb_projection_shape image_shape(const struct nb_train_options *o) {
+    return (struct nb_projection_shape){1, o->batch, 4 * (int64_t)o->hidden, o->hidden, NB_PROJECTION_BIASED};
+}
+
+/* A pair of the loss costs 3 a component forward and, where its hinge is open, 4 backward. */
+static double flops(const struct nb_train_options *o) {
+    const struct nb_gru_shape gru = gru_shape(o);
+    const struct nb_projection_shape image = image_shape(o);
+    return nb_gru_flops(&gru) + nb_projection_flops(&image) + 7.0 * o->batch * o->batch * o->hidden;
+}
+
+/* ---- set-up ---- */
+
+static void make_room(struct order_embedding *s) {
+    struct nb_room *kept = &s->rooms.kept, *passing = &s->rooms.passing;
+    const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
+    s->words = nb_room_take(kept, rows * s->word);
+    s->features = nb_room_take(kept, s->batch * s->image);
+    s->states = nb_room_take(kept, n_states);
+    s->dwords = nb_room_take(passing, rows * s->word);
+    s->dstates = nb_room_take(passing, n_states);
+    s->topics = nb_room_take(passing, N_TOPICS * s->image);
+    s->tokens = nb_alloc((unsigned long long)rows, sizeof *s->tokens);
+    nb_order_loss_init(&s->loss, kept, passing, s->batch, s->hidden, MARGIN);
+}
+
+static void draw_topics(struct order_embedding *s) {
+    const struct nb_random r = nb_random_stream(0, TOPIC_STREAM);
+    for (int64_t i = 0; i < N_TOPICS * s->image; i++) s->topics[i] = (float)nb_random_normal(r, (uint64_t)i);
+}
+
+static int create(struct nb_model *model) {
+    struct order_embedding *s = nb_alloc(1, sizeof *s);
+    const struct nb_train_options *o = &model->options;
+    model->inside = s;
+    *s = (struct order_embedding){.n_steps = o->sequence,
+                                  .batch = o->batch,
+                                  .hidden = o->hidden,
+                                  .word = word_width(o),
+                                  .image = 4 * (int64_t)o->hidden,
+                                  .vocabulary = 8 * (int64_t)o->hidden};
+    make_room(s);
+    draw_topics(s);
+    nb_parameters_reserve(&model->parameters, NB_GRU_PARAMETERS + 1 + 2);
+    s->table = nb_parameter_add(&model->parameters, "words", s->vocabulary, s->word, true);
+    nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
+    const struct nb_gru_shape gru = gru_shape(o);
+    const struct nb_projection_shape image = image_shape(o);
+    if (nb_gru_init(&s->gru, model, &s->rooms, "caption", &gru) != 0) return -1;
+    if (nb_projection_init(&s->of_image, model, &s->rooms, "image", &image, NULL) != 0) return -1;
+    model->activation_bytes += s->rooms.kept.bytes;
+    return 0;
+}
+
+static void release(struct nb_model *model) {
+    struct order_embedding *s = model->inside;
+    if (!s) return;
+    nb_gru_release(&s->gru);
+    nb_projection_release(&s->of_image);
+    nb_room_release(&s->rooms.kept);
+    nb_room_release(&s->rooms.passing);
+    free(s->tokens);
+    free(s);
+    model->inside = NULL;
+}
+
+/* ---- forward ---- */
+
+/* Divided by the root of the number of words, so that the variance before the ReLU is 1. */
+static void read_sample(struct order_embedding *s, const struct nb_text *text, uint64_t i, int64_t b) {
+    size_t at = nb_words_start(text, i);
+    float *features = s->features + b * s->image;
+    memset(features, 0, (size_t)s->image * sizeof *features);
+    for (int64_t t = 0; t < s->n_steps; t++) {
+        const struct nb_word word = nb_words_next(text, &at);
+        const float *topic = s->topics + (int64_t)(word.hash % N_TOPICS) * s->image;
+        s->tokens[t * s->batch + b] = (int32_t)(word.hash % (uint64_t)s->vocabulary);
+        for (int64_t c = 0; c < s->image; c++) features[c] += topic[c];
+    }
+    const float factor = 1 / sqrtf((float)s->n_steps);
+    for (int64_t c = 0; c < s->image; c++) features[c] = features[c] > 0 ? features[c] * factor : 0;
+}
+
+static const float *last_state(const struct order_embedding *s, const float *states) {
+    return states + s->n_steps * s->batch * s->hidden;
+}
+
+static void tell(struct nb_model *model) {
+    const struct order_embedding *s = model->inside;
+    const int64_t state = s->batch * s->hidden;
+    if (!model->observer) return;
+    nb_gru_tell(&s->gru);
+    nb_model_tell(model, "caption", "states", s->states + state, s->n_steps * state);
+    nb_model_tell(model, "image", "", nb_projection_result(&s->of_image, 0), state);
+}
+
+static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+    struct order_embedding *s = model->inside;
+    const int64_t rows = s->n_steps * s->batch;
+    (void)training;
+    for (int64_t b = 0; b < s->batch; b++) read_sample(s, text, (uint64_t)(batch * s->batch + b), b);
+    nb_round_tensor(s->features, s->batch * s->image, model->options.dtype);
+    nb_embedding_forward(s->words, nb_parameter_used(s->table), s->tokens, rows, s->word, 1);
+    nb_gru_forward(&s->gru, s->states, s->words);
+    const float *images = nb_projection_forward(&s->of_image, s->features, 0, 1);
+    tell(model);
+    return nb_order_loss_forward(&s->loss, last_state(s, s->states), images);
+}
+
+/* ---- backward ---- */
+
+static void tell_gradients(struct nb_model *model) {
+    const struct order_embedding *s = model->inside;
+    const int64_t state = s->batch * s->hidden;
+    if (!model->observer) return;
+    nb_gru_tell_gradients(&s->gru);
+    nb_model_tell_gradient(model, "caption", "states", s->dstates + state, s->n_steps * state);
+    nb_model_tell_gradient(model, "image", "", nb_projection_gradient(&s->of_image, 0), state);
+}
+
+static void backward(struct nb_model *model, double scale) {
+    struct order_embedding *s = model->inside;
+    const int64_t rows = s->n_steps * s->batch;
+    float *dlast = s->dstates + rows * s->hidden;
+    memset(s->dstates, 0, (size_t)(rows * s->hidden) * sizeof *s->dstates);
+    nb_order_loss_backward(&s->loss, dlast, nb_projection_gradient(&s->of_image, 0), last_state(s, s->states),
+                           nb_projection_result(&s->of_image, 0), scale);
+    nb_projection_backward(&s->of_image, NULL, 0, 1, 0);
+    nb_projection_finish(&s->of_image, s->features);
+    nb_round_tensor(dlast, s->batch * s->hidden, model->options.dtype);
+    nb_gru_backward(&s->gru, s->dwords, s->dstates, s->states, s->words);
+    nb_embedding_backward(s->table->gradient, s->dwords, s->tokens, rows, s->word, 1);
+    tell_gradients(model);
+}
+
+/* ---- the workloads ---- */
+
+static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 128, .sequence = 10, .learning_rate = 1e-3};
+static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
+static const char *complete_full(struct nb_train_options *o) { return nb_recurrent_complete(&full, o); }
+static const char *complete_tiny(struct nb_train_options *o) { return nb_recurrent_complete(&tiny, o); }
+
+const struct nb_workload nb_workload_order_embedding = {
+    .name = "order-embedding",
+    .summary = "Order embedding: GRU of 1024 over captions of 10 words of 300, image features of 4096, batch 128",
+    .complete = complete_full,
+    .create = create,
+    .forward = forward,
+    .backward = backward,
+    .optimizer = nb_recurrent_optimizer,
+    .release = release,
+    .flops = flops,
+    .own = &full};
+const struct nb_workload nb_workload_tiny_order_embedding = {
+    .name = "tiny-order-embedding",
+    .summary = "The order embedding at a width of 16: words of 4, image features of 64, batch 4, captions of 5 words",
+    .complete = complete_tiny,
+    .create = create,
+    .forward = forward,
+    .backward = backward,
+    .optimizer = nb_recurrent_optimizer,
+    .release = release,
+    .flops = flops,
+    .own = &tiny};

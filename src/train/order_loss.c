@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* All pairs by plain loops: 2 n^2 width of them, a small share of a step. */
+#include "src/train/order_loss.h"
+
+#include <math.h>
+#include <string.h>
+
+void nb_order_loss_init(struct nb_order_loss *l, struct nb_room *kept, struct nb_room *passing, int64_t n,
+                        int64_t width, double margin) {
+    *l = (struct nb_order_loss){.n = n,
+                                .width = width,
+                                .margin = margin,
+                                .captions = nb_room_take(kept, n * width),
+                                .images = nb_room_take(kept, n * width),
+                                .caption_length = nb_room_take(kept, n),
+                                .image_length = nb_room_take(kept, n),
+                                .violations = nb_room_take(kept, n * n),
+                                .pull = nb_room_take(passing, n * n),
+                                .dcaptions = nb_room_take(passing, n * width),
+                                .dimages = nb_room_take(passing, n * width)};
+}
+
+/* ---- |x| / length ---- */
+
+static void to_unit(float *unit, float *length, const float *x, int64_t n, int64_t width) {
+    for (int64_t r = 0; r < n; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < width; i++) sum += (double)x[r * width + i] * (double)x[r * width + i];
+        length[r] = (float)sqrt(sum) + 1e-8f;
+        for (int64_t i = 0; i < width; i++) unit[r * width + i] = fabsf(x[r * width + i]) / length[r];
+    }
+}
+
+/* dx = sign(x) (d - u (u . d)) / length */
+static void to_unit_backward(float *dx, const float *d, const float *unit, const float *length, const float *x,
+                             int64_t n, int64_t width) {
+    for (int64_t r = 0; r < n; r++) {
+        const int64_t at = r * width;
+        double along = 0;
+        for (int64_t i = at; i < at + width; i++) along += (double)unit[i] * (double)d[i];
+        for (int64_t i = at; i < at + width; i++)
+            dx[i] = copysignf(1, x[i]) * (d[i] - unit[i] * (float)along) / length[r];
+    }
+}
+
+/* ---- violations and margins ---- */
+
+/* NaN stays. */
+static float over(float caption, float image) { return caption - image < 0 ? 0 : caption - image; }
+
+/* Four sums side by side: additions do not wait for each other. */
+static float violation(const float *caption, const float *image, int64_t width) {
+    float sum[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= width; i += 4)
+        for (int k = 0; k < 4; k++) {
+            const float d = over(caption[i + k], image[i + k]);
+            sum[k] += d * d;
+        }
+    for (; i < width; i++) sum[0] += over(caption[i], image[i]) * over(caption[i], image[i]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* Both hinges of a pair (i, j); pull gets their gradients by the three violations. */
+static double hinges(struct nb_order_loss *l, int64_t i, int64_t j) {
+    const int64_t n = l->n;
+    const double other = l->violations[i * n + j];
+    const double by_image = l->margin - other + (double)l->violations[i * n + i];
+    const double by_caption = l->margin - other + (double)l->violations[j * n + j];
+    double sum = 0;
+    if (by_image > 0) {
+        sum += by_image;
+        l->pull[i * n + i] += 1;
+        l->pull[i * n + j] -= 1;
+    }
+    if (by_caption > 0) {
+        sum += by_caption;
+        l->pull[j * n + j] += 1;
+        l->pull[i * n + j] -= 1;
+    }
+    return sum;
+}
+
+double nb_order_loss_forward(struct nb_order_loss *l, const float *captions, const float *images) {
+    const int64_t n = l->n, width = l->width;
+    to_unit(l->captions, l->caption_length, captions, n, width);
+    to_unit(l->images, l->image_length, images, n, width);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            l->violations[i * n + j] = violation(l->captions + i * width, l->images + j * width, width);
+    memset(l->pull, 0, (size_t)(n * n) * sizeof *l->pull);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (i != j) sum += hinges(l, i, j);
+    for (int64_t i = 0; i < n * n; i++) /* NaN is greater than nothing: no hinge would say so */
+        if (isnan(l->violations[i])) sum = NAN;
+    return sum / (double)n;
+}
+
+static void violation_backward(float *dcaption, float *dimage, const float *caption, const float *image, int64_t width,
+                               float factor) {
+    for (int64_t i = 0; i < width; i++) {
+        const float d = factor * over(caption[i], image[i]);
+        dcaption[i] += d;
+        dimage[i] -= d;
+    }
+}
+
+void nb_order_loss_backward(struct nb_order_loss *l, float *dcaptions, float *dimages, const float *captions,
+                            const float *images, double scale) {
+    const int64_t n = l->n, width = l->width;
+    memset(l->dcaptions, 0, (size_t)(n * width) * sizeof *l->dcaptions);
+    memset(l->dimages, 0, (size_t)(n * width) * sizeof *l->dimages);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const float factor = (float)(2 * scale / (double)n * (double)l->pull[i * n + j]);
+            if (factor == 0) continue;
+            violation_backward(l->dcaptions + i * width, l->dimages + j * width, l->captions + i * width,
+                               l->images + j * width, width, factor);
+        }
+    to_unit_backward(dcaptions, l->dcaptions, l->captions, l->caption_length, captions, n, width);
+    to_unit_backward(dimages, l->dimages, l->images, l->image_length, images, n, width);
+}
