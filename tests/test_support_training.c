@@ -41,11 +41,15 @@ struct nb_train_options arm_of(enum nb_norm_kind kind, enum nb_style style) {
                                      .n_threads = 1};
 }
 
-void make_model(struct nb_model *model, const char *workload, const struct nb_train_options *options) {
+void start_model(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
     if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_model_init(model, workload, options), 0, "%s", workload->name);
+}
+
+void make_model(struct nb_model *model, const char *workload, const struct nb_train_options *options) {
     const struct nb_workload *found = nb_workload_find(workload);
     cr_assert_not_null(found, "%s", workload);
-    cr_assert_eq(nb_model_init(model, found, options), 0, "%s", workload);
+    start_model(model, found, options);
 }
 
 static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols; }
