@@ -88,8 +88,8 @@ renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: peers peer-adapters all help deps demo check check-unit check-cli check-style check-long gate gate-layouts format \
-	format-check lint asan fuzz fuzz-run install uninstall clean FORCE
+.PHONY: peers peer-adapters all help deps demo check check-unit check-unit-build check-cli check-style check-long gate gate-layouts format \
+	format-check lint asan asan-build fuzz fuzz-run install uninstall clean FORCE
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -238,7 +238,8 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 
 check: deps
 	$(MAKE) check-unit check-cli check-style
-check-unit: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
+check-unit-build: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
+check-unit: check-unit-build
 	NORMBENCH_TEST_LAYOUT=$(ARM)/layout_2.so NORMBENCH_KERNELS=$(BUILD)/libnormkernels.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
 	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300
 check-cli: all $(plugins)
@@ -267,9 +268,9 @@ format-check:
 lint:
 	cppcheck --quiet -j$(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
-asan:
+asan asan-build:
 	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	  OPT="-O1" WIDTHS="$(filter scalar 256 512,$(WIDTHS))" check-unit
+	  OPT="-O1" WIDTHS="$(filter scalar 256 512,$(WIDTHS))" $(@:asan%=check-unit%)
 
 # ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
 FUZZ_SECONDS ?= 30
