@@ -10,7 +10,7 @@
 
 #include "batchnorm.h"
 
-#define MATRIX_PLANE_BYTES 512 /* below, a plane is too short a run for a prefetcher, and its end costs too much */
+#define MATRIX_PLANE_BYTES 256 /* below, a plane is too short a run for a prefetcher, and its end costs too much */
 #define STRIP_ROWS 512       /* a matrix of so few rows is worked on in strips of columns, each staying in the cache */
 #define STRIP_COLUMNS 64     /* of a unit, at least: whole lines whatever the dtype */
 #define SLAB_CHANNELS 16     /* fewer channels are too few units for threads */
@@ -21,6 +21,7 @@ struct pages {
     const elem *x, *g;
     elem *out;
     int64_t x_stride, g_stride, out_stride;
+    int64_t rows_ahead; /* to be prefetched, 0: none */
 };
 
 /* NHWC: n * hw rows of c columns; NCHW: n rows of c * hw columns. Column i belongs to channel i / group. */

@@ -10,7 +10,12 @@
 #include "slab_sums.h"
 #include "stream.h"
 
+/* A few rows at a time save loads of coefficients, and what splits them for bf16, but lead a prefetcher astray. */
+#ifdef NB_DTYPE_IS_F32
+#define LINE_ROWS 2
+#else
 #define LINE_ROWS 4
+#endif
 #define LINE_RUN_BYTES 16384 /* long enough for a prefetcher */
 
 /* A constant wherever it is used. */

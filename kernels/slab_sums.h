@@ -14,6 +14,7 @@
 
 #define PLANE_TURN (2 * PAIR)
 #define PLANE_STEPS 64
+#define PLANE_AHEAD_BYTES 2048 /* in planes: what is summed while memory answers */
 #define SUM_ROWS 256
 #define SUM_TILE 1024 /* columns, whole pairs: two sums and the numbers they are about take 12 KiB */
 
@@ -70,7 +71,7 @@ NB_INLINE void prefetch_turn(const elem *next) {
     for (int64_t line = 0; line < PLANE_TURN * (int64_t)sizeof(elem); line += 64)
         __builtin_prefetch((const char *)next + line, 0, 2);
 }
-/* Elements [i, end) of a plane; next: elements from x and g to the plane that comes then. */
+/* Elements [i, end) of a plane; next: elements from x and g to the plane that comes then, 0 where none does. */
 NB_INLINE void plane_piece(struct sums *acc, const elem *x, const elem *g, int64_t i, int64_t end, int64_t next_x,
                            int64_t next_g, vec about, const bool backward) {
     const struct pair none = {about, about};
@@ -99,13 +100,15 @@ NB_INLINE struct totals span_totals(const struct pages *p, int64_t plane_step, s
     const vec zero = vec_set1(0.0f), shift = vec_set1(about);
     struct sums acc[4] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
     struct long_sums total = {{zero, zero}, {zero, zero}};
+    const int64_t ahead = PLANE_AHEAD_BYTES / ((s.end - s.begin) * (int64_t)sizeof(elem)) + 1;
     int64_t steps = 0;
     for (int64_t plane = s.plane; plane < s.plane + s.n_planes; plane++) {
         const elem *x = p->x + plane * plane_step * p->x_stride;
         const elem *g = backward ? p->g + plane * plane_step * p->g_stride : x;
+        const int64_t next = plane + ahead < s.plane + s.n_planes ? ahead * plane_step : 0;
         for (int64_t i = s.begin, end; i < s.end; i = end) {
             end = s.end - i < PLANE_STEPS * PLANE_TURN ? s.end : i + PLANE_STEPS * PLANE_TURN;
-            plane_piece(acc, x, g, i, end, plane_step * p->x_stride, plane_step * p->g_stride, shift, backward);
+            plane_piece(acc, x, g, i, end, next * p->x_stride, next * p->g_stride, shift, backward);
             steps += (end - i + PLANE_TURN - 1) / PLANE_TURN;
             if (steps < PLANE_STEPS) continue;
             flush(&total, acc);
@@ -132,11 +135,22 @@ NB_INLINE struct pair floats_lanes_load(const float *p, int64_t n) {
     return n == PAIR ? pair_load_f32(p) : pair_load_f32_tail(p, n);
 }
 
+/* What a group of rows further on will read of a pair of columns. */
+NB_INLINE void prefetch_rows(const elem *p, int64_t stride, int64_t ahead) {
+    NB_UNROLL
+    for (int j = 0; j < ROW_GROUP; j++)
+        for (int64_t line = 0; line < PAIR * (int64_t)sizeof(elem); line += 64)
+            __builtin_prefetch((const char *)(p + (ahead + j) * stride) + line, 0, 2);
+}
 /* A pair of columns, or its first `lanes`, of n rows from `row` on. The sums are whole pairs, in the order of struct pair. */
 NB_INLINE void add_group_of_rows(const struct pages *p, int64_t row, const int n, int64_t i, int64_t lanes,
                                  const float *about, float *sums, float *products, const bool backward) {
     const vec zero = vec_set1(0.0f);
     const struct pair shift = floats_lanes_load(about + i, lanes);
+    if (p->rows_ahead && n == ROW_GROUP) {
+        prefetch_rows(p->x + row * p->x_stride + i, p->x_stride, p->rows_ahead);
+        if (backward) prefetch_rows(p->g + row * p->g_stride + i, p->g_stride, p->rows_ahead);
+    }
     struct sums acc[4] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
     NB_UNROLL
     for (int j = 0; j < n; j++) {

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batchnorm_fast where it decides something: the second look at a channel whose first value is far off, data with a large offset,
+ * planes from 1x1 to longer than a block, padded rows, calls that stream. Against statistics in double, and one way of going
+ * through a tensor against another bit by bit. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/harness/pool.h"
+#include "src/number/dtype.h"
+#include "src/registry/cpu.h"
+#include "src/registry/kernel_fields.h"
+#include "src/registry/registry.h"
+
+struct size {
+    int64_t n, c, hw;
+};
+/* Strips, row blocks, slabs, few channels in blocks of planes and of parts of planes, and the lengths beside a vector's. */
+static const struct size sizes[] = {{1, 40, 2},    {64, 70, 1},    {3, 5, 49},   {9, 33, 15},
+                                    {600, 3, 2},   {5, 20, 300},   {2, 2, 513},  {1, 3, 7000},
+                                    {40, 1, 4000}, {1, 1, 140001}, {2, 17, 128}, {700, 9, 1}};
+enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+struct problem {
+    struct nb_call call;
+    struct nb_tuning tuning;
+    enum nb_dtype dtype;
+    int64_t n_stored;
+    float *running;
+};
+
+static int64_t channel_of(const struct nb_call *call, int64_t row, int64_t col) {
+    return call->layout == NB_NCHW ? row % call->c : col;
+}
+/* From -1.5 to 1.5, in no order that a sum could profit from. */
+static double draw(int64_t i) { return (double)((uint64_t)i * 0x9e3779b97f4a7c15u >> 40) / 0x1p24 * 3 - 1.5; }
+
+static void setup(struct problem *p, const struct nb_kernel *k, struct size size, uint32_t layout, int64_t pad) {
+    *p = (struct problem){.dtype = (enum nb_dtype)k->dtype, .tuning = {.struct_size = sizeof p->tuning}};
+    struct nb_call *call = &p->call;
+    *call =
+        (struct nb_call){.struct_size = sizeof *call, .layout = layout, .n_threads = 1, .eps = 1e-5, .momentum = 0.1};
+    call->formula = (struct nb_formula){.struct_size = sizeof call->formula, .root = NB_ROOT_MUL_RECIP};
+    call->n = size.n;
+    call->c = size.c;
+    call->hw = size.hw;
+    call->rows = layout == NB_NCHW ? size.n * size.c : size.n * size.hw;
+    call->cols = layout == NB_NCHW ? size.hw : size.c;
+    call->x_stride = call->y_stride = call->cols + pad;
+    p->n_stored = call->rows * call->x_stride;
+    call->x = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
+    call->y = aligned_alloc(64, ((size_t)p->n_stored * nb_formats[p->dtype].bytes + 127) / 64 * 64);
+    call->mean = calloc((size_t)size.c, sizeof(float));
+    call->rstd = calloc((size_t)size.c, sizeof(float));
+    p->running = calloc(4 * (size_t)size.c, sizeof(float));
+    call->running_mean_in = p->running;
+    call->running_var_in = p->running + size.c;
+    call->running_mean_out = p->running + 2 * size.c;
+    call->running_var_out = p->running + 3 * size.c;
+    call->scratch = aligned_alloc(64, (nb_kernel_scratch_bytes(k, call) + 127) / 64 * 64);
+    memset(call->scratch, 0xff, nb_kernel_scratch_bytes(k, call));
+}
+static void release(struct problem *p) {
+    free((void *)p->call.x);
+    free(p->call.y);
+    free(p->call.mean);
+    free(p->call.rstd);
+    free(p->running);
+    free(p->call.scratch);
+}
+/* x = offset + sigma * draw, and the first value of a channel `first` instead where that is a number. */
+static void fill(struct problem *p, double offset, double sigma, double first) {
+    struct nb_call *call = &p->call;
+    for (int64_t r = 0; r < call->rows; r++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            const bool is_first = call->layout == NB_NCHW ? r < call->c && i == 0 : r == 0;
+            const double v = is_first && !isnan(first) ? first : offset + sigma * draw(r * call->cols + i);
+            nb_set((void *)call->x, r * call->x_stride + i, p->dtype, v);
+        }
+}
+
+typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
+static int for_all(int64_t pad, visit_fn visit) {
+    int n_visited = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t e = 0; e < nb_registry_size(); e++) {
+        const struct nb_kernel *k = nb_registry_at(e)->kernel;
+        if (strcmp(k->name, "batchnorm_fast") != 0 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        for (size_t s = 0; s < 2 * N_SIZES; s++) {
+            struct problem p;
+            if (s % 2 && sizes[s / 2].hw > 2000) continue; /* long planes are rows of a few columns there */
+            setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, pad);
+            visit(&p, k);
+            release(&p);
+            n_visited++;
+        }
+    }
+    nb_registry_release();
+    return n_visited;
+}
+
+/* Statistics of the stored values in double against those written: the variance within `room` of itself. */
+static void expect_statistics(const struct problem *p, const struct nb_kernel *k, double room) {
+    const struct nb_call *call = &p->call;
+    const double n = (double)(call->n * call->hw);
+    double *mean = calloc((size_t)call->c, sizeof *mean), *var = calloc((size_t)call->c, sizeof *var);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t r = 0; r < call->rows; r++)
+            for (int64_t i = 0; i < call->cols; i++) {
+                const int64_t c = channel_of(call, r, i);
+                const double x = nb_get(call->x, r * call->x_stride + i, p->dtype), d = x - mean[c];
+                if (pass == 0)
+                    mean[c] += x / n;
+                else
+                    var[c] += d * d / n;
+            }
+    for (int64_t c = 0; c < call->c; c++) {
+        const double rstd = 1 / sqrt(var[c] + call->eps);
+        cr_expect(fabs(call->mean[c] - mean[c]) <= 0x1p-23 * fabs(mean[c]) + room * sqrt(var[c]),
+                  "%s, %lldx%lldx%lld: mean %g, not %g", k->variant, (long long)call->n, (long long)call->c,
+                  (long long)call->hw, call->mean[c], mean[c]);
+        cr_expect(fabs(call->rstd[c] / rstd - 1) <= room, "%s, %lldx%lldx%lld: rstd %g, not %g", k->variant,
+                  (long long)call->n, (long long)call->c, (long long)call->hw, call->rstd[c], rstd);
+        const double kept = call->momentum * var[c] * n / (n - 1);
+        cr_expect(fabs(call->running_var_out[c] - kept) <= 2 * room * kept, "%s: running variance %g, not %g",
+                  k->variant, call->running_var_out[c], kept);
+    }
+    free(mean);
+    free(var);
+}
+
+/* rho = 10^4: a mean in the elements' place would be off by 10^4 u sigma, and E[x^2] - mean^2 would have no digit. */
+static void visit_offset(struct problem *p, const struct nb_kernel *k) {
+    if (p->dtype != NB_F32) return;
+    fill(p, 1e4, 1, NAN);
+    cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
+    expect_statistics(p, k, 0x1p-18);
+    const struct nb_call *call = &p->call;
+    for (int64_t r = 0; r < call->rows; r++)
+        for (int64_t i = 0; i < call->cols; i++) {
+            const int64_t c = channel_of(call, r, i), at = r * call->x_stride + i;
+            const double y = nb_get(call->y, at, p->dtype);
+            const double back = call->mean[c] + y / call->rstd[c];
+            cr_assert(fabs(back - nb_get(call->x, at, p->dtype)) < 1e-3, "%s: x %g comes back as %g", k->variant,
+                      nb_get(call->x, at, p->dtype), back);
+        }
+}
+Test(batchnorm_fast, an_offset_costs_no_digit) { cr_expect_gt(for_all(0, visit_offset), 0); }
+
+/* The first value is 10^4 sigma off the rest: about it alone the variance would keep a digit or two. */
+static void visit_outlier(struct problem *p, const struct nb_kernel *k) {
+    fill(p, 0.25, 1, 1e4);
+    cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
+    expect_statistics(p, k, 0x1p-17);
+}
+Test(batchnorm_fast, looks_again_where_the_first_value_is_far_off) { cr_expect_gt(for_all(0, visit_outlier), 0); }
+
+/* All values alike: the variance is 0 and not what rounding left of it. */
+static void visit_constant(struct problem *p, const struct nb_kernel *k) {
+    fill(p, 3, 0, NAN);
+    cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
+    for (int64_t c = 0; c < p->call.c; c++) {
+        cr_expect_eq(p->call.mean[c], 3);
+        cr_expect_float_eq(p->call.rstd[c], (float)(1 / sqrt(1e-5)), 1e-3);
+        cr_expect_eq(p->call.running_var_out[c], 0);
+    }
+    for (int64_t r = 0; r < p->call.rows; r++) cr_assert_eq(nb_get(p->call.y, r * p->call.y_stride, p->dtype), 0);
+}
+Test(batchnorm_fast, a_constant_channel_has_no_variance) { cr_expect_gt(for_all(2, visit_constant), 0); }
+
+static void take(const struct problem *p, const struct nb_call *call, unsigned char *to) {
+    const size_t item = nb_formats[p->dtype].bytes, row = (size_t)call->cols * item;
+    for (int64_t r = 0; r < call->rows; r++)
+        memcpy(to + (size_t)r * row, (const unsigned char *)call->y + (size_t)(r * call->y_stride) * item, row);
+    memcpy(to + (size_t)call->rows * row, call->rstd, (size_t)call->c * sizeof(float));
+}
+/* Streaming, the strips of a small cache and cuts of every kind, from an output at every place in a line. */
+static void visit_ways(struct problem *p, const struct nb_kernel *k) {
+    const size_t item = nb_formats[p->dtype].bytes;
+    const size_t bytes = (size_t)(p->call.rows * p->call.cols) * item + (size_t)p->call.c * sizeof(float);
+    unsigned char *want = malloc(bytes), *got = malloc(bytes);
+    unsigned char *room = malloc((size_t)p->n_stored * item + 256);
+    fill(p, 0.5, 1, 100);
+    cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
+    take(p, &p->call, want);
+    for (int way = 0; way < 6; way++) {
+        struct nb_call other = p->call;
+        struct nb_tuning tuning = p->tuning;
+        tuning.stream_bytes = way % 2 ? 1 : 0;
+        tuning.slab_bytes = way < 3 ? 1 : 1 << 26;
+        other.tuning = &tuning;
+        memset(room, 0xa5, (size_t)p->n_stored * item + 256);
+        other.y = room + 64 - (uintptr_t)room % 64 + (size_t)(way * 7) * item;
+        cr_assert_eq(nb_run_in_ranges(k, &other, way == 0 ? 0 : way), 0);
+        take(p, &other, got);
+        cr_expect(memcmp(want, got, bytes) == 0, "%s: way %d through %lldx%lldx%lld, layout %u, gives other bits",
+                  k->variant, way, (long long)other.n, (long long)other.c, (long long)other.hw, other.layout);
+        for (int64_t r = 0; r + 1 < other.rows; r++)
+            for (int64_t i = other.cols; i < other.y_stride; i++)
+                cr_assert_eq(((const unsigned char *)other.y)[(size_t)(r * other.y_stride + i) * item], 0xa5,
+                             "%s: wrote between rows", k->variant);
+    }
+    free(want);
+    free(got);
+    free(room);
+}
+Test(batchnorm_fast, no_bit_hangs_on_streaming_cuts_or_caches) {
+    cr_expect_gt(for_all(0, visit_ways), 0);
+    cr_expect_gt(for_all(3, visit_ways), 0);
+}
+
+/* Planes next to each other go as one run of columns, padded ones channel by channel: by the same sums. */
+Test(batchnorm_fast, padding_changes_no_bit) {
+    int n_compared = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t e = 0; e < nb_registry_size(); e++) {
+        const struct nb_kernel *k = nb_registry_at(e)->kernel;
+        if (strcmp(k->name, "batchnorm_fast") != 0 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        for (size_t s = 0; s < N_SIZES; s++) {
+            struct problem packed, padded;
+            setup(&packed, k, sizes[s], NB_NCHW, 0);
+            setup(&padded, k, sizes[s], NB_NCHW, 5);
+            const size_t bytes = (size_t)(packed.call.rows * packed.call.cols) * nb_formats[packed.dtype].bytes +
+                                 (size_t)packed.call.c * sizeof(float);
+            unsigned char *a = malloc(bytes), *b = malloc(bytes);
+            fill(&packed, 0.5, 1, NAN);
+            fill(&padded, 0.5, 1, NAN);
+            cr_assert_eq(nb_run_in_ranges(k, &packed.call, 0), 0);
+            cr_assert_eq(nb_run_in_ranges(k, &padded.call, 0), 0);
+            take(&packed, &packed.call, a);
+            take(&padded, &padded.call, b);
+            cr_expect(memcmp(a, b, bytes) == 0, "%s: size %zu", k->variant, s);
+            n_compared++;
+            free(a);
+            free(b);
+            release(&packed);
+            release(&padded);
+        }
+    }
+    nb_registry_release();
+    cr_expect_gt(n_compared, 0);
+}
