@@ -15,6 +15,7 @@
 #include "src/claims/slots.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
+#include "src/train/train_results.h"
 
 /* The two plans that matrix experiments add their blocks to. */
 enum nb_claims_plan { NB_PLAN_TIMING, NB_PLAN_ACCURACY, NB_N_CLAIMS_PLANS };
@@ -24,6 +25,8 @@ extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "
 struct nb_claims_measured {
     const struct nb_results *results[NB_N_CLAIMS_PLANS]; /* null: nothing was */
     const struct nb_slot_table *slots;                   /* of the timing plan; null likewise */
+    const struct nb_train_results *training;             /* null: nothing was trained */
+    const char *no_training;                             /* why */
     bool quick;
 };
 
@@ -35,6 +38,8 @@ struct nb_experiment_kind {
     void (*release)(struct nb_experiment *e);
     /* Moves the blocks of the experiment, under its label, to the config of its plan; null: it has none. */
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
+    /* Adds what is to be trained; null: nothing is. */
+    void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan);
     /* Why it cannot be run here, or null; null function: it always can. */
     const char *(*refuses)(const struct nb_experiment *e);
     /* Adds what was found. What cannot be measured is a finding without a value, with the reason. */

@@ -33,6 +33,7 @@ enum nb_job_kind {
     NB_JOB_PROBE,
     NB_JOB_GATE,
     NB_JOB_TUNE,
+    NB_JOB_TRAIN,
     NB_N_JOB_KINDS
 };
 

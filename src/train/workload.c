@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/log.h"
+#include "src/base/timer.h"
 #include "src/train/matrix.h"
 
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
@@ -26,13 +27,18 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
 }
 
 double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+    const double start = nb_now_s();
     nb_parameters_round(&model->parameters, model->options.dtype);
-    return model->workload->forward(model, text, batch, training);
+    const double loss = model->workload->forward(model, text, batch, training);
+    model->forward_seconds += nb_now_s() - start;
+    return loss;
 }
 
 void nb_model_backward(struct nb_model *model, double scale) {
+    const double start = nb_now_s();
     model->workload->backward(model, scale);
     nb_parameters_round_gradients(&model->parameters, model->options.dtype);
+    model->backward_seconds += nb_now_s() - start;
 }
 
 /* PyTorch's clip_grad_norm_: the small number keeps a norm of 0 from dividing. */

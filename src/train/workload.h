@@ -27,8 +27,9 @@ struct nb_model {
     const struct nb_workload *workload;
     struct nb_train_options options;
     struct nb_parameters parameters;
-    const struct nb_observer *observer; /* null: nobody looks */
-    double norm_seconds;                /* in normalizations, forward and backward, since it was last set to 0 */
+    const struct nb_observer *observer;       /* null: nobody looks */
+    double forward_seconds, backward_seconds; /* of whole passes, since they were last set to 0 */
+    double norm_seconds;                      /* in normalizations, forward and backward, since it was last set to 0 */
     int64_t norm_calls;
     size_t activation_bytes;         /* kept from forward to backward */
     struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */

@@ -34,6 +34,8 @@ int nb_worker_probe(struct nb_workplace *w);
 int nb_worker_gate(struct nb_workplace *w);
 /* One launch of `normbench tune` (src/tune/tune_launch.h): its cases are one, under several tunings. */
 int nb_worker_tune(struct nb_workplace *w);
+/* One job of a training study (src/train/train_study.h): it has no cases. */
+int nb_worker_train(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);

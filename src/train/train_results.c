@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lines in, figures out. */
+#include "src/train/train_results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/log.h"
+
+enum { LARGEST_FILE = 1 << 29 };
+
+void nb_train_results_add(struct nb_train_results *r, cJSON *answer) {
+    if (!r->answers) r->answers = cJSON_CreateArray();
+    cJSON_AddItemToArray(r->answers, answer);
+}
+
+void nb_train_results_release(struct nb_train_results *r) {
+    cJSON_Delete(r->answers);
+    *r = (struct nb_train_results){0};
+}
+
+int nb_train_results_read(struct nb_train_results *r, const char *dir) {
+    char *path = nb_path_join(dir, NB_TRAINING_FILE), *text = NULL, *state = NULL;
+    int result = 0;
+    if (nb_path_exists(path)) {
+        text = nb_file_read(path, LARGEST_FILE, NULL);
+        if (!text) result = -1;
+    }
+    for (char *line = text ? strtok_r(text, "\n", &state) : NULL; line; line = strtok_r(NULL, "\n", &state)) {
+        cJSON *answer = cJSON_Parse(line);
+        if (cJSON_GetObjectItemCaseSensitive(answer, "request"))
+            nb_train_results_add(r, answer);
+        else
+            cJSON_Delete(answer);
+    }
+    free(text);
+    free(path);
+    return result;
+}
+
+/* A torn line of a run that was killed ends where the next one begins. */
+int nb_train_results_append(const char *dir, const cJSON *answer) {
+    struct nb_strbuf line = {0};
+    char *path = nb_path_join(dir, NB_TRAINING_FILE);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    nb_strbuf_add(&line, "\n");
+    nb_json_print(answer, &line);
+    nb_strbuf_add(&line, "\n");
+    size_t done = 0;
+    while (fd >= 0 && done < line.len) {
+        const ssize_t n = write(fd, line.text + done, line.len - done);
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) done += (size_t)n;
+    }
+    const bool whole = fd >= 0 && done == line.len && fdatasync(fd) == 0;
+    if (!whole) nb_error("%s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    nb_strbuf_release(&line);
+    free(path);
+    return whole ? 0 : -1;
+}
+
+const cJSON *nb_train_results_find(const struct nb_train_results *r, const cJSON *request) {
+    const cJSON *answer;
+    cJSON_ArrayForEach(answer, r->answers) {
+        if (cJSON_Compare(cJSON_GetObjectItemCaseSensitive(answer, "request"), request, true)) return answer;
+    }
+    return NULL;
+}
+
+/* ---- figures ---- */
+
+static bool asks(const cJSON *request, const struct nb_train_question *q, const char *arm) {
+    const char *measure = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
+    const cJSON *item;
+    if (!measure || strcmp(measure, nb_train_measure_names[q->measure]) != 0 || !workload ||
+        strcmp(workload, q->workload) != 0 || nb_json_get_number(request, "steps") != q->steps)
+        return false;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(request, "arms")) {
+        if (cJSON_IsString(item) && strcmp(item->valuestring, arm) == 0) return true;
+    }
+    return false;
+}
+
+/* What was measured of the arm in the round; null: nothing, *reason says why where it is known. */
+static const cJSON *arm_in(const struct nb_train_results *r, const struct nb_train_question *q, const char *name,
+                           double round, const char **reason) {
+    const cJSON *answer, *arm;
+    cJSON_ArrayForEach(answer, r->answers) {
+        const cJSON *request = cJSON_GetObjectItemCaseSensitive(answer, "request");
+        const char *why = nb_json_get_text(answer, "reason");
+        if (!asks(request, q, name) || nb_json_get_number(request, "round") != round) continue;
+        if (why) *reason = why;
+        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
+            const char *text = nb_json_get_text(arm, "arm");
+            if (text && strcmp(text, name) == 0) return arm;
+        }
+    }
+    return NULL;
+}
+
+static int last_round(const struct nb_train_results *r) {
+    const cJSON *answer;
+    int last = -1;
+    cJSON_ArrayForEach(answer, r->answers) {
+        const double round = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(answer, "request"), "round");
+        if (round > last) last = (int)round;
+    }
+    return last;
+}
+
+struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, const struct nb_train_question *q,
+                                          const char *arm, const char *against, nb_train_value *value,
+                                          const void *context, bool logarithmic) {
+    struct nb_train_figure out = {.value = {NAN, NAN, NAN}};
+    const int rounds = last_round(r) + 1;
+    double *values = nb_alloc((unsigned)rounds + 1, sizeof *values);
+    size_t n = 0;
+    for (int i = 0; i < rounds; i++) {
+        const cJSON *a = arm_in(r, q, arm, i, &out.reason);
+        const cJSON *b = against ? arm_in(r, q, against, i, &out.reason) : NULL;
+        const double v = a && (b || !against) ? value(a, b, context) : (double)NAN;
+        if (!isnan(v)) values[n++] = logarithmic ? log(v) : v;
+    }
+    if (n > 0) {
+        out.value = nb_hodges_lehmann(values, n, 0.95);
+        out.reason = NULL;
+        if (logarithmic)
+            out.value = (struct nb_interval){exp(out.value.value), exp(out.value.low), exp(out.value.high)};
+    }
+    out.n_rounds = (int)n;
+    free(values);
+    return out;
+}

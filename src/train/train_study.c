@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Jobs of all groups, round by round, within the time allowed. */
+#include "src/train/train_study.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/json.h"
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "src/base/timer.h"
+#include "src/launch/process.h"
+#include "src/launch/visit.h"
+#include "src/registry/cpu.h"
+
+enum { MAX_SEATS = 64 };
+/* Before anything was measured: of a core in matrix products, and what a process needs besides. */
+static const double GUESSED_FLOPS_PER_S = 2e10, BESIDES_S = 1, SILENCE_S = 300;
+
+struct group_state {
+    double job_s; /* of one job: guessed, then the mean of those that were made */
+    double spent_s;
+    int n_done, n_left;
+    bool dropped;
+};
+struct job {
+    int group, round;
+    cJSON *request;
+};
+struct party {
+    const struct nb_train_study *study;
+    struct nb_train_results *results;
+    struct group_state *groups;
+    struct job *jobs; /* of the part of a round under way */
+    int n_jobs, next, n_cpus, n_seats, cpus[NB_MAX_CPUS];
+    double start_s, done_s; /* done: in job seconds, for progress */
+    bool failed, alone;
+    pthread_mutex_t lock;
+};
+
+const char *nb_train_lacks(void) {
+    /* With one thread the library starts none. */
+    const char *before = getenv("OPENBLAS_NUM_THREADS");
+    char *kept = before ? nb_strdup(before) : NULL;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    void *handle = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
+    if (kept)
+        setenv("OPENBLAS_NUM_THREADS", kept, 1);
+    else
+        unsetenv("OPENBLAS_NUM_THREADS");
+    free(kept);
+    if (!handle) return "libopenblas.so.0 for the matrix products of a model: apt-get install libopenblas0-pthread";
+    dlclose(handle);
+    return NULL;
+}
+
+/* ---- one job ---- */
+
+static void keep(cJSON *line, void *arg) {
+    cJSON **answer = arg;
+    if (*answer || strcmp(nb_json_get_text(line, "type"), "answer") != 0) {
+        cJSON_Delete(line);
+        return;
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
+    *answer = line;
+}
+
+static cJSON *options_of(const struct party *p, const struct job *j) {
+    cJSON *options = cJSON_Duplicate(j->request, true);
+    nb_json_number(options, "launch_s", p->study->launch_s);
+    nb_json_number(options, "threads", p->alone ? p->n_cpus : 1);
+    nb_json_text(options, "text", p->study->text);
+    return options;
+}
+
+/* Owned; null when the user ended it or no process can be started. */
+static cJSON *ask(struct party *p, const struct job *j) {
+    struct nb_outcome o;
+    char reason[200];
+    cJSON *answer = NULL, *options = options_of(p, j);
+    const double start = nb_now_s();
+    const struct nb_job job = {.kind = NB_JOB_TRAIN,
+                               .launch = j->round,
+                               .max_width = p->study->max_width,
+                               .digests_at = -1,
+                               .seed = nb_random_bits(nb_random_stream(1, (uint64_t)j->round), 0),
+                               .options = options};
+    nb_process_run(&job, -1, SILENCE_S, job.seed, keep, &answer, &o);
+    cJSON_Delete(options);
+    if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER) {
+        if (o.ending == NB_NOT_STARTED) p->failed = true;
+        cJSON_Delete(answer);
+        return NULL;
+    }
+    if (!answer) {
+        answer = cJSON_CreateObject();
+        nb_json_text(answer, "status", nb_status_name(nb_visit_blame(&o, reason, sizeof reason)));
+        nb_json_text(answer, "reason", reason);
+    }
+    cJSON_AddItemToObject(answer, "request", cJSON_Duplicate(j->request, true));
+    nb_json_number(answer, "elapsed_s", nb_now_s() - start);
+    return answer;
+}
+
+/* ---- what fits ---- */
+
+static double left_s(const struct party *p) { return p->study->budget_s - (nb_now_s() - p->start_s); }
+
+static bool is_alone(const struct party *p, int group) {
+    return p->study->plan->groups[group].measure == NB_TRAIN_STEPS;
+}
+
+static double cost(const struct party *p, int group) {
+    const struct group_state *g = &p->groups[group];
+    return g->dropped ? 0 : g->n_left * g->job_s / (is_alone(p, group) ? 1 : p->n_seats);
+}
+
+static void say_dropped(struct party *p, int group, int round, double wanted_s) {
+    const struct nb_train_group *g = &p->study->plan->groups[group];
+    for (int j = 0; j < nb_train_group_jobs(g); j++) {
+        struct nb_strbuf text = {0};
+        cJSON *answer = cJSON_CreateObject();
+        nb_strbuf_addf(&text,
+                       "the time allowed for training does not hold it: about %.0f s more would (--train-budget)",
+                       ceil(wanted_s));
+        cJSON_AddItemToObject(answer, "request", nb_train_request(g, round, j));
+        nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
+        nb_json_text(answer, "reason", text.text);
+        nb_train_results_add(p->results, answer);
+        nb_strbuf_release(&text);
+    }
+}
+
+/* Half a measurement decides nothing, so that what does not fit is left out as a whole. */
+static void fit(struct party *p, int round) {
+    for (;;) {
+        double sum = 0, most = 0;
+        int worst = -1;
+        for (int g = 0; g < p->study->plan->n; g++) {
+            const double c = cost(p, g);
+            sum += c;
+            if (c > most) {
+                most = c;
+                worst = g;
+            }
+        }
+        if (worst < 0 || sum <= left_s(p)) return;
+        p->groups[worst].dropped = true;
+        say_dropped(p, worst, round, sum - left_s(p));
+    }
+}
+
+/* ---- rounds ---- */
+
+static void show(const struct party *p, const struct job *j) {
+    const struct nb_train_group *g = &p->study->plan->groups[j->group];
+    struct nb_strbuf label = {0};
+    double rest = 0;
+    for (int i = 0; i < p->study->plan->n; i++) rest += cost(p, i);
+    nb_strbuf_addf(&label, "training %s, %s", g->workload->name, nb_train_measure_names[g->measure]);
+    nb_progress(p->done_s, p->done_s + rest, nb_now_s() - p->start_s, label.text);
+    nb_strbuf_release(&label);
+}
+
+static void settle(struct party *p, const struct job *j, cJSON *answer) {
+    struct group_state *g = &p->groups[j->group];
+    g->spent_s += nb_json_get_number(answer, "elapsed_s");
+    g->job_s = g->spent_s / ++g->n_done;
+    g->n_left--;
+    p->done_s += g->job_s / (p->alone ? 1 : p->n_seats);
+    if (nb_train_results_append(p->study->dir, answer) != 0) p->failed = true;
+    nb_train_results_add(p->results, answer);
+}
+
+static void *sit(void *arg) {
+    struct party *p = arg;
+    pthread_mutex_lock(&p->lock);
+    while (p->next < p->n_jobs && !p->failed && !nb_interrupted()) {
+        const struct job *j = &p->jobs[p->next++];
+        if (p->groups[j->group].dropped) continue;
+        show(p, j);
+        pthread_mutex_unlock(&p->lock);
+        cJSON *answer = ask(p, j);
+        pthread_mutex_lock(&p->lock);
+        if (answer) settle(p, j, answer);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void run_jobs(struct party *p) {
+    pthread_t threads[MAX_SEATS];
+    int started = 0;
+    p->next = 0;
+    while (!p->alone && started < p->n_seats - 1 && pthread_create(&threads[started], NULL, sit, p) == 0) started++;
+    sit(p);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+static void add_jobs(struct party *p, int group, int round) {
+    const struct nb_train_group *g = &p->study->plan->groups[group];
+    for (int j = 0; j < nb_train_group_jobs(g); j++) {
+        cJSON *request = nb_train_request(g, round, j);
+        if (nb_train_results_find(p->results, request)) {
+            cJSON_Delete(request);
+            continue;
+        }
+        p->jobs = nb_realloc(p->jobs, (unsigned)p->n_jobs + 1, sizeof *p->jobs);
+        p->jobs[p->n_jobs++] = (struct job){.group = group, .round = round, .request = request};
+    }
+}
+
+static void run_round(struct party *p, int round) {
+    for (int alone = 1; alone >= 0; alone--) {
+        p->alone = alone;
+        fit(p, round);
+        for (int g = 0; g < p->study->plan->n; g++)
+            if (is_alone(p, g) == p->alone && !p->groups[g].dropped) add_jobs(p, g, round);
+        run_jobs(p);
+        for (int j = 0; j < p->n_jobs; j++) cJSON_Delete(p->jobs[j].request);
+        p->n_jobs = 0;
+    }
+}
+
+/* How many steps of the job's arms a job makes is known but for launches, which take as long as they are told to. */
+static void guess(struct party *p, int group) {
+    const struct nb_train_study *study = p->study;
+    const struct nb_train_group *g = &study->plan->groups[group];
+    struct group_state *s = &p->groups[group];
+    double step_s = 0;
+    for (int j = 0; j < nb_train_group_jobs(g); j++)
+        step_s += nb_train_job_flops(g, j) / GUESSED_FLOPS_PER_S / (is_alone(p, group) ? p->n_cpus : 1) /
+                  nb_train_group_jobs(g);
+    if (isnan(step_s)) step_s = 0; /* refused: the job says so at once */
+    s->job_s = BESIDES_S + (g->measure == NB_TRAIN_COURSE   ? g->steps * step_s
+                            : g->measure == NB_TRAIN_MEMORY ? 2 * step_s
+                                                            : fmax(study->launch_s, 2 * step_s) + 2 * step_s);
+    for (int r = 0; r < study->rounds; r++)
+        for (int j = 0; j < nb_train_group_jobs(g); j++) {
+            cJSON *request = nb_train_request(g, r, j);
+            s->n_left += nb_train_results_find(p->results, request) == NULL;
+            cJSON_Delete(request);
+        }
+}
+
+int nb_train_study_run(const struct nb_train_study *study, struct nb_train_results *out) {
+    struct party p = {.study = study, .results = out, .start_s = nb_now_s(), .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (nb_train_results_read(out, study->dir) != 0) return -1;
+    p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
+    if (p.n_cpus < 1) p.n_cpus = 1;
+    p.n_seats = p.n_cpus < MAX_SEATS ? p.n_cpus : MAX_SEATS;
+    p.groups = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.groups);
+    for (int g = 0; g < study->plan->n; g++) guess(&p, g);
+    nb_watch_interrupts();
+    for (int r = 0; r < study->rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
+    nb_progress_end();
+    free(p.jobs);
+    free(p.groups);
+    return p.failed ? -1 : nb_interrupted();
+}
