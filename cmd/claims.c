@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench claims: what papers and tutorials say of norms, measured here. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/claims_training.h"
 #include "cmd/claims_try.h"
 #include "cmd/options.h"
 #include "reports/claims_report.h"
@@ -24,12 +26,16 @@ static const char help[] =
     "  --explain ID         one claim: sources, readings, and what would be expected of which figures\n"
     "  --quick              fewer launches and smaller shapes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6)\n"
+    "  --train-budget S     seconds for training claims (default 1680; with --quick 0: they are left out); what does "
+    "not\n"
+    "                       fit is named\n"
+    "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
     "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tried on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the "
     "runs\n"
-    "                       behind them in timing/ and accuracy/\n"
+    "                       behind them in timing/, accuracy/ and training/\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        on stdout: table (the default), markdown, json\n"
     "  --no-plots           leaves pictures out\n"
@@ -46,6 +52,8 @@ enum {
     OPT_NO_PLOTS,
     OPT_STRICT,
     OPT_CASE_TIMEOUT,
+    OPT_TRAIN_BUDGET,
+    OPT_TRAIN_TEXT,
     OPT_PLAN /* from here on: options of the plan */
 };
 
@@ -75,6 +83,13 @@ static int set_option(struct nb_claims_options *o, int id, const char *value) {
     case OPT_STRICT:
         o->strict = true;
         return 0;
+    case OPT_TRAIN_BUDGET:
+        o->request.touched = true;
+        return nb_option_number("--train-budget", value, 0, 1e7, &o->train_budget_s);
+    case OPT_TRAIN_TEXT:
+        o->request.touched = true;
+        o->train_text = value;
+        return 0;
     case OPT_CASE_TIMEOUT:
         return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
     default:
@@ -94,6 +109,8 @@ static int parse(struct nb_claims_options *o, int argc, char **argv, int *exit_c
                                             {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
                                             {"strict", no_argument, NULL, OPT_STRICT},
                                             {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
+                                            {"train-budget", required_argument, NULL, OPT_TRAIN_BUDGET},
+                                            {"train-text", required_argument, NULL, OPT_TRAIN_TEXT},
                                             {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
                                             {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
                                             {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
@@ -173,10 +190,11 @@ static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *s
         if (nb_claims_has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
         free(folder);
     }
+    if (result != 0) result = nb_claims_training_argv(dir, saved);
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);
-    *o = (struct nb_claims_options){.case_timeout_s = o->case_timeout_s};
+    *o = (struct nb_claims_options){.case_timeout_s = o->case_timeout_s, .train_budget_s = NAN};
     if (parse(o, saved->argc, saved->argv, &code) != 0) return -1;
     o->resume = dir;
     o->out = NULL;
@@ -187,7 +205,7 @@ static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *s
 }
 
 static int run(int argc, char **argv) {
-    struct nb_claims_options o = {.case_timeout_s = 20};
+    struct nb_claims_options o = {.case_timeout_s = 20, .train_budget_s = NAN};
     struct nb_journaled_argv saved = {0};
     struct nb_claims claims = {0};
     char *dir = NULL;

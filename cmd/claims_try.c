@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "cmd/claims_training.h"
 #include "reports/claims_report.h"
 #include "reports/report.h"
 #include "src/base/files.h"
@@ -17,6 +18,7 @@ struct measured { /* what each plan left */
     struct nb_results results[NB_N_CLAIMS_PLANS];
     bool there[NB_N_CLAIMS_PLANS];
     struct nb_slot_table slots;
+    struct nb_claims_trained trained;
     int ended; /* as nb_measuring_run() */
 };
 
@@ -24,6 +26,7 @@ static void measured_release(struct measured *m) {
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         if (m->there[i]) nb_results_release(&m->results[i]);
     nb_slots_release(&m->slots);
+    nb_train_results_release(&m->trained.results);
 }
 
 bool nb_claims_has_journal(const char *dir) {
@@ -73,7 +76,12 @@ static int measure(const struct nb_claims_options *o, struct nb_claims *claims, 
         if (result == 0 && m->ended == 0 && configs[i].n_blocks > 0) result = run_plan(o, &configs[i], dir, i, m);
         nb_config_release(&configs[i]);
     }
-    return result;
+    if (result != 0 || m->ended != 0) {
+        m->trained.why = "training, before which the run was ended";
+        return result;
+    }
+    m->ended = nb_claims_train(o, claims, dir, &m->trained);
+    return m->ended < 0 ? -1 : 0;
 }
 
 /* Experiments in this process are few seconds in all; each is named as it goes. */
@@ -84,6 +92,8 @@ static struct nb_claim_result *judge(const struct nb_claims_options *o, const st
     const double started = nb_now_s();
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
     measured.slots = m->there[NB_PLAN_TIMING] ? &m->slots : NULL;
+    measured.training = m->trained.there ? &m->trained.results : NULL;
+    measured.no_training = m->trained.why;
     for (size_t i = 0; i < claims->n; i++) {
         nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
         nb_claim_try(&results[i], &claims->items[i], &measured);

@@ -14,6 +14,8 @@ struct nb_claims_options {
     const char *out, *resume, *format, *explain;
     bool list, quick, no_plots, strict;
     double case_timeout_s;
+    double train_budget_s; /* NaN: the usual one, and none with --quick */
+    const char *train_text;
     int argc;
     char **argv; /* as given, or of the run that is resumed */
 };

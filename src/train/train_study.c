@@ -115,6 +115,10 @@ static bool is_alone(const struct party *p, int group) {
     return p->study->plan->groups[group].measure == NB_TRAIN_STEPS;
 }
 
+static int rounds_of(const struct nb_train_study *study, int group) {
+    return study->rounds[study->plan->groups[group].measure];
+}
+
 static double cost(const struct party *p, int group) {
     const struct group_state *g = &p->groups[group];
     return g->dropped ? 0 : g->n_left * g->job_s / (is_alone(p, group) ? 1 : p->n_seats);
@@ -220,7 +224,8 @@ static void run_round(struct party *p, int round) {
         p->alone = alone;
         fit(p, round);
         for (int g = 0; g < p->study->plan->n; g++)
-            if (is_alone(p, g) == p->alone && !p->groups[g].dropped) add_jobs(p, g, round);
+            if (is_alone(p, g) == p->alone && !p->groups[g].dropped && round < rounds_of(p->study, g))
+                add_jobs(p, g, round);
         run_jobs(p);
         for (int j = 0; j < p->n_jobs; j++) cJSON_Delete(p->jobs[j].request);
         p->n_jobs = 0;
@@ -240,7 +245,7 @@ static void guess(struct party *p, int group) {
     s->job_s = BESIDES_S + (g->measure == NB_TRAIN_COURSE   ? g->steps * step_s
                             : g->measure == NB_TRAIN_MEMORY ? 2 * step_s
                                                             : fmax(study->launch_s, 2 * step_s) + 2 * step_s);
-    for (int r = 0; r < study->rounds; r++)
+    for (int r = 0; r < rounds_of(study, group); r++)
         for (int j = 0; j < nb_train_group_jobs(g); j++) {
             cJSON *request = nb_train_request(g, r, j);
             s->n_left += nb_train_results_find(p->results, request) == NULL;
@@ -250,14 +255,17 @@ static void guess(struct party *p, int group) {
 
 int nb_train_study_run(const struct nb_train_study *study, struct nb_train_results *out) {
     struct party p = {.study = study, .results = out, .start_s = nb_now_s(), .lock = PTHREAD_MUTEX_INITIALIZER};
+    int rounds = 0;
     if (nb_train_results_read(out, study->dir) != 0) return -1;
     p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
     if (p.n_cpus < 1) p.n_cpus = 1;
     p.n_seats = p.n_cpus < MAX_SEATS ? p.n_cpus : MAX_SEATS;
     p.groups = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.groups);
     for (int g = 0; g < study->plan->n; g++) guess(&p, g);
+    for (int g = 0; g < study->plan->n; g++)
+        if (rounds_of(study, g) > rounds) rounds = rounds_of(study, g);
     nb_watch_interrupts();
-    for (int r = 0; r < study->rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
+    for (int r = 0; r < rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
     nb_progress_end();
     free(p.jobs);
     free(p.groups);

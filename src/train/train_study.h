@@ -8,12 +8,12 @@
 
 struct nb_train_study {
     const struct nb_train_plan *plan;
-    const char *dir;       /* of training.jsonl; what it answers is not asked again */
-    const char *text;      /* file to train on; null: the usual one */
-    const char *max_width; /* or null */
-    double budget_s;       /* groups that do not fit are left out, the most expensive first */
-    double launch_s;       /* how long the steps of a launch go on */
-    int rounds;            /* of every group */
+    const char *dir;                 /* of training.jsonl; what it answers is not asked again */
+    const char *text;                /* file to train on; null: the usual one */
+    const char *max_width;           /* or null */
+    double budget_s;                 /* groups that do not fit are left out, the most expensive first */
+    double launch_s;                 /* how long the steps of a launch go on */
+    int rounds[NB_N_TRAIN_MEASURES]; /* of each kind of group */
 };
 
 /* Answers, those of an earlier run included, go to *out. 0, -1 after nb_error, or the number of the signal that ended it. */
