@@ -45,9 +45,9 @@ static double time_ratio(const cJSON *arm, const cJSON *against, const void *par
     return ratio;
 }
 
-static double norm_share(const cJSON *arm, const cJSON *against, const void *context) {
-    (void)against, (void)context;
-    return median_of(arm, "norm") / median_of(arm, "step");
+static double norm_share(const cJSON *arm, const cJSON *against, const void *part) {
+    (void)against;
+    return median_of(arm, "norm") / median_of(arm, part);
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
@@ -159,6 +159,8 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
     take_tags(f, &t->tags.items[of]);
     if (against == NO_ARM) return;
     nb_finding_tag(f, "against", nb_finding_get(&t->tags.items[against], "norm"));
+    if (nb_finding_get(&t->tags.items[against], "place"))
+        nb_finding_tag(f, "against_place", nb_finding_get(&t->tags.items[against], "place"));
     if (!nb_finding_get(f, "style")) take_tags(f, &t->tags.items[against]);
 }
 
@@ -194,7 +196,13 @@ static void add_arms(const struct sink *s, const struct figure *kinds, size_t n)
 
 static void find_steps(const struct sink *s) {
     static const struct figure arms[] = {
-        {.name = "norm_share", .unit = "share", .axis = "part", .tag = "step", .value = norm_share},
+        {.name = "norm_share", .unit = "share", .axis = "part", .tag = "step", .value = norm_share, .context = "step"},
+        {.name = "norm_share",
+         .unit = "share",
+         .axis = "part",
+         .tag = "passes",
+         .value = norm_share,
+         .context = "passes"},
         {.name = "seconds",
          .unit = "s",
          .axis = "part",
@@ -243,7 +251,7 @@ static void find_layers(const struct sink *s, const char *place, bool gradient) 
                                      .logarithmic = true};
             const size_t before = s->out->n;
             add_arms(s, &k, 1);
-            for (size_t f = before; f < s->out->n; f++) nb_finding_tag(&s->out->items[f], "place_in_layer", place);
+            for (size_t f = before; f < s->out->n; f++) nb_finding_tag(&s->out->items[f], "site", place);
         }
 }
 

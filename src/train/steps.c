@@ -8,7 +8,7 @@
 #include "src/base/random.h"
 #include "src/base/timer.h"
 
-const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "forward", "backward", "norm"};
+const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "passes", "forward", "backward", "norm"};
 
 static void shuffle(int *order, int n, uint64_t *state) {
     for (int i = n - 1; i > 0; i--) {
@@ -34,6 +34,7 @@ static void step(struct nb_step_arm *arm, const struct nb_text *text, int block)
     const double whole = nb_now_s() - start;
     arm->kept_bytes = m->activation_bytes;
     arm->seconds[NB_STEP_WHOLE][block] = whole;
+    arm->seconds[NB_STEP_PASSES][block] = m->forward_seconds + m->backward_seconds;
     arm->seconds[NB_STEP_FORWARD][block] = m->forward_seconds;
     arm->seconds[NB_STEP_BACKWARD][block] = m->backward_seconds;
     arm->seconds[NB_STEP_NORM][block] = m->norm_seconds;

@@ -7,15 +7,17 @@
 
 #include "src/train/workload.h"
 
-enum nb_step_part { NB_STEP_WHOLE, NB_STEP_FORWARD, NB_STEP_BACKWARD, NB_STEP_NORM, NB_N_STEP_PARTS };
-extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "forward", "backward", "norm" */
+enum nb_step_part { NB_STEP_WHOLE, NB_STEP_PASSES, NB_STEP_FORWARD, NB_STEP_BACKWARD, NB_STEP_NORM, NB_N_STEP_PARTS };
+extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "passes", ... */
 
 struct nb_step_arm {
     struct nb_train_options options; /* given */
     struct nb_model model;
-    double *seconds[NB_N_STEP_PARTS]; /* by block; norm: within all normalizations */
-    double *loss;                     /* by block */
-    size_t kept_bytes;                /* activations kept from forward to backward */
+    double *seconds
+        [NB_N_STEP_PARTS]; /* by block; passes: forward and backward, without clipping and update, which do not grow with
+                                       * the batch; norm: within all normalizations */
+    double *loss;          /* by block */
+    size_t kept_bytes;     /* activations kept from forward to backward */
 };
 
 struct nb_steps_options {

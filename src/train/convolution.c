@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* im2col, a product, and its inverse: col2im adds what positions share. */
+#include "src/train/convolution.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/train/matrix.h"
+
+static int64_t pixels(const struct nb_convolution *c) { return c->height * c->width; }
+static int64_t patch(const struct nb_convolution *c) { return c->in * c->side * c->side; }
+
+int64_t nb_convolution_room(const struct nb_convolution *c) { return patch(c) * pixels(c); }
+double nb_convolution_flops(const struct nb_convolution *c) {
+    return 2.0 * (double)c->batch * (double)c->out * (double)patch(c) * (double)pixels(c);
+}
+
+/* One row of an image under one element of the kernel: columns [first, end) of the output see columns shift further on. */
+struct strip {
+    int64_t row, shift, first, end; /* row outside the image: first == end */
+};
+
+static struct strip strip_of(const struct nb_convolution *c, int64_t row, int64_t k_row, int64_t k_col) {
+    struct strip s = {.row = row + k_row - c->side / 2, .shift = k_col - c->side / 2};
+    if (s.row < 0 || s.row >= c->height) return s;
+    s.first = s.shift < 0 ? -s.shift : 0;
+    s.end = s.shift > 0 ? c->width - s.shift : c->width;
+    if (s.end < s.first) s.first = s.end = 0;
+    return s;
+}
+
+static void take(const struct nb_convolution *c, float *to, const float *plane, const struct strip *s) {
+    memset(to, 0, (size_t)c->width * sizeof *to);
+    if (s->end > s->first)
+        memcpy(to + s->first, plane + s->row * c->width + s->first + s->shift,
+               (size_t)(s->end - s->first) * sizeof *to);
+}
+
+static void give_back(const struct nb_convolution *c, float *plane, const float *from, const struct strip *s) {
+    if (s->end <= s->first) return;
+    float *to = plane + s->row * c->width + s->shift;
+    for (int64_t i = s->first; i < s->end; i++) to[i] += from[i];
+}
+
+/* To the columns where x is given, else from them to dx. */
+static void walk(const struct nb_convolution *c, float *columns, const float *x, float *dx) {
+    for (int64_t channel = 0; channel < c->in; channel++)
+        for (int64_t k = 0; k < c->side * c->side; k++)
+            for (int64_t row = 0; row < c->height; row++) {
+                const struct strip s = strip_of(c, row, k / c->side, k % c->side);
+                float *at = columns + ((channel * c->side * c->side + k) * c->height + row) * c->width;
+                if (x)
+                    take(c, at, x + channel * pixels(c), &s);
+                else
+                    give_back(c, dx + channel * pixels(c), at, &s);
+            }
+}
+
+void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *room) {
+    assert(c->side % 2 == 1);
+    for (int64_t image = 0; image < c->batch; image++) {
+        const float *from = x + image * c->in * pixels(c);
+        if (c->side > 1) walk(c, room, from, NULL);
+        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? room : from, c->out, pixels(c), patch(c),
+                           0);
+    }
+}
+
+void nb_convolution_backward(const struct nb_convolution *c, float *dx, float *dw, const float *dy, const float *x,
+                             const float *w, float *room) {
+    for (int64_t image = 0; image < c->batch; image++) {
+        const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
+        if (c->side > 1) walk(c, room, from, NULL);
+        nb_matrix_multiply_bt(dw, d, c->side > 1 ? room : from, c->out, patch(c), pixels(c), 1);
+        if (!dx) continue;
+        float *to = dx + image * c->in * pixels(c);
+        nb_matrix_multiply_at(c->side > 1 ? room : to, w, d, patch(c), pixels(c), c->out, 0);
+        if (c->side == 1) continue;
+        memset(to, 0, (size_t)(c->in * pixels(c)) * sizeof *to);
+        walk(c, room, NULL, to);
+    }
+}
