@@ -7,7 +7,7 @@
 #include "src/base/random.h"
 
 enum { DIRECTIONS = 5, STREAM = 0x7e87 };
-static const double PI = 3.14159265358979323846, WAVELENGTHS[2] = {5, 8}, NOISE = 0.7;
+static const double PI = 3.14159265358979323846, WAVELENGTHS[2] = {5, 8}, NOISE = 0.4;
 
 int32_t nb_texture(float *pixels, uint64_t i, int64_t side) {
     const struct nb_random r = nb_random_stream(i, STREAM);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "src/train/attentive_reader.h"
+#include "src/train/convpool.h"
 #include "src/train/order_embedding.h"
 #include "src/train/rnnsearch.h"
 #include "src/train/transformer_models.h"
@@ -14,6 +15,7 @@ const struct nb_workload *const nb_workloads[] = {
     &nb_workload_rnnsearch,        &nb_workload_tiny_rnnsearch,
     &nb_workload_order_embedding,  &nb_workload_tiny_order_embedding,
     &nb_workload_attentive_reader, &nb_workload_tiny_attentive_reader,
+    &nb_workload_convpool,         &nb_workload_tiny_convpool,
 };
 const size_t nb_n_workloads = sizeof nb_workloads / sizeof nb_workloads[0];
 
