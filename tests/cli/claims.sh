@@ -48,7 +48,7 @@ cat >"$WORK/small.json" <<'JSON'
               "compare": { "of": { "root": "mul_recip" }, "against": { "root": "div_sqrt" } } },
     "right": { "kind": "accuracy", "blocks": [{ "kernel": "rmsnorm_twopass", "shape": "4x64", "width": "scalar" }] },
     "sum": { "kind": "property", "property": "gradient_scale" },
-    "steps": { "kind": "training", "workload": "nothing" } },
+    "steps": { "kind": "training", "workload": "nothing", "measure": "steps", "arms": ["rmsnorm", "layernorm"] } },
   "readings": [
     { "id": "time", "text": "a time", "experiment": "time", "expect": [{ "figure": "ratio", "form": "between", "least": 0.01, "most": 100 }] },
     { "id": "right", "text": "right", "experiment": "right", "expect": [{ "figure": "failed", "form": "equals", "to": 0 }] },
@@ -76,7 +76,7 @@ small = {c["id"]: c for c in d["claims"]}["small"]
 r = {x["id"]: x for x in small["readings"]}
 assert d["complete"] and d["counts"]["PARTLY"] == 1 and d["folders"] == {"timing": "timing", "accuracy": "accuracy"}
 assert r["sum"]["verdict"] == "NOT REPRODUCED" and abs(r["sum"]["figures"][0]["value"] - 2000) < 1e-3
-assert r["steps"]["verdict"] == "NOT TESTABLE HERE" and "not built" in r["steps"]["reason"]
+assert r["steps"]["verdict"] == "NOT TESTABLE HERE" and "does not have" in r["steps"]["reason"]
 t = r["time"]["figures"][0]
 assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
 assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}
@@ -96,6 +96,38 @@ assert d['counts']['REPRODUCED'] == 1 and d['counts']['PARTLY'] == 1, d['counts'
 cp "$WORK/run/claims.md" "$WORK/before.md"
 "$NORMBENCH" report "$WORK/run" >"$WORK/out" 2>&1 && grep -qE '^form-keepdim +PARTLY' "$WORK/out" && cmp -s "$WORK/run/claims.md" "$WORK/before.md" ||
     bad "report makes other pages"
+
+# Training: a small model, its memory, its steps in turn, its course; going on asks nothing again; crashes and what does not fit are named.
+cat >"$WORK/training.json" <<'JSON'
+{ "title": "training", "statement": "Steps.", "scope": "a test", "sources": [{ "cite": "tests/cli" }],
+  "experiments": {
+    "steps": { "kind": "training", "workload": "tiny-transformer", "measure": "steps", "arms": ["layernorm", "rmsnorm", "none"], "common": "sequence=8 layers=1",
+      "compare": { "of": { "norm": "none" }, "against": { "norm": ["layernorm", "rmsnorm"] } } },
+    "memory": { "kind": "training", "workload": "tiny-convpool", "measure": "memory", "arms": ["layernorm", "none"], "common": "sequence=8",
+      "compare": { "of": { "norm": "layernorm" }, "against": { "norm": "none" } } },
+    "course": { "kind": "training", "workload": "tiny-transformer", "measure": "course", "steps": 4, "arms": ["rmsnorm"], "common": "sequence=8 layers=2" } },
+  "readings": [
+    { "id": "steps", "text": "a time", "experiment": "steps", "expect": [{ "figure": "time_ratio", "form": "between", "least": 1e-3, "most": 1000, "where": { "part": "step" } }] },
+    { "id": "memory", "text": "kept activations", "experiment": "memory", "expect": [{ "figure": "memory_ratio", "form": "at_least", "least": 1.01, "where": { "what": "activations" } }] },
+    { "id": "course", "text": "bytes are guessed", "experiment": "course", "expect": [{ "figure": "final_loss", "form": "between", "least": 1, "most": 6, "where": { "mode": "training" } }] }] }
+JSON
+"$NORMBENCH" claims "$WORK/training.json" --train-budget 60 --launches 6 --out "$WORK/trained" --no-plots --format json >"$WORK/out" 2>"$WORK/err" ||
+    bad "training: exit $?: $(cat "$WORK/err")"
+/usr/bin/python3 -c "
+import json
+d = json.load(open('$WORK/out'))
+assert d['counts']['REPRODUCED'] == 1, d['claims'][0]['reason']
+assert [r['figures'][0]['launches'] for r in d['claims'][0]['readings']] == [6, 6, 6]" || bad "training: not as promised: $(cat "$WORK/err")"
+lines=$(grep -c request "$WORK/trained/training/training.jsonl")
+[ "$lines" = 24 ] || bad "training: $lines jobs where 6 x (1 + 2 + 1) are due"
+"$NORMBENCH" claims --resume "$WORK/trained" >"$WORK/out" 2>&1 || bad "--resume of training: $(cat "$WORK/out")"
+[ "$(grep -c request "$WORK/trained/training/training.jsonl")" = "$lines" ] || bad "--resume trained again"
+"$NORMBENCH" claims "$WORK/training.json" --train-budget 0.01 --out "$WORK/short" --no-plots >"$WORK/out" 2>"$WORK/err" && grep -q 'train-budget' "$WORK/out" ||
+    bad "a budget that is too small: $(cat "$WORK/out" "$WORK/err")"
+sed 's/"layernorm", "none"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"
+refuses "bad4.json:5: 'layernrom' says nothing of an arm; did you mean 'layernorm'" "$WORK/bad4.json"
+sed 's/"measure": "course"/"measure": "curse"/' "$WORK/training.json" >"$WORK/bad5.json"
+refuses "bad5.json:7: \"measure\" is 'curse'" "$WORK/bad5.json"
 
 # Exit codes: a claim that is not reproduced is one with --strict alone.
 "$NORMBENCH" claims train-divide-by-constant --out "$WORK/no" --no-plots >"$WORK/out" 2>&1 || bad "NOT REPRODUCED: exit $?"
