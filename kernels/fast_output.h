@@ -7,32 +7,38 @@
 
 #include "fast_stats.h"
 
-/* Constants wherever they are used. */
-struct fast_form {
-    int affine;
-    bool cast_before;
-    bool exact;  /* whole blocks, no pRMSNorm, no streaming */
-    bool offset; /* exact only; else a branch tells */
-};
-
-/* Of a call. */
+/* Of a call: the affine part. Constants in the exact forms; else looked at along the row. */
 struct fast_params {
     const void *gamma, *beta;
-    bool elem;   /* in x's dtype */
-    bool offset; /* 1 + gamma */
+    bool weighs, adds; /* is there a gamma, a beta? */
+    bool offset;       /* 1 + gamma */
+    bool elem;         /* in x's dtype */
+};
+/* What is compiled apart; constants wherever they are used. */
+struct fast_form {
+    bool exact; /* whole blocks, no pRMSNorm, no streaming, cast after; else anything */
+    bool cast_before;
+    bool weighs, adds; /* of the exact forms */
 };
 struct affine_pair {
     struct pair gamma, beta;
 };
 
-NB_INLINE struct fast_params params_of(const struct nb_call *call) {
-    const bool elem_params = sizeof(elem) < sizeof(float) && call->formula.param == NB_PARAM_X;
-    return (struct fast_params){call->gamma, call->beta, elem_params, call->formula.weight_offset};
+NB_INLINE struct fast_params params_of(const struct nb_call *call, struct fast_form f) {
+    const int affine = (int)call->formula.affine;
+    return (struct fast_params){
+        .gamma = call->gamma,
+        .beta = call->beta,
+        .weighs = f.exact ? f.weighs : affine != NB_AFFINE_NONE,
+        .adds = f.exact ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
+        .offset = call->formula.weight_offset != 0,
+        .elem = sizeof(elem) < sizeof(float) && call->formula.param == NB_PARAM_X,
+    };
 }
 NB_INLINE struct fast_params params_from(struct fast_params p, int64_t n) {
     const int64_t bytes = n * (int64_t)(p.elem ? sizeof(elem) : sizeof(float));
-    if (p.gamma) p.gamma = (const char *)p.gamma + bytes;
-    if (p.beta) p.beta = (const char *)p.beta + bytes;
+    if (p.weighs) p.gamma = (const char *)p.gamma + bytes;
+    if (p.adds) p.beta = (const char *)p.beta + bytes;
     return p;
 }
 NB_INLINE struct pair param_pair(const void *p, bool is_elem, int64_t i) {
@@ -43,42 +49,44 @@ NB_INLINE struct pair param_pair_tail(const void *p, bool is_elem, int64_t i, in
     if (sizeof(elem) < sizeof(float) && is_elem) return pair_load_tail((const elem *)p + i, n);
     return pair_load_f32_tail((const float *)p + i, n);
 }
-NB_INLINE struct pair offset_weight(struct pair gamma, struct fast_form f) {
+NB_INLINE struct pair offset_weight(struct pair gamma, bool cast_before) {
     const vec one = vec_set1(1.0f);
     gamma = (struct pair){gamma.a + one, gamma.b + one};
-    return f.cast_before ? pair_round(gamma) : gamma;
+    return cast_before ? pair_round(gamma) : gamma;
 }
-NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, struct fast_form f) {
+NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, bool cast_before) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
-    if (f.affine == NB_AFFINE_NONE) return w;
+    if (!p.weighs) return w;
     w.gamma = param_pair(p.gamma, p.elem, i);
-    if (f.exact ? f.offset : p.offset) w.gamma = offset_weight(w.gamma, f);
-    if (f.affine == NB_AFFINE_GAMMA_BETA) w.beta = param_pair(p.beta, p.elem, i);
+    if (p.offset) w.gamma = offset_weight(w.gamma, cast_before);
+    if (p.adds) w.beta = param_pair(p.beta, p.elem, i);
     return w;
 }
-NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, struct fast_form f) {
+NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, bool cast_before) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
-    if (f.affine == NB_AFFINE_NONE) return w;
+    if (!p.weighs) return w;
     w.gamma = param_pair_tail(p.gamma, p.elem, i, n);
-    if (p.offset) w.gamma = offset_weight(w.gamma, f);
-    if (f.affine == NB_AFFINE_GAMMA_BETA) w.beta = param_pair_tail(p.beta, p.elem, i, n);
+    if (p.offset) w.gamma = offset_weight(w.gamma, cast_before);
+    if (p.adds) w.beta = param_pair_tail(p.beta, p.elem, i, n);
     return w;
 }
 
 /* Before the rounding of the store. */
-NB_INLINE struct pair normalized_pair(struct pair x, vec mean, vec scale, struct affine_pair w, struct fast_form f) {
-    if (FAST_CENTRE) x = (struct pair){x.a - mean, x.b - mean};
-    x = (struct pair){x.a * scale, x.b * scale};
-    if (f.affine == NB_AFFINE_NONE) return x;
-    if (f.cast_before) {
+NB_INLINE struct pair weighed_pair(struct pair x, struct affine_pair w, struct fast_params p, bool cast_before) {
+    if (!p.weighs) return x;
+    if (cast_before) {
         x = pair_round(x);
         x = (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
-        if (f.affine == NB_AFFINE_GAMMA) return x;
+        if (!p.adds) return x;
         x = pair_round(x);
         return (struct pair){x.a + w.beta.a, x.b + w.beta.b};
     }
-    if (f.affine == NB_AFFINE_GAMMA) return (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
+    if (!p.adds) return (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
     return (struct pair){vec_fma(x.a, w.gamma.a, w.beta.a), vec_fma(x.b, w.gamma.b, w.beta.b)};
+}
+NB_INLINE struct pair normalized_pair(struct pair x, vec mean, vec scale) {
+    if (FAST_CENTRE) x = (struct pair){x.a - mean, x.b - mean};
+    return (struct pair){x.a * scale, x.b * scale};
 }
 
 /* One row's way from x to y: n elements. */
@@ -98,51 +106,114 @@ struct fast_input {
 };
 
 NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
-    const struct affine_pair w = affine_at(o->params, i, f);
-    const struct pair v = normalized_pair(source_pair(o->x, i), o->mean, o->scale, w, f);
+    const struct affine_pair w = affine_at(o->params, i, f.cast_before);
+    const struct pair v = normalized_pair(source_pair(o->x, i), o->mean, o->scale);
+    const struct pair y = weighed_pair(v, w, o->params, f.cast_before);
     if (!f.exact && o->stream)
-        pair_stream(o->y + i, v);
+        pair_stream(o->y + i, y);
     else
-        pair_store(o->y + i, v);
+        pair_store(o->y + i, y);
 }
-/* n elements at i, fewer than a pair. */
-NB_INLINE void put_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
-    const struct affine_pair w = affine_tail(o->params, i, n, f);
-    const struct pair x = source_pair_tail(o->x, i, n);
-    pair_store_tail(o->y + i, normalized_pair(x, o->mean, o->scale, w, f), n);
+/* n elements at i, fewer than a pair. Once a row, so that it may stand by itself and look at everything. */
+static __attribute__((noinline)) void put_tail(const struct fast_output *o, int64_t i, int64_t n, bool cast_before) {
+    const struct affine_pair w = affine_tail(o->params, i, n, cast_before);
+    const struct pair v = normalized_pair(source_pair_tail(o->x, i, n), o->mean, o->scale);
+    pair_store_tail(o->y + i, weighed_pair(v, w, o->params, cast_before), n);
 }
-/* Up to the first element that may be streamed; o goes on from there. */
-NB_INLINE void put_head(struct fast_output *o, struct fast_form f) {
-    int64_t n = unaligned_elements(o->y);
-    if (n > o->n) n = o->n;
-    if (n == 0) return;
-    put_tail(o, 0, n, f);
-    o->x = source_from(o->x, n);
-    o->params = params_from(o->params, n);
-    o->y += n;
-    o->n -= n;
+#if PAIR_IN_ORDER
+NB_INLINE vec param_vec(const void *p, bool is_elem, int64_t i) {
+    if (sizeof(elem) < sizeof(float) && is_elem) return vec_load((const elem *)p + i);
+    return vec_load_f32((const float *)p + i);
+}
+/* A single vector, for exact forms: where a row is read from the second cache, loads and stores in strict order are faster. */
+NB_INLINE void put_vec(const struct fast_output *o, int64_t i) {
+    const struct fast_params p = o->params;
+    vec x = source_vec(o->x, i);
+    if (FAST_CENTRE) x = x - o->mean;
+    x = x * o->scale;
+    if (p.weighs) {
+        vec gamma = param_vec(p.gamma, p.elem, i);
+        if (p.offset) gamma = gamma + vec_set1(1.0f);
+        if (p.adds)
+            x = vec_fma(x, gamma, param_vec(p.beta, p.elem, i));
+        else
+            x = x * gamma;
+    }
+    vec_store(o->y + i, x);
+}
+#endif
+NB_INLINE struct fast_output output_from(struct fast_output o, int64_t n) {
+    o.x = source_from(o.x, n);
+    o.params = params_from(o.params, n);
+    o.y += n;
+    o.n -= n;
+    return o;
+}
+/* Up to the first element that may be streamed; what is left. */
+NB_INLINE struct fast_output put_head(struct fast_output o, struct fast_form f) {
+    int64_t n = unaligned_elements(o.y);
+    if (n > o.n) n = o.n;
+    if (n == 0) return o;
+    const struct fast_output whole = o; /* what has an address is kept in memory: a copy */
+    put_tail(&whole, 0, n, f.cast_before);
+    return output_from(o, n);
 }
 /* From element i on. */
-NB_INLINE void put_blocks(const struct fast_output *o, int64_t i, struct fast_form f) {
-    for (; i + BLOCK <= o->n; i += BLOCK) {
-        NB_UNROLL
-        for (int place = 0; place < BLOCK_PAIRS; place++) put_pair(o, i + place * PAIR, f);
+NB_INLINE void put_rest(struct fast_output o, int64_t i, struct fast_form f) {
+#if PAIR_IN_ORDER
+    if (f.exact) {
+        for (; i < o.n; i += NB_LANES) put_vec(&o, i);
+        return;
     }
-    if (f.exact || i == o->n) return;
-    for (; i + PAIR <= o->n; i += PAIR) put_pair(o, i, f);
-    if (i < o->n) put_tail(o, i, o->n - i, f);
+#endif
+    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
+    if (i == o.n) return;
+    const struct fast_output rest = o;
+    put_tail(&rest, i, o.n - i, f.cast_before);
 }
 
 NB_INLINE void put_row(struct fast_output o, struct fast_form f) {
-    if (!f.exact && o.stream) put_head(&o, f);
-    put_blocks(&o, 0, f);
+    if (!f.exact && o.stream) o = put_head(o, f);
+    put_rest(o, 0, f);
 }
 
+/* 0 * Inf is NaN, too: such a call goes the careful way for nothing. */
+static inline bool all_finite(const float *p, int64_t n) {
+    const vec zero = vec_set1(0.0f);
+    vec sum[BLOCK_PAIRS];
+    int64_t i = 0;
+    NB_UNROLL
+    for (int k = 0; k < BLOCK_PAIRS; k++) sum[k] = zero;
+    for (; i + BLOCK_PAIRS * NB_LANES <= n; i += BLOCK_PAIRS * NB_LANES) {
+        NB_UNROLL
+        for (int k = 0; k < BLOCK_PAIRS; k++) sum[k] = vec_fma(vec_load_f32(p + i + k * NB_LANES), zero, sum[k]);
+    }
+    float all = vec_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < n; i++) all += p[i] * 0.0f;
+    return all == 0.0f;
+}
+/* The quick rounding to bf16 may turn a NaN that came as a parameter into a number (pair_bf16.h). */
+static inline bool params_need_care(const struct nb_call *call) {
+    const struct nb_formula *f = &call->formula;
+    if (PAIR_IN_ORDER || f->param != NB_PARAM_F32 || f->affine == NB_AFFINE_NONE) return false;
+    if (!all_finite(call->gamma, call->cols)) return true;
+    return f->affine == NB_AFFINE_GAMMA_BETA && !all_finite(call->beta, call->cols);
+}
+/* After put_row(), where a parameter is NaN. */
+static __attribute__((noinline, unused)) void put_nan(const struct fast_output *o) {
+    const float *gamma = o->params.gamma, *beta = o->params.beta;
+    for (int64_t i = 0; i < o->n; i++) {
+        if (gamma[i] != gamma[i]) elem_set(o->y + i, gamma[i]);
+        if (o->params.adds && beta[i] != beta[i]) elem_set(o->y + i, beta[i]);
+    }
+}
+
+/* While n elements of another row are summed. */
 NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
     struct sums s;
     sums_clear(&s);
-    if (!f.exact && o.stream) put_head(&o, f);
-    const int64_t both = f.exact ? o.n : o.n < in.n ? o.n : in.n;
+    if (!f.exact && o.stream) o = put_head(o, f);
+    const int64_t both = f.exact || o.n < in.n ? o.n : in.n;
     int64_t i = 0;
     for (; i + BLOCK <= both; i += BLOCK) {
         NB_UNROLL
@@ -152,8 +223,8 @@ NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, s
         }
     }
     if (f.exact) return sums_lanes(&s);
-    put_blocks(&o, i, f);
-    if (i < in.n) sums_take_blocks(&s, in.x, in.shift, i, in.n);
+    sums_take_blocks(&s, in.x, in.shift, i, in.n);
+    put_rest(o, i, f);
     return sums_lanes(&s);
 }
 

@@ -3,124 +3,166 @@
  * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
  * between the two, so that nothing is left of it, and nothing is asked of the processor's window.
  *
- * ahead is 2, or 1 where three rows of x, one of y and the parameters would not share the first cache, or 0 where two would not: then a
- * row is summed, then put out. */
+ * ahead is 2, or 1 where three rows of x, one of y and the parameters would not share three quarters of the first cache, or 0 where two
+ * would not share all of it: then a row is summed, then put out. Few long rows are split over the threads (fast_split.h). */
 #ifndef NB_FAST_ROWS_H
 #define NB_FAST_ROWS_H
 
 #include "fast_output.h"
+#include "fast_split.h"
 
 #define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where nobody has measured */
 
 static inline int rows_ahead(const struct nb_call *call) {
     const struct nb_tuning *t = call->tuning;
-    const int64_t row_bytes = call->cols * (int64_t)sizeof(elem);
+    const struct nb_formula *f = &call->formula;
     const int64_t cache = t && t->l1_bytes > 0 ? t->l1_bytes : FIRST_CACHE_DEFAULT_BYTES;
-    /* beside the rows of x: y and the parameters, in a cache that is not all ours */
-    const int64_t room = cache / 4 * 3 - row_bytes - call->cols * (int64_t)sizeof(float);
+    const int64_t n_params = f->affine == NB_AFFINE_NONE ? 0 : f->affine == NB_AFFINE_GAMMA ? 1 : 2;
+    const int64_t param = f->param == NB_PARAM_X ? (int64_t)sizeof(elem) : (int64_t)sizeof(float);
+    const int64_t row = call->cols * (int64_t)sizeof(elem), beside = row + n_params * call->cols * param;
     if (call->cols >= LONG_ROW) return 0;
-    return room >= 3 * row_bytes ? 2 : room >= 2 * row_bytes ? 1 : 0;
+    if (3 * row + beside <= cache / 4 * 3) return 2;
+    return 2 * row + beside <= cache ? 1 : 0;
 }
 
-/* What stays the same for all rows of a range. */
-struct fast_work {
-    const struct nb_call *call;
-    int64_t begin, end;
-    int64_t ahead;
-    bool stream;
-};
-/* What goes from row to row, and would best be in registers. */
+/* What goes from row to row, and would best be in registers: a load right behind a row of stores may have the low bits of its
+ * address in common with one of them, and waits for it. */
 struct fast_walk {
     struct fast_output out;
     struct fast_input in;              /* ahead of it */
     struct row_numbers now, then;      /* of the row to put out and of the one behind it */
     float shift, shift_then;           /* of the row to sum and of the one behind it */
+    struct fast_source head;           /* the row to sum, without a store */
     struct source_stride first, later; /* steps of in.x and out.x */
     int64_t y_stride;
 };
+/* What stays the same in a range. */
+struct fast_work {
+    const struct nb_call *call;
+    int64_t begin, end; /* rows; units where rows are split */
+    int64_t ahead;
+    bool stream;
+    bool care; /* parameters may be NaN */
+};
 
 static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
-    const bool stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2);
     const int64_t ahead = rows_ahead(call);
-    return (struct fast_work){
-        .call = call, .begin = begin, .end = end, .ahead = ahead < end - begin ? ahead : 0, .stream = stream};
+    const bool care = params_need_care(call);
+    return (struct fast_work){.call = call,
+                              .begin = begin,
+                              .end = end,
+                              .ahead = ahead < end - begin && !care ? ahead : 0,
+                              .stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2) && !care,
+                              .care = care};
 }
 
-/* ---- statistics ahead ---- */
-
-NB_INLINE float shift_at(const struct fast_work *w, int64_t row) {
-    const int64_t n = stats_length(w->call);
-    return FAST_CENTRE && row < w->end ? row_shift(row_source_at(w->call, row), n, head_inverse(n)) : 0.0f;
+NB_INLINE void set_numbers(struct fast_output *o, struct row_numbers r) {
+    o->mean = vec_set1(r.mean);
+    o->scale = vec_set1(r.scale);
 }
+NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
+    const struct nb_call *call = w->call;
+    return (struct fast_output){.x = later_source(call, row, w->stream),
+                                .y = row_out(call->y, call->y_stride, row),
+                                .n = call->cols,
+                                .params = params_of(call, f),
+                                .stream = w->stream};
+}
+
+/* ---- rows with others ahead ---- */
 
 /* The first rows' numbers, and the rows to begin with. */
-NB_INLINE void walk_begin(const struct fast_work *w, struct fast_walk *k) {
+NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_form f) {
     const struct nb_call *call = w->call;
-    const int64_t stride = call->x_stride, residual = call->residual_stride;
-    *k = (struct fast_walk){.y_stride = call->y_stride};
-    k->out = (struct fast_output){.x = later_source(call, w->begin, w->stream),
-                                  .y = row_out(call->y, call->y_stride, w->begin),
-                                  .n = call->cols,
-                                  .params = params_of(call),
-                                  .stream = w->stream};
-    k->first = (struct source_stride){stride, residual, call->residual_out_stride};
-    k->later = (struct source_stride){FAST_ADD && !k->out.x.add ? call->residual_out_stride : stride, residual, 0};
-    if (w->ahead == 0) return;
-    k->in = (struct fast_input){.x = first_source(call, w->begin + w->ahead, w->stream), .n = stats_length(call)};
-    k->now = row_statistics(call, w->begin, w->stream);
-    if (w->ahead > 1) k->then = row_statistics(call, w->begin + 1, w->stream);
-    k->shift = shift_at(w, w->begin + w->ahead);
-    k->shift_then = shift_at(w, w->begin + w->ahead + 1);
+    const int64_t x = call->x_stride, residual = call->residual_stride, sum = call->residual_out_stride;
+    const int64_t next = w->begin + w->ahead;
+    struct fast_walk k = {.out = output_at(w, w->begin, f), .y_stride = call->y_stride};
+    k.in = (struct fast_input){.x = first_source(call, next, w->stream), .n = stats_length(call)};
+    k.head = row_source_at(call, next);
+    k.first = (struct source_stride){x, residual, sum};
+    k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
+    k.now = row_statistics(call, w->begin, w->stream);
+    if (w->ahead > 1) k.then = row_statistics(call, w->begin + 1, w->stream);
+    k.shift = row_shift(call, next);
+    k.shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
+    return k;
 }
-
 NB_INLINE void next_output(struct fast_walk *k) {
     k->out.x = source_moved(k->out.x, k->later);
     k->out.y += k->y_stride;
 }
-
-/* The row that was summed: its numbers come into play in one or two rows' time. */
-NB_INLINE void take_totals(const struct fast_work *w, struct fast_walk *k, int64_t row, struct totals t,
-                           struct quick_finish q) {
+/* `row` was summed: its numbers come into play in one or two rows' time. */
+NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
+                        struct quick_finish q) {
+    const struct totals t = lanes_totals(l);
     const struct row_numbers r =
         finishes_quickly(q, t) ? quickly_finished(q, t, k->shift) : row_finish(w->call, row, t, k->shift, w->stream);
     k->now = w->ahead > 1 ? k->then : r;
     k->then = r;
+    k->in.x = source_moved(k->in.x, k->first);
+    if (!FAST_CENTRE) return;
+    k->shift = k->shift_then;
+    k->head = source_moved(k->head, k->first);
+    if (row + 2 >= w->end) return;
+    if (BLOCK >= SHIFT_ELEMENTS && k->in.n >= SHIFT_ELEMENTS)
+        k->shift_then = head_shift(source_moved(k->head, k->first), SHIFT_ELEMENTS);
+    else
+        k->shift_then = row_shift(w->call, row + 2);
 }
 
-/* ---- the loops over rows ---- */
-
-/* Rows [begin, end - ahead). */
-NB_INLINE void put_and_sum_rows(const struct fast_work *w, struct fast_walk *k, struct fast_form f) {
+/* All but the last rows, which have none ahead any more. */
+NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form f) {
     const struct quick_finish q = quick_finish_of(w->call);
-    const int64_t ahead = w->ahead, end = w->end;
-    const float inverse_of_head = head_inverse(k->in.n);
-    struct fast_source head = row_source_at(w->call, w->begin + ahead);
-    for (int64_t row = w->begin + ahead; row < end; row++) {
-        k->out.mean = vec_set1(k->now.mean);
-        k->out.scale = vec_set1(k->now.scale);
-        k->in.shift = vec_set1(k->shift);
-        const struct totals t = lanes_totals(put_and_sum(k->out, k->in, f));
-        take_totals(w, k, row, t, q);
-        next_output(k);
-        k->in.x = source_moved(k->in.x, k->first);
-        if (!FAST_CENTRE) continue;
-        k->shift = k->shift_then;
-        head = source_moved(head, k->first);
-        if (row + 2 < end) k->shift_then = row_shift(source_moved(head, k->first), k->in.n, inverse_of_head);
+    struct fast_walk k = walk_begin(w, f);
+    for (int64_t row = w->begin + w->ahead; row < w->end; row++) {
+        set_numbers(&k.out, k.now);
+        k.in.shift = vec_set1(k.shift);
+        take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
+        next_output(&k);
     }
+    return k;
+}
+
+/* ---- the loop over rows ---- */
+
+/* Of a range of units, the row that comes after n others: its columns. */
+NB_INLINE struct fast_output split_output(const struct fast_work *w, int64_t n, struct fast_form f) {
+    const int64_t cols = w->call->cols, count = count_segments(cols), length = segment_length(cols);
+    const int64_t row = w->begin / count + n;
+    const int64_t from = n > 0 ? 0 : w->begin % count * length;
+    const int64_t to = w->end < (row + 1) * count ? w->end % count * length : cols;
+    struct fast_output o = output_from(output_at(w, row, f), from);
+    o.n = to - from;
+    set_numbers(&o, split_numbers(w->call, row, from == 0));
+    return o;
+}
+NB_INLINE int64_t steps_left(const struct fast_work *w) {
+    if (w->ahead > 0) return w->ahead;
+    if (!rows_are_split(w->call)) return w->end - w->begin;
+    const int64_t count = count_segments(w->call->cols);
+    return (w->end - 1) / count - w->begin / count + 1;
 }
 
 NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
-    struct fast_walk k;
-    walk_begin(w, &k);
-    if (w->ahead > 0) put_and_sum_rows(w, &k, f);
-    for (int64_t row = w->ahead > 0 ? w->end - w->ahead : w->begin; row < w->end; row++) {
-        if (w->ahead == 0) k.now = row_statistics(w->call, row, w->stream);
-        k.out.mean = vec_set1(k.now.mean);
-        k.out.scale = vec_set1(k.now.scale);
-        put_row(k.out, f);
-        next_output(&k);
-        k.now = k.then;
+    struct fast_walk k = {.out = {.n = 0}};
+    if (w->ahead > 0) k = walk_rows(w, f);
+    const bool split = rows_are_split(w->call);
+    for (int64_t step = 0, n = steps_left(w); step < n; step++) {
+        struct fast_output o = k.out;
+        if (w->ahead > 0) {
+            set_numbers(&o, step == 0 ? k.now : k.then);
+            next_output(&k);
+        } else if (split) {
+            o = split_output(w, step, f);
+        } else {
+            o = output_at(w, w->begin + step, f);
+            set_numbers(&o, row_statistics(w->call, w->begin + step, w->stream));
+        }
+        put_row(o, f);
+        if (!PAIR_IN_ORDER && w->care) {
+            const struct fast_output done = o;
+            put_nan(&done);
+        }
     }
     if (w->stream) raw_stream_end();
     return 0;
@@ -128,34 +170,33 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-NB_INLINE int rows_with_offset(const struct fast_work *w, struct fast_form f) {
-    f.offset = true;
-    if (f.exact && w->call->formula.weight_offset) return rows_of_form(w, f);
-    f.offset = false;
-    return rows_of_form(w, f);
-}
-NB_INLINE int rows_with_weights(const struct fast_work *w, struct fast_form f) {
-    f.affine = NB_AFFINE_GAMMA;
-    if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_with_offset(w, f);
-    f.affine = NB_AFFINE_GAMMA_BETA;
-    return rows_with_offset(w, f);
-}
-NB_INLINE int rows_with_cast(const struct fast_work *w, struct fast_form f) {
-    f.affine = NB_AFFINE_NONE;
+NB_INLINE int exact_rows(const struct fast_work *w) {
+    struct fast_form f = {.exact = true};
     if (w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
-    return rows_with_weights(w, f);
+    f.weighs = true;
+    if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
+    f.adds = true;
+    return rows_of_form(w, f);
 }
 static inline bool is_exact(const struct fast_work *w) {
     return !w->stream && w->call->cols % BLOCK == 0 && stats_length(w->call) == w->call->cols;
 }
+/* Rows, or units where rows are split. */
 NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
 #ifndef NB_DTYPE_IS_F32
-    if (call->formula.cast == NB_CAST_BEFORE) return rows_with_cast(&w, (struct fast_form){.cast_before = true});
+    if (call->formula.cast == NB_CAST_BEFORE && call->formula.affine != NB_AFFINE_NONE)
+        return rows_of_form(&w, (struct fast_form){.cast_before = true});
 #endif
-    if (is_exact(&w)) return rows_with_cast(&w, (struct fast_form){.exact = true});
-    return rows_with_cast(&w, (struct fast_form){0});
+    return is_exact(&w) ? exact_rows(&w) : rows_of_form(&w, (struct fast_form){.exact = false});
+}
+static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
+    const bool stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2);
+    split_sum(call, phase, begin, end, stream);
+    if (stream) raw_stream_end();
+    return 0;
 }
 
 /* ---- the contract ---- */
@@ -167,16 +208,19 @@ NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) 
         .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                                                 \
     }
 
+#define FAST_ADD_FORMULAS                                                                                              \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
+        .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS), .weight_offsets = NB_ALL(2),               \
+        .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                        \
+    }
+
 /* Longest chain of roundings in a row's sums; about a shift it is longer by the factor that the shift may cost, for the sums and
  * the four roundings that go with them. */
 static inline int64_t fast_chain(const struct nb_call *call) {
     const int64_t n = stats_length(call), length = segment_length(n), tree = length < n ? 4 : 0;
     const int64_t sums = reduction_chain(length, SUM_CHAINS) + tree;
     return FAST_CENTRE ? (int64_t)(SHIFT_FACTOR * (double)(sums + 4)) + 1 : sums;
-}
-static inline int fast_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
 }
 
 #endif

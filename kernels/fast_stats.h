@@ -61,7 +61,7 @@ NB_INLINE struct fast_source first_source(const struct nb_call *call, int64_t ro
     struct fast_source s = row_source_at(call, row);
     if (!FAST_ADD || !call->residual_out) return s;
     s.sum_out = row_out(call->residual_out, call->residual_out_stride, row);
-    s.stream = stream;
+    s.stream = stream && rows_stream(call->residual_out, call->residual_out_stride);
     return s;
 }
 /* A later look: where the sum was stored as it is wanted, and has not left the caches, it is taken from there. */
@@ -90,11 +90,14 @@ NB_INLINE vec head_lanes(struct fast_source s, int64_t n) {
     }
     return sum;
 }
-static inline float head_inverse(int64_t n) { return n >= SHIFT_ELEMENTS ? 1.0f / SHIFT_ELEMENTS : 1.0f / (float)n; }
 /* Of a source without a store. A head whose sum overflows, or is NaN, leaves the first element. */
-NB_INLINE float row_shift(struct fast_source s, int64_t n, float inverse_of_head) {
-    const float shift = vec_sum(head_lanes(s, n)) * inverse_of_head;
+NB_INLINE float head_shift(struct fast_source s, int64_t n) {
+    const float inverse = n >= SHIFT_ELEMENTS ? 1.0f / SHIFT_ELEMENTS : 1.0f / (float)n;
+    const float shift = vec_sum(head_lanes(s, n)) * inverse;
     return shift - shift == 0.0f ? shift : vec_first(source_pair_tail(s, 0, 1).a);
+}
+static __attribute__((noinline)) float row_shift(const struct nb_call *call, int64_t row) {
+    return FAST_CENTRE ? head_shift(row_source_at(call, row), stats_length(call)) : 0.0f;
 }
 
 /* ---- sums ---- */
@@ -105,21 +108,27 @@ static inline float sum_tree(const float *part, int n) {
     for (int i = 0; i < MAX_SEGMENTS - 1; i++) leaf[MAX_SEGMENTS + i] = leaf[2 * i] + leaf[2 * i + 1];
     return leaf[2 * MAX_SEGMENTS - 2];
 }
+static inline struct totals segment_totals(const float *square, const float *sum, int n) {
+    if (n == 1) return (struct totals){.square = square[0], .sum = sum[0]};
+    return (struct totals){.square = sum_tree(square, n), .sum = sum_tree(sum, n)};
+}
 NB_INLINE struct totals lanes_totals(struct lanes l) {
     return (struct totals){.square = vec_sum(l.square), .sum = FAST_CENTRE ? vec_sum(l.sum) : 0.0f};
+}
+static __attribute__((noinline)) struct totals segment_sums(struct fast_source from, float shift, int64_t begin,
+                                                            int64_t end) {
+    return lanes_totals(sums_of(from, vec_set1(shift), begin, end));
 }
 static __attribute__((noinline)) struct totals row_totals(struct fast_source from, int64_t n, float shift) {
     const int64_t length = segment_length(n);
     float square[MAX_SEGMENTS], sum[MAX_SEGMENTS];
     int count = 0;
     for (int64_t at = 0; at < n; at += length, count++) {
-        const int64_t end = at + length < n ? at + length : n;
-        const struct totals t = lanes_totals(sums_of(from, vec_set1(shift), at, end));
-        if (length == n) return t;
+        const struct totals t = segment_sums(from, shift, at, at + length < n ? at + length : n);
         square[count] = t.square;
         sum[count] = t.sum;
     }
-    return (struct totals){.square = sum_tree(square, count), .sum = sum_tree(sum, count)};
+    return segment_totals(square, sum, count);
 }
 
 /* ---- from sums to mean and scale ---- */
@@ -136,38 +145,30 @@ static inline float centred_variance(struct totals t, float inverse) {
 static inline float stats_inverse(const struct nb_call *call) {
     return FAST_TOTAL ? 1.0f : 1.0f / (float)stats_length(call);
 }
-/* About the mean that the first sweep gave. */
-static __attribute__((noinline)) struct totals second_totals(const struct nb_call *call, int64_t row, float shift,
-                                                             bool stream) {
-    return row_totals(later_source(call, row, stream), stats_length(call), shift);
-}
-static inline void store_numbers(const struct nb_call *call, int64_t row, struct row_numbers r) {
+static inline float second_shift(struct totals t, float shift, float inverse) { return shift + t.sum * inverse; }
+/* From sums about a shift that will do; mean and rstd are stored where they are wanted. */
+static inline struct row_numbers numbers_of(const struct nb_call *call, int64_t row, struct totals t, float shift) {
+    const float inverse = stats_inverse(call);
+    const float v = FAST_CENTRE ? centred_variance(t, inverse) : t.square * inverse;
+    const struct row_numbers r = {.mean = FAST_CENTRE ? shift + t.sum * inverse : 0.0f, .scale = row_scale(v, call)};
     if (call->mean) call->mean[row] = r.mean;
     if (call->rstd) call->rstd[row] = scale_to_rstd(r.scale, &call->formula);
+    return r;
 }
-/* t: of the first sweep. For every formula; mean and rstd are stored where they are wanted. */
+/* t: of the first sweep. */
 static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_call *call, int64_t row, struct totals t,
                                                                float shift, bool stream) {
     const float inverse = stats_inverse(call);
-    struct row_numbers r = {0};
-    if (!FAST_CENTRE) {
-        r.scale = row_scale(t.square * inverse, call);
-    } else {
-        if (!shift_is_good(t, inverse)) {
-            shift = shift + t.sum * inverse;
-            t = second_totals(call, row, shift, stream);
-        }
-        r.mean = shift + t.sum * inverse;
-        r.scale = row_scale(centred_variance(t, inverse), call);
+    if (FAST_CENTRE && !shift_is_good(t, inverse)) {
+        shift = second_shift(t, shift, inverse);
+        t = row_totals(later_source(call, row, stream), stats_length(call), shift);
     }
-    store_numbers(call, row, r);
-    return r;
+    return numbers_of(call, row, t, shift);
 }
 static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row,
                                                                    bool stream) {
-    const int64_t n = stats_length(call);
-    const float shift = FAST_CENTRE ? row_shift(row_source_at(call, row), n, head_inverse(n)) : 0.0f;
-    return row_finish(call, row, row_totals(first_source(call, row, stream), n, shift), shift, stream);
+    const float shift = row_shift(call, row);
+    return row_finish(call, row, row_totals(first_source(call, row, stream), stats_length(call), shift), shift, stream);
 }
 
 /* The same for the formula that nearly all calls have, without a look at memory: a load right behind a row of stores may have

@@ -70,6 +70,13 @@ NB_INLINE struct pair source_pair(struct fast_source s, int64_t i) {
     }
     return sum_rounded(s, v);
 }
+/* One vector, of an output sweep: nothing is stored on the way. */
+NB_INLINE vec source_vec(struct fast_source s, int64_t i) {
+    const vec v = vec_load(s.x + i);
+    if (!FAST_ADD || !s.add) return v;
+    const vec sum = v + vec_load(s.residual + i);
+    return s.round ? vec_round(sum) : sum;
+}
 NB_INLINE struct pair source_pair_tail(struct fast_source s, int64_t i, int64_t n) {
     struct pair v = pair_load_tail(s.x + i, n);
     if (!FAST_ADD || !s.add) return v;

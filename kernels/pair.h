@@ -2,6 +2,7 @@
 /* Two vectors at a time, PAIR consecutive elements. f32 and f16 lie in them in order; bf16 is split into its even and its odd
  * elements, and so are f32 parameters that meet them (pair_bf16.h). Sums do not care.
  *
+ *   PAIR_IN_ORDER                           whether they do
  *   pair_load, pair_store, pair_load_f32    any alignment; ..._tail: the first n elements, 0 < n < PAIR, absent ones 0
  *   pair_keep(v, n)                         elements from n on become 0
  *   pair_round                              to the dtype and back */
@@ -25,6 +26,7 @@ NB_INLINE struct pair floats_load_tail(const float *p, int64_t n) {
 
 #if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
 #include "pair_bf16.h"
+#define PAIR_IN_ORDER 0
 
 NB_INLINE struct pair pair_split(bf16_bits v) { return (struct pair){bits_even(v), bits_odd(v)}; }
 NB_INLINE bf16_bits pair_join(struct pair v) { return bits_join(bits_round(v.a), bits_round(v.b)); }
@@ -40,6 +42,7 @@ NB_INLINE struct pair pair_keep(struct pair v, int64_t n) {
 }
 NB_INLINE struct pair pair_of_floats(struct pair v) { return (struct pair){even_lanes(v.a, v.b), odd_lanes(v.a, v.b)}; }
 #else
+#define PAIR_IN_ORDER 1
 NB_INLINE struct pair pair_load(const elem *p) { return (struct pair){vec_load(p), vec_load(p + NB_LANES)}; }
 NB_INLINE struct pair pair_load_tail(const elem *p, int64_t n) {
     if (n < NB_LANES) return (struct pair){vec_load_tail(p, n), vec_set1(0.0f)};

@@ -24,11 +24,12 @@ NB_INLINE bf16_bits bits_join(vec even, vec odd) {
     const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16), upper = _mm512_set1_epi32((int)0xffff0000u);
     return _mm512_ternarylogic_epi32(low, _mm512_castps_si512(odd), upper, 0xf8); /* low | (odd & upper) */
 }
-/* What makes the upper half right, to nearest even. */
+/* What makes the upper half right, to nearest even: half a unit is added, less one bit where the unit is even. */
 NB_INLINE vec bits_round(vec v) {
     const __m512i u = _mm512_castps_si512(v);
-    const __m512i parity = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), parity));
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    const __m512i rounded = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+    return _mm512_castsi512_ps(_mm512_mask_add_epi32(rounded, odd, u, _mm512_set1_epi32(0x8000)));
 }
 NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm512_castps_si512(v)); }
 NB_INLINE vec even_lanes(vec a, vec b) {

@@ -6,7 +6,11 @@
 
 #include "pair.h"
 
+#if NB_LANES > 1
 #define STREAM_ALIGN ((int64_t)sizeof(raw))
+#else
+#define STREAM_ALIGN INT64_C(4)
+#endif
 
 /* Where nobody has measured: no cache that a core can count on as its own is larger on the machines of today, and a call beyond it
  * gains from streaming everywhere it was tried. */
@@ -70,6 +74,10 @@ static inline bool call_streams(const struct nb_call *call, int n_tensors) {
     const int64_t bytes = call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors;
     if (!call->tuning) return bytes > STREAM_DEFAULT_BYTES;
     return call->tuning->stream_bytes > 0 && bytes > call->tuning->stream_bytes;
+}
+/* Are all rows aligned for streaming? */
+static inline bool rows_stream(const void *tensor, int64_t stride) {
+    return ((uintptr_t)tensor | (uintptr_t)(stride * (int64_t)sizeof(elem))) % (uintptr_t)STREAM_ALIGN == 0;
 }
 /* Elements before the first that may be streamed. */
 static inline int64_t unaligned_elements(const elem *p) {
