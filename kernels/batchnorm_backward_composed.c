@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Gradients of BatchNorm op by op, each over the whole tensor in f32, as a framework whose BatchNorm is written in its own operators:
+/* Gradients of BatchNorm op by op, each over the whole tensor in f32, as a framework whose BatchNorm is made of its own operators:
  *   xhat = (x - mean) * rstd      dgamma = sum of dy * xhat      dbeta = sum of dy      g = dy * w
  *   dx = ((g - mean of g) - xhat * mean of g * xhat) * rstd, in inference g * rstd
  * In f32 with gamma and beta 16 tensor reads and 9 writes in training. */

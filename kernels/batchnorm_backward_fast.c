@@ -14,7 +14,8 @@ static struct pages backward_pages(const struct nb_call *call) {
                           .out = call->dx,
                           .x_stride = call->x_stride,
                           .g_stride = call->dy_stride,
-                          .out_stride = call->dx_stride};
+                          .out_stride = call->dx_stride,
+                          .prefetch = prefetches_planes(call, 3)};
 }
 
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,11 @@
     16.0f /* rho'^2: one shift in 16,000 of normal data, and at most 4 bits of what sums of 2 to 3 u have lost */
 
 static inline struct pages forward_pages(const struct nb_call *call) {
-    return (struct pages){.x = call->x, .out = call->y, .x_stride = call->x_stride, .out_stride = call->y_stride};
+    return (struct pages){.x = call->x,
+                          .out = call->y,
+                          .x_stride = call->x_stride,
+                          .out_stride = call->y_stride,
+                          .prefetch = prefetches_planes(call, 2)};
 }
 
 static inline bool is_line(const struct nb_formula *f) {

@@ -21,7 +21,7 @@ struct pages {
     const elem *x, *g;
     elem *out;
     int64_t x_stride, g_stride, out_stride;
-    int64_t rows_ahead; /* to be prefetched, 0: none */
+    int64_t prefetch; /* are planes to be asked for ahead; of a matrix, rows ahead */
 };
 
 /* NHWC: n * hw rows of c columns; NCHW: n rows of c * hw columns. Column i belongs to channel i / group. */
@@ -62,6 +62,10 @@ static inline int64_t run_of_channels(const struct nb_call *call, const struct p
 static inline int64_t slab_bytes(const struct nb_call *call) {
     const int64_t given = call->tuning ? call->tuning->slab_bytes : 0;
     return given > 0 ? given : 512 * 1024;
+}
+/* Planes of a channel lie too far apart for a prefetcher: where the second cache is far too small for the call it is told. */
+static inline bool prefetches_planes(const struct nb_call *call, int64_t n_tensors) {
+    return call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors > 8 * slab_bytes(call);
 }
 static inline bool in_strips(const struct matrix *m) { return m->rows <= STRIP_ROWS; }
 static inline int64_t matrix_blocks(const struct matrix *m) { return in_strips(m) ? 1 : BLOCKS_MAX; }

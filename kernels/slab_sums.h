@@ -71,16 +71,22 @@ NB_INLINE void prefetch_turn(const elem *next) {
     for (int64_t line = 0; line < PLANE_TURN * (int64_t)sizeof(elem); line += 64)
         __builtin_prefetch((const char *)next + line, 0, 2);
 }
-/* Elements [i, end) of a plane; next: elements from x and g to the plane that comes then, 0 where none does. */
+NB_INLINE void plane_turn(struct sums *acc, const elem *x, const elem *g, vec about, const bool backward) {
+    const struct pair none = {about, about};
+    pair_step(acc, pair_load(x), backward ? pair_load(g) : none, about, backward);
+    pair_step(acc + 2, pair_load(x + PAIR), backward ? pair_load(g + PAIR) : none, about, backward);
+}
+/* Elements [i, end) of a plane; next: elements from x and g to the plane to ask for, 0 where none is. */
 NB_INLINE void plane_piece(struct sums *acc, const elem *x, const elem *g, int64_t i, int64_t end, int64_t next_x,
                            int64_t next_g, vec about, const bool backward) {
     const struct pair none = {about, about};
-    for (; i + PLANE_TURN <= end; i += PLANE_TURN) {
-        prefetch_turn(x + i + next_x);
-        if (backward) prefetch_turn(g + i + next_g);
-        pair_step(acc, pair_load(x + i), backward ? pair_load(g + i) : none, about, backward);
-        pair_step(acc + 2, pair_load(x + i + PAIR), backward ? pair_load(g + i + PAIR) : none, about, backward);
-    }
+    if (next_x != 0)
+        for (; i + PLANE_TURN <= end; i += PLANE_TURN) {
+            prefetch_turn(x + i + next_x);
+            if (backward) prefetch_turn(g + i + next_g);
+            plane_turn(acc, x + i, g + i, about, backward);
+        }
+    for (; i + PLANE_TURN <= end; i += PLANE_TURN) plane_turn(acc, x + i, g + i, about, backward);
     if (i + PAIR <= end) {
         pair_step(acc, pair_load(x + i), backward ? pair_load(g + i) : none, about, backward);
         i += PAIR;
@@ -105,7 +111,7 @@ NB_INLINE struct totals span_totals(const struct pages *p, int64_t plane_step, s
     for (int64_t plane = s.plane; plane < s.plane + s.n_planes; plane++) {
         const elem *x = p->x + plane * plane_step * p->x_stride;
         const elem *g = backward ? p->g + plane * plane_step * p->g_stride : x;
-        const int64_t next = plane + ahead < s.plane + s.n_planes ? ahead * plane_step : 0;
+        const int64_t next = p->prefetch && plane + ahead < s.plane + s.n_planes ? ahead * plane_step : 0;
         for (int64_t i = s.begin, end; i < s.end; i = end) {
             end = s.end - i < PLANE_STEPS * PLANE_TURN ? s.end : i + PLANE_STEPS * PLANE_TURN;
             plane_piece(acc, x, g, i, end, next * p->x_stride, next * p->g_stride, shift, backward);
@@ -147,9 +153,9 @@ NB_INLINE void add_group_of_rows(const struct pages *p, int64_t row, const int n
                                  const float *about, float *sums, float *products, const bool backward) {
     const vec zero = vec_set1(0.0f);
     const struct pair shift = floats_lanes_load(about + i, lanes);
-    if (p->rows_ahead && n == ROW_GROUP) {
-        prefetch_rows(p->x + row * p->x_stride + i, p->x_stride, p->rows_ahead);
-        if (backward) prefetch_rows(p->g + row * p->g_stride + i, p->g_stride, p->rows_ahead);
+    if (p->prefetch && n == ROW_GROUP) {
+        prefetch_rows(p->x + row * p->x_stride + i, p->x_stride, p->prefetch);
+        if (backward) prefetch_rows(p->g + row * p->g_stride + i, p->g_stride, p->prefetch);
     }
     struct sums acc[4] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
     NB_UNROLL

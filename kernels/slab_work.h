@@ -83,7 +83,7 @@ static inline void sum_block_of(const struct nb_call *call, const struct matrix 
     for (int64_t channel = begin, next; channel < end; channel = next) {
         next = run_of_channels(call, &p, channel, end);
         struct pages run = matrix_page(call, p, row, channel);
-        run.rows_ahead = rows_to_prefetch(call, &p, (next - channel) * m->group);
+        run.prefetch = rows_to_prefetch(call, &p, (next - channel) * m->group);
         const int64_t col = channel * m->group;
         sum_page(&run, rows, (next - channel) * m->group, about + (channel - begin) * m->group,
                  block_work(&w, block, B_SUM) + col, block_work(&w, block, B_PRODUCT) + col, sum_tile_of);
