@@ -114,6 +114,7 @@ static int report(const struct nb_claims_options *o, const struct nb_claim_resul
                                     .complete = m->ended == 0,
                                     .elapsed_s = elapsed_s};
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
+    about.training = m->trained.there ? &m->trained.results : NULL;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
     if (result == 0) result = nb_claims_print(document, o->format ? o->format : "table", stdout);

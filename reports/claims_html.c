@@ -10,6 +10,7 @@
 #include "reports/claims_report.h"
 #include "reports/claims_tables.h"
 #include "reports/claims_text.h"
+#include "reports/claims_training.h"
 #include "reports/html.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
@@ -161,6 +162,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_summary(document, false, "", page);
     add_summary(document, true, "<h2>Public bug reports: does their input break kernels?</h2>\n", page);
     add_paper(page);
+    nb_claims_training_html(document, page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
     nb_html_figures(figures, "", dir, NB_CLAIMS_PLOTS, page);
     nb_html_not_drawn(figures, page);

@@ -10,6 +10,7 @@
 #include "reports/claims_report.h"
 #include "reports/claims_tables.h"
 #include "reports/claims_text.h"
+#include "reports/claims_training.h"
 #include "reports/escape.h"
 #include "reports/grid.h"
 #include "src/base/json.h"
@@ -140,6 +141,7 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     add_summary(document, false, out);
     add_summary(document, true, out);
     nb_claims_paper_markdown(document, out);
+    nb_claims_training_markdown(document, out);
     add_pictures(figures, out);
     nb_strbuf_add(out, "\n## Evidence\n\n");
     cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, out);

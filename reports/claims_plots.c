@@ -11,6 +11,7 @@
 
 #include "reports/claims_tables.h"
 #include "reports/claims_text.h"
+#include "reports/claims_training.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
@@ -154,4 +155,5 @@ void nb_claims_figures_init(struct nb_figures *figures, const cJSON *document) {
     nb_strbuf_add(&figures->notes, "");
     for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) draw_curve(figures, document, &meta, &curves[i]);
     draw_amdahl(figures, document, &meta);
+    nb_claims_training_figures(figures, document, &meta);
 }

@@ -10,6 +10,7 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/claims/sensitivity.h"
+#include "src/claims/training_document.h"
 #include "src/record/fingerprint.h"
 
 enum { LARGEST_FILE = 1 << 28 };
@@ -149,6 +150,7 @@ cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_json_text(folders, nb_claims_plan_names[i], about->folders[i]);
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     add_counts(json, results, n);
+    if (about->training) cJSON_AddItemToObject(json, "training", nb_training_to_json(about->training));
     cJSON *claims = cJSON_AddArrayToObject(json, "claims");
     for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(claims, claim_json(&results[i]));
     return json;

@@ -17,7 +17,8 @@ struct nb_claims_about { /* of the run */
     char **argv;
     bool quick, complete;
     double elapsed_s;
-    const char *folders[NB_N_CLAIMS_PLANS]; /* within DIR; null: none */
+    const char *folders[NB_N_CLAIMS_PLANS];  /* within DIR; null: none */
+    const struct nb_train_results *training; /* null: nothing was trained */
 };
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about);
 bool nb_claims_document_exists(const char *dir);

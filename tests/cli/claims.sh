@@ -111,13 +111,18 @@ cat >"$WORK/training.json" <<'JSON'
     { "id": "memory", "text": "kept activations", "experiment": "memory", "expect": [{ "figure": "memory_ratio", "form": "at_least", "least": 1.01, "where": { "what": "activations" } }] },
     { "id": "course", "text": "bytes are guessed", "experiment": "course", "expect": [{ "figure": "final_loss", "form": "between", "least": 1, "most": 6, "where": { "mode": "training" } }] }] }
 JSON
-"$NORMBENCH" claims "$WORK/training.json" --train-budget 60 --launches 6 --out "$WORK/trained" --no-plots --format json >"$WORK/out" 2>"$WORK/err" ||
+"$NORMBENCH" claims "$WORK/training.json" --train-budget 60 --launches 6 --out "$WORK/trained" --format json >"$WORK/out" 2>"$WORK/err" ||
     bad "training: exit $?: $(cat "$WORK/err")"
 /usr/bin/python3 -c "
 import json
 d = json.load(open('$WORK/out'))
 assert d['counts']['REPRODUCED'] == 1, d['claims'][0]['reason']
 assert [r['figures'][0]['launches'] for r in d['claims'][0]['readings']] == [6, 6, 6]" || bad "training: not as promised: $(cat "$WORK/err")"
+/usr/bin/python3 tests/check_schema.py reports/schema "$WORK/trained" "$WORK/training.json"
+code=$?
+[ $code = 0 ] || [ $code = 77 ] || bad "the schemas do not hold for training: $code"
+grep -q '## Training' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WORK/trained/claims.html" || bad "the pages have no training"
+[ -s "$WORK/trained/claims-plots/loss-tiny-transformer-4.gp" ] || bad "no curve of losses: $(ls "$WORK/trained/claims-plots")"
 lines=$(grep -c request "$WORK/trained/training/training.jsonl")
 [ "$lines" = 24 ] || bad "training: $lines jobs where 6 x (1 + 2 + 1) are due"
 "$NORMBENCH" claims --resume "$WORK/trained" >"$WORK/out" 2>&1 || bad "--resume of training: $(cat "$WORK/out")"
