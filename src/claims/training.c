@@ -24,6 +24,7 @@ static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, cons
     nb_finding_tag(f, "dtype", nb_dtype_names[o->dtype]);
     nb_finding_tag_number(f, "layers", o->layers);
     nb_finding_tag_number(f, "hidden", o->hidden);
+    if (o->n_threads > 0) nb_finding_tag_number(f, "threads", o->n_threads);
     nb_finding_tag_number(f, "tokens", (double)o->batch * o->sequence);
 }
 

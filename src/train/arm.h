@@ -3,7 +3,7 @@
  *
  *   none layernorm rmsnorm prmsnorm batchnorm centre scale      the norm; must be there
  *   fused composed    learned frozen    pre post    residual no_residual    causal bidirectional    f32 f16 bf16
- *   layers= batch= sequence= hidden= rate= clip= eps= partial=  0: the workload's own */
+ *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own */
 #ifndef NB_TRAIN_ARM_H
 #define NB_TRAIN_ARM_H
 
@@ -16,7 +16,7 @@ void nb_arm_default(struct nb_train_options *o);
 const char *nb_arm_parse(struct nb_train_options *o, const char *text, char *reason, size_t n);
 /* The same of words that all arms share, among which need be no norm; null text: none. */
 const char *nb_arm_parse_common(struct nb_train_options *o, const char *text, char *reason, size_t n);
-/* What differs from the default, the norm first; arms that are alike have one text. Threads and seed are not part of it. */
+/* What differs from the default, the norm first; arms that are alike have one text. The seed is not part of it. */
 void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out);
 /* Does the style of its kernels matter? Not where no kernel runs. */
 bool nb_arm_has_kernel(const struct nb_train_options *o);

@@ -31,7 +31,7 @@ static int read_arm(struct order *o, const cJSON *item, int threads, int round) 
     nb_arm_default(arm);
     if (!cJSON_IsString(item)) return nb_error("a training job's arm is no text");
     if (nb_arm_parse(arm, item->valuestring, reason, sizeof reason)) return nb_error("%s", reason);
-    arm->n_threads = threads;
+    if (arm->n_threads == 0) arm->n_threads = threads;
     arm->seed = (uint64_t)round + 1;
     o->names[o->n++] = item->valuestring;
     return 0;
