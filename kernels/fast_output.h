@@ -7,7 +7,7 @@
 
 #include "fast_stats.h"
 
-/* Of a call: the affine part. Constants in the exact forms; else looked at along the row. */
+/* Of a call: the affine part. Constants in the usual forms; else looked at along the row. */
 struct fast_params {
     const void *gamma, *beta;
     bool weighs, adds; /* is there a gamma, a beta? */
@@ -16,9 +16,9 @@ struct fast_params {
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool exact; /* whole blocks, no pRMSNorm, no streaming, cast after; else anything */
+    bool usual; /* all of a row is summed, cast after, no streaming; else anything */
     bool cast_before;
-    bool weighs, adds; /* of the exact forms */
+    bool weighs, adds; /* of the usual forms */
 };
 struct affine_pair {
     struct pair gamma, beta;
@@ -29,8 +29,8 @@ NB_INLINE struct fast_params params_of(const struct nb_call *call, struct fast_f
     return (struct fast_params){
         .gamma = call->gamma,
         .beta = call->beta,
-        .weighs = f.exact ? f.weighs : affine != NB_AFFINE_NONE,
-        .adds = f.exact ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
+        .weighs = f.usual ? f.weighs : affine != NB_AFFINE_NONE,
+        .adds = f.usual ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
         .offset = call->formula.weight_offset != 0,
         .elem = sizeof(elem) < sizeof(float) && call->formula.param == NB_PARAM_X,
     };
@@ -109,23 +109,23 @@ NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form
     const struct affine_pair w = affine_at(o->params, i, f.cast_before);
     const struct pair v = normalized_pair(source_pair(o->x, i), o->mean, o->scale);
     const struct pair y = weighed_pair(v, w, o->params, f.cast_before);
-    if (!f.exact && o->stream)
+    if (!f.usual && o->stream)
         pair_stream(o->y + i, y);
     else
         pair_store(o->y + i, y);
 }
-/* n elements at i, fewer than a pair. Once a row, so that it may stand by itself and look at everything. */
-static __attribute__((noinline)) void put_tail(const struct fast_output *o, int64_t i, int64_t n, bool cast_before) {
-    const struct affine_pair w = affine_tail(o->params, i, n, cast_before);
+/* n elements at i, fewer than a pair. */
+NB_INLINE void put_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
+    const struct affine_pair w = affine_tail(o->params, i, n, f.cast_before);
     const struct pair v = normalized_pair(source_pair_tail(o->x, i, n), o->mean, o->scale);
-    pair_store_tail(o->y + i, weighed_pair(v, w, o->params, cast_before), n);
+    pair_store_tail(o->y + i, weighed_pair(v, w, o->params, f.cast_before), n);
 }
 #if PAIR_IN_ORDER
 NB_INLINE vec param_vec(const void *p, bool is_elem, int64_t i) {
     if (sizeof(elem) < sizeof(float) && is_elem) return vec_load((const elem *)p + i);
     return vec_load_f32((const float *)p + i);
 }
-/* A single vector, for exact forms: where a row is read from the second cache, loads and stores in strict order are faster. */
+/* A single vector, of the usual forms: where a row is read from the second cache, loads and stores in strict order are faster. */
 NB_INLINE void put_vec(const struct fast_output *o, int64_t i) {
     const struct fast_params p = o->params;
     vec x = source_vec(o->x, i);
@@ -153,28 +153,48 @@ NB_INLINE struct fast_output output_from(struct fast_output o, int64_t n) {
 NB_INLINE struct fast_output put_head(struct fast_output o, struct fast_form f) {
     int64_t n = unaligned_elements(o.y);
     if (n > o.n) n = o.n;
-    if (n == 0) return o;
-    const struct fast_output whole = o; /* what has an address is kept in memory: a copy */
-    put_tail(&whole, 0, n, f.cast_before);
+    if (n > 0) put_tail(&o, 0, n, f);
     return output_from(o, n);
 }
-/* From element i on. */
-NB_INLINE void put_rest(struct fast_output o, int64_t i, struct fast_form f) {
+NB_INLINE void put_block(const struct fast_output *o, int64_t i, struct fast_form f) {
 #if PAIR_IN_ORDER
-    if (f.exact) {
-        for (; i < o.n; i += NB_LANES) put_vec(&o, i);
+    if (f.usual) {
+        NB_UNROLL
+        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) put_vec(o, i + k * NB_LANES);
         return;
     }
 #endif
-    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
-    if (i == o.n) return;
-    const struct fast_output rest = o;
-    put_tail(&rest, i, o.n - i, f.cast_before);
+    NB_UNROLL
+    for (int place = 0; place < BLOCK_PAIRS; place++) put_pair(o, i + place * PAIR, f);
 }
 
 NB_INLINE void put_row(struct fast_output o, struct fast_form f) {
-    if (!f.exact && o.stream) o = put_head(o, f);
-    put_rest(o, 0, f);
+    if (!f.usual && o.stream) o = put_head(o, f);
+    int64_t i = 0;
+    for (; i + BLOCK <= o.n; i += BLOCK) put_block(&o, i, f);
+    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
+    if (i < o.n) put_tail(&o, i, o.n - i, f);
+}
+
+/* While n elements of another row are summed; in the usual forms as many. */
+NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
+    struct sums s;
+    sums_clear(&s);
+    if (!f.usual && o.stream) o = put_head(o, f);
+    const int64_t both = f.usual || o.n < in.n ? o.n : in.n;
+    int64_t i = 0;
+    for (; i + BLOCK <= both; i += BLOCK) {
+        NB_UNROLL
+        for (int place = 0; place < BLOCK_PAIRS; place++) {
+            sums_take(&s, place, in.x, in.shift, i + place * PAIR);
+            put_pair(&o, i + place * PAIR, f);
+        }
+    }
+    if (f.usual && i == o.n) return sums_lanes(&s);
+    sums_take_blocks(&s, in.x, in.shift, i, f.usual ? o.n : in.n);
+    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
+    if (i < o.n) put_tail(&o, i, o.n - i, f);
+    return sums_lanes(&s);
 }
 
 /* 0 * Inf is NaN, too: such a call goes the careful way for nothing. */
@@ -206,26 +226,6 @@ static __attribute__((noinline, unused)) void put_nan(const struct fast_output *
         if (gamma[i] != gamma[i]) elem_set(o->y + i, gamma[i]);
         if (o->params.adds && beta[i] != beta[i]) elem_set(o->y + i, beta[i]);
     }
-}
-
-/* While n elements of another row are summed. */
-NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
-    struct sums s;
-    sums_clear(&s);
-    if (!f.exact && o.stream) o = put_head(o, f);
-    const int64_t both = f.exact || o.n < in.n ? o.n : in.n;
-    int64_t i = 0;
-    for (; i + BLOCK <= both; i += BLOCK) {
-        NB_UNROLL
-        for (int place = 0; place < BLOCK_PAIRS; place++) {
-            sums_take(&s, place, in.x, in.shift, i + place * PAIR);
-            put_pair(&o, i + place * PAIR, f);
-        }
-    }
-    if (f.exact) return sums_lanes(&s);
-    sums_take_blocks(&s, in.x, in.shift, i, in.n);
-    put_rest(o, i, f);
-    return sums_lanes(&s);
 }
 
 #endif

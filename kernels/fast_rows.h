@@ -170,16 +170,18 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-NB_INLINE int exact_rows(const struct fast_work *w) {
-    struct fast_form f = {.exact = true};
-    if (w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
+/* Kernels that add have no form of their own for a call without parameters, which nobody makes often. */
+static inline bool is_usual(const struct fast_work *w) {
+    if (w->stream || stats_length(w->call) != w->call->cols) return false;
+    return !FAST_ADD || w->call->formula.affine != NB_AFFINE_NONE;
+}
+NB_INLINE int usual_rows(const struct fast_work *w) {
+    struct fast_form f = {.usual = true};
+    if (!FAST_ADD && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
     f.weighs = true;
     if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
     f.adds = true;
     return rows_of_form(w, f);
-}
-static inline bool is_exact(const struct fast_work *w) {
-    return !w->stream && w->call->cols % BLOCK == 0 && stats_length(w->call) == w->call->cols;
 }
 /* Rows, or units where rows are split. */
 NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -189,7 +191,7 @@ NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) 
     if (call->formula.cast == NB_CAST_BEFORE && call->formula.affine != NB_AFFINE_NONE)
         return rows_of_form(&w, (struct fast_form){.cast_before = true});
 #endif
-    return is_exact(&w) ? exact_rows(&w) : rows_of_form(&w, (struct fast_form){.exact = false});
+    return is_usual(&w) ? usual_rows(&w) : rows_of_form(&w, (struct fast_form){.usual = false});
 }
 static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
