@@ -44,6 +44,7 @@ struct facts {
     const struct nb_case *c;
     const struct nb_kernel *k;
     bool narrow, centres, composed, coarse, estimate;
+    bool blocked;          /* lanes are added up every so many columns, so that no plain order explains a long row */
     int lanes, mean_lanes; /* of the sums of squares and of the mean; 0: there is no plain sum */
 };
 
@@ -59,6 +60,7 @@ static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k)
                       .centres = k->op == NB_OP_LAYERNORM || k->op == NB_OP_ADD_LAYERNORM,
                       .composed = k->style == NB_COMPOSED,
                       .coarse = k->stats_dtype == NB_STATS_X,
+                      .blocked = strlen(k->name) > 5 && strcmp(k->name + strlen(k->name) - 5, "_fast") == 0,
                       .estimate = c->formula.root == NB_ROOT_RSQRT_NR || c->formula.root == NB_ROOT_RSQRT_RAW};
     const int vector = vector_lanes(k->width);
     f.lanes = f.mean_lanes = 8 * vector; /* ROW_ACCUMULATORS */
@@ -142,6 +144,7 @@ static const char *truth_of_root(const struct facts *f, const char *question) {
 static bool is_right(const struct facts *f, const char *question, const char *value) {
     if (strcmp(question, "eps_effective") == 0) return fabs(atof(value) / f->c->eps - 1) < 0.02;
     if (strcmp(question, "accumulator") == 0 && strcmp(value, "f32 or wider") == 0 && !f->coarse) return true;
+    if (strcmp(question, "order") == 0 && f->blocked && strncmp(value, "blocks of ", 10) == 0) return true;
     const char *truth = truth_of_eps(f, question);
     if (!truth) truth = truth_of_sums(f, question);
     if (!truth) truth = truth_of_affine(f, question);
@@ -197,6 +200,7 @@ static bool must_be_known(const struct facts *f, const char *question) {
 #endif
     if (is_one_of(of_roots, question)) return true;
     if (exact_clamp) return false;
+    if (f->blocked) return strcmp(question, "statistics_dtype") == 0;
     if (f->k->variance == NB_VAR_CORRECTED && !mean_shows(f)) return false;
     if (strcmp(question, "variance") == 0) return f->centres;
     if (strcmp(question, "sum_fma") == 0) return !f->narrow && f->lanes && f->c->formula.eps_place == NB_EPS_INSIDE;

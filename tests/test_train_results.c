@@ -45,7 +45,7 @@ static void add_launch(struct nb_train_results *r, int round, double rms) {
         REQUEST("steps", "0",
                 "\"" LN "\",\"" RMS
                 "\"") "{\"arm\":\"" LN "\",\"step\":[%g,%g],\"passes\":[%g,%g],\"forward\":[1,1],\"backward\":[1,1],"
-                                       "\"norm\":[%g,%g]},{\"arm\":\"" RMS
+                      "\"norm\":[%g,%g]},{\"arm\":\"" RMS
                       "\",\"step\":[%g,%g],\"passes\":[%g,%g],\"forward\":[1,1],\"backward\":[1,1],\"norm\":[1,1]}]}",
         round, d, 3 * d, 2 * d, 2 * d, d / 2, d / 2, rms * d, rms * 3 * d, 2 * rms * d, 2 * rms * d);
 }

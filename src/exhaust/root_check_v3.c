@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "src/exhaust/simd_functions.h"
 #include "src/base/simd_target.h"
+#include "src/exhaust/simd_functions.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 

@@ -100,8 +100,8 @@ void nb_overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb
 /* ---- ladders among records ------------------------------------------------------------------------------------------ */
 
 static bool counts(const struct nb_record *r) {
-    return r->has_timing && r->c.cache == NB_HOT && r->c.shape.layout == NB_ROWS && r->c.op != NB_OP_BATCHNORM &&
-           !r->timing.chunked && r->bytes <= NB_OVERHEAD_MAX_BYTES;
+    return r->key && r->has_timing && r->c.cache == NB_HOT && r->c.shape.layout == NB_ROWS &&
+           r->c.op != NB_OP_BATCHNORM && !r->timing.chunked && r->bytes <= NB_OVERHEAD_MAX_BYTES;
 }
 
 /* The key without its shape, then the length of the rows. */
