@@ -25,7 +25,7 @@ static const char help[] =
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
     "  --explain ID         one claim: sources, readings, and what would be expected of which figures\n"
     "  --quick              fewer launches and smaller shapes\n"
-    "  --launches N         worker processes for each group (default 10, with --quick 6)\n"
+    "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds)\n"
     "  --train-budget S     seconds for training claims (default 1680; with --quick 0: they are left out); what does "
     "not\n"
     "                       fit is named\n"

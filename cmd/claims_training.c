@@ -55,6 +55,7 @@ int nb_claims_train(const struct nb_claims_options *o, const struct nb_claims *c
     struct nb_train_plan p = {0};
     const double budget_s = budget_of(o);
     const int launches = o->request.launches ? o->request.launches : o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES;
+    const int seeds = o->request.launches ? o->request.launches : LEAST_ROUNDS;
     char *folder = nb_path_join(dir, FOLDER);
     int result = 0;
     plan(claims, &p);
@@ -69,8 +70,7 @@ int nb_claims_train(const struct nb_claims_options *o, const struct nb_claims *c
             .max_width = o->request.max_width,
             .budget_s = budget_s,
             .launch_s = launch_of(&p, budget_s, launches),
-            .rounds = {
-                [NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = LEAST_ROUNDS, [NB_TRAIN_COURSE] = LEAST_ROUNDS}};
+            .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
         out->there = true;
         result = begin(o, folder);
         if (result == 0) result = nb_train_study_run(&study, &out->results);
