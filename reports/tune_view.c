@@ -98,7 +98,7 @@ static void print_topic(const cJSON *topic, struct nb_strbuf *out) {
 }
 
 void nb_tune_print(const cJSON *json, struct nb_strbuf *out) {
-    const cJSON *topics = member(json, "topics"), *topic;
+    const cJSON *topics = member(json, "topics");
     const char *measured = nb_json_get_text(json, "measured");
     const cJSON *fields = member(json, "tuning");
     nb_strbuf_add(out, "Tuning");
@@ -109,5 +109,5 @@ void nb_tune_print(const cJSON *json, struct nb_strbuf *out) {
         nb_strbuf_addf(out, " in %.0f s; percent faster than the default, with the 95%% interval\n",
                        nb_json_get_number(json, "elapsed_s"));
     }
-    cJSON_ArrayForEach(topic, topics) print_topic(topic, out);
+    for (const cJSON *topic = topics ? topics->child : NULL; topic; topic = topic->next) print_topic(topic, out);
 }

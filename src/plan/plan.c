@@ -88,7 +88,7 @@ static void thin_whole(struct nb_whole *whole, size_t keep, const struct nb_cell
 static int keep_budget(struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
                        double budget_s, bool by_whole, struct nb_skips *skips) {
     char reason[64];
-    double least_s;
+    double least_s = 0;
     size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0;
     (by_whole ? nb_budget_thin_wholes : nb_budget_thin)(wholes, cells, effort, budget_s, keep, &least_s);
     snprintf(reason, sizeof reason, "over the budget of %g s", budget_s);

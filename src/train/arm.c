@@ -93,12 +93,13 @@ static void set(struct nb_train_options *o, const struct word *w) {
 }
 
 static double get_number(const struct nb_train_options *o, const struct number *n) {
-    const char *at = (const char *)o + n->offset;
+    const void *at = (const char *)o + n->offset;
     return n->whole ? *(const int *)at : *(const double *)at;
 }
 
 static bool set_number(struct nb_train_options *o, const struct number *n, const char *text) {
-    char *end, *at = (char *)o + n->offset;
+    char *end;
+    void *at = (char *)o + n->offset;
     const double value = strtod(text, &end);
     if (end == text || *end || !(value >= 0 && value <= n->most) || (n->whole && value != floor(value))) return false;
     if (n->whole)

@@ -51,7 +51,7 @@ static void walk(const struct nb_convolution *c, float *columns, const float *x,
                 float *at = columns + ((channel * c->side * c->side + k) * c->height + row) * c->width;
                 if (x)
                     take(c, at, x + channel * pixels(c), &s);
-                else
+                else if (dx)
                     give_back(c, dx + channel * pixels(c), at, &s);
             }
 }

@@ -17,7 +17,7 @@ float *nb_room_take(struct nb_room *room, int64_t n) {
     char *block = nb_alloc(bytes + LINE, 1);
     room->blocks[room->n_blocks++] = block;
     room->bytes += bytes;
-    return (float *)(block + (LINE - (uintptr_t)block % LINE) % LINE);
+    return (void *)(block + (LINE - (uintptr_t)block % LINE) % LINE);
 }
 
 void nb_room_release(struct nb_room *room) {
