@@ -106,14 +106,13 @@ struct nb_formula {
  * `native` may change a bit of a result. */
 struct nb_tuning {
     uint32_t struct_size;
-    uint32_t native;  /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
+    uint32_t native; /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used (no built-in
+                         kernel has a use for any yet) */
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
-    int64_t stream_bytes;     /* calls whose tensors together take more store past the caches; 0: none does */
-    int64_t interleave_bytes; /* rows that take at most so much, x and y together, are worked on several at a time */
-    int32_t interleave_rows;  /* how many of them: 1, 2, 4 */
-    int32_t column_tile;      /* columns whose sums over rows a backward call keeps at hand; 0: all */
-    int64_t slab_bytes;       /* what a channel (NCHW) may take to be read again from the second cache */
+    int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
+    int32_t column_tile;  /* columns whose sums over rows a backward call keeps at hand; 0: all */
+    int64_t slab_bytes;   /* what a channel (NCHW) may take to be read again from the second cache */
 };
 
 /* One call. Tensors are void pointers to elements of the kernel's dtype; a null output is not wanted. Strides count
@@ -157,7 +156,7 @@ enum nb_kernel_flag {
     NB_FLAG_OWN_THREADS = 2, /* an adapter whose library has threads of its own */
     NB_FLAG_STREAMING = 4,   /* stores past the caches */
     NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
-    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0, as AVX512-BF16 instructions do */
+    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0; allowed for in backward passes alone */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */

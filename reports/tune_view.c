@@ -18,7 +18,7 @@ static void add_text(struct nb_strbuf *out, const char *before, const char *text
 }
 
 static void print_fields(const cJSON *fields, struct nb_strbuf *out) {
-    struct nb_tuning t = {.interleave_rows = 1};
+    struct nb_tuning t = {0};
     struct nb_strbuf value = {0};
     if (!cJSON_IsObject(fields) || nb_tuning_from_json(&t, fields) != 0) return;
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {

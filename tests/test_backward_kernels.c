@@ -66,10 +66,10 @@ static double column_chain(const struct nb_kernel *k, const struct nb_call *call
 /* Against the formula, and against itself in other circumstances. */
 static void check(struct gradient_problem *p, const struct nb_kernel *k, int64_t turn) {
     static const struct nb_tuning machines[] = {
-        {.l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .interleave_rows = 1, .interleave_bytes = 1 << 20},
-        {.l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .interleave_rows = 2, .stream_bytes = 1},
-        {.l1_bytes = 1 << 10, .l2_bytes = 1 << 18, .interleave_rows = 4, .column_tile = 64, .interleave_bytes = 1},
-        {.l1_bytes = 1 << 20, .l2_bytes = 1 << 12, .interleave_rows = 4, .interleave_bytes = 1 << 20},
+        {.l1_bytes = 32 << 10, .l2_bytes = 1 << 20},
+        {.l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .stream_bytes = 1},
+        {.l1_bytes = 1 << 10, .l2_bytes = 1 << 18, .column_tile = 64},
+        {.l1_bytes = 1 << 20, .l2_bytes = 1 << 12},
     };
     const struct nb_call *call = &p->call;
     if (nb_kernel_refuses(k, &call->formula) || nb_kernel_applicable(k, call)) return;

@@ -21,13 +21,13 @@
 /* ---- text and JSON ------------------------------------------------------------------------------------------------ */
 
 Test(tuning, a_text_changes_what_it_names_and_nothing_else) {
-    struct nb_tuning t = {.l1_bytes = 7, .interleave_rows = 1};
+    struct nb_tuning t = {.l1_bytes = 7, .slab_bytes = 1};
     char reason[200];
-    cr_assert_eq(nb_tuning_parse(&t, "stream_bytes=2M,interleave_rows=4,native=avx512_fp16+avx512_bf16,column_tile=0",
+    cr_assert_eq(nb_tuning_parse(&t, "stream_bytes=2M,slab_bytes=4,native=avx512_fp16+avx512_bf16,column_tile=0",
                                  reason, sizeof reason),
                  0, "%s", reason);
     cr_expect_eq(t.stream_bytes, 2 << 20);
-    cr_expect_eq(t.interleave_rows, 4);
+    cr_expect_eq(t.slab_bytes, 4);
     cr_expect_eq(t.native, NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16);
     cr_expect_eq(t.column_tile, 0);
     cr_expect_eq(t.l1_bytes, 7);
@@ -45,9 +45,6 @@ Test(tuning, a_text_that_is_none_is_refused_and_changes_nothing) {
                                         "stream_bytes=1048577G",
                                         "column_tile=1K",
                                         "column_tile=2147483648",
-                                        "interleave_rows=0",
-                                        "interleave_rows=3",
-                                        "interleave_rows=8",
                                         "native=avx2",
                                         "native=avx512_bf16+",
                                         "native=",
@@ -55,7 +52,7 @@ Test(tuning, a_text_that_is_none_is_refused_and_changes_nothing) {
                                         "l1_bytes=1,,l2_bytes=2",
                                         "l1_bytes=1 ,l2_bytes=2"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct nb_tuning t = {.interleave_rows = 2, .l1_bytes = 5};
+        struct nb_tuning t = {.slab_bytes = 2, .l1_bytes = 5};
         const struct nb_tuning before = t;
         char reason[200] = "";
         cr_expect_eq(nb_tuning_parse(&t, texts[i], reason, sizeof reason), -1, "%s", texts[i]);
@@ -68,9 +65,7 @@ Test(tuning, a_text_that_is_none_is_refused_and_changes_nothing) {
 static struct nb_tuning other_than(const struct nb_tuning *t, const struct nb_tuning_field *field) {
     struct nb_tuning other = *t;
     nb_tuning_set(&other, field,
-                  field == nb_tuning_fields ? (t->native ? 0 : NB_CPU_AVX512BF16)
-                  : field->is_power         ? (nb_tuning_get(t, field) == 2 ? 4 : 2)
-                                            : nb_tuning_get(t, field) + 12345);
+                  field == nb_tuning_fields ? (t->native ? 0 : NB_CPU_AVX512BF16) : nb_tuning_get(t, field) + 12345);
     return other;
 }
 
@@ -104,10 +99,9 @@ Test(tuning, json_that_is_none_is_refused) {
                                         "{\"stream_bytes\":1.5}",
                                         "{\"stream_bytes\":1e300}",
                                         "{\"stream_bytes\":\"1M\"}",
-                                        "{\"interleave_rows\":3}",
                                         "{\"column_tile\":1e12}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct nb_tuning t = {.interleave_rows = 1};
+        struct nb_tuning t = {0};
         cJSON *json = cJSON_Parse(texts[i]);
         cr_expect_eq(nb_tuning_from_json(&t, json), -1, "%s", texts[i]);
         cJSON_Delete(json);
@@ -199,12 +193,12 @@ Test(tuning, an_option_comes_before_the_file) {
     use_folder();
     char *path = write_file(true);
     nb_tuning_default(&plain);
-    cr_assert_eq(nb_tuning_choose("interleave_rows=2"), 0);
+    cr_assert_eq(nb_tuning_choose("slab_bytes=2"), 0);
     cr_expect_eq(nb_tuning_used()->stream_bytes, 4242, "what the option does not name is the file's");
-    cr_expect_eq(nb_tuning_used()->interleave_rows, 2);
-    cr_assert_eq(nb_tuning_choose("default,interleave_rows=2"), 0);
+    cr_expect_eq(nb_tuning_used()->slab_bytes, 2);
+    cr_assert_eq(nb_tuning_choose("default,slab_bytes=2"), 0);
     cr_expect_eq(nb_tuning_used()->stream_bytes, plain.stream_bytes, "default leaves the file aside");
-    cr_expect_eq(nb_tuning_choose("interleave_rows=7"), -1);
+    cr_expect_eq(nb_tuning_choose("slab_bytes=7T"), -1);
     setenv("NORMBENCH_TUNING", "none", 1);
     cr_expect_null(nb_tuning_path());
     cr_assert_eq(nb_tuning_choose(NULL), 0);
@@ -287,26 +281,21 @@ Test(tune, nothing_but_noise_leaves_the_default) {
     static double even[NB_TUNE_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
-    cr_expect_eq(judge(&w, "interleave_bytes", even, 0.02).candidate, -1);
-    cr_expect_eq(judge(&w, "interleave_bytes", even, 0).candidate, -1);
+    cr_expect_eq(judge(&w, "slab_bytes", even, 0.02).candidate, -1);
+    cr_expect_eq(judge(&w, "slab_bytes", even, 0).candidate, -1);
 }
 
 Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
     static double times[NB_TUNE_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
-    w.base.interleave_bytes = 0;
-    w.base.interleave_rows = 1;
-    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) {
-        times[s][1] = s < 3 ? -0.05 : 0.05; /* two rows: faster on the three shortest */
-        times[s][2] = s < 1 ? -0.06 : 0.10;
-    }
-    const struct nb_tune_verdict v = judge(&w, "interleave_bytes", times, 0.002);
+    w.base.slab_bytes = 0;
+    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05; /* faster on the three smallest */
+    const struct nb_tune_verdict v = judge(&w, "slab_bytes", times, 0.002);
     cr_assert_geq(v.candidate, 0);
     const struct nb_tuning *t = &w.candidates[v.candidate].tuning;
-    cr_expect_eq(t->interleave_rows, 2);
-    cr_expect_gt(t->interleave_bytes, w.shapes[2].size);
-    cr_expect_lt(t->interleave_bytes, w.shapes[3].size);
+    cr_expect_gt(t->slab_bytes, w.shapes[2].size);
+    cr_expect_lt(t->slab_bytes, w.shapes[3].size);
     cr_expect_eq(v.n_trials, 3);
     cr_expect_gt(v.gain.low, 0.03);
 }
@@ -315,10 +304,10 @@ Test(tune, the_same_gain_under_more_noise_does_not) {
     static double times[NB_TUNE_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
-    w.base.interleave_bytes = 0;
+    w.base.slab_bytes = 0;
     for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05;
-    cr_expect_geq(judge(&w, "interleave_bytes", times, 0.002).candidate, 0);
-    cr_expect_eq(judge(&w, "interleave_bytes", times, 0.06).candidate, -1);
+    cr_expect_geq(judge(&w, "slab_bytes", times, 0.002).candidate, 0);
+    cr_expect_eq(judge(&w, "slab_bytes", times, 0.06).candidate, -1);
 }
 
 Test(tune, a_default_that_costs_is_left) {
@@ -344,9 +333,9 @@ Test(tune, a_trial_without_launches_says_nothing) {
     struct invented w = {0};
     struct nb_tune_verdict v;
     nb_tuning_default(&w.base);
-    w.base.interleave_bytes = 0;
+    w.base.slab_bytes = 0;
     for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = -0.05;
-    cr_assert_geq(judge(&w, "interleave_bytes", times, 0).candidate, 0);
+    cr_assert_geq(judge(&w, "slab_bytes", times, 0).candidate, 0);
     for (size_t s = 0; s < w.n_shapes; s++) w.trials[s].n_launches = 0;
     nb_tune_judge(w.trials, w.n_shapes, w.candidates, w.n_candidates, &v);
     cr_expect_eq(v.candidate, -1);

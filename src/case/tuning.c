@@ -15,8 +15,6 @@ const struct nb_tuning_field nb_tuning_fields[] = {
     {FIELD(l1_bytes), .help = "first data cache of one core", BYTES},
     {FIELD(l2_bytes), .help = "second cache of one core", BYTES},
     {FIELD(stream_bytes), .help = "calls that move more store past the caches; 0: none does", BYTES},
-    {FIELD(interleave_bytes), .help = "rows of at most so much, x and y, are worked on several at a time", BYTES},
-    {FIELD(interleave_rows), .help = "how many of them", .least = 1, .most = 4, .is_power = true},
     {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand; 0: all", .most = 1 << 30},
     {FIELD(slab_bytes), .help = "what an NCHW channel may take to be read again from the second cache", BYTES},
 };
@@ -45,7 +43,7 @@ int64_t nb_tuning_get(const struct nb_tuning *t, const struct nb_tuning_field *f
 void nb_tuning_set(struct nb_tuning *t, const struct nb_tuning_field *field, int64_t value) {
     char *at = (char *)t + field->offset;
     const uint32_t narrow = (uint32_t)value;
-    assert(value >= field->least && value <= field->most);
+    assert(value >= 0 && value <= field->most);
     if (field->size == sizeof narrow)
         memcpy(at, &narrow, sizeof narrow);
     else
@@ -92,7 +90,6 @@ static int64_t read_amount(const struct nb_tuning_field *field, const char *text
 static int refuse(const struct nb_tuning_field *field, const char *text, size_t len, char *reason, size_t n) {
     const char *wanted = is_native(field)  ? "0, or avx512_bf16, avx512_fp16, joined by '+'"
                          : field->is_bytes ? "a number of bytes, such as 65536, 64K or 2M"
-                         : field->is_power ? "1, 2 or 4"
                                            : "a whole number";
     snprintf(reason, n, "%s: '%.*s' is not %s", field->name, len > 60 ? 60 : (int)len, text, wanted);
     return -1;
@@ -123,9 +120,7 @@ static int parse_one(struct nb_tuning *t, const char *text, size_t len, char *re
     const size_t value_len = (size_t)(text + len - value_text);
     const int64_t value =
         is_native(field) ? read_native(value_text, value_len) : read_amount(field, value_text, value_len);
-    const bool is_one = value >= field->least && value <= field->most;
-    if (!is_one || (field->is_power && (value & (value - 1)) != 0))
-        return refuse(field, value_text, value_len, reason, n);
+    if (value < 0 || value > field->most) return refuse(field, value_text, value_len, reason, n);
     nb_tuning_set(t, field, value);
     return 0;
 }

@@ -18,8 +18,7 @@
 struct nb_tuning_field {
     const char *name, *help; /* help: one line */
     size_t offset, size;     /* in struct nb_tuning; 4 or 8 bytes */
-    int64_t least, most;
-    bool is_power; /* of two */
+    int64_t most;
     bool is_bytes;
 };
 extern const struct nb_tuning_field nb_tuning_fields[];

@@ -43,8 +43,7 @@ int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
             continue;
         }
         const double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-        const bool in_range = value >= (double)field->least && value <= (double)field->most && value == floor(value);
-        if (!in_range || (field->is_power && ((int64_t)value & ((int64_t)value - 1)) != 0))
+        if (!(value >= 0 && value <= (double)field->most && value == floor(value)))
             return nb_error("a tuning's \"%s\" is not what it may be", field->name);
         nb_tuning_set(t, field, (int64_t)value);
     }

@@ -76,7 +76,7 @@ static int get_case(struct nb_job *job, int i, const cJSON *json) {
 
 /* Before any case is read, since cases take it along. */
 static int use_tuning(const cJSON *json) {
-    struct nb_tuning tuning = {.interleave_rows = 1};
+    struct nb_tuning tuning = {0};
     if (!json) return 0;
     if (nb_tuning_from_json(&tuning, json) != 0) return -1;
     nb_tuning_use(&tuning);

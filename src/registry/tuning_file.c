@@ -17,8 +17,6 @@ enum { FILE_MAX_BYTES = 4 << 20 };
 
 /* Caches of a machine that does not say: no x86 or ARM server core of the last ten years has less. */
 static const int64_t usual_l1 = 32 << 10, usual_l2 = 256 << 10;
-/* Interleaving rows gained on every CPU looked at up to here; beyond it was a matter of the CPU. */
-static const int64_t interleave_bytes = 2048;
 /* dgamma and dbeta, f32. */
 static const int64_t sums_bytes = 8;
 
@@ -27,9 +25,7 @@ void nb_tuning_default(struct nb_tuning *t) {
     *t = (struct nb_tuning){.struct_size = sizeof *t,
                             .native = cpu->features & (NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16),
                             .l1_bytes = cpu->l1d_bytes > 0 ? cpu->l1d_bytes : usual_l1,
-                            .l2_bytes = cpu->l2_bytes > 0 ? cpu->l2_bytes : usual_l2,
-                            .interleave_bytes = interleave_bytes,
-                            .interleave_rows = 4};
+                            .l2_bytes = cpu->l2_bytes > 0 ? cpu->l2_bytes : usual_l2};
     /* Inside a cache a streaming store costs up to half of the speed, outside it gains a third at most: only what surely lies
      * outside streams, and where the last cache is not known, nothing. */
     t->stream_bytes = cpu->l3_bytes;

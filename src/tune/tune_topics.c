@@ -13,17 +13,6 @@ static const int64_t most_bytes = (int64_t)256 << 20;
 static int64_t known(int64_t bytes, int64_t usual) { return bytes > 0 ? bytes : usual; }
 static int64_t l2_of(const struct nb_cpu *cpu) { return known(cpu->l2_bytes, 256 << 10); }
 
-/* Rows of 512 bytes to 8 KiB, x and y together, a quarter of the second cache of them. */
-static size_t short_rows(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
-    size_t n = 0;
-    for (int64_t size = 512; size <= 8192; size *= 2) {
-        out[n].size = size;
-        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(l2_of(cpu) / 4 / size),
-                 (long long)(size / 2 / item));
-    }
-    return n;
-}
-
 /* From just outside the second cache, or a sixteenth of the last, to twice the last. */
 static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct nb_tune_shape *out) {
     const int64_t cols = 2048, row = 2 * cols * item, last = known(cpu->l3_bytes, 64 * l2_of(cpu));
@@ -61,15 +50,6 @@ static size_t channels(const struct nb_cpu *cpu, int64_t item, struct nb_tune_sh
 }
 
 const struct nb_tune_topic nb_tune_topics[] = {
-    {.name = "several short rows at a time",
-     .field = "interleave_bytes",
-     .is_threshold = true,
-     .settings = {"interleave_bytes=0", "interleave_rows=2,interleave_bytes=1G",
-                  "interleave_rows=4,interleave_bytes=1G"},
-     .kernels = {"rmsnorm_fast", "layernorm_fast"},
-     .dtypes = {NB_F32, NB_BF16},
-     .n_dtypes = 2,
-     .shapes = short_rows},
     {.name = "stores past the caches",
      .field = "stream_bytes",
      .is_threshold = true,
@@ -99,6 +79,8 @@ const size_t nb_n_tune_topics = sizeof nb_tune_topics / sizeof nb_tune_topics[0]
 
 /* ---- arrangements ---- */
 
+enum { BEYOND, WITHIN }; /* arms of a threshold */
+
 static void apply(struct nb_tuning *t, const char *setting) {
     char reason[200];
     const int result = nb_tuning_parse(t, setting, reason, sizeof reason);
@@ -127,29 +109,14 @@ static bool is_within(const struct nb_tune_topic *topic, int64_t threshold, int6
     return (threshold == 0 && topic->zero_is_all) || size <= threshold;
 }
 
-/* The way within that base takes: the arm that is like it in all but the threshold; where none is, the first. */
-static int way_of(const struct nb_tune_topic *topic, const struct nb_tuning *base, const struct nb_tuning *arms,
-                  int n) {
-    const struct nb_tuning_field *field = nb_tuning_field_find(topic->field);
-    for (int a = 1; a < n; a++) {
-        struct nb_tuning same = arms[a];
-        nb_tuning_set(&same, field, nb_tuning_get(base, field));
-        if (nb_tuning_equal(&same, base)) return a;
-    }
-    return 1;
-}
-
 void nb_tune_base_arms(const struct nb_tune_topic *topic, const struct nb_tuning *base,
                        const struct nb_tune_shape *shapes, size_t n_shapes, int arm[NB_TUNE_SHAPES]) {
     struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
     const int n = nb_tune_arms(topic, base, arms);
-    int own = 0;
-    if (topic->is_threshold)
-        own = way_of(topic, base, arms, n);
-    else
-        while (own < n - 1 && !nb_tuning_equal(&arms[own], base)) own++;
+    int own = topic->is_threshold ? WITHIN : 0;
+    while (!topic->is_threshold && own < n - 1 && !nb_tuning_equal(&arms[own], base)) own++;
     for (size_t s = 0; s < n_shapes; s++)
-        arm[s] = topic->is_threshold && !is_within(topic, value_of(topic, base), shapes[s].size) ? 0 : own;
+        arm[s] = topic->is_threshold && !is_within(topic, value_of(topic, base), shapes[s].size) ? BEYOND : own;
 }
 
 /* Between two sizes that were looked at; beyond the last of them nothing is known, and the threshold stays at it, unless kernels
@@ -163,20 +130,13 @@ static int64_t threshold_after(const struct nb_tune_topic *topic, const struct n
 
 static size_t thresholds(const struct nb_tune_topic *topic, const struct nb_tuning *base,
                          const struct nb_tune_shape *shapes, size_t n_shapes, struct nb_tune_candidate *out) {
-    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
-    const int n_arms = nb_tune_arms(topic, base, arms);
-    size_t n = 0;
-    for (int way = 1; way < n_arms; way++)
-        for (size_t within = 0; within <= n_shapes; within++) {
-            if ((within == 0 && way > 1) || n == NB_TUNE_CANDIDATES)
-                continue; /* nothing within: one way is like another */
-            struct nb_tune_candidate *c = &out[n++];
-            *c = (struct nb_tune_candidate){.tuning = within == 0 ? *base : arms[way]};
-            nb_tuning_set(&c->tuning, nb_tuning_field_find(topic->field),
-                          threshold_after(topic, shapes, n_shapes, within));
-            for (size_t s = 0; s < n_shapes; s++) c->arm[s] = s < within ? way : 0;
-        }
-    return n;
+    for (size_t within = 0; within <= n_shapes; within++) {
+        struct nb_tune_candidate *c = &out[within];
+        *c = (struct nb_tune_candidate){.tuning = *base};
+        nb_tuning_set(&c->tuning, nb_tuning_field_find(topic->field), threshold_after(topic, shapes, n_shapes, within));
+        for (size_t s = 0; s < n_shapes; s++) c->arm[s] = s < within ? WITHIN : BEYOND;
+    }
+    return n_shapes + 1;
 }
 
 size_t nb_tune_candidates(const struct nb_tune_topic *topic, const struct nb_tuning *base,

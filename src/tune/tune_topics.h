@@ -12,7 +12,7 @@
 #include "src/case/tuning.h"
 #include "src/registry/cpu_features.h"
 
-enum { NB_TUNE_SETTINGS = 5, NB_TUNE_SHAPES = 8, NB_TUNE_CANDIDATES = 32 };
+enum { NB_TUNE_SETTINGS = 5, NB_TUNE_SHAPES = 8, NB_TUNE_CANDIDATES = 9 };
 
 struct nb_tune_shape {
     int64_t
@@ -24,7 +24,7 @@ struct nb_tune_topic {
     const char *name;
     const char *field; /* whose value is sought */
     /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] is how they are told to do what they do
-     * beyond it, whatever the size, the others are ways to do what they do within. A choice: the values themselves. */
+     * beyond it, whatever the size, settings[1] what they do within. A choice: the values themselves. */
     bool is_threshold;
     const char *settings[NB_TUNE_SETTINGS]; /* null-terminated, as nb_tuning_parse() reads them */
     bool zero_is_all;                       /* of a threshold: 0 leaves every size within; else it leaves none */
@@ -48,7 +48,7 @@ int nb_tune_arms(const struct nb_tune_topic *topic, const struct nb_tuning *base
 /* Which arm base is on each shape. */
 void nb_tune_base_arms(const struct nb_tune_topic *topic, const struct nb_tuning *base,
                        const struct nb_tune_shape *shapes, size_t n_shapes, int arm[NB_TUNE_SHAPES]);
-/* All arrangements worth a thought: of a threshold one between each two sizes for each way within; returns how many. */
+/* All arrangements worth a thought: of a threshold one between each two sizes; returns how many. */
 size_t nb_tune_candidates(const struct nb_tune_topic *topic, const struct nb_tuning *base,
                           const struct nb_tune_shape *shapes, size_t n_shapes,
                           struct nb_tune_candidate out[NB_TUNE_CANDIDATES]);

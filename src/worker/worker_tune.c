@@ -13,7 +13,7 @@
 static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(job->options, "tunings");
     for (int i = 0; i < job->n_cases; i++) {
-        tunings[i] = (struct nb_tuning){.struct_size = sizeof tunings[i], .interleave_rows = 1};
+        tunings[i] = (struct nb_tuning){.struct_size = sizeof tunings[i]};
         if (nb_tuning_from_json(&tunings[i], cJSON_GetArrayItem(list, i)) != 0) return -1;
         cases[i] = job->cases[i];
         cases[i].tuning = &tunings[i];
