@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
+#include "src/registry/cpu.h"
 
 /* cblas.h's values. */
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
@@ -25,8 +26,16 @@ static struct library {
  * from the normalizations that run between two products. */
 static const char *const SPIN = "12";
 
+/* An OpenBLAS older than its CPU takes its AVX2 products there: 0.3.21 (Debian 12) on AMD's family 26, 1.6 to 1.8 times slower than those
+ * for AVX-512, which run on every CPU with these features. The user's own word stands. */
+static void choose_core(void) {
+    const uint32_t wanted = nb_width_features(NB_512);
+    if (wanted && (nb_cpu_light()->features & wanted) == wanted) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
+}
+
 static int load(void) {
     setenv("OPENBLAS_THREAD_TIMEOUT", SPIN, 0);
+    choose_core();
     void *handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return nb_error("libopenblas.so.0 cannot be loaded, and training needs it for matrix products: apt-get install "
