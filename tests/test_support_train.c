@@ -104,11 +104,8 @@ struct nb_train_options nb_test_train_options(enum nb_norm_kind kind, enum nb_st
                                      .n_threads = 1};
 }
 
-static const char *complete_as_it_is(struct nb_train_options *o) {
-    (void)o;
-    return NULL;
-}
-static struct nb_optimizer as_pytorch(const struct nb_train_options *o) {
+static struct nb_optimizer as_pytorch(const void *own, const struct nb_train_options *o) {
+    (void)own;
     return (struct nb_optimizer){
         .kind = NB_ADAMW, .learning_rate = o->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01};
 }
@@ -116,18 +113,16 @@ static struct nb_optimizer as_pytorch(const struct nb_train_options *o) {
 void nb_test_transformer(struct nb_model *model, const struct nb_transformer_shape *shape,
                          const struct nb_train_options *options) {
     static struct nb_workload workload;
-    struct nb_train_options complete = *options;
     workload = (struct nb_workload){.name = "test",
-                                    .complete = complete_as_it_is,
+                                    .complete = nb_transformer_complete,
                                     .create = nb_transformer_create,
                                     .forward = nb_transformer_forward,
                                     .backward = nb_transformer_backward,
                                     .optimizer = as_pytorch,
                                     .release = nb_transformer_release,
                                     .own = shape};
-    cr_assert_null(nb_transformer_complete(shape, &complete));
     nb_test_load_kernels();
-    cr_assert_eq(nb_model_init(model, &workload, &complete), 0);
+    cr_assert_eq(nb_model_init(model, &workload, options), 0);
 }
 
 struct nb_text nb_test_text(void) {

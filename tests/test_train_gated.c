@@ -35,7 +35,8 @@ static float *outputs(const struct nb_model *model, float *states) {
     return states + (model->options.causal ? STATE : 0);
 }
 
-static const char *complete(struct nb_train_options *o) {
+static const char *complete(const void *own, struct nb_train_options *o) {
+    (void)own;
     o->norm.eps = 1e-5;
     o->norm.partial = 0.25;
     return NULL;

@@ -218,27 +218,32 @@ Test(train_recurrent, what_cannot_be_done_is_refused) {
             if (what == 5) options.sequence = 3;
             if (what == 6) options.norm.eps = (double)NAN;
             if (what == 7) options.learning_rate = -1;
-            cr_expect_not_null(workload->complete(&options), "%s, %d", tiny[w], what);
+            cr_expect_not_null(workload->complete(workload->own, &options), "%s, %d", tiny[w], what);
         }
         struct nb_train_options options = arm_of(NB_NORM_RMSNORM, NB_FUSED);
-        cr_expect_null(workload->complete(&options), "%s", tiny[w]);
-        cr_expect_gt(workload->flops(&options), 0);
+        cr_expect_null(workload->complete(workload->own, &options), "%s", tiny[w]);
+        cr_expect_gt(workload->flops(workload->own, &options), 0);
     }
+}
+
+static const char *complete(const char *name, struct nb_train_options *options) {
+    const struct nb_workload *workload = nb_workload_find(name);
+    return workload->complete(workload->own, options);
 }
 
 Test(train_recurrent, widths_are_the_published_ones) {
     struct nb_train_options options = arm_of(NB_NORM_LAYERNORM, NB_COMPOSED);
-    cr_assert_null(nb_workload_find("rnnsearch")->complete(&options));
+    cr_assert_null(complete("rnnsearch", &options));
     cr_expect_eq(options.hidden, 1024);
     cr_expect_eq(options.batch, 80);
     cr_expect_float_eq(options.learning_rate, 1e-4, 1e-12);
     options = arm_of(NB_NORM_LAYERNORM, NB_COMPOSED);
-    cr_assert_null(nb_workload_find("order-embedding")->complete(&options));
+    cr_assert_null(complete("order-embedding", &options));
     cr_expect_eq(options.hidden, 1024);
     cr_expect_eq(options.batch, 128);
     cr_expect_float_eq(options.learning_rate, 1e-3, 1e-12);
     options = arm_of(NB_NORM_LAYERNORM, NB_COMPOSED);
-    cr_assert_null(nb_workload_find("attentive-reader")->complete(&options));
+    cr_assert_null(complete("attentive-reader", &options));
     cr_expect_eq(options.hidden, 240);
     cr_expect_eq(options.batch, 64);
     cr_expect_float_eq(options.learning_rate, 8e-5, 1e-12);

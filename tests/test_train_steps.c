@@ -26,7 +26,8 @@ struct parabola {
 };
 static char order[512]; /* of the arms, as their forward passes come: 'r', 'l' */
 
-static const char *complete(struct nb_train_options *o) {
+static const char *complete(const void *own, struct nb_train_options *o) {
+    (void)own;
     if (o->layers == 0) o->layers = 2;
     return o->layers > 9 ? "layers must be at most 9" : NULL;
 }
@@ -56,7 +57,8 @@ static void backward(struct nb_model *model, double scale) {
     for (int i = 0; i < SIZE; i++) t->p->gradient[i] += (float)(2 * scale * (double)t->p->value[i] / SIZE);
     nb_model_tell_gradient(model, "layer0", "input", t->p->gradient, SIZE);
 }
-static struct nb_optimizer optimizer(const struct nb_train_options *o) {
+static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
+    (void)own;
     (void)o;
     return (struct nb_optimizer){.kind = NB_SGD, .learning_rate = 0.1};
 }
@@ -64,7 +66,10 @@ static void release(struct nb_model *model) {
     free(model->inside);
     model->inside = NULL;
 }
-static double flops(const struct nb_train_options *o) { return 1e6 * o->layers; }
+static double flops(const void *own, const struct nb_train_options *o) {
+    (void)own;
+    return 1e6 * o->layers;
+}
 static const struct nb_workload parabola = {.name = "parabola",
                                             .summary = "p^2",
                                             .complete = complete,

@@ -42,7 +42,7 @@ static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t
             snprintf(reason, n, "arms '%s' and '%s' are one", t->words.items[j], t->words.items[i]);
             return reason;
         }
-    if (t->workload && (wrong = t->workload->complete(&o))) {
+    if (t->workload && (wrong = t->workload->complete(t->workload->own, &o))) {
         snprintf(reason, n, "arm '%s': %s", t->words.items[i], wrong);
         return reason;
     }

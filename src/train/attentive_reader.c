@@ -55,7 +55,8 @@ static struct nb_projection_shape answer_shape(const struct nb_train_options *o)
     return (struct nb_projection_shape){1, o->batch, o->hidden, n_entities(o), NB_PROJECTION_BIASED};
 }
 
-static double flops(const struct nb_train_options *o) {
+static double flops(const void *own, const struct nb_train_options *o) {
+    (void)own;
     const struct nb_cloze_shape cloze = cloze_shape(o);
     const struct nb_lstm_shape document = reader_shape(o, cloze.document), query = reader_shape(o, cloze.query);
     const struct nb_additive_shape attention = attention_shape(o);
@@ -192,13 +193,11 @@ static void backward(struct nb_model *model, double scale) {
 
 static const struct nb_recurrent_defaults full = {.hidden = 240, .batch = 64, .sequence = 64, .learning_rate = 8e-5};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 16, .learning_rate = 3e-3};
-static const char *complete_full(struct nb_train_options *o) { return nb_recurrent_complete(&full, o); }
-static const char *complete_tiny(struct nb_train_options *o) { return nb_recurrent_complete(&tiny, o); }
 
 const struct nb_workload nb_workload_attentive_reader = {
     .name = "attentive-reader",
     .summary = "Attentive reader: bidirectional LSTMs of 240, batch 64, over documents of 64 words and queries of 16",
-    .complete = complete_full,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,
@@ -209,7 +208,7 @@ const struct nb_workload nb_workload_attentive_reader = {
 const struct nb_workload nb_workload_tiny_attentive_reader = {
     .name = "tiny-attentive-reader",
     .summary = "The attentive reader at a width of 16: batch 4, documents of 16 words, queries of 4",
-    .complete = complete_tiny,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,

@@ -33,7 +33,8 @@ static const struct shape tiny = {.hidden = 8, .batch = 8, .side = 16, .learning
 
 /* ---- sizes ---- */
 
-static const char *complete(const struct shape *shape, struct nb_train_options *o) {
+static const char *complete(const void *own, struct nb_train_options *o) {
+    const struct shape *shape = own;
     if (o->layers == 0) o->layers = BLOCKS;
     if (o->batch == 0) o->batch = shape->batch;
     if (o->sequence == 0) o->sequence = shape->side;
@@ -51,8 +52,6 @@ static const char *complete(const struct shape *shape, struct nb_train_options *
     if (!(o->norm.partial > 0 && o->norm.partial <= 1)) return "partial must be above 0 and at most 1";
     return NULL;
 }
-static const char *complete_full(struct nb_train_options *o) { return complete(&full, o); }
-static const char *complete_tiny(struct nb_train_options *o) { return complete(&tiny, o); }
 
 static struct nb_convolution convolution_of(const struct nb_train_options *o, int index) {
     const int64_t wide = 2 * (int64_t)o->hidden, side = o->sequence / (index < 3 ? 1 : index < 6 ? 2 : 4);
@@ -67,7 +66,8 @@ static struct nb_convolution convolution_of(const struct nb_train_options *o, in
 }
 static bool pools_behind(int index) { return index == 2 || index == 5; }
 
-static double flops(const struct nb_train_options *o) {
+static double flops(const void *own, const struct nb_train_options *o) {
+    (void)own;
     double sum = 0;
     for (int i = 0; i < BLOCKS; i++) {
         const struct nb_convolution c = convolution_of(o, i);
@@ -181,7 +181,8 @@ static void backward(struct nb_model *model, double scale) {
 }
 
 /* Adam as Salimans & Kingma's code, without decay. */
-static struct nb_optimizer optimizer(const struct nb_train_options *o) {
+static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
+    (void)own;
     return (struct nb_optimizer){
         .kind = NB_ADAMW, .learning_rate = o->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 }
@@ -189,20 +190,22 @@ static struct nb_optimizer optimizer(const struct nb_train_options *o) {
 const struct nb_workload nb_workload_convpool = {
     .name = "convpool",
     .summary = "ConvPool-CNN-C on drawn images of 32 x 32 x 3: nine convolutions of 96 and 192 channels, ten classes",
-    .complete = complete_full,
+    .complete = complete,
     .create = create,
     .forward = forward,
     .backward = backward,
     .optimizer = optimizer,
     .release = release,
-    .flops = flops};
+    .flops = flops,
+    .own = &full};
 const struct nb_workload nb_workload_tiny_convpool = {
     .name = "tiny-convpool",
     .summary = "The same net with 8 and 16 channels on images of 16 x 16 x 3",
-    .complete = complete_tiny,
+    .complete = complete,
     .create = create,
     .forward = forward,
     .backward = backward,
     .optimizer = optimizer,
     .release = release,
-    .flops = flops};
+    .flops = flops,
+    .own = &tiny};

@@ -45,7 +45,8 @@ static struct nb_projection_shape image_shape(const struct nb_train_options *o) 
 }
 
 /* A pair of the loss costs 3 a component forward and, where its hinge is open, 4 backward. */
-static double flops(const struct nb_train_options *o) {
+static double flops(const void *own, const struct nb_train_options *o) {
+    (void)own;
     const struct nb_gru_shape gru = gru_shape(o);
     const struct nb_projection_shape image = image_shape(o);
     return nb_gru_flops(&gru) + nb_projection_flops(&image) + 7.0 * o->batch * o->batch * o->hidden;
@@ -179,13 +180,11 @@ static void backward(struct nb_model *model, double scale) {
 
 static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 128, .sequence = 10, .learning_rate = 1e-3};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
-static const char *complete_full(struct nb_train_options *o) { return nb_recurrent_complete(&full, o); }
-static const char *complete_tiny(struct nb_train_options *o) { return nb_recurrent_complete(&tiny, o); }
 
 const struct nb_workload nb_workload_order_embedding = {
     .name = "order-embedding",
     .summary = "Order embedding: GRU of 1024 over captions of 10 words of 300, image features of 4096, batch 128",
-    .complete = complete_full,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,
@@ -196,7 +195,7 @@ const struct nb_workload nb_workload_order_embedding = {
 const struct nb_workload nb_workload_tiny_order_embedding = {
     .name = "tiny-order-embedding",
     .summary = "The order embedding at a width of 16: words of 4, image features of 64, batch 4, captions of 5 words",
-    .complete = complete_tiny,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,

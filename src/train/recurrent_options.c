@@ -24,7 +24,7 @@ static void fill(const struct nb_recurrent_defaults *defaults, struct nb_train_o
 
 static bool within(double v, double least, double most) { return v >= least && v <= most; } /* NaN is not */
 
-const char *nb_recurrent_complete(const struct nb_recurrent_defaults *defaults, struct nb_train_options *o) {
+const char *nb_recurrent_complete(const void *defaults, struct nb_train_options *o) {
     fill(defaults, o);
     if (o->norm.kind == NB_NORM_BATCHNORM)
         return "BatchNorm would need running statistics of each step of time: choose another norm";
@@ -40,7 +40,8 @@ const char *nb_recurrent_complete(const struct nb_recurrent_defaults *defaults, 
     return NULL;
 }
 
-struct nb_optimizer nb_recurrent_optimizer(const struct nb_train_options *options) {
+struct nb_optimizer nb_recurrent_optimizer(const void *defaults, const struct nb_train_options *options) {
+    (void)defaults;
     return (struct nb_optimizer){
         .kind = NB_ADAMW, .learning_rate = options->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 }

@@ -47,7 +47,8 @@ static struct nb_decoder_shape decoder_shape(const struct nb_train_options *o) {
                                      .vocabulary = VOCABULARY};
 }
 
-static double flops(const struct nb_train_options *o) {
+static double flops(const void *own, const struct nb_train_options *o) {
+    (void)own;
     const struct nb_gru_shape encoder = encoder_shape(o, false);
     const struct nb_decoder_shape decoder = decoder_shape(o);
     return 2 * nb_gru_flops(&encoder) + nb_decoder_flops(&decoder);
@@ -198,15 +199,13 @@ static void backward(struct nb_model *model, double scale) {
 
 static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 80, .sequence = 8, .learning_rate = 1e-4};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
-static const char *complete_full(struct nb_train_options *o) { return nb_recurrent_complete(&full, o); }
-static const char *complete_tiny(struct nb_train_options *o) { return nb_recurrent_complete(&tiny, o); }
 
 const struct nb_workload nb_workload_rnnsearch = {
     .name = "rnnsearch",
     .summary =
         "RNNSearch: bidirectional GRU of 1024, decoder with additive attention, embedding 512, batch 80; pieces of 8 "
         "bytes for sentences of up to 80 word pieces",
-    .complete = complete_full,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,
@@ -217,7 +216,7 @@ const struct nb_workload nb_workload_rnnsearch = {
 const struct nb_workload nb_workload_tiny_rnnsearch = {
     .name = "tiny-rnnsearch",
     .summary = "RNNSearch at a width of 16: embedding 8, batch 4, pieces of 5 bytes",
-    .complete = complete_tiny,
+    .complete = nb_recurrent_complete,
     .create = create,
     .forward = forward,
     .backward = backward,

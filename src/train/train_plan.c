@@ -64,7 +64,7 @@ const char *nb_train_refuses(const struct nb_workload *workload, const char *arm
     struct nb_train_options o;
     nb_arm_default(&o);
     const char *refused = nb_arm_parse(&o, arm, reason, n);
-    return refused ? refused : workload->complete(&o);
+    return refused ? refused : workload->complete(workload->own, &o);
 }
 
 double nb_train_job_flops(const struct nb_train_group *g, int job) {
@@ -74,8 +74,9 @@ double nb_train_job_flops(const struct nb_train_group *g, int job) {
         char reason[200];
         nb_arm_default(&o);
         if (!has_arm(g, job, a)) continue;
-        if (nb_arm_parse(&o, g->arms[a], reason, sizeof reason) || g->workload->complete(&o)) return (double)NAN;
-        flops += g->workload->flops(&o);
+        if (nb_arm_parse(&o, g->arms[a], reason, sizeof reason) || g->workload->complete(g->workload->own, &o))
+            return (double)NAN;
+        flops += g->workload->flops(g->workload->own, &o);
     }
     return flops;
 }

@@ -72,25 +72,8 @@ static const struct nb_transformer_shape tiny = {.hidden = 64,
                                                  .adam_eps = 1e-8,
                                                  .decay = 0.01};
 
-static const char *complete_minimind2_small(struct nb_train_options *o) {
-    return nb_transformer_complete(&minimind2_small, o);
-}
-static const char *complete_minimind_3(struct nb_train_options *o) { return nb_transformer_complete(&minimind_3, o); }
-static const char *complete_transformer_base(struct nb_train_options *o) {
-    return nb_transformer_complete(&transformer_base, o);
-}
-static const char *complete_tiny(struct nb_train_options *o) { return nb_transformer_complete(&tiny, o); }
-
-static double flops_minimind2_small(const struct nb_train_options *o) {
-    return nb_transformer_flops(&minimind2_small, o);
-}
-static double flops_minimind_3(const struct nb_train_options *o) { return nb_transformer_flops(&minimind_3, o); }
-static double flops_transformer_base(const struct nb_train_options *o) {
-    return nb_transformer_flops(&transformer_base, o);
-}
-static double flops_tiny(const struct nb_train_options *o) { return nb_transformer_flops(&tiny, o); }
-
-static struct nb_optimizer optimizer_of(const struct nb_transformer_shape *s, const struct nb_train_options *o) {
+static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
+    const struct nb_transformer_shape *s = own;
     return (struct nb_optimizer){.kind = NB_ADAMW,
                                  .learning_rate = o->learning_rate,
                                  .beta1 = 0.9,
@@ -98,55 +81,49 @@ static struct nb_optimizer optimizer_of(const struct nb_transformer_shape *s, co
                                  .eps = s->adam_eps,
                                  .decay = s->decay};
 }
-static struct nb_optimizer optimizer_minimind(const struct nb_train_options *o) {
-    return optimizer_of(&minimind2_small, o);
-}
-static struct nb_optimizer optimizer_transformer_base(const struct nb_train_options *o) {
-    return optimizer_of(&transformer_base, o);
-}
 
 const struct nb_workload nb_workload_minimind2_small = {
     .name = "minimind2-small",
     .summary =
         "MiniMind2-Small: 8 layers of 512, 8 query heads on 2 of keys and values, SwiGLU of 1408, vocabulary 6400",
-    .complete = complete_minimind2_small,
+    .complete = nb_transformer_complete,
     .create = nb_transformer_create,
     .forward = nb_transformer_forward,
     .backward = nb_transformer_backward,
-    .optimizer = optimizer_minimind,
+    .optimizer = optimizer,
     .release = nb_transformer_release,
-    .flops = flops_minimind2_small,
+    .flops = nb_transformer_flops,
     .own = &minimind2_small};
 const struct nb_workload nb_workload_minimind_3 = {
     .name = "minimind-3",
     .summary = "minimind-3: 8 layers of 768, 8 query heads on 4, QK-norm over 96, SwiGLU of 2432, vocabulary 6400",
-    .complete = complete_minimind_3,
+    .complete = nb_transformer_complete,
     .create = nb_transformer_create,
     .forward = nb_transformer_forward,
     .backward = nb_transformer_backward,
-    .optimizer = optimizer_minimind,
+    .optimizer = optimizer,
     .release = nb_transformer_release,
-    .flops = flops_minimind_3,
+    .flops = nb_transformer_flops,
     .own = &minimind_3};
 const struct nb_workload nb_workload_transformer_base = {
     .name = "transformer-base",
     .summary = "Transformer base, its encoder alone: 6 layers of 512, 8 heads, ReLU of 2048, vocabulary 32000",
-    .complete = complete_transformer_base,
+    .complete = nb_transformer_complete,
     .create = nb_transformer_create,
     .forward = nb_transformer_forward,
     .backward = nb_transformer_backward,
-    .optimizer = optimizer_transformer_base,
+    .optimizer = optimizer,
     .release = nb_transformer_release,
-    .flops = flops_transformer_base,
+    .flops = nb_transformer_flops,
     .own = &transformer_base};
 const struct nb_workload nb_workload_tiny_transformer = {
     .name = "tiny-transformer",
     .summary = "MiniMind's layers at a width of 64: 4 layers, 4 query heads on 2, SwiGLU of 176, vocabulary 256",
-    .complete = complete_tiny,
+    .complete = nb_transformer_complete,
     .create = nb_transformer_create,
     .forward = nb_transformer_forward,
     .backward = nb_transformer_backward,
-    .optimizer = optimizer_minimind,
+    .optimizer = optimizer,
     .release = nb_transformer_release,
-    .flops = flops_tiny,
+    .flops = nb_transformer_flops,
     .own = &tiny};

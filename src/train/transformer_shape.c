@@ -20,7 +20,8 @@ static void fill(const struct nb_transformer_shape *shape, struct nb_train_optio
 /* Not within: also where it is NaN. */
 static bool outside(double v, double least, double most) { return !(v >= least && v <= most); }
 
-const char *nb_transformer_complete(const struct nb_transformer_shape *shape, struct nb_train_options *o) {
+const char *nb_transformer_complete(const void *own, struct nb_train_options *o) {
+    const struct nb_transformer_shape *shape = own;
     fill(shape, o);
     if (outside(o->layers, 1, LAYERS_MOST)) return "layers must be 1 to 256";
     if (outside(o->batch, 1, BATCH_MOST)) return "batch must be 1 to 65536";
@@ -45,7 +46,7 @@ struct nb_transformer_shape nb_transformer_resolve(const struct nb_transformer_s
     return s;
 }
 
-double nb_transformer_flops(const struct nb_transformer_shape *shape, const struct nb_train_options *options) {
+double nb_transformer_flops(const void *shape, const struct nb_train_options *options) {
     const struct nb_transformer_shape s = nb_transformer_resolve(shape, options);
     const double rows = (double)s.batch * s.sequence, hidden = s.hidden, kv = hidden * s.kv_heads / s.heads;
     const double projections = 2 * hidden * hidden + 2 * hidden * kv;

@@ -21,12 +21,12 @@ struct nb_transformer_shape {
 };
 
 /* Fills what options leave open, and refuses what cannot be: null or the reason. */
-const char *nb_transformer_complete(const struct nb_transformer_shape *shape, struct nb_train_options *options);
+const char *nb_transformer_complete(const void *shape, struct nb_train_options *options);
 /* The sizes that complete options ask for: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
  * proportion (a multiple of 8). */
 struct nb_transformer_shape nb_transformer_resolve(const struct nb_transformer_shape *shape,
                                                    const struct nb_train_options *options);
 /* Of a step: products and attention, 2 for a multiply and add, backward counted as two forwards. */
-double nb_transformer_flops(const struct nb_transformer_shape *shape, const struct nb_train_options *options);
+double nb_transformer_flops(const void *shape, const struct nb_train_options *options);
 
 #endif

@@ -14,7 +14,7 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
     *model = (struct nb_model){.workload = workload, .options = *options};
     struct nb_train_options *o = &model->options;
     if (o->n_threads < 1) o->n_threads = 1;
-    const char *refused = workload->complete(o);
+    const char *refused = workload->complete(workload->own, o);
     if (refused) return nb_error("workload %s: %s", workload->name, refused);
     if (nb_matrix_open(o->n_threads) != 0) return -1;
     nb_loss_scale_init(&model->loss_scale, o->dtype);
@@ -50,7 +50,7 @@ static void scale_and_clip(struct nb_model *model, double scaled_norm, double sc
 }
 
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch) {
-    const struct nb_optimizer optimizer = model->workload->optimizer(&model->options);
+    const struct nb_optimizer optimizer = model->workload->optimizer(model->workload->own, &model->options);
     const double scale = model->loss_scale.scale;
     nb_parameters_zero_gradients(&model->parameters);
     const double loss = nb_model_forward(model, text, batch, true);

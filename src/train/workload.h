@@ -41,18 +41,20 @@ struct nb_model {
 struct nb_workload {
     const char *name;    /* "minimind2-small" */
     const char *summary; /* one line: which model of which source, its widths */
+    const void
+        *own; /* what tells workloads of one family apart, such as widths; given to the functions without a model */
     /* Fills what options leave to the workload (0), and refuses what it cannot do: null or the reason. */
-    const char *(*complete)(struct nb_train_options *options);
+    const char *(*complete)(const void *own, struct nb_train_options *options);
     int (*create)(
         struct nb_model *model); /* options are complete, pool is there; -1 after nb_error, and release() is called */
     /* Mean loss of batch number `batch` (the same for every arm): forward alone. Training decides about BatchNorm's statistics. */
     double (*forward)(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
     /* After a forward in training: gradients into parameters (added to what is there). The loss is multiplied by scale first. */
     void (*backward)(struct nb_model *model, double scale);
-    struct nb_optimizer (*optimizer)(const struct nb_train_options *options);
+    struct nb_optimizer (*optimizer)(const void *own, const struct nb_train_options *options);
     void (*release)(struct nb_model *model);
-    double (*flops)(const struct nb_train_options *options); /* of a step, forward and backward: for budgets */
-    const void *own; /* what tells workloads of one family apart, such as widths */
+    /* Of a step, forward and backward: for budgets. */
+    double (*flops)(const void *own, const struct nb_train_options *options);
 };
 
 extern const struct nb_workload *const nb_workloads[];
