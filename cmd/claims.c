@@ -43,42 +43,23 @@ static const char help[] =
     "Exit codes: 0 whatever the verdicts, 1 with --strict, 2 usage or configuration, 128+n ended by signal n.\n";
 
 enum {
-    OPT_LIST = 1,
-    OPT_EXPLAIN,
+    OPT_EXPLAIN = 1,
     OPT_QUICK,
-    OPT_OUT,
-    OPT_RESUME,
-    OPT_FORMAT,
-    OPT_NO_PLOTS,
     OPT_STRICT,
-    OPT_CASE_TIMEOUT,
     OPT_TRAIN_BUDGET,
     OPT_TRAIN_TEXT,
     OPT_PLAN /* from here on: options of the plan */
 };
 
 static int set_option(struct nb_claims_options *o, int id, const char *value) {
+    if (nb_is_output_option(id))
+        return nb_output_option_set(&o->output, id, value, nb_claims_format_known, "table, markdown or json");
     switch (id) {
-    case OPT_LIST:
-        o->list = true;
-        return 0;
     case OPT_EXPLAIN:
         o->explain = value;
         return 0;
     case OPT_QUICK:
         o->quick = o->request.touched = true;
-        return 0;
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    case OPT_RESUME:
-        o->resume = value;
-        return 0;
-    case OPT_FORMAT:
-        o->format = value;
-        return nb_claims_format_known(value) ? 0 : nb_error("--format %s: table, markdown or json", value);
-    case OPT_NO_PLOTS:
-        o->no_plots = true;
         return 0;
     case OPT_STRICT:
         o->strict = true;
@@ -90,8 +71,6 @@ static int set_option(struct nb_claims_options *o, int id, const char *value) {
         o->request.touched = true;
         o->train_text = value;
         return 0;
-    case OPT_CASE_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
     default:
         o->request.touched = true;
         return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
@@ -100,15 +79,10 @@ static int set_option(struct nb_claims_options *o, int id, const char *value) {
 
 /* Returns -1 when there is nothing more to do; *exit_code says how. */
 static int parse(struct nb_claims_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"list", no_argument, NULL, OPT_LIST},
+    static const struct option options[] = {NB_OUTPUT_OPTIONS,
                                             {"explain", required_argument, NULL, OPT_EXPLAIN},
                                             {"quick", no_argument, NULL, OPT_QUICK},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            {"resume", required_argument, NULL, OPT_RESUME},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
                                             {"strict", no_argument, NULL, OPT_STRICT},
-                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
                                             {"train-budget", required_argument, NULL, OPT_TRAIN_BUDGET},
                                             {"train-text", required_argument, NULL, OPT_TRAIN_TEXT},
                                             {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
@@ -129,10 +103,10 @@ static int parse(struct nb_claims_options *o, int argc, char **argv, int *exit_c
     *exit_code = NB_EXIT_USAGE;
     for (; optind < argc; optind++) nb_texts_add(&o->patterns, argv[optind]);
     if (o->request.check_only) return nb_error("--launches 0: a claim about time needs launches");
-    if (o->resume && (o->request.touched || o->out || o->list || o->explain || o->patterns.n))
+    if (o->output.resume && (o->request.touched || o->output.out || o->output.list || o->explain || o->patterns.n))
         return nb_error(
             "--resume %s goes on with the claims of that run: leave names, --out and options of the plan away",
-            o->resume);
+            o->output.resume);
     return 0;
 }
 
@@ -174,16 +148,17 @@ static int explain(const char *id) {
 
 /* A folder that holds a run already would be written over. */
 static int folder_of(const struct nb_claims_options *o, char **dir) {
-    const struct nb_measuring where = {.request = &o->request, .config = "claims", .out = o->out, .resume = o->resume};
+    const struct nb_measuring where = {
+        .request = &o->request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
     *dir = nb_measuring_folder(&where);
-    const bool taken = !o->resume && nb_claims_document_exists(*dir);
+    const bool taken = !o->output.resume && nb_claims_document_exists(*dir);
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }
 
 /* The claims and options of the run that is resumed, from the journal of either plan. */
 static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *saved) {
-    const char *dir = o->resume, *format = o->format;
-    const bool strict = o->strict, no_plots = o->no_plots;
+    const char *dir = o->output.resume, *format = o->output.format;
+    const bool strict = o->strict, no_plots = o->output.no_plots;
     int code, result = -1;
     for (int i = 0; i < NB_N_CLAIMS_PLANS && result != 0; i++) {
         char *folder = nb_path_join(dir, nb_claims_plan_names[i]);
@@ -194,33 +169,33 @@ static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *s
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);
-    *o = (struct nb_claims_options){.case_timeout_s = o->case_timeout_s, .train_budget_s = NAN};
+    *o = (struct nb_claims_options){.output.case_timeout_s = o->output.case_timeout_s, .train_budget_s = NAN};
     if (parse(o, saved->argc, saved->argv, &code) != 0) return -1;
-    o->resume = dir;
-    o->out = NULL;
-    o->format = format ? format : o->format;
+    o->output.resume = dir;
+    o->output.out = NULL;
+    o->output.format = format ? format : o->output.format;
     o->strict |= strict;
-    o->no_plots |= no_plots;
+    o->output.no_plots |= no_plots;
     return 0;
 }
 
 static int run(int argc, char **argv) {
-    struct nb_claims_options o = {.case_timeout_s = 20, .train_budget_s = NAN};
+    struct nb_claims_options o = {.output.case_timeout_s = 20, .train_budget_s = NAN};
     struct nb_journaled_argv saved = {0};
     struct nb_claims claims = {0};
     char *dir = NULL;
     int exit_code = NB_EXIT_USAGE;
     if (parse(&o, argc, argv, &exit_code) != 0) goto out;
     exit_code = NB_EXIT_USAGE;
-    if (o.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
     if (nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {
         exit_code = explain(o.explain);
         goto out;
     }
     if (nb_claims_read(&claims, o.patterns.items, o.patterns.n) != 0) goto out;
-    if (o.list) {
-        print_list(&claims, o.format ? o.format : "table");
+    if (o.output.list) {
+        print_list(&claims, o.output.format ? o.output.format : "table");
         exit_code = NB_EXIT_OK;
     } else if (folder_of(&o, &dir) == 0) {
         exit_code = nb_claims_run(&o, &claims, dir);

@@ -44,14 +44,14 @@ static int run_plan(const struct nb_claims_options *o, struct nb_config *config,
     char *folder = nb_path_join(dir, nb_claims_plan_names[which]);
     int result = nb_plan_make(&plan, config, &o->request.options);
     if (result == 0 && plan.n_cases > 0) {
-        const bool resume = o->resume && nb_claims_has_journal(folder);
+        const bool resume = o->output.resume && nb_claims_has_journal(folder);
         const struct nb_measuring measuring = {.request = &o->request,
                                                .plan = &plan,
                                                .config = config->name,
                                                .out = folder,
                                                .resume = resume ? folder : NULL,
                                                .no_counters = true,
-                                               .case_timeout_s = o->case_timeout_s,
+                                               .case_timeout_s = o->output.case_timeout_s,
                                                .argc = o->argc,
                                                .argv = o->argv};
         m->ended = nb_measuring_run(&measuring, folder, &began);
@@ -59,7 +59,7 @@ static int run_plan(const struct nb_claims_options *o, struct nb_config *config,
         m->there[which] = result == 0;
         if (result == 0) result = nb_results_write(&m->results[which], folder);
         if (result == 0 && which == NB_PLAN_TIMING) result = nb_slots_read(&m->slots, folder);
-        if (result == 0 && !o->no_plots) result = nb_html_write(&m->results[which], folder);
+        if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     nb_plan_release(&plan);
     free(folder);
@@ -117,9 +117,9 @@ static int report(const struct nb_claims_options *o, const struct nb_claim_resul
     about.training = m->trained.there ? &m->trained.results : NULL;
     cJSON *document = nb_claims_document(results, n, &about);
     int result = nb_claims_document_write(document, dir);
-    if (result == 0) result = nb_claims_print(document, o->format ? o->format : "table", stdout);
+    if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
     fflush(stdout);
-    if (result == 0) result = nb_claims_pages(dir, document, !o->no_plots);
+    if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
     if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
     cJSON_Delete(document);
     return result;

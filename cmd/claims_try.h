@@ -5,15 +5,16 @@
 
 #include <stdbool.h>
 
+#include "cmd/output_options.h"
 #include "cmd/run_measure.h"
 #include "src/claims/claims.h"
 
 struct nb_claims_options {
     struct nb_plan_request request;
     struct nb_texts patterns;
-    const char *out, *resume, *format, *explain;
-    bool list, quick, no_plots, strict;
-    double case_timeout_s;
+    struct nb_output_options output;
+    const char *explain;
+    bool quick, strict;
     double train_budget_s; /* NaN: the usual one, and none with --quick */
     const char *train_text;
     int argc;

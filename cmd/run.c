@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
+#include "cmd/output_options.h"
 #include "cmd/peer_options.h"
 #include "cmd/run_confirm.h"
 #include "cmd/run_measure.h"
@@ -52,49 +53,29 @@ static const char help[] =
     "128+n ended by signal n (what is done is kept; --resume goes on).\n";
 
 enum {
-    OPT_RESUME = 1,
-    OPT_FORMAT,
-    OPT_NO_PLOTS,
-    OPT_CASE_TIMEOUT,
-    OPT_NO_COUNTERS,
+    OPT_NO_COUNTERS = 1,
     OPT_REQUIRE_COUNTERS,
-    OPT_OUT,
-    OPT_LIST,
     OPT_PLAN /* from here on: options of the plan */
 };
 
 struct run_options {
     struct nb_plan_request request;
-    const char *out, *resume, *format;
-    bool list, no_plots, no_counters, require_counters;
-    double case_timeout_s;
+    struct nb_output_options output;
+    bool no_counters, require_counters;
 };
 
+static bool format_known(const char *name) { return nb_renderer_find(name) != NULL; }
+
 static int set_option(struct run_options *o, int id, const char *value) {
+    if (nb_is_output_option(id))
+        return nb_output_option_set(&o->output, id, value, format_known, "`normbench list formats` has the names");
     switch (id) {
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    case OPT_RESUME:
-        o->resume = value;
-        return 0;
-    case OPT_FORMAT:
-        o->format = value;
-        return nb_renderer_find(value) ? 0 : nb_error("--format %s: `normbench list formats` has the names", value);
-    case OPT_LIST:
-        o->list = true;
-        return 0;
-    case OPT_NO_PLOTS:
-        o->no_plots = true;
-        return 0;
     case OPT_NO_COUNTERS:
         o->no_counters = true;
         return 0;
     case OPT_REQUIRE_COUNTERS:
         o->require_counters = true;
         return 0;
-    case OPT_CASE_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
     default:
         return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
     }
@@ -102,14 +83,9 @@ static int set_option(struct run_options *o, int id, const char *value) {
 
 /* Returns -1 when there is nothing more to do; *exit_code says how. */
 static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"out", required_argument, NULL, OPT_OUT},
-                                            {"resume", required_argument, NULL, OPT_RESUME},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"list", no_argument, NULL, OPT_LIST},
-                                            {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
+    static const struct option options[] = {NB_OUTPUT_OPTIONS,
                                             {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
                                             {"require-counters", no_argument, NULL, OPT_REQUIRE_COUNTERS},
-                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
                                             {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
                                             {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
                                             {"threads", required_argument, NULL, OPT_PLAN + NB_REQUEST_THREADS},
@@ -126,7 +102,7 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
     bool done = false;
     optind = 0;
     for (int id; (id = nb_next_option(argc, argv, options, &nb_command_run, &done, exit_code)) != -1;) {
-        if (id > OPT_LIST && id >= OPT_PLAN) o->request.touched = true;
+        if (id >= OPT_PLAN && !nb_is_output_option(id)) o->request.touched = true;
         if (set_option(o, id, optarg) == 0) continue;
         *exit_code = NB_EXIT_USAGE;
         return -1;
@@ -148,12 +124,16 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     *n_failed = nb_results_failed(&results);
-    if (nb_renderer_find(o->format ? o->format : compares ? "peers" : "table")->render(&results, stdout) != 0) goto out;
+    if (nb_renderer_find(o->output.format ? o->output.format
+                         : compares       ? "peers"
+                                          : "table")
+            ->render(&results, stdout) != 0)
+        goto out;
     fflush(stdout);
     if (compares && nb_peers_write(&results, dir) != 0) goto out;
-    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
-    nb_note("results: %s/results.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
-            o->no_plots ? "" : "/index.html");
+    if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
+    nb_note("results: %s/results.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
+            o->output.no_plots ? "" : "/index.html");
     result = 0;
 out:
     nb_results_release(&results);
@@ -165,10 +145,10 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     const struct nb_measuring m = {.request = &o->request,
                                    .plan = plan,
                                    .config = config->name,
-                                   .out = o->out,
-                                   .resume = o->resume,
+                                   .out = o->output.out,
+                                   .resume = o->output.resume,
                                    .no_counters = o->no_counters,
-                                   .case_timeout_s = o->case_timeout_s,
+                                   .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};
     char *dir = nb_measuring_folder(&m);
@@ -197,32 +177,32 @@ static int check_counters(void) {
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.touched || o->request.config || o->out || o->list)
+    if (o->request.touched || o->request.config || o->output.out || o->output.list)
         return nb_error(
             "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
-            o->resume);
-    if (nb_journaled_argv_read(saved, o->resume) != 0) return -1;
-    struct run_options original = {.case_timeout_s = o->case_timeout_s};
+            o->output.resume);
+    if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
+    struct run_options original = {.output.case_timeout_s = o->output.case_timeout_s};
     int code;
     if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->no_counters |= original.no_counters;
-    if (!o->format) o->format = original.format;
+    if (!o->output.format) o->output.format = original.output.format;
     return 0;
 }
 
 static int run(int argc, char **argv) {
-    struct run_options o = {.case_timeout_s = 20};
+    struct run_options o = {.output.case_timeout_s = 20};
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
     if (parse(&o, argc, argv, &exit_code) != 0) goto out;
-    if (o.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
     if (o.require_counters && check_counters() != 0) goto out;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
-    if (!nb_plan_only_shown(&plan, &config, o.list, o.format, &exit_code))
+    if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, &config, argc, argv);
 out:
     nb_plan_release(&plan);

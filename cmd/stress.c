@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/output_options.h"
 #include "cmd/peer_options.h"
 #include "cmd/run_measure.h"
 #include "reports/report.h"
@@ -61,24 +62,20 @@ enum {
     OPT_NO_SEARCH,
     OPT_TIMED,
     OPT_MIN_GRADE,
-    OPT_OUT,
-    OPT_RESUME,
-    OPT_FORMAT,
-    OPT_NO_PLOTS,
-    OPT_CASE_TIMEOUT,
-    OPT_LIST,
     OPT_PLAN /* from here on: options of the plan */
 };
 
 struct stress_options {
     struct nb_plan_request request;
-    const char *out, *resume, *format;
-    bool list, no_plots, no_search, timed;
-    double search_s, case_timeout_s;
+    struct nb_output_options output;
+    bool no_search, timed;
+    double search_s;
     enum nb_grade min_grade;
 };
 
 static int set_option(struct stress_options *o, int id, const char *value) {
+    if (nb_is_output_option(id))
+        return nb_output_option_set(&o->output, id, value, nb_stress_format_known, "one of table, markdown, json");
     switch (id) {
     case OPT_SEARCH:
         return nb_option_number("--search", value, 0.1, 1e6, &o->search_s);
@@ -91,23 +88,6 @@ static int set_option(struct stress_options *o, int id, const char *value) {
     case OPT_MIN_GRADE:
         o->min_grade = nb_grade_parse(value);
         return o->min_grade != NB_GRADE_NONE ? 0 : nb_error("--min-grade %s: one of A+, A, B, C, D", value);
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    case OPT_RESUME:
-        o->resume = value;
-        return 0;
-    case OPT_FORMAT:
-        o->format = value;
-        return nb_stress_format_known(value) ? 0 : nb_error("--format %s: one of table, markdown, json", value);
-    case OPT_NO_PLOTS:
-        o->no_plots = true;
-        return 0;
-    case OPT_CASE_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
-    case OPT_LIST:
-        o->list = true;
-        return 0;
     default:
         return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
     }
@@ -125,16 +105,11 @@ static int check_options(struct stress_options *o, int argc, char **argv) {
 
 /* Returns -1 when there is nothing more to do; *exit_code says how. */
 static int parse(struct stress_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"search", required_argument, NULL, OPT_SEARCH},
+    static const struct option options[] = {NB_OUTPUT_OPTIONS,
+                                            {"search", required_argument, NULL, OPT_SEARCH},
                                             {"no-search", no_argument, NULL, OPT_NO_SEARCH},
                                             {"timed", no_argument, NULL, OPT_TIMED},
                                             {"min-grade", required_argument, NULL, OPT_MIN_GRADE},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            {"resume", required_argument, NULL, OPT_RESUME},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"no-plots", no_argument, NULL, OPT_NO_PLOTS},
-                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
-                                            {"list", no_argument, NULL, OPT_LIST},
                                             {"kernel", required_argument, NULL, OPT_PLAN + NB_REQUEST_KERNEL},
                                             {"dtype", required_argument, NULL, OPT_PLAN + NB_REQUEST_DTYPE},
                                             {"width", required_argument, NULL, OPT_PLAN + NB_REQUEST_WIDTH},
@@ -164,15 +139,15 @@ static int parse(struct stress_options *o, int argc, char **argv, int *exit_code
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.touched || o->request.config || o->out || o->list)
+    if (o->request.touched || o->request.config || o->output.out || o->output.list)
         return nb_error(
             "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
-            o->resume);
-    if (nb_journaled_argv_read(saved, o->resume) != 0) return -1;
+            o->output.resume);
+    if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
     if (saved->argc < 1 || strcmp(saved->argv[0], "stress") != 0)
-        return nb_error("--resume %s: that run was no stress; `normbench %s --resume %s` goes on with it", o->resume,
-                        saved->argc ? saved->argv[0] : "run", o->resume);
-    struct stress_options original = {.search_s = o->search_s, .case_timeout_s = o->case_timeout_s};
+        return nb_error("--resume %s: that run was no stress; `normbench %s --resume %s` goes on with it",
+                        o->output.resume, saved->argc ? saved->argv[0] : "run", o->output.resume);
+    struct stress_options original = {.search_s = o->search_s, .output.case_timeout_s = o->output.case_timeout_s};
     int code;
     if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
     nb_plan_request_release(&o->request);
@@ -180,7 +155,7 @@ static int take_resumed(struct stress_options *o, struct nb_journaled_argv *save
     o->timed = original.timed;
     o->no_search |= original.no_search;
     if (o->min_grade == NB_GRADE_NONE) o->min_grade = original.min_grade;
-    if (!o->format) o->format = original.format;
+    if (!o->output.format) o->output.format = original.output.format;
     return 0;
 }
 
@@ -230,18 +205,18 @@ static int judge(const struct stress_options *o, const struct nb_plan *plan, con
                                        .n_plugins = (int)o->request.plugins.n,
                                        .max_width = o->request.max_width,
                                        .budget_s = o->search_s,
-                                       .silence_s = o->case_timeout_s + o->search_s,
+                                       .silence_s = o->output.case_timeout_s + o->search_s,
                                        .dir = dir};
     if (search) out->ended = nb_stress_search(&q, &searched);
     if (!search && !o->no_search) searched.complete = false;
     stress = nb_stress_judge(&results, &grades, &searched);
-    if (nb_stress_write(stress, dir) != 0 || nb_stress_print(stress, &results, o->format, stdout) != 0) goto out;
+    if (nb_stress_write(stress, dir) != 0 || nb_stress_print(stress, &results, o->output.format, stdout) != 0) goto out;
     fflush(stdout);
-    if (!o->no_plots && (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress, &results) != 0 ||
-                         nb_html_write(&results, dir) != 0))
+    if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_stress_report(dir, stress, &results) != 0 ||
+                                nb_html_write(&results, dir) != 0))
         goto out;
-    nb_note("judgement: %s/stress.json%s%s%s", dir, o->no_plots ? "" : "; page: ", o->no_plots ? "" : dir,
-            o->no_plots ? "" : "/" NB_STRESS_PAGE);
+    nb_note("judgement: %s/stress.json%s%s%s", dir, o->output.no_plots ? "" : "; page: ", o->output.no_plots ? "" : dir,
+            o->output.no_plots ? "" : "/" NB_STRESS_PAGE);
     out->failed = nb_results_failed(&results) > 0 || has_failed_search(&searched) || has_broken_relation(&results);
     out->below = is_below(&grades, o->min_grade);
     result = out->ended < 0 ? -1 : 0;
@@ -258,10 +233,10 @@ static int measure(const struct stress_options *o, const struct nb_plan *plan, c
     const struct nb_measuring m = {.request = &o->request,
                                    .plan = plan,
                                    .config = config,
-                                   .out = o->out,
-                                   .resume = o->resume,
+                                   .out = o->output.out,
+                                   .resume = o->output.resume,
                                    .no_counters = true,
-                                   .case_timeout_s = o->case_timeout_s,
+                                   .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};
     char *dir = nb_measuring_folder(&m);
@@ -278,21 +253,21 @@ out:
 }
 
 static int stress(int argc, char **argv) {
-    struct stress_options o = {.search_s = 60, .case_timeout_s = 20};
+    struct stress_options o = {.search_s = 60, .output.case_timeout_s = 20};
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
     if (parse(&o, argc, argv, &exit_code) != 0) goto out;
     exit_code = NB_EXIT_USAGE;
-    if (o.resume && take_resumed(&o, &saved) != 0) goto out;
-    if (!o.format) o.format = "table";
+    if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (!o.output.format) o.output.format = "table";
     o.request.usual[0] = "stress";
     o.request.usual[1] = "bugs";
     o.request.plugins_alone = true;
     o.request.untimed = !o.timed;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
-    if (!nb_plan_only_shown(&plan, &config, o.list, o.format, &exit_code))
+    if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))
         exit_code = measure(&o, &plan, config.name, argc, argv);
 out:
     nb_plan_release(&plan);
