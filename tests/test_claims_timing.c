@@ -88,17 +88,17 @@ Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
     char *dir = run_with(8, 700, 350, 0);
     struct nb_slot_table s;
     cr_assert_eq(nb_slots_read(&s, dir), 0);
-    struct nb_paired p = nb_slots_ratio(&s, RMS, LN);
+    struct nb_paired p = nb_slots_ratio(&s, RMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.7, 1e-12, "drift cancels within blocks");
-    cr_expect(p.n_launches == 8 && !p.through_reference);
+    cr_expect(p.n_launches == 8 && p.pairing == NB_WITHIN_BLOCKS);
     cr_expect_float_eq(p.ratio.low, 0.7, 1e-12);
-    p = nb_slots_ratio(&s, PRMS, LN);
+    p = nb_slots_ratio(&s, PRMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.35, 1e-12, "a reference stands in every part");
-    cr_expect(!p.through_reference);
-    p = nb_slots_ratio(&s, PRMS, RMS);
+    cr_expect_eq(p.pairing, NB_WITHIN_BLOCKS);
+    p = nb_slots_ratio(&s, PRMS, RMS, NULL);
     cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
-    cr_expect(p.n_launches == 8 && p.through_reference);
-    cr_expect(isnan(nb_slots_ratio(&s, "nobody", LN).ratio.value));
+    cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
+    cr_expect(isnan(nb_slots_ratio(&s, "nobody", LN, NULL).ratio.value));
     nb_slots_release(&s);
     remove_run(dir);
 }
@@ -107,7 +107,7 @@ Test(claims_timing, few_launches_have_no_interval) {
     char *dir = run_with(NB_MIN_LAUNCHES - 1, 700, 350, 0);
     struct nb_slot_table s;
     cr_assert_eq(nb_slots_read(&s, dir), 0);
-    const struct nb_paired p = nb_slots_ratio(&s, RMS, LN);
+    const struct nb_paired p = nb_slots_ratio(&s, RMS, LN, NULL);
     cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
     nb_slots_release(&s);
     remove_run(dir);

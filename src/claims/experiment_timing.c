@@ -21,6 +21,7 @@ struct compare {
 };
 struct timing {
     struct nb_matrix matrix;
+    char *isolate; /* "width", or null */
     struct compare *compares;
     size_t n;
 };
@@ -84,9 +85,14 @@ static int read_timing(struct nb_experiment *e, const struct nb_jsonc *file, con
     static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
                                              {"blocks", NB_FIELD_READ, 0, true, read_blocks},
                                              {"quick", NB_FIELD_READ, 0, false, read_quick},
+                                             {"isolate", NB_FIELD_TEXT, offsetof(struct timing, isolate), false, NULL},
                                              {"compare", NB_FIELD_READ, 0, true, read_compare}};
-    e->own = nb_alloc(1, sizeof(struct timing));
-    return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a timing experiment", e->own);
+    struct timing *t = nb_alloc(1, sizeof *t);
+    e->own = t;
+    if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a timing experiment", t) != 0) return -1;
+    if (!t->isolate || strcmp(t->isolate, "width") == 0) return 0;
+    return nb_error("%s:%d: \"isolate\" is '%s', and \"width\" is all that can be isolated", file->path,
+                    nb_jsonc_line(file, cJSON_GetObjectItemCaseSensitive(node, "isolate")), t->isolate);
 }
 
 static void release(struct nb_experiment *e) {
@@ -100,12 +106,15 @@ static void release(struct nb_experiment *e) {
         nb_selector_release(&c->tags);
     }
     free(t->compares);
+    free(t->isolate);
     nb_matrix_release(&t->matrix);
     free(t);
 }
 
 static void plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
-    nb_matrix_move(&((struct timing *)e->own)->matrix, quick, e->label, &configs[NB_PLAN_TIMING]);
+    struct timing *t = e->own;
+    if (t->isolate) nb_matrix_isolate_width(&t->matrix);
+    nb_matrix_move(&t->matrix, quick, e->label, &configs[NB_PLAN_TIMING]);
 }
 
 /* ---- findings ---- */
@@ -120,13 +129,26 @@ struct place { /* of a pair */
     const struct compare *by;
 };
 
-static void add_figure(struct nb_findings *out, const char *name, struct nb_interval value,
-                       const struct nb_timed_pair *p, const struct place *at) {
+/* What a figure makes of a cut: itself, the ratio (share NaN), or the part of it that a step sees. */
+static double figure_of_cut(double cut, double share) { return isnan(share) ? nb_cut_to_ratio(cut) : share * cut; }
+
+static void add_units(struct nb_finding *f, const struct nb_timed_pair *p, double share) {
+    f->units = nb_alloc(p->n_cuts + 1, sizeof *f->units);
+    f->n_units = p->n_cuts;
+    for (size_t l = 0; l < p->n_cuts; l++) f->units[l] = figure_of_cut(p->cuts[l], share);
+}
+
+/* share: 1 for the cut itself, NaN for the ratio. */
+static void add_figure(struct nb_findings *out, const char *name, double share, const struct nb_timed_pair *p,
+                       const struct place *at) {
+    const struct nb_interval value = {figure_of_cut(p->cut.value, share), figure_of_cut(p->cut.low, share),
+                                      figure_of_cut(p->cut.high, share)};
     struct nb_finding *f = p->reason ? nb_findings_add_missing(out, name, "%s", p->reason)
                                      : nb_findings_add(out, name, strcmp(name, "ratio") ? "share" : "", value);
     const struct nb_finding *tags = &at->cases->tagged.items[at->of];
     struct nb_strbuf keys = {0};
     f->n_launches = p->n_launches;
+    if (p->cuts) add_units(f, p, share);
     nb_strbuf_addf(&keys, "%s against %s", at->cases->records[at->of]->key, at->cases->records[at->against]->key);
     f->evidence = keys.text;
     for (size_t i = 0; i < tags->n_tags; i++)
@@ -140,13 +162,15 @@ static void add_pair(struct nb_findings *out, const struct place *at, const stru
     struct nb_timed_pair p = nb_timed_measure(at->cases, slots, at->of, at->against);
     const double s = at->by->share;
     if (at->by->has_and) {
-        const struct nb_timed_pair q = nb_timed_partner(at->cases, slots, &at->by->and, at->of);
-        p = nb_timed_join(&p, &q);
+        struct nb_timed_pair q = nb_timed_partner(at->cases, slots, &at->by->and, at->of), first = p;
+        p = nb_timed_join(&first, &q);
+        nb_timed_pair_release(&first);
+        nb_timed_pair_release(&q);
     }
-    add_figure(out, "cut", p.cut, &p, at);
-    add_figure(out, "ratio", nb_ratio_of_cut(&p.cut), &p, at);
-    if (!isnan(s))
-        add_figure(out, "step_cut", (struct nb_interval){s * p.cut.value, s * p.cut.low, s * p.cut.high}, &p, at);
+    add_figure(out, "cut", 1, &p, at);
+    add_figure(out, "ratio", NAN, &p, at);
+    if (!isnan(s)) add_figure(out, "step_cut", s, &p, at);
+    nb_timed_pair_release(&p);
 }
 
 /* So that a rule that asks for it gets the reason. */

@@ -64,6 +64,7 @@ void nb_findings_release(struct nb_findings *f) {
         free(one->tags);
         free(one->name);
         free(one->unit);
+        free(one->units);
         free(one->evidence);
         free(one->reason);
     }

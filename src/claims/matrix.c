@@ -45,6 +45,11 @@ int nb_matrix_read_from(struct nb_matrix *m, const struct nb_jsonc *file, const 
     return result;
 }
 
+void nb_matrix_isolate_width(struct nb_matrix *m) {
+    for (size_t i = 0; i < m->blocks.n_blocks; i++) m->blocks.blocks[i].isolate_width = true;
+    for (size_t i = 0; i < m->quick.n_blocks; i++) m->quick.blocks[i].isolate_width = true;
+}
+
 void nb_matrix_move(struct nb_matrix *m, bool quick, const char *label, struct nb_config *config) {
     struct nb_config *from = quick && m->quick.n_blocks > 0 ? &m->quick : &m->blocks;
     for (size_t i = 0; i < from->n_blocks; i++) {

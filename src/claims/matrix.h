@@ -12,6 +12,8 @@ struct nb_matrix {
 int nb_matrix_read_blocks(struct nb_matrix *m, const struct nb_jsonc *file, const cJSON *node, bool quick);
 /* {"config": "bugs", "label": "onnxruntime#28463"}: the blocks of a preset that have the label. */
 int nb_matrix_read_from(struct nb_matrix *m, const struct nb_jsonc *file, const cJSON *node);
+/* Cases of these blocks are timed beside none of another SIMD width. */
+void nb_matrix_isolate_width(struct nb_matrix *m);
 /* Moves the blocks to the config, under the label. */
 void nb_matrix_move(struct nb_matrix *m, bool quick, const char *label, struct nb_config *config);
 void nb_matrix_release(struct nb_matrix *m);

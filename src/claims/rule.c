@@ -10,6 +10,7 @@
 
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
+#include "src/claims/rule_groups.h"
 #include "src/record/timing.h"
 
 const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecided", "missing"};
@@ -85,72 +86,36 @@ static void apply_bounds(const struct nb_rule *rule, const struct nb_findings *f
 
 /* ---- groups ---- */
 
-struct group {
-    double *value, *low, *high;
-    size_t n;
-    int n_launches;
-    const char *missing;
-};
-
-static void group_add(struct group *g, const struct nb_finding *f) {
-    if (isnan(f->value.value)) {
-        g->missing = f->reason;
-        return;
-    }
-    const size_t n = g->n + 1;
-    g->value = nb_realloc(g->value, n, sizeof *g->value);
-    g->low = nb_realloc(g->low, n, sizeof *g->low);
-    g->high = nb_realloc(g->high, n, sizeof *g->high);
-    g->value[g->n] = f->value.value;
-    g->low[g->n] = f->value.low;
-    g->high[g->n] = f->value.high;
-    g->n = n;
-    g->n_launches = f->n_launches;
-}
-
-/* Medians; NaN where there is no figure, or one without an interval. */
-static struct nb_interval group_value(const struct group *g) {
-    if (g->n == 0) return (struct nb_interval){NAN, NAN, NAN};
-    return (struct nb_interval){nb_median(g->value, g->n), nb_median(g->low, g->n), nb_median(g->high, g->n)};
-}
-
-static void group_release(struct group *g) {
-    free(g->value);
-    free(g->low);
-    free(g->high);
-    *g = (struct group){0};
-}
-
-static struct nb_interval difference(const struct nb_interval *a, const struct nb_interval *b) {
-    return (struct nb_interval){a->value - b->value, a->low - b->high, a->high - b->low};
-}
-
 static void print_step(const struct nb_selector *s, struct nb_strbuf *out) {
     for (size_t i = 0; i < s->n; i++)
         nb_strbuf_addf(out, "%s%s=%s", i ? ", " : "", s->axes[i].axis, s->axes[i].values[0]);
 }
 
+static void label_step(const struct nb_rule *rule, size_t s, const struct nb_rule_group *groups, struct nb_ruled *r) {
+    struct nb_strbuf label = {0};
+    for (size_t i = s - 1; i <= s; i++) {
+        nb_strbuf_addf(&label, "%s%.4g at ", i == s ? ", " : "", nb_rule_group_value(&groups[i]).value);
+        print_step(&rule->steps[i], &label);
+    }
+    r->label = label.text;
+}
+
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
-    struct group *groups = nb_alloc(rule->n_steps, sizeof *groups);
+    struct nb_rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
     for (size_t s = 0; s < rule->n_steps; s++)
         for (size_t i = 0; i < findings->n; i++)
             if (takes(rule, &findings->items[i], relaxed, value) &&
                 nb_selector_takes(&rule->steps[s], &findings->items[i], NULL))
-                group_add(&groups[s], &findings->items[i]);
+                nb_rule_group_add(&groups[s], &findings->items[i]);
     for (size_t s = 1; s < rule->n_steps; s++) {
-        const struct nb_interval before = group_value(&groups[s - 1]), after = group_value(&groups[s]);
-        struct nb_strbuf label = {0};
-        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, difference(&after, &before));
-        nb_strbuf_addf(&label, "%.4g at ", before.value);
-        print_step(&rule->steps[s - 1], &label);
-        nb_strbuf_addf(&label, ", %.4g at ", after.value);
-        print_step(&rule->steps[s], &label);
-        r->label = label.text;
-        decide(r, rule->margin, INFINITY, groups[s].n_launches,
+        const struct nb_rule_gap gap = nb_rule_gap_of(&groups[s], &groups[s - 1]);
+        struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
+        label_step(rule, s, groups, r);
+        decide(r, rule->margin, INFINITY, gap.n_launches,
                groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing);
     }
-    for (size_t s = 0; s < rule->n_steps; s++) group_release(&groups[s]);
+    for (size_t s = 0; s < rule->n_steps; s++) nb_rule_group_release(&groups[s]);
     free(groups);
 }
 
@@ -166,39 +131,63 @@ static const char *next_value(const struct nb_rule *rule, const struct nb_findin
     return NULL;
 }
 
+static struct nb_rule_group group_at(const struct nb_rule *rule, const struct nb_findings *findings, const char *tag,
+                                     const char *relaxed, const char *value) {
+    struct nb_rule_group g = {0};
+    for (size_t i = 0; i < findings->n; i++) {
+        const char *own = nb_finding_get(&findings->items[i], rule->across);
+        if (own && strcmp(own, tag) == 0 && takes(rule, &findings->items[i], relaxed, value))
+            nb_rule_group_add(&g, &findings->items[i]);
+    }
+    return g;
+}
+
+struct extremes { /* of groups of one axis */
+    struct nb_rule_gap spread;
+    double least, most;
+};
+
 /* Largest less smallest: at least what surely parts two groups, at most what may part any two. */
+static struct extremes extremes_of(const struct nb_rule_group *groups, size_t n) {
+    struct extremes e = {{{NAN, 0, -INFINITY}, 0}, INFINITY, -INFINITY};
+    bool bounded = n > 1;
+    for (size_t i = 0; i < n; i++) {
+        const double v = nb_rule_group_value(&groups[i]).value;
+        e.least = fmin(e.least, v);
+        e.most = fmax(e.most, v);
+        for (size_t j = 0; j < n; j++) {
+            if (i == j) continue;
+            const struct nb_rule_gap gap = nb_rule_gap_of(&groups[i], &groups[j]);
+            bounded &= !isnan(gap.value.low);
+            e.spread.value.value = fmax(e.spread.value.value, gap.value.value); /* fmax() takes the number beside a NaN */
+            e.spread.value.low = fmax(e.spread.value.low, gap.value.low);
+            e.spread.value.high = fmax(e.spread.value.high, gap.value.high);
+            e.spread.n_launches = gap.n_launches;
+        }
+    }
+    if (!bounded) e.spread.value.low = e.spread.value.high = NAN;
+    return e;
+}
+
 static void apply_spread(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                          const char *value, struct nb_rulings *out) {
     const char **seen = nb_alloc(findings->n + 1, sizeof *seen), *tag;
-    struct nb_interval top = {-INFINITY, -INFINITY, -INFINITY}, bottom = {INFINITY, INFINITY, INFINITY};
+    struct nb_rule_group *groups = nb_alloc(findings->n + 1, sizeof *groups);
     size_t n = 0, n_known = 0;
-    int n_launches = 0;
     while ((tag = next_value(rule, findings, seen, n, relaxed, value))) {
-        struct group g = {0};
-        for (size_t i = 0; i < findings->n; i++) {
-            const char *own = nb_finding_get(&findings->items[i], rule->across);
-            if (own && strcmp(own, tag) == 0 && takes(rule, &findings->items[i], relaxed, value))
-                group_add(&g, &findings->items[i]);
-        }
-        const struct nb_interval v = group_value(&g);
         seen[n++] = tag;
-        n_known += !isnan(v.value);
-        n_launches = g.n_launches;
-        if (!isnan(v.value)) {
-            top = (struct nb_interval){fmax(top.value, v.value), fmax(top.low, v.low), fmax(top.high, v.high)};
-            bottom =
-                (struct nb_interval){fmin(bottom.value, v.value), fmin(bottom.low, v.low), fmin(bottom.high, v.high)};
-        }
-        group_release(&g);
+        groups[n_known] = group_at(rule, findings, tag, relaxed, value);
+        n_known += groups[n_known].n > 0;
     }
-    free(seen);
-    struct nb_interval spread = {top.value - bottom.value, fmax(0, top.low - bottom.high), top.high - bottom.low};
-    if (n_known < 2) spread = (struct nb_interval){NAN, NAN, NAN};
-    struct nb_ruled *r = add(out, rule, NB_NO_FINDING, spread);
+    const struct extremes e = extremes_of(groups, n_known);
+    struct nb_ruled *r = add(out, rule, NB_NO_FINDING, e.spread.value);
     struct nb_strbuf label = {0};
-    nb_strbuf_addf(&label, "from %.4g to %.4g over %zu values of %s", bottom.value, top.value, n_known, rule->across);
+    nb_strbuf_addf(&label, "from %.4g to %.4g over %zu values of %s", e.least, e.most, n_known, rule->across);
     r->label = label.text;
-    decide(r, rule->least, rule->most, n_launches, "fewer than two values of the axis were measured");
+    decide(r, rule->least, rule->most, e.spread.n_launches, "fewer than two values of the axis were measured");
+    for (size_t i = 0; i < n_known; i++) nb_rule_group_release(&groups[i]);
+    free(groups);
+    free(seen);
 }
 
 void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,

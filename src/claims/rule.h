@@ -8,8 +8,8 @@
  *   spread                       the largest less the smallest figure over the values of one axis, against bounds
  *
  * A figure with an interval holds when all of the interval is inside the bounds, fails when none of it is, and is undecided between:
- * more launches may decide it. Of the groups that ordering and spread compare, medians stand for their figures, of the values and
- * of both ends of the intervals. */
+ * more launches may decide it. Of the groups that ordering and spread compare, medians stand for their figures; groups that were
+ * measured in the same launches or with the same seeds are compared launch by launch, seed by seed (rule_groups.h). */
 #ifndef NB_RULE_H
 #define NB_RULE_H
 

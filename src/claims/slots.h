@@ -25,7 +25,8 @@ struct nb_slot_table {
     size_t n;
     struct nb_text_map index; /* by key */
     char **references;        /* key of each part's reference case */
-    size_t n_parts;
+    int *families;            /* of each part; -1: none */
+    size_t n_parts, n_launches;
 };
 
 /* From DIR/journal.jsonl. -1 after nb_error. */
@@ -33,12 +34,14 @@ int nb_slots_read(struct nb_slot_table *s, const char *dir);
 void nb_slots_release(struct nb_slot_table *s);
 
 /* Time of a / time of b. Where they stood in one part of a group, from pairs within blocks; else from the ratios of both to the
- * reference that their parts share. NaN where neither is known; bounds are NaN below NB_MIN_LAUNCHES launches. */
+ * reference that their parts share; else, where width alone keeps their groups apart, from pairs of neighbouring launches (medians
+ * over blocks). NaN where none of that is known; bounds are NaN below NB_MIN_LAUNCHES launches. */
 struct nb_paired {
     struct nb_interval ratio;
     int n_launches;
-    bool through_reference;
+    enum nb_pairing { NB_WITHIN_BLOCKS, NB_THROUGH_REFERENCE, NB_NEIGHBOURS } pairing;
 };
-struct nb_paired nb_slots_ratio(const struct nb_slot_table *s, const char *a, const char *b);
+/* ln: room for n_launches numbers, ln(a / b) in each launch, NaN where it has none; or null. */
+struct nb_paired nb_slots_ratio(const struct nb_slot_table *s, const char *a, const char *b, double *ln);
 
 #endif

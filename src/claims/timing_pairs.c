@@ -57,8 +57,8 @@ size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s
     const struct nb_finding *cases = c->tagged.items;
     for (size_t i = 0; i < c->tagged.n; i++)
         if (i != of && nb_selector_takes(&s->against, &cases[i], NULL) &&
-            c->records[i]->group == c->records[of]->group && c->records[i]->machine == c->records[of]->machine &&
-            same_terms(&cases[of], &cases[i], s))
+            (c->records[i]->group == c->records[of]->group || both_name(s, "width")) &&
+            c->records[i]->machine == c->records[of]->machine && same_terms(&cases[of], &cases[i], s))
             return i;
     return NB_NO_CASE;
 }
@@ -73,11 +73,23 @@ struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const stru
     if (!nb_status_timed(a->status) || !nb_status_timed(b->status))
         return no_pair(nb_status_name(nb_status_timed(a->status) ? b->status : a->status));
     if (!slots || !a->has_timing || !b->has_timing) return no_pair("not timed");
-    const struct nb_paired p = nb_slots_ratio(slots, b->key, a->key);
-    if (isnan(p.ratio.value)) return no_pair("no launch in which both were timed");
+    double *cuts = nb_alloc(slots->n_launches + 1, sizeof *cuts);
+    const struct nb_paired p = nb_slots_ratio(slots, b->key, a->key, cuts);
+    if (isnan(p.ratio.value)) {
+        free(cuts);
+        return no_pair("no launch in which both were timed");
+    }
+    for (size_t l = 0; l < slots->n_launches; l++) cuts[l] = 1 - exp(cuts[l]);
     return (struct nb_timed_pair){.cut = {1 - p.ratio.value, 1 - p.ratio.high, 1 - p.ratio.low},
+                                  .cuts = cuts,
+                                  .n_cuts = slots->n_launches,
                                   .n_launches = p.n_launches,
                                   .against_ns = a->timing.time_ns.value};
+}
+
+void nb_timed_pair_release(struct nb_timed_pair *p) {
+    free(p->cuts);
+    *p = (struct nb_timed_pair){0};
 }
 
 static bool same_tag(const struct nb_finding *a, const struct nb_finding *b, const char *axis) {
@@ -101,13 +113,16 @@ struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const stru
 struct nb_timed_pair nb_timed_join(const struct nb_timed_pair *p, const struct nb_timed_pair *q) {
     if (p->reason || q->reason) return no_pair(p->reason ? p->reason : q->reason);
     const double w = p->against_ns / (p->against_ns + q->against_ns);
-    return (struct nb_timed_pair){.cut = {w * p->cut.value + (1 - w) * q->cut.value,
+    const size_t n = p->n_cuts < q->n_cuts ? p->n_cuts : q->n_cuts;
+    double *cuts = nb_alloc(n + 1, sizeof *cuts);
+    for (size_t l = 0; l < n; l++) cuts[l] = w * p->cuts[l] + (1 - w) * q->cuts[l];
+    return (struct nb_timed_pair){.cuts = cuts,
+                                  .n_cuts = n,
+                                  .cut = {w * p->cut.value + (1 - w) * q->cut.value,
                                           w * p->cut.low + (1 - w) * q->cut.low,
                                           w * p->cut.high + (1 - w) * q->cut.high},
                                   .n_launches = p->n_launches < q->n_launches ? p->n_launches : q->n_launches,
                                   .against_ns = p->against_ns + q->against_ns};
 }
 
-struct nb_interval nb_ratio_of_cut(const struct nb_interval *cut) {
-    return (struct nb_interval){1 / (1 - cut->value), 1 / (1 - cut->low), 1 / (1 - cut->high)};
-}
+double nb_cut_to_ratio(double cut) { return 1 / (1 - cut); }

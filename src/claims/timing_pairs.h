@@ -19,16 +19,19 @@ void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *resu
 void nb_timed_cases_release(struct nb_timed_cases *c);
 
 #define NB_NO_CASE ((size_t)-1)
-/* The case that `of` is compared with: selected by `against`, of the same group, and with equal values on every axis but those that
- * both selectors name and, where they choose kernels (kernel, op, style, stats, variance), those that are a kernel's own. */
+/* The case that `of` is compared with: selected by `against`, of the same group unless both selectors name the width, and with equal
+ * values on every axis but those that both name and, where they choose kernels (kernel, op, style, stats, variance), those that are a kernel's own. */
 size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s, size_t of);
 
 struct nb_timed_pair {
     struct nb_interval cut; /* 1 - t / t_against */
-    int n_launches;
+    double *cuts;           /* in each launch, NaN where it has none; owned; null where there is no cut */
+    size_t n_cuts;
+    int n_launches; /* that have one */
     double against_ns;
     const char *reason; /* why there is no cut, or null */
 };
+void nb_timed_pair_release(struct nb_timed_pair *p);
 struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_slot_table *slots, size_t of,
                                       size_t against);
 /* The pair that s selects for the same shape, dtype and width as case `at`, such as its backward pass. */
@@ -37,6 +40,6 @@ struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const stru
 /* The cut of both times together: the mean of both cuts, weighted by what each takes on the other side. Bounds are added, which holds
  * whatever hangs together. */
 struct nb_timed_pair nb_timed_join(const struct nb_timed_pair *p, const struct nb_timed_pair *q);
-struct nb_interval nb_ratio_of_cut(const struct nb_interval *cut);
+double nb_cut_to_ratio(double cut);
 
 #endif

@@ -86,11 +86,12 @@ static double number(const cJSON *arm, const cJSON *against, const void *name) {
 
 static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
                          nb_train_value *value, const void *context) {
-    const struct nb_interval v = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false).value;
+    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false);
     cJSON *interval = cJSON_AddObjectToObject(json, name);
-    nb_json_number(interval, "value", v.value);
-    nb_json_number(interval, "low", v.low);
-    nb_json_number(interval, "high", v.high);
+    nb_json_number(interval, "value", f.value.value);
+    nb_json_number(interval, "low", f.value.low);
+    nb_json_number(interval, "high", f.value.high);
+    nb_train_figure_release(&f);
 }
 
 /* ---- courses ---- */

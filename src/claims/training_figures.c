@@ -151,7 +151,10 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
         isnan(figure.value.value)
             ? nb_findings_add_missing(s->out, k->name, "%s", figure.reason ? figure.reason : "not measured")
             : nb_findings_add(s->out, k->name, k->unit, k->cut ? cut_of(&figure.value) : figure.value);
-    f->n_launches = figure.n_rounds;
+    f->n_launches = figure.n_measured;
+    f->units = figure.rounds;
+    f->n_units = (size_t)figure.n_rounds;
+    for (size_t i = 0; i < f->n_units && k->cut; i++) f->units[i] = 1 - f->units[i];
     nb_strbuf_addf(&evidence, "%s: %s%s%s", t->workload_name, of_text, against_text ? " against " : "",
                    against_text ? against_text : "");
     f->evidence = evidence.text;

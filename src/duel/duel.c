@@ -152,8 +152,8 @@ static void measure(struct nb_duel *duel, const struct nb_compare_settings *sett
                     const struct nb_slot_table *fresh) {
     duel->ratio = duel->confirmed = (struct nb_interval){NAN, NAN, NAN};
     if (duel->ours && duel->ours->has_timing && duel->theirs->has_timing) {
-        const struct nb_paired pair = nb_slots_ratio(slots, duel->theirs->key, duel->ours->key);
-        const struct nb_paired again = nb_slots_ratio(fresh, duel->theirs->key, duel->ours->key);
+        const struct nb_paired pair = nb_slots_ratio(slots, duel->theirs->key, duel->ours->key, NULL);
+        const struct nb_paired again = nb_slots_ratio(fresh, duel->theirs->key, duel->ours->key, NULL);
         duel->ratio = pair.ratio;
         duel->n_launches = pair.n_launches;
         duel->confirmed = again.ratio;

@@ -26,6 +26,7 @@ char *nb_job_print(const struct nb_job *job) {
     cJSON_AddNumberToObject(json, "group", job->group);
     cJSON_AddNumberToObject(json, "launch", job->launch);
     cJSON_AddBoolToObject(json, "check_only", job->check_only);
+    cJSON_AddBoolToObject(json, "single_width", job->single_width);
     add_texts(json, "plugins", job->plugins, job->n_plugins);
     nb_json_text(json, "max_width", job->max_width);
     if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
@@ -100,6 +101,7 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->group = (int)nb_json_get_number(json, "group");
     job->launch = (int)nb_json_get_number(json, "launch");
     job->check_only = nb_json_get_bool(json, "check_only");
+    job->single_width = nb_json_get_bool(json, "single_width");
     job->plugins = get_texts(json, "plugins", &job->n_plugins);
     job->twins = get_texts(json, "twins", &job->n_twins);
     job->max_width = nb_json_get_text(json, "max_width");

@@ -42,6 +42,7 @@ struct nb_job {
     int group, launch;
     bool
         check_only; /* nothing will be timed: no twins, no digests; and every figure there is; counters: exact ones alone */
+    bool single_width;    /* check: twins of the cases' own width alone */
     const char **plugins; /* borrowed from json */
     int n_plugins;
     const char *max_width; /* or null */

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "src/base/log.h"
 #include "src/base/timer.h"
 #include "src/launch/check_visit.h"
+#include "src/launch/turns.h"
 #include "src/launch/visit.h"
 #include "src/registry/cpu.h"
 
@@ -103,6 +105,26 @@ static bool launches_left(const struct nb_run *run, int group) {
     return false;
 }
 
+static int family_size(const struct nb_plan *plan, int group) {
+    int n = 1;
+    while ((size_t)(group + n) < plan->n_groups && plan->groups[group + n].family == plan->groups[group].family) n++;
+    return n;
+}
+
+/* The parts of a group one after the other; groups that width alone parts in turns. */
+static int launch_family(struct nb_run *run, int first, int n, int launch) {
+    int *order = nb_alloc((unsigned)n, sizeof *order), result = 0;
+    for (int i = 0; i < n; i++) order[i] = i;
+    if (run->plan->groups[first].single_width) nb_turns(order, n, launch);
+    for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
+        const int g = first + order[i];
+        if (!run->state.groups[g].launched[launch]) result = launch_group(run, g, launch);
+        if (result == 0) step_done(run, g, "timing");
+    }
+    free(order);
+    return result;
+}
+
 static void check_done(struct nb_run *run, int group) { step_done(run, group, "checking"); }
 
 static int run_rounds(struct nb_run *run) {
@@ -113,9 +135,9 @@ static int run_rounds(struct nb_run *run) {
         step_done(run, g, "checking");
     }
     for (int l = 0; l < launches; l++)
-        for (int g = 0; g < n && !stopped(run); g++) {
-            if (!run->state.groups[g].launched[l] && launch_group(run, g, l) != 0) return -1;
-            step_done(run, g, "timing");
+        for (int g = 0, in_family; g < n && !stopped(run); g += in_family) {
+            in_family = family_size(run->plan, g);
+            if (launch_family(run, g, in_family, l) != 0) return -1;
         }
     for (int g = 0; g < n && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->state.groups[g].counted && count_group(run, g) != 0) return -1;

@@ -163,6 +163,7 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
                          .group = v->group,
                          .launch = v->launch,
                          .check_only = plan->launches == 0,
+                         .single_width = plan->groups[v->group].single_width,
                          .plugins = run->options->plugins,
                          .n_plugins = run->options->n_plugins,
                          .max_width = run->options->max_width,

@@ -98,8 +98,11 @@ static void add_refusal(struct nb_cell *cell, int n_cpus) {
     cell->refused_by_cpu = text.text != NULL;
 }
 
-static void add_label(struct nb_cells *cells, size_t cell, const struct nb_block *block) {
-    if (cell == NB_NOWHERE || !block->label) return;
+/* What a block wants of a cell, which another block may have made. */
+static void take_block(struct nb_cells *cells, size_t cell, const struct nb_block *block) {
+    if (cell == NB_NOWHERE) return;
+    cells->items[cell].isolate_width |= block->isolate_width;
+    if (!block->label) return;
     nb_label_set_add(&cells->items[cell].labels,
                      nb_labels_add(&cells->labels, block->label, block->source, block->text));
 }
@@ -113,7 +116,7 @@ static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct
     const size_t known = nb_text_map_add(&cells->known, key.text, n);
     if (known != NB_NOWHERE) {
         nb_strbuf_release(&key);
-        add_label(cells, cells->known_at[known], block);
+        take_block(cells, cells->known_at[known], block);
         return false;
     }
     if ((n & (n - 1)) == 0) {
@@ -148,7 +151,7 @@ static void add_cell(struct expansion *e, const struct nb_product *p, const stru
     struct nb_cell *cell = &cells->items[cells->n++];
     *cell = (struct nb_cell){.c = *c, .key = key.text, .entry = entry};
     cells->known_at[cells->known.n - 1] = cells->n - 1;
-    add_label(cells, cells->n - 1, p->block);
+    take_block(cells, cells->n - 1, p->block);
     add_refusal(cell, e->n_cpus);
 }
 

@@ -3,6 +3,7 @@
 #ifndef NB_CONFIG_H
 #define NB_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ struct nb_block {
     struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
     char *label, *source, *text; /* a name for its cases, where they come from, what they are about; may be null */
+    bool isolate_width;          /* its cases are timed beside none of another SIMD width (groups.h); asked for by claims, which have no
+                                    shards that would part a family */
     char *path;                  /* of its file */
     int line;
 };

@@ -19,24 +19,69 @@ static void append(struct nb_whole *whole, size_t cell) {
     whole->cells[whole->n++] = cell;
 }
 
+/* Numbers equal keys alike, in the order of their first cells; the keys must live as long as the map. Returns the number. */
+static size_t number_of(struct nb_text_map *known, const char *key, size_t *n) {
+    const size_t at = nb_text_map_add(known, key, *n);
+    return at == NB_NOWHERE ? (*n)++ : at;
+}
+
+/* Of each cell the family, and of each family whether its widths are to be kept apart. */
+static void find_families(const struct nb_cells *cells, char **keys, size_t *family, bool *apart) {
+    struct nb_text_map known = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < cells->n; i++) {
+        family[i] = number_of(&known, keys[i], &n);
+        apart[family[i]] |= cells->items[i].isolate_width;
+    }
+    nb_text_map_release(&known);
+}
+
+static int by_family(const void *a, const void *b) {
+    const struct nb_whole *p = a, *q = b;
+    if (p->family != q->family) return p->family < q->family ? -1 : 1;
+    return (p->index > q->index) - (p->index < q->index);
+}
+
+static void put_families_together(struct nb_wholes *wholes) {
+    if (wholes->n > 1) qsort(wholes->items, wholes->n, sizeof *wholes->items, by_family);
+    for (size_t i = 0; i < wholes->n; i++) wholes->items[i].index = i;
+}
+
+static char *group_key(const struct nb_case *c, bool by_op) {
+    struct nb_strbuf key = {0};
+    add_group_key(c, &key);
+    if (by_op) nb_strbuf_addf(&key, " %u %u", c->op, c->mode);
+    return key.text;
+}
+
+static char *with_width(char *key, const struct nb_case *c) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s %s", key, nb_width_name(c->width));
+    free(key);
+    return text.text;
+}
+
 void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells) {
     struct nb_text_map known = {0};
     char **keys = nb_alloc(cells->n, sizeof *keys);
+    size_t *family = nb_alloc(cells->n, sizeof *family);
+    bool *apart = nb_alloc(cells->n, sizeof *apart);
     wholes->items = nb_alloc(cells->n, sizeof *wholes->items);
+    for (size_t i = 0; i < cells->n; i++) keys[i] = group_key(&cells->items[i].c, wholes->by_op);
+    find_families(cells, keys, family, apart);
     for (size_t i = 0; i < cells->n; i++) {
-        struct nb_strbuf key = {0};
-        add_group_key(&cells->items[i].c, &key);
-        if (wholes->by_op) nb_strbuf_addf(&key, " %u %u", cells->items[i].c.op, cells->items[i].c.mode);
-        keys[i] = key.text;
-        size_t at = nb_text_map_add(&known, keys[i], wholes->n);
-        if (at == NB_NOWHERE) {
-            at = wholes->n++;
-            wholes->items[at].index = at;
-        }
-        append(&wholes->items[at], i);
+        const bool single_width = apart[family[i]];
+        if (single_width) keys[i] = with_width(keys[i], &cells->items[i].c);
+        struct nb_whole *whole = &wholes->items[number_of(&known, keys[i], &wholes->n)];
+        if (whole->n == 0)
+            *whole = (struct nb_whole){.index = wholes->n - 1, .family = family[i], .single_width = single_width};
+        append(whole, i);
     }
+    put_families_together(wholes);
     for (size_t i = 0; i < cells->n; i++) free(keys[i]);
     free(keys);
+    free(family);
+    free(apart);
     nb_text_map_release(&known);
 }
 
@@ -130,7 +175,7 @@ void nb_wholes_batch(struct nb_wholes *wholes, const struct nb_cells *cells) {
             const double own = (double)shape->rows * (double)shape->cols;
             if (!open || open->n == batch_cases || elements + own > batch_elements) {
                 open = &batches.items[batches.n];
-                open->index = batches.n++;
+                open->index = open->family = batches.n++;
                 elements = 0;
             }
             append(open, whole->cells[j]);

@@ -8,11 +8,15 @@
 
 #include "src/plan/cells.h"
 
-/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. */
+/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
+ * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a slot), cells of each width are a whole
+ * of their own; those that width alone parts are a family, whose launches stand next to each other in time. */
 struct nb_whole {
     size_t *cells; /* indices; after nb_whole_arrange() the reference first */
     size_t n;
     size_t index; /* its number in the whole plan */
+    size_t family;
+    bool single_width;
 };
 
 struct nb_wholes {
@@ -21,7 +25,7 @@ struct nb_wholes {
     bool by_op; /* cells of several ops share no group */
 };
 
-/* Wholes that are zero but for by_op, in the order of their first cells. */
+/* Wholes that are zero but for by_op, in the order of their first cells, families together. */
 void nb_wholes_make(struct nb_wholes *wholes, const struct nb_cells *cells);
 /* Comparable cells side by side (style, statistics, width, formula, then op), the reference first: the first that the glob
  * matches, else a fused LayerNorm at the widest width, else the first. */

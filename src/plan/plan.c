@@ -132,6 +132,8 @@ static void add_whole(struct nb_plan *plan, const struct nb_whole *whole, const 
         size_t from = part * whole->n / n_parts, to = (part + 1) * whole->n / n_parts;
         struct nb_group *group = add_part(plan, cases, from, to);
         group->index = whole->index;
+        group->family = whole->family;
+        group->single_width = whole->single_width;
         group->part = (int)part;
         group->estimate_s = nb_estimate_s(cells, whole->cells + from, to - from, effort);
         plan->estimate_s += group->estimate_s;

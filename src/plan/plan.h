@@ -3,6 +3,7 @@
 #ifndef NB_PLAN_H
 #define NB_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,8 @@ struct nb_group {
     size_t reference;  /* index into cases[] of this group */
     int part;          /* 0 for an unsplit group and for the first part */
     size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
+    size_t family;     /* of groups that width alone parts, which stand next to each other (groups.h) */
+    bool single_width; /* no case of another width may be timed beside its own */
     double estimate_s; /* of all its launches */
 };
 

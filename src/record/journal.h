@@ -10,8 +10,9 @@
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
  *    "labels"?:[{"name","source"|null,"text"|null}],            what blocks of the config are called
- *    "groups":[{"index","part","keys":[..],"reference":0,"labels"?:[[0],..]}],
- *       index: in the plan before --shard; reference: index in keys; labels: of each key, indices into labels
+ *    "groups":[{"index","part","family"?,"keys":[..],"reference":0,"labels"?:[[0],..]}],
+ *       index: in the plan before --shard; reference: index in keys; labels: of each key, indices into labels; family: alike in
+ *       groups of one width each that differ in nothing else, whose launches of one number stand next to each other in time
  *    "skips":[{"reason","count","key"?}],                       with a key: the case gets a record "skipped"
  *    "fingerprint":{..}}                                        first line, once
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.

@@ -62,6 +62,7 @@ static void add_group(cJSON *groups, const struct nb_plan *plan, const struct nb
     cJSON *json = cJSON_CreateObject();
     nb_json_number(json, "index", (double)group->index);
     nb_json_number(json, "part", group->part);
+    if (group->single_width) nb_json_number(json, "family", (double)group->family);
     cJSON *keys = cJSON_AddArrayToObject(json, "keys");
     for (size_t i = 0; i < group->n; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[group->cases[i]]));
     nb_json_number(json, "reference", (double)group->reference);

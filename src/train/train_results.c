@@ -118,14 +118,15 @@ static int last_round(const struct nb_train_results *r) {
 struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, const struct nb_train_question *q,
                                           const char *arm, const char *against, nb_train_value *value,
                                           const void *context, bool logarithmic) {
-    struct nb_train_figure out = {.value = {NAN, NAN, NAN}};
-    const int rounds = last_round(r) + 1;
-    double *values = nb_alloc((unsigned)rounds + 1, sizeof *values);
+    struct nb_train_figure out = {.value = {NAN, NAN, NAN}, .n_rounds = last_round(r) + 1};
+    double *values = nb_alloc((unsigned)out.n_rounds + 1, sizeof *values);
     size_t n = 0;
-    for (int i = 0; i < rounds; i++) {
+    out.rounds = nb_alloc((unsigned)out.n_rounds + 1, sizeof *out.rounds);
+    for (int i = 0; i < out.n_rounds; i++) {
         const cJSON *a = arm_in(r, q, arm, i, &out.reason);
         const cJSON *b = against ? arm_in(r, q, against, i, &out.reason) : NULL;
         const double v = a && (b || !against) ? value(a, b, context) : (double)NAN;
+        out.rounds[i] = v;
         if (!isnan(v)) values[n++] = logarithmic ? log(v) : v;
     }
     if (n > 0) {
@@ -134,7 +135,12 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
         if (logarithmic)
             out.value = (struct nb_interval){exp(out.value.value), exp(out.value.low), exp(out.value.high)};
     }
-    out.n_rounds = (int)n;
+    out.n_measured = (int)n;
     free(values);
     return out;
+}
+
+void nb_train_figure_release(struct nb_train_figure *f) {
+    free(f->rounds);
+    *f = (struct nb_train_figure){0};
 }

@@ -44,11 +44,13 @@ typedef double nb_train_value(const cJSON *arm, const cJSON *against, const void
  * which are then taken back. Rounds are independent units: processes, or seeds. */
 struct nb_train_figure {
     struct nb_interval value;
-    int n_rounds;
+    double *rounds; /* the value in each, NaN where there is none; owned */
+    int n_rounds, n_measured;
     const char *reason; /* why there is no value, borrowed from the results; or null */
 };
 struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, const struct nb_train_question *q,
                                           const char *arm, const char *against, nb_train_value *value,
                                           const void *context, bool logarithmic);
+void nb_train_figure_release(struct nb_train_figure *f);
 
 #endif

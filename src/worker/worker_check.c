@@ -123,14 +123,16 @@ static int check_cases(struct nb_workplace *w) {
 
 /* ---- twins -------------------------------------------------------------------------------------------------------- */
 
-/* The twins with this pattern of loads and stores that can run here. */
-static int candidates(const struct nb_case *c, int n_loads, int n_stores, const struct nb_entry *out[MAX_CANDIDATES]) {
+/* The twins with this pattern of loads and stores that can run here; single_width: of the case's width. */
+static int candidates(const struct nb_case *c, bool single_width, int n_loads, int n_stores,
+                      const struct nb_entry *out[MAX_CANDIDATES]) {
     int n = 0;
     for (size_t i = 0; i < nb_registry_size() && n < MAX_CANDIDATES; i++) {
         const struct nb_entry *e = nb_registry_at(i);
         const struct nb_kernel *k = e->kernel;
         if (k->op != NB_OP_TWIN || e->plugin || k->dtype != c->dtype || k->pass != c->pass ||
-            k->loads != (float)n_loads || k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
+            k->loads != (float)n_loads || k->stores != (float)n_stores || (single_width && k->width != c->width) ||
+            nb_cpu_refuses(k->cpu_features, k->width))
             continue;
         out[n++] = e;
     }
@@ -143,7 +145,7 @@ static int try_twins(struct nb_workplace *w, const struct nb_case *c, int n_load
     struct nb_case cases[MAX_CANDIDATES];
     struct nb_arm arms[MAX_CANDIDATES] = {0};
     struct nb_noise noise;
-    int n = candidates(c, n_loads, n_stores, entries);
+    int n = candidates(c, w->job.single_width, n_loads, n_stores, entries);
     if (n == 0) return 0;
     for (int i = 0; i < n; i++) {
         nb_twin_case(&cases[i], c, entries[i]);
