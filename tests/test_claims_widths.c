@@ -35,7 +35,8 @@ Test(claims_widths, in_turns_each_follows_each_other_equally_often) {
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) {
                 cr_expect_eq(at[i][j], rounds / n, "%d of %d stands %d times at %d", i, n, at[i][j], j);
-                if (i != j) cr_expect_eq(follows[i][j], rounds / n, "%d of %d follows %d %d times", j, n, i, follows[i][j]);
+                if (i != j)
+                    cr_expect_eq(follows[i][j], rounds / n, "%d of %d follows %d %d times", j, n, i, follows[i][j]);
             }
     }
 }
@@ -109,24 +110,27 @@ static void add_run(struct nb_strbuf *out, int launches, bool family) {
     }
     nb_strbuf_add(out, "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}],\"groups\":[");
     for (int w = 0; w < 2; w++)
-        nb_strbuf_addf(out, "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"" KEY "\",\"" KEY
-                            "\"],\"reference\":0,\"labels\":[[0],[0]]}",
+        nb_strbuf_addf(out,
+                       "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"" KEY "\",\"" KEY
+                       "\"],\"reference\":0,\"labels\":[[0],[0]]}",
                        w ? "," : "", w, family ? "\"family\":0," : "", "layernorm", widths[w], "rmsnorm", widths[w]);
     nb_strbuf_add(out, "],\"skips\":[],\"fingerprint\":{\"build\":{},\"cpu\":{\"l1d_bytes\":32768},\"system\":{},"
                        "\"kernels\":[],\"libraries\":{}}}\n");
     for (int w = 0; w < 2; w++)
-        nb_strbuf_addf(out, "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" KEY
-                            "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY
-                            "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"twins\":[],\"elapsed_s\":0.1}\n",
+        nb_strbuf_addf(out,
+                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" KEY
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"twins\":[],\"elapsed_s\":0.1}\n",
                        w, "layernorm", widths[w], "rmsnorm", widths[w]);
 }
 
 static void add_launch(struct nb_strbuf *out, int w, int launch, double ln_ns, double rms_ns) {
     static const char slots[] = ",\"per_slot\":1,\"chunked\":false,\"contaminated\":[]}";
-    nb_strbuf_addf(out, "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" KEY
-                        "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
-                        "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s],\"twins\":[],\"noise\":{\"steal_ms\":0,"
-                        "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
+    nb_strbuf_addf(out,
+                   "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" KEY
+                   "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
+                   "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s],\"twins\":[],\"noise\":{\"steal_ms\":0,"
+                   "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
                    w, launch, "layernorm", widths[w], ln_ns, 3 * ln_ns, slots, "rmsnorm", widths[w], rms_ns, 3 * rms_ns,
                    slots);
 }
@@ -140,7 +144,8 @@ struct truth {
 
 /* Deviations that sum to nothing over the launches; those of the two widths do not go together. */
 static double deviation(int launch, int w) {
-    static const double order[2][8] = {{-1, 1, -0.6, 0.6, -0.3, 0.3, -0.8, 0.8}, {0.8, 0.7, -1, 0.3, -0.6, 1, -0.4, -0.8}};
+    static const double order[2][8] = {{-1, 1, -0.6, 0.6, -0.3, 0.3, -0.8, 0.8},
+                                       {0.8, 0.7, -1, 0.3, -0.6, 1, -0.4, -0.8}};
     return order[w][launch % 8];
 }
 

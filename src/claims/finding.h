@@ -21,11 +21,12 @@ struct nb_finding {
     size_t n_tags;
     struct nb_interval value; /* low == high == value: exact. NaN bounds: fewer launches than an interval needs */
     int n_launches;           /* behind the interval; 0: exact */
-    double *units;            /* the value in each launch or with each seed, by its number, NaN where there is none; null: not known. What
+    double *
+        units; /* the value in each launch or with each seed, by its number, NaN where there is none; null: not known. What
                                  has a number in common was measured under the same conditions and can be paired. */
     size_t n_units;
-    char *evidence;           /* a key, a command, a formula; null: none */
-    char *reason;             /* why there is no value, or null */
+    char *evidence; /* a key, a command, a formula; null: none */
+    char *reason;   /* why there is no value, or null */
 };
 
 /* Zero-initialise. A finding stays where it is until the next one is added. */

@@ -112,8 +112,7 @@ static void apply_ordering(const struct nb_rule *rule, const struct nb_findings 
         const struct nb_rule_gap gap = nb_rule_gap_of(&groups[s], &groups[s - 1]);
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
         label_step(rule, s, groups, r);
-        decide(r, rule->margin, INFINITY, gap.n_launches,
-               groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing);
+        decide(r, rule->margin, INFINITY, gap.n_launches, groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing);
     }
     for (size_t s = 0; s < rule->n_steps; s++) nb_rule_group_release(&groups[s]);
     free(groups);
@@ -159,7 +158,8 @@ static struct extremes extremes_of(const struct nb_rule_group *groups, size_t n)
             if (i == j) continue;
             const struct nb_rule_gap gap = nb_rule_gap_of(&groups[i], &groups[j]);
             bounded &= !isnan(gap.value.low);
-            e.spread.value.value = fmax(e.spread.value.value, gap.value.value); /* fmax() takes the number beside a NaN */
+            e.spread.value.value =
+                fmax(e.spread.value.value, gap.value.value); /* fmax() takes the number beside a NaN */
             e.spread.value.low = fmax(e.spread.value.low, gap.value.low);
             e.spread.value.high = fmax(e.spread.value.high, gap.value.high);
             e.spread.n_launches = gap.n_launches;

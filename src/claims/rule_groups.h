@@ -5,7 +5,7 @@
 
 #include "src/claims/finding.h"
 
-struct nb_rule_group { /* zero-initialise */
+struct nb_rule_group {                 /* zero-initialise */
     const struct nb_finding **figures; /* that have a value */
     size_t n;
     const char *missing; /* why another has none, or null */
