@@ -109,6 +109,8 @@ Test(train_steps, arms_are_words_in_any_order) {
     prints("none composed", "none");
     prints("none frozen", "none");
     prints("frozen scale", "scale frozen");
+    prints("masked by_position batchnorm", "batchnorm fused by_position masked");
+    prints("by_feature unpadded layernorm", "layernorm fused");
     prints("batchnorm fused pre residual no_residual f16 rate=0.5 clip=0",
            "batchnorm fused no_residual f16 rate=0.5 clip=0");
 }

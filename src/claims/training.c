@@ -19,6 +19,9 @@ static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, cons
         nb_finding_tag(f, "affine", o->norm.affine == NB_NORM_FROZEN ? "frozen" : "learned");
         nb_finding_tag(f, "place", nb_norm_place_name(o->place));
     }
+    if (o->norm.kind == NB_NORM_BATCHNORM)
+        nb_finding_tag(f, "statistics", o->norm.by_position ? "position" : "feature");
+    nb_finding_tag(f, "padding", nb_padding_name(o->padding));
     nb_finding_tag(f, "residual", o->residual ? "yes" : "no");
     nb_finding_tag(f, "mask", o->causal ? "causal" : "bidirectional");
     nb_finding_tag(f, "dtype", nb_dtype_names[o->dtype]);

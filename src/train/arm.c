@@ -12,19 +12,24 @@
 
 struct word { /* a choice: one of a few values of a field */
     const char *name;
-    enum { STYLE, AFFINE, PLACE, RESIDUAL, CAUSAL, DTYPE } field;
+    enum { STYLE, AFFINE, STATISTICS, PLACE, RESIDUAL, CAUSAL, PADDING, DTYPE } field;
     int value;
 };
 static const struct word words[] = {{"fused", STYLE, NB_FUSED},
                                     {"composed", STYLE, NB_COMPOSED},
                                     {"learned", AFFINE, NB_NORM_LEARNED},
                                     {"frozen", AFFINE, NB_NORM_FROZEN},
+                                    {"by_feature", STATISTICS, 0},
+                                    {"by_position", STATISTICS, 1},
                                     {"pre", PLACE, NB_PRE_NORM},
                                     {"post", PLACE, NB_POST_NORM},
                                     {"residual", RESIDUAL, 1},
                                     {"no_residual", RESIDUAL, 0},
                                     {"causal", CAUSAL, 1},
                                     {"bidirectional", CAUSAL, 0},
+                                    {"unpadded", PADDING, NB_NOT_PADDED},
+                                    {"padded", PADDING, NB_PADDED},
+                                    {"masked", PADDING, NB_MASKED},
                                     {"f32", DTYPE, NB_F32},
                                     {"f16", DTYPE, NB_F16},
                                     {"bf16", DTYPE, NB_BF16}};
@@ -58,12 +63,16 @@ static int get(const struct nb_train_options *o, int field) {
         return (int)o->norm.style;
     case AFFINE:
         return (int)o->norm.affine;
+    case STATISTICS:
+        return o->norm.by_position;
     case PLACE:
         return (int)o->place;
     case RESIDUAL:
         return o->residual;
     case CAUSAL:
         return o->causal;
+    case PADDING:
+        return (int)o->padding;
     default:
         return (int)o->dtype;
     }
@@ -77,6 +86,9 @@ static void set(struct nb_train_options *o, const struct word *w) {
     case AFFINE:
         o->norm.affine = (enum nb_norm_affine)w->value;
         break;
+    case STATISTICS:
+        o->norm.by_position = w->value;
+        break;
     case PLACE:
         o->place = (enum nb_norm_place)w->value;
         break;
@@ -85,6 +97,9 @@ static void set(struct nb_train_options *o, const struct word *w) {
         break;
     case CAUSAL:
         o->causal = w->value;
+        break;
+    case PADDING:
+        o->padding = (enum nb_train_padding)w->value;
         break;
     case DTYPE:
         o->dtype = (enum nb_dtype)w->value;

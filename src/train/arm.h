@@ -2,7 +2,8 @@
 /* An arm of a training experiment as words, in claim files, jobs and reports: "layernorm composed post layers=4 bf16".
  *
  *   none layernorm rmsnorm prmsnorm batchnorm centre scale      the norm; must be there
- *   fused composed    learned frozen    pre post    residual no_residual    causal bidirectional    f32 f16 bf16
+ *   fused composed    learned frozen    by_feature by_position    pre post    residual no_residual    causal bidirectional
+ *   unpadded padded masked    f32 f16 bf16
  *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own */
 #ifndef NB_TRAIN_ARM_H
 #define NB_TRAIN_ARM_H
@@ -10,7 +11,7 @@
 #include "src/base/strbuf.h"
 #include "src/train/options.h"
 
-/* No norm, pre, residual paths, causal, f32, gradients clipped at 1; what is the workload's own is 0. */
+/* No norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. */
 void nb_arm_default(struct nb_train_options *o);
 /* Words override what *o holds. Null, or why not. */
 const char *nb_arm_parse(struct nb_train_options *o, const char *text, char *reason, size_t n);

@@ -50,7 +50,7 @@ static const char *complete(const void *own, struct nb_train_options *o) {
     if (o->dtype != NB_F32) return "dtype must be f32: this net does not round";
     if (o->place != NB_PRE_NORM || !o->residual) return "place and residual paths are of other models";
     if (!(o->norm.partial > 0 && o->norm.partial <= 1)) return "partial must be above 0 and at most 1";
-    return NULL;
+    return nb_padding_refused(o);
 }
 
 static struct nb_convolution convolution_of(const struct nb_train_options *o, int index) {

@@ -21,6 +21,9 @@ struct nb_norm_layer {
     float *running_mean, *running_var; /* BatchNorm */
     float *next_mean, *next_var;       /* where a call writes the moved ones, since outputs never alias inputs */
     float *dgamma, *dbeta;             /* of one call */
+    int64_t set_at;                    /* BatchNorm in sets of rows: where the columns of the one under way begin */
+    int64_t *which;                    /* its rows, */
+    float *packed[3];                  /* and what they hold: x, dy, and y or dx */
     struct nb_room scratch;            /* of the kernel that needs most */
     float *scratch_start;
     struct nb_pool *pool; /* borrowed; null: the caller alone */

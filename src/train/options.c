@@ -8,6 +8,7 @@
 static const char *const kinds[NB_N_NORM_KINDS] = {"none",      "layernorm", "rmsnorm", "prmsnorm",
                                                    "batchnorm", "centre",    "scale"};
 static const char *const places[NB_N_NORM_PLACES] = {"pre", "post"};
+static const char *const paddings[NB_N_PADDINGS] = {"unpadded", "padded", "masked"};
 
 const char *nb_norm_kind_name(enum nb_norm_kind kind) {
     assert(kind < NB_N_NORM_KINDS);
@@ -17,6 +18,16 @@ const char *nb_norm_kind_name(enum nb_norm_kind kind) {
 const char *nb_norm_place_name(enum nb_norm_place place) {
     assert(place < NB_N_NORM_PLACES);
     return places[place];
+}
+
+const char *nb_padding_name(enum nb_train_padding padding) {
+    assert(padding < NB_N_PADDINGS);
+    return paddings[padding];
+}
+
+const char *nb_padding_refused(const struct nb_train_options *o) {
+    return o->padding != NB_NOT_PADDED || o->norm.by_position ? "padding and statistics by position are of transformers"
+                                                              : NULL;
 }
 
 static int find(const char *const *names, int n, const char *text) {

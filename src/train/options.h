@@ -26,19 +26,31 @@ enum nb_norm_affine {
 };
 enum nb_norm_place { NB_PRE_NORM, NB_POST_NORM, NB_N_NORM_PLACES };
 
+/* What stands behind the ends of sequences. */
+enum nb_train_padding {
+    NB_NOT_PADDED, /* nothing: all have one length */
+    NB_PADDED,     /* zeros up to a common length, which no loss looks at */
+    NB_MASKED,     /* the same, and BatchNorm's statistics do not see them */
+    NB_N_PADDINGS
+};
+
+struct nb_row_sets;
 struct nb_norm_choice {
     enum nb_norm_kind kind;
     enum nb_style style; /* fused, or op by op as an eager framework */
     enum nb_norm_affine affine;
-    double eps;     /* 0: the workload's own */
-    double partial; /* pRMSNorm: the share of the elements that the statistics see; 0: the workload's own */
+    double eps;       /* 0: the workload's own */
+    double partial;   /* pRMSNorm: the share of the elements that the statistics see; 0: the workload's own */
+    bool by_position; /* BatchNorm of sequences: statistics and parameters for each position apart */
+    const struct nb_row_sets *sets; /* the model's: which rows BatchNorm takes together; null: all */
 };
 
 struct nb_train_options {
     struct nb_norm_choice norm;
     enum nb_norm_place place;
-    bool residual;       /* paths past the sublayers */
-    bool causal;         /* attention sees the past alone */
+    bool residual; /* paths past the sublayers */
+    bool causal;   /* attention sees the past alone */
+    enum nb_train_padding padding;
     enum nb_dtype dtype; /* precision of activations and gradients (precision.h) */
     int layers, batch, sequence;
     int hidden;           /* 0: the workload's own */
@@ -50,7 +62,10 @@ struct nb_train_options {
 
 const char *nb_norm_kind_name(
     enum nb_norm_kind kind); /* "none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale" */
-const char *nb_norm_place_name(enum nb_norm_place place); /* "pre", "post" */
+const char *nb_norm_place_name(enum nb_norm_place place);   /* "pre", "post" */
+const char *nb_padding_name(enum nb_train_padding padding); /* "unpadded", "padded", "masked" */
+/* Of workloads that know no padding: why not, or null. */
+const char *nb_padding_refused(const struct nb_train_options *options);
 
 /* The inverse; -1: no such name. */
 int nb_norm_kind_find(const char *text);

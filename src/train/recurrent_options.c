@@ -37,7 +37,7 @@ const char *nb_recurrent_complete(const void *defaults, struct nb_train_options 
     if (!within(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
     if (!within(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
     if (!within(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
-    return NULL;
+    return nb_padding_refused(o);
 }
 
 struct nb_optimizer nb_recurrent_optimizer(const void *defaults, const struct nb_train_options *options) {

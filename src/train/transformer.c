@@ -8,16 +8,18 @@
 #include <string.h>
 
 #include "src/base/log.h"
+#include "src/base/random.h"
 #include "src/train/attention.h"
 #include "src/train/embedding.h"
 #include "src/train/feed_forward.h"
 #include "src/train/loss.h"
 #include "src/train/matrix.h"
 #include "src/train/precision.h"
+#include "src/train/row_sets.h"
 #include "src/train/sublayer.h"
 #include "src/train/text.h"
 
-enum { PARAMETERS_PER_LAYER = 16, PARAMETERS_OUTSIDE = 4 };
+enum { PARAMETERS_PER_LAYER = 16, PARAMETERS_OUTSIDE = 4, LENGTH_STREAM = 0x4c454e };
 
 struct layer {
     struct nb_attention attention;
@@ -33,7 +35,8 @@ struct transformer {
     struct layer *layers;
     struct nb_norm_layer final_norm; /* pre-norm alone */
     struct nb_parameter *embedding;
-    int32_t *tokens, *targets;
+    int32_t *tokens, *targets, *lengths;     /* lengths: of the sequences of the batch under way */
+    struct nb_row_sets sets;                 /* for BatchNorm */
     float *embedded, *final_normed, *logits; /* logits become probabilities, then gradients */
     const float *stream, *final;             /* out of the last layer; what the head sees */
     float *d, *room, *other_room;
@@ -97,6 +100,7 @@ static void take_room(struct transformer *t) {
     const int64_t n = t->rows * t->shape.hidden;
     t->tokens = nb_alloc((unsigned long long)t->rows, sizeof *t->tokens);
     t->targets = nb_alloc((unsigned long long)t->rows, sizeof *t->targets);
+    t->lengths = nb_alloc((unsigned)t->shape.batch, sizeof *t->lengths);
     t->embedded = nb_room_take(&t->kept, n);
     t->logits = nb_room_take(&t->kept, t->rows * t->shape.vocabulary);
     t->d = nb_room_take(&t->shared, n);
@@ -137,6 +141,10 @@ int nb_transformer_create(struct nb_model *model) {
     t->shape = nb_transformer_resolve(model->workload->own, &model->options);
     t->rows = (int64_t)t->shape.batch * t->shape.sequence;
     take_room(t);
+    for (int b = 0; b < t->shape.batch; b++) t->lengths[b] = t->shape.sequence;
+    t->sets = (struct nb_row_sets){t->shape.batch, t->shape.sequence, t->lengths, model->options.padding == NB_MASKED,
+                                   model->options.norm.by_position};
+    model->options.norm.sets = &t->sets;
     nb_parameters_reserve(&model->parameters, t->shape.layers * PARAMETERS_PER_LAYER + PARAMETERS_OUTSIDE);
     if (t->shape.rope_theta > 0)
         nb_rope_init(&t->rope, t->shape.sequence, t->shape.hidden / t->shape.heads, t->shape.rope_theta);
@@ -165,6 +173,7 @@ void nb_transformer_release(struct nb_model *model) {
     free(t->layers);
     free(t->tokens);
     free(t->targets);
+    free(t->lengths);
     free(t);
     model->inside = NULL;
 }
@@ -217,12 +226,32 @@ static double run(struct nb_model *model, bool training) {
     return loss;
 }
 
+/* From a quarter of the room to all of it; two are whole, so that every position has statistics. The same for every arm. */
+static int32_t draw_length(int64_t sequence, int64_t number, int64_t in_batch) {
+    const int64_t least = sequence < 4 ? 1 : sequence / 4;
+    if (in_batch < 2) return (int32_t)sequence;
+    return (int32_t)(least + (int64_t)(nb_random_bits(nb_random_stream(0, LENGTH_STREAM), (uint64_t)number) %
+                                       (uint64_t)(sequence - least + 1)));
+}
+
+/* Padding is byte 0, and what comes behind it no target. */
+static void pad(struct transformer *t, int64_t in_batch, int32_t length) {
+    const int64_t sequence = t->shape.sequence, from = in_batch * sequence;
+    t->lengths[in_batch] = length;
+    for (int64_t i = length; i < sequence; i++) {
+        t->tokens[from + i] = 0;
+        t->targets[from + i] = -1;
+    }
+}
+
 double nb_transformer_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct transformer *t = model->inside;
     const int64_t length = t->shape.sequence;
-    for (int64_t b = 0; b < t->shape.batch; b++)
-        nb_text_sequence(text, (uint64_t)(batch * t->shape.batch + b), length, t->tokens + b * length,
-                         t->targets + b * length);
+    for (int64_t b = 0; b < t->shape.batch; b++) {
+        const int64_t number = batch * t->shape.batch + b;
+        nb_text_sequence(text, (uint64_t)number, length, t->tokens + b * length, t->targets + b * length);
+        if (model->options.padding != NB_NOT_PADDED) pad(t, b, draw_length(length, number, b));
+    }
     return run(model, training);
 }
 

@@ -20,6 +20,17 @@ static void fill(const struct nb_transformer_shape *shape, struct nb_train_optio
 /* Not within: also where it is NaN. */
 static bool outside(double v, double least, double most) { return !(v >= least && v <= most); }
 
+/* A causal mask keeps real tokens from the padding behind them, so that a norm is the only way from one to the other. */
+static const char *padding_wrong(const struct nb_transformer_shape *shape, const struct nb_train_options *o) {
+    const bool in_sets = o->norm.by_position || o->padding == NB_MASKED;
+    if (in_sets && o->norm.kind != NB_NORM_BATCHNORM)
+        return "masked and by_position are said of BatchNorm's statistics";
+    if (in_sets && shape->qk_norm) return "masked and by_position are of models without QK-norm";
+    if (o->padding != NB_NOT_PADDED && !o->causal) return "padded sequences need a causal mask";
+    if ((in_sets || o->padding != NB_NOT_PADDED) && o->batch < 2) return "padded sequences need a batch of 2 or more";
+    return NULL;
+}
+
 const char *nb_transformer_complete(const void *own, struct nb_train_options *o) {
     const struct nb_transformer_shape *shape = own;
     fill(shape, o);
@@ -32,7 +43,7 @@ const char *nb_transformer_complete(const void *own, struct nb_train_options *o)
     if (outside(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
     if (outside(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
     if (outside(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
-    return NULL;
+    return padding_wrong(shape, o);
 }
 
 struct nb_transformer_shape nb_transformer_resolve(const struct nb_transformer_shape *shape,
