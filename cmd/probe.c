@@ -211,7 +211,7 @@ static const char *set_case(struct nb_case *c, const struct nb_entry *entry, con
     snprintf(c->shape.text, sizeof c->shape.text, "1x%.0f", o->n);
     c->op = entry->kernel->op;
     set_formula(c, o, &entry->kernel->formulas);
-    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    nb_case_set_entry(c, entry);
     nb_case_normalize(c);
     nb_case_call(c, &call);
     const char *refusal = nb_probe_refuses(c);

@@ -166,7 +166,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     if (nb_case_parse(&c, key) != 0) return -1;
     const struct nb_entry *entry = nb_registry_find(c.variant);
     if (!entry) return unknown_variant(c.variant);
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     nb_case_normalize(&c);
     nb_case_call(&c, &call);
     const char *refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);

@@ -37,7 +37,7 @@ struct backward {
 static void begin(struct backward *s, const char *key) {
     cr_assert_eq(nb_case_parse(&s->c, key), 0);
     s->entry = entry_of(s->c.variant);
-    nb_case_set_kernel(&s->c, s->entry->kernel, s->entry->plugin);
+    nb_case_set_entry(&s->c, s->entry);
     cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
     cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
     cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0);
@@ -71,7 +71,7 @@ Test(backward, a_key_has_what_means_something_alone) {
     cr_assert_eq(nb_case_parse(&c, all), 0);
     const struct nb_entry *entry = nb_registry_find(c.variant);
     cr_assert(entry);
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     nb_case_key(&c, &key);
     cr_expect(strstr(key.text, "/eps:") && strstr(key.text, "/affine:gamma_beta") &&
               strstr(key.text, "/weight_offset:0"));

@@ -144,6 +144,10 @@ Test(case, kernel_and_backend_are_read_from_the_variant) {
     cr_expect_str_eq(c.variant, "mine:my_fast_kernel_v256x_bf16");
     free(kernel_name);
     free(backend);
+    c.is_peer = true;
+    backend = value_of(&c, "backend");
+    cr_expect_str_eq(backend, "peer:mine");
+    free(backend);
 }
 
 Test(case, the_shortest_text_reads_back_as_the_same_double) {

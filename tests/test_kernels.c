@@ -86,7 +86,7 @@ static int check_one(const struct nb_entry *entry, const char *shape, size_t tur
     c.mode = turn % 4 == 3 ? NB_INFERENCE : NB_TRAINING;
     c.k = c.shape.cols / 2 > 0 ? c.shape.cols / 2 : 1;
     snprintf(c.k_text, sizeof c.k_text, "%lld", (long long)c.k);
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     nb_case_call(&c, &call);
     if (nb_case_conflict(&c) || nb_kernel_refuses(entry->kernel, &c.formula)) return 0;
     if (nb_kernel_applicable(entry->kernel, &call)) return 0;

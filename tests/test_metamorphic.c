@@ -31,7 +31,7 @@ static struct nb_metamorphic tried(const char *key) {
     struct nb_metamorphic m;
     cr_assert_eq(nb_case_parse(&c, key), 0);
     const struct nb_entry *entry = entry_of(c.variant);
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     cr_assert_eq(nb_inputs_init(&in, &c), 0);
     cr_assert_eq(nb_oracle_init(&oracle, &c, &in), 0);
     nb_metamorphic_check(&c, entry, &oracle, &m);

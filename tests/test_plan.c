@@ -208,7 +208,7 @@ Test(plan, the_key_finds_the_case_again) {
         cr_assert_eq(nb_case_parse(&c, plan.keys[i]), 0);
         const struct nb_entry *entry = nb_registry_find(c.variant);
         cr_assert(entry);
-        nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+        nb_case_set_entry(&c, entry);
         nb_case_key(&c, &key);
         cr_expect_str_eq(key.text, plan.keys[i]);
         nb_strbuf_release(&key);

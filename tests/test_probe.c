@@ -61,7 +61,7 @@ ParameterizedTestParameters(probe, is_never_wrong_about_our_kernels) {
         const struct nb_entry *entry = nb_registry_at(i);
         struct nb_case c;
         nb_case_init(&c);
-        nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+        nb_case_set_entry(&c, entry);
         if (nb_probe_refuses(&c) || (n > 0 && strcmp(names[n - 1].text, entry->kernel_id) == 0)) continue;
         snprintf(names[n++].text, sizeof names[0].text, "%s", entry->kernel_id);
     }

@@ -134,6 +134,25 @@ Test(record, a_full_record_comes_back_exactly) {
     nb_record_release(&back);
 }
 
+/* Results of a version that did not tell peers from plugins still read. */
+Test(record, whose_kernel_it_was_comes_back) {
+    const struct nb_kernel kernel = {.variant = "rmsnorm_f32", .op = NB_OP_RMSNORM};
+    struct nb_case c, back;
+    cJSON *json = cJSON_CreateObject();
+    nb_case_init(&c);
+    nb_case_set_kernel(&c, &kernel, "mine");
+    c.is_peer = true;
+    nb_kernel_fields_to_json(json, &c);
+    cr_expect_str_eq(nb_json_get_text(json, "backend"), "peer:mine");
+    nb_case_init(&back);
+    cr_assert_eq(nb_kernel_fields_from_json(&back, json), 0);
+    cr_expect(back.is_peer);
+    cJSON_DeleteItemFromObject(json, "backend");
+    cr_assert_eq(nb_kernel_fields_from_json(&back, json), 0);
+    cr_expect_not(back.is_peer);
+    cJSON_Delete(json);
+}
+
 Test(record, without_figures_there_are_nulls_not_zeros) {
     struct nb_record r = full_record();
     r.has_accuracy = r.has_timing = false;

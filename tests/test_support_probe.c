@@ -32,7 +32,7 @@ int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formul
                                      .affine = implemented(can->affines, f.affine),
                                      .param = implemented(can->params, f.param),
                                      .round_sum = implemented(can->round_sums, f.round_sum)};
-    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    nb_case_set_entry(c, entry);
     nb_case_call(c, &call);
     if (nb_probe_refuses(c) || nb_case_conflict(c) || nb_kernel_refuses(entry->kernel, &c->formula)) return -1;
     return nb_kernel_applicable(entry->kernel, &call) ? -1 : 0;

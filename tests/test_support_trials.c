@@ -27,7 +27,7 @@ bool start_trial(struct nb_trial *t, const char *key, const char *plugin) {
         cr_assert(!plugin, "no kernel %s", c.variant);
         return false; /* built without this width, or for another CPU */
     }
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     nb_case_normalize(&c);
     cr_assert_eq(nb_trial_init(t, &c, entry), 0, "%s", t->reason);
     return true;

@@ -22,7 +22,7 @@ static int open_trial(struct nb_trial *t, const char *variant) {
     const struct nb_entry *entry = nb_registry_find(variant);
     cr_assert_not_null(entry, "%s", variant);
     nb_case_init(&c);
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     cr_assert_eq(nb_shape_parse(&c.shape, "4x1024", reason, sizeof reason), 0);
     nb_case_normalize(&c);
     return nb_trial_init(t, &c, entry);

@@ -245,7 +245,7 @@ static void print_kernel(const struct nb_case *c, struct nb_strbuf *out) {
 }
 static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
     const char *colon = strchr(c->variant, ':');
-    if (colon) nb_strbuf_addf(out, "plugin:%.*s", (int)(colon - c->variant), c->variant);
+    if (colon) nb_strbuf_addf(out, "%s:%.*s", c->is_peer ? "peer" : "plugin", (int)(colon - c->variant), c->variant);
     if (!colon) nb_strbuf_add(out, "cpu");
 }
 

@@ -29,6 +29,7 @@ bool nb_op_centres(uint32_t op) { return op == NB_OP_LAYERNORM || op == NB_OP_AD
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin) {
     assert(kernel->variant);
     snprintf(c->variant, sizeof c->variant, "%s%s%s", plugin ? plugin : "", plugin ? ":" : "", kernel->variant);
+    c->is_peer = false;
     c->op = kernel->op;
     c->pass = kernel->pass;
     c->dtype = kernel->dtype;

@@ -34,6 +34,7 @@ enum nb_cache { NB_HOT, NB_COLD };
 
 struct nb_case {
     char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
+    bool is_peer;                 /* the plugin is the adapter of a peer (src/registry/peers.h) */
     uint32_t op, pass, dtype, width;
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
     bool folded;                                  /* the kernel's: NB_FLAG_FOLDED */
@@ -95,7 +96,8 @@ const char *nb_layout_name(uint32_t layout);
 
 /* Defaults of every axis; op and dtype must be set before axes that depend on them are printed. */
 void nb_case_init(struct nb_case *c);
-/* Takes over what a kernel declares: variant, op, pass, dtype, width, properties. */
+/* Takes over what a kernel declares: variant, op, pass, dtype, width, properties. Of a kernel of the registry see
+ * nb_case_set_entry(). */
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin);
 /* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys; what hangs on other
  * fields is resolved: the op's usual affine, k as a count, ROWSxCOLS for BatchNorm as positions x channels. */

@@ -64,7 +64,7 @@ static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb
                      const struct nb_entry *entry, char *reason, size_t reason_n) {
     char shape[96];
     nb_case_init(c);
-    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    nb_case_set_entry(c, entry);
     snprintf(shape, sizeof shape, "%lldx%lld", (long long)v->rows, (long long)v->cols);
     if (nb_axis_find("shape")->set(c, n->shape ? n->shape : shape, reason, reason_n) != 0) return -1;
     if (n->k && nb_axis_find("k")->set(c, n->k, reason, reason_n) != 0) return -1;

@@ -71,7 +71,7 @@ static int get_case(struct nb_job *job, int i, const cJSON *json) {
     if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
     job->entries[i] = nb_registry_find(job->cases[i].variant);
     if (!job->entries[i]) return nb_error("no kernel %s", job->cases[i].variant);
-    nb_case_set_kernel(&job->cases[i], job->entries[i]->kernel, job->entries[i]->plugin);
+    nb_case_set_entry(&job->cases[i], job->entries[i]);
     return 0;
 }
 

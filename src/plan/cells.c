@@ -51,7 +51,7 @@ static struct nb_case base_case(const struct nb_entry *entry) {
     struct nb_case c;
     nb_case_init(&c);
     c.formula.affine = NB_N_AFFINES; /* the op's usual one */
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     return c;
 }
 

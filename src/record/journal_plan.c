@@ -43,7 +43,7 @@ static void add_skipped_kernel(cJSON *kernels, struct nb_text_map *known, const 
     if (nb_case_parse(&c, key) != 0) return;
     const struct nb_entry *entry = nb_registry_find(c.variant);
     if (!entry) return;
-    nb_case_set_kernel(&c, entry->kernel, entry->plugin);
+    nb_case_set_entry(&c, entry);
     add_kernel(kernels, known, &c);
 }
 

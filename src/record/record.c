@@ -64,8 +64,14 @@ static const struct enum_field {
 };
 enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
 
+static const char peer_prefix[] = "peer:";
+
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
+    struct nb_strbuf backend = {0};
+    nb_case_axis(c, "backend", &backend);
     nb_json_text(object, "variant", c->variant);
+    nb_json_text(object, "backend", backend.text);
+    nb_strbuf_release(&backend);
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
         uint32_t value;
         memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
@@ -77,9 +83,10 @@ void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
 }
 
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
-    const char *variant = nb_json_get_text(object, "variant");
+    const char *variant = nb_json_get_text(object, "variant"), *backend = nb_json_get_text(object, "backend");
     if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
     snprintf(c->variant, sizeof c->variant, "%s", variant);
+    c->is_peer = backend && strncmp(backend, peer_prefix, sizeof peer_prefix - 1) == 0;
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
         const struct enum_field *field = &enum_fields[i];
         const char *text = nb_json_get_text(object, field->name);

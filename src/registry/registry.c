@@ -12,7 +12,6 @@
 #include "src/base/guard.h"
 #include "src/base/log.h"
 #include "src/base/strbuf.h"
-#include "src/case/case.h"
 #include "src/number/dtype.h"
 #include "src/registry/peers.h"
 #include "src/registry/shared_object.h"
@@ -307,6 +306,11 @@ const struct nb_entry *nb_registry_find(const char *id) {
             low = middle + 1;
     }
     return NULL;
+}
+
+void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {
+    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    c->is_peer = entry->is_peer;
 }
 
 const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].path : NULL; }

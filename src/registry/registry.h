@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "kernels/kernel.h"
+#include "src/case/case.h"
 #include "src/registry/kernel_fields.h"
 
 struct nb_entry {
@@ -29,6 +30,8 @@ int nb_registry_load(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
+/* The case takes over what the entry's kernel declares, and whose kernel it is. */
+void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
 /* The shared objects loaded, in order: null behind the last. */
 const char *nb_registry_file(size_t i);
 void nb_registry_release(void);

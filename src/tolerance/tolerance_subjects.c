@@ -49,7 +49,7 @@ void nb_tolerance_kernel_case(struct nb_case *c, const struct nb_design *d, cons
     nb_design_case(c, d, rows, cols, affine);
     snprintf(c->shape.text, sizeof c->shape.text, "%lldx%lld", (long long)rows, (long long)cols);
     snprintf(c->k_text, sizeof c->k_text, "%lld", (long long)c->k);
-    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    nb_case_set_entry(c, entry);
 }
 
 /* Has the kernel the arithmetic that the bound was asked for? */

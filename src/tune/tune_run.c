@@ -37,7 +37,7 @@ static int make_case(struct nb_case *c, const struct nb_entry *entry, const char
     char reason[256];
     nb_case_init(c);
     c->formula.affine = NB_N_AFFINES; /* the op's usual one */
-    nb_case_set_kernel(c, entry->kernel, entry->plugin);
+    nb_case_set_entry(c, entry);
     if (nb_shape_parse(&c->shape, shape, reason, sizeof reason) != 0) return -1;
     nb_case_normalize(c);
     c->tuning = base;

@@ -64,7 +64,7 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
 
 void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry) {
     *twin = *c;
-    nb_case_set_kernel(twin, entry->kernel, entry->plugin);
+    nb_case_set_entry(twin, entry);
 }
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */

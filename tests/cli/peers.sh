@@ -33,6 +33,9 @@ JSON
 "$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --no-plots --no-counters --out "$WORK/run" \
     >"$WORK/table"
 grep -q "^fakelib: fakelib 1.0; rows among 1: rmsnorm_f32" "$WORK/table" || { cat "$WORK/table"; fail "the table names no library"; }
+"$NORMBENCH" report "$WORK/run" --format csv >"$WORK/csv"
+grep -q "peer:fakelib" "$WORK/csv" || fail "the column backend names no peer"
+grep -q "plugin:" "$WORK/csv" && fail "the column backend calls a peer a plugin"
 /usr/bin/python3 - "$WORK/run/results.json" "$(nproc)" <<'PY'
 import json, sys
 results = json.load(open(sys.argv[1]))
@@ -40,12 +43,13 @@ peer = [r for r in results["records"] if r["variant"] == "fakelib:rmsnorm_f32"]
 assert [r for r in peer if r["axes"]["threads"] == "1"], "no case of the peer"
 for r in peer:
     assert r["axes"]["stride"] == "packed", "a case that applicable() refuses"
+    assert r["backend"] == "peer:fakelib", r["backend"]
     if int(r["axes"]["threads"]) > int(sys.argv[2]):
         continue
     assert r["status"] == "ok" and r["timing"], (r["status"], r["reason"])
     assert r["library"] == "fakelib 1.0" and r["implementation"] == "rows among " + r["axes"]["threads"], r
 ours = [r for r in results["records"] if r["variant"] != "fakelib:rmsnorm_f32"]
-assert ours and not any("library" in r for r in ours)
+assert ours and not any("library" in r or r["backend"] != "cpu" for r in ours)
 assert results["plugins"] == [{"name": "fakelib", "file": "peer:fakelib"}], results["plugins"]
 assert any("rows must lie next to each other" in s["reason"] for s in results["skips"])
 open(sys.argv[1] + ".replay", "w").write(peer[0]["replay"])
