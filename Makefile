@@ -105,7 +105,7 @@ help:
 	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
 	'make format    formats the sources; format-check only looks' \
 	'make lint      static analysis' \
-	'make install   PREFIX=/usr/local: program, kernels, header, pkg-config file, configs' \
+	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, header, pkg-config file, configs' \
 	'make clean     removes build/' \
 	'' \
 	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% twin_%" WERROR=-Werror'
@@ -302,6 +302,9 @@ install: all
 	install -m 755 $(BUILD)/normbench $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(BUILD)/libnormkernels.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 kernels/kernel.h $(DESTDIR)$(PREFIX)/include/normbench/
+	install -d $(DESTDIR)$(PREFIX)/lib/normbench/peers
+	for adapter in $(wildcard $(BUILD)/peers/*.so); do \
+	  install -m 755 $$adapter $(DESTDIR)$(PREFIX)/lib/normbench/peers/ || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/tables
 	install -m 644 configs/*.json $(DESTDIR)$(PREFIX)/share/normbench/configs/
 	install -m 644 configs/claims/*.json configs/claims/README.md $(DESTDIR)$(PREFIX)/share/normbench/configs/claims/
@@ -311,8 +314,8 @@ install: all
 	printf 'prefix=%s\nincludedir=$${prefix}/include/normbench\n\nName: normbench\nDescription: kernel ABI of the normbench laboratory\nVersion: %s\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' '$(shell cat VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/normbench.pc
 uninstall:
-	rm -rf $(PREFIX)/bin/normbench $(PREFIX)/lib/libnormkernels.so $(PREFIX)/include/normbench \
-	  $(PREFIX)/share/normbench $(PREFIX)/lib/pkgconfig/normbench.pc
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/normbench lib/libnormkernels.so lib/normbench include/normbench share/normbench \
+	  lib/pkgconfig/normbench.pc)
 clean:
 	rm -rf $(BUILD)
 

@@ -39,14 +39,27 @@ char *nb_peer_name(const char *spec, const char **library) {
     return out.text;
 }
 
-char *nb_peer_adapter(const char *name) {
+static char *adapter_in(const char *folder, const char *below, const char *name) {
     struct nb_strbuf file = {0};
-    const char *folder = getenv("NORMBENCH_PEERS");
-    nb_strbuf_addf(&file, "%s%s.so", folder && *folder ? "" : "peers/", name);
-    char *program = folder && *folder ? nb_strdup(folder) : nb_program_dir();
-    char *path = nb_path_join(program, file.text);
+    nb_strbuf_addf(&file, "%s%s.so", below, name);
+    char *path = nb_path_join(folder, file.text);
     nb_strbuf_release(&file);
+    return path;
+}
+
+char *nb_peer_adapter(const char *name) {
+    static const char built[] = "peers/", installed[] = "../lib/normbench/peers/";
+    const char *named = getenv("NORMBENCH_PEERS");
+    if (named && *named) return adapter_in(named, "", name);
+    char *program = nb_program_dir(), *path = adapter_in(program, built, name);
+    char *other = adapter_in(program, installed, name);
     free(program);
+    if (!nb_path_exists(path) && nb_path_exists(other)) {
+        char *missing = path;
+        path = other;
+        other = missing;
+    }
+    free(other);
     return path;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Peers: other libraries, measured through adapters (kernels/peers/). An adapter is a plugin that lies in the folder peers/ beside
- * the program (NORMBENCH_PEERS names another one) and is loaded when it is asked for. Wherever a plugin's file is named, a peer
+ * the program, of an installed program in ../lib/normbench/peers/ (NORMBENCH_PEERS names another one), and is loaded when it is asked for. Wherever a plugin's file is named, a peer
  * is by "peer:NAME" or "peer:NAME=LIBRARY", the second with a library other than the one it was built for. */
 #ifndef NB_PEERS_H
 #define NB_PEERS_H
@@ -24,7 +24,7 @@ bool nb_peer_is(const char *plugin); /* "peer:.."? */
 char *nb_peer_spec(const char *name, const char *library);
 /* Of such a text: NAME (owned), and LIBRARY or null (borrowed). */
 char *nb_peer_name(const char *spec, const char **library);
-/* The adapter's file, whether it is there or not; owned. */
+/* The adapter's file; where there is none, the first place that it is looked for at; owned. */
 char *nb_peer_adapter(const char *name);
 
 /* After dlopen() of the adapter: has it load its library. -1 after nb_error. A peer that spins between parallel regions would do so on the
