@@ -7,6 +7,13 @@
 
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/registry/registry.h"
+
+/* A library that is opened for more threads takes another way through the same call. */
+static bool has_own_threads(const struct nb_case *c) {
+    const struct nb_entry *entry = nb_registry_find(c->variant);
+    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
+}
 
 /* The case with everything that the count does not depend on at its default. */
 static char *what_decides(const struct nb_case *c) {
@@ -15,7 +22,7 @@ static char *what_decides(const struct nb_case *c) {
     struct nb_case defaults;
     nb_case_init(&defaults);
     plain.seed = defaults.seed;
-    plain.threads = defaults.threads;
+    if (!has_own_threads(c)) plain.threads = defaults.threads;
     plain.cache = defaults.cache;
     plain.pad = defaults.pad;
     memcpy(plain.data, defaults.data, sizeof plain.data);

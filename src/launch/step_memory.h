@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or
- * threads share them. */
+ * threads share them (of kernels with threads of their own not in threads). */
 #ifndef NB_STEP_MEMORY_H
 #define NB_STEP_MEMORY_H
 

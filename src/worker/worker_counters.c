@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The counter pass of a group: events around calls on the case's own shape, and exact instruction counts of a small call. */
+/* The counter pass of a group: events around calls on the case's own shape, and exact instruction counts of a small call. Both see the
+ * calling thread alone, so that where others take part there is no figure, but a reason. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +9,16 @@
 #include "src/accuracy/saved_statistics.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/timer.h"
 #include "src/counter/counters.h"
 #include "src/harness/measure.h"
+#include "src/harness/own_threads.h"
 #include "src/record/record.h"
 #include "src/worker/worker.h"
 
 enum {
     STEP_COLS = 512,     /* the longest row that is stepped through */
+    SMALL_CALLS = 100,   /* before a library's threads are said to have no part in them */
     STEP_LIMIT = 100000, /* instructions; a kernel that takes more on one such row is not stepped to its end */
 };
 
@@ -30,6 +34,17 @@ static void run_counted(void *arg) {
 static void run_stepped(void *arg) {
     struct counted_call *c = arg;
     nb_run_in_ranges(c->kernel, c->call, 0);
+}
+
+/* Do other threads than the caller work while it calls? Some 10 us are the noise of their clocks. */
+static bool others_work(nb_work work, void *arg, int calls, char *reason, size_t n) {
+    const double before_s = nb_threads_cpu_s(), start_s = nb_now_s();
+    for (int i = 0; i < calls; i++) work(arg);
+    const double elapsed_s = nb_now_s() - start_s, others_s = nb_threads_cpu_s() - before_s;
+    if (others_s < 0.02 * elapsed_s || others_s < 20e-6) return false;
+    snprintf(reason, n, "other threads ran for %.0f %% of its time, and the calling one alone is counted",
+             100 * others_s / elapsed_s);
+    return true;
 }
 
 /* One row, or for BatchNorm a few values of each channel, of at most STEP_COLS columns. */
@@ -50,7 +65,14 @@ static void shrink(struct nb_case *c) {
     c->threads = 1;
 }
 
-static void step(const struct nb_case *c, const struct nb_entry *entry, cJSON *out) {
+/* The harness's threads, which may be awake, have no part in this call; a library's may have. */
+static bool is_shared(struct counted_call *work, struct nb_pool *pool, char *reason, size_t n) {
+    if (!(work->kernel->flags & NB_FLAG_OWN_THREADS)) return false;
+    nb_pool_make_ready(pool, work->kernel);
+    return others_work(run_stepped, work, SMALL_CALLS, reason, n);
+}
+
+static void step(const struct nb_case *c, const struct nb_entry *entry, struct nb_pool *pool, cJSON *out) {
     struct nb_case small = *c;
     struct nb_inputs in = {0};
     struct nb_buffers b = {0};
@@ -73,7 +95,9 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, cJSON *o
                nb_buffers_init(&b, &in, &q) == 0) {
         nb_buffers_attach(&b, &small, &call);
         struct counted_call work = {.kernel = entry->kernel, .call = &call};
-        int64_t n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);
+        int64_t n = -1;
+        if (!is_shared(&work, pool, exact.reason, sizeof exact.reason))
+            n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);
         if (n >= 0) exact.value = (double)n;
     } else {
         snprintf(exact.reason, sizeof exact.reason, "no memory for the small call");
@@ -90,6 +114,15 @@ static int calls_for(struct nb_arm *arm, struct nb_pool *pool) {
     return calls < 1 ? 1 : calls > 10000 ? 10000 : (int)calls;
 }
 
+/* What was counted is a part of what was done. */
+static void take_values(struct nb_counter *counters, size_t n, const char *reason) {
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(counters[i].value)) continue;
+        counters[i].value = NAN;
+        snprintf(counters[i].reason, sizeof counters[i].reason, "%s", reason);
+    }
+}
+
 static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJSON *out) {
     const struct nb_case *c = &w->job.cases[i];
     struct nb_arm arm = {.entry = w->job.entries[i], .c = c};
@@ -99,7 +132,11 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     nb_arms_init(&arm, 1, sets.sets, 1, 1);
     int calls = calls_for(&arm, pool);
     struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
+    char shared[sizeof counters[0].reason];
+    nb_pool_make_ready(pool, arm.entry->kernel);
+    const bool is_part = others_work(run_counted, &work, calls, shared, sizeof shared);
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
+    if (is_part) take_values(counters, n, shared);
     for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_counter_to_json(&counters[k]));
     nb_arms_release(&arm, 1);
     nb_sets_release(&sets);
@@ -117,7 +154,7 @@ int nb_worker_counters(struct nb_workplace *w) {
         cJSON *counters = cJSON_AddArrayToObject(line, "counters");
         if (!w->job.check_only && count_events(w, i, pool, counters) != 0)
             nb_warn("no counters for %s", w->job.keys[i]);
-        if (w->job.steps[i]) step(&w->job.cases[i], w->job.entries[i], counters);
+        if (w->job.steps[i]) step(&w->job.cases[i], w->job.entries[i], pool, counters);
         nb_worker_say(line);
     }
     nb_worker_at(w, -1);

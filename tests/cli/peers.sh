@@ -54,6 +54,27 @@ assert results["plugins"] == [{"name": "fakelib", "file": "peer:fakelib"}], resu
 assert any("rows must lie next to each other" in s["reason"] for s in results["skips"])
 open(sys.argv[1] + ".replay", "w").write(peer[0]["replay"])
 PY
+
+# Counters see the calling thread: where others take part they are null with that reason, and where they do not they are not.
+"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --axis stride=packed --no-plots --launches 1 --blocks 2 --out "$WORK/counted" >"$WORK/table"
+/usr/bin/python3 - "$WORK/counted/results.json" "$(nproc)" <<'PY'
+import json, sys
+seen = set()
+for r in json.load(open(sys.argv[1]))["records"]:
+    threads, peer = int(r["axes"]["threads"]), r["backend"] == "peer:fakelib"
+    if threads > int(sys.argv[2]) or r["op"] == "twin":
+        continue
+    assert r["counters"], r["key"]
+    for c in r["counters"]:
+        exact = c["name"] == "instructions_exact"
+        shared = threads > 1 and (peer or not exact)  # the exact count of ours is taken of one thread's call
+        said = "other threads ran" in c.get("reason", "")
+        assert (c["value"] is None) == ("reason" in c), c
+        assert said == shared or (not said and c["value"] is None), (r["key"], c)
+        if said or c["value"] is not None:
+            seen.add((peer, threads, exact))
+assert int(sys.argv[2]) < 2 or {(True, 1, False), (True, 2, False), (False, 1, False), (False, 2, False)} <= seen, seen
+PY
 "$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=peer:fakelib --axis stride=packed --list 2>/dev/null >"$WORK/cases"
 [ "$(grep -vc '^fakelib:' "$WORK/cases")" = 0 ] || fail "backend=peer:fakelib selects more than the peer"
 replay=$(cat "$WORK/run/results.json.replay")
