@@ -2,9 +2,7 @@
 /* Tensors in memory that betrays what a kernel does outside of them. */
 #include "src/harness/buffers.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -141,7 +139,7 @@ static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct
     t->source = source_of(b, id);
 }
 
-static size_t data_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
+size_t nb_tensor_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
 
 static void *map_pages(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -154,7 +152,7 @@ static void *map_pages(size_t bytes) {
 
 /* A mapping of its own: guard page, area, guard page. */
 static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = data_bytes(t);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = nb_tensor_bytes(t);
     size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
     t->area_bytes = (wanted + page - 1) / page * page;
     t->map_bytes = t->area_bytes + 2 * page;
@@ -182,7 +180,7 @@ static int place_slab(struct nb_buffers *b) {
         offset += LINE * (1 + nb_random_next(&random) % 64);
         areas[i] = offset - LINE;
         starts[i] = offset;
-        offset = (offset + data_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
+        offset = (offset + nb_tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
     size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
     b->slab_bytes = (bytes + align - 1) / align * align + align;
@@ -195,7 +193,7 @@ static int place_slab(struct nb_buffers *b) {
         struct nb_tensor *t = &b->tensors[i];
         t->data = base + starts[i];
         t->area = base + areas[i];
-        t->area_bytes = starts[i] - areas[i] + data_bytes(t) + LINE;
+        t->area_bytes = starts[i] - areas[i] + nb_tensor_bytes(t) + LINE;
     }
     return 0;
 }
@@ -245,70 +243,10 @@ void nb_buffers_poison_outputs(struct nb_buffers *b) {
             nb_poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
 }
 
-/* ---- after a call -------------------------------------------------------------------------------------------------
- */
-
-static enum nb_damage outside(char *where, size_t n, const char *name, const char *side, int64_t row) {
-    if (row < 0)
-        snprintf(where, n, "wrote %s %s", side, name);
-    else
-        snprintf(where, n, "wrote %s row %lld of %s", side, (long long)row, name);
-    return NB_DAMAGED_OUTSIDE;
-}
-
-static enum nb_damage verify_margins(const struct nb_tensor *t, const char *name, uint32_t word, char *where,
-                                     size_t n) {
-    const unsigned char *end = (unsigned char *)t->data + data_bytes(t);
-    if (!nb_is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
-        return outside(where, n, name, "before", -1);
-    if (!nb_is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
-    return NB_INTACT;
-}
-
-static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n) {
-    const size_t row_bytes = (size_t)t->cols * t->item, gap = (size_t)(t->stride - t->cols) * t->item;
-    if (verify_margins(t, name, word, where, n) != NB_INTACT) return NB_DAMAGED_OUTSIDE;
-    for (int64_t r = 0; r < t->rows; r++) {
-        const unsigned char *row = nb_tensor_row(t, r);
-        if (r + 1 < t->rows && !nb_is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
-        if (t->source && memcmp(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes) != 0) {
-            snprintf(where, n, "changed row %lld of its input %s", (long long)r, name);
-            return NB_DAMAGED_INPUT;
-        }
-    }
-    return NB_INTACT;
-}
-
-typedef enum nb_damage (*verify_fn)(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n);
-static enum nb_damage verify_all(const struct nb_buffers *b, verify_fn verify, char *where, size_t n) {
-    enum nb_damage damage = NB_INTACT;
-    for (int i = 0; i < NB_N_TENSORS && damage == NB_INTACT; i++)
-        if (b->tensors[i].data) damage = verify(&b->tensors[i], specs[i].name, b->request.poison, where, n);
-    return damage;
-}
-
-enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n) {
-    return verify_all(b, verify_tensor, where, n);
-}
-enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n) {
-    return verify_all(b, verify_margins, where, n);
-}
-
-enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
-    const unsigned char *p = address;
-    for (int i = 0; i < NB_N_TENSORS; i++) {
-        const struct nb_tensor *t = &b->tensors[i];
-        if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
-        *after = p >= t->area;
-        return (enum nb_tensor_id)i;
-    }
-    return NB_N_TENSORS;
-}
-
 double nb_buffers_bytes(const struct nb_buffers *b) {
     double bytes = 0;
     for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)data_bytes(&b->tensors[i]);
+        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)nb_tensor_bytes(&b->tensors[i]);
     return bytes;
 }
 

@@ -98,6 +98,7 @@ const char *nb_tensor_name(enum nb_tensor_id id);
 const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c);
 /* Row of a tensor. */
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
+size_t nb_tensor_bytes(const struct nb_tensor *t); /* from its first element to behind its last */
 
 enum nb_damage { NB_INTACT, NB_DAMAGED_OUTSIDE, NB_DAMAGED_INPUT };
 /* The first tensor that was harmed, with a sentence about where. */
