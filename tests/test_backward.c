@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/saved_statistics.h"
+#include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/harness/check.h"
 #include "src/harness/metamorphic.h"
@@ -31,6 +33,7 @@ struct backward {
     const struct nb_entry *entry;
     struct nb_inputs in;
     struct nb_oracle oracle;
+    struct nb_gradient gradient;
 };
 
 /* "gradients:correct_f32/shape:64x40" */
@@ -41,18 +44,25 @@ static void begin(struct backward *s, const char *key) {
     cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
     cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
     cr_assert_eq(nb_oracle_init(&s->oracle, &s->c, &s->in), 0);
+    cr_assert_eq(nb_saved_statistics_gradient(&s->gradient, &s->c, &s->in), 0);
 }
 
 static void end(struct backward *s) {
+    nb_gradient_release(&s->gradient);
     nb_oracle_release(&s->oracle);
     nb_inputs_release(&s->in);
+}
+
+static void check(const struct backward *s, struct nb_checked *checked) {
+    const struct nb_exact exact = {.oracle = &s->oracle, .gradient = &s->gradient};
+    nb_check_case(&s->c, s->entry, &s->in, &exact, checked);
 }
 
 static void comes_out(const char *key, enum nb_status status, const char *reason) {
     struct backward s;
     struct nb_checked checked;
     begin(&s, key);
-    nb_check_case(&s.c, s.entry, &s.in, &s.oracle, NULL, &checked);
+    check(&s, &checked);
     cr_expect_eq(checked.status, status, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
     cr_expect(strstr(checked.reason, reason), "%s: '%s' does not say '%s'", key, checked.reason, reason);
     cr_expect_eq(checked.digests != NULL, nb_status_timed(status));
@@ -181,12 +191,44 @@ Test(backward, a_truncated_dx_is_biased) {
     comes_out("gradients:truncates_f32/shape:128x400", NB_BIASED, "one-sided errors");
 }
 
+static char *judged_by(const struct backward *s, const struct nb_gradient *gradient) {
+    struct nb_strbuf out = {0};
+    struct nb_checked checked;
+    const struct nb_exact exact = {.oracle = &s->oracle, .gradient = gradient};
+    nb_check_case(&s->c, s->entry, &s->in, &exact, &checked);
+    cJSON *json = nb_accuracy_to_json(&checked.accuracy, s->in.dtype);
+    nb_json_print(json, &out);
+    cJSON_Delete(json);
+    nb_checked_release(&checked);
+    return out.text;
+}
+
+/* What is exact is shared by cases of one mathematics; how a case computes is its own: here in bf16 throughout. */
+Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
+    struct backward s;
+    struct nb_gradient own;
+    begin(&s, "layernorm_backward_plain_v256_bf16/shape:64x40/data:normal");
+    char *usual = judged_by(&s, &s.gradient);
+    s.c.stats_dtype = NB_STATS_X;
+    char *shared = judged_by(&s, &s.gradient);
+    const struct nb_case narrow = s.c;
+    cr_assert_eq(nb_saved_statistics_gradient(&own, &narrow, &s.in), 0);
+    char *apart = judged_by(&s, &own);
+    cr_expect_str_eq(shared, apart);
+    cr_expect_str_neq(shared, usual);
+    nb_gradient_release(&own);
+    free(usual);
+    free(shared);
+    free(apart);
+    end(&s);
+}
+
 Test(backward, the_record_has_what_was_judged) {
     struct backward s;
     struct nb_checked checked;
     struct nb_accuracy read;
     begin(&s, "gradients:correct_centred_f32/shape:64x40");
-    nb_check_case(&s.c, s.entry, &s.in, &s.oracle, NULL, &checked);
+    check(&s, &checked);
     const struct nb_accuracy *a = &checked.accuracy;
     cr_expect(a->has_parameters && a->dgamma.n == 40 && a->dbeta.n == 40 && a->dalpha.n == 0);
     cr_expect(a->dgamma.ratio > 0 && a->dgamma.ratio <= 1 && a->dbeta.norm_u <= 1, "%g %g", a->dgamma.ratio,

@@ -13,8 +13,7 @@ static const double narrow_element_u = 0.58;
 /* BatchNorm may multiply dy by rstd * w, rounded once for a channel. */
 static const double channel_u = 0.6;
 
-static bool is_predictable(const struct nb_gradient *g) {
-    const struct nb_case *c = g->c;
+static bool is_predictable(const struct nb_case *c, const struct nb_gradient *g) {
     const int64_t fewest = 16; /* rows whose spread can be measured, elements that can differ */
     if (c->op == NB_OP_DYT || (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32)) return false;
     if (g->in->rows < fewest || g->in->cols < fewest || g->n_stats < fewest) return false;
@@ -32,11 +31,10 @@ static double offset_bias(const struct nb_gradient *g) {
     return sum / (double)g->n_params;
 }
 
-void nb_bias_predict_gradient(const struct nb_gradient *g, struct nb_bias *bias) {
-    const struct nb_case *c = g->c;
+void nb_bias_predict_gradient(const struct nb_case *c, const struct nb_gradient *g, struct nb_bias *bias) {
     const struct nb_format *f = &nb_formats[c->dtype];
     const double u = f->unit_roundoff;
-    *bias = (struct nb_bias){.predictable = is_predictable(g), .n_scales = g->n_stats};
+    *bias = (struct nb_bias){.predictable = is_predictable(c, g), .n_scales = g->n_stats};
     if (!bias->predictable) return;
     bias->expected = offset_bias(g);
     bias->systematic = fabs(bias->expected); /* what is taken from g has no such error */

@@ -7,6 +7,6 @@
 #include "src/accuracy/bias.h"
 #include "src/accuracy/gradient.h"
 
-void nb_bias_predict_gradient(const struct nb_gradient *g, struct nb_bias *bias);
+void nb_bias_predict_gradient(const struct nb_case *c, const struct nb_gradient *g, struct nb_bias *bias);
 
 #endif

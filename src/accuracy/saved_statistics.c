@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "src/accuracy/gradient.h"
 #include "src/base/log.h"
 
 bool nb_case_has_saved(const struct nb_case *c) {
@@ -25,4 +24,9 @@ int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
     nb_gradient_statistics(&oracle, saved->mean, saved->rstd);
     nb_oracle_release(&oracle);
     return 0;
+}
+
+int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in) {
+    const int at = nb_inputs_saved(in, c);
+    return nb_gradient_init(g, c, in, at >= 0 ? in->saved[at].mean : NULL, at >= 0 ? in->saved[at].rstd : NULL);
 }

@@ -3,6 +3,7 @@
 #ifndef NB_SAVED_STATISTICS_H
 #define NB_SAVED_STATISTICS_H
 
+#include "src/accuracy/gradient.h"
 #include "src/case/case.h"
 #include "src/input/inputs.h"
 
@@ -11,5 +12,7 @@ bool nb_case_has_saved(const struct nb_case *c);
 /* Adds to the inputs what a case needs and they do not have; nothing for a forward case. The case's rows are the inputs'. -1 after
  * nb_error. */
 int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c);
+/* The exact gradient of a case whose inputs have them (gradient.h); borrows both. -1 after nb_error. */
+int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in);
 
 #endif

@@ -3,6 +3,7 @@
  * memory, with other poison around, cut into other ranges. */
 #include "src/harness/check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct subject {
     const struct nb_case *c;
     const struct nb_entry *entry;
     const struct nb_inputs *in;
-    const struct nb_oracle *oracle;
+    const struct nb_exact *exact;
     struct nb_checked *out;
     size_t item;
     bool joined; /* its rows must lie next to each other */
@@ -244,30 +245,22 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     return fail(s, NB_RETURNED_ERROR, reason);
 }
 
-static void judge(const struct subject *s, const struct nb_yardstick *yardstick, const struct nb_buffers *b) {
+static void judge(const struct subject *s, const struct nb_buffers *b) {
+    const struct nb_exact *exact = s->exact;
     const bool flushes = (s->entry->kernel->flags & NB_FLAG_FLUSHES) != 0;
-    const int saved = nb_inputs_saved(s->in, s->c);
-    struct nb_gradient gradient;
     if (s->c->op == NB_OP_TWIN) return;
     if (s->c->pass == NB_FORWARD) {
-        nb_judge(s->c, s->in, s->oracle, yardstick, b, s->out);
+        nb_judge(s->c, s->in, exact->oracle, exact->yardstick, b, s->out);
         return;
     }
-    const float *mean = saved >= 0 ? s->in->saved[saved].mean : NULL,
-                *rstd = saved >= 0 ? s->in->saved[saved].rstd : NULL;
-    if (nb_gradient_init(&gradient, s->c, s->in, mean, rstd) != 0) {
-        s->out->status = NB_SKIPPED;
-        snprintf(s->out->reason, sizeof s->out->reason, "the exact gradient cannot be had");
-        return;
-    }
-    nb_judge_gradient(&gradient, s->oracle, flushes, b, s->out);
-    nb_gradient_release(&gradient);
+    assert(exact->gradient);
+    nb_judge_gradient(s->c, exact->gradient, exact->oracle, flushes, b, s->out);
 }
 
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                   const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out) {
+                   const struct nb_exact *exact, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
-    struct subject s = {c, entry, in, oracle, out, nb_formats[in->dtype].bytes, false};
+    struct subject s = {c, entry, in, exact, out, nb_formats[in->dtype].bytes, false};
     struct nb_call call;
     nb_case_call(c, &call);
     if (!declares_sense(&s, &call)) return;
@@ -283,7 +276,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     bool intact = call_once(&s, &first, &b);
     if (intact) {
         out->digests = nb_take_digests(&b, c);
-        judge(&s, yardstick, &b);
+        judge(&s, &b);
     }
     nb_buffers_release(&b);
     if (!intact) return;

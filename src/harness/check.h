@@ -3,16 +3,24 @@
 #ifndef NB_CHECK_H
 #define NB_CHECK_H
 
+#include "src/accuracy/gradient.h"
 #include "src/accuracy/oracle.h"
 #include "src/harness/buffers.h"
 #include "src/harness/judge.h"
 #include "src/input/inputs.h"
 #include "src/registry/registry.h"
 
-/* yardstick: may be null (judge.h). The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
+/* What the results of a case are compared with. Cases of one mathematics on the same inputs may share it. */
+struct nb_exact {
+    const struct nb_oracle *oracle;
+    const struct nb_yardstick *yardstick; /* judge.h; may be null */
+    const struct nb_gradient *gradient;   /* of a backward case (but a twin's) */
+};
+
+/* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
  * oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                   const struct nb_oracle *oracle, const struct nb_yardstick *yardstick, struct nb_checked *out);
+                   const struct nb_exact *exact, struct nb_checked *out);
 void nb_checked_release(struct nb_checked *checked);
 
 /* Digest of one row of elements; equal bits give equal digests. */

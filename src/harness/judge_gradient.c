@@ -66,14 +66,14 @@ static void judge_parameters(const struct nb_gradient_bound *bound, const struct
     snprintf(out->reason, sizeof out->reason, "%s", judged.reason);
 }
 
-void nb_judge_gradient(const struct nb_gradient *gradient, const struct nb_oracle *oracle, bool flushes,
-                       const struct nb_buffers *b, struct nb_checked *out) {
+void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradient, const struct nb_oracle *oracle,
+                       bool flushes, const struct nb_buffers *b, struct nb_checked *out) {
     const struct nb_tensor *dx = &b->tensors[NB_T_DX];
     double *want = nb_alloc((unsigned long long)dx->cols, sizeof(double));
     double *tolerance = nb_alloc((unsigned long long)dx->cols, sizeof(double));
     struct nb_gradient_bound bound;
     struct nb_bias bias;
-    nb_gradient_bound_init(&bound, gradient->c, gradient, out->chain, out->column_chain, flushes);
+    nb_gradient_bound_init(&bound, c, gradient, out->chain, out->column_chain, flushes);
     struct nb_accuracy_sum *sum = nb_accuracy_new(gradient->in->dtype);
     struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
     for (int64_t r = 0; r < dx->rows; r++) {
@@ -86,8 +86,8 @@ void nb_judge_gradient(const struct nb_gradient *gradient, const struct nb_oracl
     nb_accuracy_finish(sum, &out->accuracy);
     nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
-    nb_bias_predict_gradient(gradient, &bias);
-    if (nb_inputs_is_random(gradient->c)) nb_accuracy_judge_bias(&out->accuracy, gradient->in->dtype, &bias);
+    nb_bias_predict_gradient(c, gradient, &bias);
+    if (nb_inputs_is_random(c)) nb_accuracy_judge_bias(&out->accuracy, gradient->in->dtype, &bias);
     nb_judge_accuracy(out);
     judge_parameters(&bound, b, out);
     free(want);

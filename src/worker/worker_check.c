@@ -75,10 +75,14 @@ struct shared_truth {
     const struct nb_case *of; /* null: nothing there */
     struct nb_oracle oracle;
     struct nb_yardstick yardstick; /* of a check alone */
+    struct nb_gradient gradient;   /* of a backward pass */
 };
+
+static bool has_gradient(const struct nb_case *c) { return c->pass == NB_BACKWARD && c->op != NB_OP_TWIN; }
 
 static void release_truth(struct shared_truth *t) {
     if (!t->of) return;
+    if (has_gradient(t->of)) nb_gradient_release(&t->gradient);
     nb_yardstick_release(&t->yardstick);
     nb_oracle_release(&t->oracle);
     t->of = NULL;
@@ -86,6 +90,10 @@ static void release_truth(struct shared_truth *t) {
 
 static int make_truth(struct shared_truth *t, const struct nb_case *c, const struct nb_workplace *w) {
     if (nb_oracle_init(&t->oracle, c, &w->inputs) != 0) return -1;
+    if (has_gradient(c) && nb_saved_statistics_gradient(&t->gradient, c, &w->inputs) != 0) {
+        nb_oracle_release(&t->oracle);
+        return -1;
+    }
     t->of = c;
     if (w->job.check_only && c->pass == NB_FORWARD) nb_yardstick_init(&t->yardstick, &t->oracle);
     return 0;
@@ -107,7 +115,10 @@ static int check_cases(struct nb_workplace *w) {
         if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
         struct nb_checked checked;
         const bool measures = job->check_only && c->pass == NB_FORWARD; /* y alone has a yardstick */
-        nb_check_case(c, job->entries[i], &w->inputs, &truth.oracle, measures ? &truth.yardstick : NULL, &checked);
+        const struct nb_exact exact = {.oracle = &truth.oracle,
+                                       .yardstick = measures ? &truth.yardstick : NULL,
+                                       .gradient = has_gradient(c) ? &truth.gradient : NULL};
+        nb_check_case(c, job->entries[i], &w->inputs, &exact, &checked);
         uint64_t *digests = nb_worker_digests(w, i);
         if (digests && checked.digests)
             memcpy(digests, checked.digests, (size_t)nb_n_digests(c->shape.rows) * sizeof *digests);
