@@ -13,37 +13,54 @@ bad() {
 code=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py' 2>/dev/null)
 [ -n "$code" ] || code=$(find cmd src kernels reports tests -name '*.[ch]' -o -name '*.sh' -o -name '*.py')
 [ -n "$code" ] || bad "no sources found"
-for f in $code; do
-    [ -f "$f" ] || continue
-    head -n 2 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || bad "$f: no SPDX line"
-    lines=$(wc -l <"$f")
-    [ "$lines" -le 400 ] || bad "$f: $lines lines; two things live in one room"
-done
 
-includes="-I. -I${BUILD:-build}/gen -Ikernels"
-for h in src/*/*.h cmd/*.h reports/*.h kernels/*.h; do
-    ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -mavx2 -mfma -mf16c $includes -fsyntax-only -x c "$h" 2>/dev/null || bad "$h: does not compile alone"
-done
+# What a check prints is wrong, a line each.
+report() {
+    [ -z "$1" ] && return
+    failed=1
+    printf '%s\n' "$1" | sed 's/^/style: /' >&2
+}
+
+report "$(for f in $code; do [ -f "$f" ] && echo "$f"; done | xargs awk '
+    function finish() {
+        if (file == "") return
+        if (!licensed) print file ": no SPDX line"
+        if (lines > 400) print file ": " lines " lines; two things live in one room"
+    }
+    FNR == 1 { finish(); file = FILENAME; seen[file] = 1; licensed = 0 }
+    FNR <= 2 && /SPDX-License-Identifier: Apache-2.0/ { licensed = 1 }
+    { lines = FNR }
+    END {
+        finish()
+        for (i = 1; i < ARGC; i++) if (!(ARGV[i] in seen)) print ARGV[i] ": no SPDX line"
+    }' || echo "the check of licences and lengths does not run")"
+
+compile="${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -mavx2 -mfma -mf16c -I. -I${BUILD:-build}/gen -Ikernels -fsyntax-only -x c"
+report "$(printf '%s\n' src/*/*.h cmd/*.h reports/*.h kernels/*.h | xargs -P "$(nproc)" -I '{}' \
+    sh -c "$compile \"\$1\" 2>/dev/null || echo \"\$1: does not compile alone\"" sh '{}' || echo "the check of headers does not run")"
 
 layers=$(grep -v '^#' src/LAYERS)
-rank() { echo "$layers" | grep -nx "$1" | cut -d: -f1; }
-for f in src/*/*.[ch]; do
-    stage=${f%.*}
-    stage=${stage#src/}
-    own=$(rank "$stage")
-    [ -n "$own" ] || { bad "$f: not in src/LAYERS"; continue; }
-    for included in $(sed -n 's|^#include "src/\(.*\)\.h".*|\1|p' "$f"); do
-        theirs=$(rank "$included")
-        [ -n "$theirs" ] || { bad "$f: includes src/$included.h, which is not in src/LAYERS"; continue; }
-        [ "$theirs" -le "$own" ] || bad "$f: includes src/$included.h, a stage below it"
-    done
-    grep -q '^#include "\(cmd\|reports\)/' "$f" && bad "$f: includes from cmd/ or reports/"
-done
+report "$(awk '
+    FNR == NR { if (!/^#/) rank[$0] = ++n; next }
+    FNR == 1 {
+        stage = FILENAME
+        gsub(/^src\/|\.[ch]$/, "", stage)
+        own = stage in rank ? rank[stage] : 0
+        if (!own) print FILENAME ": not in src/LAYERS"
+    }
+    !own { next }
+    /^#include "(cmd|reports)\// { print FILENAME ": includes from cmd/ or reports/" }
+    /^#include "src\/.*\.h"/ {
+        included = $0
+        gsub(/^#include "src\/|\.h".*$/, "", included)
+        if (!(included in rank)) print FILENAME ": includes src/" included ".h, which is not in src/LAYERS"
+        else if (rank[included] > own) print FILENAME ": includes src/" included ".h, a stage below it"
+    }' src/LAYERS src/*/*.[ch] || echo "the check of layers does not run")"
 # Folder by folder, so that data flows one way between the folders too.
 twice=$(echo "$layers" | sed 's|/.*||' | uniq | sort | uniq -d)
 [ -z "$twice" ] || bad "src/LAYERS: the stages of $twice do not stand together"
 for stage in $layers; do
-    ls src/"$stage".[ch] >/dev/null 2>&1 || bad "src/LAYERS: no file for stage $stage"
+    [ -f "src/$stage.c" ] || [ -f "src/$stage.h" ] || bad "src/LAYERS: no file for stage $stage"
 done
 
 [ "$failed" = 0 ] && echo "style: 1 passed, 0 failed"
