@@ -52,6 +52,7 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
         if (g.dgamma) v.dgamma = fmax(v.dgamma, ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)));
         if (g.dbeta) v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_dbeta(&bound, i)));
     }
+    nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     free(exact);
     free(tolerance);
@@ -332,6 +333,7 @@ Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
             const double beside = tolerance[i] - nb_ulp(dx[i], b.p.in.dtype) / 2;
             cr_expect(beside > 0 && beside < 5 * 55 * 0x1p-24, "%g: %g", dx[i], beside);
         }
+        nb_gradient_bound_release(&bound);
         nb_gradient_release(&g);
         backward_free(&b);
     }

@@ -11,6 +11,74 @@ static double ratio_of(double computed, double exact, double tolerance) {
     return isinf(tolerance) ? 0 : fabs(computed - exact) / tolerance;
 }
 
+/* ---- the same numbers, the same bound -------------------------------------------------------------------------------- */
+
+/* The numbers of a, which is NCHW, in NHWC. */
+static void fill_by_pixels(struct backward *b, const struct backward *a) {
+    const struct nb_shape *s = &a->p.c.shape;
+    for (int64_t i = 0; i < s->n * s->c * s->hw; i++) {
+        const int64_t image = i / (s->c * s->hw), channel = i / s->hw % s->c, position = i % s->hw;
+        const int64_t to = (image * s->hw + position) * s->c + channel;
+        problem_set(&b->p, to, nb_get(a->p.in.x, i, a->p.in.dtype));
+        backward_set_dy(b, to, nb_get(a->p.in.dy, i, a->p.in.dtype));
+    }
+    backward_statistics(b);
+}
+
+/* One channel's elements follow each other in NCHW, so that what they share is found for each row; in NHWC it is found once for all. */
+static void expect_equal_bounds(const struct backward *planes, const struct backward *pixels, bool flushes) {
+    const struct nb_shape *s = &planes->p.c.shape;
+    struct nb_gradient g[2];
+    struct nb_gradient_bound bound[2];
+    double dx[2][40], tolerance[2][40];
+    backward_gradient(&g[0], planes);
+    backward_gradient(&g[1], pixels);
+    nb_gradient_bound_init(&bound[0], &planes->p.c, &g[0], 20, 20, flushes);
+    nb_gradient_bound_init(&bound[1], &pixels->p.c, &g[1], 20, 20, flushes);
+    for (int64_t i = 0; i < s->n * s->hw; i++) {
+        nb_gradient_row(&g[1], i, dx[1]);
+        const enum nb_loss loss = nb_gradient_bound_row(&bound[1], i, dx[1], tolerance[1]);
+        for (int64_t channel = 0; channel < s->c; channel++) {
+            const int64_t row = i / s->hw * s->c + channel;
+            nb_gradient_row(&g[0], row, dx[0]);
+            const enum nb_loss other = nb_gradient_bound_row(&bound[0], row, dx[0], tolerance[0]);
+            const double a = tolerance[0][i % s->hw], b = tolerance[1][channel];
+            cr_expect(a == b || fabs(a - b) <= 1e-12 * a, "channel %lld: %a in a plane, %a in a pixel",
+                      (long long)channel, a, b);
+            if (isinf(a)) cr_expect(loss != NB_LOSS_NONE && other != NB_LOSS_NONE);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        nb_gradient_bound_release(&bound[i]);
+        nb_gradient_release(&g[i]);
+    }
+}
+
+Test(gradient_bound_ends, does_not_hang_on_the_layout_of_batchnorm) {
+    struct random_state r = {31};
+    for (int trial = 0; trial < 300; trial++) {
+        struct backward b[2];
+        const enum nb_dtype dtype = (enum nb_dtype)(trial % NB_N_DTYPES);
+        const int64_t n = 1 + (int64_t)(random_bits(&r) % 3), channels = 1 + (int64_t)(random_bits(&r) % 40);
+        const int64_t hw = 2 + (int64_t)(random_bits(&r) % 38);
+        const double mean = 3 * random_normal(&r), sd = exp(20 * random_normal(&r));
+        const uint64_t seed = random_bits(&r);
+        const uint32_t mode = random_bits(&r) % NB_N_MODES, narrow = random_bits(&r) % 2;
+        for (int i = 0; i < 2; i++) {
+            backward_init_batchnorm(&b[i], i ? NB_NHWC : NB_NCHW, dtype, n, channels, hw);
+            b[i].p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+            b[i].p.c.mode = mode;
+            b[i].p.c.stats_dtype = narrow ? NB_STATS_X : NB_STATS_F32;
+            b[i].p.c.folded = trial % 5 == 0;
+            backward_fill_normal(&b[i], mean, sd, seed);
+        }
+        fill_by_pixels(&b[1], &b[0]);
+        expect_equal_bounds(&b[0], &b[1], trial % 7 == 0);
+        backward_free(&b[0]);
+        backward_free(&b[1]);
+    }
+}
+
 /* ---- DyT, and what is flushed ---------------------------------------------------------------------------------------- */
 
 /* f32 step by step, every rounding made: t = tanh rounded, 1 - t t, products from the left. */
@@ -56,6 +124,7 @@ Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
         cr_expect_leq(ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)), 1);
     cr_expect_leq(ratio_of(dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
     cr_expect_gt(ratio_of(dalpha + 1e-3 * g.abs_dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
+    nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     backward_free(&b);
 }
@@ -94,11 +163,63 @@ Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
                 worst[declared] = fmax(worst[declared], ratio_of(without_subnormals(nb_get(dx, row * 64 + i, NB_BF16)),
                                                                  exact[i], tolerance[i]));
         }
+        nb_gradient_bound_release(&bound);
     }
     cr_expect(worst[0] > 1 && worst[1] <= 1, "undeclared %g, declared %g of the bound", worst[0], worst[1]);
     nb_gradient_release(&g);
     backward_free(&b);
     backward_free(&flushed);
+}
+
+/* The bound of one element as its derivation has it, every part found anew. */
+static double plain_dyt_bound(const struct nb_gradient_bound *b, double x, double dy, double weight, double dx) {
+    const struct nb_precision *p = &b->rows.op;
+    const enum nb_dtype dtype = (enum nb_dtype)b->c->dtype;
+    const double alpha = b->c->alpha, t = fabs(alpha * x), flushed = b->rows.flushed;
+    const struct nb_squash exact = nb_squash(alpha, x);
+    const double size = fabs(exact.tanh), of_alpha = fabs(nb_round_to(alpha, NB_F32) - alpha);
+    double e = 8 * 0x1p-24 * size;
+    const double off =
+        fabs(x) * of_alpha + p->u * t * (b->low_precision ? 2 : 1) + p->eta + flushed * (1 + fabs(alpha));
+    if (isfinite(t)) e += off * (off < 0.5 ? fmin(1, exact.slope * (1 + 2 * off + 4 * off * off)) : 1);
+    if (b->low_precision) e += p->u * (size + e);
+    e = 2 * size * e + e * e + 2 * p->u + p->eta;
+    const double of_products = nb_gradient_compound(b->rows.of_g, p->u, 4 + b->low_precision);
+    if (!(fmax(dy, 1) * fmax(weight, 1) * fmax(fabs(alpha), 1) * (1 + of_products) < p->overflow)) return INFINITY;
+    const double lost = p->eta * (4 + (1 + weight) * (1 + fabs(alpha))) + flushed * (dy + weight);
+    double all = dy * weight * fabs(alpha) * (e + (exact.slope + e) * of_products) + lost;
+    if (dtype != NB_F32) all += 0x1p-24 * (dx + all) + 0x1p-150;
+    all = (all + flushed) * (1 + 0x1p-26);
+    return dx + all < nb_formats[dtype].overflow ? all + nb_ulp(dx + all, dtype) / 2 : INFINITY;
+}
+
+Test(gradient_bound_ends, of_dyt_is_its_derivation_bit_for_bit) {
+    struct random_state r = {32};
+    for (int trial = 0; trial < 200; trial++) {
+        struct backward b;
+        struct nb_gradient g;
+        struct nb_gradient_bound bound;
+        double dx[600], tolerance[600];
+        backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 2, 600);
+        b.p.c.alpha = random_normal(&r) * exp(3 * random_normal(&r));
+        b.p.c.stats_dtype = trial % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+        backward_fill_normal(&b, random_normal(&r), exp(10 * random_normal(&r)), random_bits(&r));
+        backward_gradient(&g, &b);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, 600, 2, trial % 7 == 0);
+        for (int64_t row = 1; row >= 0; row--) {
+            nb_gradient_row(&g, row, dx);
+            nb_gradient_bound_row(&bound, row, dx, tolerance);
+            for (int64_t i = 0; i < 600; i++) {
+                const double x = nb_get(b.p.in.x, row * 600 + i, b.p.in.dtype);
+                const double dy = fabs(nb_get(b.p.in.dy, row * 600 + i, b.p.in.dtype));
+                const double plain = plain_dyt_bound(&bound, x, dy, fabs(g.weight[i]), fabs(dx[i]));
+                if (isfinite(dx[i])) cr_expect_eq(tolerance[i], plain, "%a: %a, not %a", x, tolerance[i], plain);
+            }
+        }
+        nb_gradient_bound_release(&bound);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
 }
 
 /* ---- predicted losses ------------------------------------------------------------------------------------------------ */
@@ -120,6 +241,7 @@ static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double d
     nb_gradient_row(&g, 0, dx);
     const enum nb_loss loss = nb_gradient_bound_row(&bound, 0, dx, tolerance);
     cr_expect_eq(loss != NB_LOSS_NONE, isinf(tolerance[1]));
+    nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     backward_free(&b);
     return loss;

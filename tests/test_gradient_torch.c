@@ -118,6 +118,7 @@ static struct ratios compare(uint32_t op, enum nb_dtype dtype, bool narrow, cons
     if (g.dbeta) worst.dbeta = worst_of_sums(g.dbeta, g.abs_dbeta, &bound, nb_gradient_bound_dbeta, site);
     fprintf(stderr, "PyTorch %s%s: dx %.2f, dgamma %.2f, dbeta %.2f of what is allowed\n", stem,
             narrow ? ", all rounded to bf16" : "", worst.dx, worst.dgamma, worst.dbeta);
+    nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     backward_free(&b);
     return worst;
@@ -179,6 +180,7 @@ Test(gradient_torch, sums_over_4096_rows_are_caught_where_they_are_made_in_bf16)
                                "grid_4096x8_layernorm_bf16_dgamma_torch"),
                  10);
     nb_array_release(&dbeta);
+    nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     backward_free(&b);
 }

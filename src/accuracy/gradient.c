@@ -5,9 +5,7 @@
 
 #include <math.h>
 
-#include "src/accuracy/squash.h"
 #include "src/accuracy/truth.h"
-#include "src/number/dtype.h"
 #include "src/number/formats.h"
 #include "src/number/twofold.h"
 
@@ -63,16 +61,27 @@ static double normalized(const struct element *e) {
     return cancels ? careful(e) : dx;
 }
 
-static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {
+enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
+
+const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row) {
     const struct nb_inputs *in = g->in;
-    const int64_t first = row * in->cols;
-    for (int64_t i = 0; i < in->cols; i++) {
-        const double slope = nb_squash(g->c->alpha, nb_get(in->x, first + i, in->dtype)).slope;
-        dx[i] = nb_get(in->dy, first + i, in->dtype) * g->weight[i] * g->c->alpha * slope;
+    struct nb_squashed_row *kept = g->squashed;
+    double x[CHUNK];
+    for (int64_t col = 0; kept->row != row && col < in->cols; col += CHUNK) {
+        const int64_t n = in->cols - col < CHUNK ? in->cols - col : CHUNK;
+        nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
+        for (int64_t i = 0; i < n; i++) kept->of[col + i] = nb_squash(g->c->alpha, x[i]);
     }
+    kept->row = row;
+    return kept->of;
 }
 
-enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
+static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {
+    const struct nb_inputs *in = g->in;
+    const struct nb_squash *squash = nb_gradient_squash(g, row);
+    nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, dx);
+    for (int64_t i = 0; i < in->cols; i++) dx[i] = dx[i] * g->weight[i] * g->c->alpha * squash[i].slope;
+}
 
 static void normalized_chunk(const struct nb_gradient *g, int64_t row, int64_t col, int64_t n, double *dx) {
     static const struct nb_row_gradient apart = {0};

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
+#include "src/accuracy/squash.h"
 #include "src/case/case.h"
 #include "src/input/inputs.h"
 
@@ -23,6 +24,11 @@ struct nb_row_gradient {
     double mean_gx, mean_gx_lo;     /* mean of g * xhat (l2norm: the sum) */
     double mean_abs_g, mean_abs_gx; /* mean |g|, mean |g * xhat|: what the error of a sum is bounded by */
     double max_abs_g, max_abs_dy, max_abs_xhat;
+};
+
+struct nb_squashed_row {
+    int64_t row; /* -1: none yet */
+    struct nb_squash of[];
 };
 
 struct nb_gradient {
@@ -37,8 +43,9 @@ struct nb_gradient {
     double *abs_dgamma, *abs_dbeta; /* sum |dy * xhat|, sum |dy|; null without gamma */
     int64_t n_params;
     double max_abs_weight;
-    double dalpha, abs_dalpha; /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
-    double abs_dy_w_x;         /* DyT: sum of |dy * w * x| */
+    double dalpha, abs_dalpha;        /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
+    double abs_dy_w_x;                /* DyT: sum of |dy * w * x| */
+    struct nb_squashed_row *squashed; /* DyT: what nb_gradient_squash() was asked for last */
 };
 
 /* The f32 mean and rstd that a backward call is given: the oracle's, rounded once. mean may be null; n_stats of o->n_truth. */
@@ -46,6 +53,9 @@ void nb_gradient_statistics(const struct nb_oracle *o, float *mean, float *rstd)
 /* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows all it is given. DyT takes no statistics. */
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd);
+/* DyT: tanh and its slope of each element of a row. Those of the last row are kept, for whoever asks next: not for two threads at
+ * once. */
+const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row);
 /* The exact dx of one row, before the rounding to the dtype. */
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx);
 void nb_gradient_release(struct nb_gradient *g);

@@ -25,10 +25,12 @@ struct nb_gradient_bound {
     double on_g, on_mean_g, on_pull; /* relative errors of the roundings that the terms of dx pass */
     /* of all rows; shift = |mean| * rstd, distance = |x - mean| */
     double max_shift, min_rstd, max_rstd, max_abs_dy, max_abs_xhat, max_distance;
+    struct nb_gradient_shared *channels; /* NHWC: what the elements of a column share, for each; else null */
 };
 
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
                             int64_t chain, int64_t column_chain, bool flushes);
+void nb_gradient_bound_release(struct nb_gradient_bound *b);
 /* Sets tolerance[i] = |allowed error| of dx_i for each column of a row, the last rounding to the dtype included, from the exact dx of
  * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
 enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance);

@@ -7,7 +7,6 @@
 
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/gradient_terms.h"
-#include "src/accuracy/squash.h"
 #include "src/accuracy/truth.h"
 #include "src/base/log.h"
 #include "src/number/compensated.h"
@@ -131,12 +130,12 @@ static void sum_squashed(struct nb_gradient *g, struct nb_gradient_columns *t, s
     for (int64_t row = 0; row < in->rows; row++) {
         nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
         nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
+        const struct nb_squash *squash = nb_gradient_squash(g, row);
         for (int64_t i = 0; i < in->cols; i++) {
-            const struct nb_squash squash = nb_squash(g->c->alpha, s->x[i]);
             s->dy_rstd[i] = s->dy[i];
-            s->d[i] = squash.tanh;
+            s->d[i] = squash[i].tanh;
             const double unsquashed = s->dy[i] * g->weight[i] * s->x[i];
-            s->g[i] = unsquashed * squash.slope;
+            s->g[i] = unsquashed * squash[i].slope;
             g->abs_dalpha += fabs(s->g[i]);
             g->abs_dy_w_x += fabs(unsquashed);
         }
@@ -196,7 +195,10 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
     if (nb_oracle_environment() != 0) return -1;
     if (nb_gradient_centres(c)) g->mean = mean;
     set_weights(g);
-    if (c->op != NB_OP_DYT) {
+    if (c->op == NB_OP_DYT) {
+        g->squashed = nb_alloc(1, sizeof *g->squashed + (size_t)in->cols * sizeof g->squashed->of[0]);
+        g->squashed->row = -1;
+    } else {
         g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
         g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
     }
@@ -212,6 +214,7 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
 
 void nb_gradient_release(struct nb_gradient *g) {
     free(g->rows);
+    free(g->squashed);
     free(g->weight);
     free(g->weight_lo);
     free(g->dgamma);

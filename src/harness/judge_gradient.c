@@ -90,6 +90,7 @@ void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradie
     if (nb_inputs_is_random(c)) nb_accuracy_judge_bias(&out->accuracy, gradient->in->dtype, &bias);
     nb_judge_accuracy(out);
     judge_parameters(&bound, b, out);
+    nb_gradient_bound_release(&bound);
     free(want);
     free(tolerance);
 }
