@@ -18,6 +18,20 @@ static double time_of(const cJSON *row, const char *name) {
     return cJSON_IsNumber(first) && first->valuedouble > 0 ? first->valuedouble : (double)NAN;
 }
 
+/* Of a mean of three runs: half the width of its interval at 95 % over the mean, by Student's t with two degrees of freedom. */
+static double half_width(const cJSON *row, const char *name) {
+    static const double t_95 = 4.303, runs = 3;
+    const cJSON *sd = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 1);
+    return cJSON_IsNumber(sd) ? t_95 / sqrt(runs) * sd->valuedouble / time_of(row, name) : (double)NAN;
+}
+
+/* 1 - t / t_LN: relative errors of a quotient add as squares. */
+static struct nb_interval cut_of(const cJSON *row, const char *name) {
+    const double ratio = time_of(row, name) / time_of(row, "layernorm");
+    const double half = hypot(half_width(row, name), half_width(row, "layernorm"));
+    return (struct nb_interval){1 - ratio, 1 - ratio * exp(half), 1 - ratio * exp(-half)};
+}
+
 static void derive(struct nb_paper_row *r) {
     const double norm = r->layernorm - r->baseline;
     r->share = norm / r->layernorm;
@@ -41,6 +55,8 @@ int nb_paper_read(struct nb_paper *paper) {
         r->layernorm = time_of(row, "layernorm");
         r->rmsnorm = time_of(row, "rmsnorm");
         r->prmsnorm = time_of(row, "prmsnorm");
+        r->step = cut_of(row, "rmsnorm");
+        r->step_p = cut_of(row, "prmsnorm");
         derive(r);
         paper->n++;
     }
@@ -113,8 +129,8 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     static const char *const titles[] = {"table",
                                          "row",
                                          "norm's share",
-                                         "step cut, RMSNorm",
-                                         "pRMSNorm",
+                                         "step cut, RMSNorm (95 %, of three runs)",
+                                         "pRMSNorm (95 %, of three runs)",
                                          "cut of the norm alone, from the table",
                                          "measured here, op by op",
                                          "measured here, fused"};
@@ -131,8 +147,8 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
         nb_grid_add(&grid, r->table);
         nb_grid_add(&grid, r->name);
         add_share(&grid, r->share);
-        add_share(&grid, r->step_cut);
-        add_share(&grid, r->step_cut_p);
+        add_percent(&grid, &r->step);
+        add_percent(&grid, &r->step_p);
         add_share(&grid, r->norm_cut);
         add_percent(&grid, &norm);
         add_percent(&grid, &fused);

@@ -15,6 +15,8 @@
 struct nb_paper_row {
     char name[64], claim[64], table[8];
     double baseline, layernorm, rmsnorm, prmsnorm;
+    struct nb_interval step,
+        step_p; /* step_cut and step_cut_p at 95 %, from the standard deviations of three runs each */
     /* share: of LayerNorm's step that is LayerNorm, (t_LN - t_none) / t_LN. Cuts: of the step, 1 - t / t_LN, and of the norm alone,
      * which is (t_LN - t) / (t_LN - t_none). step cut = share * norm cut. */
     double share, step_cut, step_cut_p, norm_cut, norm_cut_p;

@@ -84,14 +84,52 @@ static double number(const cJSON *arm, const cJSON *against, const void *name) {
     return nb_json_get_number(arm, name);
 }
 
+static void put_interval(cJSON *json, const char *name, const struct nb_interval *v) {
+    cJSON *interval = cJSON_AddObjectToObject(json, name);
+    nb_json_number(interval, "value", v->value);
+    nb_json_number(interval, "low", v->low);
+    nb_json_number(interval, "high", v->high);
+}
+
 static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
                          nb_train_value *value, const void *context) {
     struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false);
-    cJSON *interval = cJSON_AddObjectToObject(json, name);
-    nb_json_number(interval, "value", f.value.value);
-    nb_json_number(interval, "low", f.value.low);
-    nb_json_number(interval, "high", f.value.high);
+    put_interval(json, name, &f.value);
     nb_train_figure_release(&f);
+}
+
+static void add_cut(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
+                    const char *against, const char *part) {
+    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, nb_training_time_ratio, part, true);
+    const struct nb_interval cut = {1 - f.value.value, 1 - f.value.high, 1 - f.value.low};
+    put_interval(json, name, &cut);
+    nb_train_figure_release(&f);
+}
+
+static bool was_measured(const struct nb_train_results *r, const struct subject *s, const char *arm) {
+    const struct subject other = {.question = s->question, .arm = arm};
+    const cJSON *answer;
+    cJSON_ArrayForEach(answer, r->answers) {
+        if (arm_of(answer, &other)) return true;
+    }
+    return false;
+}
+
+/* What an arm of RMSNorm saves of the step that is the same but for LayerNorm in its place. */
+static void add_cuts(cJSON *json, const struct subject *s, const struct nb_train_results *r) {
+    static const char *const norms[] = {"rmsnorm", "prmsnorm"};
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
+        const size_t n = strlen(norms[i]);
+        struct nb_strbuf against = {0};
+        if (strncmp(s->arm, norms[i], n) != 0 || s->arm[n] != ' ') continue;
+        nb_strbuf_addf(&against, "layernorm%s", s->arm + n);
+        if (was_measured(r, s, against.text)) {
+            nb_json_text(json, "against", against.text);
+            add_cut(json, "cut", s, r, against.text, "step");
+            add_cut(json, "passes_cut", s, r, against.text, "passes");
+        }
+        nb_strbuf_release(&against);
+    }
 }
 
 /* ---- courses ---- */
@@ -183,6 +221,8 @@ static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r
         add_interval(json, "seconds", s, r, seconds, "step");
         add_interval(json, "passes", s, r, seconds, "passes");
         add_interval(json, "norm_share", s, r, share, "passes");
+        add_interval(json, "step_share", s, r, share, "step");
+        add_cuts(json, s, r);
     } else if (s->question.measure == NB_TRAIN_MEMORY) {
         add_interval(json, "peak_bytes", s, r, number, "peak_bytes");
         nb_json_number(json, "kept_bytes", nb_json_get_number(s->rounds[0], "kept_bytes"));

@@ -31,8 +31,7 @@ static double median_of(const cJSON *arm, const char *name) {
     return median;
 }
 
-/* exp of the median over blocks of ln(arm / against). */
-static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
+double nb_training_time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
     const cJSON *a = cJSON_GetObjectItemCaseSensitive(arm, part), *b = cJSON_GetObjectItemCaseSensitive(against, part);
     double *values = nb_alloc((unsigned)cJSON_GetArraySize(a) + 1, sizeof *values);
     size_t n = 0;
@@ -216,8 +215,8 @@ static void find_steps(const struct sink *s) {
     add_arms(s, arms, COUNT(arms));
     for (int p = 0; p < NB_N_STEP_PARTS; p++) {
         const char *part = nb_step_part_names[p];
-        const struct figure pairs[] = {{"cut", "share", "part", part, time_ratio, part, true, true},
-                                       {"time_ratio", "", "part", part, time_ratio, part, true, false}};
+        const struct figure pairs[] = {{"cut", "share", "part", part, nb_training_time_ratio, part, true, true},
+                                       {"time_ratio", "", "part", part, nb_training_time_ratio, part, true, false}};
         add_pairs(s, pairs, COUNT(pairs));
     }
 }
