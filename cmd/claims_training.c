@@ -59,6 +59,7 @@ int nb_claims_train(const struct nb_claims_options *o, const struct nb_claims *c
     char *folder = nb_path_join(dir, FOLDER);
     int result = 0;
     plan(claims, &p);
+    if (o->request.launches) nb_train_plan_usual_seeds(&p); /* the user's number counts */
     if (budget_s <= 0) {
         out->why = o->quick ? "training, which --quick leaves out: --train-budget SECONDS takes it along"
                             : "training, which --train-budget 0 leaves out";

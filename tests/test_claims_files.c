@@ -240,3 +240,24 @@ Test(claims_files, printed_figures_agree_with_the_paper_s_table) {
     cr_expect_eq(n, 7);
     cJSON_Delete(table);
 }
+
+/* Wide vectors may slow their neighbours: what times several widths keeps them apart. */
+Test(claims_files, several_widths_are_never_timed_beside_each_other) {
+    const size_t width = (size_t)(nb_axis_find("width") - nb_axes);
+    for (int quick = 0; quick < 2; quick++) {
+        struct nb_claims claims;
+        struct nb_config configs[NB_N_CLAIMS_PLANS];
+        const struct nb_claims_effort effort = {.quick = quick};
+        cr_assert_eq(nb_claims_read(&claims, NULL, 0), 0);
+        nb_claims_configs(&claims, &effort, configs);
+        size_t apart = 0;
+        for (size_t b = 0; b < configs[NB_PLAN_TIMING].n_blocks; b++) {
+            const struct nb_block *block = &configs[NB_PLAN_TIMING].blocks[b];
+            cr_expect(block->values[width].n == 1 || block->isolate_width, "%s, line %d", block->path, block->line);
+            apart += block->isolate_width;
+        }
+        cr_expect_gt(apart, 0);
+        for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) nb_config_release(&configs[i]);
+        nb_claims_release(&claims);
+    }
+}

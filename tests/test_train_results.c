@@ -206,16 +206,23 @@ Test(train_results, layers_become_figures) {
 Test(train_results, arms_that_two_claims_need_are_trained_once) {
     struct nb_train_plan p = {0};
     const struct nb_workload *w = nb_workload_find(WORKLOAD), *other = nb_workload_find("minimind2-small");
-    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 0, LN);
-    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 77, RMS);
-    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 0, LN);
-    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 10, LN);
-    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, LN);
-    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, RMS);
-    nb_train_plan_add(&p, NB_TRAIN_MEMORY, other, 0, LN);
+    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 0, 0, LN);
+    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 77, 0, RMS);
+    nb_train_plan_add(&p, NB_TRAIN_STEPS, w, 0, 0, LN);
+    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 10, 0, LN);
+    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, 12, LN);
+    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, 0, RMS);
+    nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, 8, LN);
+    nb_train_plan_add(&p, NB_TRAIN_MEMORY, other, 0, 0, LN);
     cr_assert_eq(p.n, 4);
     cr_expect(p.groups[0].n_arms == 2 && nb_train_group_jobs(&p.groups[0]) == 1);
     cr_expect(p.groups[2].n_arms == 2 && nb_train_group_jobs(&p.groups[2]) == 2);
+    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 6), 12, "who asks for most");
+    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 20), 20);
+    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 1, 6), 6, "of the other arm nobody asked for more");
+    cr_expect_eq(nb_train_job_rounds(&p.groups[0], 0, 8), 8);
+    nb_train_plan_usual_seeds(&p);
+    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 6), 6);
     cJSON *one = nb_train_request(&p.groups[2], 3, 1), *same = nb_train_request(&p.groups[2], 3, 1),
           *next = nb_train_request(&p.groups[2], 4, 1);
     cr_expect(cJSON_Compare(one, same, true) && !cJSON_Compare(one, next, true));

@@ -12,7 +12,7 @@
 #include "src/plan/config_errors.h"
 #include "src/train/train_study.h"
 
-enum { USUAL_STEPS = 200, MOST_STEPS = 1000000 };
+enum { USUAL_STEPS = 200, MOST_STEPS = 1000000, MOST_SEEDS = 1000 };
 
 static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
     (void)file, (void)node, (void)into;
@@ -40,6 +40,10 @@ static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into
     return nb_config_read_number(file, node, 1, MOST_STEPS, true, &((struct nb_training *)into)->steps);
 }
 
+static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    return nb_config_read_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
+}
+
 static int read_training(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
         {"kind", NB_FIELD_READ, 0, true, skip},
@@ -48,6 +52,7 @@ static int read_training(struct nb_experiment *e, const struct nb_jsonc *file, c
         {"arms", NB_FIELD_TEXTS, offsetof(struct nb_training, words), true, NULL},
         {"common", NB_FIELD_TEXT, offsetof(struct nb_training, common), false, NULL},
         {"steps", NB_FIELD_READ, 0, false, read_steps},
+        {"seeds", NB_FIELD_READ, 0, false, read_seeds},
         {"compare", NB_FIELD_READ, 0, false, read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);
     char reason[400];
@@ -72,7 +77,7 @@ static const char *refuses(const struct nb_experiment *e) {
 static void train(const struct nb_experiment *e, struct nb_train_plan *plan) {
     const struct nb_training *t = e->own;
     for (size_t i = 0; i < t->words.n && t->workload; i++)
-        nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, t->arms[i]);
+        nb_train_plan_add(plan, t->measure, t->workload, (int)t->steps, (int)t->seeds, t->arms[i]);
 }
 
 static void find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {

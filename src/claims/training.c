@@ -69,6 +69,7 @@ const char *nb_training_complete(struct nb_training *t, char *reason, size_t n) 
         snprintf(reason, n, "\"measure\" is '%s', and not steps, memory or course", t->measure_name);
         return reason;
     }
+    if (t->measure != NB_TRAIN_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
     if (t->measure != NB_TRAIN_COURSE) t->steps = 0;
     for (size_t i = 0; i < t->words.n; i++)
         if (add_arm(t, i, reason, n)) return reason;

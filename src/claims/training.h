@@ -15,7 +15,7 @@ struct nb_training {
     struct nb_strings words;            /* of each arm, as the file has them */
     const struct nb_workload *workload; /* null: this build has none of the name */
     enum nb_train_measure measure;
-    double steps;            /* of a course */
+    double steps, seeds;     /* of a course; seeds 0: as usual */
     char **arms;             /* canonical texts */
     struct nb_findings tags; /* of each arm: its axes, in a finding of its own */
     struct nb_training_pair *pairs;

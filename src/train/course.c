@@ -7,7 +7,7 @@
 
 #include "src/base/log.h"
 
-enum { UNSEEN_BATCHES = 4, UNSEEN_FROM = 1 << 24 };
+enum { UNSEEN_BATCHES = 16, UNSEEN_FROM = 1 << 24 };
 
 static bool is_recorded(int step, const struct nb_course_options *how) {
     const int last = how->steps - 1, parts = how->records - 1;

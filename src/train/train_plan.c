@@ -25,24 +25,39 @@ static struct nb_train_group *group_of(struct nb_train_plan *p, enum nb_train_me
 }
 
 void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
-                       int steps, const char *arm) {
+                       int steps, int seeds, const char *arm) {
     struct nb_train_group *g = group_of(p, measure, workload, measure == NB_TRAIN_COURSE ? steps : 0);
-    for (int i = 0; i < g->n_arms; i++)
-        if (strcmp(g->arms[i], arm) == 0) return;
-    g->arms = nb_realloc(g->arms, (unsigned)g->n_arms + 1, sizeof *g->arms);
-    g->arms[g->n_arms++] = nb_strdup(arm);
+    int at = 0;
+    while (at < g->n_arms && strcmp(g->arms[at], arm) != 0) at++;
+    if (at == g->n_arms) {
+        g->arms = nb_realloc(g->arms, (unsigned)g->n_arms + 1, sizeof *g->arms);
+        g->seeds = nb_realloc(g->seeds, (unsigned)g->n_arms + 1, sizeof *g->seeds);
+        g->seeds[g->n_arms] = 0;
+        g->arms[g->n_arms++] = nb_strdup(arm);
+    }
+    if (measure == NB_TRAIN_COURSE && seeds > g->seeds[at]) g->seeds[at] = seeds;
+}
+
+void nb_train_plan_usual_seeds(struct nb_train_plan *p) {
+    for (int i = 0; i < p->n; i++)
+        for (int a = 0; a < p->groups[i].n_arms; a++) p->groups[i].seeds[a] = 0;
 }
 
 void nb_train_plan_release(struct nb_train_plan *p) {
     for (int i = 0; i < p->n; i++) {
         for (int a = 0; a < p->groups[i].n_arms; a++) free(p->groups[i].arms[a]);
         free(p->groups[i].arms);
+        free(p->groups[i].seeds);
     }
     free(p->groups);
     *p = (struct nb_train_plan){0};
 }
 
 int nb_train_group_jobs(const struct nb_train_group *g) { return g->measure == NB_TRAIN_STEPS ? 1 : g->n_arms; }
+
+int nb_train_job_rounds(const struct nb_train_group *g, int job, int usual) {
+    return g->measure == NB_TRAIN_COURSE && g->seeds[job] > usual ? g->seeds[job] : usual;
+}
 
 static bool has_arm(const struct nb_train_group *g, int job, int arm) {
     return g->measure == NB_TRAIN_STEPS || job == arm;

@@ -115,8 +115,9 @@ static bool is_alone(const struct party *p, int group) {
     return p->study->plan->groups[group].measure == NB_TRAIN_STEPS;
 }
 
-static int rounds_of(const struct nb_train_study *study, int group) {
-    return study->rounds[study->plan->groups[group].measure];
+static int rounds_of(const struct nb_train_study *study, int group, int job) {
+    const struct nb_train_group *g = &study->plan->groups[group];
+    return nb_train_job_rounds(g, job, study->rounds[g->measure]);
 }
 
 static double cost(const struct party *p, int group) {
@@ -209,6 +210,7 @@ static void run_jobs(struct party *p) {
 static void add_jobs(struct party *p, int group, int round) {
     const struct nb_train_group *g = &p->study->plan->groups[group];
     for (int j = 0; j < nb_train_group_jobs(g); j++) {
+        if (round >= rounds_of(p->study, group, j)) continue;
         cJSON *request = nb_train_request(g, round, j);
         if (nb_train_results_find(p->results, request)) {
             cJSON_Delete(request);
@@ -224,8 +226,7 @@ static void run_round(struct party *p, int round) {
         p->alone = alone;
         fit(p, round);
         for (int g = 0; g < p->study->plan->n; g++)
-            if (is_alone(p, g) == p->alone && !p->groups[g].dropped && round < rounds_of(p->study, g))
-                add_jobs(p, g, round);
+            if (is_alone(p, g) == p->alone && !p->groups[g].dropped) add_jobs(p, g, round);
         run_jobs(p);
         for (int j = 0; j < p->n_jobs; j++) cJSON_Delete(p->jobs[j].request);
         p->n_jobs = 0;
@@ -245,8 +246,8 @@ static void guess(struct party *p, int group) {
     s->job_s = BESIDES_S + (g->measure == NB_TRAIN_COURSE   ? g->steps * step_s
                             : g->measure == NB_TRAIN_MEMORY ? 2 * step_s
                                                             : fmax(study->launch_s, 2 * step_s) + 2 * step_s);
-    for (int r = 0; r < rounds_of(study, group); r++)
-        for (int j = 0; j < nb_train_group_jobs(g); j++) {
+    for (int j = 0; j < nb_train_group_jobs(g); j++)
+        for (int r = 0; r < rounds_of(study, group, j); r++) {
             cJSON *request = nb_train_request(g, r, j);
             s->n_left += nb_train_results_find(p->results, request) == NULL;
             cJSON_Delete(request);
@@ -263,7 +264,8 @@ int nb_train_study_run(const struct nb_train_study *study, struct nb_train_resul
     p.groups = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.groups);
     for (int g = 0; g < study->plan->n; g++) guess(&p, g);
     for (int g = 0; g < study->plan->n; g++)
-        if (rounds_of(study, g) > rounds) rounds = rounds_of(study, g);
+        for (int j = 0; j < nb_train_group_jobs(&study->plan->groups[g]); j++)
+            if (rounds_of(study, g, j) > rounds) rounds = rounds_of(study, g, j);
     nb_watch_interrupts();
     for (int r = 0; r < rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
     nb_progress_end();

@@ -13,7 +13,7 @@ struct nb_train_study {
     const char *max_width;           /* or null */
     double budget_s;                 /* groups that do not fit are left out, the most expensive first */
     double launch_s;                 /* how long the steps of a launch go on */
-    int rounds[NB_N_TRAIN_MEASURES]; /* of each kind of group */
+    int rounds[NB_N_TRAIN_MEASURES]; /* of each kind of group, where the plan asks for no more */
 };
 
 /* Answers, those of an earlier run included, go to *out. 0, -1 after nb_error, or the number of the signal that ended it. */
