@@ -2,7 +2,7 @@
 /* The last sweep of the fast BatchNorm kernels: of every element
  *   forward    y = slope * (x - about) + constant
  *   backward   dx = weight * g + (slope * (x - about) + constant), in inference weight * g alone
- * with coefficients of a channel (planes) or of every column (matrix). Columns are swept a few rows at a time, so that the
+ * with coefficients of a channel (planes) or of every column (matrix), which are swept a few rows at a time, so that the
  * coefficients are loaded once for all of them. */
 #ifndef NB_SLAB_LINES_H
 #define NB_SLAB_LINES_H
@@ -10,19 +10,28 @@
 #include "slab_sums.h"
 #include "stream.h"
 
-/* A few rows at a time save loads of coefficients, and what splits them for bf16, but lead a prefetcher astray. */
+/* A few rows at a time save loads of coefficients, and what splits them for bf16. Stores past the caches want lines that lie close
+ * together: two rows of a KiB, Zen 5, take four times as long. */
 #ifdef NB_DTYPE_IS_F32
 #define LINE_ROWS 2
 #else
-#define LINE_ROWS 4
+#define LINE_ROWS 16
 #endif
-#define LINE_RUN_BYTES 16384 /* long enough for a prefetcher */
+#define LINE_STREAM_BYTES 1024
+#define LINE_PAIRS 2
+#define LINE_RUN_BYTES (INT64_C(256) << 10) /* long enough for a prefetcher */
+#define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored past the caches leaves a prefetcher behind */
 
 /* A constant wherever it is used. */
 struct line_form {
     bool slope, weight; /* the terms that are there: forward the first, backward both, in inference the second */
     bool stream;
 };
+
+/* Pairs of columns whose coefficients stay in registers, beside what splits and joins bf16. */
+NB_INLINE int band_pairs(struct line_form f) {
+    return NB_LANES < 16 && (!PAIR_IN_ORDER || (f.slope && f.weight)) ? 1 : LINE_PAIRS;
+}
 
 /* Of one channel, or (as pointers below) of columns. */
 struct line {
@@ -71,7 +80,6 @@ NB_INLINE void line_plane(const elem *x, const elem *g, elem *out, int64_t n, co
     if (i < n) line_pair(x + i, g + i, out + i, n - i, c, f);
 }
 NB_INLINE struct pair same(float f) { return (struct pair){vec_set1(f), vec_set1(f)}; }
-/* The planes of a span, the last first: it is the one that the caches still hold. */
 NB_INLINE void line_span(const struct pages *p, int64_t plane_step, struct span s, struct line l, struct line_form f) {
     const struct line_pairs c = {same(l.about), same(l.slope), same(l.constant), same(l.weight)};
     for (int64_t plane = s.plane; plane < s.plane + s.n_planes; plane++) {
@@ -84,44 +92,65 @@ NB_INLINE void line_span(const struct pages *p, int64_t plane_step, struct span 
 
 /* ---- columns ------------------------------------------------------------------------------------------------------------- */
 
-NB_INLINE void line_group(const struct pages *p, int64_t row, const int n, int64_t i, int64_t lanes,
-                          const struct lines *l, struct line_form f) {
-    struct line_pairs c = {same(0.0f), same(0.0f), same(0.0f), same(0.0f)};
-    if (f.slope) {
-        c.about = floats_lanes_load(l->about + i, lanes);
-        c.slope = floats_lanes_load(l->slope + i, lanes);
-        c.constant = floats_lanes_load(l->constant + i, lanes);
-    }
-    if (f.weight) c.weight = floats_lanes_load(l->weight + i, lanes);
+/* A band of columns: n_pairs (a constant) whole pairs, or one of which there are `lanes`; n rows of it. */
+NB_INLINE void line_band(const struct pages *p, int64_t row, int64_t n, int64_t i, const int n_pairs, int64_t lanes,
+                         const struct lines *l, struct line_form f) {
+    struct line_pairs c[LINE_PAIRS];
+    const elem *x = p->x + row * p->x_stride + i, *g = f.weight ? p->g + row * p->g_stride + i : x;
+    elem *out = p->out + row * p->out_stride + i;
     NB_UNROLL
-    for (int j = 0; j < n; j++) {
-        const elem *x = p->x + (row + j) * p->x_stride + i;
-        const elem *g = f.weight ? p->g + (row + j) * p->g_stride + i : x;
-        line_pair(x, g, p->out + (row + j) * p->out_stride + i, lanes, &c, f);
+    for (int j = 0; j < n_pairs; j++, i += PAIR) {
+        c[j].about = c[j].slope = c[j].constant = c[j].weight = same(0.0f);
+        if (f.slope) {
+            c[j].about = floats_lanes_load(l->about + i, lanes);
+            c[j].slope = floats_lanes_load(l->slope + i, lanes);
+            c[j].constant = floats_lanes_load(l->constant + i, lanes);
+        }
+        if (f.weight) c[j].weight = floats_lanes_load(l->weight + i, lanes);
+    }
+    for (; n > 0; n--) {
+        if (f.stream && !f.weight) prefetch_elements(x + LINE_AHEAD_BYTES / (int64_t)sizeof(elem), n_pairs * PAIR);
+        NB_UNROLL
+        for (int j = 0; j < n_pairs; j++) line_pair(x + j * PAIR, g + j * PAIR, out + j * PAIR, lanes, &c[j], f);
+        x += p->x_stride;
+        g += f.weight ? p->g_stride : p->x_stride;
+        out += p->out_stride;
     }
 }
 /* n > 1: rows of out lie equally on the lines of the cache where a call streams. */
-NB_INLINE void line_row_group(const struct pages *p, int64_t row, const int n, int64_t cols, const struct lines *l,
-                              struct line_form f) {
+NB_INLINE void line_rows(const struct pages *p, int64_t row, int64_t n, int64_t cols, const struct lines *l,
+                         struct line_form f) {
+    const int n_pairs = band_pairs(f);
     int64_t i = 0;
     if (f.stream) {
         i = unaligned_elements(p->out + row * p->out_stride) % PAIR;
         if (i > cols) i = cols;
-        if (i > 0) line_group(p, row, n, 0, i, l, f);
+        if (i > 0) line_band(p, row, n, 0, 1, i, l, f);
     }
-    for (; i + PAIR <= cols; i += PAIR) line_group(p, row, n, i, PAIR, l, f);
-    if (i < cols) line_group(p, row, n, i, cols - i, l, f);
+    for (; n_pairs > 1 && i + n_pairs * PAIR <= cols; i += n_pairs * PAIR) line_band(p, row, n, i, n_pairs, PAIR, l, f);
+    for (; i + PAIR <= cols; i += PAIR) line_band(p, row, n, i, 1, PAIR, l, f);
+    if (i < cols) line_band(p, row, n, i, 1, cols - i, l, f);
 }
-/* rows x cols from the pages' start on; the coefficients start there too. Runs of rows from the last to the first, as above. */
+/* Rows that are swept together: as many as there are where coefficients of all columns stay in registers. */
+NB_INLINE int64_t rows_together(const struct pages *p, int64_t cols, struct line_form f) {
+    const int64_t stride_bytes = p->out_stride * (int64_t)sizeof(elem);
+    if (f.stream && stride_bytes % STREAM_ALIGN != 0) return 1;
+    if (cols <= band_pairs(f) * PAIR) return INT64_MAX;
+    const int64_t close = LINE_STREAM_BYTES / stride_bytes;
+    return !f.stream || close > LINE_ROWS ? LINE_ROWS : close > 1 ? close : 1;
+}
+/* rows x cols from the pages' start on; the coefficients start there too. Runs of rows from the last to the first, since the last are
+ * those that the caches still hold; past the caches in the order of memory. */
 NB_INLINE void line_matrix(const struct pages *p, int64_t rows, int64_t cols, const struct lines *l,
                            struct line_form f) {
-    const int64_t groups = LINE_RUN_BYTES / (LINE_ROWS * cols * (int64_t)sizeof(elem)) + 1, run = groups * LINE_ROWS;
-    const bool together = !f.stream || p->out_stride * (int64_t)sizeof(elem) % STREAM_ALIGN == 0;
-    for (int64_t begin = 0; begin < rows; begin += run) {
-        const int64_t end = rows - begin < run ? rows : begin + run;
-        int64_t row = begin;
-        for (; together && row + LINE_ROWS <= end; row += LINE_ROWS) line_row_group(p, row, LINE_ROWS, cols, l, f);
-        for (; row < end; row++) line_row_group(p, row, 1, cols, l, f);
+    const int64_t run = LINE_RUN_BYTES / (cols * (int64_t)sizeof(elem)) / LINE_ROWS * LINE_ROWS + LINE_ROWS;
+    const int64_t together = rows_together(p, cols, f), n_runs = (rows + run - 1) / run;
+    for (int64_t i = 0; i < n_runs; i++) {
+        const int64_t begin = (f.stream ? i : n_runs - 1 - i) * run, end = rows - begin < run ? rows : begin + run;
+        for (int64_t row = begin, n; row < end; row += n) {
+            n = end - row < together ? end - row : together;
+            line_rows(p, row, n, cols, l, f);
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 /* Two sums at one look: forward those of d = x - about and of d^2, backward those of g and of g * d.
  *
  * Planes: four vectors of accumulators, which every PLANE_STEPS turns are added to a sum of twice the precision. So a channel's
- * chain of roundings is bounded whatever its length. Columns: ROW_GROUP rows in registers, groups in a tile that stays in the
- * first cache, SUM_ROWS rows to the sums of the block. */
+ * chain of roundings is bounded whatever its length. Columns: slab_columns.h. */
 #ifndef NB_SLAB_SUMS_H
 #define NB_SLAB_SUMS_H
 
@@ -15,8 +14,6 @@
 #define PLANE_TURN (2 * PAIR)
 #define PLANE_STEPS 64
 #define PLANE_AHEAD_BYTES 2048 /* in planes: what is summed while memory answers */
-#define SUM_ROWS 256
-#define SUM_TILE 1024 /* columns, whole pairs: two sums and the numbers they are about take 12 KiB */
 
 /* Of one vector of elements. */
 struct sums {
@@ -29,6 +26,11 @@ struct totals {
 NB_INLINE void sums_step(struct sums *a, vec d, vec factor) {
     a->sum = a->sum + factor;
     a->product = vec_fma(factor, d, a->product);
+}
+
+NB_INLINE struct pair lanes_load(const elem *p, int64_t n) { return n == PAIR ? pair_load(p) : pair_load_tail(p, n); }
+NB_INLINE struct pair floats_lanes_load(const float *p, int64_t n) {
+    return n == PAIR ? pair_load_f32(p) : pair_load_f32_tail(p, n);
 }
 
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */
@@ -65,12 +67,13 @@ NB_INLINE void pair_step(struct sums *acc, struct pair x, struct pair g, vec abo
     sums_step(&acc[0], a, backward ? g.a : a);
     sums_step(&acc[1], b, backward ? g.b : b);
 }
-/* What a turn reads of the next plane: planes of a channel lie too far apart for a hardware prefetcher to find the next. */
-NB_INLINE void prefetch_turn(const elem *next) {
+NB_INLINE void prefetch_elements(const elem *p, int64_t n) {
     NB_UNROLL
-    for (int64_t line = 0; line < PLANE_TURN * (int64_t)sizeof(elem); line += 64)
-        __builtin_prefetch((const char *)next + line, 0, 2);
+    for (int64_t line = 0; line < n * (int64_t)sizeof(elem); line += 64)
+        __builtin_prefetch((const char *)p + line, 0, 2);
 }
+/* What a turn reads of the next plane: planes of a channel lie too far apart for a hardware prefetcher to find the next. */
+NB_INLINE void prefetch_turn(const elem *next) { prefetch_elements(next, PLANE_TURN); }
 NB_INLINE void plane_turn(struct sums *acc, const elem *x, const elem *g, vec about, const bool backward) {
     const struct pair none = {about, about};
     pair_step(acc, pair_load(x), backward ? pair_load(g) : none, about, backward);
@@ -132,119 +135,6 @@ static inline int64_t slab_planes_chain(const struct nb_call *call) {
     const int64_t piece = plane < PLANE_STEPS ? plane : PLANE_STEPS, all = call->n * (plane + BLOCKS_MAX);
     const int64_t turns = PLANE_STEPS - 1 + piece < all ? PLANE_STEPS - 1 + piece : all;
     return turns + 2 + 2;
-}
-
-/* ---- columns ------------------------------------------------------------------------------------------------------------- */
-
-NB_INLINE struct pair lanes_load(const elem *p, int64_t n) { return n == PAIR ? pair_load(p) : pair_load_tail(p, n); }
-NB_INLINE struct pair floats_lanes_load(const float *p, int64_t n) {
-    return n == PAIR ? pair_load_f32(p) : pair_load_f32_tail(p, n);
-}
-
-/* What a group of rows further on will read of a pair of columns. */
-NB_INLINE void prefetch_rows(const elem *p, int64_t stride, int64_t ahead) {
-    NB_UNROLL
-    for (int j = 0; j < ROW_GROUP; j++)
-        for (int64_t line = 0; line < PAIR * (int64_t)sizeof(elem); line += 64)
-            __builtin_prefetch((const char *)(p + (ahead + j) * stride) + line, 0, 2);
-}
-/* A pair of columns, or its first `lanes`, of n rows from `row` on. The sums are whole pairs, in the order of struct pair. */
-NB_INLINE void add_group_of_rows(const struct pages *p, int64_t row, const int n, int64_t i, int64_t lanes,
-                                 const float *about, float *sums, float *products, const bool backward) {
-    const vec zero = vec_set1(0.0f);
-    const struct pair shift = floats_lanes_load(about + i, lanes);
-    if (p->prefetch && n == ROW_GROUP) {
-        prefetch_rows(p->x + row * p->x_stride + i, p->x_stride, p->prefetch);
-        if (backward) prefetch_rows(p->g + row * p->g_stride + i, p->g_stride, p->prefetch);
-    }
-    struct sums acc[4] = {{zero, zero}, {zero, zero}, {zero, zero}, {zero, zero}};
-    NB_UNROLL
-    for (int j = 0; j < n; j++) {
-        const struct pair x = lanes_load(p->x + (row + j) * p->x_stride + i, lanes);
-        const struct pair d = {x.a - shift.a, x.b - shift.b};
-        const struct pair factor = backward ? lanes_load(p->g + (row + j) * p->g_stride + i, lanes) : d;
-        sums_step(&acc[2 * (j % 2)], d.a, factor.a);
-        sums_step(&acc[2 * (j % 2) + 1], d.b, factor.b);
-    }
-    vec_store_f32(sums + i, vec_load_f32(sums + i) + (acc[0].sum + acc[2].sum));
-    vec_store_f32(products + i, vec_load_f32(products + i) + (acc[0].product + acc[2].product));
-    sums += NB_LANES;
-    products += NB_LANES;
-    vec_store_f32(sums + i, vec_load_f32(sums + i) + (acc[1].sum + acc[3].sum));
-    vec_store_f32(products + i, vec_load_f32(products + i) + (acc[1].product + acc[3].product));
-}
-NB_INLINE void add_row_group(const struct pages *p, int64_t row, const int n, int64_t cols, const float *about,
-                             float *sums, float *products, const bool backward) {
-    int64_t i = 0;
-    for (; i + PAIR <= cols; i += PAIR) add_group_of_rows(p, row, n, i, PAIR, about, sums, products, backward);
-    if (i < cols) add_group_of_rows(p, row, n, i, cols - i, about, sums, products, backward);
-}
-
-/* to[i] += from[i]. */
-static inline void add_array(float *to, const float *from, int64_t n) {
-    int64_t i = 0;
-    for (; i + NB_LANES <= n; i += NB_LANES) vec_store_f32(to + i, vec_load_f32(to + i) + vec_load_f32(from + i));
-    if (i < n) vec_store_f32_tail(to + i, vec_load_f32_tail(to + i, n - i) + vec_load_f32_tail(from + i, n - i), n - i);
-}
-/* The same, from in the order of struct pair. */
-static inline void add_pairs(float *to, const float *from, int64_t n) {
-#if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
-    for (int64_t i = 0; i < n; i++) to[i] += from[i / PAIR * PAIR + i % 2 * NB_LANES + i % PAIR / 2];
-#else
-    add_array(to, from, n);
-#endif
-}
-
-/* At most SUM_ROWS rows of at most SUM_TILE columns; added to the arrays. */
-NB_INLINE void sum_tile(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                        float *product, const bool backward) {
-    _Alignas(64) float sums[SUM_TILE], products[SUM_TILE];
-    const size_t bytes = (size_t)((cols + PAIR - 1) / PAIR * PAIR) * sizeof(float);
-    memset(sums, 0, bytes);
-    memset(products, 0, bytes);
-    int64_t row = 0;
-    for (; row + ROW_GROUP <= rows; row += ROW_GROUP)
-        add_row_group(p, row, ROW_GROUP, cols, about, sums, products, backward);
-    for (; row < rows; row++) add_row_group(p, row, 1, cols, about, sums, products, backward);
-    add_pairs(sum, sums, cols);
-    add_pairs(product, products, cols);
-}
-typedef void (*tile_fn)(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                        float *product);
-
-/* Sums over `rows` rows of `cols` columns; the arrays are set. */
-static inline void sum_page(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                            float *product, tile_fn sum_tile_of) {
-    memset(sum, 0, (size_t)cols * sizeof(float));
-    memset(product, 0, (size_t)cols * sizeof(float));
-    for (int64_t row = 0; row < rows; row += SUM_ROWS)
-        for (int64_t col = 0; col < cols; col += SUM_TILE) {
-            const struct pages tile = page_at(*p, row, col);
-            sum_tile_of(&tile, rows - row < SUM_ROWS ? rows - row : SUM_ROWS,
-                        cols - col < SUM_TILE ? cols - col : SUM_TILE, about + col, sum + col, product + col);
-        }
-}
-
-/* Sum of the first n of an array: a channel's columns. */
-static inline float array_sum(const float *p, int64_t n) {
-    vec sum = vec_set1(0.0f);
-    int64_t i = 0;
-    for (; i + NB_LANES <= n; i += NB_LANES) sum = sum + vec_load_f32(p + i);
-    if (i < n) sum = sum + vec_load_f32_tail(p + i, n - i);
-    return vec_sum(sum);
-}
-
-/* A group of rows in two accumulators, groups and single rows of a tile, tiles of a block, blocks, and the columns of a channel. */
-static inline int64_t slab_columns_chain(const struct matrix *m) {
-    const int64_t block = (m->rows + matrix_blocks(m) - 1) / matrix_blocks(m);
-    const int64_t tile = block < SUM_ROWS ? block : SUM_ROWS;
-    const int64_t columns = m->group > 1 ? reduction_chain(m->group, 1) : 0;
-    return ROW_GROUP / 2 + 1 + tile / ROW_GROUP + (ROW_GROUP - 1) + (block + SUM_ROWS - 1) / SUM_ROWS +
-           matrix_blocks(m) + columns;
-}
-static inline int64_t slab_chain(const struct nb_call *call) {
-    const struct matrix m = matrix_of(call);
-    return is_matrix(call) ? slab_columns_chain(&m) : slab_planes_chain(call);
 }
 
 #endif

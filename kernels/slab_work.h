@@ -4,11 +4,11 @@
 #ifndef NB_SLAB_WORK_H
 #define NB_SLAB_WORK_H
 
-#include "slab_sums.h"
+#include "slab_columns.h"
 #include "stream.h"
 
 #define PREFETCH_ROW_BYTES 2048
-#define PREFETCH_AHEAD_BYTES 4096
+#define PREFETCH_BAND_BYTES 256 /* pieces of so many bytes a prefetcher follows by itself */
 
 enum block_array { B_ABOUT, B_SUM, B_PRODUCT, N_BLOCK_ARRAYS };
 enum { N_COEFFICIENTS = 4 };
@@ -68,12 +68,13 @@ static inline void spread_coefficients(const struct work *w, const struct matrix
         spread(channel_work(w, k) + begin, column_work(w, m, k) + begin * m->group, end - begin, m->group);
 }
 
-/* Rows are read a group of them at a time, column by column, which no prefetcher follows where they are short: those to ask for
- * where the caches do not hold the call. Inside the caches it costs up to a fifth. */
+/* Short rows that are read a narrow band at a time no prefetcher follows: those to ask for, where the caches do not hold the call.
+ * Inside the caches it costs up to a fifth. */
 static inline int64_t rows_to_prefetch(const struct nb_call *call, const struct pages *p, int64_t cols) {
-    const int64_t row_bytes = cols * (int64_t)sizeof(elem);
-    if (row_bytes >= PREFETCH_ROW_BYTES || !call_streams(call, p->g ? 3 : 2)) return 0;
-    return (PREFETCH_AHEAD_BYTES / row_bytes + ROW_GROUP) / ROW_GROUP * ROW_GROUP;
+    const int64_t item = (int64_t)sizeof(elem);
+    if (cols <= BAND_COLUMNS || BAND_COLUMNS * item >= PREFETCH_BAND_BYTES || cols * item >= PREFETCH_ROW_BYTES)
+        return 0;
+    return call_streams(call, p->g ? 3 : 2) ? SUM_GROUP : 0;
 }
 /* Sums of a block over the columns of channels [begin, end), about numbers by columns that start at the pointer given. */
 static inline void sum_block_of(const struct nb_call *call, const struct matrix *m, struct pages p, int64_t block,
