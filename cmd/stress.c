@@ -127,7 +127,7 @@ static int parse(struct stress_options *o, int argc, char **argv, int *exit_code
     bool done = false;
     optind = 0;
     for (int id; (id = nb_next_option(argc, argv, options, &nb_command_stress, &done, exit_code)) != -1;) {
-        if (id >= OPT_PLAN || id == OPT_TIMED) o->request.touched = true;
+        if ((id >= OPT_PLAN && !nb_is_output_option(id)) || id == OPT_TIMED) o->request.touched = true;
         if (set_option(o, id, optarg) == 0) continue;
         *exit_code = NB_EXIT_USAGE;
         return -1;
