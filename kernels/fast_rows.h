@@ -29,8 +29,10 @@ static inline int rows_ahead(const struct nb_call *call) {
  * address in common with one of them, and waits for it. */
 struct fast_walk {
     struct fast_output out;
-    struct fast_input in;              /* ahead of it */
-    struct row_numbers now, then;      /* of the row to put out and of the one behind it */
+    struct fast_input in;         /* ahead of it */
+    struct row_numbers now, last; /* of the row to put out and, in the end, of the last row */
+    struct totals summed;         /* two rows ahead: of the one behind the row to put out, not finished yet */
+    float shift_summed;
     float shift, shift_then;           /* of the row to sum and of the one behind it */
     struct fast_source head;           /* the row to sum, without a store */
     struct source_stride first, later; /* steps of in.x and out.x */
@@ -82,7 +84,10 @@ NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_for
     k.first = (struct source_stride){x, residual, sum};
     k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
     k.now = row_statistics(call, w->begin, w->stream);
-    if (w->ahead > 1) k.then = row_statistics(call, w->begin + 1, w->stream);
+    if (w->ahead > 1) {
+        k.shift_summed = row_shift(call, w->begin + 1);
+        k.summed = row_totals(first_source(call, w->begin + 1, w->stream), k.in.n, k.shift_summed);
+    }
     k.shift = row_shift(call, next);
     k.shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
     return k;
@@ -91,14 +96,20 @@ NB_INLINE void next_output(struct fast_walk *k) {
     k->out.x = source_moved(k->out.x, k->later);
     k->out.y += k->y_stride;
 }
-/* `row` was summed: its numbers come into play in one or two rows' time. */
+NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row, struct totals t, float shift,
+                                          struct quick_finish q) {
+    if (finishes_quickly(q, t)) return quickly_finished(q, t, shift);
+    return row_finish(w->call, row, t, shift, w->stream);
+}
+/* `row` was summed: its numbers come into play in one or two rows' time. Two rows ahead its totals wait for another row before they
+ * are finished: the two halves of the latency pass side by side, each short enough for the processor's window. */
 NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
                         struct quick_finish q) {
     const struct totals t = lanes_totals(l);
-    const struct row_numbers r =
-        finishes_quickly(q, t) ? quickly_finished(q, t, k->shift) : row_finish(w->call, row, t, k->shift, w->stream);
-    k->now = w->ahead > 1 ? k->then : r;
-    k->then = r;
+    const bool late = w->ahead > 1;
+    k->now = finished_row(w, row - late, late ? k->summed : t, late ? k->shift_summed : k->shift, q);
+    k->summed = t;
+    k->shift_summed = k->shift;
     k->in.x = source_moved(k->in.x, k->first);
     if (!FAST_CENTRE) return;
     k->shift = k->shift_then;
@@ -120,6 +131,7 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
         take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
         next_output(&k);
     }
+    if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
     return k;
 }
 
@@ -150,7 +162,7 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
     for (int64_t step = 0, n = steps_left(w); step < n; step++) {
         struct fast_output o = k.out;
         if (w->ahead > 0) {
-            set_numbers(&o, step == 0 ? k.now : k.then);
+            set_numbers(&o, step == 0 ? k.now : k.last);
             next_output(&k);
         } else if (split) {
             o = split_output(w, step, f);
