@@ -13,4 +13,4 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 NB_KERNEL(add_rmsnorm_fast, .summary = "residual add and RMSNorm, a row put out while a later one is summed",
           .op = NB_OP_ADD_RMSNORM, .formulas = FAST_ADD_FORMULAS, .loads = 3, .stores = 2, .flops = 5, .run = run,
           .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
-          .chain = fast_chain, .range = square_range);
+          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);

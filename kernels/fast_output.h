@@ -19,6 +19,7 @@ struct fast_form {
     bool usual; /* all of a row is summed, cast after, no streaming; else anything */
     bool cast_before;
     bool weighs, adds; /* of the usual forms */
+    bool native;       /* of the usual forms: elements in order, rounded by one instruction (pair_native.h) */
 };
 struct affine_pair {
     struct pair gamma, beta;
@@ -41,11 +42,19 @@ NB_INLINE struct fast_params params_from(struct fast_params p, int64_t n) {
     if (p.adds) p.beta = (const char *)p.beta + bytes;
     return p;
 }
-NB_INLINE struct pair param_pair(const void *p, bool is_elem, int64_t i) {
+NB_INLINE struct pair param_pair(const void *p, bool is_elem, int64_t i, bool native) {
+#if PAIR_NATIVE
+    if (native) return is_elem ? ordered_load((const elem *)p + i) : floats_load((const float *)p + i);
+#endif
+    (void)native;
     if (sizeof(elem) < sizeof(float) && is_elem) return pair_load((const elem *)p + i);
     return pair_load_f32((const float *)p + i);
 }
-NB_INLINE struct pair param_pair_tail(const void *p, bool is_elem, int64_t i, int64_t n) {
+NB_INLINE struct pair param_pair_tail(const void *p, bool is_elem, int64_t i, int64_t n, bool native) {
+#if PAIR_NATIVE
+    if (native) return is_elem ? ordered_load_tail((const elem *)p + i, n) : floats_load_tail((const float *)p + i, n);
+#endif
+    (void)native;
     if (sizeof(elem) < sizeof(float) && is_elem) return pair_load_tail((const elem *)p + i, n);
     return pair_load_f32_tail((const float *)p + i, n);
 }
@@ -54,20 +63,20 @@ NB_INLINE struct pair offset_weight(struct pair gamma, bool cast_before) {
     gamma = (struct pair){gamma.a + one, gamma.b + one};
     return cast_before ? pair_round(gamma) : gamma;
 }
-NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, bool cast_before) {
+NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, struct fast_form f) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
     if (!p.weighs) return w;
-    w.gamma = param_pair(p.gamma, p.elem, i);
-    if (p.offset) w.gamma = offset_weight(w.gamma, cast_before);
-    if (p.adds) w.beta = param_pair(p.beta, p.elem, i);
+    w.gamma = param_pair(p.gamma, p.elem, i, f.native);
+    if (p.offset) w.gamma = offset_weight(w.gamma, f.cast_before);
+    if (p.adds) w.beta = param_pair(p.beta, p.elem, i, f.native);
     return w;
 }
-NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, bool cast_before) {
+NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, struct fast_form f) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
     if (!p.weighs) return w;
-    w.gamma = param_pair_tail(p.gamma, p.elem, i, n);
-    if (p.offset) w.gamma = offset_weight(w.gamma, cast_before);
-    if (p.adds) w.beta = param_pair_tail(p.beta, p.elem, i, n);
+    w.gamma = param_pair_tail(p.gamma, p.elem, i, n, f.native);
+    if (p.offset) w.gamma = offset_weight(w.gamma, f.cast_before);
+    if (p.adds) w.beta = param_pair_tail(p.beta, p.elem, i, n, f.native);
     return w;
 }
 
@@ -96,29 +105,76 @@ struct fast_output {
     int64_t n;
     vec mean, scale;
     struct fast_params params;
-    bool stream;
+    bool stream, native;
 };
 /* What is summed meanwhile: the first n elements of another row. */
 struct fast_input {
     struct fast_source x;
     int64_t n;
     vec shift;
+    bool dot; /* FAST_DOT */
 };
 
-NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
-    const struct affine_pair w = affine_at(o->params, i, f.cast_before);
-    const struct pair v = normalized_pair(source_pair(o->x, i), o->mean, o->scale);
-    const struct pair y = weighed_pair(v, w, o->params, f.cast_before);
+NB_INLINE struct pair output_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
+#if PAIR_NATIVE
+    if (f.native) return source_ordered(o->x, i);
+#endif
+    (void)f;
+    return source_pair(o->x, i);
+}
+NB_INLINE struct pair output_pair_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
+#if PAIR_NATIVE
+    if (f.native) return source_ordered_tail(o->x, i, n);
+#endif
+    (void)f;
+    return source_pair_tail(o->x, i, n);
+}
+/* Whether a native call streams may not show: there the other forms round as the native ones do. */
+NB_INLINE void store_pair(const struct fast_output *o, int64_t i, struct pair y, struct fast_form f) {
+#if PAIR_NATIVE
+    if (f.native) {
+        ordered_store(o->y + i, y);
+        return;
+    }
+    if (!f.usual && o->native) {
+        const bf16_bits bits = bits_narrow_split(y);
+        if (o->stream)
+            raw_stream((char *)(o->y + i), bits);
+        else
+            bits_store(o->y + i, bits);
+        return;
+    }
+#endif
     if (!f.usual && o->stream)
         pair_stream(o->y + i, y);
     else
         pair_store(o->y + i, y);
 }
+NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pair y, int64_t n, struct fast_form f) {
+#if PAIR_NATIVE
+    if (f.native) {
+        ordered_store_tail(o->y + i, y, n);
+        return;
+    }
+    if (!f.usual && o->native) {
+        bits_store_tail(o->y + i, bits_narrow_split(y), n);
+        return;
+    }
+#endif
+    (void)f;
+    pair_store_tail(o->y + i, y, n);
+}
+
+NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
+    const struct affine_pair w = affine_at(o->params, i, f);
+    const struct pair v = normalized_pair(output_pair(o, i, f), o->mean, o->scale);
+    store_pair(o, i, weighed_pair(v, w, o->params, f.cast_before), f);
+}
 /* n elements at i, fewer than a pair. */
 NB_INLINE void put_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
-    const struct affine_pair w = affine_tail(o->params, i, n, f.cast_before);
-    const struct pair v = normalized_pair(source_pair_tail(o->x, i, n), o->mean, o->scale);
-    pair_store_tail(o->y + i, weighed_pair(v, w, o->params, f.cast_before), n);
+    const struct affine_pair w = affine_tail(o->params, i, n, f);
+    const struct pair v = normalized_pair(output_pair_tail(o, i, n, f), o->mean, o->scale);
+    store_pair_tail(o, i, weighed_pair(v, w, o->params, f.cast_before), n, f);
 }
 #if PAIR_IN_ORDER
 NB_INLINE vec param_vec(const void *p, bool is_elem, int64_t i) {
@@ -186,12 +242,12 @@ NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, s
     for (; i + BLOCK <= both; i += BLOCK) {
         NB_UNROLL
         for (int place = 0; place < BLOCK_PAIRS; place++) {
-            sums_take(&s, place, in.x, in.shift, i + place * PAIR);
+            sums_take(&s, place, in.x, in.shift, i + place * PAIR, in.dot);
             put_pair(&o, i + place * PAIR, f);
         }
     }
     if (f.usual && i == o.n) return sums_lanes(&s);
-    sums_take_blocks(&s, in.x, in.shift, i, f.usual ? o.n : in.n);
+    sums_take_blocks(&s, in.x, in.shift, i, f.usual ? o.n : in.n, in.dot);
     for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
     if (i < o.n) put_tail(&o, i, o.n - i, f);
     return sums_lanes(&s);

@@ -44,18 +44,25 @@ struct fast_work {
     int64_t begin, end; /* rows; units where rows are split */
     int64_t ahead;
     bool stream;
-    bool care; /* parameters may be NaN */
+    bool care;   /* parameters may be NaN */
+    bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
 };
 
+/* With the cast before the weight there are roundings on the way, too, and all are made on integers. */
+static inline bool native_rounding(const struct nb_call *call) {
+    return call_is_native(call) && call->formula.cast == NB_CAST_AFTER;
+}
 static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
     const int64_t ahead = rows_ahead(call);
-    const bool care = params_need_care(call);
+    const bool native = native_rounding(call);
+    const bool care = !native && params_need_care(call);
     return (struct fast_work){.call = call,
                               .begin = begin,
                               .end = end,
                               .ahead = ahead < end - begin && !care ? ahead : 0,
                               .stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2) && !care,
-                              .care = care};
+                              .care = care,
+                              .native = native};
 }
 
 NB_INLINE void set_numbers(struct fast_output *o, struct row_numbers r) {
@@ -68,7 +75,8 @@ NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, s
                                 .y = row_out(call->y, call->y_stride, row),
                                 .n = call->cols,
                                 .params = params_of(call, f),
-                                .stream = w->stream};
+                                .stream = w->stream,
+                                .native = w->native};
 }
 
 /* ---- rows with others ahead ---- */
@@ -79,14 +87,16 @@ NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_for
     const int64_t x = call->x_stride, residual = call->residual_stride, sum = call->residual_out_stride;
     const int64_t next = w->begin + w->ahead;
     struct fast_walk k = {.out = output_at(w, w->begin, f), .y_stride = call->y_stride};
-    k.in = (struct fast_input){.x = first_source(call, next, w->stream), .n = stats_length(call)};
+    k.in = (struct fast_input){.x = first_source(call, next, w->stream),
+                               .n = stats_length(call),
+                               .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
     k.head = row_source_at(call, next);
     k.first = (struct source_stride){x, residual, sum};
     k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
     k.now = row_statistics(call, w->begin, w->stream);
     if (w->ahead > 1) {
         k.shift_summed = row_shift(call, w->begin + 1);
-        k.summed = row_totals(first_source(call, w->begin + 1, w->stream), k.in.n, k.shift_summed);
+        k.summed = row_totals(first_source(call, w->begin + 1, w->stream), k.in.n, k.shift_summed, call_dots(call));
     }
     k.shift = row_shift(call, next);
     k.shift_then = next + 1 < w->end ? row_shift(call, next + 1) : 0.0f;
@@ -182,18 +192,27 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-/* Kernels that add have no form of their own for a call without parameters, which nobody makes often. */
+/* Native calls, and kernels that add, have no form of their own for a call without parameters, which nobody makes often. */
 static inline bool is_usual(const struct fast_work *w) {
     if (w->stream || stats_length(w->call) != w->call->cols) return false;
-    return !FAST_ADD || w->call->formula.affine != NB_AFFINE_NONE;
+    return (!FAST_ADD && !w->native) || w->call->formula.affine != NB_AFFINE_NONE;
 }
-NB_INLINE int usual_rows(const struct fast_work *w) {
-    struct fast_form f = {.usual = true};
-    if (!FAST_ADD && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
+NB_INLINE int weighed_rows(const struct fast_work *w, struct fast_form f) {
     f.weighs = true;
     if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
     f.adds = true;
     return rows_of_form(w, f);
+}
+NB_INLINE int usual_rows(const struct fast_work *w) {
+    struct fast_form f = {.usual = true};
+    if (!FAST_ADD && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
+#if PAIR_NATIVE
+    if (w->native) {
+        f.native = true;
+        return weighed_rows(w, f);
+    }
+#endif
+    return weighed_rows(w, f);
 }
 /* Rows, or units where rows are split. */
 NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -229,11 +248,25 @@ static inline int fast_run(const struct nb_call *call, int phase, int64_t begin,
         .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                        \
     }
 
-/* Longest chain of roundings in a row's sums; about a shift it is longer by the factor that the shift may cost, for the sums and
+#define FAST_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
+
+static inline const char *fast_implementation(const struct nb_call *call) {
+    return call_dots(call) || native_rounding(call) ? "avx512_bf16" : NULL;
+}
+/* The dot product takes squares below 2^-126 for 0, each off by as much: 24 bits of their mean are left down to 2^-51. */
+static inline void fast_range(const struct nb_call *call, struct nb_range *range) {
+    if (FAST_CENTRE)
+        corrected_range(call, range);
+    else
+        square_range(call, range);
+    if (call_dots(call) && range->min_rms > 0) range->min_rms = 0x1p-51;
+}
+
+/* Longest chain of roundings in a row's sums, of which a dot product has two; about a shift it is longer by the factor that the shift may cost, for the sums and
  * the four roundings that go with them. */
 static inline int64_t fast_chain(const struct nb_call *call) {
     const int64_t n = stats_length(call), length = segment_length(n), tree = length < n ? 4 : 0;
-    const int64_t sums = reduction_chain(length, SUM_CHAINS) + tree;
+    const int64_t sums = reduction_chain(length, call_dots(call) ? BLOCK_PAIRS : SUM_CHAINS) + tree;
     return FAST_CENTRE ? (int64_t)(SHIFT_FACTOR * (double)(sums + 4)) + 1 : sums;
 }
 

@@ -60,7 +60,8 @@ static int split_sum(const struct nb_call *call, int phase, int64_t begin, int64
         if (unit == begin || at == 0) wanted = split_shift(call, phase, row, &shift);
         if (!wanted) continue;
         const struct fast_source from = phase > 0 ? later_source(call, row, stream) : first_source(call, row, stream);
-        split_parts(call, phase, row)[unit % count] = segment_sums(from, shift, at, at + length < n ? at + length : n);
+        const int64_t to = at + length < n ? at + length : n;
+        split_parts(call, phase, row)[unit % count] = segment_sums(from, shift, at, to, call_dots(call));
     }
     return 0;
 }

@@ -115,16 +115,20 @@ static inline struct totals segment_totals(const float *square, const float *sum
 NB_INLINE struct totals lanes_totals(struct lanes l) {
     return (struct totals){.square = vec_sum(l.square), .sum = FAST_CENTRE ? vec_sum(l.sum) : 0.0f};
 }
+/* See FAST_DOT. Of a call, not of a range or a form, so that a row's bits are the same wherever it is summed. */
+static inline bool call_dots(const struct nb_call *call) { return FAST_DOT && call_is_native(call); }
+
 static __attribute__((noinline)) struct totals segment_sums(struct fast_source from, float shift, int64_t begin,
-                                                            int64_t end) {
-    return lanes_totals(sums_of(from, vec_set1(shift), begin, end));
+                                                            int64_t end, bool dot) {
+    if (FAST_DOT && dot) return lanes_totals(sums_of(from, vec_set1(shift), begin, end, true));
+    return lanes_totals(sums_of(from, vec_set1(shift), begin, end, false));
 }
-static __attribute__((noinline)) struct totals row_totals(struct fast_source from, int64_t n, float shift) {
+static __attribute__((noinline)) struct totals row_totals(struct fast_source from, int64_t n, float shift, bool dot) {
     const int64_t length = segment_length(n);
     float square[MAX_SEGMENTS], sum[MAX_SEGMENTS];
     int count = 0;
     for (int64_t at = 0; at < n; at += length, count++) {
-        const struct totals t = segment_sums(from, shift, at, at + length < n ? at + length : n);
+        const struct totals t = segment_sums(from, shift, at, at + length < n ? at + length : n, dot);
         square[count] = t.square;
         sum[count] = t.sum;
     }
@@ -161,14 +165,16 @@ static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_c
     const float inverse = stats_inverse(call);
     if (FAST_CENTRE && !shift_is_good(t, inverse)) {
         shift = second_shift(t, shift, inverse);
-        t = row_totals(later_source(call, row, stream), stats_length(call), shift);
+        t = row_totals(later_source(call, row, stream), stats_length(call), shift, call_dots(call));
     }
     return numbers_of(call, row, t, shift);
 }
 static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row,
                                                                    bool stream) {
     const float shift = row_shift(call, row);
-    return row_finish(call, row, row_totals(first_source(call, row, stream), stats_length(call), shift), shift, stream);
+    const struct fast_source from = first_source(call, row, stream);
+    const struct totals t = row_totals(from, stats_length(call), shift, call_dots(call));
+    return row_finish(call, row, t, shift, stream);
 }
 
 /* The same for the formula that nearly all calls have, without a look at memory: a load right behind a row of stores may have

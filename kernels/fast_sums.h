@@ -6,7 +6,7 @@
 #ifndef NB_FAST_SUMS_H
 #define NB_FAST_SUMS_H
 
-#include "stream.h"
+#include "pair_native.h"
 
 /* What a kernel is: its file defines those that hold before it includes any of these headers. */
 #ifndef FAST_CENTRE
@@ -25,6 +25,8 @@
 #define BLOCK_PAIRS 4 /* pairs a turn of the loop */
 #define BLOCK (BLOCK_PAIRS * PAIR)
 #define SUM_CHAINS (FAST_CENTRE ? BLOCK_PAIRS : 2 * BLOCK_PAIRS)
+/* Are squares summed by the dot product of bf16 where the call is native? A pair takes one chain then, the first of its two. */
+#define FAST_DOT (PAIR_NATIVE && !FAST_CENTRE && !FAST_ADD)
 
 /* Where the elements of a row come from: x, or x + residual, in f32 or rounded to the dtype, stored on its way or not. Only in
  * kernels that add are the flags looked at, each a branch that goes the same way all along the row. */
@@ -57,10 +59,18 @@ NB_INLINE struct pair sum_rounded(struct fast_source s, struct pair v) {
 #endif
     return v;
 }
+/* A register that is taken apart is loaded once: compilers would rather load it for either half. */
+NB_INLINE struct pair element_pair(const elem *p) {
+#if PAIR_IN_ORDER
+    return pair_load(p);
+#else
+    return pair_split(raw_opaque(bits_load(p)));
+#endif
+}
 NB_INLINE struct pair source_pair(struct fast_source s, int64_t i) {
-    struct pair v = pair_load(s.x + i);
+    struct pair v = element_pair(s.x + i);
     if (!FAST_ADD || !s.add) return v;
-    const struct pair r = pair_load(s.residual + i);
+    const struct pair r = element_pair(s.residual + i);
     v = (struct pair){v.a + r.a, v.b + r.b};
     if (s.sum_out) {
         if (s.stream)
@@ -77,6 +87,21 @@ NB_INLINE vec source_vec(struct fast_source s, int64_t i) {
     const vec sum = v + vec_load(s.residual + i);
     return s.round ? vec_round(sum) : sum;
 }
+#if PAIR_NATIVE
+/* The same of an output sweep, in order. */
+NB_INLINE struct pair source_ordered(struct fast_source s, int64_t i) {
+    const struct pair v = ordered_load(s.x + i);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = ordered_load(s.residual + i);
+    return sum_rounded(s, (struct pair){v.a + r.a, v.b + r.b});
+}
+NB_INLINE struct pair source_ordered_tail(struct fast_source s, int64_t i, int64_t n) {
+    const struct pair v = ordered_load_tail(s.x + i, n);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = ordered_load_tail(s.residual + i, n);
+    return sum_rounded(s, (struct pair){v.a + r.a, v.b + r.b});
+}
+#endif
 NB_INLINE struct pair source_pair_tail(struct fast_source s, int64_t i, int64_t n) {
     struct pair v = pair_load_tail(s.x + i, n);
     if (!FAST_ADD || !s.add) return v;
@@ -109,33 +134,47 @@ NB_INLINE void sums_add(struct sums *s, int place, struct pair x) {
     s->sum[chain + 1] = s->sum[chain + 1] + x.b;
 }
 
-/* The pair at i, in its place of the block. */
-NB_INLINE void sums_take(struct sums *s, int place, struct fast_source from, vec shift, int64_t i) {
+/* The pair at i, in its place of the block. dot: see FAST_DOT. */
+NB_INLINE void sums_take(struct sums *s, int place, struct fast_source from, vec shift, int64_t i, bool dot) {
+#if FAST_DOT
+    if (dot) {
+        s->square[2 * place] = bits_squares(s->square[2 * place], bits_load(from.x + i));
+        return;
+    }
+#endif
+    (void)dot;
     struct pair x = source_pair(from, i);
     if (FAST_CENTRE) x = (struct pair){x.a - shift, x.b - shift};
     sums_add(s, place, x);
 }
 
 /* From i to n, less than a block. */
-NB_INLINE void sums_take_rest(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n) {
+NB_INLINE void sums_take_rest(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n, bool dot) {
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS - 1; place++)
         if (i + PAIR <= n) {
-            sums_take(s, place, from, shift, i);
+            sums_take(s, place, from, shift, i, dot);
             i += PAIR;
         }
     if (i >= n) return;
+#if FAST_DOT
+    if (dot) {
+        const int last = 2 * (BLOCK_PAIRS - 1);
+        s->square[last] = bits_squares(s->square[last], bits_load_tail(from.x + i, n - i));
+        return;
+    }
+#endif
     struct pair x = source_pair_tail(from, i, n - i);
     if (FAST_CENTRE) x = pair_keep((struct pair){x.a - shift, x.b - shift}, n - i);
     sums_add(s, BLOCK_PAIRS - 1, x);
 }
 
-NB_INLINE void sums_take_blocks(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n) {
+NB_INLINE void sums_take_blocks(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n, bool dot) {
     for (; i + BLOCK <= n; i += BLOCK) {
         NB_UNROLL
-        for (int place = 0; place < BLOCK_PAIRS; place++) sums_take(s, place, from, shift, i + place * PAIR);
+        for (int place = 0; place < BLOCK_PAIRS; place++) sums_take(s, place, from, shift, i + place * PAIR, dot);
     }
-    if (i < n) sums_take_rest(s, from, shift, i, n);
+    if (i < n) sums_take_rest(s, from, shift, i, n, dot);
 }
 
 NB_INLINE vec chains_sum(const vec *chain) {
@@ -151,10 +190,10 @@ NB_INLINE struct lanes sums_lanes(const struct sums *s) {
 }
 
 /* Elements [begin, end). */
-NB_INLINE struct lanes sums_of(struct fast_source from, vec shift, int64_t begin, int64_t end) {
+NB_INLINE struct lanes sums_of(struct fast_source from, vec shift, int64_t begin, int64_t end, bool dot) {
     struct sums s;
     sums_clear(&s);
-    sums_take_blocks(&s, from, shift, begin, end);
+    sums_take_blocks(&s, from, shift, begin, end, dot);
     return sums_lanes(&s);
 }
 

@@ -13,4 +13,5 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 NB_KERNEL(layernorm_fast, .summary = "LayerNorm, sums about a guarded shift, a row put out while a later one is summed",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_SHIFTED, .formulas = FAST_FORMULAS, .loads = 2, .stores = 1,
           .flops = 9, .run = run, .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases,
-          .n_units = fast_units, .chain = fast_chain, .range = corrected_range);
+          .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
+          .implementation = fast_implementation);

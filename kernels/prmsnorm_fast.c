@@ -15,4 +15,4 @@ static const char *applicable(const struct nb_call *call) {
 NB_KERNEL(prmsnorm_fast, .summary = "pRMSNorm, a row put out while a later one is summed", .op = NB_OP_PRMSNORM,
           .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .applicable = applicable,
           .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
-          .chain = fast_chain, .range = square_range);
+          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);

@@ -320,6 +320,26 @@ Test(bound, flushed_subnormals_are_caught) {
     problem_free(&p);
 }
 
+/* As by the instruction that rounds to bf16: allowed where it is declared, and nothing larger is. */
+Test(bound, flushed_subnormals_are_allowed_where_declared) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = 8, .fault = FAULT_FLUSH};
+    problem_init(&p, NB_OP_RMSNORM, NB_BF16, 4, 128);
+    problem_fill_normal(&p, 0, 0x1p-127, 5);
+    p.c.eps = 1; /* y is about x */
+    cr_expect_gt(judge(&p, &k).n_beyond, 0);
+    p.c.flushes = true;
+    struct nb_accuracy a = judge(&p, &k);
+    cr_expect(a.n_beyond == 0 && a.worst_ratio > 0.5, "worst %g of the bound", a.worst_ratio);
+    problem_free(&p);
+    k.fault = FAULT_TRUNCATE;
+    problem_init(&p, NB_OP_RMSNORM, NB_BF16, 4, 128);
+    problem_fill_normal(&p, 0, 1, 5);
+    p.c.flushes = true;
+    cr_expect_gt(judge(&p, &k).n_beyond, 0);
+    problem_free(&p);
+}
+
 /* One part in 768 of the scale: at 384 columns n - 1 in place of n shows in every dtype, since the bound beside the last rounding
  * is f32's. */
 Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {

@@ -190,20 +190,36 @@ static const struct {
                {"streaming singly", &stream_singly, 3}};
 enum { N_MANNERS = sizeof manners / sizeof manners[0] };
 
-static void check_bits(const struct nb_kernel *k, int64_t rows, int64_t cols) {
+/* The tuning, and which instructions may be used besides. */
+static struct nb_tuning with_native(const struct nb_tuning *t, uint32_t native) {
+    struct nb_tuning with = t ? *t : (struct nb_tuning){.struct_size = sizeof with};
+    with.native = native;
+    return with;
+}
+static void check_bits_of(const struct nb_kernel *k, int64_t rows, int64_t cols, uint32_t native) {
     struct bench b = bench_new(k, rows, cols);
-    const struct manner alone = {.tuning = &no_cache};
+    const struct nb_tuning singly = with_native(&no_cache, native);
+    const struct manner alone = {.tuning = &singly};
     if (cols % 4 == 3) b.formula.affine = cols % 8 == 3 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA;
     b.formula.cast = cols / 2 % 2 ? NB_CAST_BEFORE : NB_CAST_AFTER;
     b.formula.weight_offset = cols / 3 % 2;
     for (int64_t r = 0; r < rows; r++) call_rows(&b, r, 1, &alone);
     memcpy(b.wants, b.y, (size_t)(rows * cols) * item_of(&b));
     for (int i = 0; i < N_MANNERS; i++) {
-        const struct manner m = {manners[i].tuning, manners[i].range, i % 2 ? cols % 17 : 0, (cols + i) % 5};
+        const struct nb_tuning t = with_native(manners[i].tuning, native);
+        const bool none = !manners[i].tuning && !native;
+        const struct manner m = {none ? NULL : &t, manners[i].range, i % 2 ? cols % 17 : 0, (cols + i) % 5};
         call_rows(&b, 0, rows, &m);
         expect_same(&b, &m, manners[i].what);
     }
     bench_release(&b);
+}
+static uint32_t native_here(const struct nb_kernel *k) {
+    return k->dtype == NB_BF16 ? nb_cpu_light()->features & NB_CPU_AVX512BF16 : 0;
+}
+static void check_bits(const struct nb_kernel *k, int64_t rows, int64_t cols) {
+    check_bits_of(k, rows, cols, 0);
+    if (native_here(k)) check_bits_of(k, rows, cols, native_here(k));
 }
 static void check_all_lengths(const struct nb_kernel *k) {
     for (int64_t cols = 1; cols <= 600; cols += cols < 40 ? 1 : cols < 140 ? 3 : 29)
@@ -217,7 +233,8 @@ static void check_split(const struct nb_kernel *k) {
     static const int64_t lengths[] = {16384, 20011};
     for (int i = 0; i < 2; i++) {
         struct bench b = bench_new(k, 4, lengths[i]);
-        const struct manner whole = {.tuning = NULL}, cut = {.range = 5, .shift = i};
+        const struct nb_tuning t = with_native(NULL, i == 0 ? native_here(k) : 0);
+        const struct manner whole = {.tuning = &t}, cut = {.tuning = &t, .range = 5, .shift = i};
         call_rows(&b, 0, 4, &whole);
         memcpy(b.wants, b.y, (size_t)(4 * b.cols) * item_of(&b));
         call_rows(&b, 0, 3, &cut);
@@ -282,7 +299,8 @@ Test(fast_rows, a_bad_shift_is_noticed_and_mended) { for_each_fast(check_guard);
 
 static void check_nan_row(const struct nb_kernel *k) {
     struct bench b = bench_new(k, MAX_ROWS, 256);
-    const struct manner plain = {.tuning = &big_cache};
+    const struct nb_tuning t = with_native(&big_cache, native_here(k));
+    const struct manner plain = {.tuning = &t};
     call_rows(&b, 0, b.rows, &plain);
     memcpy(b.wants, b.y, (size_t)(b.rows * b.cols) * item_of(&b));
     nb_set(b.x, 4 * b.cols + 7, b.dtype, NAN);
@@ -298,11 +316,12 @@ Test(fast_rows, a_nan_takes_its_row_and_no_other) { for_each_fast(check_nan_row)
 /* Rounded on integers, a NaN with all bits set would carry over into a number. */
 static void check_nan_param(const struct nb_kernel *k) {
     static const uint32_t payloads[] = {0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0x7f800001u};
-    for (int p = 0; p < 8; p++) {
+    for (int p = 0; p < 16; p++) {
         struct bench b = bench_new(k, 5, 131);
-        const struct manner plain = {.tuning = &big_cache};
-        if (p >= 4 && b.formula.affine != NB_AFFINE_GAMMA_BETA) b.formula.affine = NB_AFFINE_GAMMA;
-        const bool in_beta = p >= 4 && b.formula.affine == NB_AFFINE_GAMMA_BETA;
+        const struct nb_tuning t = with_native(&big_cache, p < 8 ? 0 : native_here(k));
+        const struct manner plain = {.tuning = &t};
+        if (p % 8 >= 4 && b.formula.affine != NB_AFFINE_GAMMA_BETA) b.formula.affine = NB_AFFINE_GAMMA;
+        const bool in_beta = p % 8 >= 4 && b.formula.affine == NB_AFFINE_GAMMA_BETA;
         memcpy((in_beta ? b.beta : b.gamma) + 9, &payloads[p % 4], sizeof(float));
         call_rows(&b, 0, b.rows, &plain);
         for (int64_t i = 0; i < b.rows * b.cols; i++) {
@@ -314,3 +333,37 @@ static void check_nan_param(const struct nb_kernel *k) {
     }
 }
 Test(fast_rows, a_nan_parameter_takes_its_column_and_no_other) { for_each_fast(check_nan_param); }
+
+/* ---- instructions beyond the variant's ---- */
+
+/* With them a result is within a spacing of that without: both are right to little more than half of one. Where it is subnormal it may be
+ * 0, as those of row 4 are. */
+static void check_native(const struct nb_kernel *k) {
+    if (!native_here(k)) return;
+    struct bench b = bench_new(k, MAX_ROWS, 531);
+    const struct nb_tuning with = with_native(&big_cache, native_here(k)), without = with_native(&big_cache, 0);
+    const struct manner plain = {.tuning = &without}, native = {.tuning = &with};
+    const double least = nb_formats[NB_BF16].min_normal;
+    int64_t n_zero = 0, n_subnormal = 0;
+    for (int64_t i = 0; i < b.cols; i++) {
+        b.gamma[i] = 0x1p-16f;
+        b.beta[i] = 0;
+        nb_set(b.x, 4 * b.cols + i, NB_BF16, any_value(i) * 0x1p-120);
+        nb_set(b.residual, 4 * b.cols + i, NB_BF16, 0);
+    }
+    call_rows(&b, 0, b.rows, &plain);
+    memcpy(b.wants, b.y, (size_t)(b.rows * b.cols) * item_of(&b));
+    call_rows(&b, 0, b.rows, &native);
+    for (int64_t i = 0; i < b.rows * b.cols; i++) {
+        const double got = nb_get(b.y, i, NB_BF16), want = nb_get(b.wants, i, NB_BF16);
+        const bool subnormal = fabs(want) < least && want != 0;
+        n_subnormal += subnormal;
+        n_zero += subnormal && got == 0;
+        cr_expect(fabs(got - want) <= nb_ulp(want, NB_BF16) || (subnormal && got == 0),
+                  "%s: element %lld is %g, not %g", k->variant, (long long)i, got, want);
+    }
+    cr_expect_gt(n_subnormal, 0);
+    cr_expect((k->flags & NB_FLAG_FLUSHES) || n_zero == 0, "%s does not declare that it flushes", k->variant);
+    bench_release(&b);
+}
+Test(fast_rows, native_instructions_change_roundings_and_subnormal_numbers_alone) { for_each_fast(check_native); }

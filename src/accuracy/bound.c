@@ -54,8 +54,10 @@ static struct approximate operation(struct approximate a, const struct nb_precis
 }
 
 /* Stored in the dtype: the spacing grows at a power of two, which the value may pass. A narrow dtype is rounded from f32. */
-static struct approximate stored(struct approximate a, enum nb_dtype dtype) {
+static struct approximate stored(struct approximate a, const struct nb_bound *b) {
+    const enum nb_dtype dtype = (enum nb_dtype)b->c->dtype;
     if (dtype != NB_F32) a.e += single_u * (a.v + a.e) + single_eta;
+    if (b->c->flushes && a.v - a.e < NB_FLUSHED) a.e += NB_FLUSHED;
     a.e = a.v + a.e < nb_formats[dtype].overflow ? a.e + nb_ulp(a.v + a.e, dtype) / 2 : INFINITY;
     return a;
 }
@@ -87,7 +89,7 @@ static struct approximate weight(const struct nb_bound *b, int64_t param, bool i
     if (!b->c->formula.weight_offset) return (struct approximate){fabs(b->o->gamma[param]), 0};
     struct approximate w = {fabs(1 + b->o->gamma[param]), 0};
     w = operation(w, &b->arithmetic.op);
-    return in_dtype ? stored(w, (enum nb_dtype)b->c->dtype) : w;
+    return in_dtype ? stored(w, b) : w;
 }
 
 static struct approximate times(struct approximate a, struct approximate w) {
@@ -99,13 +101,13 @@ static double affine_tolerance(const struct nb_bound *b, struct approximate a, d
     const enum nb_dtype dtype = (enum nb_dtype)b->c->dtype;
     const struct nb_precision *p = &b->arithmetic.op;
     const bool cast_before = b->c->formula.cast == NB_CAST_BEFORE && dtype != NB_F32;
-    if (!b->o->gamma) return stored(a, dtype).e;
-    a = cast_before ? stored(a, dtype) : operation(a, p);
+    if (!b->o->gamma) return stored(a, b).e;
+    a = cast_before ? stored(a, b) : operation(a, p);
     a = times(a, weight(b, param, cast_before));
-    if (!b->o->beta) return stored(a, dtype).e;
-    a = cast_before ? stored(a, dtype) : operation(a, p);
+    if (!b->o->beta) return stored(a, b).e;
+    a = cast_before ? stored(a, b) : operation(a, p);
     a.v = fabs(y);
-    return stored(a, dtype).e;
+    return stored(a, b).e;
 }
 
 /* y = a x + c, c = beta - a mean: the terms are rounded before they cancel. |a x| <= |a mean| + |y - beta|. */

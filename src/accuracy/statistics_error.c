@@ -53,6 +53,7 @@ void nb_arithmetic_init(struct nb_arithmetic *a, const struct nb_case *c, int64_
     const bool narrow = c->stats_dtype == NB_STATS_X;
     a->op = precision_of(narrow ? (enum nb_dtype)c->dtype : NB_F32);
     a->sum = precision_of(narrow && c->style != NB_COMPOSED ? (enum nb_dtype)c->dtype : NB_F32);
+    if (c->flushes) a->op.eta = fmax(a->op.eta, NB_FLUSHED);
     a->chain = (double)chain;
     a->growth = expm1((double)chain * log1p(a->sum.u));
 }

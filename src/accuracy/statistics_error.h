@@ -28,6 +28,9 @@ struct nb_precision {
     double u, eta, overflow;
 };
 
+/* Largest number that NB_FLAG_FLUSHES loses: f32's subnormal numbers, and bf16's, lie below. */
+#define NB_FLUSHED 0x1p-126
+
 /* The arithmetic of a kernel's statistics. */
 struct nb_arithmetic {
     struct nb_precision op;  /* of every operation on statistics: f32, or x's dtype (NB_STATS_X) */

@@ -39,6 +39,7 @@ void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const
     c->stats_dtype = kernel->stats_dtype;
     c->variance = kernel->variance;
     c->folded = (kernel->flags & NB_FLAG_FOLDED) != 0;
+    c->flushes = (kernel->flags & NB_FLAG_FLUSHES) != 0;
     c->twin_loads = kernel->op == NB_OP_TWIN ? (double)kernel->loads : 0;
     c->twin_stores = kernel->op == NB_OP_TWIN ? (double)kernel->stores : 0;
     nb_case_normalize(c);
