@@ -48,13 +48,9 @@ struct fast_work {
     bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
 };
 
-/* With the cast before the weight there are roundings on the way, too, and all are made on integers. */
-static inline bool native_rounding(const struct nb_call *call) {
-    return call_is_native(call) && call->formula.cast == NB_CAST_AFTER;
-}
 static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
     const int64_t ahead = rows_ahead(call);
-    const bool native = native_rounding(call);
+    const bool native = call_is_native(call);
     const bool care = !native && params_need_care(call);
     return (struct fast_work){.call = call,
                               .begin = begin,
@@ -76,7 +72,7 @@ NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, s
                                 .n = call->cols,
                                 .params = params_of(call, f),
                                 .stream = w->stream,
-                                .native = w->native};
+                                .native = w->native && !f.cast_before};
 }
 
 /* ---- rows with others ahead ---- */
@@ -89,7 +85,7 @@ NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_for
     struct fast_walk k = {.out = output_at(w, w->begin, f), .y_stride = call->y_stride};
     k.in = (struct fast_input){.x = first_source(call, next, w->stream),
                                .n = stats_length(call),
-                               .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
+                               .dot = f.usual ? FAST_DOT && f.native : !f.cast_before && call_dots(call)};
     k.head = row_source_at(call, next);
     k.first = (struct source_stride){x, residual, sum};
     k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
@@ -110,6 +106,10 @@ NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row
                                           struct quick_finish q) {
     if (finishes_quickly(q, t)) return quickly_finished(q, t, shift);
     return row_finish(w->call, row, t, shift, w->stream);
+}
+static __attribute__((noinline)) struct row_numbers last_finished(const struct fast_work *w, struct totals t,
+                                                                  float shift, struct quick_finish q) {
+    return finished_row(w, w->end - 1, t, shift, q);
 }
 /* `row` was summed: its numbers come into play in one or two rows' time. Two rows ahead its totals wait for another row before they
  * are finished: the two halves of the latency pass side by side, each short enough for the processor's window. */
@@ -141,7 +141,7 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
         take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
         next_output(&k);
     }
-    if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
+    if (w->ahead > 1) k.last = last_finished(w, k.summed, k.shift_summed, q);
     return k;
 }
 
@@ -192,27 +192,26 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-/* Native calls, and kernels that add, have no form of their own for a call without parameters, which nobody makes often. */
+/* Kernels that add, or have native forms, have none of their own for a call without parameters, which nobody makes often. */
+#define BARE_FORM (!FAST_ADD && !PAIR_NATIVE)
+
 static inline bool is_usual(const struct fast_work *w) {
     if (w->stream || stats_length(w->call) != w->call->cols) return false;
-    return (!FAST_ADD && !w->native) || w->call->formula.affine != NB_AFFINE_NONE;
-}
-NB_INLINE int weighed_rows(const struct fast_work *w, struct fast_form f) {
-    f.weighs = true;
-    if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
-    f.adds = true;
-    return rows_of_form(w, f);
+    return BARE_FORM || w->call->formula.affine != NB_AFFINE_NONE;
 }
 NB_INLINE int usual_rows(const struct fast_work *w) {
     struct fast_form f = {.usual = true};
-    if (!FAST_ADD && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
+    if (BARE_FORM && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
+    f.weighs = true;
 #if PAIR_NATIVE
     if (w->native) {
         f.native = true;
-        return weighed_rows(w, f);
+        return rows_of_form(w, f);
     }
 #endif
-    return weighed_rows(w, f);
+    if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
+    f.adds = true;
+    return rows_of_form(w, f);
 }
 /* Rows, or units where rows are split. */
 NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
@@ -251,7 +250,7 @@ static inline int fast_run(const struct nb_call *call, int phase, int64_t begin,
 #define FAST_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
 
 static inline const char *fast_implementation(const struct nb_call *call) {
-    return call_dots(call) || native_rounding(call) ? "avx512_bf16" : NULL;
+    return call_is_native(call) ? "avx512_bf16" : NULL;
 }
 /* The dot product takes squares below 2^-126 for 0, each off by as much: 24 bits of their mean are left down to 2^-51. */
 static inline void fast_range(const struct nb_call *call, struct nb_range *range) {

@@ -47,8 +47,10 @@ NB_INLINE void ordered_store_tail(elem *p, struct pair v, int64_t n) { bits_stor
 #define PAIR_NATIVE 0
 #endif
 
+/* With the cast before the weight there are roundings on the way as well, and all are made on integers. */
 static inline bool call_is_native(const struct nb_call *call) {
-    return PAIR_NATIVE && call->tuning && (call->tuning->native & NB_CPU_AVX512BF16);
+    const bool allowed = PAIR_NATIVE && call->tuning && (call->tuning->native & NB_CPU_AVX512BF16);
+    return allowed && (call->formula.cast == NB_CAST_AFTER || call->formula.affine == NB_AFFINE_NONE);
 }
 
 #endif
