@@ -18,7 +18,7 @@ struct fast_params {
 struct fast_form {
     bool usual; /* all of a row is summed, cast after, no streaming; else anything */
     bool cast_before;
-    bool weighs, adds; /* of the usual forms; adds is looked at in the native one */
+    bool weighs, adds; /* of the usual forms */
     bool native;       /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
 };
 struct affine_pair {
@@ -31,7 +31,7 @@ NB_INLINE struct fast_params params_of(const struct nb_call *call, struct fast_f
         .gamma = call->gamma,
         .beta = call->beta,
         .weighs = f.usual ? f.weighs : affine != NB_AFFINE_NONE,
-        .adds = f.usual && !f.native ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
+        .adds = f.usual ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
         .offset = call->formula.weight_offset != 0,
         .elem = sizeof(elem) < sizeof(float) && call->formula.param == NB_PARAM_X,
     };

@@ -107,10 +107,6 @@ NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row
     if (finishes_quickly(q, t)) return quickly_finished(q, t, shift);
     return row_finish(w->call, row, t, shift, w->stream);
 }
-static __attribute__((noinline)) struct row_numbers last_finished(const struct fast_work *w, struct totals t,
-                                                                  float shift, struct quick_finish q) {
-    return finished_row(w, w->end - 1, t, shift, q);
-}
 /* `row` was summed: its numbers come into play in one or two rows' time. Two rows ahead its totals wait for another row before they
  * are finished: the two halves of the latency pass side by side, each short enough for the processor's window. */
 NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
@@ -141,7 +137,7 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
         take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
         next_output(&k);
     }
-    if (w->ahead > 1) k.last = last_finished(w, k.summed, k.shift_summed, q);
+    if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
     return k;
 }
 
@@ -192,12 +188,16 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-/* Kernels that add, or have native forms, have none of their own for a call without parameters, which nobody makes often. */
+/* Kernels that add, or have a native form, have none for a call without parameters, which nobody makes often; the native form is for
+ * what each op has as a rule: gamma, where it centres beta as well. */
 #define BARE_FORM (!FAST_ADD && !PAIR_NATIVE)
+#define NATIVE_AFFINE (FAST_CENTRE ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA)
 
 static inline bool is_usual(const struct fast_work *w) {
+    const int affine = (int)w->call->formula.affine;
     if (w->stream || stats_length(w->call) != w->call->cols) return false;
-    return BARE_FORM || w->call->formula.affine != NB_AFFINE_NONE;
+    if (w->native) return affine == NATIVE_AFFINE;
+    return BARE_FORM || affine != NB_AFFINE_NONE;
 }
 NB_INLINE int usual_rows(const struct fast_work *w) {
     struct fast_form f = {.usual = true};
@@ -206,6 +206,7 @@ NB_INLINE int usual_rows(const struct fast_work *w) {
 #if PAIR_NATIVE
     if (w->native) {
         f.native = true;
+        f.adds = FAST_CENTRE;
         return rows_of_form(w, f);
     }
 #endif
