@@ -180,8 +180,9 @@ static int first_exponent(const struct nb_limits *l) {
     nb_sum_law(&l->design, l->n, &law);
     const int least = format(l->design.store)->emin / 2;
     if (!(l->design.eps > 0)) return 0;
+    if (isinf(law.bound)) return least;
     const int exponent = ilogb(sqrt(l->design.eps / 3) / (law.bound + 3 * coarsest_u(&l->design))) - 1;
-    return isinf(law.bound) || exponent < least ? least : exponent;
+    return exponent < least ? least : exponent;
 }
 
 static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
