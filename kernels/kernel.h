@@ -106,8 +106,7 @@ struct nb_formula {
  * `native` may change a bit of a result. */
 struct nb_tuning {
     uint32_t struct_size;
-    uint32_t native; /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used (no built-in
-                         kernel has a use for any yet) */
+    uint32_t native; /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
     int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
@@ -156,7 +155,7 @@ enum nb_kernel_flag {
     NB_FLAG_OWN_THREADS = 2, /* an adapter whose library has threads of its own */
     NB_FLAG_STREAMING = 4,   /* stores past the caches */
     NB_FLAG_FOLDED = 8,      /* y = x * a + b with the mean inside b = beta - mean * a */
-    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0; allowed for in backward passes alone */
+    NB_FLAG_FLUSHES = 16,    /* takes subnormal numbers for 0 */
 };
 
 /* CPU features a variant needs; which of them this machine has is decided by CPUID and XGETBV. */
