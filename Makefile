@@ -42,9 +42,11 @@ ALIGN := -falign-functions=64 -falign-loops=64
 else
 ALIGN := -falign-functions=64 -mllvm -align-all-nofallthru-blocks=6
 endif
+# KERNEL_OPT=-O0 builds them in a fraction of the time, for what is not about speed.
+KERNEL_OPT ?= $(OPT)
 # No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
 # Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/gate/code_identity.h).
-KERNEL_CFLAGS := $(CFLAGS_ALL) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
+KERNEL_CFLAGS := $(subst $(OPT),$(KERNEL_OPT),$(CFLAGS_ALL)) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize
 else
@@ -204,7 +206,7 @@ $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/i
 	@mkdir -p $(BUILD)/tests/identity/$*
 	$(call say,CC)
 	for f in $(basename $(notdir $(identity_sources))); do \
-	  $(CC) $(filter-out $(SANITIZE),$(KERNEL_CFLAGS)) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
+	  $(CC) $(subst $(KERNEL_OPT),$(OPT),$(filter-out $(SANITIZE),$(KERNEL_CFLAGS))) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
 	    tests/identity/$$f.c || exit 1; done
 	$(CC) -shared -Wl,-Bsymbolic $(identity_link) -o $@ \
 	  $(patsubst %,$(BUILD)/tests/identity/$*/%.o,$(or $(identity_order_$*),helpers kernels table)) -lm
@@ -239,9 +241,11 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 check: deps
 	$(MAKE) check-unit check-cli check-style
 check-unit-build: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
+# TESTS: a glob over suite/test; TEST_KERNELS: the kernels that the tests run on.
+TEST_KERNELS ?= $(BUILD)/libnormkernels.so
 check-unit: check-unit-build
-	NORMBENCH_TEST_LAYOUT=$(ARM)/layout_2.so NORMBENCH_KERNELS=$(BUILD)/libnormkernels.so NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
-	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300
+	NORMBENCH_TEST_LAYOUT=$(ARM)/layout_2.so NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300 $(if $(TESTS),--filter '$(TESTS)')
 check-cli: all $(plugins)
 	BUILD=$(BUILD) tests/cli/run.sh
 check-style:
@@ -268,9 +272,16 @@ format-check:
 lint:
 	cppcheck --quiet -j$(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. \
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
-asan asan-build:
-	$(MAKE) BUILD=build-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	  OPT="-O1" WIDTHS="$(filter scalar 256 512,$(WIDTHS))" $(@:asan%=check-unit%)
+# The program's own code on the kernels as they are, of all widths; then the kernels, one width and built without optimization, which
+# takes a fraction of the time: what a sanitizer finds is in the source that all variants share.
+sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS=256
+kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward|backward_kernels|torch|gradient_torch)/*
+asan-build:
+	tests/deps.sh clang libclang-rt-14-dev
+	$(MAKE) $(sanitized) check-unit-build
+asan: all asan-build
+	$(MAKE) $(sanitized) TEST_KERNELS=$(BUILD)/libnormkernels.so check-unit
+	$(MAKE) $(sanitized) TESTS='$(kernel_suites)' check-unit
 
 # ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
 FUZZ_SECONDS ?= 30
