@@ -26,8 +26,9 @@
         .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                                                         \
     }
 
-#define PIECES_MAX 16
-#define GROUP_MAX 2
+#define PIECES_MAX 64
+#define GROUP_MAX 16
+#define GROUP_LONG 8  /* of rows that the second cache does not hold between their sums and their end either way */
 #define FAR_CACHES 16 /* second caches, about which the third is so small or so shared that memory answers */
 #define ORDERED_ROWS 4
 #define PIECE_LANES 16 /* room for one sum of a piece */
@@ -97,6 +98,14 @@ static inline bool streams(const struct nb_call *call) {
 
 /* What hangs on the machine alone: it changes the order of no addition. */
 static inline int64_t tuned(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
+/* Of rows that are finished by tiles: the more, the less often the arrays over columns come from the second cache. From memory no more
+ * than what surely stays there. row: bytes of x and dy. */
+static inline int64_t rows_together(const struct gradient_plan *p, int64_t row, int64_t l2) {
+    int64_t group = 2;
+    if (8 * row > l2) return p->far ? 1 : GROUP_LONG;
+    while (!p->far && group < GROUP_MAX && 4 * group * row <= l2) group *= 2;
+    return group;
+}
 static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) {
     static const struct nb_tuning untuned;
     const struct nb_tuning *const t = call->tuning ? call->tuning : &untuned;
@@ -104,15 +113,15 @@ static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) 
     const int64_t cols = call->cols, row = 2 * (int64_t)sizeof(elem) * cols; /* x and dy */
     const int64_t arrays = 4 * cols * (n_sums(call) + (call->formula.affine != NB_AFFINE_NONE));
     const int64_t l1 = tuned(t->l1_bytes, 32 << 10), l2 = tuned(t->l2_bytes, 512 << 10);
+    p.stream = streams(call);
+    p.far = p.stream || 3 * call->rows * cols * (int64_t)sizeof(elem) > FAR_CACHES * l2;
     p.tile = cols;
     p.group = 4 * row + arrays <= l1 / 2 ? 2 : 1;
     if (2 * row + arrays > l1) {
         p.tile = p.piece;
         while (p.tile < t->column_tile) p.tile *= 2;
-        p.group = 8 * row <= l2 ? 2 : 1;
+        p.group = rows_together(&p, row, l2);
     }
-    p.stream = streams(call);
-    p.far = p.stream || 3 * call->rows * cols * (int64_t)sizeof(elem) > FAR_CACHES * l2;
     return p;
 }
 
