@@ -3,6 +3,9 @@
 #include "src/registry/peers.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,12 @@
 
 #include "src/base/files.h"
 #include "src/base/log.h"
+#include "src/base/timer.h"
+#include "src/harness/own_threads.h"
+#include "src/registry/cpu.h"
 #include "src/registry/registry.h"
+
+enum { CPUS_TRIED = 64 };
 
 static const char *plugins(void) {
     const char *folder = getenv("NORMBENCH_TEST_PLUGINS");
@@ -108,4 +116,92 @@ Test(peers, every_peer_has_its_list_of_wheels_and_a_size) {
         cr_assert(nb_path_exists(path), "%s", path);
         cr_assert(nb_peers[i].what[0] && nb_peers[i].size[0]);
     }
+}
+
+/* ---- those that are built ------------------------------------------------------------------------------------------- */
+
+/* The adapters that lie beside the program under test, which is where `make peers` puts them. */
+static bool use_built(const char *name) {
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/../../peers", plugins());
+    setenv("NORMBENCH_PEERS", folder, 1);
+    char *adapter = nb_peer_adapter(name), *spec = NULL;
+    const bool there = nb_path_exists(adapter);
+    if (there) spec = nb_peer_spec(name, NULL);
+    free(adapter);
+    if (spec) cr_assert_eq(nb_registry_load(spec), 0, "%s", name);
+    free(spec);
+    return there;
+}
+
+/* Threads of this process; pinned_to >= 0: those alone that may run on that CPU and no other. */
+static int count_threads(int pinned_to) {
+    DIR *folder = opendir("/proc/self/task");
+    int n = 0;
+    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+        cpu_set_t set;
+        const pid_t id = (pid_t)atoi(e->d_name);
+        if (id > 0 && sched_getaffinity(id, sizeof set, &set) == 0)
+            n += pinned_to < 0 || (CPU_ISSET(pinned_to, &set) && CPU_COUNT(&set) == 1);
+    }
+    closedir(folder);
+    return n;
+}
+
+enum { ROWS = 64, COLS = 1024 };
+static struct nb_call norm_call(float *x) {
+    return (struct nb_call){.struct_size = sizeof(struct nb_call),
+                            .n_threads = 2,
+                            .rows = ROWS,
+                            .cols = COLS,
+                            .x_stride = COLS,
+                            .y_stride = COLS,
+                            .eps = 1e-5,
+                            .x = x,
+                            .y = x + ROWS * COLS};
+}
+
+/* A team that comes up at the first call, when the caller has pinned itself, would share the caller's CPU: every region then ends with
+ * the scheduler's next tick. */
+static void team_is_up_once_opened(const char *name, const char *variant) {
+    int cpus[CPUS_TRIED];
+    char reason[200];
+    if (nb_cpu_allowed(cpus, CPUS_TRIED) < 2 || !use_built(name)) cr_skip_test("%s is not built, or one CPU", name);
+    const struct nb_entry *entry = nb_registry_find(variant);
+    float *x = nb_alloc(2 * ROWS * COLS, sizeof *x);
+    const struct nb_call call = norm_call(x);
+    cr_assert_not_null(entry);
+    cr_assert_eq(nb_kernels_open(&entry, 1, 2, cpus, reason, sizeof reason), 0, "%s", reason);
+    const int n = count_threads(-1);
+    cr_assert_eq(count_threads(cpus[1]), 1, "%s: its other thread", name);
+    cr_assert_eq(entry->kernel->run(&call, 0, 0, 1), 0);
+    cr_assert_eq(count_threads(-1), n, "%s: a thread came up at the first call", name);
+    nb_kernels_close(&entry, 1);
+    free(x);
+}
+Test(peers, pytorch_has_its_team_once_opened) { team_is_up_once_opened("pytorch", "pytorch:rmsnorm_native_f32"); }
+Test(peers, onednn_on_openmp_has_its_team_once_opened) {
+    team_is_up_once_opened("onednn-omp", "onednn-omp:layernorm_native_f32");
+}
+Test(peers, ggml_has_its_team_once_opened) { team_is_up_once_opened("ggml", "ggml:rmsnorm_native_f32"); }
+
+/* Every slot of another arm waits for its threads: they may spin for a few ms, not for 0.1 s. */
+Test(peers, ggml_does_not_spin_for_long) {
+    int cpus[CPUS_TRIED];
+    char reason[200];
+    if (nb_cpu_allowed(cpus, CPUS_TRIED) < 2 || !use_built("ggml")) cr_skip_test("ggml is not built, or one CPU");
+    const struct nb_entry *entry = nb_registry_find("ggml:rmsnorm_native_f32");
+    float *x = nb_alloc(2 * ROWS * COLS, sizeof *x);
+    const struct nb_call call = norm_call(x);
+    cr_assert_eq(nb_kernels_open(&entry, 1, 2, cpus, reason, sizeof reason), 0, "%s", reason);
+    double shortest = 1;
+    for (int i = 0; i < 5; i++) { /* of a few: a busy machine prolongs it */
+        cr_assert_eq(entry->kernel->run(&call, 0, 0, 1), 0);
+        const double begin = nb_now_s();
+        nb_threads_wait_asleep(1);
+        shortest = fmin(shortest, nb_now_s() - begin);
+    }
+    cr_assert_lt(shortest, 0.05);
+    nb_kernels_close(&entry, 1);
+    free(x);
 }

@@ -264,6 +264,8 @@ int peer_open(int n_threads) {
     peer_close();
     l->ggml_cpu_init();
     struct ggml_threadpool_params params = l->ggml_threadpool_params_default(n_threads);
+    params.poll =
+        1; /* in 131072 pauses, some ms: calls back to back find its threads awake; its default, 50, is over 0.1 s */
     l->threads = l->ggml_threadpool_new(&params);
     l->n_threads = n_threads;
     return l->threads ? 0 : NO_THREADS;

@@ -23,6 +23,9 @@
 
 #include "kernels/peers/adapter.h"
 
+/* Of the OpenMP that the library brings; null in a build on threads of its own. */
+extern "C" __attribute__((weak)) void omp_set_num_threads(int n_threads);
+
 namespace {
 
 enum { THREW = 1, WRONG_THREADS = 2 };
@@ -160,6 +163,13 @@ void compute(views &p) {
         rmsnorm(p);
 }
 
+/* at::set_num_threads() would start a second pool of threads besides, for operators that are not called here, and whoever pins the new
+ * threads could not tell it from the team. Asking first has the library set its own default, which it does once. */
+void set_threads(int n_threads) {
+    if (at::get_num_threads() == n_threads) return;
+    omp_set_num_threads ? omp_set_num_threads(n_threads) : at::set_num_threads(n_threads);
+}
+
 } // namespace
 
 /* ---- the adapter --------------------------------------------------------------------------------------------------- */
@@ -167,7 +177,7 @@ void compute(views &p) {
 int peer_run(const peer_variant *v, const nb_call *call) {
     try {
         const c10::InferenceMode no_gradients;
-        if (at::get_num_threads() != call->n_threads && call->n_threads > 0) at::set_num_threads(call->n_threads);
+        if (call->n_threads > 0) set_threads(call->n_threads);
         compute(find(v, call));
         return 0;
     } catch (const std::exception &e) {
@@ -176,9 +186,17 @@ int peer_run(const peer_variant *v, const nb_call *call) {
     }
 }
 
+/* The team is formed by an operator of the library: at::parallel_for() is a template, and runs on one thread in whoever is compiled without
+ * OpenMP. An operator takes a thread for each internal::GRAIN_SIZE elements. */
 int peer_open(int n_threads) {
-    at::set_num_threads(n_threads);
-    at::parallel_for(0, n_threads, 1, [](int64_t, int64_t) {});
+    try {
+        const c10::InferenceMode no_gradients;
+        set_threads(n_threads);
+        at::empty({n_threads * at::internal::GRAIN_SIZE}, at::kFloat).zero_().add_(1);
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "PyTorch: %s\n", e.what());
+        return THREW;
+    }
     return at::get_num_threads() == n_threads ? 0 : WRONG_THREADS;
 }
 
