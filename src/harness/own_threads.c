@@ -33,6 +33,13 @@ static void list_threads(struct threads *t) {
     if (folder) closedir(folder);
 }
 
+size_t nb_threads_others(void) {
+    struct threads t;
+    list_threads(&t);
+    free(t.ids);
+    return t.n;
+}
+
 static bool is_among(pid_t id, const struct threads *t) {
     for (size_t i = 0; i < t->n; i++)
         if (t->ids[i] == id) return true;

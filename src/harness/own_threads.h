@@ -18,6 +18,8 @@ int nb_kernels_open(const struct nb_entry *const *entries, size_t n, int n_threa
 /* Their close(). */
 void nb_kernels_close(const struct nb_entry *const *entries, size_t n);
 
+/* How many threads this process has but the caller. */
+size_t nb_threads_others(void);
 /* Waits until every thread of this process but the caller sleeps, for at most limit_s. False: one still runs. */
 bool nb_threads_wait_asleep(double limit_s);
 

@@ -12,8 +12,8 @@
 #include "src/case/tuning.h"
 #include "src/registry/cpu.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search",
-                                                  "probe", "gate",   "tune",     "train"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe",
+                                                  "gate",  "tune",   "train",    "nursery"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -85,6 +85,7 @@ static int use_tuning(const cJSON *json) {
 }
 
 static int load_kernels(struct nb_job *job) {
+    if (nb_registry_size() > 0) return 0; /* born of a nursery that has them */
     if (nb_registry_load_builtin() != 0) return -1;
     for (int i = 0; i < job->n_plugins; i++)
         if (nb_registry_load(job->plugins[i]) != 0) return -1;
@@ -125,7 +126,9 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->steps = nb_alloc(n, sizeof *job->steps);
     if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
     cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
-    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN ? 0 : nb_error("a worker's job has no case");
+    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN || job->kind == NB_JOB_NURSERY
+               ? 0
+               : nb_error("a worker's job has no case");
 }
 
 void nb_job_release(struct nb_job *job) {

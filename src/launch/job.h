@@ -17,6 +17,8 @@ enum {
     NB_FD_SHARED = 5,  /* struct nb_shared */
     NB_FD_DIGESTS =
         6, /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
+    NB_FD_NURSERY = 7, /* of a nursery alone: its end of the socket */
+    NB_N_WORKER_FDS = 5
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */
@@ -34,6 +36,7 @@ enum nb_job_kind {
     NB_JOB_GATE,
     NB_JOB_TUNE,
     NB_JOB_TRAIN,
+    NB_JOB_NURSERY, /* no work of its own: src/launch/nursery.h */
     NB_N_JOB_KINDS
 };
 

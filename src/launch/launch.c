@@ -134,11 +134,13 @@ static int run_rounds(struct nb_run *run) {
         if ((!run->state.groups[g].checked || launches_left(run, g)) && nb_check_group(run, g) != 0) return -1;
         step_done(run, g, "checking");
     }
-    for (int l = 0; l < launches; l++)
+    for (int l = 0; l < launches; l++) {
+        if (run->nursery) nb_nursery_renew(run->nursery); /* no two launches of a group from one */
         for (int g = 0, in_family; g < n && !stopped(run); g += in_family) {
             in_family = family_size(run->plan, g);
             if (launch_family(run, g, in_family, l) != 0) return -1;
         }
+    }
     for (int g = 0; g < n && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->state.groups[g].counted && count_group(run, g) != 0) return -1;
         step_done(run, g, "counting");
@@ -179,11 +181,17 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     nb_run_state_init(&run.state, plan);
     if (nb_run_state_read(&run.state, dir) != 0) goto out;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
+    struct nb_nursery nursery = {.plugins = options->plugins,
+                                 .n_plugins = options->n_plugins,
+                                 .max_width = options->max_width,
+                                 .seed = plan->order_seed};
+    if (plan->launches > 0 && nb_nursery_pays(options->plugins, options->n_plugins)) run.nursery = &nursery;
     const int counting = !options->no_counters && plan->launches > 0;
     run.steps_total = (int)plan->n_groups * (plan->launches + 1 + counting);
     nb_watch_interrupts();
     result = run_rounds(&run);
     nb_progress_end();
+    nb_nursery_renew(&nursery);
     write_end(&run);
     if (result == 0) result = nb_interrupted();
 out:

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/launch/job.h"
+#include "src/launch/nursery.h"
 
 enum nb_ending {
     NB_ENDED_WELL,
@@ -29,6 +30,10 @@ struct nb_outcome {
  * with it all that its kernels started. */
 void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, uint64_t seed,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
+
+/* The same in a process that the nursery brings forth; null, or one that cannot: as above. */
+void nb_process_run_from(struct nb_nursery *nursery, const struct nb_job *job, int digests_fd, double silence_s,
+                         uint64_t seed, void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
 
 /* Ctrl-C, SIGTERM and SIGHUP (unless ignored, as under nohup) from now on end the run in order, the second of its kind at once.
  * nb_interrupted: the signal's number once one came, else 0. */

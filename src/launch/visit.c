@@ -188,7 +188,7 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
         steps[i] = kind == NB_JOB_COUNTERS && !nb_step_memory_find(&run->steps, c);
         twin_of[i] = kind == NB_JOB_LAUNCH ? choose_twin(&job, state, c) : -1;
     }
-    nb_process_run(&job, run->digests_fd, silence(v), seed, take_answer, v, o);
+    nb_process_run_from(run->nursery, &job, run->digests_fd, silence(v), seed, take_answer, v, o);
     free(keys);
     free(twin_of);
     free(steps);

@@ -30,8 +30,9 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_run_state state;
     struct nb_step_memory steps;
-    pthread_mutex_t writing; /* to the journal: checks run side by side */
-    int digests_fd;          /* one memory file for all groups: a descriptor each would be too many */
+    struct nb_nursery *nursery; /* null: every worker is executed */
+    pthread_mutex_t writing;    /* to the journal: checks run side by side */
+    int digests_fd;             /* one memory file for all groups: a descriptor each would be too many */
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;

@@ -168,8 +168,8 @@ static int open_kernels(struct nb_workplace *w) {
 }
 
 static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
-    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search,
-    nb_worker_probe, nb_worker_gate,   nb_worker_tune,     nb_worker_train};
+    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe,
+    nb_worker_gate,  nb_worker_tune,   nb_worker_train,    nb_worker_nursery};
 
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
 static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {
@@ -203,7 +203,7 @@ int nb_worker_main(void) {
     if (open_kernels(&w) != 0) goto out;
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
     nb_faults_watch(NB_FD_ANSWERS);
-    const bool as_it_goes = w.job.kind == NB_JOB_CHECK || w.job.kind == NB_JOB_TRAIN;
+    const bool as_it_goes = w.job.kind == NB_JOB_CHECK || w.job.kind == NB_JOB_TRAIN || w.job.kind == NB_JOB_NURSERY;
     if (!as_it_goes && init_inputs(&w) != 0) {
         nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
         goto out;

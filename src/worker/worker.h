@@ -37,6 +37,9 @@ int nb_worker_tune(struct nb_workplace *w);
 /* One job of a training study (src/train/train_study.h): it has no cases. */
 int nb_worker_train(struct nb_workplace *w);
 
+/* Brings forth workers until the parent is gone (src/launch/nursery.h); in each of them it is nb_worker_main(). */
+int nb_worker_nursery(struct nb_workplace *w);
+
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);
 /* Last words of a worker that cannot work, which is no case's fault. */

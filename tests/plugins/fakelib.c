@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A peer's adapter whose library is this file: an RMSNorm with threads of its own, started by open(), which spin for a while after
- * each call as OpenMP's do. It fails when it is called before open() or for a part of the work, and says how many threads it was opened with. */
+ * each call as OpenMP's do. It fails when it is called before open() or for a part of the work, and says how many threads it was opened with.
+ * FAKELIB_LOG names a file that gets a line with each loading; FAKELIB_THREAD: loading starts a thread; FAKELIB_CRASHES: two threads crash. */
 #define KERNEL_NAME "rmsnorm"
 #define KERNEL_FIELDS                                                                                                  \
     .flags = NB_FLAG_OWN_THREADS, .n_units = one_unit, .open = start, .close = stop, .applicable = refuse_gaps,        \
@@ -9,8 +10,10 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kernels/peers/peer.h"
 
@@ -89,6 +92,7 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     if (begin == end) return 0;
     if (team.n == 0) return NOT_OPEN;
     if (begin != 0 || end != 1) return NOT_WHOLE;
+    if (team.n > 1 && getenv("FAKELIB_CRASHES")) abort();
     team.call = call;
     atomic_store(&team.done, 0);
     if (team.n > 1) signal_all(&team.generation);
@@ -117,7 +121,22 @@ static const char *refuse_gaps(const struct nb_call *call) {
     return call->x_stride == call->cols ? NULL : "rows must lie next to each other";
 }
 
+static void *sleeper(void *arg) {
+    pause();
+    return arg;
+}
+
+static void log_loading(void) {
+    const char *name = getenv("FAKELIB_LOG");
+    FILE *f = name ? fopen(name, "a") : NULL;
+    if (f) fprintf(f, "loaded by %ld\n", (long)getpid());
+    if (f) fclose(f);
+}
+
 static int use(const char *path, char *reason, size_t n) {
+    pthread_t thread;
+    log_loading();
+    if (getenv("FAKELIB_THREAD") && pthread_create(&thread, NULL, sleeper, NULL) != 0) return -1;
     if (path && strstr(path, "broken")) {
         snprintf(reason, n, "%s is no library of ours", path);
         return -1;
