@@ -6,6 +6,7 @@
 #include "reports/peers_page.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
+#include "src/base/names.h"
 #include "src/number/dtype.h"
 #include "src/record/call_overhead.h"
 
@@ -44,6 +45,7 @@ static void add_comparison(cJSON *list, const struct nb_duel *d) {
     add_case(json, d);
     nb_json_text(json, "dtype", nb_formats[d->theirs->c.dtype].name);
     nb_json_text(json, "shape", d->theirs->c.shape.text);
+    nb_json_text(json, "mode", d->theirs->c.op == NB_OP_BATCHNORM ? nb_mode_names[d->theirs->c.mode] : NULL);
     cJSON_AddNumberToObject(json, "threads", d->theirs->c.threads);
     add_side(json, "ours", d->ours);
     add_side(json, "theirs", d->theirs);
@@ -60,6 +62,7 @@ static void add_mean(cJSON *list, const struct nb_duel_mean *m) {
     cJSON *json = cJSON_CreateObject();
     add_case(json, m->first);
     add_interval(json, "ratio", &m->ratio);
+    nb_json_number(json, "median", m->median);
     nb_json_number(json, "least", m->n > 0 ? m->least : (double)NAN);
     nb_json_number(json, "most", m->n > 0 ? m->most : (double)NAN);
     nb_json_number(json, "attained", m->attained);

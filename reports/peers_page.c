@@ -13,6 +13,7 @@
 #include "reports/overheads.h"
 #include "reports/screen.h"
 #include "reports/summary.h"
+#include "src/base/names.h"
 #include "src/number/dtype.h"
 
 struct page {
@@ -72,6 +73,8 @@ static void add_mean(struct page *p, struct nb_grid *grid, const struct nb_duel_
     add_count(p, grid, m->n);
     nb_format_interval(&p->cell, &m->ratio);
     add(p, grid);
+    if (m->n > 0) nb_strbuf_addf(&p->cell, "%.2f", m->median);
+    add(p, grid);
     if (m->n > 0) nb_strbuf_addf(&p->cell, "%.2f to %.2f", m->least, m->most);
     add(p, grid);
     nb_format_percent(&p->cell, m->attained);
@@ -84,10 +87,11 @@ static void add_mean(struct page *p, struct nb_grid *grid, const struct nb_duel_
 }
 
 static void print_means(struct page *p) {
-    static const char *const titles[] = {"library",        "op",     "pass",     "layout", "cells",
-                                         "geometric mean", "range",  "attained", "ahead",  "even",
-                                         "looks behind",   "behind", "no figure"};
-    static const bool right[] = {false, false, false, false, true, true, true, true, true, true, true, true, true};
+    static const char *const titles[] = {"library",        "op",           "pass",   "layout",   "cells",
+                                         "geometric mean", "median",       "range",  "attained", "ahead",
+                                         "even",           "looks behind", "behind", "no figure"};
+    static const bool right[] = {false, false, false, false, true, true, true,
+                                 true,  true,  true,  true,  true, true, true};
     struct nb_duel_mean *means;
     struct nb_grid grid;
     const size_t n = nb_duel_means(p->duels, &means);
@@ -130,6 +134,7 @@ static void add_duel(struct page *p, struct nb_grid *grid, const struct nb_duel 
     nb_grid_add(grid, nb_pass_name(c->pass));
     nb_grid_add(grid, nb_formats[c->dtype].name);
     nb_grid_add(grid, c->shape.text);
+    nb_grid_add(grid, c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
     nb_strbuf_addf(&p->cell, "%d", c->threads);
     add(p, grid);
     nb_strbuf_add(&p->cell, "");
@@ -156,9 +161,9 @@ static bool is_behind(const struct nb_duel *d) {
 
 /* All comparisons, or those alone that are or were behind; returns how many. */
 static size_t print_duels(struct page *p, bool behind_alone, const char *title) {
-    static const char *const titles[] = {"library", "op",   "pass",   "dtype",         "shape",    "threads",
+    static const char *const titles[] = {"library", "op",   "pass",   "dtype",         "shape",    "mode",   "threads",
                                          "ours",    "time", "theirs", "theirs / ours", "attained", "verdict"};
-    static const bool right[] = {false, false, false, false, false, true, false, true, true, true, true, false};
+    static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
     struct nb_grid grid;
     size_t n = 0;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);

@@ -51,7 +51,7 @@ enum nb_duel_verdict nb_duel_judge(const struct nb_interval *ratio, const struct
 struct nb_duel_mean {
     const struct nb_duel *first;        /* whose library, op, pass, layout they share */
     struct nb_interval ratio;           /* with the interval that independent comparisons give */
-    double least, most;                 /* of the ratios */
+    double median, least, most;         /* of the ratios: one far off moves a mean of few, and no median */
     double attained;                    /* median over the comparisons of what ours attains; NaN: not known */
     size_t n, n_of[NB_N_DUEL_VERDICTS]; /* with a ratio; by verdict */
 };

@@ -29,8 +29,9 @@ static double median_attained(const struct nb_duels *d, const struct nb_duel *fi
 }
 
 static struct nb_duel_mean mean_of(const struct nb_duels *d, const struct nb_duel *first) {
-    struct nb_duel_mean m = {.first = first, .ratio = {NAN, NAN, NAN}, .least = INFINITY, .most = -INFINITY};
-    double sum = 0, squares = 0;
+    struct nb_duel_mean m = {
+        .first = first, .ratio = {NAN, NAN, NAN}, .median = NAN, .least = INFINITY, .most = -INFINITY};
+    double sum = 0, squares = 0, *ratios = nb_alloc(d->n, sizeof *ratios);
     for (size_t i = 0; i < d->n; i++) {
         const struct nb_duel *duel = &d->items[i];
         if (!together(first, duel)) continue;
@@ -41,12 +42,14 @@ static struct nb_duel_mean mean_of(const struct nb_duels *d, const struct nb_due
         squares += half * half;
         m.least = fmin(m.least, duel->ratio.value);
         m.most = fmax(m.most, duel->ratio.value);
-        m.n++;
+        ratios[m.n++] = duel->ratio.value;
     }
     if (m.n > 0) {
         const double n = (double)m.n, mean = sum / n, half = sqrt(squares) / n;
         m.ratio = (struct nb_interval){exp(mean), exp(mean - half), exp(mean + half)};
+        m.median = nb_median(ratios, m.n);
     }
+    free(ratios);
     m.attained = median_attained(d, first);
     return m;
 }
