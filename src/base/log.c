@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static bool quiet, bar_drawn;
+static double last_line_s; /* of progress in a log, by the clock of its stage */
 static enum nb_color color_mode = NB_COLOR_AUTO;
 
 void nb_log_quiet(bool on) { quiet = on; }
@@ -55,16 +56,35 @@ void nb_note(const char *format, ...) {
     va_end(args);
 }
 
+/* Seconds left; negative: too early to tell. */
+static double time_left(double share, double elapsed_s) { return share > 0.02 ? elapsed_s * (1 - share) / share : -1; }
+
+/* A log that says nothing for minutes looks like one of a program that hangs; one with a line for each step hides the rest. */
+static void progress_line(double share, double elapsed_s, const char *what) {
+    if (elapsed_s < last_line_s) last_line_s = 0; /* another stage has begun */
+    if (elapsed_s - last_line_s < NB_PROGRESS_LINE_S) return;
+    last_line_s = elapsed_s;
+    const double left = time_left(share, elapsed_s);
+    if (left >= 0)
+        nb_note("%.0f %% after %.0f s, %.0f s left: %.60s", 100 * share, elapsed_s, left, what);
+    else
+        nb_note("%.0f %% after %.0f s: %.60s", 100 * share, elapsed_s, what);
+}
+
 void nb_progress(double done, double total, double elapsed_s, const char *what) {
-    if (quiet || total <= 0 || !isatty(STDERR_FILENO)) return;
+    if (quiet || total <= 0) return;
+    const double share = done / total < 1 ? done / total : 1;
+    if (!isatty(STDERR_FILENO)) {
+        progress_line(share, elapsed_s, what);
+        return;
+    }
     enum { CELLS = 30 };
     char cells[CELLS + 1];
-    double share = done / total < 1 ? done / total : 1;
     int filled = (int)(share * CELLS);
     memset(cells, '#', (size_t)filled);
     memset(cells + filled, '.', (size_t)(CELLS - filled));
     cells[CELLS] = '\0';
-    double left = share > 0.02 ? elapsed_s * (1 - share) / share : -1;
+    const double left = time_left(share, elapsed_s);
     fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
     if (left >= 0) fprintf(stderr, "  %.0f s left", left);
     fprintf(stderr, "  %.60s\033[K", what);

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+enum { NB_PROGRESS_LINE_S = 30 };
+
 /* Prints "normbench: error: ..." and returns -1, so that a function can end with `return nb_error(...)`. */
 int nb_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nb_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -18,7 +20,7 @@ void nb_log_color(enum nb_color color);
 /* May this stream carry colour? auto: a terminal, TERM not dumb, NO_COLOR empty or unset. */
 bool nb_color_on(int fd);
 
-/* A bar with an estimate of the time left; drawn only when stderr is a terminal. */
+/* How far it is, and an estimate of the time left: a bar where stderr is a terminal, elsewhere a line every half minute. */
 void nb_progress(double done, double total, double elapsed_s, const char *what);
 void nb_progress_end(void);
 
