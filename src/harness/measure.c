@@ -79,7 +79,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
 static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
     const struct nb_fp_state state = nb_fp_state();
     nb_pool_make_ready(l->pool, arm->entry->kernel);
-    if (!arm->chunked && !l->options->cold) run_calls(arm, l->pool, &l->cursor, 1);
+    if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
     double begin = nb_now_s();
     if (arm->chunked)
         run_rows(arm, l->pool, &l->cursor, amount);
@@ -106,6 +106,10 @@ static int blocks_between(double call_s, double slot_s, int blocks) {
     return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
 }
 
+/* A call this much longer than a slot pays for the caches as it finds them once, as it does for its first rows every time: fetching all that a
+ * shared cache holds takes some slots. A call to warm it would double what the slowest arms cost. */
+static const double slots_without_warming = 100;
+
 /* May a part of the rows be a call of its own? */
 static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
     return nb_kernel_row_local(kernel, call) && nb_kernel_n_phases(kernel, call) == 1 &&
@@ -120,8 +124,9 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
     const bool can_chunk = goes_by_rows(kernel, &arm->calls[0]);
     arm->chunked = can_chunk;
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
+    double elapsed = 0;
     for (int tries = 0; tries < 24 && !arm->error; tries++) {
-        double elapsed = time_slot(arm, l, amount);
+        elapsed = time_slot(arm, l, amount);
         if (elapsed >= 0.7 * slot) break;
         double grow = elapsed > 0 ? slot / elapsed : 16;
         if (grow > 16) grow = 16;
@@ -134,7 +139,9 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
     }
     arm->per_slot = amount;
     arm->every = 1;
-    if (!arm->chunked && amount == 1) arm->every = blocks_between(time_slot(arm, l, 1), slot, l->options->blocks);
+    if (arm->chunked || amount > 1) return;
+    arm->every = blocks_between(elapsed, slot, l->options->blocks);
+    arm->needs_no_warming = elapsed > slots_without_warming * slot;
 }
 
 /* The first arm's slot for all, by rows where all can. Where slots are inflated they are counted in hundreds, so that a percent

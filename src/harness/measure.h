@@ -20,12 +20,13 @@ struct nb_arm {
     struct nb_call *calls; /* one for each set of buffers */
     bool chunked;          /* a slot takes rows, not calls */
     int64_t per_slot;      /* whole calls, or rows when chunked */
-    int extra_percent;  /* what a slot does beyond what it is credited with: an injected slowdown (with even_slots) */
-    int every;          /* takes part in every so many blocks */
-    double *slot_ns;    /* by block: time of one call on the whole shape (chunked: scaled by rows) */
-    bool *contaminated; /* by block: an involuntary switch or a migration in the slot */
-    int *position;      /* by block: how many arms came before */
-    int error;          /* what run() returned, when not 0: the arm is left out from then on */
+    int extra_percent; /* what a slot does beyond what it is credited with: an injected slowdown (with even_slots) */
+    int every;         /* takes part in every so many blocks */
+    bool needs_no_warming; /* its calls are that long */
+    double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
+    bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
+    int *position;         /* by block: how many arms came before */
+    int error;             /* what run() returned, when not 0: the arm is left out from then on */
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a slot of this arm: left out likewise */
     char where[120];

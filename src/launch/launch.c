@@ -92,11 +92,11 @@ static int count_group(struct nb_run *run, int group) {
 
 static bool stopped(const struct nb_run *run) { return nb_interrupted() || run->failed; }
 
-static void step_done(struct nb_run *run, int group, const char *what) {
+static void step_done(struct nb_run *run, int group, double estimate_s, const char *what) {
     char text[160];
-    run->steps_done++;
+    run->done_s += estimate_s;
     snprintf(text, sizeof text, "%s %s", what, nb_group_case(run->plan, group, 0)->shape.text);
-    nb_progress(run->steps_done, run->steps_total, nb_now_s() - run->started_s, text);
+    nb_progress(run->done_s, run->total_s, nb_now_s() - run->started_s, text);
 }
 
 static bool launches_left(const struct nb_run *run, int group) {
@@ -119,20 +119,22 @@ static int launch_family(struct nb_run *run, int first, int n, int launch) {
     for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
         const int g = first + order[i];
         if (!run->state.groups[g].launched[launch]) result = launch_group(run, g, launch);
-        if (result == 0) step_done(run, g, "timing");
+        if (result == 0) step_done(run, g, run->plan->groups[g].estimate.launch, "timing");
     }
     free(order);
     return result;
 }
 
-static void check_done(struct nb_run *run, int group) { step_done(run, group, "checking"); }
+static void check_done(struct nb_run *run, int group) {
+    step_done(run, group, run->plan->groups[group].estimate.check, "checking");
+}
 
 static int run_rounds(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (launches == 0) return nb_check_all(run, check_done) != 0 || run->failed ? -1 : 0;
     for (int g = 0; g < n && !stopped(run); g++) {
         if ((!run->state.groups[g].checked || launches_left(run, g)) && nb_check_group(run, g) != 0) return -1;
-        step_done(run, g, "checking");
+        check_done(run, g);
     }
     for (int l = 0; l < launches; l++) {
         if (run->nursery) nb_nursery_renew(run->nursery); /* no two launches of a group from one */
@@ -143,7 +145,7 @@ static int run_rounds(struct nb_run *run) {
     }
     for (int g = 0; g < n && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->state.groups[g].counted && count_group(run, g) != 0) return -1;
-        step_done(run, g, "counting");
+        step_done(run, g, run->plan->groups[g].estimate.counters, "counting");
     }
     return run->failed ? -1 : 0;
 }
@@ -186,8 +188,9 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
                                  .max_width = options->max_width,
                                  .seed = plan->order_seed};
     if (plan->launches > 0 && nb_nursery_pays(options->plugins, options->n_plugins)) run.nursery = &nursery;
-    const int counting = !options->no_counters && plan->launches > 0;
-    run.steps_total = (int)plan->n_groups * (plan->launches + 1 + counting);
+    for (size_t g = 0; g < plan->n_groups; g++) run.total_s += plan->groups[g].estimate_s;
+    for (size_t g = 0; g < plan->n_groups && options->no_counters; g++)
+        run.total_s -= plan->groups[g].estimate.counters;
     nb_watch_interrupts();
     result = run_rounds(&run);
     nb_progress_end();

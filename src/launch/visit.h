@@ -36,8 +36,8 @@ struct nb_run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
-    int steps_done, steps_total;
-    bool failed; /* the journal cannot be written */
+    double done_s, total_s; /* as estimated: what a step weighs in the progress */
+    bool failed;            /* the journal cannot be written */
 };
 void nb_run_write(struct nb_run *run, const cJSON *line);
 

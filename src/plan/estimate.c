@@ -13,7 +13,9 @@ static const double input_s = 10e-9;
 /* A kernel that has to fetch what it needs, one thread, in bytes per second. */
 static const double bytes_per_s = 5e9;
 /* The oracle, the bound and a comparison in four placements, per element. */
-static const double check_s = 250e-9;
+static const double check_s = 130e-9;
+/* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
+static const double again_s = 8e-9;
 /* Slots in which an arm finds out how much fits into one. */
 static const double tuning_slots = 4;
 /* Counters: a few calls under each event set, and single steps. */
@@ -52,16 +54,31 @@ static double check_only_s(const struct nb_cells *cells, const size_t *which, si
     return s;
 }
 
-double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort) {
-    if (n == 0) return 0;
-    if (effort->launches == 0) return check_only_s(cells, which, n);
+struct nb_estimate nb_estimate(const struct nb_cells *cells, const size_t *which, size_t n,
+                               const struct nb_effort *effort) {
+    struct nb_estimate e = {0};
+    if (n == 0) return e;
+    if (effort->launches == 0) return (struct nb_estimate){.check = check_only_s(cells, which, n)};
     const struct nb_cell *first = &cells->items[which[0]];
     const double parts = (double)nb_n_parts(n, effort), twin = (effort->blocks + tuning_slots) * effort->slot_ms * 1e-3;
-    double arms = (parts - 1) * arm_s(first, effort), once = 0;
+    const double start = parts * (start_s + elements(&first->c) * input_s);
+    e.check = start;
+    e.counters = start;
+    e.launch = start + parts * twin + (parts - 1) * arm_s(first, effort);
     for (size_t i = 0; i < n; i++) {
-        arms += arm_s(&cells->items[which[i]], effort);
-        once += elements(&cells->items[which[i]].c) * check_s + counters_s;
+        const struct nb_cell *cell = &cells->items[which[i]];
+        e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;
+        e.check += elements(&cell->c) * check_s;
+        e.counters += counters_s;
     }
-    double launch = parts * (start_s + elements(&first->c) * input_s + twin) + arms;
-    return effort->launches * launch + once + 2 * parts * start_s;
+    return e;
+}
+
+double nb_estimate_total_s(const struct nb_estimate *e, const struct nb_effort *effort) {
+    return e->check + effort->launches * e->launch + e->counters;
+}
+
+double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort) {
+    const struct nb_estimate e = nb_estimate(cells, which, n, effort);
+    return nb_estimate_total_s(&e, effort);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How long a group will take, before anything has been measured: good enough to deal out shards and to keep a budget within a
- * factor of about two. While it runs, the time left is estimated from what was measured. */
+/* How long a group will take, before anything has been measured: to deal out shards, to keep a budget, and to weigh the steps of a run
+ * against each other while the time left is estimated from what was measured. */
 #ifndef NB_ESTIMATE_H
 #define NB_ESTIMATE_H
 
@@ -13,7 +13,15 @@ struct nb_effort {
     double slot_ms;
 };
 
-/* Seconds for the first n of these cells as one group, split as it will be. */
+/* Seconds by stage: of all checks, one round of launches, all counters. */
+struct nb_estimate {
+    double check, launch, counters;
+};
+/* For the first n of these cells as one group, split as it will be. */
+struct nb_estimate nb_estimate(const struct nb_cells *cells, const size_t *which, size_t n,
+                               const struct nb_effort *effort);
+/* Over all its launches. */
+double nb_estimate_total_s(const struct nb_estimate *e, const struct nb_effort *effort);
 double nb_estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct nb_effort *effort);
 /* Into how many parts n cases are split: those that are only checked stay together. */
 size_t nb_n_parts(size_t n, const struct nb_effort *effort);

@@ -135,7 +135,8 @@ static void add_whole(struct nb_plan *plan, const struct nb_whole *whole, const 
         group->family = whole->family;
         group->single_width = whole->single_width;
         group->part = (int)part;
-        group->estimate_s = nb_estimate_s(cells, whole->cells + from, to - from, effort);
+        group->estimate = nb_estimate(cells, whole->cells + from, to - from, effort);
+        group->estimate_s = nb_estimate_total_s(&group->estimate, effort);
         plan->estimate_s += group->estimate_s;
     }
     free(cases);

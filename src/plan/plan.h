@@ -23,7 +23,8 @@ struct nb_group {
     size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
     size_t family;     /* of groups that width alone parts, which stand next to each other (groups.h) */
     bool single_width; /* no case of another width may be timed beside its own */
-    double estimate_s; /* of all its launches */
+    struct nb_estimate estimate;
+    double estimate_s; /* of all its stages and launches */
 };
 
 struct nb_plan {
