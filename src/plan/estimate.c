@@ -8,8 +8,8 @@
 
 /* A process that loads the kernels and makes its buffers. */
 static const double start_s = 12e-3;
-/* Generated numbers and one copy for each case's buffers, per element. */
-static const double input_s = 10e-9;
+/* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
+static const double input_s = 15e-9;
 /* A kernel that has to fetch what it needs, one thread, in bytes per second. */
 static const double bytes_per_s = 5e9;
 /* The oracle, the bound and a comparison in four placements, per element. */
@@ -61,7 +61,9 @@ struct nb_estimate nb_estimate(const struct nb_cells *cells, const size_t *which
     if (effort->launches == 0) return (struct nb_estimate){.check = check_only_s(cells, which, n)};
     const struct nb_cell *first = &cells->items[which[0]];
     const double parts = (double)nb_n_parts(n, effort), twin = (effort->blocks + tuning_slots) * effort->slot_ms * 1e-3;
-    const double start = parts * (start_s + elements(&first->c) * input_s);
+    int loads, stores;
+    nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
+    const double start = parts * (start_s + elements(&first->c) * loads * input_s);
     e.check = start;
     e.counters = start;
     e.launch = start + parts * twin + (parts - 1) * arm_s(first, effort);
