@@ -41,6 +41,7 @@ NB_INLINE void begin_rows(const struct sweep *s, struct pair_of_rows *m, const s
         m->x = row_in(call->x, call->x_stride, a->row);
         m->dy = row_in(call->dy, call->dy_stride, a->row);
         m->dx = s->dx + a->row * s->dx_stride;
+        m->residual = NULL;
         if (f.residual && call->dresidual_out)
             m->residual = row_in(call->dresidual_out, call->dresidual_out_stride, a->row);
     }
