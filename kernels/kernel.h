@@ -106,7 +106,7 @@ struct nb_formula {
  * `native` may change a bit of a result. */
 struct nb_tuning {
     uint32_t struct_size;
-    uint32_t native; /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
+    uint32_t native;  /* mask of enum nb_cpu_feature: instructions beyond the variant's own that may be used */
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
     int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
