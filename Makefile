@@ -241,10 +241,11 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 check: deps
 	$(MAKE) check-unit check-cli check-style
 check-unit-build: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
-# TESTS: a glob over suite/test; TEST_KERNELS: the kernels that the tests run on.
+# TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout.
 TEST_KERNELS ?= $(BUILD)/libnormkernels.so
+TEST_LAYOUT ?= $(ARM)/layout_2.so
 check-unit: check-unit-build
-	NORMBENCH_TEST_LAYOUT=$(ARM)/layout_2.so NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+	NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
 	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300 $(if $(TESTS),--filter '$(TESTS)')
 check-cli: all $(plugins)
 	BUILD=$(BUILD) tests/cli/run.sh
@@ -274,13 +275,14 @@ lint:
 	  --suppress=missingIncludeSystem --include=tests/cppcheck.h src cmd reports
 # The program's own code on the kernels as they are, of all widths; then the kernels, one width and built without optimization, which
 # takes a fraction of the time: what a sanitizer finds is in the source that all variants share.
-sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS=256
-kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward|backward_kernels|torch|gradient_torch)/*
+SANITIZED_WIDTHS ?= 256
+sanitized := BUILD=build-asan CC=clang SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" OPT=-O1 KERNEL_OPT=-O0 WIDTHS="$(SANITIZED_WIDTHS)"
+kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_kernels|torch|gradient_torch)/*
 asan-build:
 	tests/deps.sh clang libclang-rt-14-dev
 	$(MAKE) $(sanitized) check-unit-build
-asan: all asan-build
-	$(MAKE) $(sanitized) TEST_KERNELS=$(BUILD)/libnormkernels.so check-unit
+asan: all $(TEST_LAYOUT) asan-build
+	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) check-unit
 	$(MAKE) $(sanitized) TESTS='$(kernel_suites)' check-unit
 
 # ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
