@@ -205,7 +205,7 @@ def write(recording, rows, percents, loads, checked, out):
     cases = {case for _, _, case in recording.series}
     print(f"""# What other rules say of the gate's samples
 
-One recording of `normbench gate --self-test --out DIR`, judged by `tests/tools/judge_samples.py`, which wrote this page.
+What `normbench gate --self-test --out DIR` recorded, judged by `tests/tools/judge_samples.py`, which wrote this page.
 
 - machine: {"; ".join(sorted({machine(s) for s in recording.sessions}))}
 - recorded: {", ".join(s["session"] for s in recording.sessions)}; load: {", ".join(loads)}
