@@ -34,7 +34,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
 OPT ?= -O2
 VERSION := $(shell cat VERSION)
 # CI builds all of it with WERROR=-Werror.
-CFLAGS_ALL := -std=gnu11 $(OPT) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
+flags_with = -std=gnu11 $(1) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
+CFLAGS_ALL := $(call flags_with,$(OPT))
 # Kernels: aligned entry and loops, so that code placement does not decide a comparison; relocations kept, so that two
 # builds of a kernel can be compared as machine code.
 ifeq ($(IS_CLANG),0)
@@ -46,7 +47,8 @@ endif
 KERNEL_OPT ?= $(OPT)
 # No debug information: it would make up most of their 50 MB; perf finds the symbols without it (DEBUG=-g adds it).
 # Each function in a section of its own and no jump tables, so that every reference leaves a relocation (src/gate/code_identity.h).
-KERNEL_CFLAGS := $(subst $(OPT),$(KERNEL_OPT),$(CFLAGS_ALL)) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
+kernel_flags_with = $(call flags_with,$(1)) $(ALIGN) -ffunction-sections -fno-jump-tables -fvisibility=hidden -fno-math-errno -fno-trapping-math
+KERNEL_CFLAGS := $(call kernel_flags_with,$(KERNEL_OPT))
 ifeq ($(IS_CLANG),0)
 NO_VECTORIZE := -fno-tree-vectorize -fno-tree-slp-vectorize
 else
@@ -206,7 +208,7 @@ $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/i
 	@mkdir -p $(BUILD)/tests/identity/$*
 	$(call say,CC)
 	for f in $(basename $(notdir $(identity_sources))); do \
-	  $(CC) $(subst $(KERNEL_OPT),$(OPT),$(filter-out $(SANITIZE),$(KERNEL_CFLAGS))) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
+	  $(CC) $(filter-out $(SANITIZE),$(call kernel_flags_with,$(OPT))) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
 	    tests/identity/$$f.c || exit 1; done
 	$(CC) -shared -Wl,-Bsymbolic $(identity_link) -o $@ \
 	  $(patsubst %,$(BUILD)/tests/identity/$*/%.o,$(or $(identity_order_$*),helpers kernels table)) -lm

@@ -124,11 +124,8 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     *n_failed = nb_results_failed(&results);
-    if (nb_renderer_find(o->output.format ? o->output.format
-                         : compares       ? "peers"
-                                          : "table")
-            ->render(&results, stdout) != 0)
-        goto out;
+    const char *usual = compares ? "peers" : "table";
+    if (nb_renderer_find(o->output.format ? o->output.format : usual)->render(&results, stdout) != 0) goto out;
     fflush(stdout);
     if (compares && nb_peers_write(&results, dir) != 0) goto out;
     if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;

@@ -62,22 +62,13 @@ static void append(cJSON *list, double value) {
 
 /* ---- intervals ---- */
 
-static double list_median(const cJSON *arm, const char *name) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
-    double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
-    size_t n = 0;
-    cJSON_ArrayForEach(item, list) if (cJSON_IsNumber(item)) values[n++] = item->valuedouble;
-    const double median = n > 0 ? nb_median(values, n) : (double)NAN;
-    free(values);
-    return median;
-}
 static double seconds(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return list_median(arm, part);
+    return nb_training_median(arm, part);
 }
 static double share(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return list_median(arm, "norm") / list_median(arm, part);
+    return nb_training_median(arm, "norm") / nb_training_median(arm, part);
 }
 static double number(const cJSON *arm, const cJSON *against, const void *name) {
     (void)against;

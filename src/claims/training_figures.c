@@ -21,7 +21,7 @@ struct figure { /* one kind of figure */
 
 /* ---- values of a round ---- */
 
-static double median_of(const cJSON *arm, const char *name) {
+double nb_training_median(const cJSON *arm, const char *name) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
     double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
     size_t n = 0;
@@ -46,12 +46,12 @@ double nb_training_time_ratio(const cJSON *arm, const cJSON *against, const void
 
 static double norm_share(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return median_of(arm, "norm") / median_of(arm, part);
+    return nb_training_median(arm, "norm") / nb_training_median(arm, part);
 }
 
 static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return median_of(arm, part);
+    return nb_training_median(arm, part);
 }
 
 static double number(const cJSON *arm, const cJSON *against, const void *name) {
