@@ -16,7 +16,7 @@
 
 #include "src/base/log.h"
 #include "src/base/random.h"
-#include "src/gate/operand_width.h"
+#include "src/gate/instruction.h"
 #include "src/registry/kernel_fields.h"
 #include "src/registry/shared_object.h"
 
@@ -27,8 +27,15 @@ struct piece {
     uint64_t address, size;
 };
 
+/* The instruction of the piece at hand that was read last, and where in the piece it begins. */
+struct reading {
+    uint64_t at;
+    struct nb_instruction instruction;
+};
+
 struct walk {
     const struct nb_code *code;
+    struct reading reading;
     struct piece pieces[MAX_PIECES];
     size_t n;
     uint64_t bytes; /* digested so far */
@@ -67,11 +74,6 @@ static bool is_through_table(uint32_t type) { /* of addresses, which the loader 
 
 static bool is_relative(uint32_t type) {
     return type == R_X86_64_PC32 || type == R_X86_64_PLT32 || is_through_table(type);
-}
-
-/* Is the instruction that ends in this field a lea? Its opcode stands before the byte that says how the operand is addressed. */
-static bool is_lea(const unsigned char *bytes, uint64_t offset) {
-    return offset >= 2 && bytes[offset - 2] == 0x8d && (bytes[offset - 1] & 0xc7) == 0x05;
 }
 
 static bool is_code(const struct nb_code *c, uint64_t address) {
@@ -114,23 +116,38 @@ static void mix_text(struct walk *w, uint64_t target) {
         mix_range(w, target, n + 1);
 }
 
-/* What an instruction of the piece refers to by its distance from itself. */
+/* The instruction that holds the four bytes of a distance, either to its operand or to where it jumps; null: none that is known. */
+static const struct nb_instruction *instruction_at(struct reading *r, const struct piece *piece,
+                                                   const unsigned char *bytes, uint64_t field) {
+    const struct nb_instruction *i = &r->instruction;
+    while (r->at + (uint64_t)i->bytes <= field) {
+        r->at += (uint64_t)i->bytes;
+        if (nb_instruction_read(bytes + r->at, piece->size - r->at, &r->instruction) != 0) return NULL;
+    }
+    return field == r->at + (uint64_t)(i->distance > 0 ? i->distance : i->bytes - 4) ? i : NULL;
+}
+
+/* What an instruction of the piece refers to by the distance from its end. */
 static void mix_distance(struct walk *w, const struct piece *piece, const unsigned char *bytes, uint64_t offset) {
+    const struct nb_instruction *i =
+        is_code(w->code, piece->address) ? instruction_at(&w->reading, piece, bytes, offset) : NULL;
     int32_t distance;
+    if (!i) {
+        w->failed = "an instruction that is not known here";
+        return;
+    }
     memcpy(&distance, bytes + offset, sizeof distance);
-    uint64_t target = piece->address + offset + 4 + (uint64_t)(int64_t)distance;
-    const bool lea = is_lea(bytes, offset);
-    if (lea && !is_code(w->code, target) ? mix_address(w, target, piece->address) : mix_place(w, target)) return;
+    const uint64_t end = piece->address + w->reading.at + (uint64_t)i->bytes,
+                   target = end + (uint64_t)(int64_t)distance;
+    const bool address = i->takes_address;
+    if (address && !is_code(w->code, target) ? mix_address(w, target, piece->address) : mix_place(w, target)) return;
     const Elf64_Shdr *s = nb_code_section(w->code, target);
     if (!s || (s->sh_flags & SHF_EXECINSTR)) {
         w->failed = "it refers to code or data without a symbol";
-    } else if (lea) {
+    } else if (address) {
         mix_text(w, target);
     } else {
-        const struct nb_operand o = nb_operand_at(bytes, offset);
-        const uint64_t rest = s->sh_addr + s->sh_size - target;
-        if (o.behind > 0) target += (uint64_t)o.behind;
-        const uint64_t size = (uint64_t)(o.bytes + (o.behind < 0 ? 4 : 0));
+        const uint64_t rest = s->sh_addr + s->sh_size - target, size = (uint64_t)i->operand_bytes;
         mix_range(w, target, size < rest ? size : rest);
     }
 }
@@ -180,6 +197,7 @@ static void mix_piece(struct walk *w, const struct piece *piece) {
         return;
     }
     uint64_t done = 0;
+    w->reading = (struct reading){0};
     const Elf64_Rela *r;
     for (size_t i = nb_code_relocations_from(c, piece->address); (r = nb_code_relocation(c, i)) && !w->failed; i++) {
         const uint64_t offset = r->r_offset - piece->address;
