@@ -16,17 +16,12 @@
 #include "src/launch/process.h"
 #include "src/launch/visit.h"
 #include "src/registry/cpu.h"
+#include "src/train/train_budget.h"
 
 enum { MAX_SEATS = 64 };
 /* Before anything was measured: of a core in matrix products, and what a process needs besides. */
 static const double GUESSED_FLOPS_PER_S = 2e10, BESIDES_S = 1, SILENCE_S = 300;
 
-struct group_state {
-    double job_s; /* of one job: guessed, then the mean of those that were made */
-    double spent_s;
-    int n_done, n_left;
-    bool dropped;
-};
 struct job {
     int group, round;
     cJSON *request;
@@ -34,8 +29,8 @@ struct job {
 struct party {
     const struct nb_train_study *study;
     struct nb_train_results *results;
-    struct group_state *groups;
-    struct job *jobs; /* of the part of a round under way */
+    struct nb_train_budget budget; /* a share for each group */
+    struct job *jobs;              /* of the part of a round under way */
     int n_jobs, next, n_cpus, n_seats, cpus[NB_MAX_CPUS];
     double start_s, done_s; /* done: in job seconds, for progress */
     bool failed, alone;
@@ -120,20 +115,15 @@ static int rounds_of(const struct nb_train_study *study, int group, int job) {
     return nb_train_job_rounds(g, job, study->rounds[g->measure]);
 }
 
-static double cost(const struct party *p, int group) {
-    const struct group_state *g = &p->groups[group];
-    return g->dropped ? 0 : g->n_left * g->job_s / (is_alone(p, group) ? 1 : p->n_seats);
-}
-
-static void say_dropped(struct party *p, int group, int round, double wanted_s) {
+static void say_dropped(struct party *p, int group, double wanted_s) {
     const struct nb_train_group *g = &p->study->plan->groups[group];
     for (int j = 0; j < nb_train_group_jobs(g); j++) {
         struct nb_strbuf text = {0};
         cJSON *answer = cJSON_CreateObject();
         nb_strbuf_addf(&text,
                        "the time allowed for training does not hold it: about %.0f s more would (--train-budget)",
-                       ceil(wanted_s));
-        cJSON_AddItemToObject(answer, "request", nb_train_request(g, round, j));
+                       wanted_s);
+        cJSON_AddItemToObject(answer, "request", nb_train_request(g, p->budget.shares[group].dropped_at, j));
         nb_json_text(answer, "status", nb_status_name(NB_NOT_RUN));
         nb_json_text(answer, "reason", text.text);
         nb_train_results_add(p->results, answer);
@@ -141,23 +131,10 @@ static void say_dropped(struct party *p, int group, int round, double wanted_s) 
     }
 }
 
-/* Half a measurement decides nothing, so that what does not fit is left out as a whole. */
-static void fit(struct party *p, int round) {
-    for (;;) {
-        double sum = 0, most = 0;
-        int worst = -1;
-        for (int g = 0; g < p->study->plan->n; g++) {
-            const double c = cost(p, g);
-            sum += c;
-            if (c > most) {
-                most = c;
-                worst = g;
-            }
-        }
-        if (worst < 0 || sum <= left_s(p)) return;
-        p->groups[worst].dropped = true;
-        say_dropped(p, worst, round, sum - left_s(p));
-    }
+static void say_all_dropped(struct party *p) {
+    const double wanted_s = nb_train_budget_wanted(&p->budget, left_s(p));
+    for (int g = 0; g < p->budget.n; g++)
+        if (p->budget.shares[g].dropped) say_dropped(p, g, wanted_s);
 }
 
 /* ---- rounds ---- */
@@ -165,19 +142,16 @@ static void fit(struct party *p, int round) {
 static void show(const struct party *p, const struct job *j) {
     const struct nb_train_group *g = &p->study->plan->groups[j->group];
     struct nb_strbuf label = {0};
-    double rest = 0;
-    for (int i = 0; i < p->study->plan->n; i++) rest += cost(p, i);
+    const double rest = nb_train_budget_cost(&p->budget);
     nb_strbuf_addf(&label, "training %s, %s", g->workload->name, nb_train_measure_names[g->measure]);
     nb_progress(p->done_s, p->done_s + rest, nb_now_s() - p->start_s, label.text);
     nb_strbuf_release(&label);
 }
 
 static void settle(struct party *p, const struct job *j, cJSON *answer) {
-    struct group_state *g = &p->groups[j->group];
-    g->spent_s += nb_json_get_number(answer, "elapsed_s");
-    g->job_s = g->spent_s / ++g->n_done;
-    g->n_left--;
-    p->done_s += g->job_s / (p->alone ? 1 : p->n_seats);
+    struct nb_train_share *s = &p->budget.shares[j->group];
+    nb_train_share_settle(s, nb_json_get_number(answer, "elapsed_s"));
+    p->done_s += s->job_s / s->n_seats;
     if (nb_train_results_append(p->study->dir, answer) != 0) p->failed = true;
     nb_train_results_add(p->results, answer);
 }
@@ -187,7 +161,7 @@ static void *sit(void *arg) {
     pthread_mutex_lock(&p->lock);
     while (p->next < p->n_jobs && !p->failed && !nb_interrupted()) {
         const struct job *j = &p->jobs[p->next++];
-        if (p->groups[j->group].dropped) continue;
+        if (p->budget.shares[j->group].dropped) continue;
         show(p, j);
         pthread_mutex_unlock(&p->lock);
         cJSON *answer = ask(p, j);
@@ -224,9 +198,9 @@ static void add_jobs(struct party *p, int group, int round) {
 static void run_round(struct party *p, int round) {
     for (int alone = 1; alone >= 0; alone--) {
         p->alone = alone;
-        fit(p, round);
+        nb_train_budget_fit(&p->budget, left_s(p), round);
         for (int g = 0; g < p->study->plan->n; g++)
-            if (is_alone(p, g) == p->alone && !p->groups[g].dropped) add_jobs(p, g, round);
+            if (is_alone(p, g) == p->alone && !p->budget.shares[g].dropped) add_jobs(p, g, round);
         run_jobs(p);
         for (int j = 0; j < p->n_jobs; j++) cJSON_Delete(p->jobs[j].request);
         p->n_jobs = 0;
@@ -237,12 +211,13 @@ static void run_round(struct party *p, int round) {
 static void guess(struct party *p, int group) {
     const struct nb_train_study *study = p->study;
     const struct nb_train_group *g = &study->plan->groups[group];
-    struct group_state *s = &p->groups[group];
+    struct nb_train_share *s = &p->budget.shares[group];
     double step_s = 0;
     for (int j = 0; j < nb_train_group_jobs(g); j++)
         step_s += nb_train_job_flops(g, j) / GUESSED_FLOPS_PER_S / (is_alone(p, group) ? p->n_cpus : 1) /
                   nb_train_group_jobs(g);
     if (isnan(step_s)) step_s = 0; /* refused: the job says so at once */
+    s->n_seats = is_alone(p, group) ? 1 : p->n_seats;
     s->job_s = BESIDES_S + (g->measure == NB_TRAIN_COURSE   ? g->steps * step_s
                             : g->measure == NB_TRAIN_MEMORY ? 2 * step_s
                                                             : fmax(study->launch_s, 2 * step_s) + 2 * step_s);
@@ -261,15 +236,19 @@ int nb_train_study_run(const struct nb_train_study *study, struct nb_train_resul
     p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
     if (p.n_cpus < 1) p.n_cpus = 1;
     p.n_seats = p.n_cpus < MAX_SEATS ? p.n_cpus : MAX_SEATS;
-    p.groups = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.groups);
+    p.budget.n = study->plan->n;
+    p.budget.shares = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.budget.shares);
     for (int g = 0; g < study->plan->n; g++) guess(&p, g);
     for (int g = 0; g < study->plan->n; g++)
         for (int j = 0; j < nb_train_group_jobs(&study->plan->groups[g]); j++)
             if (rounds_of(study, g, j) > rounds) rounds = rounds_of(study, g, j);
     nb_watch_interrupts();
-    for (int r = 0; r < rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
+    do
+        for (int r = 0; r < rounds && !p.failed && !nb_interrupted(); r++) run_round(&p, r);
+    while (!p.failed && !nb_interrupted() && nb_train_budget_readmit(&p.budget, left_s(&p)));
+    say_all_dropped(&p);
     nb_progress_end();
     free(p.jobs);
-    free(p.groups);
+    free(p.budget.shares);
     return p.failed ? -1 : nb_interrupted();
 }
