@@ -12,40 +12,11 @@
 #include "reports/cut.h"
 #include "reports/plots.h"
 #include "reports/report.h"
-#include "src/base/files.h"
 #include "src/base/log.h"
+#include "tests/test_support_folder.h"
 #include "tests/test_support_reports.h"
 
-enum { LARGEST = 1 << 24 };
-
-static char folder[] = "/tmp/normbench-plots-XXXXXX";
-
-static void make_folder(void) { cr_assert_not_null(mkdtemp(folder)); }
-
-static void remove_folder(void) {
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", folder, (char *)NULL);
-        _exit(127);
-    }
-    if (child > 0) waitpid(child, NULL, 0);
-}
-
 TestSuite(plots, .init = make_folder, .fini = remove_folder);
-
-static char *read_in(const char *name) {
-    char *path = nb_path_join(folder, name), *text = nb_file_read(path, LARGEST, NULL);
-    cr_assert_not_null(text, "%s", name);
-    free(path);
-    return text;
-}
-
-static bool exists_in(const char *name) {
-    char *path = nb_path_join(folder, name);
-    bool exists = nb_path_exists(path);
-    free(path);
-    return exists;
-}
 
 static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
     for (size_t i = 0; i < figures->n; i++)
