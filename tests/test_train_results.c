@@ -12,6 +12,7 @@
 #include "src/base/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/training.h"
+#include "src/claims/training_values.h"
 #include "src/train/train_study.h"
 #include "tests/test_support_runs.h"
 
@@ -175,6 +176,18 @@ Test(train_results, a_loss_claim_comes_out_as_the_losses_do) {
     nb_findings_release(&f);
     cr_expect_eq(of_seeds(6, 1.0, NULL), NB_NOT_REPRODUCED);
     cr_expect_eq(of_seeds(5, 1.1, NULL), NB_NOT_TESTABLE);
+}
+
+Test(train_results, the_mean_over_a_course_is_that_of_all_of_its_steps) {
+    cJSON *arm = cJSON_Parse("{\"loss\":[3,2,1]}"), *against = cJSON_Parse("{\"loss\":[6,5,1]}");
+    cJSON *failed = cJSON_Parse("{\"loss\":[3,null,1]}");
+    cr_expect_float_eq(nb_training_mean_of(arm, NULL, "loss"), 2, 1e-12);
+    cr_expect_float_eq(nb_training_mean_ratio(arm, against, "loss"), 0.5, 1e-12);
+    cr_expect(isnan(nb_training_mean_ratio(failed, against, "loss")), "a step without a loss");
+    cr_expect(isnan(nb_training_mean_of(arm, NULL, "losses")));
+    cJSON_Delete(arm);
+    cJSON_Delete(against);
+    cJSON_Delete(failed);
 }
 
 Test(train_results, layers_become_figures) {

@@ -29,13 +29,4 @@ void nb_training_find(const struct nb_training *t, const struct nb_train_results
                       struct nb_findings *out);
 void nb_training_release(struct nb_training *t);
 
-/* Of a list of the arm, such as "norm": the seconds of each block; NAN where it has no numbers. */
-double nb_training_median(const cJSON *arm, const char *name);
-/* exp of the median over blocks of ln(arm / against) of a part of the steps; an nb_train_value. */
-nb_train_value nb_training_time_ratio;
-
-/* The layers' values of curves in one record: "layer3.attention.input" is layer 3 of "attention.input". Owned, *n of them; null where the
- * place is not there. last: the last record in place of the first. */
-double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, bool last, int *n);
-
 #endif

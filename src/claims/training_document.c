@@ -9,6 +9,7 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/claims/training.h"
+#include "src/claims/training_values.h"
 
 enum { CURVE_POINTS = 60 };
 

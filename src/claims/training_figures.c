@@ -8,6 +8,7 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/claims/training.h"
+#include "src/claims/training_values.h"
 
 enum { NO_ARM = -1 };
 
@@ -18,107 +19,6 @@ struct figure { /* one kind of figure */
     const void *context;
     bool logarithmic, cut; /* cut: 1 - the value */
 };
-
-/* ---- values of a round ---- */
-
-double nb_training_median(const cJSON *arm, const char *name) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
-    double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
-    size_t n = 0;
-    cJSON_ArrayForEach(item, list) if (cJSON_IsNumber(item)) values[n++] = item->valuedouble;
-    const double median = n > 0 ? nb_median(values, n) : (double)NAN;
-    free(values);
-    return median;
-}
-
-double nb_training_time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
-    const cJSON *a = cJSON_GetObjectItemCaseSensitive(arm, part), *b = cJSON_GetObjectItemCaseSensitive(against, part);
-    double *values = nb_alloc((unsigned)cJSON_GetArraySize(a) + 1, sizeof *values);
-    size_t n = 0;
-    a = a ? a->child : NULL;
-    for (b = b ? b->child : NULL; a && b; a = a->next, b = b->next)
-        if (cJSON_IsNumber(a) && cJSON_IsNumber(b) && a->valuedouble > 0 && b->valuedouble > 0)
-            values[n++] = log(a->valuedouble / b->valuedouble);
-    const double ratio = n > 0 ? exp(nb_median(values, n)) : (double)NAN;
-    free(values);
-    return ratio;
-}
-
-static double norm_share(const cJSON *arm, const cJSON *against, const void *part) {
-    (void)against;
-    return nb_training_median(arm, "norm") / nb_training_median(arm, part);
-}
-
-static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
-    (void)against;
-    return nb_training_median(arm, part);
-}
-
-static double number(const cJSON *arm, const cJSON *against, const void *name) {
-    (void)against;
-    return nb_json_get_number(arm, name);
-}
-
-static double number_ratio(const cJSON *arm, const cJSON *against, const void *name) {
-    return nb_json_get_number(arm, name) / nb_json_get_number(against, name);
-}
-
-static double failed_share(const cJSON *arm, const cJSON *against, const void *context) {
-    (void)against, (void)context;
-    return nb_json_get_number(arm, "failed_steps") / nb_json_get_number(arm, "wanted_steps");
-}
-
-/* ---- curves ---- */
-
-struct layers { /* what is asked of the values of the layers */
-    const char *place;
-    bool gradient, last; /* last: at the end of the training */
-    enum { OF_LAST, DRIFT, SPREAD, FIRST_OVER_LAST } what;
-};
-
-static double layers_value(const cJSON *arm, const cJSON *against, const void *context) {
-    const struct layers *l = context;
-    int n;
-    double *v = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
-    double result = NAN;
-    (void)against;
-    for (int i = 0; v && i < n; i++) {
-        low = fmin(low, v[i]);
-        high = fmax(high, v[i]);
-    }
-    if (v && n > 0 && isfinite(low)) {
-        const double first = v[0], last = v[n - 1];
-        result = l->what == OF_LAST  ? last
-                 : l->what == DRIFT  ? fmax(last / first, first / last)
-                 : l->what == SPREAD ? high / low
-                                     : first / last;
-    }
-    free(v);
-    return result;
-}
-
-double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, bool last, int *n) {
-    double *values = NULL;
-    const cJSON *curve;
-    *n = 0;
-    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(arm, "curves")) {
-        const char *name = nb_json_get_text(curve, "place");
-        const cJSON *std = cJSON_GetObjectItemCaseSensitive(curve, "std");
-        const int size = cJSON_GetArraySize(std);
-        int layer, length = 0;
-        if (!name || nb_json_get_bool(curve, "gradient") != gradient || size < 1 ||
-            sscanf(name, "layer%d.%n", &layer, &length) != 1 || length == 0 || strcmp(name + length, place) != 0 ||
-            layer < 0 || layer > 9999)
-            continue;
-        if (layer >= *n) {
-            values = nb_realloc(values, (unsigned)layer + 1, sizeof *values);
-            while (*n <= layer) values[(*n)++] = NAN;
-        }
-        const cJSON *item = cJSON_GetArrayItem(std, last ? size - 1 : 0);
-        values[layer] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-    }
-    return values;
-}
 
 /* ---- findings ---- */
 
@@ -197,21 +97,25 @@ static void add_arms(const struct sink *s, const struct figure *kinds, size_t n)
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static void find_steps(const struct sink *s) {
-    static const struct figure arms[] = {
-        {.name = "norm_share", .unit = "share", .axis = "part", .tag = "step", .value = norm_share, .context = "step"},
-        {.name = "norm_share",
-         .unit = "share",
-         .axis = "part",
-         .tag = "passes",
-         .value = norm_share,
-         .context = "passes"},
-        {.name = "seconds",
-         .unit = "s",
-         .axis = "part",
-         .tag = "step",
-         .value = median_time,
-         .context = "step",
-         .logarithmic = true}};
+    static const struct figure arms[] = {{.name = "norm_share",
+                                          .unit = "share",
+                                          .axis = "part",
+                                          .tag = "step",
+                                          .value = nb_training_norm_share,
+                                          .context = "step"},
+                                         {.name = "norm_share",
+                                          .unit = "share",
+                                          .axis = "part",
+                                          .tag = "passes",
+                                          .value = nb_training_norm_share,
+                                          .context = "passes"},
+                                         {.name = "seconds",
+                                          .unit = "s",
+                                          .axis = "part",
+                                          .tag = "step",
+                                          .value = nb_training_median_time,
+                                          .context = "step",
+                                          .logarithmic = true}};
     add_arms(s, arms, COUNT(arms));
     for (int p = 0; p < NB_N_STEP_PARTS; p++) {
         const char *part = nb_step_part_names[p];
@@ -222,12 +126,13 @@ static void find_steps(const struct sink *s) {
 }
 
 static void find_memory(const struct sink *s) {
-    static const struct figure arms[] = {{"memory", "bytes", "what", "peak", number, "peak_bytes", true, false},
-                                         {"memory", "bytes", "what", "activations", number, "kept_bytes", true, false}};
+    static const struct figure arms[] = {
+        {"memory", "bytes", "what", "peak", nb_training_number, "peak_bytes", true, false},
+        {"memory", "bytes", "what", "activations", nb_training_number, "kept_bytes", true, false}};
     static const struct figure pairs[] = {
-        {"memory_cut", "share", "what", "peak", number_ratio, "peak_bytes", true, true},
-        {"memory_ratio", "", "what", "peak", number_ratio, "peak_bytes", true, false},
-        {"memory_ratio", "", "what", "activations", number_ratio, "kept_bytes", true, false}};
+        {"memory_cut", "share", "what", "peak", nb_training_number_ratio, "peak_bytes", true, true},
+        {"memory_ratio", "", "what", "peak", nb_training_number_ratio, "peak_bytes", true, false},
+        {"memory_ratio", "", "what", "activations", nb_training_number_ratio, "kept_bytes", true, false}};
     add_arms(s, arms, COUNT(arms));
     add_pairs(s, pairs, COUNT(pairs));
 }
@@ -236,19 +141,20 @@ static void find_memory(const struct sink *s) {
 static void find_layers(const struct sink *s, const char *place, bool gradient) {
     static const struct {
         const char *activation, *gradient;
-        int what;
-    } kinds[] = {{"std_last", "gradient_last", OF_LAST},
-                 {"std_drift", "gradient_drift", DRIFT},
-                 {"std_spread", "gradient_spread", SPREAD},
-                 {"std_first_over_last", "gradient_first_over_last", FIRST_OVER_LAST}};
+        enum nb_training_layers_what what;
+    } kinds[] = {{"std_last", "gradient_last", NB_LAYERS_LAST},
+                 {"std_drift", "gradient_drift", NB_LAYERS_DRIFT},
+                 {"std_spread", "gradient_spread", NB_LAYERS_SPREAD},
+                 {"std_first_over_last", "gradient_first_over_last", NB_LAYERS_FIRST_OVER_LAST}};
     for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < COUNT(kinds); i++) {
-            const struct layers l = {.place = place, .gradient = gradient, .last = last, .what = kinds[i].what};
+            const struct nb_training_layers_question l = {
+                .place = place, .gradient = gradient, .last = last, .what = kinds[i].what};
             const struct figure k = {.name = gradient ? kinds[i].gradient : kinds[i].activation,
                                      .unit = "",
                                      .axis = "at",
                                      .tag = last ? "end" : "start",
-                                     .value = layers_value,
+                                     .value = nb_training_layers_value,
                                      .context = &l,
                                      .logarithmic = true};
             const size_t before = s->out->n;
@@ -282,12 +188,14 @@ static void find_curves(const struct sink *s) {
 
 static void find_course(const struct sink *s) {
     static const struct figure arms[] = {
-        {"final_loss", "nats", "mode", "training", number, "final_loss", true, false},
-        {"final_loss", "nats", "mode", "inference", number, "unseen_loss", true, false},
-        {.name = "failed_steps", .unit = "share", .value = failed_share}};
+        {"final_loss", "nats", "mode", "training", nb_training_number, "final_loss", true, false},
+        {"final_loss", "nats", "mode", "inference", nb_training_number, "unseen_loss", true, false},
+        {"mean_loss", "nats", NULL, NULL, nb_training_mean_of, "loss", true, false},
+        {.name = "failed_steps", .unit = "share", .value = nb_training_failed_share}};
     static const struct figure pairs[] = {
-        {"loss_ratio", "", "mode", "training", number_ratio, "final_loss", true, false},
-        {"loss_ratio", "", "mode", "inference", number_ratio, "unseen_loss", true, false}};
+        {"loss_ratio", "", "mode", "training", nb_training_number_ratio, "final_loss", true, false},
+        {"loss_ratio", "", "mode", "inference", nb_training_number_ratio, "unseen_loss", true, false},
+        {"mean_loss_ratio", "", NULL, NULL, nb_training_mean_ratio, "loss", true, false}};
     add_arms(s, arms, COUNT(arms));
     add_pairs(s, pairs, COUNT(pairs));
     find_curves(s);
