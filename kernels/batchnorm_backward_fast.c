@@ -2,8 +2,9 @@
 /* Gradients of BatchNorm as fast as memory allows: both sums in one look at x and dy, then
  *   dx = weight * dy + (slope * (x - mean) + constant),
  *   weight = w * rstd, slope = -weight * rstd * dgamma / N, constant = -weight * dbeta / N,
- * two fused operations an element, from the cache that the first look filled. Errors: those of the sums (chain), and six roundings
- * of terms no larger than those of the textbook's form. */
+ * two fused operations an element, from the cache that the first look filled. In inference dx hangs on no sum, and a matrix is
+ * put out in the first look. Errors: those of the sums (chain), and six roundings of terms no larger than those of the textbook's
+ * form. */
 #include "batchnorm_backward.h"
 #include "slab_lines.h"
 #include "slab_work.h"
@@ -15,7 +16,8 @@ static struct pages backward_pages(const struct nb_call *call) {
                           .x_stride = call->x_stride,
                           .g_stride = call->dy_stride,
                           .out_stride = call->dx_stride,
-                          .prefetch = prefetches_planes(call, 3)};
+                          .prefetch = prefetches_planes(call, 3),
+                          .stream = call_streams(call, 3)};
 }
 
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */
@@ -45,13 +47,13 @@ static __attribute__((noinline)) void stream_planes(const struct pages *p, int64
 }
 static __attribute__((noinline)) void scale_planes(const struct pages *p, int64_t plane_step, struct span s,
                                                    struct line l) {
-    line_span(p, plane_step, s, l, (struct line_form){.weight = true});
+    line_span(p, plane_step, s, l, (struct line_form){.weight = true, .stream = p->stream});
 }
 static void write_span(const struct nb_call *call, const struct pages *p, struct span s, struct line l) {
     if (!call->dx) return;
     if (!is_training(call))
         scale_planes(p, call->c, s, l);
-    else if (call_streams(call, 3))
+    else if (p->stream)
         stream_planes(p, call->c, s, l);
     else
         gradient_planes(p, call->c, s, l);
@@ -108,9 +110,35 @@ static void run_planes(const struct nb_call *call, enum slab_step step, int64_t 
 /* Arrays over channels; the first four are the coefficients of a line. */
 enum gradient_work { W_ABOUT, W_SLOPE, W_CONSTANT, W_WEIGHT, W_DBETA, W_DGAMMA };
 
+/* Is there one phase less, with dx in the first? */
+static bool sweeps_once(const struct nb_call *call) {
+    return is_matrix(call) && !is_training(call) && sums_gradients(call);
+}
+
+static __attribute__((noinline)) void scale_columns(const struct pages *p, int64_t rows, int64_t cols,
+                                                    const float *weight) {
+    const struct lines l = {.weight = weight};
+    line_run(p, 0, rows, cols, &l, (struct line_form){.weight = true, .stream = p->stream});
+}
 static __attribute__((noinline)) void tile_gradients(const struct pages *p, int64_t rows, int64_t cols,
-                                                     const float *about, float *sum, float *product) {
-    sum_tile(p, rows, cols, about, sum, product, true);
+                                                     const struct column_arrays *a) {
+    sum_tile(p, rows, cols, a, true, scale_columns);
+}
+/* What dy is multiplied by, by columns. */
+static const float *block_weights(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin,
+                                  int64_t end) {
+    const struct work w = matrix_work(call, m);
+    float *column = block_work(&w, block, B_WEIGHT) + begin * m->group;
+    if (m->group == 1) {
+        store_gamma(call, column, begin, end);
+        for (int64_t i = begin; i < end; i++) column[i - begin] *= call->rstd[i];
+        return column;
+    }
+    for (int64_t channel = begin; channel < end; channel++) {
+        const float weight = gamma_of(call, channel) * call->rstd[channel];
+        spread(&weight, column + (channel - begin) * m->group, 1, m->group);
+    }
+    return column;
 }
 static void sum_channels(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin,
                          int64_t end) {
@@ -121,7 +149,8 @@ static void sum_channels(const struct nb_call *call, const struct matrix *m, int
         spread(about, to, end - begin, m->group);
         about = to;
     }
-    sum_block_of(call, m, backward_pages(call), block, begin, end, about, tile_gradients);
+    const float *weight = sweeps_once(call) && call->dx ? block_weights(call, m, block, begin, end) : NULL;
+    sum_block_of(call, m, backward_pages(call), block, begin, end, about, weight, tile_gradients);
 }
 
 /* gamma stands in the place of the weight. */
@@ -150,7 +179,7 @@ static void finish_channels(const struct nb_call *call, const struct matrix *m, 
     }
     store_gamma(call, channel_work(&w, W_WEIGHT) + begin, begin, end);
     for (int64_t i = begin; i < end; i += NB_LANES) finish_lanes(call, &w, i, end - i < NB_LANES ? end - i : NB_LANES);
-    spread_coefficients(&w, m, N_COEFFICIENTS, begin, end);
+    if (!sweeps_once(call)) spread_coefficients(&w, m, N_COEFFICIENTS, begin, end);
 }
 
 static __attribute__((noinline)) void gradient_columns(const struct pages *p, int64_t rows, int64_t cols,
@@ -160,10 +189,6 @@ static __attribute__((noinline)) void gradient_columns(const struct pages *p, in
 static __attribute__((noinline)) void stream_columns(const struct pages *p, int64_t rows, int64_t cols,
                                                      const struct lines *l) {
     line_matrix(p, rows, cols, l, (struct line_form){.slope = true, .weight = true, .stream = true});
-}
-static __attribute__((noinline)) void scale_columns(const struct pages *p, int64_t rows, int64_t cols,
-                                                    const struct lines *l) {
-    line_matrix(p, rows, cols, l, (struct line_form){.weight = true});
 }
 /* Rows [begin, end) of the columns of channels [first, last), which lie next to each other. */
 static void write_run(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
@@ -176,8 +201,8 @@ static void write_run(const struct nb_call *call, const struct matrix *m, int64_
                             .constant = column_work(&w, m, W_CONSTANT) + col,
                             .weight = column_work(&w, m, W_WEIGHT) + col};
     if (!is_training(call))
-        scale_columns(&p, end - begin, cols, &l);
-    else if (call_streams(call, 3))
+        scale_columns(&p, end - begin, cols, l.weight);
+    else if (p.stream)
         stream_columns(&p, end - begin, cols, &l);
     else
         gradient_columns(&p, end - begin, cols, &l);
@@ -190,7 +215,7 @@ static void write_columns(const struct nb_call *call, const struct matrix *m, in
 static void slab_strip(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last) {
     sum_channels(call, m, 0, first, last);
     finish_channels(call, m, first, last);
-    write_columns(call, m, 0, m->rows, first, last);
+    if (!sweeps_once(call)) write_columns(call, m, 0, m->rows, first, last);
 }
 static void run_matrix(const struct nb_call *call, enum slab_step step, int64_t begin, int64_t end) {
     const struct matrix m = matrix_of(call);
@@ -213,7 +238,10 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     if (call_streams(call, 3)) raw_stream_end();
     return 0;
 }
-static int n_phases(const struct nb_call *call) { return slab_phases(call, sums_gradients(call)); }
+static int n_phases(const struct nb_call *call) {
+    const int n = slab_phases(call, sums_gradients(call));
+    return n > 1 && sweeps_once(call) ? n - 1 : n;
+}
 static int64_t n_units(const struct nb_call *call, int phase) {
     return slab_units(call, slab_step(call, sums_gradients(call), phase));
 }

@@ -18,7 +18,8 @@ static inline struct pages forward_pages(const struct nb_call *call) {
                           .out = call->y,
                           .x_stride = call->x_stride,
                           .out_stride = call->y_stride,
-                          .prefetch = prefetches_planes(call, 2)};
+                          .prefetch = prefetches_planes(call, 2),
+                          .stream = call_streams(call, 2)};
 }
 
 static inline bool is_line(const struct nb_formula *f) {
@@ -103,7 +104,7 @@ static __attribute__((noinline)) void stream_planes(const struct pages *p, int64
 static inline void write_span(const struct nb_call *call, const struct pages *p, struct span s,
                               const struct channel_form *f) {
     if (is_line(&call->formula)) {
-        if (call_streams(call, 2))
+        if (p->stream)
             stream_planes(p, call->c, s, f->line);
         else
             line_planes(p, call->c, s, f->line);

@@ -11,20 +11,32 @@ enum forward_work { W_MEAN, W_SCALE, W_GAMMA, W_BETA, W_SHIFT, W_OFFSET, W_VAR }
 enum { W_SLOPE = W_SCALE, W_CONSTANT = W_GAMMA };
 
 static __attribute__((noinline)) void tile_moments(const struct pages *p, int64_t rows, int64_t cols,
-                                                   const float *about, float *sum, float *product) {
-    sum_tile(p, rows, cols, about, sum, product, false);
+                                                   const struct column_arrays *a) {
+    sum_tile(p, rows, cols, a, false, NULL);
+}
+/* First values of channels [begin, end), by columns. */
+static inline void first_values(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end,
+                                float *column) {
+    const elem *x = call->x;
+    if (!is_nchw(call)) {
+        for (int64_t channel = begin; channel < end; channel++) column[channel - begin] = elem_get(x + channel);
+        return;
+    }
+    for (int64_t channel = begin; channel < end; channel++) {
+        const float value = elem_get(x + channel * call->x_stride);
+        spread(&value, column + (channel - begin) * m->group, 1, m->group);
+    }
 }
 /* Sums of a block about the shifts of the channels, which start at the pointer given; null: the channels' first values. */
 static inline void sum_channels(const struct nb_call *call, const struct matrix *m, int64_t block, int64_t begin,
                                 int64_t end, const float *shift) {
     const struct work w = matrix_work(call, m);
-    const struct pages p = forward_pages(call);
     float *about = block_work(&w, block, B_ABOUT) + begin * m->group;
-    for (int64_t channel = begin; channel < end; channel++) {
-        const float value = shift ? shift[channel - begin] : elem_get(matrix_page(call, p, 0, channel).x);
-        spread(&value, about + (channel - begin) * m->group, 1, m->group);
-    }
-    sum_block_of(call, m, p, block, begin, end, about, tile_moments);
+    if (shift)
+        spread(shift, about, end - begin, m->group);
+    else
+        first_values(call, m, begin, end, about);
+    sum_block_of(call, m, forward_pages(call), block, begin, end, about, NULL, tile_moments);
 }
 
 /* Offset and variance of the lanes from channel i on, from the sums in their places. Returns how many have a poor shift. */
@@ -177,7 +189,7 @@ static inline void write_run(const struct nb_call *call, const struct matrix *m,
     for (int k = 0; k < N_COEFFICIENTS; k++) c[k] = column_work(&w, m, k) + col;
     if (is_line(&call->formula)) {
         const struct lines l = {.about = c[W_MEAN], .slope = c[W_SLOPE], .constant = c[W_CONSTANT]};
-        if (call_streams(call, 2))
+        if (p.stream)
             stream_columns(&p, end - begin, cols, &l);
         else
             line_columns(&p, end - begin, cols, &l);

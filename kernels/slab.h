@@ -22,6 +22,7 @@ struct pages {
     elem *out;
     int64_t x_stride, g_stride, out_stride;
     int64_t prefetch; /* are planes to be asked for ahead; of a matrix, rows ahead */
+    bool stream;      /* out is stored past the caches */
 };
 
 /* NHWC: n * hw rows of c columns; NCHW: n rows of c * hw columns. Column i belongs to channel i / group. */

@@ -10,6 +10,7 @@
 #define SUM_ROWS 256
 #define SUM_TILE 1024 /* columns, whole pairs: two sums and the numbers they are about take 12 KiB */
 #define SUM_GROUP 16
+#define PUT_OUT_BYTES 8192 /* of each of three tensors, at least a group */
 #define BAND_PAIRS 2
 #define BAND_COLUMNS (BAND_PAIRS * PAIR)
 #define BAND_CHAINS (NB_LANES == 16 ? 2 : 1) /* rows that are summed apart, where there are registers for it */
@@ -112,31 +113,49 @@ static inline void add_pairs(float *to, const float *from, int64_t n) {
 #endif
 }
 
-/* At most SUM_ROWS rows of at most SUM_TILE columns; added to the arrays. */
-NB_INLINE void sum_tile(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                        float *product, const bool backward) {
+/* Arrays over columns. */
+struct column_arrays {
+    const float *about;
+    const float *weight; /* null, or what rows are put out with while the first cache holds them */
+    float *sum, *product;
+};
+static inline struct column_arrays arrays_at(struct column_arrays a, int64_t col) {
+    return (struct column_arrays){a.about + col, a.weight ? a.weight + col : NULL, a.sum + col, a.product + col};
+}
+typedef void (*put_out_fn)(const struct pages *p, int64_t rows, int64_t cols, const float *weight);
+typedef void (*tile_fn)(const struct pages *p, int64_t rows, int64_t cols, const struct column_arrays *a);
+
+/* At most SUM_ROWS rows of at most SUM_TILE columns; added to the arrays. put_out: null where there never is a weight. */
+NB_INLINE void sum_tile(const struct pages *p, int64_t rows, int64_t cols, const struct column_arrays *a,
+                        const bool backward, put_out_fn put_out) {
     _Alignas(64) float sums[SUM_TILE], products[SUM_TILE];
     const size_t bytes = (size_t)((cols + PAIR - 1) / PAIR * PAIR) * sizeof(float);
     memset(sums, 0, bytes);
     memset(products, 0, bytes);
-    for (int64_t row = 0; row < rows; row += SUM_GROUP)
-        add_row_group(p, row, rows - row < SUM_GROUP ? rows - row : SUM_GROUP, cols, about, sums, products, backward);
-    add_pairs(sum, sums, cols);
-    add_pairs(product, products, cols);
+    for (int64_t row = 0, first = 0, end; row < rows; row = end) {
+        end = rows - row < SUM_GROUP ? rows : row + SUM_GROUP;
+        add_row_group(p, row, end - row, cols, a->about, sums, products, backward);
+        if (!put_out || !a->weight) continue;
+        if (end < rows && (end - first) * cols * (int64_t)sizeof(elem) < PUT_OUT_BYTES) continue;
+        const struct pages part = page_at(*p, first, 0);
+        put_out(&part, end - first, cols, a->weight);
+        first = end;
+    }
+    add_pairs(a->sum, sums, cols);
+    add_pairs(a->product, products, cols);
 }
-typedef void (*tile_fn)(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                        float *product);
 
-/* Sums over `rows` rows of `cols` columns; the arrays are set. */
-static inline void sum_page(const struct pages *p, int64_t rows, int64_t cols, const float *about, float *sum,
-                            float *product, tile_fn sum_tile_of) {
-    memset(sum, 0, (size_t)cols * sizeof(float));
-    memset(product, 0, (size_t)cols * sizeof(float));
+/* `rows` rows of `cols` columns; the sums are set. */
+static inline void sum_page(const struct pages *p, int64_t rows, int64_t cols, struct column_arrays a,
+                            tile_fn sum_tile_of) {
+    memset(a.sum, 0, (size_t)cols * sizeof(float));
+    memset(a.product, 0, (size_t)cols * sizeof(float));
     for (int64_t row = 0; row < rows; row += SUM_ROWS)
         for (int64_t col = 0; col < cols; col += SUM_TILE) {
             const struct pages tile = page_at(*p, row, col);
+            const struct column_arrays at = arrays_at(a, col);
             sum_tile_of(&tile, rows - row < SUM_ROWS ? rows - row : SUM_ROWS,
-                        cols - col < SUM_TILE ? cols - col : SUM_TILE, about + col, sum + col, product + col);
+                        cols - col < SUM_TILE ? cols - col : SUM_TILE, &at);
         }
 }
 

@@ -12,17 +12,22 @@
 
 /* A few rows at a time save loads of coefficients, and what splits them for bf16. Stores past the caches want lines that lie close
  * together: two rows of a KiB, Zen 5, take four times as long. */
-#ifdef NB_DTYPE_IS_F32
-#define LINE_ROWS 2
-#else
 #define LINE_ROWS 16
+#define LINE_SET_BYTES 4096 /* lines so far apart share a set of the first cache */
+/* Rows whose pieces may do so, of each of two or three tensors: fewer where pieces are less than a line or coefficients cost little. */
+#if NB_LANES < 16
+#define LINE_SET_ROWS 4
+#elif defined(NB_DTYPE_IS_F32)
+#define LINE_SET_ROWS 2
+#else
+#define LINE_SET_ROWS 8
 #endif
 #define LINE_STREAM_BYTES 1024
 #define LINE_PAIRS 2
 #define LINE_RUN_BYTES (INT64_C(256) << 10) /* long enough for a prefetcher */
 #define LINE_AHEAD_BYTES 8192 /* one tensor read while another is stored past the caches leaves a prefetcher behind */
 
-/* A constant wherever it is used. */
+/* Constants wherever it is used, but for stream in inference, where the store is most of what is done. */
 struct line_form {
     bool slope, weight; /* the terms that are there: forward the first, backward both, in inference the second */
     bool stream;
@@ -136,21 +141,30 @@ NB_INLINE int64_t rows_together(const struct pages *p, int64_t cols, struct line
     const int64_t stride_bytes = p->out_stride * (int64_t)sizeof(elem);
     if (f.stream && stride_bytes % STREAM_ALIGN != 0) return 1;
     if (cols <= band_pairs(f) * PAIR) return INT64_MAX;
-    const int64_t close = LINE_STREAM_BYTES / stride_bytes;
-    return !f.stream || close > LINE_ROWS ? LINE_ROWS : close > 1 ? close : 1;
+    const int64_t apart = stride_bytes & -stride_bytes;
+    const int64_t most = f.stream                 ? LINE_STREAM_BYTES / stride_bytes
+                         : apart < LINE_SET_BYTES ? LINE_SET_BYTES / apart * LINE_SET_ROWS
+                                                  : LINE_SET_ROWS;
+    return most > LINE_ROWS ? LINE_ROWS : most > 1 ? most : 1;
+}
+/* Rows [begin, end) in the order of memory. */
+NB_INLINE void line_run(const struct pages *p, int64_t begin, int64_t end, int64_t cols, const struct lines *l,
+                        struct line_form f) {
+    const int64_t together = rows_together(p, cols, f);
+    for (int64_t row = begin, n; row < end; row += n) {
+        n = end - row < together ? end - row : together;
+        line_rows(p, row, n, cols, l, f);
+    }
 }
 /* rows x cols from the pages' start on; the coefficients start there too. Runs of rows from the last to the first, since the last are
  * those that the caches still hold; past the caches in the order of memory. */
 NB_INLINE void line_matrix(const struct pages *p, int64_t rows, int64_t cols, const struct lines *l,
                            struct line_form f) {
     const int64_t run = LINE_RUN_BYTES / (cols * (int64_t)sizeof(elem)) / LINE_ROWS * LINE_ROWS + LINE_ROWS;
-    const int64_t together = rows_together(p, cols, f), n_runs = (rows + run - 1) / run;
+    const int64_t n_runs = (rows + run - 1) / run;
     for (int64_t i = 0; i < n_runs; i++) {
-        const int64_t begin = (f.stream ? i : n_runs - 1 - i) * run, end = rows - begin < run ? rows : begin + run;
-        for (int64_t row = begin, n; row < end; row += n) {
-            n = end - row < together ? end - row : together;
-            line_rows(p, row, n, cols, l, f);
-        }
+        const int64_t begin = (f.stream ? i : n_runs - 1 - i) * run;
+        line_run(p, begin, rows - begin < run ? rows : begin + run, cols, l, f);
     }
 }
 

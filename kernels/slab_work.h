@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scratch of the fast BatchNorm kernels. Matrix: for every block three arrays over columns, then coefficients by columns (where
+/* Scratch of the fast BatchNorm kernels. Matrix: for every block four arrays over columns, then coefficients by columns (where
  * they are not those of the channels), then arrays over channels. Planes: a struct for every channel, and the totals of blocks. */
 #ifndef NB_SLAB_WORK_H
 #define NB_SLAB_WORK_H
@@ -8,9 +8,10 @@
 #include "stream.h"
 
 #define PREFETCH_ROW_BYTES 2048
+#define PREFETCH_LINE_BYTES 64
 #define PREFETCH_BAND_BYTES 256 /* pieces of so many bytes a prefetcher follows by itself */
 
-enum block_array { B_ABOUT, B_SUM, B_PRODUCT, N_BLOCK_ARRAYS };
+enum block_array { B_ABOUT, B_WEIGHT, B_SUM, B_PRODUCT, N_BLOCK_ARRAYS };
 enum { N_COEFFICIENTS = 4 };
 enum { N_CHANNEL_WORK = 8 }; /* arrays over channels, of which the first N_COEFFICIENTS are spread over columns */
 
@@ -53,6 +54,10 @@ static inline size_t slab_scratch(const struct nb_call *call, bool with_sums, si
 
 /* A value of channels [begin, end) to their columns; value[0] is channel begin's, column[0] its first column's. */
 static inline void spread(const float *value, float *column, int64_t n_channels, int64_t group) {
+    if (group == 1) {
+        memcpy(column, value, (size_t)n_channels * sizeof(float));
+        return;
+    }
     for (int64_t channel = 0; channel < n_channels; channel++) {
         const vec v = vec_set1(value[channel]);
         float *to = column + channel * group;
@@ -74,20 +79,24 @@ static inline int64_t rows_to_prefetch(const struct nb_call *call, const struct 
     const int64_t item = (int64_t)sizeof(elem);
     if (cols <= BAND_COLUMNS || BAND_COLUMNS * item >= PREFETCH_BAND_BYTES || cols * item >= PREFETCH_ROW_BYTES)
         return 0;
+    if (BAND_COLUMNS * item <= PREFETCH_LINE_BYTES && prefetches_planes(call, p->g ? 3 : 2)) return SUM_GROUP;
     return call_streams(call, p->g ? 3 : 2) ? SUM_GROUP : 0;
 }
-/* Sums of a block over the columns of channels [begin, end), about numbers by columns that start at the pointer given. */
+/* Sums of a block over the columns of channels [begin, end), about numbers by columns that start at the pointer given, and with the
+ * weights that start at the other one (null: none) its output. */
 static inline void sum_block_of(const struct nb_call *call, const struct matrix *m, struct pages p, int64_t block,
-                                int64_t begin, int64_t end, const float *about, tile_fn sum_tile_of) {
+                                int64_t begin, int64_t end, const float *about, const float *weight,
+                                tile_fn sum_tile_of) {
     const struct work w = matrix_work(call, m);
     const int64_t row = matrix_block_begin(m, block), rows = matrix_block_begin(m, block + 1) - row;
     for (int64_t channel = begin, next; channel < end; channel = next) {
         next = run_of_channels(call, &p, channel, end);
         struct pages run = matrix_page(call, p, row, channel);
         run.prefetch = rows_to_prefetch(call, &p, (next - channel) * m->group);
-        const int64_t col = channel * m->group;
-        sum_page(&run, rows, (next - channel) * m->group, about + (channel - begin) * m->group,
-                 block_work(&w, block, B_SUM) + col, block_work(&w, block, B_PRODUCT) + col, sum_tile_of);
+        const int64_t col = channel * m->group, from = (channel - begin) * m->group;
+        const struct column_arrays a = {about + from, weight ? weight + from : NULL, block_work(&w, block, B_SUM) + col,
+                                        block_work(&w, block, B_PRODUCT) + col};
+        sum_page(&run, rows, (next - channel) * m->group, a, sum_tile_of);
     }
 }
 
