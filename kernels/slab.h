@@ -15,6 +15,7 @@
 #define STRIP_COLUMNS 64     /* of a unit, at least: whole lines whatever the dtype */
 #define SLAB_CHANNELS 16     /* fewer channels are too few units for threads */
 #define BLOCK_ELEMENTS 65536 /* of a channel's planes, at least */
+#define MATRIX_BLOCK_ELEMENTS 8192 /* the same of a matrix that is longer than a strip */
 
 /* The tensors that a call goes through: out comes from x (forward), or from x and g (backward). */
 struct pages {
@@ -69,7 +70,10 @@ static inline bool prefetches_planes(const struct nb_call *call, int64_t n_tenso
     return call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors > 8 * slab_bytes(call);
 }
 static inline bool in_strips(const struct matrix *m) { return m->rows <= STRIP_ROWS; }
-static inline int64_t matrix_blocks(const struct matrix *m) { return in_strips(m) ? 1 : BLOCKS_MAX; }
+static inline int64_t matrix_blocks(const struct matrix *m) {
+    const int64_t wanted = in_strips(m) ? 1 : m->rows * m->cols / MATRIX_BLOCK_ELEMENTS;
+    return wanted > BLOCKS_MAX ? BLOCKS_MAX : wanted > 1 ? wanted : 1;
+}
 static inline int64_t matrix_block_begin(const struct matrix *m, int64_t block) {
     return m->rows * block / matrix_blocks(m);
 }

@@ -5,6 +5,7 @@
 #ifndef NB_SLAB_COLUMNS_H
 #define NB_SLAB_COLUMNS_H
 
+#include "pack.h"
 #include "slab_sums.h"
 
 #define SUM_ROWS 256
@@ -104,13 +105,10 @@ static inline void add_array(float *to, const float *from, int64_t n) {
     for (; i + NB_LANES <= n; i += NB_LANES) vec_store_f32(to + i, vec_load_f32(to + i) + vec_load_f32(from + i));
     if (i < n) vec_store_f32_tail(to + i, vec_load_f32_tail(to + i, n - i) + vec_load_f32_tail(from + i, n - i), n - i);
 }
-/* The same, from in the order of struct pair. */
-static inline void add_pairs(float *to, const float *from, int64_t n) {
-#if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
-    for (int64_t i = 0; i < n; i++) to[i] += from[i / PAIR * PAIR + i % 2 * NB_LANES + i % PAIR / 2];
-#else
+/* The same, from in the order of struct pair, whole pairs, which is put right. */
+static inline void add_pairs(float *to, float *from, int64_t n) {
+    for (int64_t i = 0; PACK > 1 && i < n; i += PACK_COLUMNS) pack_scatter(from + i, pack_load_f32(from + i));
     add_array(to, from, n);
-#endif
 }
 
 /* Arrays over columns. */
