@@ -181,6 +181,7 @@ static struct verdict judge(const struct problem *p, const struct soft_kernel *k
     free(y);
     free(tolerance);
     free(computed);
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     return v;
 }

@@ -33,6 +33,7 @@ static struct nb_accuracy judge(const struct problem *p, const struct soft_kerne
     free(y);
     free(tolerance);
     free(computed);
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     return a;
 }
@@ -184,6 +185,7 @@ static enum nb_loss loss_of_row(const struct problem *p) {
     nb_oracle_row(&o, 0, y);
     enum nb_loss loss = nb_bound_row(&b, 0, y, tolerance);
     cr_expect_eq(isinf(tolerance[0]), loss != NB_LOSS_NONE);
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     return loss;
 }
@@ -239,6 +241,7 @@ Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
     nb_oracle_row(&o, 0, y);
     cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
     for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     problem_free(&p);
 }
@@ -358,6 +361,7 @@ Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
             double ulps = tolerance[i] / nb_ulp(y[i], p.in.dtype);
             cr_expect(ulps >= 0.5 && ulps < 0.51, "%g: %g ulp", y[i], ulps);
         }
+        nb_bound_release(&b);
         nb_oracle_release(&o);
         problem_free(&p);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The bound of BatchNorm's inference knows whether a kernel subtracts the mean or folds it into a constant. */
+/* The bound of BatchNorm: its inference knows whether a kernel subtracts the mean or folds it into a constant; layouts. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -38,6 +38,7 @@ static double worst_of_inference(uint32_t layout, bool declared, bool folded) {
             worst = fmax(worst, fabs(got - y[i]) / tolerance[i]);
         }
     }
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     problem_free(&p);
     return worst;
@@ -50,4 +51,53 @@ Test(bound, tells_a_folded_batchnorm_from_one_that_subtracts_the_mean) {
         cr_expect_gt(worst_of_inference(layout, true, true), 0.1);
         cr_expect_gt(worst_of_inference(layout, false, true), 1, "declared as subtracting, but folded");
     }
+}
+
+/* ---- layouts ----------------------------------------------------------------------------------------------------------- */
+
+enum { N = 2, CHANNELS = 5, HW = 12 };
+
+/* Channels of sizes of their own; the squares of the last overflow. */
+static double value_of(int n, int channel, int i) {
+    const double v = sin(1 + 7 * n + 3 * channel + i) * (channel + 1) + channel;
+    return channel == CHANNELS - 1 ? 1e30 * v : v;
+}
+
+static int64_t place_of(uint32_t layout, int n, int channel, int i) {
+    return layout == NB_NCHW ? (n * CHANNELS + channel) * HW + i : (n * HW + i) * CHANNELS + channel;
+}
+
+static void bound_of_layout(uint32_t layout, double *tolerance) {
+    struct problem p;
+    struct nb_oracle o;
+    struct nb_bound b;
+    double y[HW];
+    problem_init_batchnorm(&p, layout, NB_F32, N, CHANNELS, HW);
+    problem_fill_normal(&p, 0, 1, 9);
+    for (int n = 0; n < N; n++)
+        for (int c = 0; c < CHANNELS; c++)
+            for (int i = 0; i < HW; i++) problem_set(&p, place_of(layout, n, c, i), value_of(n, c, i));
+    p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    nb_bound_init(&b, &p.c, &o, 10);
+    for (int64_t r = 0; r < p.in.rows; r++) {
+        nb_oracle_row(&o, r, y);
+        nb_bound_row(&b, r, y, tolerance + r * p.in.cols);
+    }
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    problem_free(&p);
+}
+
+Test(bound, is_the_same_for_a_batchnorm_in_either_layout) {
+    double nchw[N * CHANNELS * HW], nhwc[N * CHANNELS * HW];
+    bound_of_layout(NB_NCHW, nchw);
+    bound_of_layout(NB_NHWC, nhwc);
+    for (int n = 0; n < N; n++)
+        for (int c = 0; c < CHANNELS; c++)
+            for (int i = 0; i < HW; i++) {
+                const double a = nchw[place_of(NB_NCHW, n, c, i)], b = nhwc[place_of(NB_NHWC, n, c, i)];
+                cr_expect_eq(isinf(a), c == CHANNELS - 1, "channel %d", c);
+                cr_expect(a == b || fabs(a - b) <= 1e-9 * a, "channel %d, place %d: %g, %g", c, i, a, b);
+            }
 }

@@ -79,6 +79,7 @@ static double worst_of_dx(const struct backward *b, const struct nb_gradient *g,
             worst =
                 fmax(worst, fabs(torch.values[row * cols + i] - dx[i]) / (tolerance[i] + of_statistics(g, &e, row, i)));
     }
+    nb_bound_release(&statistics);
     nb_oracle_release(&o);
     nb_array_release(&torch);
     free(dx);

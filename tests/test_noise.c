@@ -181,6 +181,7 @@ Test(reference, is_within_the_bound_of_its_own_formula) {
                               "%s, %s, column %d", nb_op_name(ops[op]), nb_formats[dtype].name, (int)i);
             }
             nb_reference_free(reference);
+            nb_bound_release(&b);
             nb_oracle_release(&o);
             problem_free(&p);
         }

@@ -78,6 +78,7 @@ static struct difference compare(const char *site, uint32_t op, enum nb_dtype dt
     free(y);
     free(tolerance);
     nb_array_release(&torch);
+    nb_bound_release(&b);
     nb_oracle_release(&o);
     problem_free(&p);
     return d;
@@ -158,6 +159,8 @@ static double apart(const struct nb_entry *entry, const char *site, const struct
     free(y);
     free(exact);
     free(tolerance);
+    nb_bound_release(&ours);
+    nb_bound_release(&theirs);
     nb_oracle_release(&o);
     problem_free(&p);
     return worst;

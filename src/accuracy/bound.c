@@ -4,7 +4,10 @@
 #include "src/accuracy/bound.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "src/accuracy/squash.h"
+#include "src/base/log.h"
 #include "src/number/dtype.h"
 
 static const double single_u = 0x1p-24, single_eta = 0x1p-150;
@@ -19,9 +22,19 @@ void nb_bound_init(struct nb_bound *b, const struct nb_case *c, const struct nb_
     *b = (struct nb_bound){.c = c, .o = o, .chain = chain};
     b->folded = c->folded;
     nb_arithmetic_init(&b->arithmetic, c, chain);
+    if (c->op != NB_OP_BATCHNORM || c->shape.layout != NB_NHWC) return;
+    struct nb_statistics_error *channels = nb_alloc((unsigned long long)o->n_truth, sizeof *channels);
+    for (int64_t i = 0; i < o->n_truth; i++) channels[i] = nb_bound_statistics(b, i);
+    b->channels = channels;
+}
+
+void nb_bound_release(struct nb_bound *b) {
+    free(b->channels);
+    *b = (struct nb_bound){0};
 }
 
 struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t truth) {
+    if (b->channels) return b->channels[truth];
     return nb_statistics_error(&b->arithmetic, b->c, &b->o->truth[truth], b->o->n_stats);
 }
 
@@ -72,15 +85,20 @@ static struct approximate normalized(const struct nb_bound *b, const struct nb_r
     return (struct approximate){xhat, xhat * row->scale + d.e * t->scale * (1 + row->scale)};
 }
 
-/* |tanh| falls with slope 1 - tanh^2, largest at the end of the interval that is nearer to 0. */
-static struct approximate squashed(const struct nb_bound *b, double x) {
-    const struct nb_precision *p = &b->arithmetic.op;
-    const double alpha = b->c->alpha, single = nb_round_to(alpha, NB_F32), t = fabs(alpha * x);
+/* What is the same for all elements of a DyT. */
+struct squasher {
+    double alpha, of_alpha; /* what it is off as f32 */
+    double u;               /* roundings of alpha * x, and of alpha in x's dtype */
+};
+
+/* The slope 1 - tanh^2 grows towards 0 by at most exp(2 off) on the way, and is 1 there. */
+static struct approximate squashed(const struct nb_bound *b, const struct squasher *q, double x,
+                                   const struct nb_squash *exact) {
+    const double t = fabs(q->alpha * x), v = fabs(exact->tanh);
     if (isinf(t)) return (struct approximate){1, tanh_error};
-    double e = fabs(x) * fabs(single - alpha) + p->u * t + p->eta;
-    if (p->u > single_u) e += p->u * t; /* alpha in x's dtype as well */
-    const double decay = exp(-2 * fmax(t - e, 0)), slope = 4 * decay / ((1 + decay) * (1 + decay)), v = tanh(t);
-    return (struct approximate){v, e * slope + tanh_error * v};
+    const double off = fabs(x) * q->of_alpha + q->u * t + b->arithmetic.op.eta;
+    const double slope = exact->slope * (1 + 2 * off + 4 * off * off);
+    return (struct approximate){v, off * (off < 0.5 && slope < 1 ? slope : 1) + tanh_error * v};
 }
 
 /* Gamma, or 1 + gamma as it is rounded. */
@@ -139,12 +157,22 @@ static double limited(const struct nb_bound *b, double y, double tolerance, enum
     return INFINITY;
 }
 
+enum { CHUNK = 256 }; /* elements widened at once: 2 KB of stack */
+
 static enum nb_loss dyt_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance) {
-    enum nb_loss loss = NB_LOSS_NONE;
     const struct nb_inputs *in = b->o->in;
-    for (int64_t i = 0; i < in->cols; i++) {
-        struct approximate a = squashed(b, nb_get(in->x, row * in->cols + i, in->dtype));
-        tolerance[i] = limited(b, y[i], affine_tolerance(b, a, y[i], i) * slack, &loss);
+    const struct nb_squash *exact = nb_oracle_squash(b->o, row);
+    const double alpha = b->c->alpha, u = b->arithmetic.op.u;
+    const struct squasher q = {alpha, fabs(nb_round_to(alpha, NB_F32) - alpha), u > single_u ? 2 * u : u};
+    enum nb_loss loss = NB_LOSS_NONE;
+    double x[CHUNK];
+    for (int64_t col = 0; col < in->cols; col += CHUNK) {
+        const int64_t n = in->cols - col < CHUNK ? in->cols - col : CHUNK;
+        nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
+        for (int64_t i = col; i < col + n; i++) {
+            const struct approximate a = squashed(b, &q, x[i - col], &exact[i]);
+            tolerance[i] = limited(b, y[i], affine_tolerance(b, a, y[i], i) * slack, &loss);
+        }
     }
     return loss;
 }
@@ -154,23 +182,29 @@ static enum nb_loss exact_row(const struct nb_bound *b, double *tolerance) {
     return NB_LOSS_NONE;
 }
 
+static double normalized_tolerance(const struct nb_bound *b, const struct nb_row_truth *t,
+                                   const struct nb_statistics_error *error, double y, int64_t param,
+                                   enum nb_loss *loss) {
+    if (error->loss == NB_LOSS_NONE) return limited(b, y, element_tolerance(b, t, error, y, param), loss);
+    if (*loss == NB_LOSS_NONE) *loss = error->loss;
+    return INFINITY;
+}
+
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance) {
     if (b->c->op == NB_OP_TWIN) return exact_row(b, tolerance);
     if (b->c->op == NB_OP_DYT) return dyt_row(b, row, y, tolerance);
+    const int64_t cols = b->o->in->cols;
     enum nb_loss loss = NB_LOSS_NONE;
-    const struct nb_row_truth *at = NULL;
-    struct nb_statistics_error error = {0};
-    for (int64_t i = 0; i < b->o->in->cols; i++) {
-        const struct nb_row_truth *t = nb_oracle_truth(b->o, row, i);
-        if (t != at) error = nb_bound_statistics(b, t - b->o->truth);
-        at = t;
-        if (error.loss != NB_LOSS_NONE) {
-            tolerance[i] = INFINITY;
-            if (loss == NB_LOSS_NONE) loss = error.loss;
-            continue;
-        }
-        const int64_t param = b->c->op == NB_OP_BATCHNORM ? t - b->o->truth : i;
-        tolerance[i] = limited(b, y[i], element_tolerance(b, t, &error, y[i], param), &loss);
+    if (b->channels) {
+        for (int64_t i = 0; i < cols; i++)
+            tolerance[i] = normalized_tolerance(b, &b->o->truth[i], &b->channels[i], y[i], i, &loss);
+        return loss;
     }
+    const struct nb_row_truth *t = nb_oracle_truth(b->o, row, 0);
+    const int64_t channel = t - b->o->truth;
+    const struct nb_statistics_error error = nb_bound_statistics(b, channel);
+    const bool by_channel = b->c->op == NB_OP_BATCHNORM;
+    for (int64_t i = 0; i < cols; i++)
+        tolerance[i] = normalized_tolerance(b, t, &error, y[i], by_channel ? channel : i, &loss);
     return loss;
 }

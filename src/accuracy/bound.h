@@ -16,9 +16,11 @@ struct nb_bound {
     int64_t chain;
     bool folded; /* y = a x + b with the mean inside b */
     struct nb_arithmetic arithmetic;
+    struct nb_statistics_error *channels; /* NHWC, where each column has its own: of each; else null */
 };
 
 void nb_bound_init(struct nb_bound *b, const struct nb_case *c, const struct nb_oracle *o, int64_t chain);
+void nb_bound_release(struct nb_bound *b);
 /* Sets tolerance[i] = |allowed error| of y_i for each column of a row, the last rounding to the dtype included, from the exact
  * y of nb_oracle_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance);

@@ -64,16 +64,7 @@ static double normalized(const struct element *e) {
 enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
 
 const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row) {
-    const struct nb_inputs *in = g->in;
-    struct nb_squashed_row *kept = g->squashed;
-    double x[CHUNK];
-    for (int64_t col = 0; kept->row != row && col < in->cols; col += CHUNK) {
-        const int64_t n = in->cols - col < CHUNK ? in->cols - col : CHUNK;
-        nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
-        for (int64_t i = 0; i < n; i++) kept->of[col + i] = nb_squash(g->c->alpha, x[i]);
-    }
-    kept->row = row;
-    return kept->of;
+    return nb_squashed_row(g->squashed, g->c->alpha, g->in, row);
 }
 
 static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {

@@ -26,11 +26,6 @@ struct nb_row_gradient {
     double max_abs_g, max_abs_dy, max_abs_xhat;
 };
 
-struct nb_squashed_row {
-    int64_t row; /* -1: none yet */
-    struct nb_squash of[];
-};
-
 struct nb_gradient {
     const struct nb_case *c;
     const struct nb_inputs *in;
@@ -53,8 +48,7 @@ void nb_gradient_statistics(const struct nb_oracle *o, float *mean, float *rstd)
 /* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows all it is given. DyT takes no statistics. */
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd);
-/* DyT: tanh and its slope of each element of a row. Those of the last row are kept, for whoever asks next: not for two threads at
- * once. */
+/* DyT: tanh and its slope of each element of a row (squash.h). */
 const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row);
 /* The exact dx of one row, before the rounding to the dtype. */
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx);

@@ -196,8 +196,7 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
     if (nb_gradient_centres(c)) g->mean = mean;
     set_weights(g);
     if (c->op == NB_OP_DYT) {
-        g->squashed = nb_alloc(1, sizeof *g->squashed + (size_t)in->cols * sizeof g->squashed->of[0]);
-        g->squashed->row = -1;
+        g->squashed = nb_squashed_row_new(in->cols);
     } else {
         g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
         g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);

@@ -41,7 +41,7 @@ int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb
     o->n_stats = nb_truth_elements(c);
     o->n_truth = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
     o->truth = nb_alloc((unsigned long long)o->n_truth, sizeof *o->truth);
-    o->sum = nb_alloc((unsigned long long)in->cols, sizeof *o->sum);
+    if (c->op == NB_OP_DYT) o->squashed = nb_squashed_row_new(in->cols);
     if (c->formula.affine != NB_AFFINE_NONE) o->gamma = widen_params(c, in->gamma_f32, in->gamma_x, in->n_params);
     if (c->formula.affine == NB_AFFINE_GAMMA_BETA) o->beta = widen_params(c, in->beta_f32, in->beta_x, in->n_params);
     nb_truth_fill(o->truth, o->n_truth, c, in);
@@ -88,8 +88,8 @@ static double element(const struct nb_oracle *o, const struct nb_row_truth *t, d
 }
 
 /* Where beta cancels, tanh in long double: on x86 to 2^-63. */
-static double dyt_element(const struct nb_oracle *o, double x, int64_t param) {
-    const double xhat = tanh(o->c->alpha * x), y = affine(o, NULL, x, xhat, param);
+static double dyt_element(const struct nb_oracle *o, double x, double xhat, int64_t param) {
+    const double y = affine(o, NULL, x, xhat, param);
     if (!o->beta || !(fabs(y) < fabs(o->beta[param]) / 8)) return y;
     const long double exact = tanhl((long double)o->c->alpha * (long double)x);
     const struct nb_twofold squashed = {(double)exact, (double)(exact - (double)exact)};
@@ -103,14 +103,19 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {
     nb_truth_row(c, o->in, row, y);
     if (c->op == NB_OP_TWIN) return;
     if (c->op == NB_OP_DYT) {
-        for (int64_t i = 0; i < cols; i++) y[i] = dyt_element(o, y[i], i);
+        const struct nb_squash *squash = nb_oracle_squash(o, row);
+        for (int64_t i = 0; i < cols; i++) y[i] = dyt_element(o, y[i], squash[i].tanh, i);
         return;
     }
-    const bool by_channel = c->op == NB_OP_BATCHNORM;
-    for (int64_t i = 0; i < cols; i++) {
-        int64_t channel = by_channel ? channel_of(c, row, i) : 0;
-        y[i] = element(o, &o->truth[by_channel ? channel : row], y[i], by_channel ? channel : i);
-    }
+    const bool by_channel = c->op == NB_OP_BATCHNORM, by_column = by_channel && c->shape.layout == NB_NHWC;
+    const struct nb_row_truth *t = nb_oracle_truth(o, row, 0);
+    const int64_t channel = t - o->truth;
+    for (int64_t i = 0; i < cols; i++)
+        y[i] = element(o, by_column ? &o->truth[i] : t, y[i], by_channel && !by_column ? channel : i);
+}
+
+const struct nb_squash *nb_oracle_squash(const struct nb_oracle *o, int64_t row) {
+    return nb_squashed_row(o->squashed, o->c->alpha, o->in, row);
 }
 
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum) {
@@ -133,7 +138,7 @@ void nb_oracle_running(const struct nb_oracle *o, double *mean, double *var) {
 
 void nb_oracle_release(struct nb_oracle *o) {
     free(o->truth);
-    free(o->sum);
+    free(o->squashed);
     free(o->gamma);
     free(o->beta);
     *o = (struct nb_oracle){0};

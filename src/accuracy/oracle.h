@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "src/accuracy/squash.h"
 #include "src/accuracy/truth.h"
 #include "src/case/case.h"
 #include "src/input/inputs.h"
@@ -20,10 +21,10 @@ struct nb_oracle {
     const struct nb_inputs *in;
     struct nb_row_truth *truth; /* rows of them; BatchNorm: c */
     int64_t n_truth;
-    double *sum;          /* add_*: one row of scratch */
     double *gamma, *beta; /* as stored, without offset; null where the formula has none */
     int64_t n_params;
-    int64_t n_stats; /* elements that the statistics see: cols, k, or n * hw */
+    int64_t n_stats;                  /* elements that the statistics see: cols, k, or n * hw */
+    struct nb_squashed_row *squashed; /* DyT: of the row that was asked for last; else null */
 };
 
 /* -1 after nb_error where this thread flushes subnormals or does not round to nearest. */
@@ -33,6 +34,8 @@ int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb
 /* y of one row, and the truth that belongs to its element i (BatchNorm NHWC: another for each column). */
 void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y);
 const struct nb_row_truth *nb_oracle_truth(const struct nb_oracle *o, int64_t row, int64_t col);
+/* DyT: tanh and its slope of each element of a row. */
+const struct nb_squash *nb_oracle_squash(const struct nb_oracle *o, int64_t row);
 /* add_*: the residual_out that the case asks for, rounded to the dtype. */
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum);
 /* BatchNorm training: running statistics after the call. */

@@ -117,6 +117,7 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
         if (!report->no_bound) against_bound(&m, row);
     }
     finish(&m, sum);
+    nb_bound_release(&m.bound);
     free(m.y);
     free(m.oracle.truth);
 }

@@ -158,6 +158,7 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
     nb_judge_accuracy(out);
     if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
         running_is_right(&s, b, &bound);
+    nb_bound_release(&bound);
     free(want);
     free(tolerance);
 }

@@ -70,6 +70,7 @@ void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry,
     if (nb_rig_init(&rig, c, entry, oracle->in, c->shape.cols > LONG ? LONG_ROWS : ROWS) == 0) {
         nb_bound_init(&t.bound, c, oracle, nb_kernel_chain(entry->kernel, &rig.call));
         check_all(&t);
+        nb_bound_release(&t.bound);
     } else {
         skip_all(&t, "the kernel refuses so few rows, or there is no memory");
     }

@@ -123,6 +123,7 @@ static bool add_tolerances(struct nb_trials *t, double *sums) {
         nb_trials_exact(t, &oracle, &bound, r);
         for (int64_t i = 0; i < cols; i++) sums[r * cols + i] += t->tolerance[i];
     }
+    nb_bound_release(&bound);
     nb_oracle_release(&oracle);
     return true;
 }

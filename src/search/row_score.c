@@ -125,6 +125,7 @@ int nb_row_score(struct nb_trial *t, struct nb_row_score *scores) {
     nb_kernel_range(t->entry->kernel, &t->call, &r.range);
     for (int64_t row = 0; row < t->in.rows; row++) score_row(t, &bound, &r, row, &scores[row]);
     free(space);
+    nb_bound_release(&bound);
     nb_oracle_release(&oracle);
     return 0;
 }

@@ -197,6 +197,7 @@ static void finish_judgement(struct judgement *j, struct nb_scan *s, struct nb_s
     out->bound_u = j->bound_u;
     out->eps_effect_u = j->eps_effect / nb_formats[s->trial.in.dtype].unit_roundoff;
     out->noise_u = s->trial.c.op == NB_OP_BATCHNORM ? NAN : j->noise_u; /* known of rows alone */
+    nb_bound_release(&j->bound);
     free(j->tolerance);
     free(j->noise);
 }

@@ -83,6 +83,7 @@ static void judge_rows(struct nb_tolerance_test *t, const struct nb_design *d, i
             t->n_lost += !isfinite(allowed[i]);
         }
     }
+    nb_bound_release(&bound);
 }
 
 int nb_tolerance_test_init(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t chain,
