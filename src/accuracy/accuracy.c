@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/truth.h"
 #include "src/base/log.h"
 #include "src/number/formats.h"
-
-/* |error| in ulp, logarithmic: 32 bins an octave from 2^-40 to 2^40. */
-enum { BINS_PER_OCTAVE = 32, LOWEST_OCTAVE = -40, N_OCTAVES = 80, N_BINS = BINS_PER_OCTAVE * N_OCTAVES };
 
 /* Mean and sum of squared distances from it, updated. */
 struct moments {
@@ -26,11 +24,11 @@ struct line {
 struct nb_accuracy_sum {
     struct nb_accuracy a;
     enum nb_number number;
-    int64_t n_errors, n_biased, n_rounded;
+    int64_t n_biased, n_rounded;
     double abs_ulp, bias, bias_large;
     struct moments large, rounding; /* over rows */
-    int64_t bins[N_BINS];
-    double *error; /* of the row, NaN for elements left out */
+    struct nb_ulp_bins bins;
+    double *error, *ulp; /* of the row's elements: NaN for those left out; spacing at the exact value */
     int64_t cols;
 };
 
@@ -70,21 +68,33 @@ static int line_fit(const struct line *l, double *intercept, double *slope) {
 
 /* ---- elements ---------------------------------------------------------------------------------------------------------- */
 
+/* A row as it comes: stored elements of a dtype, or doubles. */
+struct row_values {
+    const void *stored, *stored_x;
+    enum nb_dtype dtype;
+    const double *numbers, *numbers_x, *exact, *exact_low, *tolerance;
+};
+
 struct element {
+    const struct row_values *values;
     int64_t row, col;
     double got, want, want_low, tolerance; /* exactly want + want_low */
-    double x;
 };
 
 /* The two cancel up to their last bits, so that want_low is not lost. */
 static double error_of(const struct element *e) { return (e->got - e->want) - e->want_low; }
+
+static double x_of(const struct element *e) {
+    const struct row_values *v = e->values;
+    return v->stored_x ? nb_get(v->stored_x, e->col, v->dtype) : v->numbers_x ? v->numbers_x[e->col] : (double)NAN;
+}
 
 static void set_witness(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
     struct nb_witness *w = &s->a.witness;
     if (w->row >= 0 && ratio <= s->a.worst_ratio) return;
     s->a.worst_ratio = ratio;
     *w = (struct nb_witness){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
-    w->x = e->x;
+    w->x = x_of(e);
     w->err_ulp = error_of(e) / ulp;
     w->tolerance_ulp = e->tolerance / ulp;
 }
@@ -113,31 +123,20 @@ static bool exceptional(struct nb_accuracy_sum *s, const struct element *e) {
     return true;
 }
 
-static int bin_of(double ulps) {
-    if (ulps < 0x1p-40) return 0;
-    int exponent;
-    double half = frexp(ulps, &exponent); /* [1/2, 1) */
-    int bin = (exponent - 1 - LOWEST_OCTAVE) * BINS_PER_OCTAVE + (int)((half - 0.5) * 2 * BINS_PER_OCTAVE);
-    return bin < N_BINS ? bin : N_BINS - 1;
+/* A finite number within the range of the format; what the double does not show decides ties. */
+static double nearest_of(const struct nb_accuracy_sum *s, const struct element *e, double ulp) {
+    if (e->want_low != 0 || s->number == NB_NUM_F64)
+        return nb_number_round(e->want, e->want_low, s->number, NB_ROUND_NEAREST, 0);
+    return nb_nearest_multiple(e->want, ulp);
 }
 
-static int bucket_of(double ulps) {
-    if (ulps <= 0.5) return 0;
-    int exponent;
-    double half = frexp(ulps, &exponent);
-    int bucket = exponent + (half == 0.5 ? 0 : 1); /* (1/2, 1] is 1 */
-    return bucket < NB_ULP_BUCKETS ? bucket : NB_ULP_BUCKETS - 1;
-}
-
-static void compare(struct nb_accuracy_sum *s, const struct element *e) {
+static void compare(struct nb_accuracy_sum *s, const struct element *e, double ulp) {
     struct nb_accuracy *a = &s->a;
-    const double ulp = nb_number_ulp(e->want, s->number), error = error_of(e), ulps = fabs(error) / ulp;
-    const double nearest = nb_number_round(e->want, e->want_low, s->number, NB_ROUND_NEAREST, 0);
-    s->n_errors++;
+    const double error = error_of(e), ulps = fabs(error) / ulp, nearest = nearest_of(s, e, ulp);
     s->abs_ulp += ulps;
     if (ulps > a->max_ulp) a->max_ulp = ulps;
-    s->bins[bin_of(ulps)]++;
-    a->histogram[bucket_of(ulps)]++;
+    nb_ulp_bins_add(&s->bins, ulps);
+    a->histogram[nb_ulp_bucket(ulps)]++;
     if (e->got == nearest) s->n_rounded++;
     const bool beyond = !(fabs(error) <= e->tolerance);
     if (beyond) a->n_beyond++;
@@ -168,13 +167,13 @@ static void row_bias(struct nb_accuracy_sum *s, const double *exact, int64_t col
         const double y = fabs(exact[i]);
         if (isnan(s->error[i]) || !(y > rms * 0x1p-10)) continue;
         const double error = exact[i] > 0 ? s->error[i] : -s->error[i];
-        s->bias += error / y;
+        const double relative = error / y;
+        s->bias += relative;
         s->n_biased++;
         if (!(y > rms / 4) || y < normal) continue;
-        sum_large += error / y;
+        sum_large += relative;
         n_large++;
-        const double ulp = nb_number_ulp(y, s->number);
-        line_add(&line, y / (ulp * half_scale), error / ulp);
+        line_add(&line, y / (s->ulp[i] * half_scale), error / s->ulp[i]);
     }
     double intercept, slope;
     if (line.n >= 32 && line_fit(&line, &intercept, &slope) == 0) {
@@ -201,7 +200,7 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
     if (line_fit(&line, &offset, &gain) != 0) gain = line.ww > 0 ? line.wv / line.ww : 0; /* all y alike: no offset */
     for (int64_t i = 0; i < cols; i++) {
         if (isnan(s->error[i])) continue;
-        double residual = (s->error[i] - gain * exact[i] - offset * rms) / nb_number_ulp(exact[i], s->number);
+        double residual = (s->error[i] - gain * exact[i] - offset * rms) / s->ulp[i];
         squares += residual * residual;
     }
     keep_largest(&s->a.gain_u, gain / u);
@@ -209,35 +208,38 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
     keep_largest(&s->a.residual_ulp, sqrt(squares / line.n));
 }
 
-/* A row as it comes: stored elements of a dtype, or doubles. */
-struct row_values {
-    const void *stored, *stored_x;
-    enum nb_dtype dtype;
-    const double *numbers, *numbers_x, *exact, *exact_low, *tolerance;
-};
-
-static struct element element_at(const struct row_values *v, int64_t row, int64_t col) {
-    struct element e = {.row = row, .col = col, .want = v->exact[col], .tolerance = v->tolerance[col], .x = NAN};
-    if (v->exact_low) e.want_low = v->exact_low[col];
-    e.got = v->stored ? nb_get(v->stored, col, v->dtype) : v->numbers[col];
-    if (v->stored_x) e.x = nb_get(v->stored_x, col, v->dtype);
-    if (v->numbers_x) e.x = v->numbers_x[col];
-    return e;
+/* The computed numbers, into the place of their errors. */
+static void take_row(struct nb_accuracy_sum *s, int64_t cols, const struct row_values *v) {
+    if (cols > s->cols) {
+        s->error = nb_realloc(s->error, (unsigned long long)cols, sizeof *s->error);
+        s->ulp = nb_realloc(s->ulp, (unsigned long long)cols, sizeof *s->ulp);
+        s->cols = cols;
+    }
+    if (v->stored)
+        nb_truth_widen(v->stored, 0, cols, v->dtype, s->error);
+    else
+        memcpy(s->error, v->numbers, (size_t)cols * sizeof *s->error);
 }
 
 static void add_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct row_values *v,
                     enum nb_loss loss) {
-    if (cols > s->cols) s->error = nb_realloc(s->error, (unsigned long long)cols, sizeof *s->error);
-    if (cols > s->cols) s->cols = cols;
     int64_t n_kept = 0;
+    take_row(s, cols, v);
     for (int64_t i = 0; i < cols; i++) {
-        const struct element e = element_at(v, row, i);
+        const struct element e = {.values = v,
+                                  .row = row,
+                                  .col = i,
+                                  .got = s->error[i],
+                                  .want = v->exact[i],
+                                  .want_low = v->exact_low ? v->exact_low[i] : 0,
+                                  .tolerance = v->tolerance[i]};
         s->error[i] = NAN;
         if (exceptional(s, &e)) {
             s->a.n_exceptional++;
             continue;
         }
-        compare(s, &e);
+        s->ulp[i] = nb_number_ulp(e.want, s->number);
+        compare(s, &e, s->ulp[i]);
         s->error[i] = error_of(&e);
         n_kept++;
     }
@@ -269,28 +271,16 @@ void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, c
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */
 
-static double p99_of(const struct nb_accuracy_sum *s) {
-    const double wanted = 0.99 * (double)s->n_errors;
-    int64_t below = 0;
-    for (int bin = 0; bin < N_BINS; bin++) {
-        below += s->bins[bin];
-        if ((double)below < wanted) continue;
-        double upper = 1 + (bin % BINS_PER_OCTAVE + 1.0) / BINS_PER_OCTAVE;
-        return fmin(ldexp(upper, bin / BINS_PER_OCTAVE + LOWEST_OCTAVE), s->a.max_ulp);
-    }
-    return s->a.max_ulp;
-}
-
 static double deviation(const struct moments *m) { return m->n > 1 ? sqrt(m->squares / (m->n - 1)) : NAN; }
 
 void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
     const double u = nb_numbers[s->number].unit_roundoff;
     struct nb_accuracy *a = &s->a;
-    const bool any = s->n_errors > 0;
+    const bool any = s->bins.n > 0;
     if (!any) a->max_ulp = a->gain_u = a->offset_u = a->residual_ulp = NAN;
-    a->mean_ulp = any ? s->abs_ulp / (double)s->n_errors : NAN;
-    a->p99_ulp = any ? p99_of(s) : NAN;
-    a->correctly_rounded = any ? (double)s->n_rounded / (double)s->n_errors : NAN;
+    a->mean_ulp = any ? s->abs_ulp / (double)s->bins.n : NAN;
+    a->p99_ulp = any ? nb_ulp_bins_p99(&s->bins, a->max_ulp) : NAN;
+    a->correctly_rounded = any ? (double)s->n_rounded / (double)s->bins.n : NAN;
     a->bias_u = s->n_biased > 0 ? s->bias / (double)s->n_biased / u : NAN;
     a->bias_large_u = a->n_large > 0 ? s->bias_large / (double)a->n_large / u : NAN;
     a->bias_large_sd_u = deviation(&s->large) / u;
@@ -299,6 +289,7 @@ void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
     a->bias_sigma = NAN;
     *out = *a;
     free(s->error);
+    free(s->ulp);
     free(s);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "src/base/log.h"
-#include "src/number/dtype.h"
+#include "src/number/formats.h"
 
 struct nb_evidence_sum {
     struct nb_evidence e;
@@ -67,14 +67,14 @@ static bool exceptional(struct nb_evidence_sum *s, int64_t row, int64_t col, dou
 
 static void compare(struct nb_evidence_sum *s, int64_t row, int64_t col, double got, double want, double tolerance) {
     struct nb_evidence *e = &s->e;
-    const double error = fabs(got - want), nearest = nb_round_to(want, s->dtype);
-    const double measure = s->cancels ? fmax(fabs(want), s->rms / NB_CANCELLING) : want;
-    const double ulps = error / nb_ulp(measure, s->dtype);
+    const double error = fabs(got - want), ulp = nb_ulp(want, s->dtype), nearest = nb_nearest_multiple(want, ulp);
+    const bool cancelled = s->cancels && fabs(want) < s->rms / NB_CANCELLING;
+    const double ulps = error / (cancelled ? nb_ulp(s->rms / NB_CANCELLING, s->dtype) : ulp);
     const bool bounded = isfinite(tolerance), beyond = bounded && !(error <= tolerance);
     const bool ordinary = fabs(want) >= nb_formats[s->dtype].min_normal && fabs(want) > s->rms * 0x1p-10;
     s->error_squares += error * error;
     s->exact_squares += want * want;
-    keep_larger(&e->max_ulp, error / nb_ulp(want, s->dtype));
+    keep_larger(&e->max_ulp, error / ulp);
     if (bounded) keep_larger(&e->bound_ratio, error == 0 ? 0 : error / tolerance);
     if (got == nearest) e->n_correct++;
     if (beyond) e->n_beyond++;
@@ -97,13 +97,13 @@ static double rms_of(const double *exact, int64_t cols) {
 void nb_evidence_row(struct nb_evidence_sum *s, int64_t row, const void *computed, const double *exact,
                      const double *tolerance) {
     const int64_t cols = s->oracle->in->cols;
-    const struct nb_row_truth *met = NULL;
+    const struct nb_row_truth *met = NULL, *of_row = nb_oracle_truth(s->oracle, row, 0);
     const bool met_all = s->by_column && s->e.n_rows > 0; /* every row has the same */
     bool finite = true;
     s->rms = rms_of(exact, cols);
     s->error_squares = s->exact_squares = 0;
     for (int64_t i = 0; i < cols; i++) {
-        const struct nb_row_truth *t = nb_oracle_truth(s->oracle, row, i);
+        const struct nb_row_truth *t = s->by_column ? &s->oracle->truth[i] : of_row;
         if (!is_finite(t)) finite = false;
         if (!is_finite(t)) continue;
         if (t != met && !met_all) take_truth(&s->e, t);

@@ -4,6 +4,7 @@
 #ifndef NB_FORMATS_H
 #define NB_FORMATS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,11 @@ bool nb_number_has_inf(enum nb_number number);
 double nb_number_round(double v, double below, enum nb_number number, enum nb_rounding rounding, uint64_t random);
 /* The spacing at the real number y, as nb_ulp() of dtype.h. */
 double nb_number_ulp(double y, enum nb_number number);
+/* The multiple of a spacing (a power of two) that is nearest to v, ties to even; |v| / spacing < 2^51. */
+static inline double nb_nearest_multiple(double v, double spacing) {
+    const double to_integer = 0x1p52; /* from here on doubles are integers: adding it rounds to nearest even */
+    return copysign(((fabs(v) / spacing + to_integer) - to_integer) * spacing, v);
+}
 /* Stored bits of a number of the format (round first), and back: for sweeps over every number of it. Not for f64. tf32: in the upper
  * 19 bits of an f32 word; the lower ones are ignored. */
 uint32_t nb_number_encode(double v, enum nb_number number);
