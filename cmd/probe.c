@@ -88,7 +88,7 @@ static int set_axis(struct probe_options *o, int i, const char *value) {
     char reason[256];
     nb_case_init(&scratch);
     o->axis[i] = value;
-    if (nb_axis_find(axes[i])->set(&scratch, value, reason, sizeof reason) == 0) return 0;
+    if (nb_axis_set(nb_axis_find(axes[i]), &scratch, value, reason, sizeof reason) == 0) return 0;
     return nb_error("--%s '%s' %s", axes[i], value, reason);
 }
 
@@ -191,7 +191,7 @@ static void set_formula(struct nb_case *c, const struct probe_options *o, const 
                                 &c->formula.param,
                                 &c->formula.round_sum};
     for (int i = 0; i < N_AXES; i++) {
-        if (o->axis[i]) nb_axis_find(axes[i])->set(c, o->axis[i], reason, sizeof reason);
+        if (o->axis[i]) nb_axis_set(nb_axis_find(axes[i]), c, o->axis[i], reason, sizeof reason);
         if (o->axis[i] || !fields[i]) continue;
         if (masks[i] == 0)
             *fields[i] = 0;

@@ -141,7 +141,7 @@ Test(key, bad_values_are_refused_with_what_would_be_right) {
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
         struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32), before = c;
         char reason[256] = "";
-        int result = nb_axis_find(wants[i].axis)->set(&c, wants[i].value, reason, sizeof reason);
+        int result = nb_axis_set(nb_axis_find(wants[i].axis), &c, wants[i].value, reason, sizeof reason);
         cr_expect_eq(result, -1, "%s=%s was taken", wants[i].axis, wants[i].value);
         cr_expect(strstr(reason, wants[i].words), "%s=%s: %s", wants[i].axis, wants[i].value, reason);
         cr_expect(same_case(&c, &before), "%s=%s changed the case", wants[i].axis, wants[i].value);
@@ -155,7 +155,7 @@ Test(key, every_fallback_is_a_value) {
         char reason[256];
         cr_expect(axis->help && *axis->help);
         if (axis->kind == NB_AXIS_CELL)
-            cr_expect_eq(axis->set(&c, axis->fallback, reason, sizeof reason), 0, "%s", axis->name);
+            cr_expect_eq(nb_axis_set(axis, &c, axis->fallback, reason, sizeof reason), 0, "%s", axis->name);
         else if (axis->fallback && axis->choices)
             cr_expect_geq(nb_name_find(axis->choices, axis->fallback), 0, "%s", axis->name);
         cr_expect_eq(nb_axis_find(axis->name), axis);

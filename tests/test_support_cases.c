@@ -39,7 +39,7 @@ char *value_of(const struct nb_case *c, const char *axis) {
 
 void set(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";
-    cr_assert_eq(nb_axis_find(axis)->set(c, text, reason, sizeof reason), 0, "%s=%s %s", axis, text, reason);
+    cr_assert_eq(nb_axis_set(nb_axis_find(axis), c, text, reason, sizeof reason), 0, "%s=%s %s", axis, text, reason);
     nb_case_normalize(c);
 }
 

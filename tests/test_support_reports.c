@@ -14,7 +14,7 @@
 
 static void set_axis(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";
-    cr_assert_eq(nb_axis_find(axis)->set(c, text, reason, sizeof reason), 0, "%s %s: %s", axis, text, reason);
+    cr_assert_eq(nb_axis_set(nb_axis_find(axis), c, text, reason, sizeof reason), 0, "%s %s: %s", axis, text, reason);
 }
 
 struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape) {

@@ -3,8 +3,10 @@
  * the parts of a case's key, so an axis stands behind those that decide whether it applies. */
 #include "src/case/case.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +16,6 @@
 #include "src/case/shape.h"
 
 /* ---- reading values ---- */
-
-static int set_name(uint32_t *field, const char *const *names, const char *text, char *reason, size_t n) {
-    int found = nb_name_find(names, text);
-    if (found < 0) {
-        nb_name_refuse(names, text, reason, n);
-        return -1;
-    }
-    *field = (uint32_t)found;
-    return 0;
-}
 
 /* Decimal or hexadecimal floats as strtod reads them, but no sign, no blanks, no words. */
 static int set_real(double *field, const char *text, double below, const char *wanted, char *reason, size_t n) {
@@ -84,37 +76,8 @@ static int set_eps(struct nb_case *c, const char *text, char *reason, size_t n) 
     return 0;
 }
 
-static int set_eps_place(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.eps_place, nb_eps_place_names, text, reason, n);
-}
-static int set_root(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.root, nb_root_names, text, reason, n);
-}
-static int set_cast(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.cast, nb_cast_names, text, reason, n);
-}
-static int set_weight_offset(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.weight_offset, nb_switch_names, text, reason, n);
-}
-static int set_param_dtype(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.param, nb_param_names, text, reason, n);
-}
-static int set_round_sum(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.round_sum, nb_switch_names, text, reason, n);
-}
-static int set_mode(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->mode, nb_mode_names, text, reason, n);
-}
-static int set_cache(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->cache, nb_cache_names, text, reason, n);
-}
-
-static const char *const affine_choices[] = {"none", "gamma", "gamma_beta", "default", NULL};
-
 /* "default" waits for nb_case_normalize(), which knows the op. */
-static int set_affine(struct nb_case *c, const char *text, char *reason, size_t n) {
-    return set_name(&c->formula.affine, affine_choices, text, reason, n);
-}
+static const char *const affine_choices[] = {"none", "gamma", "gamma_beta", "default", NULL};
 
 static int set_params(struct nb_case *c, const char *text, char *reason, size_t n) {
     struct nb_params params;
@@ -185,29 +148,7 @@ static void print_seed(const struct nb_case *c, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%llu", (unsigned long long)c->seed);
 }
 static void print_eps(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->eps_text); }
-static void print_eps_place(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_eps_place_names[c->formula.eps_place]);
-}
-static void print_root(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_root_names[c->formula.root]);
-}
-static void print_affine(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, affine_choices[c->formula.affine]);
-}
-static void print_cast(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_cast_names[c->formula.cast]);
-}
-static void print_weight_offset(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_switch_names[c->formula.weight_offset]);
-}
-static void print_param_dtype(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_param_names[c->formula.param]);
-}
 static void print_params(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->params); }
-static void print_round_sum(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_switch_names[c->formula.round_sum]);
-}
-static void print_mode(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_mode_names[c->mode]); }
 static void print_momentum(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->momentum, out); }
 static void print_k(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->k_text); }
 static void print_alpha(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->alpha, out); }
@@ -216,24 +157,6 @@ static void print_stride(const struct nb_case *c, struct nb_strbuf *out) {
     if (c->pad != 0) nb_strbuf_addf(out, "%lld", (long long)c->pad);
 }
 static void print_threads(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_addf(out, "%d", c->threads); }
-static void print_cache(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_cache_names[c->cache]);
-}
-
-static void print_op(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_op_name(c->op)); }
-static void print_pass(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_pass_name(c->pass)); }
-static void print_dtype(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, c->dtype < NB_N_DTYPES ? nb_dtype_names[c->dtype] : "?");
-}
-static void print_width(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_width_name(c->width)); }
-static void print_style(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_style_name(c->style)); }
-static void print_stats(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, nb_stats_name(c->stats)); }
-static void print_stats_dtype(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_stats_dtype_name(c->stats_dtype));
-}
-static void print_variance(const struct nb_case *c, struct nb_strbuf *out) {
-    nb_strbuf_add(out, nb_variance_name(c->variance));
-}
 
 /* The variant is "[plugin:]kernel_width_dtype"; a plugin may name it otherwise. */
 static void print_kernel(const struct nb_case *c, struct nb_strbuf *out) {
@@ -271,61 +194,63 @@ static bool updates_running(const struct nb_case *c) {
 }
 static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && c->dtype != NB_F32 && is_forward(c); }
 
+#define NAMED(field) offsetof(struct nb_case, field), NULL, NULL
 const struct nb_axis nb_axes[] = {
-    {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but twin", nb_op_names, NULL, print_op,
+    {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but twin", nb_op_names, NAMED(op), NULL},
+    {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NAMED(pass), NULL},
+    {"kernel", NB_AXIS_SELECT, NULL, "globs on the kernel's name, such as layernorm_*", NULL, 0, NULL, print_kernel,
      NULL},
-    {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NULL, print_pass, NULL},
-    {"kernel", NB_AXIS_SELECT, NULL, "globs on the kernel's name, such as layernorm_*", NULL, NULL, print_kernel, NULL},
-    {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NULL, print_dtype, NULL},
+    {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NAMED(dtype), NULL},
     {"width", NB_AXIS_SELECT, NULL,
      "SIMD width in bits; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always in",
-     nb_width_names, NULL, print_width, NULL},
-    {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NULL, print_style, NULL},
+     nb_width_names, NAMED(width), NULL},
+    {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NAMED(style), NULL},
     {"stats", NB_AXIS_SELECT, NULL, "where the statistics live: registers, a [rows, 1] tensor, a full-size tensor",
-     nb_stats_names, NULL, print_stats, NULL},
-    {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names, NULL,
-     print_stats_dtype, NULL},
-    {"variance", NB_AXIS_SELECT, NULL, "algorithm of the variance", nb_variance_names, NULL, print_variance, NULL},
-    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME, peer:NAME; cuda where built", NULL, NULL, print_backend, NULL},
+     nb_stats_names, NAMED(stats), NULL},
+    {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names,
+     NAMED(stats_dtype), NULL},
+    {"variance", NB_AXIS_SELECT, NULL, "algorithm of the variance", nb_variance_names, NAMED(variance), NULL},
+    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME, peer:NAME; cuda where built", NULL, 0, NULL, print_backend,
+     NULL},
     {"shape", NB_AXIS_CELL, "1024x1024",
      "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
-     NULL, set_shape, print_shape, NULL},
-    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy or raw file", NULL, set_data, print_data,
-     NULL},
-    {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, set_seed, print_seed, NULL},
-    {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, set_eps, print_eps, has_eps},
+     NULL, 0, set_shape, print_shape, NULL},
+    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy or raw file", NULL, 0, set_data,
+     print_data, NULL},
+    {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, 0, set_seed, print_seed, NULL},
+    {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, 0, set_eps, print_eps, has_eps},
     {"eps_place", NB_AXIS_CELL, "inside", "sqrt(v + eps), sqrt(v) + eps, max(sqrt(v), eps)", nb_eps_place_names,
-     set_eps_place, print_eps_place, has_root},
+     NAMED(formula.eps_place), has_root},
     {"root", NB_AXIS_CELL, "mul_recip",
-     "how x is scaled: x / sqrt(v), x * (1 / sqrt(v)), or by the hardware's estimate", nb_root_names, set_root,
-     print_root, has_root},
+     "how x is scaled: x / sqrt(v), x * (1 / sqrt(v)), or by the hardware's estimate", nb_root_names,
+     NAMED(formula.root), has_root},
     {"affine", NB_AXIS_CELL, "default",
      "parameters; default: gamma for rmsnorm, prmsnorm, l2norm and add_rmsnorm, gamma_beta for the others",
-     affine_choices, set_affine, print_affine, is_no_twin},
+     affine_choices, NAMED(formula.affine), is_no_twin},
     {"cast", NB_AXIS_CELL, "after", "rounding to the dtype after or before the weight (Gemma, Llama); 16 bits only",
-     nb_cast_names, set_cast, print_cast, casts},
-    {"weight_offset", NB_AXIS_CELL, "0", "the weight is gamma or 1 + gamma", nb_switch_names, set_weight_offset,
-     print_weight_offset, has_gamma},
+     nb_cast_names, NAMED(formula.cast), casts},
+    {"weight_offset", NB_AXIS_CELL, "0", "the weight is gamma or 1 + gamma", nb_switch_names,
+     NAMED(formula.weight_offset), has_gamma},
     {"param_dtype", NB_AXIS_CELL, "f32", "parameters in f32 or in the dtype of x; 16 bits only", nb_param_names,
-     set_param_dtype, print_param_dtype, has_16bit_gamma},
+     NAMED(formula.param), has_16bit_gamma},
     {"params", NB_AXIS_CELL, NB_PARAMS_DRAWN,
      "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA); a key names it unless "
      "drawn",
-     NULL, set_params, print_params, has_chosen_params},
+     NULL, 0, set_params, print_params, has_chosen_params},
     {"round_sum", NB_AXIS_CELL, "0", "add_*: statistics of the f32 sum or of the rounded one; 16 bits only",
-     nb_switch_names, set_round_sum, print_round_sum, rounds_a_sum},
-    {"mode", NB_AXIS_CELL, "training", "BatchNorm: statistics of the batch, or running ones", nb_mode_names, set_mode,
-     print_mode, is_batchnorm},
-    {"momentum", NB_AXIS_CELL, "0.1", "BatchNorm in training: weight of the new value", NULL, set_momentum,
+     nb_switch_names, NAMED(formula.round_sum), rounds_a_sum},
+    {"mode", NB_AXIS_CELL, "training", "BatchNorm: statistics of the batch, or running ones", nb_mode_names,
+     NAMED(mode), is_batchnorm},
+    {"momentum", NB_AXIS_CELL, "0.1", "BatchNorm in training: weight of the new value", NULL, 0, set_momentum,
      print_momentum, updates_running},
-    {"k", NB_AXIS_CELL, "6.25%", "pRMSNorm: share or count of the elements that the statistics see", NULL, set_k,
+    {"k", NB_AXIS_CELL, "6.25%", "pRMSNorm: share or count of the elements that the statistics see", NULL, 0, set_k,
      print_k, is_prmsnorm},
-    {"alpha", NB_AXIS_CELL, "0.5", "DyT: tanh(alpha * x)", NULL, set_alpha, print_alpha, is_dyt},
-    {"stride", NB_AXIS_CELL, "packed", "packed, or elements of padding after each row", NULL, set_stride, print_stride,
-     NULL},
-    {"threads", NB_AXIS_CELL, "1", "pinned threads", NULL, set_threads, print_threads, NULL},
+    {"alpha", NB_AXIS_CELL, "0.5", "DyT: tanh(alpha * x)", NULL, 0, set_alpha, print_alpha, is_dyt},
+    {"stride", NB_AXIS_CELL, "packed", "packed, or elements of padding after each row", NULL, 0, set_stride,
+     print_stride, NULL},
+    {"threads", NB_AXIS_CELL, "1", "pinned threads", NULL, 0, set_threads, print_threads, NULL},
     {"cache", NB_AXIS_CELL, "hot", "hot: the same buffers again; cold: buffers in turn, larger than the last cache",
-     nb_cache_names, set_cache, print_cache, NULL},
+     nb_cache_names, NAMED(cache), NULL},
 };
 const size_t nb_n_axes = sizeof nb_axes / sizeof nb_axes[0];
 
@@ -337,4 +262,25 @@ const struct nb_axis *nb_axis_find(const char *name) {
     for (size_t i = 0; i < nb_n_axes; i++)
         if (strcmp(nb_axes[i].name, name) == 0) return &nb_axes[i];
     return NULL;
+}
+
+int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n) {
+    assert(axis->kind == NB_AXIS_CELL);
+    if (!axis->named) return axis->set(c, text, reason, n);
+    const int found = nb_name_find(axis->choices, text);
+    if (found < 0) {
+        nb_name_refuse(axis->choices, text, reason, n);
+        return -1;
+    }
+    *(uint32_t *)((char *)c + axis->named) = (uint32_t)found;
+    return 0;
+}
+
+void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct nb_strbuf *out) {
+    if (!axis->named) {
+        axis->print(c, out);
+        return;
+    }
+    const uint32_t value = *(const uint32_t *)((const char *)c + axis->named);
+    nb_strbuf_add(out, value < nb_names_count(axis->choices) ? axis->choices[value] : "?");
 }

@@ -68,10 +68,8 @@ struct nb_axis {
     const char *fallback;       /* the value of a block that leaves the axis out; null: all */
     const char *help;           /* one line */
     const char *const *choices; /* null-terminated, or null when the values are free text */
-    /* NB_AXIS_CELL: sets the field from text. On a bad value writes into reason how to go on after the value ("is not one of
-     * inside, outside, clamp") and returns -1. */
+    size_t named; /* where in a case stands the uint32_t that is an index into choices; 0: set and print know */
     int (*set)(struct nb_case *c, const char *text, char *reason, size_t n);
-    /* The value as the key prints it. */
     void (*print)(const struct nb_case *c, struct nb_strbuf *out);
     /* Does the axis mean anything for this case (its op, dtype)? Null: always. */
     bool (*applies)(const struct nb_case *c);
@@ -79,6 +77,11 @@ struct nb_axis {
 extern const struct nb_axis nb_axes[];
 extern const size_t nb_n_axes;
 const struct nb_axis *nb_axis_find(const char *name); /* also by alias; null */
+/* Of an axis of cells: sets the field from text. On a bad value writes into reason how to go on after the value ("is not one of
+ * inside, outside, clamp") and returns -1. */
+int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n);
+/* The value as the key prints it. */
+void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct nb_strbuf *out);
 
 /* Does the op add a residual before it normalizes? Does it take the mean away? */
 bool nb_op_adds(uint32_t op);

@@ -44,7 +44,7 @@ static int64_t count_of(const char *text, int64_t n) {
 
 static void set_fallback(struct nb_case *c, const struct nb_axis *axis) {
     char reason[256];
-    int result = axis->set(c, axis->fallback, reason, sizeof reason);
+    int result = nb_axis_set(axis, c, axis->fallback, reason, sizeof reason);
     assert(result == 0);
     (void)result;
 }
@@ -105,7 +105,7 @@ void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
         const struct nb_axis *axis = &nb_axes[i];
         if (axis->kind != NB_AXIS_CELL || (axis->applies && !axis->applies(c))) continue;
         nb_strbuf_clear(&value);
-        axis->print(c, &value);
+        nb_axis_print(axis, c, &value);
         nb_strbuf_addf(out, "/%s:", axis->name);
         add_escaped(out, value.text);
     }
@@ -115,7 +115,7 @@ void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
 void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *out) {
     const struct nb_axis *axis = nb_axis_find(name);
     nb_strbuf_add(out, "");
-    if (axis && (!axis->applies || axis->applies(c))) axis->print(c, out);
+    if (axis && (!axis->applies || axis->applies(c))) nb_axis_print(axis, c, out);
 }
 
 /* ---- reading ---- */
@@ -170,7 +170,7 @@ static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *
     if (*seen & bit) return nb_error("case key '%s': '%s' stands twice", key, axis->name);
     *seen |= bit;
     if (unescape(value) != 0) return nb_error("case key '%s': '%s' has a broken %%XX", key, axis->name);
-    if (axis->set(c, value, reason, sizeof reason) != 0)
+    if (nb_axis_set(axis, c, value, reason, sizeof reason) != 0)
         return nb_error("case key '%s': %s: '%s' %s", key, axis->name, value, reason);
     return 0;
 }

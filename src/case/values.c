@@ -69,7 +69,7 @@ int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const ch
     if (axis->kind == NB_AXIS_SELECT)
         return axis->choices ? add_choice(values, axis, text, reason, n) : add_selection(values, axis, text, reason, n);
     nb_case_init(&scratch);
-    if (axis->set(&scratch, text, reason, n) != 0) return -1;
+    if (nb_axis_set(axis, &scratch, text, reason, n) != 0) return -1;
     return append(values, text, reason, n);
 }
 

@@ -66,8 +66,8 @@ static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb
     nb_case_init(c);
     nb_case_set_entry(c, entry);
     snprintf(shape, sizeof shape, "%lldx%lld", (long long)v->rows, (long long)v->cols);
-    if (nb_axis_find("shape")->set(c, n->shape ? n->shape : shape, reason, reason_n) != 0) return -1;
-    if (n->k && nb_axis_find("k")->set(c, n->k, reason, reason_n) != 0) return -1;
+    if (nb_axis_set(nb_axis_find("shape"), c, n->shape ? n->shape : shape, reason, reason_n) != 0) return -1;
+    if (n->k && nb_axis_set(nb_axis_find("k"), c, n->k, reason, reason_n) != 0) return -1;
     c->eps = n->eps;
     c->formula = n->formula;
     c->formula.struct_size = sizeof c->formula;

@@ -211,7 +211,7 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
             char plain[128];
             const char *text = k.applies[a] ? p->lists[a]->texts[k.at[a]] : NULL;
             if (text) can_be = is_sized(e, &c, &nb_axes[a], &text, plain);
-            if (text && can_be && nb_axes[a].set(&c, text, reason, sizeof reason) != 0)
+            if (text && can_be && nb_axis_set(&nb_axes[a], &c, text, reason, sizeof reason) != 0)
                 return nb_error("%s:%d: \"%s\": '%s' %s", p->block->path, p->lists[a]->line, nb_axes[a].name, text,
                                 reason);
         }

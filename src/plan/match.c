@@ -47,7 +47,7 @@ static bool text_selects(const char *text, const struct nb_axis *axis, const str
                               .stats = k->stats,
                               .stats_dtype = k->stats_dtype,
                               .variance = k->variance};
-    axis->print(&c, &value);
+    nb_axis_print(axis, &c, &value);
     bool selected = strcmp(value.text, text) == 0;
     nb_strbuf_release(&value);
     return selected;
@@ -63,8 +63,8 @@ bool nb_list_selects(const struct nb_values *list, const struct nb_axis *axis, c
 
 static bool same_value(const struct nb_axis *axis, const struct nb_case *a, const struct nb_case *b) {
     struct nb_strbuf p = {0}, q = {0};
-    axis->print(a, &p);
-    axis->print(b, &q);
+    nb_axis_print(axis, a, &p);
+    nb_axis_print(axis, b, &q);
     bool same = strcmp(p.text, q.text) == 0;
     nb_strbuf_release(&p);
     nb_strbuf_release(&q);
@@ -77,7 +77,7 @@ static bool list_has_value_of(const struct nb_values *list, const struct nb_axis
     const struct nb_case wanted = nb_case_canonical(c);
     for (size_t i = 0; i < list->n; i++) {
         struct nb_case other = *c;
-        if (axis->set(&other, list->texts[i], reason, sizeof reason) != 0) continue;
+        if (nb_axis_set(axis, &other, list->texts[i], reason, sizeof reason) != 0) continue;
         nb_case_normalize(&other);
         other = nb_case_canonical(&other);
         if (same_value(axis, &wanted, &other)) return true;

@@ -151,7 +151,7 @@ void nb_grade_formula(const struct nb_case *c, struct nb_strbuf *out) {
     char reason[200];
     for (size_t i = 0; i < n; i++) {
         const struct nb_axis *axis = nb_axis_find(axes[i]);
-        axis->set(&usual, axis->fallback, reason, sizeof reason);
+        nb_axis_set(axis, &usual, axis->fallback, reason, sizeof reason);
     }
     nb_case_normalize(&usual);
     for (size_t i = 0; i < n; i++) {

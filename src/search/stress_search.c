@@ -60,7 +60,8 @@ static int case_of(const struct candidate *candidate, struct nb_case *c) {
     nb_case_init(c);
     c->formula.affine = NB_N_AFFINES; /* the op's usual one */
     nb_case_set_entry(c, candidate->entry);
-    if (nb_axis_find("shape")->set(c, shape, reason, sizeof reason) != 0) return nb_error("shape %s %s", shape, reason);
+    if (nb_axis_set(nb_axis_find("shape"), c, shape, reason, sizeof reason) != 0)
+        return nb_error("shape %s %s", shape, reason);
     if (nb_kernel_refuses(candidate->entry->kernel, &c->formula)) c->formula = candidate->planned->formula;
     nb_case_normalize(c);
     return 0;
