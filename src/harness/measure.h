@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "src/harness/buffers.h"
+#include "src/harness/disturbance.h"
 #include "src/harness/pool.h"
 #include "src/registry/registry.h"
 
@@ -30,12 +31,6 @@ struct nb_arm {
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a slot of this arm: left out likewise */
     char where[120];
-};
-
-struct nb_noise {
-    double steal_ms, wall_s, cpu_s;
-    long involuntary, voluntary;
-    int cpu;
 };
 
 struct nb_measure_options {
