@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads shared objects with kernels and keeps their tables. The lists of loaded files and entries are the process's
+/* Loads shared objects with kernels and keeps what their tables say. The lists of loaded files and entries are the process's
  * own: what is mapped is a property of the process too. */
 #include "src/registry/registry.h"
 
@@ -9,57 +9,25 @@
 #include <string.h>
 
 #include "src/base/files.h"
-#include "src/base/guard.h"
 #include "src/base/log.h"
-#include "src/base/strbuf.h"
-#include "src/number/dtype.h"
+#include "src/registry/kernel_table.h"
 #include "src/registry/peers.h"
 #include "src/registry/shared_object.h"
 
-struct library {
-    void *handle;
-    char *file;   /* as the user named it: a path, or "peer:NAME[=LIBRARY]" */
-    char *path;   /* of the shared object itself */
-    char *plugin; /* null: built in */
-};
-
-/* An entry with what it owns. */
-struct slot {
-    struct nb_entry entry;
-    struct nb_kernel kernel;
-    char *variant;
-};
-
-struct slots {
-    struct slot **items;
-    size_t n;
-};
-
-typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
-
-static struct library *libraries;
+static struct nb_library *libraries;
 static size_t n_libraries;
-static struct slots by_order, by_id; /* the same slots, sorted twice */
+static struct nb_slots by_order, by_id; /* the same slots, sorted twice */
 
-static void slot_free(struct slot *s) {
-    free(s->variant);
-    free(s->entry.id);
-    free(s->entry.kernel_id);
-    free(s);
+static int compare_by_order(const void *a, const void *b) {
+    const struct nb_entry *p = &(*(struct nb_slot *const *)a)->entry, *q = &(*(struct nb_slot *const *)b)->entry;
+    int order = strcmp(p->plugin ? p->plugin : "", q->plugin ? q->plugin : "");
+    if (order == 0) order = strcmp(p->kernel->name, q->kernel->name);
+    if (order == 0) order = (int)p->kernel->dtype - (int)q->kernel->dtype;
+    if (order == 0) order = (int)p->kernel->width - (int)q->kernel->width;
+    return order ? order : strcmp(p->id, q->id);
 }
 
-static void slots_free(struct slots *list) {
-    for (size_t i = 0; i < list->n; i++) slot_free(list->items[i]);
-    free(list->items);
-    *list = (struct slots){0};
-}
-
-static void slots_append(struct slots *list, const struct slots *more) {
-    list->items = nb_realloc(list->items, list->n + more->n, sizeof *list->items);
-    for (size_t i = 0; i < more->n; i++) list->items[list->n++] = more->items[i];
-}
-
-/* ---- names ---- */
+/* ---- one file ---- */
 
 /* "dir/libfoo.so.1" -> "foo"; owned. */
 static char *plugin_name(const char *path) {
@@ -74,136 +42,7 @@ static char *plugin_name(const char *path) {
     return name;
 }
 
-static char *variant_name(const struct nb_kernel *k) {
-    static const char *const suffixes[NB_N_WIDTHS] = {"scalar", "v128", "v256", "v256x", "v512", "native"};
-    if (k->variant) return nb_strdup(k->variant);
-    struct nb_strbuf name = {0};
-    nb_strbuf_addf(&name, "%s_%s_%s", k->name, suffixes[k->width], nb_formats[k->dtype].name);
-    return name.text;
-}
-
-static char *qualified(const char *plugin, const char *name) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_addf(&id, "%s%s%s", plugin ? plugin : "", plugin ? ":" : "", name);
-    return id.text;
-}
-
-/* ---- order ---- */
-
-static int compare_by_id(const void *a, const void *b) {
-    return strcmp((*(struct slot *const *)a)->entry.id, (*(struct slot *const *)b)->entry.id);
-}
-
-static int compare_by_order(const void *a, const void *b) {
-    const struct nb_entry *p = &(*(struct slot *const *)a)->entry, *q = &(*(struct slot *const *)b)->entry;
-    int order = strcmp(p->plugin ? p->plugin : "", q->plugin ? q->plugin : "");
-    if (order == 0) order = strcmp(p->kernel->name, q->kernel->name);
-    if (order == 0) order = (int)p->kernel->dtype - (int)q->kernel->dtype;
-    if (order == 0) order = (int)p->kernel->width - (int)q->kernel->width;
-    return order ? order : strcmp(p->id, q->id);
-}
-
-static void sort_slots(struct slots *list, int (*compare)(const void *, const void *)) {
-    if (list->n > 1) qsort(list->items, list->n, sizeof *list->items, compare);
-}
-
-/* ---- where code lies ---- */
-
-/* A built-in kernel whose code is elsewhere would be timed in the place of another build; a plugin may well hand out
- * the functions of a library that it wraps, which is said. */
-static int check_functions(const struct library *lib, const struct nb_kernel *k, const char *id, const void *base) {
-    struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
-    size_t n = nb_kernel_functions(k, functions);
-    for (size_t i = 0; i < n; i++) {
-        const char *where = "no loaded file";
-        if (nb_object_of(functions[i].address, &where) == base) continue;
-        if (!lib->plugin)
-            return nb_error("%s: %s: its function %s lies in %s; rebuild the kernels with -Bsymbolic", lib->file, id,
-                            functions[i].name, where);
-        nb_warn("%s: %s: its function %s lies in %s, which is what will be measured", lib->file, id, functions[i].name,
-                where);
-    }
-    return 0;
-}
-
-/* ---- one file ---- */
-
-static struct slot *make_slot(const struct library *lib, const struct nb_kernel *k) {
-    struct slot *s = nb_alloc(1, sizeof *s);
-    memcpy(&s->kernel, k, k->struct_size < sizeof *k ? k->struct_size : sizeof *k);
-    s->variant = variant_name(k);
-    s->kernel.struct_size = sizeof s->kernel;
-    s->kernel.variant = s->variant;
-    if (!s->kernel.summary) s->kernel.summary = "";
-    s->entry = (struct nb_entry){.kernel = &s->kernel,
-                                 .plugin = lib->plugin,
-                                 .is_peer = nb_peer_is(lib->file),
-                                 .file = lib->file,
-                                 .id = qualified(lib->plugin, s->variant),
-                                 .kernel_id = qualified(lib->plugin, k->name)};
-    return s;
-}
-
-/* The entry's name for a message, as far as its struct can be trusted to hold one. */
-static const char *name_in_table(const struct nb_kernel *k) {
-    bool has_name = k->struct_size >= offsetof(struct nb_kernel, run);
-    return has_name && nb_name_is_plain(k->name) ? k->name : "no name";
-}
-
-static int read_entry(const struct library *lib, const struct nb_kernel *k, const void *base, size_t i,
-                      struct slots *out) {
-    char reason[160];
-    if (!k) return nb_error("%s: entry %zu of its table is null", lib->file, i);
-    if (nb_kernel_validate(k, reason, sizeof reason) != 0)
-        return nb_error("%s: entry %zu of its table (%s): %s", lib->file, i, name_in_table(k), reason);
-    if (!lib->plugin && !k->variant)
-        return nb_error("%s: entry %zu of its table (%s): variant is null", lib->file, i, k->name);
-    struct slot *s = out->items[out->n++] = make_slot(lib, k);
-    if (strlen(s->entry.id) >= NB_VARIANT_MAX)
-        return nb_error("%s: the name %s is longer than %d characters", lib->file, s->entry.id, NB_VARIANT_MAX - 1);
-    return check_functions(lib, &s->kernel, s->entry.id, base);
-}
-
-struct table_call {
-    kernels_fn kernels;
-    const struct nb_kernel *const *table;
-    size_t n;
-};
-static void ask_for_table(void *arg) {
-    struct table_call *t = arg;
-    t->table = t->kernels(NB_ABI_VERSION, &t->n);
-}
-
-static int read_table(const struct library *lib, struct slots *out) {
-    enum { MAX_KERNELS = 100000 };
-    size_t n = 0;
-    void *symbol = nb_object_symbol(lib->handle, lib->path, "normbench_kernels");
-    if (!symbol)
-        return nb_error("%s: does not export normbench_kernels(); a plugin defines it as kernels/kernel.h says",
-                        lib->file);
-    struct table_call asked = {.kernels = (kernels_fn)(uintptr_t)symbol};
-    const char *why = nb_guarded(ask_for_table, &asked, 10);
-    if (why) return nb_error("%s: normbench_kernels() does not return: %s", lib->file, why);
-    const struct nb_kernel *const *table = asked.table;
-    n = asked.n;
-    if (!table) {
-        nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
-                 lib->file, NB_ABI_VERSION);
-        return NB_OTHER_ABI;
-    }
-    if (n == 0 || n > MAX_KERNELS) return nb_error("%s: its table says %zu kernels", lib->file, n);
-    out->items = nb_alloc(n, sizeof *out->items);
-    const void *base = nb_object_of(symbol, NULL);
-    for (size_t i = 0; i < n; i++)
-        if (read_entry(lib, table[i], base, i, out) != 0) return -1;
-    sort_slots(out, compare_by_id);
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(out->items[i - 1]->entry.id, out->items[i]->entry.id) == 0)
-            return nb_error("%s: its table has %s twice", lib->file, out->items[i]->entry.id);
-    return 0;
-}
-
-static int check_plugin_name(const struct library *lib) {
+static int check_plugin_name(const struct nb_library *lib) {
     if (!lib->plugin) return 0;
     if (!nb_name_is_plain(lib->plugin))
         return nb_error("%s: a plugin is known by its file name, which must be letters, digits, '_', '.', '+' or '-'",
@@ -222,7 +61,7 @@ static bool is_loaded(void *handle) {
 }
 
 /* Two versions of a library in one process would find each other's symbols. */
-static int loaded_already(const struct library *lib) {
+static int loaded_already(const struct nb_library *lib) {
     for (size_t i = 0; i < n_libraries; i++)
         if (libraries[i].handle == lib->handle && nb_peer_is(lib->file) && strcmp(libraries[i].file, lib->file) != 0)
             return nb_error("%s and %s: one version of a peer's library at a time", libraries[i].file, lib->file);
@@ -232,8 +71,8 @@ static int loaded_already(const struct library *lib) {
 
 /* path, plugin: owned from now on; peer_library: what a peer is to load, or null. */
 static int load(const char *file, char *path, char *plugin, const char *peer_library) {
-    struct library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
-    struct slots found = {0};
+    struct nb_library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
+    struct nb_slots found = {0};
     int result = -1;
     lib.handle = nb_object_open(path);
     if (!lib.handle) goto out;
@@ -243,17 +82,17 @@ static int load(const char *file, char *path, char *plugin, const char *peer_lib
     }
     if (check_plugin_name(&lib) != 0) goto out;
     if (nb_peer_is(file) && nb_peer_use(lib.handle, path, peer_library) != 0) goto out;
-    if ((result = read_table(&lib, &found)) != 0) goto out;
+    if ((result = nb_kernel_table_read(&lib, &found)) != 0) goto out;
     libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
     libraries[n_libraries++] = lib;
-    slots_append(&by_order, &found);
-    slots_append(&by_id, &found);
-    sort_slots(&by_order, compare_by_order);
-    sort_slots(&by_id, compare_by_id);
+    nb_slots_append(&by_order, &found);
+    nb_slots_append(&by_id, &found);
+    nb_slots_sort(&by_order, compare_by_order);
+    nb_slots_sort(&by_id, nb_slots_by_id);
     free(found.items);
     return 0;
 out:
-    slots_free(&found);
+    nb_slots_free(&found);
     if (lib.handle) dlclose(lib.handle);
     free(lib.file);
     free(lib.path);
@@ -317,8 +156,8 @@ const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].p
 
 void nb_registry_release(void) {
     free(by_id.items);
-    by_id = (struct slots){0};
-    slots_free(&by_order);
+    by_id = (struct nb_slots){0};
+    nb_slots_free(&by_order);
     for (size_t i = 0; i < n_libraries; i++) {
         dlclose(libraries[i].handle);
         free(libraries[i].file);

@@ -9,21 +9,11 @@
 
 #include "kernels/kernel.h"
 #include "src/case/case.h"
+#include "src/registry/entry.h"
 #include "src/registry/kernel_fields.h"
-
-struct nb_entry {
-    const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
-                                       is never null, summary neither */
-    const char *plugin; /* null for the built-in kernels, else the plugin's name (file name without lib and .so) */
-    bool is_peer;       /* an adapter to another library (peers.h); plugin is its name */
-    const char *file;   /* the shared object, as the user named it, or "peer:NAME[=LIBRARY]" */
-    char *id;           /* "[plugin:]variant" */
-    char *kernel_id;    /* "[plugin:]kernel" */
-};
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
-#define NB_OTHER_ABI (-2)
 /* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
  * kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a note, 0. */
 int nb_registry_load(const char *file);
