@@ -110,32 +110,38 @@ static void limit_spinning(void) {
 
 struct request {
     const struct nb_peer *(*ask)(void);
-    const char *library;
+    const char *name, *library;
     char reason[400];
     int result;
 };
 
-/* The libraries in use, by file name without a version: what is loaded is a property of the process. */
-static char used[16][64];
+/* The libraries in use, by name without a version ("libdnnl"), and by whom: what is loaded is a property of the process. */
+static struct { char library[64], peer[64]; } used[32];
 
-/* Two versions of a library in one process would find each other's symbols. 0, or -1 with the reason written. */
-static int claim_library(const char *path, char *reason, size_t n) {
+/* Two builds of a library in one process would find each other's symbols. 0, or -1 with the reason written. */
+static int claim_library(const char *path, const char *peer, char *reason, size_t n) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, ".so");
-    const int length = (int)(end ? (size_t)(end - name) : strlen(name));
-    char base[sizeof used[0]];
-    snprintf(base, sizeof base, "%.*s", length, name);
+    char base[sizeof used[0].library];
+    snprintf(base, sizeof base, "%.*s", (int)(end ? (size_t)(end - name) : strlen(name)), name);
     for (size_t i = 0; i < sizeof used / sizeof used[0]; i++) {
-        if (strcmp(used[i], base) == 0) {
-            snprintf(reason, n, "another peer uses a %s: one version at a time", base);
-            return -1;
+        if (!used[i].peer[0]) {
+            snprintf(used[i].library, sizeof used[i].library, "%s", base);
+            snprintf(used[i].peer, sizeof used[i].peer, "%s", peer);
+            return 0;
         }
-        if (used[i][0]) continue;
-        snprintf(used[i], sizeof used[i], "%s", base);
-        return 0;
+        if (strcmp(used[i].library, base) != 0) continue;
+        if (strcmp(used[i].peer, peer) == 0) return 0;
+        snprintf(reason, n,
+                 "%s and %s are both %s, and two builds of a library in one process find each other's symbols; measure "
+                 "them in runs of their own",
+                 used[i].peer, peer, base);
+        return -1;
     }
-    return 0;
+    snprintf(reason, n, "too many peers in one process");
+    return -1;
 }
 
+/* A file may have any name: what the loader knows a library by is seen once it is loaded. */
 static void use(void *arg) {
     struct request *r = arg;
     const struct nb_peer *peer = r->ask();
@@ -143,16 +149,20 @@ static void use(void *arg) {
         snprintf(r->reason, sizeof r->reason, "its normbench_peer() is of another version; rebuild it with make peers");
         return;
     }
-    if (claim_library(r->library ? r->library : peer->library, r->reason, sizeof r->reason) != 0) return;
-    r->result = peer->use(r->library, r->reason, sizeof r->reason);
+    const char *path = r->library ? r->library : peer->library;
+    if (claim_library(path, r->name, r->reason, sizeof r->reason) != 0) return;
+    if (peer->use(r->library, r->reason, sizeof r->reason) != 0) return;
+    const char *soname = nb_object_soname(path);
+    r->result = soname ? claim_library(soname, r->name, r->reason, sizeof r->reason) : 0;
 }
 
-int nb_peer_use(void *handle, const char *adapter, const char *library) {
+int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library) {
     void *symbol = nb_object_symbol(handle, adapter, "normbench_peer");
     if (!symbol) return nb_error("%s: does not export normbench_peer(); it is a plugin: use --plugin", adapter);
     limit_spinning();
     static struct request r; /* outlives a jump out of the library */
-    r = (struct request){.ask = (const struct nb_peer *(*)(void))(uintptr_t)symbol, .library = library, .result = -1};
+    r = (struct request){
+        .ask = (const struct nb_peer *(*)(void))(uintptr_t)symbol, .name = name, .library = library, .result = -1};
     const char *why = nb_guarded(use, &r, USE_LIMIT_S);
     if (why) return nb_error("%s: its library does not load: %s", adapter, why);
     return r.result == 0 ? 0 : nb_error("%s: its library does not load: %s", adapter, r.reason);

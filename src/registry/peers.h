@@ -27,8 +27,9 @@ char *nb_peer_name(const char *spec, const char **library);
 /* The adapter's file; where there is none, the first place that it is looked for at; owned. */
 char *nb_peer_adapter(const char *name);
 
-/* After dlopen() of the adapter: has it load its library. -1 after nb_error. A peer that spins between parallel regions would do so on the
+/* After dlopen() of the adapter of the peer `name`: has it load its library. -1 after nb_error; two peers whose libraries have one name
+ * are refused. A peer that spins between parallel regions would do so on the
  * cores of whoever runs next: how long is set here, unless the user's environment says it. */
-int nb_peer_use(void *handle, const char *adapter, const char *library);
+int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library);
 
 #endif

@@ -81,7 +81,7 @@ static int load(const char *file, char *path, char *plugin, const char *peer_lib
         goto out;
     }
     if (check_plugin_name(&lib) != 0) goto out;
-    if (nb_peer_is(file) && nb_peer_use(lib.handle, path, peer_library) != 0) goto out;
+    if (nb_peer_is(file) && nb_peer_use(lib.handle, path, plugin, peer_library) != 0) goto out;
     if ((result = nb_kernel_table_read(&lib, &found)) != 0) goto out;
     libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
     libraries[n_libraries++] = lib;

@@ -46,6 +46,22 @@ const void *nb_object_of(const void *address, const char **name) {
     return info.dli_fbase;
 }
 
+const char *nb_object_soname(const char *path) {
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    struct link_map *map;
+    const char *names = NULL;
+    size_t at = 0; /* no name begins at 0, which is the empty one */
+    if (!handle) return NULL;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
+        for (const ElfW(Dyn) *e = map->l_ld; e->d_tag != DT_NULL; e++) {
+            if (e->d_tag == DT_STRTAB) names = (const void *)e->d_un.d_ptr;
+            if (e->d_tag == DT_SONAME) at = e->d_un.d_val;
+        }
+    }
+    dlclose(handle);
+    return names && at ? names + at : NULL;
+}
+
 /* What the loader reads of an object. */
 struct dynamic {
     const ElfW(Sym) * symbols;

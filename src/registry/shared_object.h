@@ -11,6 +11,8 @@ void *nb_object_open(const char *path);
 void *nb_object_symbol(void *handle, const char *path, const char *symbol);
 /* Start of the loaded object that holds an address, null: none does. name, when not null: its file. */
 const void *nb_object_of(const void *address, const char **name);
+/* The name that the loader knows a loaded file by (DT_SONAME), as long as it is loaded; null: it has none, or is not loaded. */
+const char *nb_object_soname(const char *path);
 /* Of the symbols that a loaded object both defines and refers to by the loader, one that was bound to another object: what
  * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
  * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */

@@ -26,6 +26,23 @@ refuses "is no library of ours" run --peer fakelib --peer-lib "$WORK/broken.so"
 refuses "one version" run --peer fakelib --peer fakelib --peer-lib "$NORMBENCH"
 refuses "is a plugin" run --peer example
 
+# Two builds of a library, known by the file's name or by what the loader calls it: named both, whichever command loads them.
+mkdir "$WORK/two"
+cp "$BUILD/tests/plugins/fakelib.so" "$WORK/two/"
+cp "$BUILD/tests/plugins/fakelib.so" "$WORK/two/fakelib-other.so"
+named=$(ldd "$NORMBENCH" | sed -n 's/.*libcjson[^ ]* => \([^ ]*\).*/\1/p')
+cp "$named" "$WORK/two/one.so"
+cp "$named" "$WORK/two/another.so"
+export NORMBENCH_PEERS=$WORK/two
+for command in run "list kernels"; do
+    # shellcheck disable=SC2086 # two words
+    refuses "fakelib and fakelib-other are both fakelib," $command --peer fakelib --peer fakelib-other
+    # shellcheck disable=SC2086
+    refuses "fakelib and fakelib-other are both libcjson," $command --peer fakelib --peer-lib "$WORK/two/one.so" \
+        --peer fakelib-other --peer-lib "$WORK/two/another.so"
+done
+export NORMBENCH_PEERS=$BUILD/tests/plugins
+
 cat >"$WORK/config.json" <<'JSON'
 { "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": "64x384", "kernel": ["rmsnorm", "rmsnorm_twopass"], "width": "256",
                 "stride": ["packed", "16"], "threads": [1, 2] } ], "launches": 2, "blocks_per_launch": 4 }

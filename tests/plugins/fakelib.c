@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A peer's adapter whose library is this file: an RMSNorm with threads of its own, started by open(), which spin for a while after
+/* A peer's adapter whose library is this file (a given one that is called .so is loaded, and no more): an RMSNorm with threads of its own, started by open(), which spin for a while after
  * each call as OpenMP's do. It fails when it is called before open() or for a part of the work, and says how many threads it was opened with.
  * FAKELIB_LOG names a file that gets a line with each loading; FAKELIB_THREAD: loading starts a thread; FAKELIB_CRASHES: two threads crash. */
 #define KERNEL_NAME "rmsnorm"
 #define KERNEL_FIELDS                                                                                                  \
     .flags = NB_FLAG_OWN_THREADS, .n_units = one_unit, .open = start, .close = stop, .applicable = refuse_gaps,        \
     .version = say_version, .implementation = say_implementation
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -139,6 +140,10 @@ static int use(const char *path, char *reason, size_t n) {
     if (getenv("FAKELIB_THREAD") && pthread_create(&thread, NULL, sleeper, NULL) != 0) return -1;
     if (path && strstr(path, "broken")) {
         snprintf(reason, n, "%s is no library of ours", path);
+        return -1;
+    }
+    if (path && strstr(path, ".so") && !dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+        snprintf(reason, n, "%s", dlerror());
         return -1;
     }
     snprintf(library, sizeof library, "fakelib 1.0%s", path ? ", given" : "");
