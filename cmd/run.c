@@ -145,6 +145,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
                                    .out = o->output.out,
                                    .resume = o->output.resume,
                                    .no_counters = o->no_counters,
+                                   .confirms = true,
                                    .case_timeout_s = o->output.case_timeout_s,
                                    .argc = argc,
                                    .argv = argv};

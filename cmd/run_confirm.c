@@ -33,6 +33,7 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
         again.out = folder;
         again.resume = nb_path_exists(journal) ? folder : NULL;
         again.no_counters = true;
+        again.confirms = false;
         nb_note("%zu cases look behind: measured again", plan.n_cases);
         result = nb_measuring_run(&again, folder, &began);
         if (!began) result = -1;

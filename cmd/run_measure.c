@@ -29,14 +29,12 @@ char *nb_measuring_folder(const struct nb_measuring *m) {
     return m->resume ? nb_strdup(m->resume) : m->out ? nb_strdup(m->out) : default_folder(m->request, m->config);
 }
 
-static void say_plan(const struct nb_plan *plan, const char *dir) {
+static void say_plan(const struct nb_measuring *m, const char *dir) {
+    const struct nb_plan *plan = m->plan;
     struct nb_strbuf how = {0};
-    if (plan->launches > 0)
-        nb_strbuf_addf(&how, "%d launches each", plan->launches);
-    else
-        nb_strbuf_add(&how, "checked, not timed");
-    nb_note("%zu case%s in %zu group%s, %s, about %.0f s; into %s", plan->n_cases, plan->n_cases == 1 ? "" : "s",
-            plan->n_groups, plan->n_groups == 1 ? "" : "s", how.text, plan->estimate_s, dir);
+    nb_add_effort(&how, plan, m->no_counters, m->confirms);
+    nb_note("%zu case%s in %zu group%s, %s; into %s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
+            plan->n_groups == 1 ? "" : "s", how.text, dir);
     nb_strbuf_release(&how);
 }
 
@@ -52,7 +50,7 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
     if (ended == 0) ended = nb_journal_begin(&journal, &first);
     *began = ended == 0;
     if (*began) {
-        say_plan(m->plan, dir);
+        say_plan(m, dir);
         ended = nb_run_plan(m->plan, &journal, dir, &options);
     }
     nb_journal_close(&journal);

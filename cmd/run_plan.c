@@ -9,6 +9,7 @@
 #include "cmd/peer_options.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/launch/launch.h"
 #include "src/plan/match.h"
 #include "src/record/fingerprint.h"
 #include "src/record/journal.h"
@@ -229,6 +230,28 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
     cJSON_Delete(json);
 }
 
+/* Seconds for one comparison measured again: its two sides and their roof, of what a group takes on average. */
+static double confirmed_s(const struct nb_plan *plan) {
+    double s = 0;
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        const struct nb_group *group = &plan->groups[g];
+        const double arms = (double)group->n + 1, share = arms > 3 ? 3 / arms : 1;
+        s += share * (plan->compare.confirm_launches * group->estimate.launch + group->estimate.check);
+    }
+    return s / (double)plan->n_groups;
+}
+
+void nb_add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms) {
+    if (plan->launches > 0)
+        nb_strbuf_addf(out, "%d launches of %d blocks each", plan->launches, plan->blocks);
+    else
+        nb_strbuf_add(out, "checked, not timed");
+    nb_strbuf_addf(out, ", about %.0f s", nb_run_estimate_s(plan, no_counters));
+    if (confirms && plan->compare.ours && plan->compare.confirm_launches > 0 && plan->n_groups > 0)
+        nb_strbuf_addf(out, " and %.1f s more for each comparison that looks behind, on %d fresh launches",
+                       confirmed_s(plan), plan->compare.confirm_launches);
+}
+
 int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out) {
     if (format && strcmp(format, "json") == 0) {
         print_json(plan, config, out);
@@ -237,11 +260,11 @@ int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, co
     for (size_t i = 0; i < plan->n_cases; i++) fprintf(out, "%s\n", plan->keys[i]);
     fflush(out);
     nb_plan_print_skips(plan, stderr);
-    char measuring[64] = "checked, not timed";
-    if (plan->launches > 0)
-        snprintf(measuring, sizeof measuring, "%d launches of %d blocks", plan->launches, plan->blocks);
-    nb_note("%zu case%s in %zu group%s, %s: about %.0f s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
-            plan->n_groups == 1 ? "" : "s", measuring, plan->estimate_s);
+    struct nb_strbuf how = {0};
+    nb_add_effort(&how, plan, false, true);
+    nb_note("%zu case%s in %zu group%s, %s", plan->n_cases, plan->n_cases == 1 ? "" : "s", plan->n_groups,
+            plan->n_groups == 1 ? "" : "s", how.text);
+    nb_strbuf_release(&how);
     return 0;
 }
 

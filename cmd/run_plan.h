@@ -60,6 +60,8 @@ int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *fir
 /* strftime() of now, UTC. */
 void nb_utc_now(const char *format, char *out, size_t n);
 
+/* Appends what a plan will take: "6 launches each, about 430 s". confirms: and what each comparison that looks behind takes after it. */
+void nb_add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms);
 /* --list: keys on out, one a line (table), or a document (json); counts, reasons and the estimate. */
 int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out);
 void nb_plan_print_skips(const struct nb_plan *plan, FILE *out);

@@ -5,10 +5,13 @@
 
 #include "src/launch/visit.h"
 
-/* A group whose check is in the journal already is checked for its digests alone. -1 after nb_error. */
-int nb_check_group(struct nb_run *run, int group);
-/* All groups of a plan that times nothing, as many at once as there are CPUs: nobody's time is spoilt by a neighbour. done() is
- * told of each group, one at a time. -1 after nb_error. */
+/* How many are under way at once. */
+int nb_checks_at_once(const struct nb_plan *plan, int n_cpus);
+/* All groups that have something to come, as many at once as there are CPUs: nothing is timed meanwhile. One whose check is in the journal
+ * already is checked for its digests alone. done() is told of every group, one at a time. -1 after nb_error. */
 int nb_check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group));
+/* Chooses the roofs of a group that are not known yet, with nobody beside: the fastest twin for each pattern of loads and stores. -1
+ * after nb_error. */
+int nb_choose_twins(struct nb_run *run, int group);
 
 #endif

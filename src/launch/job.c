@@ -12,8 +12,8 @@
 #include "src/case/tuning.h"
 #include "src/registry/cpu.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "launch", "counters", "search", "probe",
-                                                  "gate",  "tune",   "train",    "nursery"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "twins", "launch", "counters", "search",
+                                                  "probe", "gate",  "tune",   "train",    "nursery"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);

@@ -29,6 +29,7 @@ struct nb_shared {
 
 enum nb_job_kind {
     NB_JOB_CHECK,
+    NB_JOB_TWINS, /* times the candidates for the roof of these cases */
     NB_JOB_LAUNCH,
     NB_JOB_COUNTERS,
     NB_JOB_SEARCH,
@@ -45,7 +46,7 @@ struct nb_job {
     int group, launch;
     bool
         check_only; /* nothing will be timed: no twins, no digests; and every figure there is; counters: exact ones alone */
-    bool single_width;    /* check: twins of the cases' own width alone */
+    bool single_width;    /* twins: of the cases' own width alone */
     const char **plugins; /* borrowed from json */
     int n_plugins;
     const char *max_width; /* or null */

@@ -99,12 +99,6 @@ static void step_done(struct nb_run *run, int group, double estimate_s, const ch
     nb_progress(run->done_s, run->total_s, nb_now_s() - run->started_s, text);
 }
 
-static bool launches_left(const struct nb_run *run, int group) {
-    for (int l = 0; l < run->plan->launches; l++)
-        if (!run->state.groups[group].launched[l]) return true;
-    return false;
-}
-
 static int family_size(const struct nb_plan *plan, int group) {
     int n = 1;
     while ((size_t)(group + n) < plan->n_groups && plan->groups[group + n].family == plan->groups[group].family) n++;
@@ -126,24 +120,23 @@ static int launch_family(struct nb_run *run, int first, int n, int launch) {
 }
 
 static void check_done(struct nb_run *run, int group) {
-    step_done(run, group, run->plan->groups[group].estimate.check, "checking");
+    step_done(run, group, run->plan->groups[group].estimate.check / nb_checks_at_once(run->plan, run->n_cpus),
+              "checking");
 }
 
 static int run_rounds(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
-    if (launches == 0) return nb_check_all(run, check_done) != 0 || run->failed ? -1 : 0;
-    for (int g = 0; g < n && !stopped(run); g++) {
-        if ((!run->state.groups[g].checked || launches_left(run, g)) && nb_check_group(run, g) != 0) return -1;
-        check_done(run, g);
-    }
+    if (nb_check_all(run, check_done) != 0) return -1;
+    for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
+        if (nb_choose_twins(run, g) != 0) return -1;
     for (int l = 0; l < launches; l++) {
-        if (run->nursery) nb_nursery_renew(run->nursery); /* no two launches of a group from one */
+        if (run->nursery && l > 0) nb_nursery_renew(run->nursery); /* no two launches of a group from one */
         for (int g = 0, in_family; g < n && !stopped(run); g += in_family) {
             in_family = family_size(run->plan, g);
             if (launch_family(run, g, in_family, l) != 0) return -1;
         }
     }
-    for (int g = 0; g < n && !stopped(run) && !run->options->no_counters; g++) {
+    for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->state.groups[g].counted && count_group(run, g) != 0) return -1;
         step_done(run, g, run->plan->groups[g].estimate.counters, "counting");
     }
@@ -171,6 +164,17 @@ static void write_end(struct nb_run *run) {
     cJSON_Delete(line);
 }
 
+double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters) {
+    int cpus[NB_MAX_CPUS];
+    const int at_once = nb_checks_at_once(plan, nb_cpu_allowed(cpus, NB_MAX_CPUS));
+    double s = 0;
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        const struct nb_estimate *e = &plan->groups[g].estimate;
+        s += e->check / at_once + plan->launches * e->launch + (no_counters ? 0 : e->counters);
+    }
+    return s;
+}
+
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
     struct nb_run run = {.plan = plan,
@@ -188,9 +192,7 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
                                  .max_width = options->max_width,
                                  .seed = plan->order_seed};
     if (plan->launches > 0 && nb_nursery_pays(options->plugins, options->n_plugins)) run.nursery = &nursery;
-    for (size_t g = 0; g < plan->n_groups; g++) run.total_s += plan->groups[g].estimate_s;
-    for (size_t g = 0; g < plan->n_groups && options->no_counters; g++)
-        run.total_s -= plan->groups[g].estimate.counters;
+    run.total_s = nb_run_estimate_s(plan, options->no_counters);
     nb_watch_interrupts();
     result = run_rounds(&run);
     nb_progress_end();

@@ -28,6 +28,7 @@ static uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) { return nb_random_bi
 
 void nb_visit_init(struct nb_visit *v, struct nb_run *run, int group, int launch) {
     *v = (struct nb_visit){.run = run,
+                           .nursery = run->nursery,
                            .group = group,
                            .launch = launch,
                            .members = nb_alloc(run->plan->groups[group].n, sizeof(int)),
@@ -188,7 +189,7 @@ void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcom
         steps[i] = kind == NB_JOB_COUNTERS && !nb_step_memory_find(&run->steps, c);
         twin_of[i] = kind == NB_JOB_LAUNCH ? choose_twin(&job, state, c) : -1;
     }
-    nb_process_run_from(run->nursery, &job, run->digests_fd, silence(v), seed, take_answer, v, o);
+    nb_process_run_from(v->nursery, &job, run->digests_fd, silence(v), seed, take_answer, v, o);
     free(keys);
     free(twin_of);
     free(steps);

@@ -30,7 +30,7 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_run_state state;
     struct nb_step_memory steps;
-    struct nb_nursery *nursery; /* null: every worker is executed */
+    struct nb_nursery *nursery; /* of whoever works alone; null: every worker is executed */
     pthread_mutex_t writing;    /* to the journal: checks run side by side */
     int digests_fd;             /* one memory file for all groups: a descriptor each would be too many */
     int64_t digests_end;
@@ -43,8 +43,9 @@ void nb_run_write(struct nb_run *run, const cJSON *line);
 
 struct nb_visit {
     struct nb_run *run;
-    int group, launch; /* launch: -1 in checks and counter passes */
-    int *members;      /* indices of the group's cases that go in; owned */
+    struct nb_nursery *nursery; /* where its workers come from; null: they are executed */
+    int group, launch;          /* launch: -1 in checks and counter passes */
+    int *members;               /* indices of the group's cases that go in; owned */
     int n;
     int cpu;        /* how far its CPUs are behind the launch's, where several workers run at once */
     cJSON *answers; /* "case" lines, by arrival; owned */

@@ -19,8 +19,8 @@
  *
  *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","column_chain"?,"row_local"}],
  *    "twins":[{"variant","ns"}],"elapsed_s":0.1}
- *       One line a group, or several with different cases (a worker died between them). twins: the candidates that were
- *       tried as the roof, with the time of one call.
+ *       For a group one line with its cases, or several with different ones (a worker died between them), and one without cases that has
+ *       the twins: the candidates that were tried as the roof, with the time of one call.
  *
  *   {"type":"launch","group":0,"launch":0,
  *    "cases":[{"key","twin":"variant of ITS twin"|null,"slot_ns":[1234.5,null,..],"per_slot":8,"chunked":false,

@@ -168,8 +168,8 @@ static int open_kernels(struct nb_workplace *w) {
 }
 
 static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
-    nb_worker_check, nb_worker_launch, nb_worker_counters, nb_worker_search, nb_worker_probe,
-    nb_worker_gate,  nb_worker_tune,   nb_worker_train,    nb_worker_nursery};
+    nb_worker_check, nb_worker_twins, nb_worker_launch, nb_worker_counters, nb_worker_search,
+    nb_worker_probe, nb_worker_gate,  nb_worker_tune,   nb_worker_train,    nb_worker_nursery};
 
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
 static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {

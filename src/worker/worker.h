@@ -25,6 +25,7 @@ struct nb_workplace {
     struct nb_inputs inputs;
 };
 int nb_worker_check(struct nb_workplace *w);
+int nb_worker_twins(struct nb_workplace *w);
 int nb_worker_launch(struct nb_workplace *w);
 int nb_worker_counters(struct nb_workplace *w);
 /* Studies (src/launch/study.h): one {"type":"answer","case":i,..} for each case. */
