@@ -5,7 +5,6 @@
 #ifndef NB_SLAB_COLUMNS_H
 #define NB_SLAB_COLUMNS_H
 
-#include "pack.h"
 #include "slab_sums.h"
 
 #define SUM_ROWS 256
@@ -43,7 +42,7 @@ NB_INLINE void add_row(struct sums (*acc)[2], const elem *x, const elem *g, cons
     NB_UNROLL
     for (int i = 0; i < b.n_pairs; i++) {
         const struct pair v = lanes_load(x + i * PAIR, b.lanes), d = {v.a - about[i].a, v.b - about[i].b};
-        const struct pair factor = b.backward ? lanes_load(g + i * PAIR, b.lanes) : d;
+        const struct pair factor = b.backward ? pair_once(lanes_load(g + i * PAIR, b.lanes)) : d;
         sums_step(&acc[i][0], d.a, factor.a);
         sums_step(&acc[i][1], d.b, factor.b);
     }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "pair.h"
+#include "pack.h"
 #include "slab.h"
 
 #define PLANE_TURN (2 * PAIR)
@@ -28,6 +28,11 @@ NB_INLINE void sums_step(struct sums *a, vec d, vec factor) {
     a->product = vec_fma(factor, d, a->product);
 }
 
+/* An element of g serves both sums: one load, not an operand of two instructions. bf16 is split into registers anyway. */
+NB_INLINE struct pair pair_once(struct pair v) {
+    if (!PAIR_IN_ORDER) return v;
+    return (struct pair){vec_once(v.a), vec_once(v.b)};
+}
 NB_INLINE struct pair lanes_load(const elem *p, int64_t n) { return n == PAIR ? pair_load(p) : pair_load_tail(p, n); }
 NB_INLINE struct pair floats_lanes_load(const float *p, int64_t n) {
     return n == PAIR ? pair_load_f32(p) : pair_load_f32_tail(p, n);
@@ -63,9 +68,9 @@ static inline double lanes_total(vec high, vec low) {
 }
 
 NB_INLINE void pair_step(struct sums *acc, struct pair x, struct pair g, vec about, const bool backward) {
-    const vec a = x.a - about, b = x.b - about;
-    sums_step(&acc[0], a, backward ? g.a : a);
-    sums_step(&acc[1], b, backward ? g.b : b);
+    const struct pair d = {x.a - about, x.b - about}, factor = backward ? pair_once(g) : d;
+    sums_step(&acc[0], d.a, factor.a);
+    sums_step(&acc[1], d.b, factor.b);
 }
 NB_INLINE void prefetch_elements(const elem *p, int64_t n) {
     NB_UNROLL
