@@ -48,7 +48,7 @@ verdict 5 "NOT COMPARABLE.*the baseline has no such kernel" added
 # ---- slower ----------------------------------------------------------------------------------------------------------------
 # Small samples: what is twice as slow shows in them.
 quick=(--screen-launches 8 --confirm-launches 14 --blocks 20)
-verdict 3 "REGRESSION.*gated_doubled_f32" doubled
+gives 3 "REGRESSION.*gated_doubled_f32" "${pair[@]}" --kernel gated_doubled "${quick[@]}"
 gives 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
     --pass-margin 50 --fail-margin 20 "${quick[@]}"
 
