@@ -165,10 +165,12 @@ NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pa
     pair_store_tail(o->y + i, y, n);
 }
 
-NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
-    const struct affine_pair w = affine_at(o->params, i, f);
+NB_INLINE void put_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct fast_form f) {
     const struct pair v = normalized_pair(output_pair(o, i, f), o->mean, o->scale);
     store_pair(o, i, weighed_pair(v, w, o->params, f.cast_before), f);
+}
+NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
+    put_weighed(o, i, affine_at(o->params, i, f), f);
 }
 /* n elements at i, fewer than a pair. */
 NB_INLINE void put_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
@@ -212,42 +214,53 @@ NB_INLINE struct fast_output put_head(struct fast_output o, struct fast_form f) 
     if (n > 0) put_tail(&o, 0, n, f);
     return output_from(o, n);
 }
-NB_INLINE void put_block(const struct fast_output *o, int64_t i, struct fast_form f) {
-#if PAIR_IN_ORDER
-    if (f.usual) {
-        NB_UNROLL
-        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) put_vec(o, i + k * NB_LANES);
-        return;
-    }
-#endif
-    NB_UNROLL
-    for (int place = 0; place < BLOCK_PAIRS; place++) put_pair(o, i + place * PAIR, f);
-}
-
 NB_INLINE void put_row(struct fast_output o, struct fast_form f) {
     if (!f.usual && o.stream) o = put_head(o, f);
     int64_t i = 0;
-    for (; i + BLOCK <= o.n; i += BLOCK) put_block(&o, i, f);
+#if PAIR_IN_ORDER
+    for (; f.usual && i + BLOCK <= o.n; i += BLOCK) {
+        NB_UNROLL
+        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) put_vec(&o, i + k * NB_LANES);
+    }
+#endif
     for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
     if (i < o.n) put_tail(&o, i, o.n - i, f);
 }
 
-/* While n elements of another row are summed; in the usual forms as many. */
+/* Rows of the same length that share the loads of the parameters. */
+#define SHARED_ROWS 4
+NB_INLINE void put_rows(const struct fast_output *o, struct fast_form f) {
+    const int64_t n = o->n;
+    int64_t i = 0;
+    for (; i + PAIR <= n; i += PAIR) {
+        const struct affine_pair w = affine_at(o->params, i, f);
+        NB_UNROLL
+        for (int r = 0; r < SHARED_ROWS; r++) put_weighed(&o[r], i, w, f);
+    }
+    for (int r = 0; r < SHARED_ROWS && i < n; r++) put_tail(&o[r], i, n - i, f);
+}
+
+/* A block of one row is summed and one of another put out, pair by pair; a cast before is compiled less often. */
+NB_INLINE void put_and_sum_block(const struct fast_output *o, struct sums *s, const struct fast_input *in, int64_t i,
+                                 struct fast_form f) {
+    NB_UNROLL
+    for (int place = 0; place < BLOCK_PAIRS; place++) {
+        sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
+        if (!f.cast_before) put_pair(o, i + place * PAIR, f);
+    }
+    if (!f.cast_before) return;
+    for (int64_t at = i; at < i + BLOCK; at += PAIR) put_pair(o, at, f);
+}
+/* While as many elements of another row are summed; of partial statistics, fewer. */
 NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
+    const bool fewer = FAST_PARTIAL && !f.usual;
+    const int64_t n = fewer ? in.n : o.n;
     struct sums s;
     sums_clear(&s);
-    if (!f.usual && o.stream) o = put_head(o, f);
-    const int64_t both = f.usual || o.n < in.n ? o.n : in.n;
     int64_t i = 0;
-    for (; i + BLOCK <= both; i += BLOCK) {
-        NB_UNROLL
-        for (int place = 0; place < BLOCK_PAIRS; place++) {
-            sums_take(&s, place, in.x, in.shift, i + place * PAIR, in.dot);
-            put_pair(&o, i + place * PAIR, f);
-        }
-    }
-    if (f.usual && i == o.n) return sums_lanes(&s);
-    sums_take_blocks(&s, in.x, in.shift, i, f.usual ? o.n : in.n, in.dot);
+    for (; i + BLOCK <= n; i += BLOCK) put_and_sum_block(&o, &s, &in, i, f);
+    if (i == o.n) return sums_lanes(&s);
+    if (i < n) sums_take_rest(&s, in.x, in.shift, i, n, in.dot);
     for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
     if (i < o.n) put_tail(&o, i, o.n - i, f);
     return sums_lanes(&s);

@@ -3,27 +3,12 @@
  * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
  * between the two, so that nothing is left of it, and nothing is asked of the processor's window.
  *
- * ahead is 2, or 1 where three rows of x, one of y and the parameters would not share three quarters of the first cache, or 0 where two
- * would not share all of it: then a row is summed, then put out. Few long rows are split over the threads (fast_split.h). */
+ * Rows with none ahead are summed, then put out; where gamma and beta both come from the second cache, four of them are summed and put out
+ * in one sweep, which loads the parameters once. Few long rows are split over the threads (fast_split.h). */
 #ifndef NB_FAST_ROWS_H
 #define NB_FAST_ROWS_H
 
-#include "fast_output.h"
-#include "fast_split.h"
-
-#define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where nobody has measured */
-
-static inline int rows_ahead(const struct nb_call *call) {
-    const struct nb_tuning *t = call->tuning;
-    const struct nb_formula *f = &call->formula;
-    const int64_t cache = t && t->l1_bytes > 0 ? t->l1_bytes : FIRST_CACHE_DEFAULT_BYTES;
-    const int64_t n_params = f->affine == NB_AFFINE_NONE ? 0 : f->affine == NB_AFFINE_GAMMA ? 1 : 2;
-    const int64_t param = f->param == NB_PARAM_X ? (int64_t)sizeof(elem) : (int64_t)sizeof(float);
-    const int64_t row = call->cols * (int64_t)sizeof(elem), beside = row + n_params * call->cols * param;
-    if (call->cols >= LONG_ROW) return 0;
-    if (3 * row + beside <= cache / 4 * 3) return 2;
-    return 2 * row + beside <= cache ? 1 : 0;
-}
+#include "fast_plan.h"
 
 /* What goes from row to row, and would best be in registers: a load right behind a row of stores may have the low bits of its
  * address in common with one of them, and waits for it. */
@@ -38,29 +23,6 @@ struct fast_walk {
     struct source_stride first, later; /* steps of in.x and out.x */
     int64_t y_stride;
 };
-/* What stays the same in a range. */
-struct fast_work {
-    const struct nb_call *call;
-    int64_t begin, end; /* rows; units where rows are split */
-    int64_t ahead;
-    bool stream;
-    bool care;   /* parameters may be NaN */
-    bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
-};
-
-static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
-    const int64_t ahead = rows_ahead(call);
-    const bool native = call_is_native(call);
-    const bool care = !native && params_need_care(call);
-    return (struct fast_work){.call = call,
-                              .begin = begin,
-                              .end = end,
-                              .ahead = ahead < end - begin && !care ? ahead : 0,
-                              .stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2) && !care,
-                              .care = care,
-                              .native = native};
-}
-
 NB_INLINE void set_numbers(struct fast_output *o, struct row_numbers r) {
     o->mean = vec_set1(r.mean);
     o->scale = vec_set1(r.scale);
@@ -89,7 +51,7 @@ NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_for
     k.head = row_source_at(call, next);
     k.first = (struct source_stride){x, residual, sum};
     k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
-    k.now = row_statistics(call, w->begin, w->stream);
+    k.now = row_statistics(call, w->begin, w->stream, false);
     if (w->ahead > 1) {
         k.shift_summed = row_shift(call, w->begin + 1);
         k.summed = row_totals(first_source(call, w->begin + 1, w->stream), k.in.n, k.shift_summed, call_dots(call));
@@ -161,11 +123,34 @@ NB_INLINE int64_t steps_left(const struct fast_work *w) {
     return (w->end - 1) / count - w->begin / count + 1;
 }
 
+/* The next SHARED_ROWS rows. */
+static __attribute__((noinline)) void shared_statistics(const struct fast_work *w, int64_t row,
+                                                        struct row_numbers *numbers) {
+    for (int i = 0; i < SHARED_ROWS; i++) numbers[i] = row_statistics(w->call, row + i, w->stream, w->ask);
+}
+NB_INLINE void put_together(const struct fast_work *w, int64_t row, const struct row_numbers *numbers,
+                            struct fast_form f) {
+    struct fast_output o[SHARED_ROWS];
+    NB_UNROLL
+    for (int r = 0; r < SHARED_ROWS; r++) {
+        o[r] = output_at(w, row + r, f);
+        set_numbers(&o[r], numbers[r]);
+    }
+    put_rows(o, f);
+}
 NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
     struct fast_walk k = {.out = {.n = 0}};
-    if (w->ahead > 0) k = walk_rows(w, f);
     const bool split = rows_are_split(w->call);
-    for (int64_t step = 0, n = steps_left(w); step < n; step++) {
+    if (w->ahead > 0) k = walk_rows(w, f);
+    int64_t step = 0;
+    if (f.usual && f.adds && w->shares) {
+        struct row_numbers numbers[SHARED_ROWS];
+        for (; step + SHARED_ROWS <= w->end - w->begin; step += SHARED_ROWS) {
+            shared_statistics(w, w->begin + step, numbers);
+            put_together(w, w->begin + step, numbers, f);
+        }
+    }
+    for (const int64_t n = steps_left(w); step < n; step++) {
         struct fast_output o = k.out;
         if (w->ahead > 0) {
             set_numbers(&o, step == 0 ? k.now : k.last);
@@ -174,7 +159,7 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
             o = split_output(w, step, f);
         } else {
             o = output_at(w, w->begin + step, f);
-            set_numbers(&o, row_statistics(w->call, w->begin + step, w->stream));
+            set_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->ask));
         }
         put_row(o, f);
         if (!PAIR_IN_ORDER && w->care) {
@@ -193,40 +178,50 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 #define BARE_FORM (!FAST_ADD && !PAIR_NATIVE)
 #define NATIVE_AFFINE (FAST_CENTRE ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA)
 
+/* A function each: what a compiler does about one grows faster than the function. */
+#define ROWS_APART static __attribute__((noinline, unused)) int
+ROWS_APART rows_bare(const struct fast_work *w) { return rows_of_form(w, (struct fast_form){.usual = true}); }
+ROWS_APART rows_gamma(const struct fast_work *w) {
+    return rows_of_form(w, (struct fast_form){.usual = true, .weighs = true});
+}
+ROWS_APART rows_gamma_beta(const struct fast_work *w) {
+    return rows_of_form(w, (struct fast_form){.usual = true, .weighs = true, .adds = true});
+}
+ROWS_APART rows_native(const struct fast_work *w) {
+    return rows_of_form(w,
+                        (struct fast_form){.usual = true, .weighs = true, .adds = FAST_CENTRE, .native = PAIR_NATIVE});
+}
+ROWS_APART rows_cast_before(const struct fast_work *w) {
+    return rows_of_form(w, (struct fast_form){.cast_before = true});
+}
+ROWS_APART rows_any(const struct fast_work *w) { return rows_of_form(w, (struct fast_form){.usual = false}); }
+
 static inline bool is_usual(const struct fast_work *w) {
     const int affine = (int)w->call->formula.affine;
     if (w->stream || stats_length(w->call) != w->call->cols) return false;
     if (w->native) return affine == NATIVE_AFFINE;
     return BARE_FORM || affine != NB_AFFINE_NONE;
 }
-NB_INLINE int usual_rows(const struct fast_work *w) {
-    struct fast_form f = {.usual = true};
-    if (BARE_FORM && w->call->formula.affine == NB_AFFINE_NONE) return rows_of_form(w, f);
-    f.weighs = true;
+static inline int usual_rows(const struct fast_work *w) {
+    const int affine = (int)w->call->formula.affine;
 #if PAIR_NATIVE
-    if (w->native) {
-        f.native = true;
-        f.adds = FAST_CENTRE;
-        return rows_of_form(w, f);
-    }
+    if (w->native) return rows_native(w);
 #endif
-    if (w->call->formula.affine == NB_AFFINE_GAMMA) return rows_of_form(w, f);
-    f.adds = true;
-    return rows_of_form(w, f);
+    if (BARE_FORM && affine == NB_AFFINE_NONE) return rows_bare(w);
+    return affine == NB_AFFINE_GAMMA ? rows_gamma(w) : rows_gamma_beta(w);
 }
 /* Rows, or units where rows are split. */
-NB_INLINE int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
+static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
 #ifndef NB_DTYPE_IS_F32
-    if (call->formula.cast == NB_CAST_BEFORE && call->formula.affine != NB_AFFINE_NONE)
-        return rows_of_form(&w, (struct fast_form){.cast_before = true});
+    if (call->formula.cast == NB_CAST_BEFORE && call->formula.affine != NB_AFFINE_NONE) return rows_cast_before(&w);
 #endif
-    return is_usual(&w) ? usual_rows(&w) : rows_of_form(&w, (struct fast_form){.usual = false});
+    return is_usual(&w) ? usual_rows(&w) : rows_any(&w);
 }
 static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
-    const bool stream = call_streams(call, FAST_ADD ? 3 + (call->residual_out != NULL) : 2);
+    const bool stream = call_streams(call, tensors(call));
     split_sum(call, phase, begin, end, stream);
     if (stream) raw_stream_end();
     return 0;

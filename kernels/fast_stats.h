@@ -169,10 +169,12 @@ static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_c
     }
     return numbers_of(call, row, t, shift);
 }
-static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row,
-                                                                   bool stream) {
+/* Of a row that is put out next, the lines of y may be asked for meanwhile. */
+static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row, bool stream,
+                                                                   bool ask) {
     const float shift = row_shift(call, row);
-    const struct fast_source from = first_source(call, row, stream);
+    struct fast_source from = first_source(call, row, stream);
+    if (ask) from.ask = row_out(call->y, call->y_stride, row);
     const struct totals t = row_totals(from, stats_length(call), shift, call_dots(call));
     return row_finish(call, row, t, shift, stream);
 }

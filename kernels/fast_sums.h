@@ -24,6 +24,7 @@
 
 #define BLOCK_PAIRS 4 /* pairs a turn of the loop */
 #define BLOCK (BLOCK_PAIRS * PAIR)
+#define CACHE_LINE 64
 #define SUM_CHAINS (FAST_CENTRE ? BLOCK_PAIRS : 2 * BLOCK_PAIRS)
 /* Are squares summed by the dot product of bf16 where the call is native? A pair takes one chain then, the first of its two. */
 #define FAST_DOT (PAIR_NATIVE && !FAST_CENTRE && !FAST_ADD)
@@ -34,6 +35,7 @@ struct fast_source {
     const elem *x, *residual;
     elem *sum_out;
     bool add, round, stream;
+    const elem *ask; /* what lines are fetched into the cache beside the sums; or null */
 };
 
 /* How far it is to the next row, in elements. */
@@ -169,10 +171,17 @@ NB_INLINE void sums_take_rest(struct sums *s, struct fast_source from, vec shift
     sums_add(s, BLOCK_PAIRS - 1, x);
 }
 
+/* The lines of a block's elements from p on. */
+NB_INLINE void ask_for_block(const elem *p) {
+    NB_UNROLL
+    for (int byte = 0; byte < BLOCK * (int)sizeof(elem); byte += CACHE_LINE)
+        __builtin_prefetch((const char *)p + byte, 0, 3);
+}
 NB_INLINE void sums_take_blocks(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n, bool dot) {
     for (; i + BLOCK <= n; i += BLOCK) {
         NB_UNROLL
         for (int place = 0; place < BLOCK_PAIRS; place++) sums_take(s, place, from, shift, i + place * PAIR, dot);
+        if (from.ask) ask_for_block(from.ask + i);
     }
     if (i < n) sums_take_rest(s, from, shift, i, n, dot);
 }
