@@ -13,7 +13,8 @@
 #define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where nobody has measured */
 #define SECOND_CACHE_DEFAULT_BYTES (512 << 10)
 #define FAR_ROW_BYTES (8 << 10)
-#define ASK_ROWS 4    /* of so many none is asked for unless the first cache is too small for them */
+#define ASK_ROWS 4 /* prefetchers manage where the first cache holds so many */
+#define ASK_HELD 8
 #define ASK_CACHES 16 /* second caches, about which the third is so small or so shared that it answers late */
 
 static inline int64_t tuned_bytes(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
@@ -29,10 +30,11 @@ static inline bool is_beyond(const struct nb_call *call, int64_t bytes) {
     const int64_t n_threads = call->n_threads > 1 ? call->n_threads : 1;
     return call->rows * call->cols * (int64_t)sizeof(elem) * tensors(call) > n_threads * bytes;
 }
-/* While a row is summed that is put out next, is y asked for? */
+/* While a row is summed that is put out next, is y asked for? Rows that the first cache does not hold, and of which the second holds a few,
+ * gain wherever they are out of that; others where the third answers late. */
 static inline bool asks(const struct nb_call *call, int64_t row) {
-    if (row > first_cache(call)) return is_beyond(call, second_cache(call));
-    return ASK_ROWS * row > first_cache(call) && is_beyond(call, ASK_CACHES * second_cache(call));
+    const int64_t l1 = first_cache(call), l2 = second_cache(call);
+    return is_beyond(call, row > l1 && ASK_HELD * row <= l2 ? l2 : ASK_CACHES * l2) && ASK_ROWS * row > l1;
 }
 /* By the first cache alone. */
 static inline int rows_at_hand(const struct nb_call *call) {

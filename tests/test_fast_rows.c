@@ -174,6 +174,9 @@ static void expect_same(const struct bench *b, const struct manner *m, const cha
 /* ---- the same bits ---- */
 
 static const struct nb_tuning no_cache = {.struct_size = sizeof no_cache, .l1_bytes = 1},
+                              out_of_cache = {.struct_size = sizeof out_of_cache,
+                                              .l1_bytes = 1 << 15,
+                                              .l2_bytes = 1 << 10},
                               big_cache = {.struct_size = sizeof big_cache, .l1_bytes = 1 << 24},
                               streaming = {.struct_size = sizeof streaming, .l1_bytes = 1 << 15, .stream_bytes = 1},
                               stream_singly = {.struct_size = sizeof stream_singly, .l1_bytes = 1, .stream_bytes = 1};
@@ -184,6 +187,8 @@ static const struct {
 } manners[] = {{"no tuning", NULL, 0},
                {"ranges", NULL, 2},
                {"no cache", &no_cache, 0},
+               {"no cache, ranges", &no_cache, 5},
+               {"out of the second cache", &out_of_cache, 0},
                {"big cache", &big_cache, 0},
                {"ranges, big", &big_cache, 4},
                {"streaming", &streaming, 0},
@@ -225,6 +230,7 @@ static void check_all_lengths(const struct nb_kernel *k) {
     for (int64_t cols = 1; cols <= 600; cols += cols < 40 ? 1 : cols < 140 ? 3 : 29)
         check_bits(k, 1 + cols % MAX_ROWS, cols);
     for (int64_t cols = 128; cols <= 1024; cols *= 2) check_bits(k, MAX_ROWS, cols);
+    check_bits(k, MAX_ROWS, 4165);
 }
 Test(fast_rows, a_row_has_the_same_bits_in_any_company) { for_each_fast(check_all_lengths); }
 
