@@ -10,7 +10,7 @@
 #define SUM_ROWS 256
 #define SUM_TILE 1024 /* columns, whole pairs: two sums and the numbers they are about take 12 KiB */
 #define SUM_GROUP 16
-#define PUT_OUT_BYTES 8192 /* of each of three tensors, at least a group */
+#define PUT_OUT_BYTES 4096 /* of each of three tensors, a group at least; longer runs of stores let reads wait */
 #define BAND_PAIRS 2
 #define BAND_COLUMNS (BAND_PAIRS * PAIR)
 #define BAND_CHAINS (NB_LANES == 16 ? 2 : 1) /* rows that are summed apart, where there are registers for it */
