@@ -66,7 +66,8 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
     const bool stream = call_streams(call, tensors(call)) && !care;
     const int64_t row = call->cols * (int64_t)sizeof(elem);
     const bool far = !stream && row >= FAR_ROW_BYTES && is_beyond(call, second_cache(call));
-    const bool simple = sizeof(elem) == sizeof(float); /* 16-bit rows are bound by their conversions */
+    /* Rows that conversions, or narrow vectors, make a matter of arithmetic go on hiding it. */
+    const bool simple = sizeof(elem) == sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
     const int64_t at_hand = rows_at_hand(call);
     const bool apart = (far && simple) || care || (stream && !rows_stream(call->y, call->y_stride));
     return (struct fast_work){.call = call,
