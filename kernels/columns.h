@@ -10,6 +10,7 @@
 
 #define COLUMN_BLOCKS_MAX 16
 #define COLUMN_RUN 256
+#define BLOCK_ROWS 2    /* a block but the last has a multiple of these, so that pairs leave no row over */
 #define COLUMN_UNIT 256 /* columns that a thread adds up at least; a multiple of a pack */
 
 struct row_blocks {
@@ -22,7 +23,7 @@ static inline struct row_blocks row_blocks_of(int64_t rows, int64_t cols) {
     int64_t wanted = rows < 64 ? rows / 16 : rows / 32;
     if (wanted > COLUMN_BLOCKS_MAX) wanted = COLUMN_BLOCKS_MAX;
     if (rows < 32 || rows * cols < 16384) return (struct row_blocks){.n = 1, .rows = rows};
-    const int64_t each = (rows + wanted - 1) / wanted;
+    const int64_t each = ((rows + wanted - 1) / wanted + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
     return (struct row_blocks){.n = (rows + each - 1) / each, .rows = each};
 }
 static inline int64_t column_chain_of(int64_t rows, int64_t cols) {

@@ -5,7 +5,6 @@
 #define NB_GRADIENT_FRAME_H
 
 #include "gradient_loops.h"
-
 /* A stretch of rows and columns, and the arrays whose sums it adds to. */
 struct stretch {
     int64_t row, end, from, to;
@@ -56,8 +55,8 @@ static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const st
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
 /* Whole rows: each is finished while the one `group` rows behind it is reduced. */
-static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end,
-                       const struct row_loops *loops) {
+static void sweep_in_turn(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end, bool fresh,
+                          const struct row_loops *loops) {
     struct row_gradient k[GROUP_MAX];
     const int64_t ahead = end - row < p->group ? end - row : p->group;
     struct assignment a = {.next_row = row, .n = ahead, .to = s->call->cols, .mask = p->group - 1, .first = true};
@@ -66,13 +65,21 @@ static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int
     a.row = row;
     a.next_row = row + ahead;
     a.n = end - a.next_row;
-    a.fresh = true;
+    a.fresh = fresh;
     if (a.n > 0) loops->both(s, &a);
-    a.fresh = a.n <= 0;
+    a.fresh = fresh && a.n <= 0;
     a.row = end - ahead;
     a.place = a.row - row;
     a.n = ahead;
     loops->finish(s, &a);
+}
+
+static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end,
+                       const struct row_loops *loops) {
+    const int64_t paired = loops->pairs ? (end - row) / ROWS_TOGETHER * ROWS_TOGETHER : 0;
+    struct assignment a = {.row = row, .n = paired, .to = s->call->cols, .fresh = true};
+    if (paired > 0) loops->pairs(s, &a);
+    if (row + paired < end) sweep_in_turn(s, p, row + paired, end, paired == 0, loops);
 }
 
 /* Groups of rows, a tile of columns at a time: n rows are finished from `row` on, while n_next behind them are reduced. */
@@ -203,6 +210,15 @@ static int run_gradient(const struct nb_call *call, int phase, int64_t begin, in
     }
     if (p.stream) raw_stream_end();
     return 0;
+}
+
+/* ---- the contract -------------------------------------------------------------------------------------------------------- */
+
+#define GRADIENT_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
+
+static inline const char *gradient_implementation(const struct nb_call *call) {
+    const struct gradient_plan p = cut_of(call);
+    return rounds_natively(call, &p) ? "avx512_bf16" : NULL;
 }
 
 #endif

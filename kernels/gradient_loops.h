@@ -12,12 +12,13 @@ static struct gradient_form gradient_form_of_kernel(void);
 typedef void (*rows_fn)(const struct sweep *s, const struct assignment *a);
 struct row_loops {
     rows_fn both, reduce, finish;
+    rows_fn pairs; /* null: none */
 };
 
 enum sums { NO_WEIGHT, NO_SUMS, GAMMA_SUM, GAMMA_BETA_SUMS };
-enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, STREAM = 8, ORDERED = 16 };
+enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, STREAM = 8, ORDERED = 16, NATIVE = 32 };
 
-NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum sums sums, unsigned deed) {
+NB_INLINE struct gradient_form form_of(enum sums sums, unsigned deed) {
     struct gradient_form f = gradient_form_of_kernel();
     f.weight = sums >= NO_SUMS;
     f.gamma_sum = sums >= GAMMA_SUM;
@@ -27,17 +28,20 @@ NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum 
     f.far = deed & FAR;
     f.stream = deed & STREAM;
     f.ordered = deed & ORDERED;
-    run_rows(s, a, f);
+    f.native = deed & NATIVE;
+    f.rows = 1;
+    return f;
+}
+NB_INLINE void run_form(const struct sweep *s, const struct assignment *a, enum sums sums, unsigned deed) {
+    run_rows(s, a, form_of(sums, deed));
 }
 static void bare_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH); }
 static void bare_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, FINISH); }
-static void bare_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, BOTH | FAR); }
 static void bare_stream(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, NO_WEIGHT, BOTH | FAR | STREAM);
 }
 static void plain_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH); }
 static void plain_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, FINISH); }
-static void plain_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, BOTH | FAR); }
 static void plain_stream(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, NO_SUMS, BOTH | FAR | STREAM);
 }
@@ -57,20 +61,21 @@ static void beta_stream(const struct sweep *s, const struct assignment *a) {
 static void bare_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, REDUCE); }
 static void plain_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, REDUCE); }
 
+/* near, far, and to be stored past the caches. */
 static inline struct row_loops loops_in_packs(const struct nb_call *call, const struct gradient_plan *p) {
     static const struct row_loops loops[4][3] = {
-        {{bare_both, bare_reduce, bare_finish},
-         {bare_far, bare_reduce, bare_finish},
-         {bare_stream, bare_reduce, bare_finish}},
-        {{plain_both, plain_reduce, plain_finish},
-         {plain_far, plain_reduce, plain_finish},
-         {plain_stream, plain_reduce, plain_finish}},
-        {{gamma_both, plain_reduce, gamma_finish},
-         {gamma_far, plain_reduce, gamma_finish},
-         {gamma_stream, plain_reduce, gamma_finish}},
-        {{beta_both, plain_reduce, beta_finish},
-         {beta_far, plain_reduce, beta_finish},
-         {beta_stream, plain_reduce, beta_finish}},
+        {{bare_both, bare_reduce, bare_finish, NULL},
+         {bare_both, bare_reduce, bare_finish, NULL},
+         {bare_stream, bare_reduce, bare_finish, NULL}},
+        {{plain_both, plain_reduce, plain_finish, NULL},
+         {plain_both, plain_reduce, plain_finish, NULL},
+         {plain_stream, plain_reduce, plain_finish, NULL}},
+        {{gamma_both, plain_reduce, gamma_finish, NULL},
+         {gamma_far, plain_reduce, gamma_finish, NULL},
+         {gamma_stream, plain_reduce, gamma_finish, NULL}},
+        {{beta_both, plain_reduce, beta_finish, NULL},
+         {beta_far, plain_reduce, beta_finish, NULL},
+         {beta_stream, plain_reduce, beta_finish, NULL}},
     };
     const int sums = call->formula.affine == NB_AFFINE_NONE ? NO_WEIGHT : NO_SUMS + n_sums(call);
     return loops[sums][p->stream ? 2 : p->far];
@@ -100,17 +105,67 @@ static void ordered_reduce(const struct sweep *s, const struct assignment *a) {
 }
 
 static inline struct row_loops loops_in_order(const struct nb_call *call) {
-    if (wants_beta(call)) return (struct row_loops){beta_ordered, ordered_reduce, beta_ordered_finish};
-    if (wants_gamma(call)) return (struct row_loops){gamma_ordered, ordered_reduce, gamma_ordered_finish};
-    return (struct row_loops){plain_ordered, ordered_reduce, plain_ordered_finish};
+    if (wants_beta(call)) return (struct row_loops){beta_ordered, ordered_reduce, beta_ordered_finish, NULL};
+    if (wants_gamma(call)) return (struct row_loops){gamma_ordered, ordered_reduce, gamma_ordered_finish, NULL};
+    return (struct row_loops){plain_ordered, ordered_reduce, plain_ordered_finish, NULL};
 }
 #endif
+
+/* What each op is called with as a rule has a loop for pairs of rows, and rounds by the CPU's own instruction where it may. */
+NB_INLINE enum sums rule_sums(void) { return gradient_form_of_kernel().centre ? GAMMA_BETA_SUMS : GAMMA_SUM; }
+static inline bool is_rule(const struct nb_call *call) {
+    return call->formula.affine != NB_AFFINE_NONE && NO_SUMS + n_sums(call) == (int)rule_sums();
+}
+NB_INLINE void run_paired(const struct sweep *s, const struct assignment *a, unsigned deed) {
+    struct gradient_form f = form_of(rule_sums(), deed);
+    f.rows = ROWS_TOGETHER;
+    run_pairs(s, a, f);
+}
+static void pairs_of_rows(const struct sweep *s, const struct assignment *a) { run_paired(s, a, BOTH); }
+
+/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows,
+ * unless it is conversions that limit it (f16 by 256 bits). */
+static inline bool takes_pairs(const struct nb_call *call, const struct gradient_plan *p) {
+    const struct gradient_form f = gradient_form_of_kernel();
+    const bool wherever = f.centre && sizeof(elem) == 2 && (PACK > 1 || NB_LANES > 8);
+    return !f.leading && is_rule(call) && p->rows_at_hand >= (wherever ? ROWS_TOGETHER : call->rows);
+}
+
+#if PAIR_NATIVE
+static void native_both(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, rule_sums(), BOTH | NATIVE);
+}
+static void native_finish(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, rule_sums(), FINISH | NATIVE);
+}
+static void native_stream(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, rule_sums(), BOTH | FAR | STREAM | NATIVE);
+}
+static void native_pairs(const struct sweep *s, const struct assignment *a) { run_paired(s, a, BOTH | NATIVE); }
+
+static inline struct row_loops native_loops(const struct gradient_plan *p, struct row_loops loops) {
+    loops.both = p->stream ? native_stream : native_both;
+    loops.finish = native_finish;
+    if (loops.pairs) loops.pairs = native_pairs;
+    return loops;
+}
+#endif
+
+/* Longer rows wait for memory, and the shorter loop gains nothing. The shape alone decides. */
+static inline bool rounds_natively(const struct nb_call *call, const struct gradient_plan *p) {
+    return call_is_native(call) && is_rule(call) && !p->ordered && p->n_pieces == 1;
+}
 
 static inline struct row_loops loops_of(const struct nb_call *call, const struct gradient_plan *p) {
 #if PACK > 1
     if (p->ordered) return loops_in_order(call);
 #endif
-    return loops_in_packs(call, p);
+    struct row_loops loops = loops_in_packs(call, p);
+    if (takes_pairs(call, p)) loops.pairs = pairs_of_rows;
+#if PAIR_NATIVE
+    if (rounds_natively(call, p)) loops = native_loops(p, loops);
+#endif
+    return loops;
 }
 
 #endif

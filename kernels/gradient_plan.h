@@ -45,7 +45,8 @@ struct gradient_plan {
     bool runs;               /* blocks of more than COLUMN_RUN rows */
     int n_arrays;            /* over columns, of a block */
     int64_t group, tile;     /* rows reduced before they are finished; columns finished at a time */
-    bool far, stream;        /* the rows come from memory; dx goes there past the caches */
+    int64_t rows_at_hand; /* whole ones that the first cache holds with what is summed; 0: not to be taken in pairs */
+    bool far, stream;     /* the rows come from memory; dx goes there past the caches */
 };
 
 /* ---- what is wanted -------------------------------------------------------------------------------------------------- */
@@ -122,6 +123,8 @@ static inline struct gradient_plan gradient_plan_of(const struct nb_call *call) 
         while (p.tile < t->column_tile) p.tile *= 2;
         p.group = rows_together(&p, row, l2);
     }
+    if (p.tile >= cols && !p.far && cols % TURN_COLUMNS == 0)
+        p.rows_at_hand = (l1 - arrays) / (row + (call->dresidual_out ? 2 : 1) * (int64_t)sizeof(elem) * cols);
     return p;
 }
 

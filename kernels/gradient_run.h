@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows one after the other: which are finished and which are reduced beside them, and what becomes of their sums. */
+/* Rows one after the other, which are finished and which are reduced beside them, and what becomes of their sums; or rows in
+ * pairs. */
 #ifndef NB_GRADIENT_RUN_H
 #define NB_GRADIENT_RUN_H
 
@@ -26,87 +27,135 @@ NB_INLINE struct row_gradient gradient_of(const struct sweep *s, int64_t row, st
     return k;
 }
 
-NB_INLINE void begin_rows(const struct sweep *s, struct pair_of_rows *m, const struct assignment *a,
+/* ---- visits ---- */
+
+NB_INLINE void begin_finish(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    const struct nb_call *call = v->s->call;
+    const int64_t row = v->row++;
+    r->x = row_in(call->x, call->x_stride, row);
+    r->dy = row_in(call->dy, call->dy_stride, row);
+    r->dx = v->s->dx + row * v->s->dx_stride;
+    r->slope = vec_set1(0.0f);
+    r->residual = NULL;
+    if (f.residual && call->dresidual_out) r->residual = row_in(call->dresidual_out, call->dresidual_out_stride, row);
+}
+NB_INLINE void next_finish(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    const struct nb_call *call = v->s->call;
+    r->x += v->step * call->x_stride;
+    r->dy += v->step * call->dy_stride;
+    r->dx += v->step * v->s->dx_stride;
+    if (f.residual && call->dresidual_out) r->residual += v->step * call->dresidual_out_stride;
+}
+NB_INLINE void begin_totals(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    if (f.centre) r->next_mean = vec_set1(v->s->call->mean[v->row++]);
+    r->total = (struct row_sums){vec_set1(0.0f), vec_set1(0.0f)};
+}
+NB_INLINE void begin_piece(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    (void)v;
+    (void)f;
+    NB_UNROLL
+    for (int acc = 0; acc < GRADIENT_ACCUMULATORS; acc++) r->g[acc] = r->gd[acc] = vec_set1(0.0f);
+}
+NB_INLINE void end_piece(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    (void)v;
+    (void)f;
+    r->total.g = r->total.g + (r->g[0] + r->g[1]);
+    r->total.gd = r->total.gd + (r->gd[0] + r->gd[1]);
+}
+NB_INLINE void set_numbers(struct row_at_hand *r, struct row_gradient k) {
+    r->mean = vec_set1(k.mean);
+    r->rstd = vec_set1(k.rstd);
+    r->slope = vec_set1(k.slope);
+    r->shift = vec_set1(k.shift);
+}
+NB_INLINE void take_numbers(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+    set_numbers(r, gradient_of(v->s, v->row++, r->total, f));
+}
+
+/* ---- rows ---- */
+
+NB_INLINE void begin_rows(const struct sweep *s, struct rows_at_hand *m, const struct assignment *a,
                           struct gradient_form f) {
     static const float none[PACK_COLUMNS];
     const struct nb_call *call = s->call;
+    struct visit v = {.s = s, .row = a->row};
     m->weight = s->weight;
     m->gamma_sum = s->gamma_sum;
     m->beta_sum = s->beta_sum;
     m->gamma_from = a->fresh ? none : s->gamma_sum;
     m->beta_from = a->fresh ? none : s->beta_sum;
     m->from_mask = a->fresh ? 0 : -1;
-    m->slope = vec_set1(0.0f);
-    if (f.finish) {
-        m->x = row_in(call->x, call->x_stride, a->row);
-        m->dy = row_in(call->dy, call->dy_stride, a->row);
-        m->dx = s->dx + a->row * s->dx_stride;
-        m->residual = NULL;
-        if (f.residual && call->dresidual_out)
-            m->residual = row_in(call->dresidual_out, call->dresidual_out_stride, a->row);
-    }
+    m->row[0].slope = vec_set1(0.0f);
+    if (f.finish) each_row(&v, m, begin_finish, f);
     if (f.reduce) {
-        m->next_x = row_in(call->x, call->x_stride, a->next_row);
-        m->next_dy = row_in(call->dy, call->dy_stride, a->next_row);
+        m->row[0].next_x = row_in(call->x, call->x_stride, a->next_row);
+        m->row[0].next_dy = row_in(call->dy, call->dy_stride, a->next_row);
     }
 }
-NB_INLINE void next_row(const struct sweep *s, struct pair_of_rows *m, struct gradient_form f) {
+NB_INLINE void next_rows(const struct sweep *s, struct rows_at_hand *m, struct gradient_form f) {
     const struct nb_call *call = s->call;
+    struct visit v = {.s = s, .step = f.rows};
     if (f.finish) {
-        m->x += call->x_stride;
-        m->dy += call->dy_stride;
-        m->dx += s->dx_stride;
-        if (f.residual && call->dresidual_out) m->residual += call->dresidual_out_stride;
+        each_row(&v, m, next_finish, f);
         m->gamma_from = m->gamma_sum;
         m->beta_from = m->beta_sum;
         m->from_mask = -1;
     }
     if (f.reduce) {
-        m->next_x += call->x_stride;
-        m->next_dy += call->dy_stride;
+        m->row[0].next_x += call->x_stride;
+        m->row[0].next_dy += call->dy_stride;
     }
 }
 
-/* Columns of one row and the next, piece by piece. */
-NB_INLINE void run_pieces(const struct sweep *s, struct pair_of_rows *m, const struct assignment *a,
+/* Columns of the rows at hand, piece by piece. */
+NB_INLINE void run_pieces(const struct sweep *s, struct rows_at_hand *m, const struct assignment *a,
                           struct gradient_form f) {
     const int64_t in_piece = s->piece - 1, to = a->to;
+    struct visit v = {.s = s};
     int64_t end;
     for (int64_t i = a->from; i < to; i = end) {
         end = (i | in_piece) + 1;
         if (end > to) end = to;
-        NB_UNROLL
-        for (int acc = 0; acc < GRADIENT_ACCUMULATORS; acc++) m->g[acc] = m->gd[acc] = vec_set1(0.0f);
+        each_row(&v, m, begin_piece, f);
         take_turns(s, m, i, end, f);
-        if (!f.reduce) continue;
-        m->total.g = m->total.g + (m->g[0] + m->g[1]);
-        m->total.gd = m->total.gd + (m->gd[0] + m->gd[1]);
+        if (f.reduce) each_row(&v, m, end_piece, f);
     }
 }
 
 /* An assignment; what is reduced and finished is up to f. */
 NB_INLINE void run_rows(const struct sweep *s, const struct assignment *a, struct gradient_form f) {
-    struct pair_of_rows m;
+    struct rows_at_hand m;
     begin_rows(s, &m, a, f);
     for (int64_t j = 0; j < a->n; j++) {
         const int64_t place = (a->place + j) & a->mask;
-        if (f.finish) {
-            m.mean = vec_set1(a->k[place].mean);
-            m.rstd = vec_set1(a->k[place].rstd);
-            m.slope = vec_set1(a->k[place].slope);
-            m.shift = vec_set1(a->k[place].shift);
-        }
-        if (f.reduce) {
-            if (f.centre) m.next_mean = vec_set1(s->call->mean[a->next_row + j]);
-            m.total = (struct row_sums){vec_set1(0.0f), vec_set1(0.0f)};
-            if (!a->first) m.total = a->next[place];
-        }
+        struct visit v = {.s = s, .row = a->next_row + j};
+        if (f.finish) set_numbers(&m.row[0], a->k[place]);
+        if (f.reduce) begin_totals(&v, &m.row[0], f);
+        if (f.reduce && !a->first) m.row[0].total = a->next[place];
         run_pieces(s, &m, a, f);
         if (f.reduce && a->next_k)
-            a->next_k[place] = gradient_of(s, a->next_row + j, m.total, f);
+            a->next_k[place] = gradient_of(s, a->next_row + j, m.row[0].total, f);
         else if (f.reduce)
-            a->next[place] = m.total;
-        next_row(s, &m, f);
+            a->next[place] = m.row[0].total;
+        next_rows(s, &m, f);
+    }
+}
+
+/* Whole rows, n in all, f.rows at a time reduced, then finished. Only dx waits for their sums: the sums over rows go on. */
+NB_INLINE void run_pairs(const struct sweep *s, const struct assignment *a, struct gradient_form f) {
+    struct gradient_form reduce = f, finish = f;
+    struct rows_at_hand m;
+    reduce.reduce = finish.finish = true;
+    reduce.finish = finish.reduce = false;
+    begin_rows(s, &m, a, finish);
+    for (int64_t j = 0; j < a->n; j += f.rows) {
+        struct visit v = {.s = s, .row = a->row + j};
+        each_row(&v, &m, begin_totals, f);
+        run_pieces(s, &m, a, reduce);
+        v.row = a->row + j;
+        each_row(&v, &m, take_numbers, f);
+        take_turns(s, &m, a->from, a->to, finish);
+        next_rows(s, &m, finish);
     }
 }
 

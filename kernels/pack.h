@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "stream.h"
+#include "pair_native.h"
 
 #if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
 #define PACK 2
@@ -60,9 +60,13 @@ NB_INLINE struct pack pack_quiet(struct pack a) {
 }
 
 /* Elements, any alignment (pack_stream: past the caches, of a register's); ..._tail: the first n of a pack, 0 < n < PACK_COLUMNS, absent ones load as 0. */
+NB_INLINE bf16_bits bits_once(bf16_bits v) {
+    __asm__("" : "+v"(v));
+    return v;
+}
 NB_INLINE struct pack pack_split(bf16_bits both) { return (struct pack){{bits_even(both), bits_odd(both)}}; }
 NB_INLINE bf16_bits pack_join(struct pack a) { return bits_join(bits_round(a.v[0]), bits_round(a.v[1])); }
-NB_INLINE struct pack pack_load(const elem *p) { return pack_split(bits_load(p)); }
+NB_INLINE struct pack pack_load(const elem *p) { return pack_split(bits_once(bits_load(p))); }
 NB_INLINE struct pack pack_load_tail(const elem *p, int64_t n) { return pack_split(bits_load_tail(p, n)); }
 NB_INLINE void pack_store(elem *p, struct pack a) { bits_store(p, pack_join(a)); }
 NB_INLINE void pack_store_tail(elem *p, struct pack a, int64_t n) { bits_store_tail(p, pack_join(a), n); }

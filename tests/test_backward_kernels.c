@@ -63,6 +63,25 @@ static double column_chain(const struct nb_kernel *k, const struct nb_call *call
     return k->column_chain ? (double)k->column_chain(call) : (double)call->rows;
 }
 
+/* The CPU's own roundings, which may change bits, but not with the caches or the threads. */
+static void check_native(struct gradient_problem *p, const struct nb_kernel *k) {
+    const struct nb_call *call = &p->call;
+    const uint32_t native = nb_cpu_light()->features & NB_CPU_AVX512BF16;
+    const struct nb_tuning small = {.native = native, .l1_bytes = 1 << 10, .stream_bytes = 1};
+    const struct nb_tuning usual = {.native = native}, large = {.native = native, .l1_bytes = 1 << 20};
+    if (!native || !(k->flags & NB_FLAG_FLUSHES)) return;
+    const uint64_t whole = run(p, k, 0, 1, &usual);
+    const double error = gradient_problem_error(p, (double)nb_kernel_chain(k, call), column_chain(k, call));
+    cr_expect_leq(error, 1, "%s, %ldx%ld, native: %g of what is allowed", k->variant, (long)call->rows,
+                  (long)call->cols, error);
+    cr_expect_eq(gradient_problem_damage(p), 0, "%s, %ldx%ld, native: wrote elsewhere", k->variant, (long)call->rows,
+                 (long)call->cols);
+    cr_expect_eq(run(p, k, 2, 2, &small), whole, "%s, %ldx%ld: native, out of cache", k->variant, (long)call->rows,
+                 (long)call->cols);
+    cr_expect_eq(run(p, k, 0, 1, &large), whole, "%s, %ldx%ld: native, in cache", k->variant, (long)call->rows,
+                 (long)call->cols);
+}
+
 /* Against the formula, and against itself in other circumstances. */
 static void check(struct gradient_problem *p, const struct nb_kernel *k, int64_t turn) {
     static const struct nb_tuning machines[] = {
@@ -86,6 +105,7 @@ static void check(struct gradient_problem *p, const struct nb_kernel *k, int64_t
     const size_t machine = (size_t)turn % 7 % (sizeof machines / sizeof machines[0]);
     cr_expect_eq(run(p, k, 2, turn % 2 ? 16 : 1, &machines[machine]), whole, "%s, %ldx%ld: machine %zu", k->variant,
                  (long)call->rows, (long)call->cols, machine);
+    check_native(p, k);
 }
 
 static int check_all(const struct kind *kind, int64_t rows, int64_t cols, int64_t turn) {
