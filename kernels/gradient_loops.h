@@ -47,13 +47,11 @@ static void plain_stream(const struct sweep *s, const struct assignment *a) {
 }
 static void gamma_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, BOTH); }
 static void gamma_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, FINISH); }
-static void gamma_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_SUM, BOTH | FAR); }
 static void gamma_stream(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, GAMMA_SUM, BOTH | FAR | STREAM);
 }
 static void beta_both(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, BOTH); }
 static void beta_finish(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, FINISH); }
-static void beta_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, GAMMA_BETA_SUMS, BOTH | FAR); }
 static void beta_stream(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, GAMMA_BETA_SUMS, BOTH | FAR | STREAM);
 }
@@ -61,33 +59,18 @@ static void beta_stream(const struct sweep *s, const struct assignment *a) {
 static void bare_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_WEIGHT, REDUCE); }
 static void plain_reduce(const struct sweep *s, const struct assignment *a) { run_form(s, a, NO_SUMS, REDUCE); }
 
-/* near, far, and to be stored past the caches. */
 static inline struct row_loops loops_in_packs(const struct nb_call *call, const struct gradient_plan *p) {
-    static const struct row_loops loops[4][3] = {
-        {{bare_both, bare_reduce, bare_finish, NULL},
-         {bare_both, bare_reduce, bare_finish, NULL},
-         {bare_stream, bare_reduce, bare_finish, NULL}},
-        {{plain_both, plain_reduce, plain_finish, NULL},
-         {plain_both, plain_reduce, plain_finish, NULL},
-         {plain_stream, plain_reduce, plain_finish, NULL}},
-        {{gamma_both, plain_reduce, gamma_finish, NULL},
-         {gamma_far, plain_reduce, gamma_finish, NULL},
-         {gamma_stream, plain_reduce, gamma_finish, NULL}},
-        {{beta_both, plain_reduce, beta_finish, NULL},
-         {beta_far, plain_reduce, beta_finish, NULL},
-         {beta_stream, plain_reduce, beta_finish, NULL}},
+    static const struct row_loops loops[4][2] = {
+        {{bare_both, bare_reduce, bare_finish, NULL}, {bare_stream, bare_reduce, bare_finish, NULL}},
+        {{plain_both, plain_reduce, plain_finish, NULL}, {plain_stream, plain_reduce, plain_finish, NULL}},
+        {{gamma_both, plain_reduce, gamma_finish, NULL}, {gamma_stream, plain_reduce, gamma_finish, NULL}},
+        {{beta_both, plain_reduce, beta_finish, NULL}, {beta_stream, plain_reduce, beta_finish, NULL}},
     };
     const int sums = call->formula.affine == NB_AFFINE_NONE ? NO_WEIGHT : NO_SUMS + n_sums(call);
-    return loops[sums][p->stream ? 2 : p->far];
+    return loops[sums][p->stream];
 }
 
 #if PACK > 1
-static void plain_ordered(const struct sweep *s, const struct assignment *a) {
-    run_form(s, a, NO_SUMS, BOTH | ORDERED);
-}
-static void plain_ordered_finish(const struct sweep *s, const struct assignment *a) {
-    run_form(s, a, NO_SUMS, FINISH | ORDERED);
-}
 static void gamma_ordered(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, GAMMA_SUM, BOTH | ORDERED);
 }
@@ -106,14 +89,14 @@ static void ordered_reduce(const struct sweep *s, const struct assignment *a) {
 
 static inline struct row_loops loops_in_order(const struct nb_call *call) {
     if (wants_beta(call)) return (struct row_loops){beta_ordered, ordered_reduce, beta_ordered_finish, NULL};
-    if (wants_gamma(call)) return (struct row_loops){gamma_ordered, ordered_reduce, gamma_ordered_finish, NULL};
-    return (struct row_loops){plain_ordered, ordered_reduce, plain_ordered_finish, NULL};
+    return (struct row_loops){gamma_ordered, ordered_reduce, gamma_ordered_finish, NULL};
 }
 #endif
 
-/* What each op is called with as a rule has a loop for pairs of rows, and rounds by the CPU's own instruction where it may. */
+/* What each op is called with as a rule has loops for pairs of rows and for rows that come from memory and do not stream, and rounds
+ * by the CPU's own instruction where it may. */
 NB_INLINE enum sums rule_sums(void) { return gradient_form_of_kernel().centre ? GAMMA_BETA_SUMS : GAMMA_SUM; }
-static inline bool is_rule(const struct nb_call *call) {
+NB_INLINE bool is_rule(const struct nb_call *call) {
     return call->formula.affine != NB_AFFINE_NONE && NO_SUMS + n_sums(call) == (int)rule_sums();
 }
 NB_INLINE void run_paired(const struct sweep *s, const struct assignment *a, unsigned deed) {
@@ -121,14 +104,17 @@ NB_INLINE void run_paired(const struct sweep *s, const struct assignment *a, uns
     f.rows = ROWS_TOGETHER;
     run_pairs(s, a, f);
 }
+static void rule_far(const struct sweep *s, const struct assignment *a) { run_form(s, a, rule_sums(), BOTH | FAR); }
+
 static void pairs_of_rows(const struct sweep *s, const struct assignment *a) { run_paired(s, a, BOTH); }
 
-/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows,
- * unless it is conversions that limit it (f16 by 256 bits). */
-static inline bool takes_pairs(const struct nb_call *call, const struct gradient_plan *p) {
+/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows;
+ * nowhere where conversions are the limit, as those of f16 by 256 bits are. */
+NB_INLINE bool takes_pairs(const struct nb_call *call, const struct gradient_plan *p) {
     const struct gradient_form f = gradient_form_of_kernel();
-    const bool wherever = f.centre && sizeof(elem) == 2 && (PACK > 1 || NB_LANES > 8);
-    return !f.leading && is_rule(call) && p->rows_at_hand >= (wherever ? ROWS_TOGETHER : call->rows);
+    const bool narrow = sizeof(elem) == 2;
+    if (f.leading || NB_LANES < 8 || (NB_LANES == 8 && narrow && PACK == 1)) return false;
+    return is_rule(call) && p->rows_at_hand >= (f.centre && narrow ? ROWS_TOGETHER : call->rows);
 }
 
 #if PAIR_NATIVE
@@ -138,13 +124,16 @@ static void native_both(const struct sweep *s, const struct assignment *a) {
 static void native_finish(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, rule_sums(), FINISH | NATIVE);
 }
+static void native_far(const struct sweep *s, const struct assignment *a) {
+    run_form(s, a, rule_sums(), BOTH | FAR | NATIVE);
+}
 static void native_stream(const struct sweep *s, const struct assignment *a) {
     run_form(s, a, rule_sums(), BOTH | FAR | STREAM | NATIVE);
 }
 static void native_pairs(const struct sweep *s, const struct assignment *a) { run_paired(s, a, BOTH | NATIVE); }
 
 static inline struct row_loops native_loops(const struct gradient_plan *p, struct row_loops loops) {
-    loops.both = p->stream ? native_stream : native_both;
+    loops.both = p->stream ? native_stream : p->far ? native_far : native_both;
     loops.finish = native_finish;
     if (loops.pairs) loops.pairs = native_pairs;
     return loops;
@@ -152,7 +141,8 @@ static inline struct row_loops native_loops(const struct gradient_plan *p, struc
 #endif
 
 /* Longer rows wait for memory, and the shorter loop gains nothing. The shape alone decides. */
-static inline bool rounds_natively(const struct nb_call *call, const struct gradient_plan *p) {
+NB_INLINE bool rounds_natively(const struct nb_call *call, const struct gradient_plan *p) {
+    if (!PAIR_NATIVE || gradient_form_of_kernel().leading) return false;
     return call_is_native(call) && is_rule(call) && !p->ordered && p->n_pieces == 1;
 }
 
@@ -161,6 +151,7 @@ static inline struct row_loops loops_of(const struct nb_call *call, const struct
     if (p->ordered) return loops_in_order(call);
 #endif
     struct row_loops loops = loops_in_packs(call, p);
+    if (is_rule(call) && p->far && !p->stream) loops.both = rule_far;
     if (takes_pairs(call, p)) loops.pairs = pairs_of_rows;
 #if PAIR_NATIVE
     if (rounds_natively(call, p)) loops = native_loops(p, loops);

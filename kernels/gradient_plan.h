@@ -79,7 +79,7 @@ static inline struct gradient_plan cut_of(const struct nb_call *call) {
     const bool narrow = call->formula.param == NB_PARAM_X;
 #endif
     /* Few rows do not pay for arrays in another order. */
-    p.ordered = PACK > 1 && weight && !narrow && !call->formula.weight_offset && call->rows <= ORDERED_ROWS;
+    p.ordered = PACK > 1 && sums && !narrow && !call->formula.weight_offset && call->rows <= ORDERED_ROWS;
     p.own_weight = weight && !p.ordered && (PACK > 1 || narrow || call->formula.weight_offset);
     if (sums || p.own_weight) p.cut = BY_BLOCKS;
     const bool few = p.cut == BY_ROWS ? call->rows < call->n_threads : p.blocks.n == 1;
