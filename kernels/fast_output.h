@@ -106,13 +106,15 @@ struct fast_output {
     vec mean, scale;
     struct fast_params params;
     bool stream, native;
+    const elem *later; /* a row of x to be asked for meanwhile; or null */
 };
 /* What is summed meanwhile: the first n elements of another row. */
 struct fast_input {
     struct fast_source x;
     int64_t n;
     vec shift;
-    bool dot; /* FAST_DOT */
+    bool dot;          /* FAST_DOT */
+    const elem *later; /* a row of x to be asked for meanwhile; or null */
 };
 
 NB_INLINE struct pair output_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
@@ -202,6 +204,7 @@ NB_INLINE void put_vec(const struct fast_output *o, int64_t i) {
 #endif
 NB_INLINE struct fast_output output_from(struct fast_output o, int64_t n) {
     o.x = source_from(o.x, n);
+    if (o.later) o.later += n;
     o.params = params_from(o.params, n);
     o.y += n;
     o.n -= n;
@@ -223,7 +226,10 @@ NB_INLINE void put_row(struct fast_output o, struct fast_form f) {
         for (int k = 0; k < 2 * BLOCK_PAIRS; k++) put_vec(&o, i + k * NB_LANES);
     }
 #endif
-    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
+    for (; i + PAIR <= o.n; i += PAIR) {
+        if (!f.usual && o.later) ask_for_lines(o.later + i, PAIR);
+        put_pair(&o, i, f);
+    }
     if (i < o.n) put_tail(&o, i, o.n - i, f);
 }
 
@@ -243,6 +249,7 @@ NB_INLINE void put_rows(const struct fast_output *o, struct fast_form f) {
 /* A block of one row is summed and one of another put out, pair by pair; a cast before is compiled less often. */
 NB_INLINE void put_and_sum_block(const struct fast_output *o, struct sums *s, const struct fast_input *in, int64_t i,
                                  struct fast_form f) {
+    if (!f.usual && in->later) ask_for_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);

@@ -89,6 +89,9 @@ NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t 
         k->shift_then = row_shift(w->call, row + 2);
 }
 
+/* How many rows a row of x is asked for before it is summed: its first elements are looked at one row early (head_shift). */
+#define LATER_ROWS 2
+
 /* All but the last rows, which have none ahead any more. */
 NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form f) {
     const struct quick_finish q = quick_finish_of(w->call);
@@ -96,6 +99,7 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
     for (int64_t row = w->begin + w->ahead; row < w->end; row++) {
         set_numbers(&k.out, k.now);
         k.in.shift = vec_set1(k.shift);
+        k.in.later = w->asks_x && row + LATER_ROWS < w->end ? k.in.x.x + LATER_ROWS * k.first.x : NULL;
         take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
         next_output(&k);
     }
@@ -159,6 +163,7 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
             o = split_output(w, step, f);
         } else {
             o = output_at(w, w->begin + step, f);
+            if (w->asks_x && step + 1 < n) o.later = row_in(w->call->x, w->call->x_stride, w->begin + step + 1);
             set_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->ask));
         }
         put_row(o, f);

@@ -171,17 +171,17 @@ NB_INLINE void sums_take_rest(struct sums *s, struct fast_source from, vec shift
     sums_add(s, BLOCK_PAIRS - 1, x);
 }
 
-/* The lines of a block's elements from p on. */
-NB_INLINE void ask_for_block(const elem *p) {
+/* The lines of n elements from p on. */
+NB_INLINE void ask_for_lines(const elem *p, int n) {
     NB_UNROLL
-    for (int byte = 0; byte < BLOCK * (int)sizeof(elem); byte += CACHE_LINE)
+    for (int byte = 0; byte < n * (int)sizeof(elem); byte += CACHE_LINE)
         __builtin_prefetch((const char *)p + byte, 0, 3);
 }
 NB_INLINE void sums_take_blocks(struct sums *s, struct fast_source from, vec shift, int64_t i, int64_t n, bool dot) {
     for (; i + BLOCK <= n; i += BLOCK) {
         NB_UNROLL
         for (int place = 0; place < BLOCK_PAIRS; place++) sums_take(s, place, from, shift, i + place * PAIR, dot);
-        if (from.ask) ask_for_block(from.ask + i);
+        if (from.ask) ask_for_lines(from.ask + i, BLOCK);
     }
     if (i < n) sums_take_rest(s, from, shift, i, n, dot);
 }
