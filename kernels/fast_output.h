@@ -249,7 +249,7 @@ NB_INLINE void put_rows(const struct fast_output *o, struct fast_form f) {
 /* A block of one row is summed and one of another put out, pair by pair; a cast before is compiled less often. */
 NB_INLINE void put_and_sum_block(const struct fast_output *o, struct sums *s, const struct fast_input *in, int64_t i,
                                  struct fast_form f) {
-    if (!f.usual && in->later) ask_for_lines(in->later + i, BLOCK);
+    if (!FAST_PARTIAL && !f.usual && in->later) ask_for_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);

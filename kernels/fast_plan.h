@@ -55,7 +55,7 @@ struct fast_work {
     int64_t ahead;
     bool shares; /* may rows share the loads of the parameters? */
     bool ask;    /* for y, while a row is summed that is put out next */
-    bool asks_x; /* for later rows: out of memory, as long as the first cache has room for one */
+    bool asks_x; /* for later rows: out of memory, as long as the first cache has room for one; of LayerNorm, two */
     bool stream;
     bool care;   /* parameters may be NaN */
     bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
@@ -77,7 +77,7 @@ static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t 
                               .ahead = at_hand < end - begin && !apart ? at_hand : 0,
                               .shares = at_hand == 0 && !stream && !care && !rows_are_split(call),
                               .ask = far && asks(call, row),
-                              .asks_x = stream && row <= first_cache(call),
+                              .asks_x = stream && row <= first_cache(call) / (FAST_CENTRE ? 2 : 1),
                               .stream = stream,
                               .care = care,
                               .native = native};

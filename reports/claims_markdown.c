@@ -3,6 +3,7 @@
 #include "reports/claims_markdown.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "reports/claims_training.h"
 #include "reports/escape.h"
 #include "reports/grid.h"
+#include "reports/summary.h"
 #include "src/base/json.h"
 
 enum { MOST_FIGURES = 40 }; /* of a reading; claims.json has all */
@@ -133,8 +135,13 @@ static void add_pictures(const struct nb_figures *figures, struct nb_strbuf *out
 }
 
 void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures, struct nb_strbuf *out) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    struct nb_strbuf machine = {0};
     const cJSON *claim;
+    nb_meta_footer(&meta, &machine);
     nb_strbuf_add(out, "# Claims\n\n");
+    add_paragraph(out, "", machine.text);
+    nb_strbuf_release(&machine);
     nb_claims_counts(out, document);
     nb_strbuf_addf(out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.\n\n",
                    nb_json_get_bool(document, "quick") ? " (quick)" : "");

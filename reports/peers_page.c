@@ -45,10 +45,12 @@ static void add(struct page *p, struct nb_grid *grid) {
 
 static void print_grid(struct page *p, struct nb_grid *grid) {
     grid->screen = p->style.screen;
-    if (p->style.markdown)
+    if (p->style.markdown) {
         nb_grid_add_markdown(grid, p->out);
-    else
+        nb_strbuf_add(p->out, "\n"); /* which ends the table */
+    } else {
         nb_grid_add_table(grid, p->style.color, p->out);
+    }
     nb_grid_release(grid);
 }
 

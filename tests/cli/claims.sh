@@ -122,6 +122,8 @@ assert [r['figures'][0]['launches'] for r in d['claims'][0]['readings']] == [6, 
 code=$?
 [ $code = 0 ] || [ $code = 77 ] || bad "the schemas do not hold for training: $code"
 grep -q '## Training' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WORK/trained/claims.html" || bad "the pages have no training"
+model=$(/usr/bin/python3 -c "import json; print(json.load(open('$WORK/trained/claims.json'))['fingerprint']['cpu']['model'])")
+[ -n "$model" ] && sed -n '3{s/\\//g;p}' "$WORK/trained/claims.md" | grep -qF "$model" || bad "claims.md does not say where it was measured: $(head -5 "$WORK/trained/claims.md")"
 [ -s "$WORK/trained/claims-plots/loss-tiny-transformer-4.gp" ] || bad "no curve of losses: $(ls "$WORK/trained/claims-plots")"
 lines=$(grep -c request "$WORK/trained/training/training.jsonl")
 [ "$lines" = 24 ] || bad "training: $lines jobs where 6 x (1 + 2 + 1) are due"
