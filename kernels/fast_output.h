@@ -16,7 +16,7 @@ struct fast_params {
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool usual; /* all of a row is summed, cast after, no streaming; else anything */
+    bool usual; /* all of a row is summed (in f32, or some of it), cast after, no streaming; else anything */
     bool cast_before;
     bool weighs, adds; /* of the usual forms */
     bool native;       /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
@@ -260,8 +260,7 @@ NB_INLINE void put_and_sum_block(const struct fast_output *o, struct sums *s, co
 }
 /* While as many elements of another row are summed; of partial statistics, fewer. */
 NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
-    const bool fewer = FAST_PARTIAL && !f.usual;
-    const int64_t n = fewer ? in.n : o.n;
+    const int64_t n = FAST_PARTIAL ? in.n : o.n;
     struct sums s;
     sums_clear(&s);
     int64_t i = 0;

@@ -203,7 +203,8 @@ ROWS_APART rows_any(const struct fast_work *w) { return rows_of_form(w, (struct 
 
 static inline bool is_usual(const struct fast_work *w) {
     const int affine = (int)w->call->formula.affine;
-    if (w->stream || stats_length(w->call) != w->call->cols) return false;
+    const bool whole = stats_length(w->call) == w->call->cols || (FAST_PARTIAL && sizeof(elem) == sizeof(float));
+    if (w->stream || !whole) return false;
     if (w->native) return affine == NATIVE_AFFINE;
     return BARE_FORM || affine != NB_AFFINE_NONE;
 }
