@@ -25,6 +25,61 @@ Test(record, what_failed_is_never_timed_and_what_did_not_run_did_not_fail) {
     }
 }
 
+static struct nb_accuracy full_accuracy(void) {
+    return (struct nb_accuracy){.n = 32,
+                                .n_exceptional = 3,
+                                .max_ulp = 1.0 / 3,
+                                .mean_ulp = 0.1,
+                                .p99_ulp = 0.2 + 0.1,
+                                .bias_u = -1e-7 / 3,
+                                .correctly_rounded = 2.0 / 3,
+                                .gain_u = 1e-300,
+                                .offset_u = 5e-324,
+                                .residual_ulp = 1.1,
+                                .nan_unexpected = 1,
+                                .inf_unexpected = 2,
+                                .zero_unexpected = 4,
+                                .nan_missing = 5,
+                                .inf_missing = 6,
+                                .n_beyond = 7,
+                                .n_rows_lost = 9,
+                                .loss = NB_LOSS_SQUARE_OVERFLOW,
+                                .worst_ratio = 0.7,
+                                .bias_sigma = NAN,
+                                .n_rows = 10,
+                                .n_large = 11,
+                                .n_rounding_rows = 12,
+                                .n_rounding = 13,
+                                .bias_large_u = 0.13,
+                                .bias_large_sd_u = 0.17,
+                                .rounding_ulp = -0.49,
+                                .rounding_sd_ulp = 0.019,
+                                .histogram = {[0] = 20, [15] = 12},
+                                .witness = {3, 7, NAN, 0x1.fffffep-3, INFINITY, -0.6, 1.7}};
+}
+
+static struct nb_timing full_timing(void) {
+    return (struct nb_timing){.time_ns = {1234.5678901234567, 1200.1, 1300.3},
+                              .roof = {1.0 / 7, NAN, NAN},
+                              .vs_reference = {1, 0.9, 1.1},
+                              .gbytes_per_s = 12.3,
+                              .min_ns = 1.0 / 9,
+                              .n_launches = 6,
+                              .n_slots = 240,
+                              .n_contaminated = 11,
+                              .chunked = true,
+                              .per_slot = 64,
+                              .suspect = true,
+                              .noisy = true,
+                              .noise = "why \xc3\xa9",
+                              .steal_ms = 1.1,
+                              .involuntary = 12,
+                              .wall_per_cpu = 1.01,
+                              .twin_drift = 1.23,
+                              .twin = "twin_copy_v256_f32",
+                              .reference = nb_strdup(KEY_LN)};
+}
+
 /* Every figure is different and none is short in decimal. */
 static struct nb_record full_record(void) {
     struct nb_record r = {0};
@@ -43,55 +98,8 @@ static struct nb_record full_record(void) {
     r.chain = 8;
     r.row_local = true;
     r.has_accuracy = r.has_timing = true;
-    r.accuracy = (struct nb_accuracy){.n = 32,
-                                      .n_exceptional = 3,
-                                      .max_ulp = 1.0 / 3,
-                                      .mean_ulp = 0.1,
-                                      .p99_ulp = 0.2 + 0.1,
-                                      .bias_u = -1e-7 / 3,
-                                      .correctly_rounded = 2.0 / 3,
-                                      .gain_u = 1e-300,
-                                      .offset_u = 5e-324,
-                                      .residual_ulp = 1.1,
-                                      .nan_unexpected = 1,
-                                      .inf_unexpected = 2,
-                                      .zero_unexpected = 4,
-                                      .nan_missing = 5,
-                                      .inf_missing = 6,
-                                      .n_beyond = 7,
-                                      .n_rows_lost = 9,
-                                      .loss = NB_LOSS_SQUARE_OVERFLOW,
-                                      .worst_ratio = 0.7,
-                                      .bias_sigma = NAN,
-                                      .n_rows = 10,
-                                      .n_large = 11,
-                                      .n_rounding_rows = 12,
-                                      .n_rounding = 13,
-                                      .bias_large_u = 0.13,
-                                      .bias_large_sd_u = 0.17,
-                                      .rounding_ulp = -0.49,
-                                      .rounding_sd_ulp = 0.019,
-                                      .histogram = {[0] = 20, [15] = 12},
-                                      .witness = {3, 7, NAN, 0x1.fffffep-3, INFINITY, -0.6, 1.7}};
-    r.timing = (struct nb_timing){.time_ns = {1234.5678901234567, 1200.1, 1300.3},
-                                  .roof = {1.0 / 7, NAN, NAN},
-                                  .vs_reference = {1, 0.9, 1.1},
-                                  .gbytes_per_s = 12.3,
-                                  .min_ns = 1.0 / 9,
-                                  .n_launches = 6,
-                                  .n_slots = 240,
-                                  .n_contaminated = 11,
-                                  .chunked = true,
-                                  .per_slot = 64,
-                                  .suspect = true,
-                                  .noisy = true,
-                                  .noise = "why \xc3\xa9",
-                                  .steal_ms = 1.1,
-                                  .involuntary = 12,
-                                  .wall_per_cpu = 1.01,
-                                  .twin_drift = 1.23,
-                                  .twin = "twin_copy_v256_f32",
-                                  .reference = nb_strdup(KEY_LN)};
+    r.accuracy = full_accuracy();
+    r.timing = full_timing();
     r.counters[0] = (struct nb_counter){"instructions_exact", 12345, "single_step", ""};
     r.counters[1] = (struct nb_counter){"cycles", NAN, "papi", "no vPMU"};
     r.n_counters = 2;
