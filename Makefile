@@ -79,16 +79,17 @@ LIBS := $(or $(call pkg,--libs,libcpuid),-lcpuid) $(or $(call pkg,--libs,libcjso
 INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"' 
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
-kernels := $(filter $(KERNELS),$(basename $(notdir $(sort $(filter-out kernels/table.c,$(wildcard kernels/*.c))))))
+kernel_sources := $(filter-out kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*/*.c)))
+kernels := $(filter $(KERNELS),$(sort $(basename $(notdir $(kernel_sources)))))
 variants := $(foreach k,$(kernels),$(foreach w,$(WIDTHS),$(foreach d,$(DTYPES),$(k)_$(suffix_$(w))_$(d))))
 kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
-src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c)))
-report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*.c)))
+src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
+report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
 commands := $(filter-out main options output_options peer_options list_peers claims_try claims_training gate_selection gate_self_test run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
-renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/render_*.c)))))
+renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
@@ -134,6 +135,7 @@ $(BUILD)/gen/build_info.h: FORCE
 	  '#define NB_KERNEL_FLAGS "$(strip $(KERNEL_CFLAGS))"' '#define NB_PREFIX "$(PREFIX)"')
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
+vpath %.c $(sort $(dir $(kernel_sources)))
 # The intrinsics header is most of an object's compile time, so GCC reads it precompiled, once for each set of flags.
 define width_rules
 ifeq ($(IS_CLANG),0)
@@ -149,9 +151,9 @@ $(foreach d,$(DTYPES),$(call variant_rule,$(1),$(d)))
 endef
 define variant_rule
 
-$(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: kernels/%.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
+$(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: %.c $(BUILD)/kernels/flags $(if $(filter 0,$(IS_CLANG)),$(if $(filter x86_64,$(ARCH)),$(BUILD)/pch/$(1).h.gch))
 	$$(call say,CC)
-	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -MMD -MP -DNB_SIMD_HEADER='"simd/$(1).h"' \
+	$$(CC) $$(KERNEL_CFLAGS) $$(isa_$(1)) $$(pch_$(1)) -I. -MMD -MP -DNB_SIMD_HEADER='"kernels/simd/$(1).h"' \
 	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
 	  -c -o $$@ $$<
 endef
@@ -165,7 +167,7 @@ $(BUILD)/flags: FORCE
 
 $(BUILD)/kernels/table.o: kernels/table.c $(BUILD)/gen/kernel_list.h $(BUILD)/kernels/flags
 	$(call say,CC)
-	$(CC) $(KERNEL_CFLAGS) -I$(BUILD)/gen -MMD -MP -c -o $@ $<
+	$(CC) $(KERNEL_CFLAGS) -I. -I$(BUILD)/gen -MMD -MP -c -o $@ $<
 # Two builds must live in one process without sharing a symbol: hidden visibility, -Bsymbolic, loaded with RTLD_LOCAL.
 $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(file >$@.objects,$(sort $(filter %.o,$^)))
@@ -265,7 +267,7 @@ demo: deps
 	$(MAKE) all
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] kernels/*.[ch] kernels/simd/*.h kernels/peers/*.[ch] kernels/peers/*.cpp reports/*.[ch] tests/*.[ch] \
+formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] \
 	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
 format:
 	clang-format -i $(formatted)
@@ -334,4 +336,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)
+-include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*/*/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/train/train_study.h"
 
 #define FOLDER "training"

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "cmd/claims_training.h"
-#include "reports/claims_report.h"
-#include "reports/report.h"
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
+#include "reports/claims/claims_report.h"
+#include "reports/run/report.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/claims_document.h"
-#include "src/launch/process.h"
+#include "src/measure/process.h"
 
 struct measured { /* what each plan left */
     struct nb_results results[NB_N_CLAIMS_PLANS];

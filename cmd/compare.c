@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/compare_report.h"
-#include "src/base/log.h"
+#include "reports/run/compare_report.h"
+#include "src/core/log.h"
 #include "src/record/comparison.h"
 
 extern const struct nb_command nb_command_compare;

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/designs.h"
-#include "reports/grid.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
-#include "src/base/timer.h"
-#include "src/emulate/depth.h"
-#include "src/emulate/design_report.h"
+#include "reports/lab/designs.h"
+#include "reports/text/grid.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/timer.h"
+#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_report.h"
 
 extern const struct nb_command nb_command_emulate;
 

@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/exhaustive.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/exhaust/exhaust.h"
-#include "src/exhaust/root_variants.h"
-#include "src/launch/process.h"
-#include "src/number/dtype.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "reports/lab/exhaustive.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/lab/exhaustive/exhaust.h"
+#include "src/lab/exhaustive/root_variants.h"
+#include "src/measure/process.h"
+#include "src/core/dtype.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 extern const struct nb_command nb_command_exhaustive;
 

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "cmd/gate_self_test.h"
-#include "reports/gate_report.h"
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "reports/gate/gate_report.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/gate/gate_run.h"
-#include "src/registry/registry.h"
-#include "src/registry/tuning_choice.h"
+#include "src/core/registry.h"
+#include "src/core/tuning_choice.h"
 
 extern const struct nb_command nb_command_gate;
 

@@ -23,7 +23,7 @@ case $build in /*) absolute=$build ;; *) absolute=$root/$build ;; esac
 commit=$(git rev-parse --verify --quiet "$base^{commit}") || ended 2 "$base is no commit here; git fetch it, or name another by BASE"
 
 # ---- what differs ------------------------------------------------------------------------------------------------------
-changed=$({ git diff --name-only "$commit" -- kernels; git ls-files --others --exclude-standard -- kernels; } | { grep '\.[ch]$' || true; })
+changed=$({ git diff --name-only "$commit" -- kernels; git ls-files --others --exclude-standard -- kernels; } | { grep '\.[ch]$' || true; } | { grep -v '^kernels/peers/' || true; })
 [ -n "$changed" ] || ended 0 "nothing under kernels/ differs from $base: PASS"
 
 base_dir=$absolute/gate/$(git rev-parse "$commit:kernels")
@@ -44,14 +44,15 @@ reached() { # ROOT FILES
     local files=$2 more names
     while :; do
         names=$(basename -a $files | sed 's/\./\\./g' | paste -sd'|')
-        more=$(cd "$1" && { printf '%s\n' $files; grep -lE "#include \"(simd/)?($names)\"" kernels/*.[ch] kernels/simd/*.h || true; } | sort -u)
+        more=$(cd "$1" && { printf '%s\n' $files; grep -rlE --include='*.[ch]' --exclude-dir=peers "#include \"([a-z/]+/)?($names)\"" kernels || true; } | sort -u)
         [ "$more" != "$files" ] || break
         files=$more
     done
     printf '%s\n' $files
 }
 reached_in_both() { { reached "$root" "$1"; reached "$base_dir" "$1"; } | sort -u; }
-kernels_of() { sed -n 's|^kernels/\([^/]*\)\.c$|\1|p' | { grep -vx table || true; }; }
+kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vx table || true; }; }
+has_kernel() { [ -n "$(find "$1/kernels" -name "$2.c" -not -path '*/peers/*' -print -quit)" ]; }
 
 files=$(reached_in_both "$(sort -u <<<"$changed")")
 kernels=$(kernels_of <<<"$files")
@@ -59,7 +60,7 @@ widths=$(sed -n 's|^kernels/simd/\([^/]*\)\.h$|\1|p' <<<"$files")
 only_widths=
 if [ -n "$widths" ]; then
     only_widths=$([ -n "$kernels" ] || echo yes)
-    kernels=$({ echo "$kernels"; reached_in_both kernels/vec.h | kernels_of; } | sort -u)
+    kernels=$({ echo "$kernels"; reached_in_both kernels/shared/vec.h | kernels_of; } | sort -u)
 fi
 
 # ---- what of it is asked for -----------------------------------------------------------------------------------------------
@@ -75,9 +76,9 @@ chosen=() compared=()
 for kernel in $kernels; do
     wanted "$kernel" "${KERNELS:-%}" || continue
     for side in "$root" "$base_dir"; do
-        [ ! -f "$side/kernels/$kernel.c" ] || chosen+=("$kernel")
+        ! has_kernel "$side" "$kernel" || chosen+=("$kernel")
     done
-    [ ! -f "$root/kernels/$kernel.c" ] || [ ! -f "$base_dir/kernels/$kernel.c" ] || compared+=("$kernel")
+    ! has_kernel "$root" "$kernel" || ! has_kernel "$base_dir" "$kernel" || compared+=("$kernel")
 done
 [ ${#chosen[@]} -gt 0 ] || ended 0 "no kernel that is asked for includes what differs from $base: PASS"
 [ ${#compared[@]} -gt 0 ] || ended 5 "every kernel that differs from $base is new or gone: nothing to compare"

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/gate/gate_cases.h"
 #include "src/plan/config.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 int nb_option_count(const char *option, const char *value, double least, int *out) {
     double number;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/gate_trials_report.h"
-#include "reports/trials_record.h"
-#include "src/base/log.h"
+#include "reports/gate/gate_trials_report.h"
+#include "reports/gate/trials_record.h"
+#include "src/core/log.h"
 
 const struct nb_trial_plan nb_trial_plan_default = {
     .trials = 20, .powered = 2, .effects = {1, 2, 3, 5, 10}, .n_effects = 5, .loads = {true}};

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/tune_view.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/counter/survey.h"
-#include "src/registry/registry.h"
+#include "reports/run/tune_view.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/survey.h"
+#include "src/core/registry.h"
 
 extern const struct nb_command nb_command_info;
 

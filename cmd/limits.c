@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/limits_view.h"
-#include "reports/output.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
-#include "src/launch/process.h"
-#include "src/limits/limits_rules.h"
+#include "reports/lab/limits_view.h"
+#include "reports/text/output.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/measure/process.h"
+#include "src/lab/limits/limits_rules.h"
 
 extern const struct nb_command nb_command_limits;
 

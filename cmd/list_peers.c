@@ -10,11 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
-#include "src/registry/peers.h"
-#include "src/registry/shared_object.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
+#include "src/core/peers.h"
+#include "src/core/shared_object.h"
 
 struct answer {
     bool loads;

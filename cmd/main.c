@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/worker/worker.h"
 
 #define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "cmd/options.h"
-#include "reports/report.h"
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "reports/run/report.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/record/results.h"
 
 extern const struct nb_command nb_command_merge;

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "cmd/peer_options.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
-#include "src/case/case.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
-#include "src/registry/tuning_choice.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
+#include "src/core/case.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
+#include "src/core/tuning_choice.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/output_options.h"
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 int nb_output_option_set(struct nb_output_options *o, int id, const char *value, bool (*format_known)(const char *),
                          const char *formats) {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/guard.h"
-#include "src/base/log.h"
-#include "src/harness/own_threads.h"
-#include "src/registry/peers.h"
+#include "src/core/files.h"
+#include "src/core/guard.h"
+#include "src/core/log.h"
+#include "src/measure/own_threads.h"
+#include "src/core/peers.h"
 
 enum { START_LIMIT_S = 60 };
 

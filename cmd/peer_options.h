@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --peer NAME and --peer-lib PATH: other libraries beside our kernels. A peer joins the list of plugins as "peer:NAME[=LIBRARY]"
- * (src/registry/peers.h), so that it goes wherever plugins go. */
+ * (src/core/peers.h), so that it goes wherever plugins go. */
 #ifndef NB_PEER_OPTIONS_H
 #define NB_PEER_OPTIONS_H
 

@@ -8,17 +8,17 @@
 
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
-#include "reports/probes.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
-#include "src/case/shape.h"
-#include "src/launch/study.h"
-#include "src/number/dtype.h"
-#include "src/probe/probe.h"
-#include "src/registry/ask.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "reports/lab/probes.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/shape.h"
+#include "src/measure/study.h"
+#include "src/core/dtype.h"
+#include "src/lab/probe/probe.h"
+#include "src/core/ask.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 extern const struct nb_command nb_command_probe;
 

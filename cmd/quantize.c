@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/format.h"
-#include "reports/grid.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
-#include "src/emulate/design_rows.h"
-#include "src/emulate/emulate.h"
-#include "src/emulate/quantize.h"
+#include "reports/text/format.h"
+#include "reports/text/grid.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/lab/emulate/design_rows.h"
+#include "src/lab/emulate/emulate.h"
+#include "src/lab/emulate/quantize.h"
 
 extern const struct nb_command nb_command_quantize;
 

@@ -3,14 +3,14 @@
 #include <stdio.h>
 
 #include "cmd/options.h"
-#include "reports/claims_report.h"
-#include "reports/report.h"
-#include "reports/stress_report.h"
-#include "reports/stress_table.h"
-#include "src/base/log.h"
+#include "reports/claims/claims_report.h"
+#include "reports/run/report.h"
+#include "reports/lab/stress_report.h"
+#include "reports/lab/stress_table.h"
+#include "src/core/log.h"
 #include "src/claims/claims_document.h"
 #include "src/record/results.h"
-#include "src/search/stress.h"
+#include "src/lab/stress/stress.h"
 
 extern const struct nb_command nb_command_report;
 

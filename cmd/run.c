@@ -9,11 +9,11 @@
 #include "cmd/peer_options.h"
 #include "cmd/run_confirm.h"
 #include "cmd/run_measure.h"
-#include "reports/peers_page.h"
-#include "reports/report.h"
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/counter/counters.h"
+#include "reports/run/peers_page.h"
+#include "reports/run/report.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/measure/counters.h"
 #include "src/record/results.h"
 
 extern const struct nb_command nb_command_run;

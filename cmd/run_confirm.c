@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/duel/duel.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/peers/peer_comparison.h"
 
 /* Both sides of each comparison that looks behind. */
 static void suspects(const struct nb_duels *duels, struct nb_texts *keys) {

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/launch/launch.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/measure/launch.h"
 
 /* results/20250131T120000Z-quick, with -2, -3 ... when it is there already. */
 static char *default_folder(const struct nb_plan_request *q, const char *name) {

@@ -7,11 +7,11 @@
 #include "cmd/output_options.h"
 #include "cmd/peer_options.h"
 #include "cmd/run_measure.h"
-#include "reports/report.h"
-#include "reports/stress_report.h"
-#include "reports/stress_table.h"
-#include "src/base/log.h"
-#include "src/search/stress_search.h"
+#include "reports/run/report.h"
+#include "reports/lab/stress_report.h"
+#include "reports/lab/stress_table.h"
+#include "src/core/log.h"
+#include "src/lab/stress/stress_search.h"
 
 extern const struct nb_command nb_command_stress;
 

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/output.h"
-#include "reports/tolerance_view.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
-#include "src/launch/process.h"
-#include "src/tolerance/tolerance_run.h"
+#include "reports/text/output.h"
+#include "reports/lab/tolerance_view.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/measure/process.h"
+#include "src/lab/tolerance/tolerance_run.h"
 
 extern const struct nb_command nb_command_tolerance;
 

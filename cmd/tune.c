@@ -6,13 +6,13 @@
 
 #include "cmd/options.h"
 #include "cmd/run_plan.h"
-#include "reports/tune_view.h"
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/registry/registry.h"
-#include "src/registry/tuning_choice.h"
-#include "src/registry/tuning_file.h"
+#include "reports/run/tune_view.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/registry.h"
+#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 #include "src/tune/tune_run.h"
 
 extern const struct nb_command nb_command_tune;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "src/accuracy/accuracy.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 /* One row; tolerance in ulp, or Inf. */

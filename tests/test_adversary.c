@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/json.h"
-#include "src/registry/kernel_fields.h"
-#include "src/search/adversary.h"
-#include "src/search/greedy.h"
-#include "src/search/hunt.h"
-#include "src/search/trial_rows.h"
+#include "src/core/json.h"
+#include "src/core/kernel_fields.h"
+#include "src/lab/stress/adversary.h"
+#include "src/lab/stress/greedy.h"
+#include "src/lab/stress/hunt.h"
+#include "src/lab/stress/trial_rows.h"
 #include "test_support_trials.h"
 
 static cJSON *options_of(double calls) {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/case/shape.h"
-#include "src/harness/core_rate.h"
+#include "src/core/shape.h"
+#include "src/measure/core_rate.h"
 #include "src/record/timing_json.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 

@@ -9,10 +9,10 @@
 
 #include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/saved_statistics.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/harness/check.h"
-#include "src/harness/metamorphic.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/check.h"
+#include "src/measure/metamorphic.h"
 
 static const struct nb_entry *entry_of(const char *variant) {
     char path[1024];

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/names.h"
-#include "src/case/case.h"
-#include "src/harness/pool.h"
-#include "src/registry/cpu.h"
-#include "src/registry/kernel_fields.h"
-#include "src/registry/registry.h"
+#include "src/core/names.h"
+#include "src/core/case.h"
+#include "src/measure/pool.h"
+#include "src/core/cpu.h"
+#include "src/core/kernel_fields.h"
+#include "src/core/registry.h"
 #include "tests/test_support_gradients.h"
 
 enum { BEHIND_SCRATCH = 256 };

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/harness/pool.h"
-#include "src/number/dtype.h"
-#include "src/registry/cpu.h"
-#include "src/registry/kernel_fields.h"
-#include "src/registry/registry.h"
+#include "src/measure/pool.h"
+#include "src/core/dtype.h"
+#include "src/core/cpu.h"
+#include "src/core/kernel_fields.h"
+#include "src/core/registry.h"
 
 struct size {
     int64_t n, c, hw;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "src/accuracy/accuracy.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 static struct nb_accuracy judge(const struct problem *p, const struct soft_kernel *k) {

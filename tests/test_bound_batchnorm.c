@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "src/accuracy/accuracy.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 /* Inference in f32, by itself or folded into a x + c. */

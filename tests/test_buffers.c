@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Buffers notice what a kernel does outside its tensors. */
-#include "src/harness/buffers.h"
+#include "src/measure/buffers.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
 
-#include "src/input/inputs.h"
+#include "src/plan/inputs.h"
 
 static struct nb_case make_case(uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
     struct nb_case c;

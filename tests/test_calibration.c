@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/gate/calibration_plan.h"
 #include "src/gate/calibration_run.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/names.h"
-#include "src/case/case.h"
+#include "src/core/names.h"
+#include "src/core/case.h"
 #include "tests/test_support_cases.h"
 
 Test(case, the_default_affine_is_the_usual_one_of_the_op) {

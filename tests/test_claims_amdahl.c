@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/claims_amdahl.h"
-#include "reports/claims_tables.h"
-#include "reports/claims_training.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "reports/claims/claims_amdahl.h"
+#include "reports/claims/claims_tables.h"
+#include "reports/claims/claims_training.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/claims/training_document.h"
 
 static void quiet(void) { nb_log_quiet(true); }

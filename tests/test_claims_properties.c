@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/property.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 static void quiet(void) {
     nb_log_quiet(true);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 #include "src/claims/verdict.h"
 #include "tests/test_support_runs.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/claim_judge.h"
-#include "src/launch/turns.h"
+#include "src/measure/turns.h"
 #include "src/record/results.h"
 #include "tests/test_support_plans.h"
 #include "tests/test_support_runs.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/random.h"
+#include "src/core/files.h"
+#include "src/core/random.h"
 #include "src/gate/code_identity.h"
 #include "src/gate/instruction.h"
 

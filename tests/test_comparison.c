@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/compare_report.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "reports/run/compare_report.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/comparison.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/jsonc.h"
-#include "src/base/strbuf.h"
+#include "src/core/files.h"
+#include "src/core/jsonc.h"
+#include "src/core/strbuf.h"
 #include "src/plan/config.h"
 #include "tests/test_support_runs.h"
 

@@ -13,9 +13,9 @@
 #include <immintrin.h>
 #endif
 
-#include "src/counter/counters.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/measure/counters.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 static struct nb_counter counter_named(const struct nb_counter *list, size_t n, const char *name) {
     size_t i = 0;

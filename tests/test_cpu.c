@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/registry/cpu.h"
+#include "src/core/cpu.h"
 
 #if defined(__x86_64__)
 Test(cpu, features_agree_with_the_compilers_detection) {

@@ -4,7 +4,7 @@
 #include <criterion/redirect.h>
 #include <math.h>
 
-#include "src/emulate/depth.h"
+#include "src/lab/emulate/depth.h"
 
 static struct nb_depth curve(const char *text, const char *data, enum nb_number stream, int64_t rows, int blocks) {
     struct nb_design d;

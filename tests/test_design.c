@@ -4,8 +4,8 @@
 #include <criterion/redirect.h>
 #include <string.h>
 
-#include "src/emulate/design.h"
-#include "src/emulate/design_case.h"
+#include "src/lab/emulate/design.h"
+#include "src/lab/emulate/design_case.h"
 #include "tests/test_support_numerics.h"
 
 static struct nb_design parsed(const char *text) {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/input/inputs.h"
-#include "src/number/dtype.h"
+#include "src/plan/inputs.h"
+#include "src/core/dtype.h"
 #include "src/plan/config.h"
 #include "tests/test_support_cases.h"
 

@@ -5,7 +5,7 @@
 #include <mpfr.h>
 #include <string.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_numerics.h"
 
 Test(dtype, constants_of_each_format_follow_from_its_precision_and_exponents) {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/peers_page.h"
-#include "src/base/strbuf.h"
-#include "src/duel/duel.h"
+#include "reports/run/peers_page.h"
+#include "src/core/strbuf.h"
+#include "src/peers/peer_comparison.h"
 
 Test(duel_page, one_cell_far_off_moves_the_mean_and_not_the_median) {
     static const double ratios[] = {4137, 1.5, 2, 1.8, 2.5};

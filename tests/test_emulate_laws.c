@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/random.h"
-#include "src/emulate/design_case.h"
-#include "src/emulate/design_report.h"
-#include "src/emulate/emulate.h"
-#include "src/emulate/exact_row.h"
+#include "src/core/random.h"
+#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/design_report.h"
+#include "src/lab/emulate/emulate.h"
+#include "src/lab/emulate/exact_row.h"
 
 static struct nb_design parsed(const char *text) {
     struct nb_design d;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/emulate/design_report.h"
-#include "src/emulate/emulate.h"
+#include "src/lab/emulate/design_report.h"
+#include "src/lab/emulate/emulate.h"
 #include "tests/test_support_numerics.h"
 
 enum { N = 1000 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/accuracy/evidence_json.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_cases.h"
 
 enum { COLS = 4 };

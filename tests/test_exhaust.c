@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/exhaust/exhaust.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/lab/exhaustive/exhaust.h"
 
 static const cJSON *row_of(const cJSON *answer, const char *field, const char *value) {
     const cJSON *row;

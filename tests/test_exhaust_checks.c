@@ -5,13 +5,13 @@
 #include <mpfr.h>
 #include <string.h>
 
-#include "src/exhaust/double_rounding.h"
-#include "src/exhaust/exhaust_convert.h"
-#include "src/exhaust/exhaust_judge.h"
-#include "src/exhaust/root_check.h"
-#include "src/exhaust/root_variants.h"
-#include "src/number/formats.h"
-#include "src/registry/cpu.h"
+#include "src/lab/exhaustive/double_rounding.h"
+#include "src/lab/exhaustive/exhaust_convert.h"
+#include "src/lab/exhaustive/exhaust_judge.h"
+#include "src/lab/exhaustive/root_check.h"
+#include "src/lab/exhaustive/root_variants.h"
+#include "src/core/formats.h"
+#include "src/core/cpu.h"
 #include "tests/test_support_numerics.h"
 
 static float float_of(uint32_t bits) {

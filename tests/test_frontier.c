@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "src/accuracy/noise.h"
-#include "src/base/json.h"
-#include "src/search/frontier.h"
-#include "src/search/input_noise.h"
+#include "src/core/json.h"
+#include "src/lab/stress/frontier.h"
+#include "src/lab/stress/input_noise.h"
 #include "test_support_trials.h"
 
 static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {

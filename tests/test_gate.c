@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/gate/gate_budget.h"
 #include "src/gate/gate_builds.h"
 #include "src/gate/gate_check.h"
-#include "src/registry/shared_object.h"
+#include "src/core/shared_object.h"
 #include "tests/test_support_runs.h"
 
 static char *plugin(const char *name) {

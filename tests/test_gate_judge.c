@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/base/random.h"
+#include "src/core/random.h"
 #include "src/gate/gate_judge.h"
 
 enum { SCREEN = 12, CONFIRM = 24 };

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/gate_report.h"
-#include "reports/gate_summary.h"
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "reports/gate/gate_report.h"
+#include "reports/gate/gate_summary.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

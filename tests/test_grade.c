@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/record/grade.h"
-#include "src/search/stress.h"
+#include "src/lab/stress/stress.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_backward.h"
 
 #define LIMIT_ULP 1e-7

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "src/accuracy/gradient_bound.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softgradient.h"
 
 /* Largest |computed - exact| / tolerance of each output. */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "src/accuracy/gradient_bound.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softgradient.h"
 
 static double ratio_of(double computed, double exact, double tolerance) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_backward.h"
 
 /* Of the row's rms: 2^-24 of each statistic, a few of them. */

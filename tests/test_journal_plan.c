@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "src/base/json.h"
+#include "src/core/json.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 

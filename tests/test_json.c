@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/text_map.h"
+#include "src/core/json.h"
+#include "src/core/text_map.h"
 
 static char *printed(const cJSON *json) {
     struct nb_strbuf out = {0};

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/base/strbuf.h"
-#include "src/case/shape.h"
-#include "src/harness/check.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/core/strbuf.h"
+#include "src/core/shape.h"
+#include "src/measure/check.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 struct kernel_name {
     char text[NB_VARIANT_MAX];

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/names.h"
-#include "src/case/case.h"
+#include "src/core/names.h"
+#include "src/core/case.h"
 #include "tests/test_support_cases.h"
 #include "tests/test_support_runs.h"
 

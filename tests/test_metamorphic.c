@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/harness/metamorphic.h"
+#include "src/core/log.h"
+#include "src/measure/metamorphic.h"
 #include "src/record/record.h"
 
 static const struct nb_entry *entry_of(const char *variant) {

@@ -10,7 +10,7 @@
 #include "src/accuracy/noise.h"
 #include "src/accuracy/reference.h"
 #include "src/accuracy/yardstick.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_numerics.h"
 
 /* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */

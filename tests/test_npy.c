@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/random.h"
-#include "src/input/npy.h"
-#include "src/input/npy_header.h"
+#include "src/core/random.h"
+#include "src/plan/npy.h"
+#include "src/plan/npy_header.h"
 
 static char dir[] = "/tmp/normbench-test-XXXXXX", path[PATH_MAX], reason[512];
 

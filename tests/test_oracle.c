@@ -10,7 +10,7 @@
 #endif
 
 #include "src/accuracy/oracle.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_mpfr.h"
 #include "tests/test_support_numerics.h"
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/text_map.h"
+#include "src/core/log.h"
+#include "src/core/text_map.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 #include "tests/test_support_mpfr.h"
 #include "tests/test_support_plans.h"
 

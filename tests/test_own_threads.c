@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels with threads of their own: opened once with the CPUs of the case, called whole by one thread while the harness's sleep, and
  * waited for when they spin on. */
-#include "src/harness/own_threads.h"
+#include "src/measure/own_threads.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "src/base/timer.h"
-#include "src/harness/pool.h"
-#include "src/registry/cpu.h"
+#include "src/core/timer.h"
+#include "src/measure/pool.h"
+#include "src/core/cpu.h"
 
 static atomic_int opened, closed, ending, spinning;
 static int cpus_at_open;

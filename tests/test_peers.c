@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Peers by name: where their adapters are looked for, what is refused, and how they stand among the kernels. */
-#include "src/registry/peers.h"
+#include "src/core/peers.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/harness/own_threads.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/measure/own_threads.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 enum { CPUS_TRIED = 64 };
 

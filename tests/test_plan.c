@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "src/plan/plan.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(plan, .init = load_kernels);

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reports/cut.h"
-#include "reports/plots.h"
-#include "reports/report.h"
-#include "src/base/log.h"
+#include "reports/figures/cut.h"
+#include "reports/figures/plots.h"
+#include "reports/run/report.h"
+#include "src/core/log.h"
 #include "tests/test_support_folder.h"
 #include "tests/test_support_reports.h"
 

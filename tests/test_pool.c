@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads cover every unit of every phase exactly once, and no phase starts before the one before it is whole. */
-#include "src/harness/pool.h"
+#include "src/measure/pool.h"
 
 #include <criterion/criterion.h>
 #include <fenv.h>

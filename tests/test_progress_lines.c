@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 Test(progress_lines, a_log_gets_one_every_half_minute) {
     cr_redirect_stderr();

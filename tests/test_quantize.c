@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/base/random.h"
-#include "src/emulate/quantize.h"
+#include "src/core/random.h"
+#include "src/lab/emulate/quantize.h"
 
 Test(quantize, numbers_of_the_grid_survive_and_their_ratio_is_infinite) {
     const double e4m3[4] = {448, -1, 0.001953125, 0}, integers[4] = {127, -64, 3, 0};

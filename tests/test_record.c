@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/record/record.h"
 #include "tests/test_support_runs.h"
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 /* What nb_registry_load(path) says on stderr; its result in *result. */
 static const char *said(const char *path, int *result) {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/escape.h"
-#include "reports/format.h"
-#include "reports/report.h"
-#include "src/base/log.h"
+#include "reports/text/escape.h"
+#include "reports/text/format.h"
+#include "reports/run/report.h"
+#include "src/core/log.h"
 #include "tests/test_support_reports.h"
 
 /* ---- renderers ---- */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/number/rounded_ops.h"
+#include "src/core/rounded_ops.h"
 #include "tests/test_support_formats.h"
 #include "tests/test_support_numerics.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/jsonc.h"
-#include "src/case/shape.h"
+#include "src/core/jsonc.h"
+#include "src/core/shape.h"
 
 static struct nb_shape parsed(const char *text) {
     struct nb_shape shape = {0};

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "src/harness/measure.h"
+#include "src/measure/measure.h"
 
 enum { BLOCKS = 20 };
 static int calls_made;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/base/stats.h"
+#include "src/core/stats.h"
 #include "tests/test_support_numerics.h"
 
 Test(stats, medians_and_quantiles_interpolate_and_leave_the_input_alone) {

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reports/plot_stress.h"
-#include "reports/stress_report.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "reports/lab/plot_stress.h"
+#include "reports/lab/stress_report.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "tests/test_support_folder.h"
 #include "tests/test_support_stress.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/heat_map.h"
-#include "reports/plot_stress.h"
+#include "reports/figures/heat_map.h"
+#include "reports/lab/plot_stress.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_stress.h"
 

@@ -5,7 +5,7 @@
 #include <mpfr.h>
 #include <stdlib.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_backward.h"
 
 #define BITS 700

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 
 struct nb_kernel kernel_of(uint32_t op, uint32_t dtype);
 struct nb_case case_of(uint32_t op, uint32_t dtype);       /* defaults, with that kernel */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
+#include "src/core/files.h"
 
 enum { LARGEST = 1 << 24 };
 

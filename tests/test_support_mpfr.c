@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* Enough to hold squares of f32 numbers from 2^-298 to 2^256 beside each other exactly. */
 #define BITS 700

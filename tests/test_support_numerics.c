@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/number/dtype.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_numerics.h"
 
 /* splitmix64 (Steele, Lea & Flood 2014) */

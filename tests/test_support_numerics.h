@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/case/case.h"
-#include "src/input/inputs.h"
+#include "src/core/case.h"
+#include "src/plan/inputs.h"
 
 struct problem {
     struct nb_case c;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What our own kernels do inside, from their sources (kernels/row.h, reduce.h, composed_norm.h ...): the truth that answers of probes
+/* What our own kernels do inside, from their sources (kernels/rows/row.h, reduce.h, composed_norm.h ...): the truth that answers of probes
  * are held against. */
 #ifndef NB_TEST_SUPPORT_PROBE_H
 #define NB_TEST_SUPPORT_PROBE_H
 
 #include <cjson/cJSON.h>
 
-#include "src/case/case.h"
-#include "src/registry/registry.h"
+#include "src/core/case.h"
+#include "src/core/registry.h"
 
 /* A case as `normbench probe` makes it: rows of 16384. The formula is fitted to what the kernel implements. 0, or -1 when this
  * combination does not exist. */

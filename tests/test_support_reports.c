@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/report.h"
-#include "src/base/log.h"
+#include "reports/run/report.h"
+#include "src/core/log.h"
 
 static void set_axis(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";

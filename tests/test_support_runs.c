@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/strbuf.h"
+#include "src/core/files.h"
+#include "src/core/strbuf.h"
 
 char *new_folder(void) {
     const char *parent = getenv("TMPDIR");

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/number/dtype.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_softkernel.h"
 
 const char *const fault_names[N_FAULTS] = {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "src/base/json.h"
+#include "src/core/json.h"
 
 const char nb_test_map[] =
     "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],"

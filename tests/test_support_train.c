@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 #include "src/train/transformer.h"
 
 enum { MOST_ELEMENTS = 40 };

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/registry/registry.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/registry.h"
 
 static const char prose[] =
     "The quick measurement of a slow program is worth less than the slow measurement of a quick one. A program that is "

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 
 static void load(const char *plugin) {
     char path[512];

@@ -3,7 +3,7 @@
 #ifndef NB_TEST_SUPPORT_TRIALS_H
 #define NB_TEST_SUPPORT_TRIALS_H
 
-#include "src/search/trial.h"
+#include "src/lab/stress/trial.h"
 
 /* key: "rmsnorm_serial_scalar_f32/shape:1x4096/eps:1e-6"; the rest has its defaults. plugin: a name in tests/plugins, or null. The
  * test fails where that is no kernel; false: it cannot run on this machine (the test is over). */

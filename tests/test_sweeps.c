@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/case/shape.h"
-#include "src/registry/registry.h"
-#include "src/search/landscape.h"
-#include "src/search/scan.h"
-#include "src/search/scan_laws.h"
-#include "src/search/sweeps.h"
+#include "src/core/json.h"
+#include "src/core/shape.h"
+#include "src/core/registry.h"
+#include "src/lab/stress/landscape.h"
+#include "src/lab/stress/scan.h"
+#include "src/lab/stress/scan_laws.h"
+#include "src/lab/stress/sweeps.h"
 
 static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
 TestSuite(sweeps, .init = load);

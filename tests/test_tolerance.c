@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/tolerance_view.h"
-#include "src/base/proportion.h"
-#include "src/tolerance/tolerance_bugs.h"
-#include "src/tolerance/tolerance_criteria.h"
-#include "src/tolerance/tolerance_detect.h"
-#include "src/tolerance/tolerance_line.h"
-#include "src/tolerance/tolerance_run.h"
+#include "reports/lab/tolerance_view.h"
+#include "src/core/proportion.h"
+#include "src/lab/tolerance/tolerance_bugs.h"
+#include "src/lab/tolerance/tolerance_criteria.h"
+#include "src/lab/tolerance/tolerance_detect.h"
+#include "src/lab/tolerance/tolerance_line.h"
+#include "src/lab/tolerance/tolerance_run.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
     struct nb_tolerance_request q = {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/claims/claims.h"
 #include "src/claims/training.h"
 #include "src/claims/verdict.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 #include "tests/test_support_training.h"
 
 static const char *const tiny[] = {"tiny-rnnsearch", "tiny-order-embedding", "tiny-attentive-reader"};

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/training.h"
 #include "src/claims/training_values.h"

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "src/base/random.h"
-#include "src/number/dtype.h"
+#include "src/core/random.h"
+#include "src/core/dtype.h"
 #include "src/train/attention.h"
 #include "src/train/feed_forward.h"
 #include "src/train/matrix.h"

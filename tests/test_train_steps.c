@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/train/arm.h"
 #include "src/train/course.h"
 #include "src/train/steps.h"

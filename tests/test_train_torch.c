@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
+#include "src/core/json.h"
 #include "src/train/transformer.h"
 #include "tests/test_support_train.h"
 

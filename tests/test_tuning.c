@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/case/case.h"
-#include "src/case/tuning.h"
-#include "src/launch/job.h"
-#include "src/registry/cpu.h"
-#include "src/registry/tuning_choice.h"
-#include "src/registry/tuning_file.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/case.h"
+#include "src/core/tuning.h"
+#include "src/measure/job.h"
+#include "src/core/cpu.h"
+#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 #include "src/tune/tune_judge.h"
 #include "src/tune/tune_topics.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/accuracy/accuracy.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_numerics.h"
 
 /* The neighbours of a number of the format, by its bits. */

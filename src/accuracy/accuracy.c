@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "src/accuracy/truth.h"
-#include "src/base/log.h"
-#include "src/number/formats.h"
+#include "src/core/log.h"
+#include "src/core/formats.h"
 
 /* Mean and sum of squared distances from it, updated. */
 struct moments {

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* Mean relative error of a sum of squares of n independent terms whose density at 0, in units of the rms, is p0:
  * -0.0404 p0 nu^1.5, nu = chain * u <= 1. The density of the data is not known here: 0.8 is the normal distribution's,

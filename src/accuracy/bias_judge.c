@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "src/accuracy/accuracy.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* Distance of v from the interval expected +- allowance, in sigma, with its sign. */
 static double beyond(double v, double expected, double allowance, double sigma) {

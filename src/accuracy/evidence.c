@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/number/formats.h"
+#include "src/core/log.h"
+#include "src/core/formats.h"
 
 struct nb_evidence_sum {
     struct nb_evidence e;

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 cJSON *nb_evidence_to_json(const struct nb_evidence *e) {
     cJSON *json = cJSON_CreateObject();

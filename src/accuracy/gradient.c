@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "src/accuracy/truth.h"
-#include "src/number/formats.h"
-#include "src/number/twofold.h"
+#include "src/core/formats.h"
+#include "src/core/twofold.h"
 
 bool nb_gradient_centres(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM || c->op == NB_OP_BATCHNORM || c->op == NB_OP_ADD_LAYERNORM;

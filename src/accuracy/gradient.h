@@ -14,8 +14,8 @@
 
 #include "src/accuracy/oracle.h"
 #include "src/accuracy/squash.h"
-#include "src/case/case.h"
-#include "src/input/inputs.h"
+#include "src/core/case.h"
+#include "src/plan/inputs.h"
 
 /* Of one row (BatchNorm: of one channel): what dx shares. The means are sums over all n elements of the row, divided by n (prmsnorm:
  * by k; l2norm: not divided); all 0 in BatchNorm's inference, where dx has no use for them. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* Some six roundings of terms that may be four times as large as what is left of them. */
 static const double single_element_u = 2.5;

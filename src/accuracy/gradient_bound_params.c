@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "src/accuracy/gradient_bound.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* As in gradient_bound.c. */
 static const double slack = 1 + 0x1p-26;

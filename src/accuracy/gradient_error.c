@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 /* Roundings of a division by n: 1/n, or n itself where f32 does not hold it, and the product. */
 enum { DIVISION = 2, PRODUCT = 1 };

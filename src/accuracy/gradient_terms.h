@@ -4,7 +4,7 @@
 #define NB_GRADIENT_TERMS_H
 
 #include "src/accuracy/gradient.h"
-#include "src/number/twofold.h"
+#include "src/core/twofold.h"
 
 /* Numbers of one row, with room for an even number of them. */
 struct nb_gradient_terms {

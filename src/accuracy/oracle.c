@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "src/accuracy/truth.h"
-#include "src/base/log.h"
-#include "src/number/dtype.h"
-#include "src/number/twofold.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
+#include "src/core/twofold.h"
 
 /* By what the arithmetic does, not by what fegetround() says: on x86 that asks the x87 unit. The volatile operands keep the
  * compiler from answering for the machine. */

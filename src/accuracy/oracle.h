@@ -13,8 +13,8 @@
 
 #include "src/accuracy/squash.h"
 #include "src/accuracy/truth.h"
-#include "src/case/case.h"
-#include "src/input/inputs.h"
+#include "src/core/case.h"
+#include "src/plan/inputs.h"
 
 struct nb_oracle {
     const struct nb_case *c;

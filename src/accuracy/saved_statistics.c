@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 bool nb_case_has_saved(const struct nb_case *c) {
     return c->pass == NB_BACKWARD && c->op != NB_OP_TWIN && c->op != NB_OP_DYT;

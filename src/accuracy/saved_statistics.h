@@ -4,8 +4,8 @@
 #define NB_SAVED_STATISTICS_H
 
 #include "src/accuracy/gradient.h"
-#include "src/case/case.h"
-#include "src/input/inputs.h"
+#include "src/core/case.h"
+#include "src/plan/inputs.h"
 
 /* Is there anything to save of the case: is it a gradient of an op with statistics? */
 bool nb_case_has_saved(const struct nb_case *c);

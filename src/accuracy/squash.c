@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "src/accuracy/truth.h"
-#include "src/base/log.h"
-#include "src/number/twofold.h"
+#include "src/core/log.h"
+#include "src/core/twofold.h"
 
 struct nb_squash nb_squash(double alpha, double x) {
     const struct nb_twofold t = nb_two_product(alpha, x);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "src/input/inputs.h"
+#include "src/plan/inputs.h"
 
 struct nb_squash {
     double tanh, slope; /* of alpha * x: tanh, and 1 - tanh^2 */

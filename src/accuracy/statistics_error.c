@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 const char *nb_loss_name(enum nb_loss loss) {
     static const char *const names[NB_N_LOSSES] = {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "src/accuracy/truth.h"
-#include "src/case/case.h"
+#include "src/core/case.h"
 
 /* A loss that the declared formula predicts for this row: its value need not be right there. */
 enum nb_loss {

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/case/case.h"
-#include "src/input/inputs.h"
+#include "src/core/case.h"
+#include "src/plan/inputs.h"
 
 /* Statistics of one row (BatchNorm: of one channel; in inference the running ones). The pairs hi + lo hold about 100 bits, of
  * the mean relative to mean_abs. */

@@ -9,8 +9,8 @@
 
 #include "src/accuracy/noise.h"
 #include "src/accuracy/reference.h"
-#include "src/base/log.h"
-#include "src/number/dtype.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
 
 static double squared_error(const struct nb_oracle *o, const void *y, const double *exact) {
     double sum = 0;

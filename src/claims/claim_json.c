@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/claim.h"
 #include "src/plan/config_errors.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/sensitivity.h"
 
 static const char *why_not(const struct nb_claim *c, const struct nb_reading *r) {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
-#include "src/registry/registry.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
+#include "src/core/registry.h"
 
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/plan/config_errors.h"
 #include "src/plan/labels.h"
 

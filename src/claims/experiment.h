@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 #include "src/claims/finding.h"
-#include "src/claims/slots.h"
+#include "src/claims/samples.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
 #include "src/train/train_results.h"

@@ -2,9 +2,9 @@
 /* Property experiments: a named one with parameters, run under guard, since kernels are called in this very process. */
 #include <stdlib.h>
 
-#include "src/base/guard.h"
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/guard.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/experiment.h"
 #include "src/claims/fields.h"
 #include "src/claims/property.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/fields.h"
 #include "src/claims/matrix.h"
 #include "src/claims/timing_pairs.h"

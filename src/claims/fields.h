@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 
 enum nb_field_kind {
     NB_FIELD_TEXT,   /* char *, owned */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/names.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/plan/config_errors.h"
 
 struct nb_finding *nb_findings_add(struct nb_findings *f, const char *name, const char *unit,

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/jsonc.h"
-#include "src/base/stats.h"
+#include "src/core/jsonc.h"
+#include "src/core/stats.h"
 
 struct nb_tag {
     char *axis, *value; /* "style", "composed" */

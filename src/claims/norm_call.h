@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 #include "src/claims/property.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 struct nb_norm {
     const char *kernel; /* "rmsnorm_twopass"; at its widest width here */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/plan/config_errors.h"
 
 const struct nb_property *const nb_properties[] = {

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/norm_call.h"
-#include "src/emulate/design_case.h"
-#include "src/emulate/design_rows.h"
-#include "src/emulate/emulate.h"
-#include "src/emulate/exact_row.h"
+#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/design_rows.h"
+#include "src/lab/emulate/emulate.h"
+#include "src/lab/emulate/exact_row.h"
 
 static const struct nb_property_param params[] = {
     {"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},

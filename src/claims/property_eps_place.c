@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {

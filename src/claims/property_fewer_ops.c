@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/norm_call.h"
-#include "src/counter/single_step.h"
+#include "src/measure/single_step.h"
 
 static const struct nb_property_param params[] = {
     {"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ...", false},

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/claims/norm_call.h"
-#include "src/number/dtype.h"
+#include "src/core/dtype.h"
 
 static const struct nb_property_param params[] = {
     {"dtype", "[\"bf16\", \"f16\"]", "of x", false},

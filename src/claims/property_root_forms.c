@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ways to form 1/sqrt(v) in f32 (src/exhaust/root_variants.h) against the correctly rounded one, over every so many of the numbers of
+/* Ways to form 1/sqrt(v) in f32 (src/lab/exhaustive/root_variants.h) against the correctly rounded one, over every so many of the numbers of
  * [1, 4), which stand for all normal ones: the error is the same under a scaling by 4. */
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
 #include "src/claims/property.h"
-#include "src/exhaust/root_variants.h"
-#include "src/number/dtype.h"
+#include "src/lab/exhaustive/root_variants.h"
+#include "src/core/dtype.h"
 
 static const struct nb_property_param params[] = {
     {"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench exhaustive rsqrt`)", false},

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/claims/rule_groups.h"
 #include "src/record/timing.h"
 

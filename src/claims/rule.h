@@ -13,7 +13,7 @@
 #ifndef NB_RULE_H
 #define NB_RULE_H
 
-#include "src/base/strbuf.h"
+#include "src/core/strbuf.h"
 #include "src/claims/finding.h"
 
 enum nb_rule_form {

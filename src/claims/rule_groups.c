@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 void nb_rule_group_add(struct nb_rule_group *g, const struct nb_finding *f) {
     if (isnan(f->value.value)) {

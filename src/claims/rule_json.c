@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/names.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/claims/fields.h"
 #include "src/claims/rule.h"
 #include "src/plan/config_errors.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 /* The reading that was named, else the first that was decided. */
 static const struct nb_reading *reading_of(const struct nb_claim_result *result, const struct nb_sensitivity *by) {

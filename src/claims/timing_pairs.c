@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/claims/matrix.h"
 
 void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label) {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 double nb_training_median(const cJSON *arm, const char *name) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 
 const char *const nb_twin_names[NB_N_TWINS] = {"control", "copy", "same"};
 

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "src/base/stats.h"
+#include "src/core/stats.h"
 #include "src/gate/gate_judge.h"
 
 /* Arms beside the baseline. SAME is the baseline's own code at the same addresses: what the copies have beyond it is the addresses'. */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 
 /* Shares of the levels as src/gate/gate_judge.c spends them at the looks that decide here: PASS after screening, REGRESSION at the end. */
 #define PASS_SHARE 0.3

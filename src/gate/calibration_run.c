@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/gate/gate_samples.h"
-#include "src/launch/process.h"
+#include "src/measure/process.h"
 
 enum { ARMS = 1 + NB_N_TWINS };
 

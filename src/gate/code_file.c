@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 
 enum { LARGEST_FILE = 512 << 20 };
 

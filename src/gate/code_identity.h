@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "src/gate/code_file.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 enum nb_code_part {
     NB_CODE_TIMED, /* run() and the functions that say how it is called */

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/launch/process.h"
-#include "src/launch/visit.h"
+#include "src/core/json.h"
+#include "src/measure/process.h"
+#include "src/measure/session.h"
 #include "src/plan/match.h"
 
 static bool is_bound_by(const struct nb_instruction_budget *budget, const struct nb_gate_case *c) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Instructions of both builds, counted one by one on one small call (src/counter/single_step.h): they say the same on every run and every
+/* Instructions of both builds, counted one by one on one small call (src/measure/single_step.h): they say the same on every run and every
  * machine of an architecture, so that they corroborate a time, and a budget on them needs no statistics. */
 #ifndef NB_GATE_BUDGET_H
 #define NB_GATE_BUDGET_H

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/registry/shared_object.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/shared_object.h"
 
 const char *const nb_build_names[NB_N_BUILDS] = {"baseline", "control", "candidate"};
 

@@ -5,7 +5,7 @@
 #define NB_GATE_BUILDS_H
 
 #include "src/gate/gate_launch.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 #define NB_GATE_LAYOUTS 16
 

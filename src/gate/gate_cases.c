@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/text_map.h"
+#include "src/core/log.h"
+#include "src/core/text_map.h"
 #include "src/plan/cells.h"
 
 struct making {

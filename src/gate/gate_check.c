@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "src/accuracy/accuracy_json.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/gate/code_identity.h"
 #include "src/gate/gate_budget.h"
-#include "src/launch/process.h"
-#include "src/launch/visit.h"
+#include "src/measure/process.h"
+#include "src/measure/session.h"
 
 static void decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason) {
     c->verdict = verdict;

@@ -3,8 +3,8 @@
 #ifndef NB_GATE_INJECTION_H
 #define NB_GATE_INJECTION_H
 
-#include "src/case/case.h"
-#include "src/registry/registry.h"
+#include "src/core/case.h"
+#include "src/core/registry.h"
 
 /* Instructions of 100 + percent rows / instructions of 100 rows - 1, on rows of at most 64 columns; NaN with the reason. */
 double nb_gate_injection(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason, size_t n);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 
 const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
                                                   .pass_margin = 0.03,

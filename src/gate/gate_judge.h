@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/stats.h"
+#include "src/core/stats.h"
 
 enum nb_verdict {
     NB_VERDICT_NONE,      /* not decided yet */

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/gate/gate_samples.h"
-#include "src/launch/process.h"
-#include "src/launch/visit.h"
-#include "src/registry/cpu.h"
+#include "src/measure/process.h"
+#include "src/measure/session.h"
+#include "src/core/cpu.h"
 
 /* The first arm that went wrong while timed. */
 static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {

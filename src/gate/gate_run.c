@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/stats.h"
-#include "src/base/timer.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
+#include "src/core/timer.h"
 #include "src/gate/gate_budget.h"
 #include "src/gate/gate_check.h"
 #include "src/gate/gate_launch.h"
-#include "src/launch/process.h"
+#include "src/measure/process.h"
 
 static const char *const stage_names[NB_N_GATE_STAGES] = {"screening", "confirming", "confirming"};
 

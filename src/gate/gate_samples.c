@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/base/stats.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
 
 void nb_gate_samples_release(struct nb_gate_samples *s) {
     free(s->ns);

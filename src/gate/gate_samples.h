@@ -18,7 +18,7 @@ int nb_gate_samples_read(struct nb_gate_samples *s, const cJSON *arm);
 void nb_gate_samples_release(struct nb_gate_samples *s);
 
 /* Which pairs: all; those in which b came first, or second; two halves of the launch that both reach over all of it and have
- * each order of the arms beside its reverse (src/harness/measure.h): two of every four blocks. */
+ * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. */
 enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B };
 
 /* Median of ln(b / a) over pairs of one block; NaN: there are none. */

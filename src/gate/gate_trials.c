@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/base/stats.h"
-#include "src/base/timer.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/stats.h"
+#include "src/core/timer.h"
 #include "src/gate/gate_injection.h"
 #include "src/gate/gate_launch.h"
 #include "src/gate/load.h"
-#include "src/launch/process.h"
+#include "src/measure/process.h"
 
 const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
 

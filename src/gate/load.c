@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/base/timer.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
 
 enum { STREAM_BYTES = 64 << 20 };
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/input/data_fit.h"
+#include "src/core/log.h"
+#include "src/plan/data_fit.h"
 #include "src/plan/level_shape.h"
 #include "src/plan/match.h"
 #include "src/plan/selection.h"
-#include "src/registry/ask.h"
-#include "src/registry/cpu.h"
+#include "src/core/ask.h"
+#include "src/core/cpu.h"
 
 struct expansion {
     const struct nb_config *config;

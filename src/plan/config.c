@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/jsonc.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/jsonc.h"
+#include "src/core/log.h"
 
 /* ---- which file ---- */
 

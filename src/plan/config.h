@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/base/jsonc.h"
-#include "src/case/values.h"
+#include "src/core/jsonc.h"
+#include "src/core/values.h"
 #include "src/plan/config_compare.h"
 #include "src/plan/config_gate.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/plan/config.h"
 
 void nb_config_append(struct nb_config *config, struct nb_config *more) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/plan/config_errors.h"
 
 static void add_glob(struct nb_compare_settings *s, const char *glob) {

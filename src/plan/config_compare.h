@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 
 struct nb_compare_settings {
     char **ours; /* null: the config compares nothing */

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "src/base/log.h"
-#include "src/base/strbuf.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 
 static const char *type_name(const cJSON *node) {
     if (cJSON_IsString(node)) return "a text";

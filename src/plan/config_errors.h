@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 
 int nb_config_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted);
 int nb_config_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/plan/config_errors.h"
 
 enum { MAX_BUDGETS = 1000 };

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/jsonc.h"
+#include "src/core/jsonc.h"
 
 struct nb_instruction_budget {
     char *filter;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/jsonc.h"
-#include "src/base/log.h"
-#include "src/base/names.h"
+#include "src/core/jsonc.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/plan/config.h"
 #include "src/plan/config_errors.h"
 #include "src/plan/labels.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/plan/match.h"
 
 static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {

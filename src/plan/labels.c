@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 size_t nb_labels_add(struct nb_labels *labels, const char *name, const char *source, const char *text) {
     size_t at = 0;

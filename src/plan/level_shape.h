@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/case/case.h"
-#include "src/case/shape.h"
+#include "src/core/case.h"
+#include "src/core/shape.h"
 
 struct nb_level_caches {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* 0: unknown */

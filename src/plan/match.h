@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 #include "src/plan/config.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 struct nb_filters {
     const char *const *texts;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 #include "src/plan/cells.h" /* NB_MAX_CASES */
 #include "src/plan/config.h"
 #include "src/plan/estimate.h" /* NB_GROUP_ARMS */

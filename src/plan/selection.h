@@ -7,7 +7,7 @@
 
 #include "src/plan/config.h"
 #include "src/plan/skips.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 /* One product of lists: a block, or one of its includes with the block's lists where it names none. */
 struct nb_product {

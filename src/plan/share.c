@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 /* ---- shards ---- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 static struct nb_skip *append(struct nb_skips *s, const char *reason, const char *key, size_t n) {
     if ((s->n & (s->n - 1)) == 0) s->items = nb_realloc(s->items, s->n ? 2 * s->n : 1, sizeof *s->items);

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "src/base/text_map.h"
+#include "src/core/text_map.h"
 
 struct nb_skip {
     char *reason; /* "width 512: this CPU has no AVX-512" */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/stats.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
 
 enum { MIN_POINTS = 4 };
 static const double MAX_RESIDUAL = 0.25, LEAST_SIGMA = 0.005, UNKNOWN_SIGMA = 0.05;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/text_map.h"
+#include "src/core/log.h"
+#include "src/core/text_map.h"
 
 static const char *const change_names[NB_N_CHANGES] = {"refused", "not shown", "slower", "faster", "mixed"};
 static const char *const side_names[NB_N_SIDES] = {"before", "after"};

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/stats.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
 #include "src/record/comparison.h"
 #include "src/record/json_differences.h"
 

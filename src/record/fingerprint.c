@@ -14,11 +14,11 @@
 #endif
 
 #include "build_info.h"
-#include "src/base/json.h"
+#include "src/core/json.h"
 #include "src/record/system.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
-#include "src/registry/tuning_choice.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
+#include "src/core/tuning_choice.h"
 
 /* ---- hashes ---- */
 

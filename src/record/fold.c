@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/fold_launch.h"
 #include "src/record/fold_plan.h"
 #include "src/record/results.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 struct nb_fold_group *nb_fold_find_group(struct nb_fold *f, const cJSON *line) {
     double group = nb_json_get_number(line, "group");

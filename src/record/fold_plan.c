@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 static void add_quoted(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");

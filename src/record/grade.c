@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "src/input/inputs.h"
-#include "src/number/dtype.h"
+#include "src/plan/inputs.h"
+#include "src/core/dtype.h"
 
 static const char *const names[NB_N_GRADES] = {"-", "F", "D", "C", "B", "A", "A+"};
 

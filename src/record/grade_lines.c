@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/stats.h"
-#include "src/base/text_map.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
+#include "src/core/text_map.h"
 #include "src/record/grade.h"
 
 /* A line while it grows. */

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 /* A line without its newline, as an object with a "type"; null when it is none. */
 static cJSON *parse_line(const char *text, size_t len) {

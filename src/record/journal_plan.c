@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the first line of a journal says about the plan: enough to fold the rest without the kernels that it names. */
-#include "src/base/json.h"
-#include "src/base/text_map.h"
+#include "src/core/json.h"
+#include "src/core/text_map.h"
 #include "src/record/journal.h"
 #include "src/record/record.h"
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 
 /* Cases that get a record of their own: the reference of a group that was split is repeated in its later parts. */
 static size_t count_cases(const struct nb_plan *plan) {

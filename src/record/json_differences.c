@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "src/base/strbuf.h"
+#include "src/core/strbuf.h"
 
 struct walk {
     void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg);

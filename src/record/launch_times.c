@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/stats.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
 
 static struct nb_case_launches *find(const struct nb_launch_times *t, const cJSON *key) {
     const size_t at = cJSON_IsString(key) ? nb_text_map_find(&t->index, key->valuestring) : NB_NOWHERE;

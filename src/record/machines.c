@@ -2,8 +2,8 @@
 /* Fingerprints side by side, path by path. */
 #include "src/record/machines.h"
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 #include "src/record/json_differences.h"
 
 /* A missing value prints as null. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/text_map.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/text_map.h"
 #include "src/record/machines.h"
 #include "src/record/results.h"
 

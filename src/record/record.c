@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/number/dtype.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
 #include "src/record/timing_json.h"
 
 static const char *const status_names[NB_N_STATUSES] = {

@@ -9,8 +9,8 @@
 
 #include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/evidence_json.h"
-#include "src/base/json.h"
-#include "src/case/case.h"
+#include "src/core/json.h"
+#include "src/core/case.h"
 #include "src/record/relations.h"
 #include "src/record/timing.h"
 

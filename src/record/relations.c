@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 const char *nb_relation_name(enum nb_relation relation) {
     static const char *const names[NB_N_RELATIONS] = {"scale", "negate", "permute", "shift",   "row_order",

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "src/registry/cpu.h"
+#include "src/core/cpu.h"
 
 /* The first line of a file; "" when it cannot be read. */
 static void read_line(const char *path, char *text, size_t n) {

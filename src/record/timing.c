@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 /* Median of the finite values; NaN when there is none. */
 static double finite_median(const double *v, size_t n) {

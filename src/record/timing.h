@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/base/stats.h"
-#include "src/case/case.h"
+#include "src/core/stats.h"
+#include "src/core/case.h"
 
 /* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
 #define NB_MIN_LAUNCHES 6
 
 /* What can be had at all: the larger of the twin, which moves the bytes, and of what the core needs for the arithmetic
- * (src/harness/core_rate.h), both of the same launch. */
+ * (src/measure/core_rate.h), both of the same launch. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no twin, or no core bound */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 static void add_interval(cJSON *json, const char *name, const struct nb_interval *interval) {
     cJSON *object = cJSON_AddObjectToObject(json, name);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/names.h"
+#include "src/core/names.h"
 
 struct word { /* a choice: one of a few values of a field */
     const char *name;

@@ -8,7 +8,7 @@
 #ifndef NB_TRAIN_ARM_H
 #define NB_TRAIN_ARM_H
 
-#include "src/base/strbuf.h"
+#include "src/core/strbuf.h"
 #include "src/train/options.h"
 
 /* No norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. */

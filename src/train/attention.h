@@ -5,7 +5,7 @@
 #define NB_TRAIN_ATTENTION_H
 
 #include "src/train/norm_layer.h"
-#include "src/train/room.h"
+#include "src/train/arena.h"
 #include "src/train/rope.h"
 #include "src/train/transformer_shape.h"
 #include "src/train/workload.h"

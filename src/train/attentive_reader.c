@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/train/additive.h"
 #include "src/train/cloze.h"
 #include "src/train/loss.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/train/pooling.h"
 
 static const float LEAK = 0.1f;

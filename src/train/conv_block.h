@@ -5,7 +5,7 @@
 
 #include "src/train/convolution.h"
 #include "src/train/norm_layer.h"
-#include "src/train/room.h"
+#include "src/train/arena.h"
 #include "src/train/workload.h"
 
 struct nb_conv_block {

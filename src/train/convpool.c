@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/train/conv_block.h"
 #include "src/train/loss.h"
 #include "src/train/matrix.h"

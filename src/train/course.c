@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 enum { UNSEEN_BATCHES = 16, UNSEEN_FROM = 1 << 24 };
 

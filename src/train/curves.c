@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 double nb_standard_deviation(const float *values, int64_t n) {
     double sum = 0, squares = 0;

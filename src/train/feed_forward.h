@@ -3,7 +3,7 @@
 #ifndef NB_TRAIN_FEED_FORWARD_H
 #define NB_TRAIN_FEED_FORWARD_H
 
-#include "src/train/room.h"
+#include "src/train/arena.h"
 #include "src/train/transformer_shape.h"
 #include "src/train/workload.h"
 

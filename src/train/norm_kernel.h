@@ -3,7 +3,7 @@
 #ifndef NB_TRAIN_NORM_KERNEL_H
 #define NB_TRAIN_NORM_KERNEL_H
 
-#include "src/registry/registry.h"
+#include "src/core/registry.h"
 #include "src/train/options.h"
 
 /* Is the kind a kernel's? Not none, centre, scale. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/case/case.h"
-#include "src/case/tuning.h"
-#include "src/harness/fp_state.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/core/case.h"
+#include "src/core/tuning.h"
+#include "src/measure/fp_state.h"
 #include "src/train/norm_kernel.h"
 #include "src/train/rescale.h"
 #include "src/train/row_sets.h"

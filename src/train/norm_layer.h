@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-#include "src/harness/pool.h"
-#include "src/registry/registry.h"
+#include "src/measure/pool.h"
+#include "src/core/registry.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
-#include "src/train/room.h"
+#include "src/train/arena.h"
 
 struct nb_norm_layer {
     struct nb_norm_choice choice;

@@ -2,7 +2,7 @@
 /* The updates of parameters.h: plain descent, and AdamW as Loshchilov & Hutter 2019 and PyTorch have it. */
 #include <math.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/train/parameters.h"
 
 static void descend(const struct nb_optimizer *o, struct nb_parameter *p, float decay) {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/train/embedding.h"
 #include "src/train/gru.h"
 #include "src/train/order_loss.h"

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "src/train/room.h"
+#include "src/train/arena.h"
 
 struct nb_order_loss {
     int64_t n, width; /* pairs, width of a vector */

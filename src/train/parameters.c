@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/train/precision.h"
 
 static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols; }

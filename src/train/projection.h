@@ -5,7 +5,7 @@
 #define NB_TRAIN_PROJECTION_H
 
 #include "src/train/norm_steps.h"
-#include "src/train/room.h"
+#include "src/train/arena.h"
 
 /* Arrays of a model: what its backward pass reads of the forward pass, and all else. */
 struct nb_model_rooms {

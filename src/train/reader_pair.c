@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 #include "src/train/embedding.h"
 #include "src/train/halves.h"
 #include "src/train/precision.h"

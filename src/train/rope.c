@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 void nb_rope_init(struct nb_rope *r, int64_t positions, int64_t head_width, double theta) {
     assert(head_width % 2 == 0);

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/base/timer.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
 
 const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "passes", "forward", "backward", "norm"};
 

@@ -7,7 +7,7 @@
 #define NB_TRAIN_SUBLAYER_H
 
 #include "src/train/norm_layer.h"
-#include "src/train/room.h"
+#include "src/train/arena.h"
 #include "src/train/workload.h"
 
 struct nb_sublayer {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 
 /* English prose of Debian's base-files package, longest first; the last one is of netbase. */
 static const char *const usual[] = {"/usr/share/common-licenses/GPL-3", "/usr/share/common-licenses/GFDL-1.3",

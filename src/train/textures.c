@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "src/base/random.h"
+#include "src/core/random.h"
 
 enum { DIRECTIONS = 5, STREAM = 0x7e87 };
 static const double PI = 3.14159265358979323846, WAVELENGTHS[2] = {5, 8}, NOISE = 0.4;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 enum { LARGEST_FILE = 1 << 29 };
 

@@ -14,7 +14,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "src/base/stats.h"
+#include "src/core/stats.h"
 #include "src/train/steps.h"
 #include "src/train/train_plan.h"
 

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/random.h"
-#include "src/base/timer.h"
-#include "src/launch/process.h"
-#include "src/launch/visit.h"
-#include "src/registry/cpu.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
+#include "src/measure/process.h"
+#include "src/measure/session.h"
+#include "src/core/cpu.h"
 #include "src/train/train_budget.h"
 
 enum { MAX_SEATS = 64 };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/random.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/train/attention.h"
 #include "src/train/embedding.h"
 #include "src/train/feed_forward.h"

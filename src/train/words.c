@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "src/base/random.h"
+#include "src/core/random.h"
 
 enum { WORDS_STREAM = 0x3047d5 };
 

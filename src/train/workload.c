@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/timer.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/train/matrix.h"
 
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {

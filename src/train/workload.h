@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/harness/pool.h"
+#include "src/measure/pool.h"
 #include "src/train/loss_scale.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"

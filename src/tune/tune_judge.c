@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/log.h"
+#include "src/core/log.h"
 
 static struct nb_interval interval_of(const double *v, size_t n) {
     double *finite = nb_alloc(n + 1, sizeof *finite);

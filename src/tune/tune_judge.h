@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "src/base/stats.h"
+#include "src/core/stats.h"
 #include "src/tune/tune_topics.h"
 
 /* What makes a difference: ln of 1 %. */

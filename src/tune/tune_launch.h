@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "src/case/case.h"
-#include "src/case/tuning.h"
+#include "src/core/case.h"
+#include "src/core/tuning.h"
 #include "src/tune/tune_topics.h"
 
 struct nb_tune_request {

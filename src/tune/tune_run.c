@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/case/shape.h"
-#include "src/launch/process.h"
-#include "src/registry/ask.h"
-#include "src/registry/cpu.h"
-#include "src/registry/registry.h"
-#include "src/registry/tuning_file.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/core/shape.h"
+#include "src/measure/process.h"
+#include "src/core/ask.h"
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
+#include "src/core/tuning_file.h"
 #include "src/tune/tune_launch.h"
 
 /* ---- trials ---- */

@@ -17,16 +17,16 @@
 #include <unistd.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/harness/faults.h"
-#include "src/harness/fp_state.h"
-#include "src/harness/judge.h"
-#include "src/harness/own_threads.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/faults.h"
+#include "src/measure/fp_state.h"
+#include "src/measure/judge.h"
+#include "src/measure/own_threads.h"
 #include "src/record/record.h"
 #include "src/record/system.h"
-#include "src/registry/cpu.h"
+#include "src/core/cpu.h"
 
 /* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
  * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */

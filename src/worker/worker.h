@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The inside of a worker process: reads a job (src/launch/job.h), answers in JSON lines:
+/* The inside of a worker process: reads a job (src/measure/job.h), answers in JSON lines:
  *   {"type":"case", as an element of a check line's cases}     as soon as a case is checked
  *   {"type":"twins","twins":[..]}                              the check's trial of the roof
  *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
  *   {"type":"failure",..}                                      a case that went wrong while timed
  *   {"type":"answer","case":i,..}                              what a study found out
- *   {"type":"fault",..}                                        last words (src/harness/faults.h) */
+ *   {"type":"fault",..}                                        last words (src/measure/faults.h) */
 #ifndef NB_WORKER_H
 #define NB_WORKER_H
 
-#include "src/harness/buffers.h"
-#include "src/harness/measure.h"
-#include "src/input/inputs.h"
-#include "src/launch/job.h"
+#include "src/measure/buffers.h"
+#include "src/measure/measure.h"
+#include "src/plan/inputs.h"
+#include "src/measure/job.h"
 
 /* The hidden subcommand. Returns the process's exit code. */
 int nb_worker_main(void);
@@ -28,7 +28,7 @@ int nb_worker_check(struct nb_workplace *w);
 int nb_worker_twins(struct nb_workplace *w);
 int nb_worker_launch(struct nb_workplace *w);
 int nb_worker_counters(struct nb_workplace *w);
-/* Studies (src/launch/study.h): one {"type":"answer","case":i,..} for each case. */
+/* Studies (src/measure/study.h): one {"type":"answer","case":i,..} for each case. */
 int nb_worker_search(struct nb_workplace *w);
 int nb_worker_probe(struct nb_workplace *w);
 /* One launch of the gate (src/gate/gate_launch.h): its cases are builds of one kernel. */
@@ -38,7 +38,7 @@ int nb_worker_tune(struct nb_workplace *w);
 /* One job of a training study (src/train/train_study.h): it has no cases. */
 int nb_worker_train(struct nb_workplace *w);
 
-/* Brings forth workers until the parent is gone (src/launch/nursery.h); in each of them it is nb_worker_main(). */
+/* Brings forth workers until the parent is gone (src/measure/fork_server.h); in each of them it is nb_worker_main(). */
 int nb_worker_nursery(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/stats.h"
-#include "src/harness/check.h"
-#include "src/harness/faults.h"
-#include "src/harness/metamorphic.h"
-#include "src/registry/cpu.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/stats.h"
+#include "src/measure/check.h"
+#include "src/measure/faults.h"
+#include "src/measure/metamorphic.h"
+#include "src/core/cpu.h"
 #include "src/worker/worker.h"
 
 enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };

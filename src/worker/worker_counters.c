@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/counter/counters.h"
-#include "src/harness/measure.h"
-#include "src/harness/own_threads.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/measure/counters.h"
+#include "src/measure/measure.h"
+#include "src/measure/own_threads.h"
 #include "src/record/record.h"
 #include "src/worker/worker.h"
 

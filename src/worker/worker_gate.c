@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/harness/check.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/check.h"
 #include "src/worker/worker.h"
 
 static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same) {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/base/timer.h"
-#include "src/harness/check.h"
-#include "src/harness/core_rate.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/measure/check.h"
+#include "src/measure/core_rate.h"
 #include "src/worker/worker.h"
 
 static void add_slots(cJSON *json, const struct nb_arm *arm, int blocks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the probe study. */
-#include "src/probe/probe.h"
+#include "src/lab/probe/probe.h"
 #include "src/worker/worker.h"
 
 struct place {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
  *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
- * as src/search/frontier.h, adversary.h, sweeps.h and landscape.h have them; null, with "reason", where the op has none or the kernel failed. */
+ * as src/lab/stress/frontier.h, adversary.h, sweeps.h and landscape.h have them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/worker/worker.h"
 
 #include <stdio.h>
 
-#include "src/base/json.h"
-#include "src/search/adversary.h"
-#include "src/search/frontier.h"
-#include "src/search/landscape.h"
-#include "src/search/sweeps.h"
+#include "src/core/json.h"
+#include "src/lab/stress/adversary.h"
+#include "src/lab/stress/frontier.h"
+#include "src/lab/stress/landscape.h"
+#include "src/lab/stress/sweeps.h"
 
 typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);
 

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/base/json.h"
-#include "src/base/log.h"
-#include "src/case/tuning.h"
-#include "src/harness/check.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/tuning.h"
+#include "src/measure/check.h"
 #include "src/worker/worker.h"
 
 static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {

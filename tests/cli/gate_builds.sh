@@ -17,18 +17,18 @@ differs() {
     git -C "$WORK/repository" clean -q -d -f kernels
 }
 edit() { for f in "$@"; do echo "// changed" >>"$WORK/repository/kernels/$f"; done; }
-users() { (cd "$WORK/repository/kernels" && grep -l "#include \"$1\"" ./*.c | sed 's|^./||; s|\.c$||' | paste -sd' '); }
-all=$(cd "$WORK/repository/kernels" && printf '%s\n' *.c | sed 's/\.c$//' | grep -vx table | paste -sd' ')
+users() { (cd "$WORK/repository/kernels" && grep -l "#include \"kernels/$1\"" ./*/*.c | sed 's|.*/||; s|\.c$||' | sort | paste -sd' '); }
+all=$(cd "$WORK/repository/kernels" && printf '%s\n' [!p]*/*.c | sed 's|.*/||; s/\.c$//' | sort | paste -sd' ')
 
 differs 0 ""
 edit README.md
 differs 0 ""
-edit rmsnorm_serial.c
+edit rows/rmsnorm_serial.c
 differs 0 "rmsnorm_serial"
-edit tanh.h
-differs 0 "$(users tanh.h)"
-edit composed_batchnorm.h
-differs 0 "$(users composed_batchnorm.h)"
+edit shared/tanh.h
+differs 0 "$(users shared/tanh.h)"
+edit batchnorm/composed_batchnorm.h
+differs 0 "$(users batchnorm/composed_batchnorm.h)"
 edit kernel.h
 differs 0 "$all"
 edit simd/256.h
@@ -37,11 +37,11 @@ edit table.c
 differs 0 ""
 edit simd/512.h
 WIDTHS="scalar 256" differs 0 ""
-cp "$WORK/repository/kernels/rmsnorm_serial.c" "$WORK/repository/kernels/rmsnorm_more.c"
+cp "$WORK/repository/kernels/rows/rmsnorm_serial.c" "$WORK/repository/kernels/rows/rmsnorm_more.c"
 differs 5 ""
-rm "$WORK/repository/kernels/rmsnorm_serial.c"
+rm "$WORK/repository/kernels/rows/rmsnorm_serial.c"
 differs 5 ""
-edit rmsnorm_serial.c rmsnorm_twopass.c dyt_fused.c
+edit rows/rmsnorm_serial.c rows/rmsnorm_twopass.c rows/dyt_fused.c
 KERNELS="rmsnorm_% nothing" differs 0 "rmsnorm_serial rmsnorm_twopass"
 code=0
 (cd "$WORK/repository" && cmd/gate.sh no-such-ref) >"$WORK/out" 2>&1 || code=$?

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/claims_report.h"
-#include "src/base/log.h"
+#include "reports/claims/claims_report.h"
+#include "src/core/log.h"
 #include "src/claims/claim_judge.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/files.h"
+#include "src/core/files.h"
 #include "src/gate/code_identity.h"
 #include "tests/fuzz/fuzz.h"
 

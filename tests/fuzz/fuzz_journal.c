@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "src/base/files.h"
+#include "src/core/files.h"
 #include "src/record/journal.h"
 #include "src/record/results.h"
 #include "tests/fuzz/fuzz.h"

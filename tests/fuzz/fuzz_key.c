@@ -2,7 +2,7 @@
 /* A case's key: what is read prints as a key that reads as the same. */
 #include <stdlib.h>
 
-#include "src/case/case.h"
+#include "src/core/case.h"
 #include "tests/fuzz/fuzz.h"
 
 static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,      NB_OP_BATCHNORM,

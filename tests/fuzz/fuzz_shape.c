@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/case/shape.h"
+#include "src/core/shape.h"
 #include "tests/fuzz/fuzz.h"
 
 static void read_plain(const char *text) {

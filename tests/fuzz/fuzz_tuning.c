@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/tune_view.h"
-#include "src/base/files.h"
-#include "src/base/json.h"
-#include "src/registry/cpu.h"
-#include "src/registry/tuning_choice.h"
-#include "src/registry/tuning_file.h"
+#include "reports/run/tune_view.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/cpu.h"
+#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 #include "tests/fuzz/fuzz.h"
 
 static void put_cpu(struct nb_strbuf *out, const uint8_t *bytes, size_t n) {

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/plots.h"
-#include "reports/report.h"
-#include "src/base/files.h"
-#include "src/base/log.h"
+#include "reports/figures/plots.h"
+#include "reports/run/report.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 #include "src/record/results.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Backward of a residual add and LayerNorm: x is the sum that the forward call stored, and dx = dresidual_out + the norm's own
+ * gradient, rounded once; otherwise as layernorm_backward_fast. */
+#include "kernels/backward/gradient.h"
+
+static struct gradient_form gradient_form_of_kernel(void) {
+    return (struct gradient_form){.centre = true, .residual = true};
+}
+
+/* Loads: x and dy, twice, dresidual_out. */
+NB_KERNEL(add_layernorm_backward_fast, .summary = "residual add and LayerNorm backward, one sweep",
+          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .formulas = GRADIENT_ADD_FORMULAS, .loads = 5, .stores = 1,
+          .flops = 15, .flags = GRADIENT_FLAGS, .implementation = gradient_implementation, .run = run_gradient,
+          .row_local = gradient_row_local, .chain = gradient_chain, .scratch_bytes = gradient_scratch,
+          .n_phases = gradient_phases, .n_units = gradient_units, .range = gradient_range,
+          .column_chain = gradient_column_chain);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The recipe of composed row backwards: the closed form of the gradient, an operation at a time, each over whole tensors in f32:
+ *     xhat = (x - mean) * rstd         dgamma = sum over rows of (dy * xhat)     dbeta = sum over rows of dy
+ *     g = dy * w                       c1 = mean over the row of g               c2 = mean over the row of (g * xhat)
+ *     dx = ((g - c1) - xhat * c2) * rstd (+ dresidual_out)
+ * as a framework runs it where the gradient of a norm is written in its own operators. 16-bit tensors are cast up first and dx
+ * down at the end. xhat is computed anew: a call is given x, mean and rstd. */
+#ifndef NB_COMPOSED_BACKWARD_H
+#define NB_COMPOSED_BACKWARD_H
+
+#include "kernels/batchnorm/batchnorm_sums.h"
+#include "kernels/shared/composed_norm.h"
+
+#define COMPOSED_GRADIENT_FORMULAS                                                                                     \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
+        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
+    }
+/* round_sum is the forward's: the stored sum is rounded either way. */
+#define COMPOSED_ADD_GRADIENT_FORMULAS                                                                                 \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
+        .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                                                         \
+    }
+
+/* Tensor loads and stores of the recipe with gamma (centred: and beta), in x's elements, casts beside them. */
+#define GRADIENT_LOADS 12 /* xhat 1, dy * xhat 2, its sum 1, g 1, g * xhat 2, its mean 1, xhat c2 1, - 2, * rstd 1 */
+#define GRADIENT_STORES 7
+#define CENTRED_LOADS 4 /* x - mean, sum of dy, mean of g, g - c1 */
+#define CENTRED_STORES 2
+#ifdef NB_DTYPE_IS_F32
+#define GRADIENT_CAST_LOADS 0
+#define GRADIENT_CAST_STORES 0
+#define PAST_LOADS 2
+#define PAST_STORES 1
+#else
+#define GRADIENT_CAST_LOADS 4 /* x and dy up, dx down */
+#define GRADIENT_CAST_STORES 5
+#define PAST_LOADS 5 /* up; the sum */
+#define PAST_STORES 4
+#endif
+
+static inline void op_mul_full(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MUL, B_FULL, 0);
+}
+static inline void op_sub_full(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SUB, B_FULL, 0);
+}
+/* Unit: a block of rows -> a row of partial sums. */
+static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; block++) {
+        const struct column_sums c = {.x = tensor_row(s->a, block * rows_per_block(s->call), false),
+                                      .x_stride = s->a.stride,
+                                      .sum = tensor_row(s->dst, block, false)};
+        sum_columns(&c, block_rows(s->call, block), s->cols, (struct column_form){.sum = true, .wide = true});
+    }
+}
+/* Unit: a column. */
+static inline void op_sum_blocks(const struct step *s, int64_t begin, int64_t end) {
+    float *const out = s->dst.data;
+    for (int64_t i = begin; i < end; i++) {
+        out[i] = 0.0f;
+        for (int64_t block = 0; block < n_blocks(s->call); block++)
+            out[i] += ((const float *)tensor_row(s->a, block, false))[i];
+    }
+}
+
+static inline void sum_over_rows(struct program *p, struct tensor t, float *out) {
+    const int64_t cols = p->call->cols, stride = (cols + 15) / 16 * 16;
+    if (!out) return;
+    const struct tensor partial = {.data = p->call->scratch, .stride = stride};
+    p->partial_bytes = n_blocks(p->call) * stride * (int64_t)sizeof(float);
+    if (append(p, partial))
+        p->step = (struct step){op_sum_rows_of_block, partial, t, .n_units = n_blocks(p->call), .cols = cols};
+    emit_column(p, op_sum_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 0.0f);
+}
+
+/* t is dropped. */
+static inline struct tensor then(struct program *p, step_fn run, struct tensor t, struct tensor b) {
+    const struct tensor result = emit_full(p, run, t, b, false);
+    drop(p, t);
+    return result;
+}
+
+/* g - xhat * c2; where the statistics saw the first k columns alone, in those: a copy of g, a slice of which is changed. */
+static inline struct tensor subtract_projection(struct program *p, struct tensor g, struct tensor xhat, int64_t k) {
+    const int64_t rows = p->call->rows, cols = p->call->cols;
+    struct tensor products = emit_full(p, op_mul_full, g, xhat, false);
+    const struct tensor c2 = row_sum(p, products, cols, (float)k);
+    drop(p, products);
+    const struct tensor projection = new_full(p, false, cols);
+    if (append(p, projection))
+        p->step = (struct step){op_mul_row,      .dst = projection, .a = xhat,          .b = c2,
+                                .n_units = rows, .cols = k,         .period = p->period};
+    drop(p, c2);
+    drop(p, xhat);
+    struct tensor result;
+    if (k == cols) {
+        result = then(p, op_sub_full, g, projection);
+    } else {
+        result = then(p, op_cast, g, nothing);
+        if (append(p, result))
+            p->step =
+                (struct step){op_sub_full, .dst = result, .a = result, .b = projection, .n_units = rows, .cols = k};
+    }
+    drop(p, projection);
+    return result;
+}
+
+/* The step that was emitted last writes dx. */
+static inline void finish_gradient(struct program *p, struct tensor result) {
+    drop(p, result);
+    p->last_slot = 0;
+    if (p->wanted != p->n_steps - 1) return;
+    p->step.dst =
+        (struct tensor){.data = p->call->dx, .stride = p->call->dx_stride, .narrow = result.narrow, .full = true};
+}
+
+static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
+    const struct nb_call *call = p->call;
+    const bool weighted = call->formula.affine != NB_AFFINE_NONE;
+    const struct tensor rstd = {.data = call->rstd, .stride = 1}, mean = {.data = call->mean, .stride = 1};
+    struct tensor dy = {.data = (void *)call->dy, .stride = call->dy_stride, .narrow = x_is_narrow, .full = true};
+    struct tensor past = {
+        .data = (void *)call->dresidual_out, .stride = call->dresidual_out_stride, .narrow = x_is_narrow, .full = true};
+    struct tensor xhat = widen(p, tensor_x(p)), g = widen(p, dy);
+    if (centre) xhat = then(p, op_sub_row, xhat, mean);
+    xhat = then(p, op_mul_row, xhat, rstd);
+    if (weighted && call->dgamma) {
+        const struct tensor products = emit_full(p, op_mul_full, g, xhat, false);
+        sum_over_rows(p, products, call->dgamma);
+        drop(p, products);
+    }
+    if (call->formula.affine == NB_AFFINE_GAMMA_BETA) sum_over_rows(p, g, call->dbeta);
+    if (!call->dx) return;
+    if (weighted) {
+        const struct tensor gamma = parameter(p, call->gamma, call->cols, call->formula.weight_offset, false);
+        g = then(p, op_mul_col, g, gamma);
+        drop(p, gamma);
+    }
+    struct tensor c1 = nothing;
+    if (centre) c1 = row_mean(p, g);
+    struct tensor dx = subtract_projection(p, g, xhat, k);
+    if (centre) dx = then(p, op_sub_row, dx, c1);
+    drop(p, c1);
+    dx = then(p, op_mul_row, dx, rstd);
+    if (call->dresidual_out) {
+        past = widen(p, past);
+        dx = then(p, op_add_full, dx, past);
+        drop(p, past);
+    }
+    if (x_is_narrow) {
+        const struct tensor wide = dx;
+        dx = emit_full(p, op_cast, wide, nothing, true);
+        drop(p, wide);
+    }
+    finish_gradient(p, dx);
+}
+
+/* Asked before the tensors are there: enough for whichever are. */
+static inline size_t composed_gradient_scratch(const struct nb_call *call) {
+    float any;
+    struct nb_call all = *call;
+    all.dgamma = all.dbeta = &any;
+    all.dx = &any;
+    all.dresidual_out = &any;
+    return composed_scratch(&all);
+}
+
+/* The product, then the tree within a group of rows, groups, single rows at the end, blocks. */
+static inline int64_t composed_column_chain(const struct nb_call *call) { return 1 + columns_chain(call); }
+
+#endif

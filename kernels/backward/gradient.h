@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The frame of the fused row backwards: units of work as gradient_plan.h cuts them, and the loop over their rows, once for each form of
+ * the call. */
+#ifndef NB_GRADIENT_FRAME_H
+#define NB_GRADIENT_FRAME_H
+
+#include "kernels/backward/gradient_loops.h"
+/* A stretch of rows and columns, and the arrays whose sums it adds to. */
+struct stretch {
+    int64_t row, end, from, to;
+    bool reduce, finish; /* by columns one of them in each phase */
+    struct block_arrays arrays;
+};
+
+/* Weights as the loops want them: f32, 1 + gamma, in the order of packs, every NaN one that a store of bf16 keeps. */
+static __attribute__((noinline)) void prepare_weight(const struct nb_call *call, float *out, int64_t from, int64_t to) {
+    const elem *const narrow = call->formula.param == NB_PARAM_X ? call->gamma : NULL;
+    const float *const wide = call->gamma;
+    const vec offset = vec_set1(call->formula.weight_offset ? 1.0f : 0.0f);
+    for (int64_t i = from; i < to; i += PACK_COLUMNS) {
+        const int64_t left = to - i;
+        struct pack w;
+        if (narrow)
+            w = left >= PACK_COLUMNS ? pack_load(narrow + i) : pack_load_tail(narrow + i, left);
+        else
+            w = left >= PACK_COLUMNS ? pack_gather(wide + i) : pack_gather_tail(wide + i, left);
+        NB_UNROLL
+        for (int p = 0; p < PACK; p++) w.v[p] = w.v[p] + offset;
+        pack_store_f32(out + i, pack_quiet(w));
+    }
+}
+
+/* By columns, the sums of pieces lie in scratch between the phases. */
+static __attribute__((noinline)) void leave_sums(const struct nb_call *call, const struct gradient_plan *p,
+                                                 int64_t piece, int64_t row, int64_t n, const struct row_sums *sums) {
+    for (int64_t j = 0; j < n; j++) {
+        float *const at = piece_sums(call, p, row + j, piece);
+        vec_store_f32(at, sums[j].g);
+        vec_store_f32(at + NB_LANES, sums[j].gd);
+    }
+}
+static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const struct gradient_plan *p, int64_t row,
+                                                 int64_t n, struct row_gradient *k) {
+    for (int64_t j = 0; j < n; j++) {
+        struct row_sums sums = {vec_set1(0.0f), vec_set1(0.0f)};
+        for (int64_t piece = 0; piece < p->n_pieces; piece++) {
+            const float *const at = piece_sums(s->call, p, row + j, piece);
+            sums.g = sums.g + vec_load_f32(at);
+            sums.gd = sums.gd + vec_load_f32(at + NB_LANES);
+        }
+        k[j] = gradient_of(s, row + j, sums, gradient_form_of_kernel());
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------------- */
+
+/* Whole rows: each is finished while the one `group` rows behind it is reduced. */
+static void sweep_in_turn(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end, bool fresh,
+                          const struct row_loops *loops) {
+    struct row_gradient k[GROUP_MAX];
+    const int64_t ahead = end - row < p->group ? end - row : p->group;
+    struct assignment a = {.next_row = row, .n = ahead, .to = s->call->cols, .mask = p->group - 1, .first = true};
+    a.k = a.next_k = k;
+    loops->reduce(s, &a);
+    a.row = row;
+    a.next_row = row + ahead;
+    a.n = end - a.next_row;
+    a.fresh = fresh;
+    if (a.n > 0) loops->both(s, &a);
+    a.fresh = fresh && a.n <= 0;
+    a.row = end - ahead;
+    a.place = a.row - row;
+    a.n = ahead;
+    loops->finish(s, &a);
+}
+
+static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end,
+                       const struct row_loops *loops) {
+    const int64_t paired = loops->pairs ? (end - row) / ROWS_TOGETHER * ROWS_TOGETHER : 0;
+    struct assignment a = {.row = row, .n = paired, .to = s->call->cols, .fresh = true};
+    if (paired > 0) loops->pairs(s, &a);
+    if (row + paired < end) sweep_in_turn(s, p, row + paired, end, paired == 0, loops);
+}
+
+/* Groups of rows, a tile of columns at a time: n rows are finished from `row` on, while n_next behind them are reduced. */
+struct group {
+    int64_t row, n, n_next;
+    struct row_gradient k[2][GROUP_MAX]; /* by turns */
+    struct row_sums sums[GROUP_MAX];
+};
+static void sweep_tile(const struct sweep *s, struct group *g, struct assignment *a, int turn, bool last,
+                       const struct row_loops *loops) {
+    for (int64_t j = 0; j < g->n || j < g->n_next; j++) {
+        a->row = g->row + j;
+        a->next_row = g->row + g->n + j;
+        a->k = &g->k[turn][j];
+        a->next_k = last ? &g->k[1 - turn][j] : NULL;
+        a->next = &g->sums[j];
+        if (j < g->n && j < g->n_next)
+            loops->both(s, a);
+        else
+            (j < g->n ? loops->finish : loops->reduce)(s, a);
+        a->fresh = false;
+    }
+}
+static void sweep_tiles(const struct sweep *s, const struct gradient_plan *p, const struct stretch *t, int64_t row,
+                        int64_t end, const struct row_loops *loops) {
+    struct group g;
+    g.row = row;
+    g.n = 0;
+    for (int turn = 0;; turn = 1 - turn) {
+        const int64_t upcoming = g.row + g.n, left = end - upcoming < p->group ? end - upcoming : p->group;
+        g.n_next = t->reduce ? left : 0;
+        struct assignment a = {.from = t->from, .n = 1};
+        for (; a.from < t->to; a.from = a.to) {
+            a.to = t->to - a.from < p->tile ? t->to : a.from + p->tile;
+            a.first = a.from == t->from;
+            a.fresh = g.row == row && g.n > 0;
+            sweep_tile(s, &g, &a, turn, t->finish && a.to == t->to, loops);
+        }
+        if (!t->reduce) fetch_sums(s, p, upcoming, left, g.k[1 - turn]);
+        if (!t->finish) leave_sums(s->call, p, t->from / p->piece, upcoming, left, g.sums);
+        if (left == 0) return;
+        g.row = t->finish ? upcoming : upcoming + left;
+        g.n = t->finish ? left : 0;
+    }
+}
+
+static __attribute__((noinline)) void end_run(const struct block_arrays *a, int64_t cols, bool first) {
+    if (a->run_gamma) add_run(a->gamma, a->run_gamma, cols, first);
+    if (a->run_beta) add_run(a->beta, a->run_beta, cols, first);
+}
+
+static inline struct sweep sweep_of(const struct nb_call *call, const struct gradient_plan *p,
+                                    const struct block_arrays *a) {
+    struct sweep s = {.call = call, .dx = call->dx, .dx_stride = call->dx_stride, .piece = p->piece};
+    s.weight = a->weight ? a->weight : (const float *)call->gamma;
+    s.gamma_sum = p->runs ? a->run_gamma : a->gamma ? a->gamma : call->dgamma;
+    s.beta_sum = p->runs ? a->run_beta : a->beta ? a->beta : call->dbeta;
+    if (a->dx) {
+        s.dx = a->dx;
+        s.dx_stride = 0;
+    }
+    s.reach = gradient_form_of_kernel().leading ? call->k : call->cols;
+    s.inverse = 1.0f / (float)s.reach;
+    return s;
+}
+
+/* Rows of a unit, run by run. */
+static void sweep_stretch(const struct nb_call *call, const struct gradient_plan *p, const struct stretch *t,
+                          const struct row_loops *loops) {
+    const struct block_arrays *a = &t->arrays;
+    const struct sweep s = sweep_of(call, p, a);
+    int64_t end;
+    for (int64_t row = t->row; row < t->end; row = end) {
+        end = p->runs && t->end - row > COLUMN_RUN ? row + COLUMN_RUN : t->end;
+        if (p->tile >= call->cols && t->reduce && t->finish)
+            sweep_rows(&s, p, row, end, loops);
+        else
+            sweep_tiles(&s, p, t, row, end, loops);
+        if (p->runs) end_run(a, call->cols, row == t->row);
+    }
+}
+
+/* What a unit's arrays hold goes out, unless other blocks must be added first. */
+static __attribute__((noinline)) void write_sums(const struct nb_call *call, const struct gradient_plan *p,
+                                                 int64_t from, int64_t to) {
+    const struct block_arrays a = block_arrays_of(call, p, 0);
+    const int64_t stride = block_floats(call, p);
+    if (a.gamma && call->dgamma) add_blocks(call->dgamma, a.gamma, p->blocks.n, stride, from, to);
+    if (a.beta && call->dbeta) add_blocks(call->dbeta, a.beta, p->blocks.n, stride, from, to);
+}
+
+static inline struct stretch stretch_of(const struct nb_call *call, const struct gradient_plan *p, int phase,
+                                        int64_t unit) {
+    struct stretch t = {.end = call->rows, .to = call->cols, .reduce = true, .finish = true};
+    if (p->cut == BY_COLUMNS) {
+        t.from = unit * p->piece;
+        t.to = call->cols - t.from < p->piece ? call->cols : t.from + p->piece;
+        t.reduce = phase == 0;
+        t.finish = phase == 1;
+    } else {
+        t.row = unit * p->blocks.rows;
+        t.end = call->rows - t.row < p->blocks.rows ? call->rows : t.row + p->blocks.rows;
+    }
+    t.arrays = block_arrays_of(call, p, p->cut == BY_COLUMNS ? 0 : unit);
+    return t;
+}
+
+/* Units [begin, end) of a phase. */
+static int run_gradient(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    const struct gradient_plan p = gradient_plan_of(call);
+    const struct row_loops loops = loops_of(call, &p);
+    if (!call->dx && n_sums(call) == 0) return 0;
+    if (p.cut == BY_BLOCKS && phase == 1) {
+        const int64_t to = end * COLUMN_UNIT;
+        write_sums(call, &p, begin * COLUMN_UNIT, to < call->cols ? to : call->cols);
+        return 0;
+    }
+    const int64_t units = p.cut == BY_ROWS ? 1 : end - begin;
+    for (int64_t i = 0; i < units; i++) {
+        struct stretch t = stretch_of(call, &p, phase, begin + i);
+        if (p.cut == BY_ROWS) {
+            t.row = begin;
+            t.end = end;
+        }
+        if (phase == 0 && t.arrays.weight) prepare_weight(call, t.arrays.weight, t.from, t.to);
+        sweep_stretch(call, &p, &t, &loops);
+        if (p.blocks.n == 1 && t.finish) write_sums(call, &p, t.from, t.to);
+    }
+    if (p.stream) raw_stream_end();
+    return 0;
+}
+
+/* ---- the contract -------------------------------------------------------------------------------------------------------- */
+
+#define GRADIENT_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
+
+/* Asked before the tensors are there, as is scratch. */
+static inline const char *gradient_implementation(const struct nb_call *call) {
+    float any;
+    struct nb_call all = *call;
+    all.dgamma = all.dbeta = &any;
+    const struct gradient_plan p = cut_of(&all);
+    return rounds_natively(&all, &p) ? "avx512_bf16" : NULL;
+}
+
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* L2 normalization backward: dx = rstd (g - xhat sum(g xhat)). */
+#include "kernels/backward/backward_plain.h"
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return backward_phase(call, phase, begin, end, (struct backward_form){.sum = true}, false);
+}
+
+#define L2_BACKWARD_FORMULAS                                                                                           \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2),                                               \
+        .affines = NB_BIT(NB_AFFINE_NONE) | NB_BIT(NB_AFFINE_GAMMA), .params = NB_ALL(NB_N_PARAMS)                     \
+    }
+
+NB_KERNEL(l2norm_backward_plain, .summary = "L2 normalization backward, two sweeps a row, column sums by row blocks",
+          .op = NB_OP_L2NORM, .formulas = L2_BACKWARD_FORMULAS, .flops = 12, .run = run, BACKWARD_PLAIN);

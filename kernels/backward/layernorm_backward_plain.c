@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* LayerNorm backward, row by row in two sweeps: means of g and g xhat, then dx = rstd (g - mean(g) - xhat mean(g xhat)) and the sums
+ * of dgamma and dbeta. */
+#include "kernels/backward/backward_plain.h"
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return backward_phase(call, phase, begin, end, (struct backward_form){.centre = true}, false);
+}
+
+NB_KERNEL(layernorm_backward_plain, .summary = "LayerNorm backward, two sweeps a row, column sums by row blocks",
+          .op = NB_OP_LAYERNORM, .formulas = BACKWARD_FORMULAS, .flops = 15, .run = run, BACKWARD_PLAIN);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The roof of a forward norm: x is loaded and y stored, once each. Stores go past the caches. No arithmetic. */
+#include "kernels/copies/baseline_copy.h"
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return twin_rows(call, begin, end, (struct twin_form){.loads = 1, .stores = 1, .stream = true});
+}
+
+NB_KERNEL(twin_copy_stream, .summary = "x -> y, streaming stores", .op = NB_OP_TWIN, .flags = NB_FLAG_STREAMING,
+          .loads = 1, .stores = 1, .run = run, .row_local = twin_row_local, .chain = twin_chain);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. No arithmetic. */
+#include "kernels/copies/baseline_copy.h"
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return twin_rows(call, begin, end, (struct twin_form){.loads = 2, .stores = 1});
+}
+
+NB_KERNEL(twin_triad, .summary = "x, residual -> y", .op = NB_OP_TWIN, .loads = 2, .stores = 1, .run = run,
+          .row_local = twin_row_local, .chain = twin_chain);

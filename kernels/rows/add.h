@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The frame of the fused residual-add kernels: the first sweep adds and stores the sum, the later ones take it from there.
+ * When the statistics and the output are to see the f32 sum (round_sum = 0) of 16-bit elements, they add again instead. When
+ * nobody wants the sum, y holds it until the last sweep. */
+#ifndef NB_ADD_H
+#define NB_ADD_H
+
+#include "kernels/rows/row.h"
+
+#define ADD_FORMULAS                                                                                                   \
+    {                                                                                                                  \
+        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
+        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS),                   \
+        .round_sums = NB_ALL(2)                                                                                        \
+    }
+
+NB_INLINE elem *sum_row(const struct nb_call *call, int64_t row) {
+    if (call->residual_out) return row_out(call->residual_out, call->residual_out_stride, row);
+    return row_out(call->y, call->y_stride, row);
+}
+
+/* x + residual, stored on its way. */
+NB_INLINE struct row_source adding_source(const struct nb_call *call, int64_t row, bool round) {
+    return (struct row_source){.x = row_in(call->x, call->x_stride, row),
+                               .residual = row_in(call->residual, call->residual_stride, row),
+                               .sum_out = sum_row(call, row),
+                               .add = true,
+                               .round = round,
+                               .store = true};
+}
+/* The same values once more, after the first sweep. */
+NB_INLINE struct row_source sum_source(const struct nb_call *call, int64_t row, bool round) {
+    if (round) return plain_source(sum_row(call, row));
+    struct row_source s = adding_source(call, row, round);
+    s.store = false;
+    return s;
+}
+
+NB_INLINE int rows_of_sum(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
+                          bool round) {
+    for (int64_t r = begin; r < end; r++) {
+        struct row_stats s = stats(call, r);
+        store_stats(call, r, s);
+        finish_row(call, sum_source(call, r, round), row_out(call->y, call->y_stride, r), s, 0.0f, f);
+    }
+    return 0;
+}
+NB_INLINE int rows_of_rounded_sum(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
+                                  struct row_form f) {
+    return rows_of_sum(call, begin, end, stats, f, true);
+}
+NB_INLINE int rows_of_f32_sum(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
+                              struct row_form f) {
+    return rows_of_sum(call, begin, end, stats, f, false);
+}
+
+/* In f32 the two sums are the same. */
+NB_INLINE int add_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn rounded,
+                       row_stats_fn unrounded, bool centre) {
+    const struct row_form f = {.centre = centre};
+#ifndef NB_DTYPE_IS_F32
+    if (!call->formula.round_sum) return rows_of_form(call, begin, end, unrounded, f, rows_of_f32_sum);
+#else
+    (void)unrounded;
+#endif
+    return rows_of_form(call, begin, end, rounded, f, rows_of_rounded_sum);
+}
+
+#endif

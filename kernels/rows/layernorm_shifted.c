@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* LayerNorm in one sweep over d = x - x_0: E[d^2] - E[d]^2 loses only what x_0 differs from the mean, so that the variance has
+ * the error of the one-pass form with rho' = |mean - x_0| / sigma, about 1 unless the first element is an outlier. */
+#include "kernels/shared/moments.h"
+#include "kernels/rows/row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    const float n = (float)call->cols;
+    float shift = elem_get(x);
+    struct moments d = moments_about(x, call->cols, shift);
+    float mean = d.sum / n;
+    float variance = d.squares / n - mean * mean;
+    return (struct row_stats){.mean = shift + mean, .scale = row_scale(variance, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return norm_rows(call, begin, end, stats, true);
+}
+
+NB_KERNEL(layernorm_shifted, .summary = "LayerNorm, one sweep over x - x_0", .op = NB_OP_LAYERNORM,
+          .variance = NB_VAR_SHIFTED, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 8, .run = run,
+          .row_local = always_row_local, .chain = moments_chain, .range = corrected_range);

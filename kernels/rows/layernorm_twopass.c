@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* LayerNorm, the mean first, then the mean of (x - mean)^2, then the output: three sweeps. The reference of its op.
+ * With rho = |mean| / sigma and h = chain: the mean is off by up to (h + 1) u mean|x|, which enters y linearly (h u rho) and
+ * the variance squared; the variance has (h + 3) u of its own, all terms being positive. */
+#include "kernels/rows/row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    const float n = (float)call->cols;
+    float mean = sum_elements(x, call->cols) / n;
+    float variance = sum_squares_about(x, call->cols, mean) / n;
+    return (struct row_stats){.mean = mean, .scale = row_scale(variance, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return norm_rows(call, begin, end, stats, true);
+}
+
+NB_KERNEL(layernorm_twopass, .summary = "LayerNorm, mean, then variance about it, then scale", .op = NB_OP_LAYERNORM,
+          .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1, .flops = 8, .run = run,
+          .row_local = always_row_local, .chain = row_chain, .range = mean_range);

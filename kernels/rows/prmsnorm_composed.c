@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pRMSNorm op by op: the mean square of the first k elements of a row scales the whole row (Zhang & Sennrich 2019, section
+ * 4), the slice being squared into a temporary of its own. Error of the mean square: at most (chain + 2) * 2^-24, relative. */
+#include "kernels/shared/composed_norm.h"
+
+static void build(struct program *p) { scale_by_squares(p, widen(p, tensor_x(p)), p->call->k, (float)p->call->k); }
+
+static const char *applicable(const struct nb_call *call) {
+    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
+}
+static int64_t chain(const struct nb_call *call) { return sum_chain(call->k) + 1; }
+
+/* Loads, stores and flops for k = n; less for a smaller k. */
+NB_KERNEL(prmsnorm_composed, .summary = "pRMSNorm op by op with temporaries, as an eager framework",
+          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_FORMULAS,
+          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .run = composed_run,
+          .applicable = applicable, .n_phases = composed_phases, .n_units = composed_units,
+          .scratch_bytes = composed_scratch, .chain = chain, .range = square_range);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pRMSNorm (Zhang & Sennrich 2019, section 4): the mean square of the first k elements scales the whole vector, so that
+ * the first sweep is k / n of RMSNorm's. Error of the mean square as rmsnorm_twopass with k for n. */
+#include "kernels/rows/row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    float mean_square = sum_squares(x, call->k) / (float)call->k;
+    return (struct row_stats){.scale = row_scale(mean_square, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return norm_rows(call, begin, end, stats, false);
+}
+
+static const char *applicable(const struct nb_call *call) {
+    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
+}
+static int64_t chain(const struct nb_call *call) { return sum_chain(call->k); }
+
+/* loads and flops for k = n; less for a smaller k. */
+NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM,
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .applicable = applicable,
+          .row_local = always_row_local, .chain = chain, .range = square_range);

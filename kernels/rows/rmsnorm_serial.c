@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* RMSNorm with one vector accumulator in the sum of squares, as most libraries have it: every fma waits for the one before
+ * (4 cycles a vector), so that a row in the cache is bound by latency; what more accumulators gain shows beside it.
+ * Relative error of the mean square: at most (ceil(n / lanes) + log2(lanes) + 1) u, u = 2^-24, all terms being positive. */
+#include "kernels/rows/row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    float sum = vec_sum(reduce_lanes(plain_source(x), call->cols, 0.0f, step_square, 1));
+    return (struct row_stats){.scale = row_scale(sum / (float)call->cols, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return norm_rows(call, begin, end, stats, false);
+}
+
+static int64_t chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
+
+NB_KERNEL(rmsnorm_serial, .summary = "RMSNorm, one accumulator, as most libraries", .op = NB_OP_RMSNORM,
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
+          .chain = chain, .range = square_range);

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* RMSNorm: a sum of squares over 8 accumulators, then the scaling, both sweeps over a row that is still in the cache. The
+ * plain good implementation, and the reference that the others are compared with.
+ * Relative error of the mean square: at most (ceil(n / (8 lanes)) + log2(8 lanes) + 1) u, u = 2^-24, all terms being
+ * positive; y has half of that, and 1 to 3 roundings of its own. */
+#include "kernels/rows/row.h"
+
+static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    float mean_square = sum_squares(x, call->cols) / (float)call->cols;
+    return (struct row_stats){.scale = row_scale(mean_square, call)};
+}
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    return norm_rows(call, begin, end, stats, false);
+}
+
+NB_KERNEL(rmsnorm_twopass, .summary = "RMSNorm, sum of squares then scale, 8 accumulators", .op = NB_OP_RMSNORM,
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
+          .chain = row_chain, .range = square_range);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The frame of the fused row kernels: statistics of a row, then y = (x - mean) * scale * gamma + beta in one sweep.
+ * A kernel gives its statistics; this file has every formula, each compiled as a loop of its own and chosen once a call. */
+#ifndef NB_ROW_H
+#define NB_ROW_H
+
+#include <stdbool.h>
+
+#include "kernels/shared/reduce.h"
+#include "kernels/shared/root.h"
+#include "kernels/shared/vec.h"
+
+/* The formulas that norm_rows() implements. */
+#define ROW_FORMULAS                                                                                                   \
+    {                                                                                                                  \
+        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
+        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
+    }
+
+/* Each returned in a register of its own: two floats in one register are packed through memory, and the load of both waits
+ * until both stores have left the store buffer, once a row. */
+struct row_stats {
+    float mean;              /* 0 where the op does not centre */
+    _Alignas(8) float scale; /* of row_scale() */
+};
+typedef struct row_stats (*row_stats_fn)(const struct nb_call *call, int64_t row);
+/* x -> its normalized value, before the affine part. */
+struct row_form;
+typedef vec (*row_map_fn)(vec x, vec mean, vec residual, vec scale, struct row_form f);
+
+/* A formula as the element loop sees it; a constant wherever it is used. */
+struct row_form {
+    bool centre, correct, divide, cast_before, offset, param_elem;
+    int affine;
+    row_map_fn map;
+};
+
+NB_INLINE vec param_load(const void *p, int64_t i, struct row_form f) {
+    return f.param_elem ? vec_load((const elem *)p + i) : vec_load_f32((const float *)p + i);
+}
+NB_INLINE vec param_load_tail(const void *p, int64_t i, int64_t n, struct row_form f) {
+    return f.param_elem ? vec_load_tail((const elem *)p + i, n) : vec_load_f32_tail((const float *)p + i, n);
+}
+
+/* (x - mean) * scale or / scale. */
+NB_INLINE vec map_normalize(vec x, vec mean, vec residual, vec scale, struct row_form f) {
+    if (f.centre) x = x - mean;
+    if (f.correct) x = x - residual;
+    if (f.divide) return x / scale;
+    return x * scale;
+}
+
+/* The affine part, before the rounding of the store. Parameters that are wider than the dtype stay so; 1 + gamma is a
+ * tensor of the dtype where the weight is applied in it. */
+NB_INLINE vec apply_affine(vec v, vec gamma, vec beta, struct row_form f) {
+    if (f.affine == NB_AFFINE_NONE) return v;
+    if (f.offset) gamma = gamma + vec_set1(1.0f);
+    if (f.cast_before) {
+        if (f.offset) gamma = vec_round(gamma);
+        v = vec_round(v) * gamma;
+        if (f.affine == NB_AFFINE_GAMMA_BETA) v = vec_round(v) + beta;
+        return v;
+    }
+    if (f.affine == NB_AFFINE_GAMMA_BETA) return vec_fma(v, gamma, beta);
+    return v * gamma;
+}
+
+/* residual: what is left of the mean after x - mean (row_form.correct). */
+NB_INLINE void finish_row(const struct nb_call *call, struct row_source x, elem *y, struct row_stats s,
+                          float mean_residual, struct row_form f) {
+    const vec mean = vec_set1(s.mean), residual = vec_set1(mean_residual), scale = vec_set1(s.scale);
+    const vec zero = vec_set1(0.0f);
+    const void *const gammas = call->gamma, *const betas = call->beta;
+    const int64_t cols = call->cols;
+    int64_t i = 0;
+    for (; i + NB_LANES <= cols; i += NB_LANES) {
+        vec gamma = f.affine != NB_AFFINE_NONE ? param_load(gammas, i, f) : zero;
+        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? param_load(betas, i, f) : zero;
+        vec v = f.map(source_load(x, i), mean, residual, scale, f);
+        vec_store(y + i, apply_affine(v, gamma, beta, f));
+    }
+    if (i < cols) {
+        const int64_t n = cols - i;
+        vec gamma = f.affine != NB_AFFINE_NONE ? param_load_tail(gammas, i, n, f) : zero;
+        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? param_load_tail(betas, i, n, f) : zero;
+        vec v = f.map(source_load_tail(x, i, n), mean, residual, scale, f);
+        vec_store_tail(y + i, apply_affine(v, gamma, beta, f), n);
+    }
+}
+
+static inline void store_stats(const struct nb_call *call, int64_t r, struct row_stats s) {
+    if (call->mean) call->mean[r] = s.mean;
+    if (call->rstd) call->rstd[r] = scale_to_rstd(s.scale, &call->formula);
+}
+
+/* The loop over rows that the dispatch below ends in, one for each kind of kernel. */
+typedef int (*row_loop_fn)(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
+                           struct row_form f);
+
+NB_INLINE int plain_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
+                         struct row_form f) {
+    for (int64_t r = begin; r < end; r++) {
+        struct row_stats s = stats(call, r);
+        store_stats(call, r, s);
+        finish_row(call, plain_source(row_in(call->x, call->x_stride, r)), row_out(call->y, call->y_stride, r), s, 0.0f,
+                   f);
+    }
+    return 0;
+}
+
+/* The dispatch: each level fixes one field of the form. Fields that cannot matter are not multiplied out: a cast is none
+ * in f32, and parameters in x's dtype are f32 there. */
+NB_INLINE int with_affine(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
+                          row_loop_fn loop) {
+    f.affine = NB_AFFINE_GAMMA;
+    if (call->formula.affine == NB_AFFINE_GAMMA) return loop(call, begin, end, stats, f);
+    f.affine = NB_AFFINE_GAMMA_BETA;
+    return loop(call, begin, end, stats, f);
+}
+NB_INLINE int with_param(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
+                         row_loop_fn loop) {
+#ifndef NB_DTYPE_IS_F32
+    f.param_elem = true;
+    if (call->formula.param == NB_PARAM_X) return with_affine(call, begin, end, stats, f, loop);
+    f.param_elem = false;
+#endif
+    return with_affine(call, begin, end, stats, f, loop);
+}
+NB_INLINE int with_offset(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
+                          row_loop_fn loop) {
+    f.offset = true;
+    if (call->formula.weight_offset) return with_param(call, begin, end, stats, f, loop);
+    f.offset = false;
+    return with_param(call, begin, end, stats, f, loop);
+}
+NB_INLINE int with_cast(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
+                        row_loop_fn loop) {
+    if (call->formula.affine == NB_AFFINE_NONE) return loop(call, begin, end, stats, f);
+#ifndef NB_DTYPE_IS_F32
+    if (f.cast_before) return with_offset(call, begin, end, stats, f, loop);
+    f.cast_before = true;
+    if (call->formula.cast == NB_CAST_BEFORE) return with_offset(call, begin, end, stats, f, loop);
+    f.cast_before = false;
+#endif
+    return with_offset(call, begin, end, stats, f, loop);
+}
+
+/* Rows [begin, end) of a forward call. f holds what the kernel fixes; the rest comes from the call's formula. stats should
+ * not be inlined: it stands once beside many loops. */
+NB_INLINE int rows_of_form(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
+                           struct row_form f, row_loop_fn loop) {
+    if (!f.map) {
+        f.map = map_normalize;
+        f.divide = true;
+        if (root_divides(&call->formula)) return with_cast(call, begin, end, stats, f, loop);
+        f.divide = false;
+    }
+    return with_cast(call, begin, end, stats, f, loop);
+}
+NB_INLINE int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, bool centre) {
+    return rows_of_form(call, begin, end, stats, (struct row_form){.centre = centre}, plain_rows);
+}
+
+/* A row's result hangs on that row alone. */
+static inline int always_row_local(const struct nb_call *call) {
+    (void)call;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Elementary operations on whole tensors, as an eager framework runs them: each reads its operands, writes its result and
+ * keeps nothing. The loops are those of the fused kernels (one vector a turn, a masked tail), so that a composed kernel
+ * differs from a fused one by its traffic. Where no operand is broadcast, rows without padding are run as one long row. */
+#ifndef NB_ELEMENTWISE_H
+#define NB_ELEMENTWISE_H
+
+#include <stdbool.h>
+
+#include "kernels/shared/reduce.h"
+#include "kernels/shared/root.h"
+#include "kernels/shared/vec.h"
+
+/* A tensor of f32, or of x's dtype when narrow. Statistics are columns of one element a row (stride 1); parameters are one
+ * row for all (stride 0). */
+struct tensor {
+    void *data;
+    int64_t stride; /* elements between the starts of two rows */
+    int32_t slot;   /* of a temporary, counted from 1 */
+    bool narrow, full;
+};
+
+struct step;
+typedef void (*step_fn)(const struct step *s, int64_t begin, int64_t end);
+
+/* One operation: units [begin, end) of n_units, each a row of cols elements. */
+struct step {
+    step_fn run;
+    struct tensor dst, a, b;
+    int64_t n_units, cols;
+    int64_t period; /* b by row: row r reads element r % period */
+    float scalar;
+    const struct nb_call *call;
+};
+
+enum operation { OP_COPY, OP_SQUARE, OP_SQRT, OP_RECIPROCAL, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MAX };
+enum operand { B_NONE, B_SCALAR, B_FULL, B_ROW, B_COL };
+
+/* A constant wherever it is used: each combination is a loop of its own. */
+struct map_form {
+    enum operation op;
+    enum operand b;
+    bool a_narrow, b_narrow, dst_narrow;
+};
+
+NB_INLINE vec typed_load(const void *p, int64_t i, bool narrow) {
+    return narrow ? vec_load((const elem *)p + i) : vec_load_f32((const float *)p + i);
+}
+NB_INLINE vec typed_load_tail(const void *p, int64_t i, int64_t n, bool narrow) {
+    return narrow ? vec_load_tail((const elem *)p + i, n) : vec_load_f32_tail((const float *)p + i, n);
+}
+NB_INLINE void typed_store(void *p, int64_t i, vec v, bool narrow) {
+    if (narrow)
+        vec_store((elem *)p + i, v);
+    else
+        vec_store_f32((float *)p + i, v);
+}
+NB_INLINE void typed_store_tail(void *p, int64_t i, vec v, int64_t n, bool narrow) {
+    if (narrow)
+        vec_store_tail((elem *)p + i, v, n);
+    else
+        vec_store_f32_tail((float *)p + i, v, n);
+}
+/* A vector, or the first lanes < NB_LANES of one. */
+NB_INLINE vec typed_load_lanes(const void *p, int64_t i, int64_t lanes, bool narrow) {
+    return lanes == NB_LANES ? typed_load(p, i, narrow) : typed_load_tail(p, i, lanes, narrow);
+}
+NB_INLINE void typed_store_lanes(void *p, int64_t i, vec v, int64_t lanes, bool narrow) {
+    if (lanes == NB_LANES)
+        typed_store(p, i, v, narrow);
+    else
+        typed_store_tail(p, i, v, lanes, narrow);
+}
+NB_INLINE float typed_get(const void *p, int64_t i, bool narrow) {
+    return narrow ? elem_get((const elem *)p + i) : ((const float *)p)[i];
+}
+NB_INLINE void typed_set(void *p, int64_t i, float f, bool narrow) {
+    if (narrow)
+        elem_set((elem *)p + i, f);
+    else
+        ((float *)p)[i] = f;
+}
+NB_INLINE void *tensor_row(struct tensor t, int64_t row, bool narrow) {
+    return narrow ? (void *)((elem *)t.data + row * t.stride) : (void *)((float *)t.data + row * t.stride);
+}
+
+/* A NaN in a stays one. */
+NB_INLINE vec apply(enum operation op, vec a, vec b) {
+    switch (op) {
+    case OP_COPY:
+        return a;
+    case OP_SQUARE:
+        return a * a;
+    case OP_SQRT:
+        return vec_sqrt(a);
+    case OP_RECIPROCAL:
+        return vec_set1(1.0f) / a;
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_MAX:
+        return vec_max(b, a);
+    }
+    return a;
+}
+
+NB_INLINE void map_row(void *dst, const void *a, const void *b, vec same, int64_t n, struct map_form f) {
+    const bool tensor_b = f.b == B_FULL || f.b == B_COL;
+    int64_t i = 0;
+    for (; i + NB_LANES <= n; i += NB_LANES) {
+        vec vb = tensor_b ? typed_load(b, i, f.b_narrow) : same;
+        typed_store(dst, i, apply(f.op, typed_load(a, i, f.a_narrow), vb), f.dst_narrow);
+    }
+    if (i < n) {
+        vec vb = tensor_b ? typed_load_tail(b, i, n - i, f.b_narrow) : same;
+        typed_store_tail(dst, i, apply(f.op, typed_load_tail(a, i, n - i, f.a_narrow), vb), n - i, f.dst_narrow);
+    }
+}
+
+NB_INLINE bool is_one_long_row(const struct step *s, struct map_form f) {
+    if (f.b == B_ROW || f.b == B_COL) return false;
+    return s->dst.stride == s->cols && s->a.stride == s->cols && (f.b != B_FULL || s->b.stride == s->cols);
+}
+
+NB_INLINE void map(const struct step *s, int64_t begin, int64_t end, struct map_form f) {
+    vec same = vec_set1(s->scalar);
+    if (is_one_long_row(s, f)) {
+        const void *b = f.b == B_FULL ? tensor_row(s->b, begin, f.b_narrow) : NULL;
+        map_row(tensor_row(s->dst, begin, f.dst_narrow), tensor_row(s->a, begin, f.a_narrow), b, same,
+                (end - begin) * s->cols, f);
+        return;
+    }
+    int64_t at = f.b == B_ROW ? begin % s->period : 0;
+    for (int64_t r = begin; r < end; r++) {
+        const void *b = s->b.data;
+        if (f.b == B_FULL) b = tensor_row(s->b, r, f.b_narrow);
+        if (f.b == B_ROW) {
+            same = vec_set1(typed_get(b, at, f.b_narrow));
+            at = at + 1 == s->period ? 0 : at + 1;
+        }
+        map_row(tensor_row(s->dst, r, f.dst_narrow), tensor_row(s->a, r, f.a_narrow), b, same, s->cols, f);
+    }
+}
+
+/* v[0] + ... + v[n - 1] as a tree, which is put behind them: v has room for 2 n - 1. */
+NB_INLINE vec tree_sum(vec *v, const int n) {
+    NB_UNROLL
+    for (int i = 0; i < n - 1; i++) v[n + i] = v[2 * i] + v[2 * i + 1];
+    return v[2 * n - 2];
+}
+
+/* Sum of a row in f32, as sum_elements() of reduce.h; over f32 or narrow elements. */
+NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
+    const int n_acc = ROW_ACCUMULATORS;
+    vec acc[2 * ROW_ACCUMULATORS - 1];
+    NB_UNROLL
+    for (int a = 0; a < n_acc; a++) acc[a] = vec_set1(0.0f);
+    int64_t i = 0;
+    for (; i + n_acc * NB_LANES <= n; i += n_acc * NB_LANES) {
+        NB_UNROLL
+        for (int a = 0; a < n_acc; a++) acc[a] = acc[a] + typed_load(x, i + a * NB_LANES, narrow);
+    }
+    NB_UNROLL
+    for (int a = 0; a < n_acc - 1; a++)
+        if (i + NB_LANES <= n) {
+            acc[a] = acc[a] + typed_load(x, i, narrow);
+            i += NB_LANES;
+        }
+    if (i < n) acc[n_acc - 1] = acc[n_acc - 1] + typed_load_tail(x, i, n - i, narrow);
+    return vec_sum(tree_sum(acc, n_acc));
+}
+
+/* Types of a, b and the result; each that an operation admits is a loop of its own. */
+enum map_types {
+    T_NARROW = 1,    /* all in x's dtype */
+    T_MIXED = 2,     /* a and the result in x's dtype, b in f32 */
+    T_WIDEN = 4,     /* a in x's dtype, the result in f32 */
+    T_TO_NARROW = 8, /* a in f32, the result in x's dtype */
+};
+
+/* All in f32, or whichever of the types the step's tensors have. */
+NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum operation op, enum operand b,
+                         unsigned types) {
+#ifdef NB_DTYPE_IS_F32
+    (void)types;
+#else
+    const bool a = s->a.narrow, dst = s->dst.narrow, b_narrow = b < B_FULL || s->b.narrow;
+    if ((types & T_NARROW) && a && dst && b_narrow) {
+        map(s, begin, end, (struct map_form){op, b, true, true, true});
+        return;
+    }
+    if ((types & T_MIXED) && a && dst) {
+        map(s, begin, end, (struct map_form){op, b, true, false, true});
+        return;
+    }
+    if ((types & T_WIDEN) && a) {
+        map(s, begin, end, (struct map_form){op, b, true, false, false});
+        return;
+    }
+    if ((types & T_TO_NARROW) && dst) {
+        map(s, begin, end, (struct map_form){op, b, false, false, true});
+        return;
+    }
+#endif
+    map(s, begin, end, (struct map_form){op, b, false, false, false});
+}
+
+static inline void op_cast(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_COPY, B_NONE, T_WIDEN | T_TO_NARROW);
+}
+static inline void op_square(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SQUARE, B_NONE, T_NARROW);
+}
+static inline void op_sqrt(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SQRT, B_NONE, T_NARROW);
+}
+static inline void op_reciprocal(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_RECIPROCAL, B_NONE, T_NARROW | T_WIDEN);
+}
+static inline void op_add_scalar(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_ADD, B_SCALAR, T_NARROW | T_TO_NARROW);
+}
+static inline void op_mul_scalar(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MUL, B_SCALAR, 0);
+}
+static inline void op_max_scalar(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MAX, B_SCALAR, T_NARROW);
+}
+static inline void op_add_full(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_ADD, B_FULL, T_NARROW);
+}
+/* one value a row */
+static inline void op_sub_row(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SUB, B_ROW, T_NARROW);
+}
+static inline void op_mul_row(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MUL, B_ROW, T_NARROW | T_MIXED);
+}
+static inline void op_div_row(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_DIV, B_ROW, T_NARROW);
+}
+static inline void op_add_row(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_ADD, B_ROW, T_NARROW | T_MIXED);
+}
+/* one value a column */
+static inline void op_sub_col(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SUB, B_COL, T_NARROW);
+}
+static inline void op_mul_col(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MUL, B_COL, T_NARROW | T_MIXED);
+}
+static inline void op_div_col(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_DIV, B_COL, T_NARROW);
+}
+static inline void op_add_col(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_ADD, B_COL, T_NARROW | T_MIXED);
+}
+
+/* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
+ * element a row. */
+static inline void op_rsqrt(const struct step *s, int64_t begin, int64_t end) {
+    struct nb_call root = {.eps = s->scalar, .formula = s->call->formula};
+    if (root.formula.eps_place == NB_EPS_INSIDE) root.eps = 0.0;
+    for (int64_t r = begin; r < end; r++)
+        typed_set(s->dst.data, r, row_scale(typed_get(s->a.data, r, s->a.narrow), &root), s->dst.narrow);
+}
+
+/* One value a row: the sum of its elements in f32, divided by the scalar. Rounded to x's dtype at the end where the result
+ * is narrow, as PyTorch's mean of a half tensor. */
+static inline void op_sum_rows(const struct step *s, int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; r++) {
+#ifndef NB_DTYPE_IS_F32
+        if (s->a.narrow) {
+            typed_set(s->dst.data, r, typed_sum(tensor_row(s->a, r, true), s->cols, true) / s->scalar, s->dst.narrow);
+            continue;
+        }
+#endif
+        ((float *)s->dst.data)[r] = typed_sum(tensor_row(s->a, r, false), s->cols, false) / s->scalar;
+    }
+}
+
+#endif

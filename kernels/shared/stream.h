@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stores past the caches, and which calls are worth them. A store that misses reads its line first; one that streams does not, which
+ * saves a third of a forward norm's traffic to memory, and costs up to half of the speed where the caches would have held the line. */
+#ifndef NB_STREAM_H
+#define NB_STREAM_H
+
+#include "kernels/shared/pair.h"
+
+#if NB_LANES > 1
+#define STREAM_ALIGN ((int64_t)sizeof(raw))
+#else
+#define STREAM_ALIGN INT64_C(4)
+#endif
+
+/* Where nobody has measured: no cache that a core can count on as its own is larger on the machines of today, and a call beyond it
+ * gains from streaming everywhere it was tried. */
+#define STREAM_DEFAULT_BYTES (INT64_C(64) << 20)
+
+/* p aligned to STREAM_ALIGN. */
+#if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
+NB_INLINE void pair_stream(elem *p, struct pair v) { raw_stream((char *)p, pair_join(v)); }
+#elif NB_LANES == 16
+NB_INLINE void vec_stream(elem *p, vec v) {
+#if defined(NB_DTYPE_IS_F32)
+    _mm512_stream_ps(p, v);
+#else
+    _mm256_stream_si256((__m256i *)p, nb_narrow_f16(v));
+#endif
+}
+#elif NB_LANES == 8
+NB_INLINE void vec_stream(elem *p, vec v) {
+#if defined(NB_DTYPE_IS_F32)
+    _mm256_stream_ps(p, v);
+#else
+    _mm_stream_si128((__m128i *)p, nb_narrow_f16(v));
+#endif
+}
+#elif NB_LANES == 4
+NB_INLINE void vec_stream(elem *p, vec v) {
+#if defined(NB_DTYPE_IS_F32)
+    _mm_stream_ps(p, v);
+#else
+    _mm_stream_si64((long long *)p, _mm_cvtsi128_si64(_mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)));
+#endif
+}
+#elif defined(__x86_64__) && defined(NB_DTYPE_IS_F32)
+NB_INLINE void vec_stream(elem *p, vec v) {
+    int bits;
+    memcpy(&bits, &v, sizeof bits);
+    _mm_stream_si32((int *)p, bits);
+}
+#elif defined(__x86_64__)
+NB_INLINE void pair_stream(elem *p, struct pair v) {
+    elem both[2];
+    int bits;
+    elem_set(&both[0], v.a);
+    elem_set(&both[1], v.b);
+    memcpy(&bits, both, sizeof bits);
+    _mm_stream_si32((int *)p, bits);
+}
+#else
+NB_INLINE void pair_stream(elem *p, struct pair v) { pair_store(p, v); }
+#endif
+
+#if (NB_LANES > 1 && !defined(NB_DTYPE_IS_BF16)) || (NB_LANES == 1 && defined(__x86_64__) && defined(NB_DTYPE_IS_F32))
+NB_INLINE void pair_stream(elem *p, struct pair v) {
+    vec_stream(p, v.a);
+    vec_stream(p + NB_LANES, v.b);
+}
+#endif
+
+/* The size of the whole call decides, however it is cut. */
+static inline bool call_streams(const struct nb_call *call, int n_tensors) {
+    const int64_t bytes = call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors;
+    if (!call->tuning) return bytes > STREAM_DEFAULT_BYTES;
+    return call->tuning->stream_bytes > 0 && bytes > call->tuning->stream_bytes;
+}
+/* Are all rows aligned for streaming? */
+static inline bool rows_stream(const void *tensor, int64_t stride) {
+    return ((uintptr_t)tensor | (uintptr_t)(stride * (int64_t)sizeof(elem))) % (uintptr_t)STREAM_ALIGN == 0;
+}
+/* Elements before the first that may be streamed. */
+static inline int64_t unaligned_elements(const elem *p) {
+    return (int64_t)(-(uintptr_t)p % (uintptr_t)STREAM_ALIGN) / (int64_t)sizeof(elem);
+}
+
+#endif

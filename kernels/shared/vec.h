@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The vocabulary a kernel is written in, once for every width and dtype. The build sets NB_SIMD_HEADER (which of simd/),
+ * NB_DTYPE (NB_F32, NB_F16 or NB_BF16), NB_VARIANT and NB_DTYPE_NAME (the two suffixes of the variant's name).
+ *
+ *   vec                 NB_LANES f32 values; + - * / are the C operators
+ *   elem                one stored element: float, or uint16_t for f16 and bf16
+ *   vec_load, vec_store NB_LANES elements, any alignment, converted (round to nearest even)
+ *   ..._tail(.., n)     the first n lanes only, 0 <= n < NB_LANES; absent lanes load as 0 and memory behind them is untouched
+ *   vec_blend(a, b, n)  the first n lanes of a, the others of b; vec_keep(v, n): the others 0
+ *   vec_min(a, b)       a < b ? a : b, and so b where either is NaN; vec_max likewise
+ *   vec_select_less(a, b, yes, no)  a < b ? yes : no, and so no for NaN
+ *   vec_pow2(t)         2^k for t = 1.5 * 2^23 + k, k an integer from -126 to 127
+ *   vec_round           to the dtype and back
+ *   vec_first           lane 0
+ *   vec_sum             all lanes, in an order fixed for each width
+ *   vec_fma(a, b, c)    a * b + c, rounded once; nothing else is ever fused (-ffp-contract=off)
+ *   elem_get, elem_set  one element
+ *   NB_CPU_NEEDED       the features that the flags of this width let the compiler use
+ *   nb_rsqrt_estimate   the width's own hardware estimate of 1/sqrt
+ *   raw                 a full register of bytes, moved without a look at them; raw_opaque keeps a load from being
+ *                       dropped, or a loop of them from being taken for memcpy */
+#ifndef NB_VEC_H
+#define NB_VEC_H
+
+#include "kernels/kernel.h"
+
+#ifndef NB_SIMD_HEADER /* for editors */
+#define NB_SIMD_HEADER "kernels/simd/scalar.h"
+#define NB_VARIANT scalar
+#define NB_DTYPE NB_F32
+#define NB_DTYPE_NAME f32
+#define NB_DTYPE_IS_F32
+#endif
+#include NB_SIMD_HEADER
+
+#if defined(NB_DTYPE_IS_F32)
+typedef float elem;
+static inline vec vec_load(const elem *p) { return vec_load_f32(p); }
+static inline void vec_store(elem *p, vec v) { vec_store_f32(p, v); }
+static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_f32_tail(p, n); }
+static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_f32_tail(p, v, n); }
+static inline vec vec_round(vec v) { return v; }
+static inline float elem_get(const elem *p) { return *p; }
+static inline void elem_set(elem *p, float f) { *p = f; }
+static inline float elem_round(float f) { return f; }
+#elif defined(NB_DTYPE_IS_F16)
+typedef uint16_t elem;
+static inline vec vec_load(const elem *p) { return vec_load_f16(p); }
+static inline void vec_store(elem *p, vec v) { vec_store_f16(p, v); }
+static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_f16_tail(p, n); }
+static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_f16_tail(p, v, n); }
+static inline vec vec_round(vec v) { return vec_round_f16(v); }
+static inline float elem_get(const elem *p) { return nb_f16_to_f32(*p); }
+static inline void elem_set(elem *p, float f) { *p = nb_f32_to_f16(f); }
+static inline float elem_round(float f) { return nb_f16_to_f32(nb_f32_to_f16(f)); }
+#elif defined(NB_DTYPE_IS_BF16)
+typedef uint16_t elem;
+static inline vec vec_load(const elem *p) { return vec_load_bf16(p); }
+static inline void vec_store(elem *p, vec v) { vec_store_bf16(p, v); }
+static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_bf16_tail(p, n); }
+static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_bf16_tail(p, v, n); }
+static inline vec vec_round(vec v) { return vec_round_bf16(v); }
+static inline float elem_get(const elem *p) { return nb_bf16_to_f32(*p); }
+static inline void elem_set(elem *p, float f) { *p = nb_f32_to_bf16(f); }
+static inline float elem_round(float f) { return nb_bf16_to_f32(nb_f32_to_bf16(f)); }
+#else
+#error "NB_DTYPE_IS_F32, NB_DTYPE_IS_F16 or NB_DTYPE_IS_BF16 must be defined"
+#endif
+
+/* Row r of a tensor. */
+static inline const elem *row_in(const void *tensor, int64_t stride, int64_t r) {
+    return (const elem *)tensor + r * stride;
+}
+static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (elem *)tensor + r * stride; }
+
+#define NB_JOIN4_(a, b, c) a##_##b##_##c
+#define NB_JOIN4(a, b, c) NB_JOIN4_(a, b, c)
+#define NB_TEXT_(s) #s
+#define NB_TEXT(s) NB_TEXT_(s)
+#define NB_VARIANT_SYMBOL(kernel) NB_JOIN4(kernel, NB_VARIANT, NB_DTYPE_NAME)
+
+/* Ends a kernel's file: its contract, as designated initialisers of struct nb_kernel. The file is named as the kernel. */
+#define NB_KERNEL(kernel, ...)                                                                                         \
+    extern const struct nb_kernel NB_VARIANT_SYMBOL(kernel);                                                           \
+    const struct nb_kernel NB_VARIANT_SYMBOL(kernel) = {.struct_size = sizeof(struct nb_kernel),                       \
+                                                        .dtype = NB_DTYPE,                                             \
+                                                        .width = NB_WIDTH,                                             \
+                                                        .cpu_features = NB_CPU_NEEDED,                                 \
+                                                        .name = #kernel,                                               \
+                                                        .variant = NB_TEXT(NB_VARIANT_SYMBOL(kernel)),                 \
+                                                        __VA_ARGS__}
+
+#define NB_ALL(n) ((1u << (n)) - 1u) /* the mask of all n values of an enum */
+#define NB_BIT(value) (1u << (value))
+
+#endif

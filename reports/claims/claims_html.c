@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DIR/claims.html and DIR/claims.md. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/claims/claims_lines.h"
+#include "reports/claims/claims_markdown.h"
+#include "reports/claims/claims_plots.h"
+#include "reports/claims/claims_report.h"
+#include "reports/claims/claims_tables.h"
+#include "reports/claims/claims_text.h"
+#include "reports/claims/claims_training.h"
+#include "reports/run/html.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/claims/verdict.h"
+
+static const char *class_of(const char *verdict) {
+    if (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
+    if (strcmp(verdict, nb_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
+    return strcmp(verdict, nb_verdict_names[NB_PARTLY]) == 0 ? "g gC" : "g";
+}
+
+static void add_cell(struct nb_strbuf *out, const char *class, const char *text) {
+    nb_strbuf_addf(out, "<td class=\"%s\">", class);
+    nb_html_text(out, "", text, "");
+    nb_strbuf_add(out, "</td>");
+}
+
+static void add_line(const struct nb_claims_line *line, struct nb_strbuf *out) {
+    nb_html_text(out, "<tr><td class=\"k\"><a href=\"#", nb_claims_text(line->claim, "id"), "\">");
+    nb_html_text(out, line->reading ? "&nbsp;&nbsp;" : "", line->name, "</a></td>");
+    add_cell(out, "w", line->title);
+    add_cell(out, class_of(line->verdict), line->verdict);
+    add_cell(out, "w", line->measured);
+    add_cell(out, "n", line->published);
+    add_cell(out, "w", line->why);
+    nb_strbuf_add(out, "</tr>\n");
+}
+
+static void add_summary(const cJSON *document, bool bugs, const char *heading, struct nb_strbuf *out) {
+    struct nb_claims_line *lines;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
+    if (n > 0) {
+        nb_strbuf_add(out, heading);
+        nb_strbuf_add(out,
+                      "<div class=\"wrap\"><table>\n<tr><th>claim</th><th>statement</th><th>verdict</th><th>measured"
+                      "</th><th class=\"n\">published</th><th>why</th></tr>\n");
+        for (size_t i = 0; i < n; i++) add_line(&lines[i], out);
+        nb_strbuf_add(out, "</table></div>\n");
+    }
+    nb_claims_lines_release(lines, n);
+}
+
+/* ---- evidence ---- */
+
+static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
+    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    if (!cJSON_GetArraySize(figures)) return;
+    nb_strbuf_addf(
+        out,
+        "<details><summary>%d figures</summary>\n<div class=\"wrap\"><table>\n<tr><th>where</th><th class=\"n\">"
+        "measured</th><th>outcome</th><th>why</th><th>evidence</th></tr>\n",
+        cJSON_GetArraySize(figures));
+    cJSON_ArrayForEach(figure, figures) {
+        struct nb_strbuf where = {0}, value = {0};
+        nb_strbuf_add(&where, nb_claims_text(figure, "label"));
+        nb_claims_tags(&where, figure, figures);
+        nb_claims_figure(&value, figure);
+        nb_strbuf_add(out, "<tr>");
+        add_cell(out, "w", where.text);
+        add_cell(out, "n", value.text);
+        add_cell(out, "t", nb_claims_text(figure, "outcome"));
+        add_cell(out, "w", nb_claims_text(figure, "reason"));
+        add_cell(out, "k w", nb_claims_text(figure, "evidence"));
+        nb_strbuf_add(out, "</tr>\n");
+        nb_strbuf_release(&where);
+        nb_strbuf_release(&value);
+    }
+    nb_strbuf_add(out, "</table></div></details>\n");
+}
+
+static void add_reading(const cJSON *reading, struct nb_strbuf *out) {
+    const cJSON *rule;
+    nb_html_text(out, "<p><b>", nb_claims_text(reading, "id"), "</b> ");
+    nb_strbuf_add(out, nb_json_get_bool(reading, "alternative") ? "(another reading) " : "");
+    nb_html_text(out, "", nb_claims_text(reading, "text"), ": ");
+    nb_html_text(out, "<b>", nb_claims_text(reading, "verdict"), "</b>");
+    nb_html_text(out, ", ", nb_claims_text(reading, "reason"), "");
+    nb_strbuf_add(out, "</p>\n<ul class=\"dim\">\n");
+    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+        nb_html_text(out, "<li>expected: ", nb_claims_text(rule, "rule"), "");
+        nb_html_text(out, " (", nb_claims_text(rule, "text"), ")");
+        nb_strbuf_add(out, "</li>\n");
+    }
+    nb_strbuf_add(out, "</ul>\n");
+    add_figures(reading, out);
+}
+
+static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
+    const cJSON *item;
+    struct nb_strbuf sensed = {0};
+    nb_html_text(out, "<h3 id=\"", nb_claims_text(claim, "id"), "\">");
+    nb_html_text(out, "", nb_claims_text(claim, "id"), ": ");
+    nb_html_text(out, "", nb_claims_text(claim, "verdict"), "</h3>\n");
+    nb_html_text(out, "<p>", nb_claims_text(claim, "statement"), "</p>\n");
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
+        nb_html_text(out, "<p class=\"dim\">", nb_claims_text(item, "cite"), "");
+        nb_html_text(out, ": ", nb_claims_text(item, "says"), "");
+        nb_html_text(out, ". ", nb_claims_text(item, "note"), "");
+        nb_strbuf_add(out, "</p>\n");
+    }
+    nb_html_text(out, "<p class=\"dim\">Scope: ", nb_claims_text(claim, "scope"), "</p>\n");
+    nb_html_text(out, "<p>Correction: ", nb_claims_text(claim, "correction"), "</p>\n");
+    nb_html_text(out, "<p>", nb_claims_text(claim, "remark"), "</p>\n");
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(claim, "readings")) add_reading(item, out);
+    nb_claims_sensitivity(&sensed, claim);
+    nb_html_text(out, "<p>What makes or breaks it: ", sensed.text, "</p>\n");
+    nb_strbuf_release(&sensed);
+}
+
+/* ---- the page ---- */
+
+static void add_paper(struct nb_strbuf *out) {
+    struct nb_paper paper;
+    struct nb_strbuf text = {0};
+    if (nb_paper_read(&paper) != 0) return;
+    nb_paper_sentences(&paper, &text);
+    nb_strbuf_add(out, "<h2 id=\"paper\">What the 64 % is</h2>\n");
+    nb_html_text(out, "<p>", text.text, "</p>\n");
+    nb_strbuf_release(&text);
+}
+
+/* The pages of the runs behind it. */
+static void add_runs(const cJSON *document, struct nb_strbuf *out) {
+    const cJSON *folders = cJSON_GetObjectItemCaseSensitive(document, "folders"), *folder;
+    cJSON_ArrayForEach(folder, folders) {
+        if (!cJSON_IsString(folder)) continue;
+        nb_html_text(out, "<a href=\"", folder->valuestring, "/index.html\">");
+        nb_html_text(out, "", folder->string, "</a>");
+    }
+}
+
+static void add_page(const cJSON *document, struct nb_figures *figures, const char *dir, struct nb_strbuf *page) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    struct nb_strbuf text = {0};
+    const cJSON *claim;
+    nb_html_head("claims", page);
+    nb_meta_footer(&meta, &text);
+    nb_strbuf_add(page, "<h1>Claims</h1>\n");
+    nb_html_text(page, "<p class=\"dim\">", text.text, "</p>\n");
+    nb_strbuf_clear(&text);
+    nb_claims_counts(&text, document);
+    nb_html_text(page, "<p>", text.text,
+                 ". Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 % over launches.</p>\n");
+    nb_strbuf_add(
+        page, "<nav><a href=\"#verdicts\">verdicts</a><a href=\"#paper\">the 64 %</a><a href=\"#pictures\">pictures</a>"
+              "<a href=\"#evidence\">evidence</a>");
+    add_runs(document, page);
+    nb_strbuf_add(page, "</nav>\n<h2 id=\"verdicts\">Verdicts</h2>\n");
+    add_summary(document, false, "", page);
+    add_summary(document, true, "<h2>Public bug reports: does their input break kernels?</h2>\n", page);
+    add_paper(page);
+    nb_claims_training_html(document, page);
+    nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
+    nb_html_figures(figures, "", dir, NB_CLAIMS_PLOTS, page);
+    nb_html_not_drawn(figures, page);
+    nb_strbuf_add(page, "<h2 id=\"evidence\">Evidence</h2>\n");
+    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, page);
+    nb_strbuf_add(page, "</body>\n</html>\n");
+    nb_strbuf_release(&text);
+}
+
+static int write_page(const char *dir, const char *name, struct nb_strbuf *text) {
+    char *path = nb_path_join(dir, name);
+    const int result = nb_file_write(path, text->text, text->len);
+    nb_strbuf_release(text);
+    free(path);
+    return result;
+}
+
+int nb_claims_pages(const char *dir, const cJSON *document, bool plots) {
+    struct nb_figures figures = {0};
+    struct nb_strbuf page = {0}, markdown = {0};
+    int result = 0;
+    nb_claims_figures_init(&figures, document);
+    if (plots) result = nb_figures_write(&figures, dir, NB_CLAIMS_PLOTS);
+    nb_claims_markdown(document, plots ? &figures : NULL, &markdown);
+    if (result == 0) result = write_page(dir, NB_CLAIMS_MARKDOWN, &markdown);
+    add_page(document, &figures, dir, &page);
+    if (result == 0) result = write_page(dir, NB_CLAIMS_PAGE, &page);
+    nb_strbuf_release(&markdown);
+    nb_strbuf_release(&page);
+    nb_figures_release(&figures);
+    return result;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/* claims.md: one line a claim, then what each rests on, so that a reader can disagree with it. */
+#include "reports/claims/claims_markdown.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reports/claims/claims_lines.h"
+#include "reports/claims/claims_report.h"
+#include "reports/claims/claims_tables.h"
+#include "reports/claims/claims_text.h"
+#include "reports/claims/claims_training.h"
+#include "reports/text/escape.h"
+#include "reports/text/grid.h"
+#include "reports/run/summary.h"
+#include "src/core/json.h"
+
+enum { MOST_FIGURES = 40 }; /* of a reading; claims.json has all */
+
+static void add_summary(const cJSON *document, bool bugs, struct nb_strbuf *out) {
+    static const char *const titles[] = {"claim", "statement", "verdict", "measured", "published", "why"};
+    struct nb_claims_line *lines;
+    struct nb_grid grid;
+    const size_t n = nb_claims_lines(document, bugs, &lines);
+    nb_grid_init(&grid, titles, 6);
+    for (size_t i = 0; i < n; i++) {
+        struct nb_strbuf name = {0};
+        nb_strbuf_addf(&name, "%s%s", lines[i].reading ? "... " : "", lines[i].name);
+        nb_grid_add(&grid, name.text);
+        nb_grid_add(&grid, lines[i].title);
+        nb_grid_add(&grid, lines[i].verdict);
+        nb_grid_add(&grid, lines[i].measured);
+        nb_grid_add(&grid, lines[i].published);
+        nb_grid_add(&grid, lines[i].why);
+        nb_strbuf_release(&name);
+    }
+    if (n > 0 && bugs) nb_strbuf_add(out, "\n## Public bug reports: does their input break kernels?\n\n");
+    if (n > 0) nb_grid_add_markdown(&grid, out);
+    nb_grid_release(&grid);
+    nb_claims_lines_release(lines, n);
+}
+
+static void add_paragraph(struct nb_strbuf *out, const char *lead, const char *text) {
+    if (!*text) return;
+    nb_strbuf_add(out, lead);
+    nb_escape_markdown(out, text);
+    nb_strbuf_add(out, "\n\n");
+}
+
+static void add_rules(const cJSON *reading, struct nb_strbuf *out) {
+    const cJSON *rule;
+    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+        const double published = nb_json_get_number(rule, "published");
+        nb_strbuf_add(out, "- expected: ");
+        nb_escape_markdown(out, nb_claims_text(rule, "rule"));
+        if (*nb_claims_text(rule, "text")) nb_strbuf_add(out, " (");
+        nb_escape_markdown(out, nb_claims_text(rule, "text"));
+        if (*nb_claims_text(rule, "text")) nb_strbuf_add(out, ")");
+        if (isfinite(published)) nb_strbuf_addf(out, "; published %.4g", published);
+        nb_strbuf_add(out, "\n");
+    }
+    nb_strbuf_add(out, "\n");
+}
+
+static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
+    static const char *const titles[] = {"where", "measured", "outcome", "why"};
+    const cJSON *figures = cJSON_GetObjectItemCaseSensitive(reading, "figures"), *figure;
+    struct nb_grid grid;
+    int n = 0;
+    nb_grid_init(&grid, titles, 4);
+    cJSON_ArrayForEach(figure, figures) {
+        struct nb_strbuf where = {0}, value = {0};
+        if (n++ >= MOST_FIGURES) break;
+        nb_strbuf_add(&where, nb_claims_text(figure, "label"));
+        nb_claims_tags(&where, figure, figures);
+        nb_claims_figure(&value, figure);
+        nb_grid_add(&grid, where.text);
+        nb_grid_add(&grid, value.text);
+        nb_grid_add(&grid, nb_claims_text(figure, "outcome"));
+        nb_grid_add(&grid, nb_claims_text(figure, "reason"));
+        nb_strbuf_release(&where);
+        nb_strbuf_release(&value);
+    }
+    if (n > 0) nb_grid_add_markdown(&grid, out);
+    if (n > MOST_FIGURES)
+        nb_strbuf_addf(out, "\n%d of %d figures; claims.json has all.\n", MOST_FIGURES, cJSON_GetArraySize(figures));
+    nb_strbuf_add(out, "\n");
+    nb_grid_release(&grid);
+}
+
+static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
+    const cJSON *source, *reading;
+    struct nb_strbuf sensed = {0};
+    nb_strbuf_add(out, "### ");
+    nb_escape_markdown(out, nb_claims_text(claim, "id"));
+    nb_strbuf_addf(out, ": %s\n\n", nb_claims_text(claim, "verdict"));
+    add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
+    cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
+        nb_strbuf_add(out, "- source: ");
+        nb_escape_markdown(out, nb_claims_text(source, "cite"));
+        if (*nb_claims_text(source, "says")) nb_strbuf_add(out, ": ");
+        nb_escape_markdown(out, nb_claims_text(source, "says"));
+        if (*nb_claims_text(source, "note")) nb_strbuf_add(out, ". ");
+        nb_escape_markdown(out, nb_claims_text(source, "note"));
+        nb_strbuf_add(out, "\n");
+    }
+    nb_strbuf_add(out, "\n");
+    add_paragraph(out, "Scope: ", nb_claims_text(claim, "scope"));
+    add_paragraph(out, "Correction: ", nb_claims_text(claim, "correction"));
+    add_paragraph(out, "", nb_claims_text(claim, "remark"));
+    cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
+        nb_strbuf_add(out, "**");
+        nb_escape_markdown(out, nb_claims_text(reading, "id"));
+        nb_strbuf_addf(out, "%s** (%s): %s. ", nb_json_get_bool(reading, "alternative") ? ", another reading" : "",
+                       nb_claims_text(reading, "kind"), nb_claims_text(reading, "verdict"));
+        add_paragraph(out, "", nb_claims_text(reading, "text"));
+        add_paragraph(out, "", nb_claims_text(reading, "reason"));
+        add_rules(reading, out);
+        add_figures(reading, out);
+    }
+    nb_claims_sensitivity(&sensed, claim);
+    add_paragraph(out, "What makes or breaks it: ", sensed.text);
+    nb_strbuf_release(&sensed);
+}
+
+static void add_pictures(const struct nb_figures *figures, struct nb_strbuf *out) {
+    if (!figures || figures->n == 0) return;
+    nb_strbuf_add(out, "\n## Pictures\n\n");
+    for (size_t i = 0; i < figures->n; i++) {
+        nb_strbuf_addf(out, "![%s](%s/%s.svg)\n\n", figures->list[i].name, NB_CLAIMS_PLOTS, figures->list[i].name);
+        add_paragraph(out, "", figures->list[i].caption ? figures->list[i].caption : "");
+    }
+}
+
+void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures, struct nb_strbuf *out) {
+    const struct nb_results meta = {.meta = (cJSON *)(uintptr_t)document};
+    struct nb_strbuf machine = {0};
+    const cJSON *claim;
+    nb_meta_footer(&meta, &machine);
+    nb_strbuf_add(out, "# Claims\n\n");
+    add_paragraph(out, "", machine.text);
+    nb_strbuf_release(&machine);
+    nb_claims_counts(out, document);
+    nb_strbuf_addf(out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.\n\n",
+                   nb_json_get_bool(document, "quick") ? " (quick)" : "");
+    add_summary(document, false, out);
+    add_summary(document, true, out);
+    nb_claims_paper_markdown(document, out);
+    nb_claims_training_markdown(document, out);
+    add_pictures(figures, out);
+    nb_strbuf_add(out, "\n## Evidence\n\n");
+    cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, out);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The RMSNorm paper's running times (configs/claims/tables/rmsnorm-paper.json), what follows from them by arithmetic, and what was
+ * measured here of the norms alone. */
+#ifndef NB_CLAIMS_TABLES_H
+#define NB_CLAIMS_TABLES_H
+
+#include <cjson/cJSON.h>
+#include <stddef.h>
+
+#include "src/core/stats.h"
+#include "src/core/strbuf.h"
+
+#define NB_PAPER_ROWS 16
+
+struct nb_paper_row {
+    char name[64], claim[64], table[8];
+    double baseline, layernorm, rmsnorm, prmsnorm;
+    struct nb_interval step,
+        step_p; /* step_cut and step_cut_p at 95 %, from the standard deviations of three runs each */
+    /* share: of LayerNorm's step that is LayerNorm, (t_LN - t_none) / t_LN. Cuts: of the step, 1 - t / t_LN, and of the norm alone,
+     * which is (t_LN - t) / (t_LN - t_none). step cut = share * norm cut. */
+    double share, step_cut, step_cut_p, norm_cut, norm_cut_p;
+};
+struct nb_paper {
+    struct nb_paper_row rows[NB_PAPER_ROWS];
+    size_t n;
+};
+/* -1 after nb_error. */
+int nb_paper_read(struct nb_paper *paper);
+/* The range of a member over the rows. */
+struct nb_interval nb_paper_range(const struct nb_paper *paper, size_t offset);
+
+/* The norm-only cut that was measured at a row's shapes (reading "norm" of its claim, or "fused"): median, and range as bounds; NaN
+ * where there is none. */
+struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, const char *reading);
+
+/* "What the 64 % is", as a section of claims.md; nothing where no claim of the paper was run. */
+void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
+/* Sentences about it, one a line. */
+void nb_paper_sentences(const struct nb_paper *paper, struct nb_strbuf *out);
+
+#endif

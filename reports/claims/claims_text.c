@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The document's figures in words. */
+#include "reports/claims/claims_text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/text/format.h"
+#include "src/core/json.h"
+#include "src/claims/claims.h"
+#include "src/claims/verdict.h"
+
+const char *nb_claims_text(const cJSON *object, const char *name) {
+    const char *text = nb_json_get_text(object, name);
+    return text ? text : "";
+}
+
+bool nb_claims_is_bug(const cJSON *claim) {
+    return strncmp(nb_claims_text(claim, "id"), NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0;
+}
+
+static const cJSON *with_id(const cJSON *list, const char *id) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        if (strcmp(nb_claims_text(item, "id"), id) == 0) return item;
+    }
+    return NULL;
+}
+
+const cJSON *nb_claims_reading(const cJSON *claim) {
+    const char *id = nb_claims_text(claim, "decided_by");
+    return with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
+}
+
+const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const char *reading) {
+    const cJSON *found = with_id(cJSON_GetObjectItemCaseSensitive(document, "claims"), claim);
+    found = with_id(cJSON_GetObjectItemCaseSensitive(found, "readings"), reading);
+    return cJSON_GetObjectItemCaseSensitive(found, "figures");
+}
+
+/* ---- figures ---- */
+
+void nb_claims_value(struct nb_strbuf *out, double value, const char *unit) {
+    if (!isfinite(value)) {
+        nb_strbuf_add(out, "-");
+    } else if (strcmp(unit, "share") == 0) {
+        nb_strbuf_addf(out, fabs(value) < 0.001 && value != 0 ? "%.2g %%" : "%.1f %%", 100 * value);
+    } else {
+        nb_format_digits(out, value, 4);
+        if (*unit) nb_strbuf_addf(out, " %s", unit);
+    }
+}
+
+void nb_claims_figure(struct nb_strbuf *out, const cJSON *figure) {
+    const double value = nb_json_get_number(figure, "value"), low = nb_json_get_number(figure, "low"),
+                 high = nb_json_get_number(figure, "high");
+    const char *unit = nb_claims_text(figure, "unit");
+    nb_claims_value(out, value, unit);
+    if (!isfinite(low) || !isfinite(high) || low == high) return;
+    nb_strbuf_add(out, " [");
+    nb_claims_value(out, low, unit);
+    nb_strbuf_add(out, ", ");
+    nb_claims_value(out, high, unit);
+    nb_strbuf_add(out, "]");
+}
+
+static const char *figure_name(const cJSON *reading, const cJSON *figure) {
+    const cJSON *rules = cJSON_GetObjectItemCaseSensitive(reading, "expect");
+    const double at = nb_json_get_number(figure, "rule");
+    return nb_claims_text(cJSON_GetArrayItem(rules, at >= 0 && at < 1000 ? (int)at : 0), "figure");
+}
+
+struct range {
+    const cJSON *first;
+    double low, high;
+    int n;
+    bool mixed; /* figures of several names */
+};
+
+static struct range range_of(const cJSON *reading) {
+    struct range r = {.low = INFINITY, .high = -INFINITY};
+    const cJSON *figure;
+    cJSON_ArrayForEach(figure, cJSON_GetObjectItemCaseSensitive(reading, "figures")) {
+        const double v = nb_json_get_number(figure, "value");
+        if (!isfinite(v)) continue;
+        if (!r.first) r.first = figure;
+        r.mixed |= strcmp(figure_name(reading, r.first), figure_name(reading, figure)) != 0;
+        r.low = fmin(r.low, v);
+        r.high = fmax(r.high, v);
+        r.n++;
+    }
+    return r;
+}
+
+static void add_ratio(struct nb_strbuf *out, double low, double high) {
+    nb_strbuf_addf(out, low == high ? "; ratio %.3g" : "; ratio %.3g to %.3g", 1 / (1 - low), 1 / (1 - high));
+}
+
+/* Ends that read alike are said once. */
+static void add_range(struct nb_strbuf *out, const struct range *r, const char *unit) {
+    struct nb_strbuf low = {0}, high = {0};
+    nb_claims_value(&low, r->low, unit);
+    nb_claims_value(&high, r->high, unit);
+    nb_strbuf_add(out, low.text);
+    if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, " to %s", high.text);
+    nb_strbuf_release(&low);
+    nb_strbuf_release(&high);
+}
+
+void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
+    const struct range r = range_of(reading);
+    const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
+    nb_strbuf_add(out, "");
+    if (r.n == 0) return;
+    const char *name = figure_name(reading, r.first);
+    if (r.mixed) {
+        nb_strbuf_addf(out, "%d figures", r.n);
+        return;
+    }
+    nb_strbuf_addf(out, "%s ", name);
+    if (r.n == 1)
+        nb_claims_figure(out, r.first);
+    else
+        add_range(out, &r, unit);
+    if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
+    if (r.n > 1) nb_strbuf_addf(out, " (%d figures)", r.n);
+}
+
+void nb_claims_published(struct nb_strbuf *out, const cJSON *reading) {
+    const cJSON *rule;
+    bool some = false;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reading, "expect")) {
+        const double published = nb_json_get_number(rule, "published");
+        const char *name = nb_claims_text(rule, "figure");
+        const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
+        if (!isfinite(published)) continue;
+        if (some) nb_strbuf_add(out, ", ");
+        nb_claims_value(out, published, share ? "share" : "");
+        some = true;
+    }
+}
+
+/* ---- tags ---- */
+
+static bool differs(const char *axis, const char *value, const cJSON *figures) {
+    const cJSON *figure;
+    cJSON_ArrayForEach(figure, figures) {
+        const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags");
+        if (tags && strcmp(nb_claims_text(tags, axis), value) != 0) return true;
+    }
+    return false;
+}
+
+/* What follows from another tag says nothing more. */
+static bool follows(const char *axis, const cJSON *tags) {
+    static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
+    static const char *const of_shape[] = {"rows", "cols", NULL};
+    for (size_t i = 0; of_kernel[i]; i++)
+        if (strcmp(axis, of_kernel[i]) == 0 && *nb_claims_text(tags, "kernel")) return true;
+    for (size_t i = 0; of_shape[i]; i++)
+        if (strcmp(axis, of_shape[i]) == 0 && *nb_claims_text(tags, "shape")) return true;
+    return false;
+}
+
+void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
+    const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags"), *tag;
+    const size_t before = out->len;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(tag, tags) {
+        if (!cJSON_IsString(tag) || follows(tag->string, tags) || !differs(tag->string, tag->valuestring, figures))
+            continue;
+        nb_strbuf_addf(out, "%s%s=%s", out->len > before ? ", " : "", tag->string, tag->valuestring);
+    }
+}
+
+/* ---- sensitivity ---- */
+
+static bool same_question(const cJSON *a, const cJSON *b) {
+    return strcmp(nb_claims_text(a, "axis"), nb_claims_text(b, "axis")) == 0 &&
+           strcmp(nb_claims_text(a, "reading"), nb_claims_text(b, "reading")) == 0;
+}
+
+static bool is_first(const cJSON *list, const cJSON *sensed) {
+    const cJSON *p = list->child;
+    while (p != sensed && !same_question(p, sensed)) p = p->next;
+    return p == sensed;
+}
+
+/* "style (norm): composed REPRODUCED, fused NOT REPRODUCED"; the reading is named where it is not the one that decides. */
+static void add_axis(struct nb_strbuf *out, const cJSON *first, const char *decides) {
+    const char *reading = nb_claims_text(first, "reading");
+    int n = 0;
+    nb_strbuf_addf(out, "%s%s", out->len ? "; " : "", nb_claims_text(first, "axis"));
+    if (strcmp(reading, decides) != 0) nb_strbuf_addf(out, " (%s)", reading);
+    nb_strbuf_add(out, ": ");
+    for (const cJSON *s = first; s; s = s->next) {
+        if (!same_question(s, first)) continue;
+        nb_strbuf_addf(out, "%s%s %s", n++ ? ", " : "", nb_claims_text(s, "value"), nb_claims_text(s, "verdict"));
+    }
+}
+
+void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(claim, "sensitivity"), *sensed;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(sensed, list) {
+        if (nb_json_get_bool(sensed, "decides") && is_first(list, sensed))
+            add_axis(out, sensed, nb_claims_text(claim, "decided_by"));
+    }
+}
+
+void nb_claims_broken(struct nb_strbuf *out, const cJSON *claim) {
+    const cJSON *sensed;
+    const size_t before = out->len;
+    nb_strbuf_add(out, "");
+    cJSON_ArrayForEach(sensed, cJSON_GetObjectItemCaseSensitive(claim, "sensitivity")) {
+        const char *verdict = nb_claims_text(sensed, "verdict");
+        if (strcmp(nb_claims_text(sensed, "axis"), "kernel") != 0 ||
+            (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) != 0 &&
+             strcmp(verdict, nb_verdict_names[NB_PARTLY]) != 0))
+            continue;
+        nb_strbuf_addf(out, "%s%s", out->len > before ? ", " : "breaks ", nb_claims_text(sensed, "value"));
+    }
+}
+
+void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
+    const cJSON *count;
+    int n = 0;
+    cJSON_ArrayForEach(count, cJSON_GetObjectItemCaseSensitive(document, "counts")) {
+        if (!(count->valuedouble > 0)) continue;
+        nb_strbuf_addf(out, "%s%.0f %s", n++ ? ", " : "", count->valuedouble, count->string);
+    }
+    if (n == 0) nb_strbuf_add(out, "no claims");
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What was trained for claims, for people: tables of steps and memory, curves of losses and of how wide tensors are by layer; all from the
+ * "training" section of claims.json (src/claims/training_document.h). */
+#ifndef NB_CLAIMS_TRAINING_REPORT_H
+#define NB_CLAIMS_TRAINING_REPORT_H
+
+#include <cjson/cJSON.h>
+
+#include "reports/figures/plots.h"
+#include "src/core/strbuf.h"
+
+/* Nothing where nothing was trained. */
+void nb_claims_training_markdown(const cJSON *document, struct nb_strbuf *out);
+void nb_claims_training_html(const cJSON *document, struct nb_strbuf *out);
+void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
+
+#endif

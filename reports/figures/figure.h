@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A figure before it is drawn: panels side by side that share one legend, lines of points with intervals. It is written as
+ * a data file that a person can read and a gnuplot script that draws the data as SVG and PNG. */
+#ifndef NB_FIGURE_H
+#define NB_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/core/strbuf.h"
+
+#define NB_FIGURE_PANELS 3
+#define NB_FIGURE_GUIDES 16
+
+enum nb_scale {
+    NB_SCALE_LINEAR,  /* from 0 */
+    NB_SCALE_SIGNED,  /* linear near 0, logarithmic beyond, with a line at 0 */
+    NB_SCALE_PERCENT, /* values in %, with a line at 0 */
+    NB_SCALE_ROOF,    /* values in % of the roof, with a line at 100 */
+    NB_SCALE_LENGTH,  /* logarithmic, ticks at powers of two or at the data's own lengths */
+    NB_SCALE_BYTES,   /* logarithmic, ticks in KiB, MiB */
+    NB_SCALE_DECADES, /* logarithmic; 0 is drawn at the lower end */
+    NB_SCALE_NAMES,   /* one place for each of the figure's names */
+    NB_SCALE_POWERS,  /* values are exponents of two, ticks say 2^k */
+};
+
+struct nb_point {
+    double x, y, low, high; /* the interval is of y, or of x when y has names; NaN: none */
+};
+
+struct nb_line {
+    size_t panel, entry; /* entry: in the legend, and its colour */
+    bool law;            /* predicted, not measured: dashed, without points */
+    struct nb_point *points;
+    size_t n, capacity;
+};
+
+struct nb_panel {
+    const char *title;
+    const char *x_title, *y_title;
+    enum nb_scale x_scale, y_scale;
+};
+
+/* What a cell of a heat map holds when it is no number. */
+enum nb_heat_state {
+    NB_HEAT_VALUE,
+    NB_HEAT_NAN,
+    NB_HEAT_INF,
+    NB_HEAT_ZERO,
+    NB_HEAT_UNSTORABLE, /* no such row in this dtype */
+    NB_HEAT_UNKNOWN,
+    NB_N_HEAT_STATES
+};
+
+struct nb_heat { /* cells under the lines of a panel, [y][x], centred on their places */
+    double *x, *y, *value;
+    unsigned char *state; /* enum nb_heat_state */
+    size_t n_x, n_y;
+};
+
+struct nb_guide { /* a vertical line with a word, such as the size of a cache */
+    double x;
+    const char *label; /* borrowed */
+    bool upright;      /* in one panel alone, the word along the line */
+    size_t panel;
+};
+
+struct nb_figure {
+    char *name;                                /* of its files, safe */
+    char *title, *subtitle, *caption, *footer; /* owned; caption: how to read it, for the page */
+    struct nb_panel panels[NB_FIGURE_PANELS];
+    size_t n_panels;
+    bool scattered;                         /* measured points are not joined */
+    struct nb_heat heats[NB_FIGURE_PANELS]; /* n_x 0: none */
+    double heat_low, heat_high;             /* ends of the colour scale, */
+    const char *heat_title;                 /* and what it shows */
+    char **entries;                         /* the legend */
+    size_t n_entries;
+    char **names; /* of NB_SCALE_NAMES */
+    size_t n_names;
+    struct nb_line *lines;
+    size_t n_lines;
+    struct nb_guide guides[NB_FIGURE_GUIDES];
+    size_t n_guides;
+};
+
+/* name: any text, made safe for a file. */
+void nb_figure_init(struct nb_figure *f, const char *name);
+void nb_figure_release(struct nb_figure *f);
+/* The place of a label in the legend or of a name on the axis of names; added when new. */
+size_t nb_figure_entry(struct nb_figure *f, const char *label);
+size_t nb_figure_name(struct nb_figure *f, const char *name);
+/* Appends a point to the line of (panel, entry). A point without a finite x and y is left out. */
+void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
+/* The same for a line that is predicted. */
+void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y);
+/* Has a line of the entry been measured? */
+bool nb_figure_measured(const struct nb_figure *f, size_t entry);
+/* Points by x, and of two at one x the first. */
+void nb_figure_sort(struct nb_figure *f);
+/* Only the points of predicted lines. */
+void nb_figure_sort_laws(struct nb_figure *f);
+
+/* Columns x, y, low, high; lines are separated by two blank ones; what is absent is "?". Cells of heat maps follow, see
+ * figure_heat.h. */
+void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out);
+void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out);
+
+/* Size of the picture in pixels. */
+void nb_figure_size(const struct nb_figure *f, int *width, int *height);
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* DIR/plots/: a data file, a script and two pictures for each figure, all.gp that draws them all, and a README that says
+ * what could not be drawn. */
+#include "reports/figures/plots.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/text/escape.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+
+static bool is_taken(const struct nb_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strcmp(figures->list[i].name, name) == 0) return true;
+    return false;
+}
+
+struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name) {
+    struct nb_strbuf other = {0}, footer = {0};
+    struct nb_figure made;
+    nb_figure_init(&made, name);
+    /* Names are made safe and cut, so that two of them may become one. */
+    for (int k = 2; is_taken(figures, made.name); k++) {
+        nb_figure_release(&made);
+        nb_strbuf_clear(&other);
+        nb_strbuf_addf(&other, "%d-%s", k, name);
+        nb_figure_init(&made, other.text);
+    }
+    nb_meta_footer(results, &footer);
+    nb_strbuf_addf(&footer, "%snormbench %s", footer.len ? ", " : "", nb_meta_text(results, "version"));
+    made.footer = footer.text;
+    figures->list = nb_realloc(figures->list, figures->n + 1, sizeof *figures->list);
+    figures->list[figures->n] = made;
+    nb_strbuf_release(&other);
+    return &figures->list[figures->n++];
+}
+
+void nb_figures_drop_last(struct nb_figures *figures) { nb_figure_release(&figures->list[--figures->n]); }
+
+void nb_figures_note(struct nb_figures *figures, const char *format, ...) {
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int len = vasprintf(&text, format, args);
+    va_end(args);
+    if (len < 0) return;
+    nb_strbuf_add(&figures->notes, text);
+    nb_strbuf_add(&figures->notes, "\n");
+    free(text);
+}
+
+void nb_figures_init(struct nb_figures *figures, const struct nb_results *results) {
+    *figures = (struct nb_figures){0};
+    nb_strbuf_add(&figures->notes, "");
+    nb_plot_cut(results, figures);
+    nb_plot_error(results, figures);
+    nb_plot_histogram(results, figures);
+    nb_plot_frontier(results, figures);
+    nb_plot_speed(results, figures);
+}
+
+void nb_figures_release(struct nb_figures *figures) {
+    for (size_t i = 0; i < figures->n; i++) nb_figure_release(&figures->list[i]);
+    free(figures->list);
+    nb_strbuf_release(&figures->notes);
+    *figures = (struct nb_figures){0};
+}
+
+static int write_file(const char *dir, const char *name, const char *ending, struct nb_strbuf *text) {
+    struct nb_strbuf file = {0};
+    nb_strbuf_addf(&file, "%s/%s%s", dir, name, ending);
+    int result = nb_file_write(file.text, text->text ? text->text : "", text->len);
+    nb_strbuf_release(&file);
+    nb_strbuf_release(text);
+    return result;
+}
+
+static int write_figure(const struct nb_figure *f, const char *dir) {
+    struct nb_strbuf data = {0}, script = {0};
+    nb_figure_data(f, &data);
+    nb_figure_script(f, &script);
+    int result = write_file(dir, f->name, ".dat", &data);
+    return write_file(dir, f->name, ".gp", &script) != 0 ? -1 : result;
+}
+
+static int write_index(const struct nb_figures *figures, const char *dir) {
+    struct nb_strbuf all = {0}, readme = {0};
+    nb_strbuf_add(
+        &readme,
+        "# Plots\n\nNAME.svg and NAME.png are drawn by NAME.gp from NAME.dat; `gnuplot all.gp` draws all again.\n");
+    for (size_t i = 0; i < figures->n; i++) {
+        const struct nb_figure *f = &figures->list[i];
+        nb_strbuf_addf(&all, "load '%s.gp'\n", f->name);
+        nb_strbuf_addf(&readme, "\n- %s: ", f->name);
+        nb_escape_markdown(&readme, f->title);
+    }
+    if (figures->notes.len) nb_strbuf_add(&readme, "\n\nNot drawn:\n\n    ");
+    for (const char *s = figures->notes.text; *s; s += strcspn(s, "\n") + 1) {
+        struct nb_strbuf line = {0};
+        nb_strbuf_addn(&line, s, strcspn(s, "\n"));
+        nb_escape_terminal(&readme, line.text, true);
+        nb_strbuf_add(&readme, s[line.len + 1] ? "\n    " : "");
+        nb_strbuf_release(&line);
+    }
+    nb_strbuf_add(&readme, "\n");
+    int result = write_file(dir, "all", ".gp", &all);
+    return write_file(dir, "README", ".md", &readme) != 0 ? -1 : result;
+}
+
+int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder) {
+    char *plots = nb_path_join(dir, folder);
+    int result = nb_dir_make(plots);
+    for (size_t i = 0; i < figures->n && result == 0; i++) result = write_figure(&figures->list[i], plots);
+    if (result == 0) result = write_index(figures, plots);
+    if (result == 0 && figures->n) {
+        int drawn = nb_gnuplot_run(plots);
+        if (drawn > 0) nb_note("no gnuplot here: %s has the data and the scripts, but no pictures", plots);
+        result = drawn < 0 ? -1 : 0;
+    }
+    free(plots);
+    return result;
+}
+
+int nb_plots_write(const struct nb_results *results, const char *dir) {
+    struct nb_figures figures;
+    nb_figures_init(&figures, results);
+    int result = nb_figures_write(&figures, dir, "plots");
+    nb_figures_release(&figures);
+    return result;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The families of figures. Each makes the figures that the results allow and says in a note which it could not make, and why. */
+#ifndef NB_PLOTS_H
+#define NB_PLOTS_H
+
+#include "reports/figures/figure.h"
+#include "src/record/results.h"
+
+struct nb_figures {
+    struct nb_figure *list;
+    size_t n;
+    struct nb_strbuf notes; /* one line each: what is not drawn, and why */
+};
+
+/* GB/s and share of the roof against row length: kernels of an op, widths of a kernel, dtypes of a kernel. */
+void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures);
+/* 1 - t_rmsnorm / t_layernorm against row length and against the working set. */
+void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures);
+/* max ulp, mean ulp and bias by kernel and dtype. */
+void nb_plot_error(const struct nb_results *results, struct nb_figures *figures);
+
+/* Share of results by |error| in ulp. */
+void nb_plot_histogram(const struct nb_results *results, struct nb_figures *figures);
+/* Largest error against time per element, and the cases that none beats in both. */
+void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figures);
+
+void nb_figures_init(struct nb_figures *figures, const struct nb_results *results); /* all families */
+void nb_figures_release(struct nb_figures *figures);
+/* An empty figure at the end of the list, with the footer of the results. */
+struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_results *results, const char *name);
+void nb_figures_drop_last(struct nb_figures *figures);
+void nb_figures_note(struct nb_figures *figures, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes DIR/FOLDER/: data, scripts and pictures of the figures, all.gp and README.md. -1 after nb_error. */
+int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder);
+/* Draws all figures of dir (DIR/plots) with one gnuplot process; what it could not draw is a warning, since the data are there.
+ * 0; 1: no gnuplot here; -1 after nb_error. */
+int nb_gnuplot_run(const char *dir);
+
+#endif

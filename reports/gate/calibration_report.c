@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One line for each group, then what it means in words. */
+#include "reports/gate/calibration_report.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/text/grid.h"
+#include "reports/text/output.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/record/fingerprint.h"
+
+enum { DRAWS = 300 }; /* of simulated gates: 95 % is told to 1.3 % */
+
+/* ---- findings --------------------------------------------------------------------------------------------------------------- */
+
+static void find(struct nb_calibration_findings *f, const struct nb_calibration_group *group,
+                 const struct nb_gate_plan *plan, double effect) {
+    const struct nb_calibration *c = &group->noise;
+    f->usual = (struct nb_gate_design){plan->screen_launches, plan->confirm_launches, plan->blocks};
+    f->smallest_effect = nb_gate_smallest_effect(c, &f->usual, &plan->rule);
+    f->usual_power = (struct nb_gate_power){NAN, NAN, NAN, NAN};
+    const char *hopeless = group->refused[0] ? "it could not be launched" : nb_gate_hopeless(c, &f->usual, &plan->rule);
+    snprintf(f->hopeless, sizeof f->hopeless, "%s", hopeless ? hopeless : "");
+    if (c->n_residuals == 0) return;
+    f->usual_power = nb_gate_power(c, &f->usual, &plan->rule, effect, DRAWS, 2);
+    nb_gate_recommend(c, &plan->rule, effect, DRAWS, &f->wanted);
+}
+
+void nb_calibration_report_init(struct nb_calibration_report *report, const struct nb_calibration_run *run,
+                                const char *config, double effect) {
+    double most = -1;
+    *report = (struct nb_calibration_report){.run = run, .config = config, .effect = effect, .noisiest = -1};
+    report->findings = nb_alloc(run->n_groups + 1, sizeof *report->findings);
+    for (size_t i = 0; i < run->n_groups; i++) {
+        struct nb_calibration_findings *f = &report->findings[i];
+        find(f, &run->groups[i], &run->g->plan, effect);
+        if (f->hopeless[0] || !f->wanted.is_found || !(run->groups[i].noise.launch_sd > most)) continue;
+        most = run->groups[i].noise.launch_sd;
+        report->noisiest = (int)i;
+    }
+}
+
+void nb_calibration_report_release(struct nb_calibration_report *report) {
+    free(report->findings);
+    report->findings = NULL;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+static const char *const titles[] = {"op",           "dtype",   "shape",    "spread",           "within", "copies",
+                                     "contaminated", "fastest", "smallest", "launches x pairs", "s",      "power"};
+static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, true};
+
+static void __attribute__((format(printf, 3, 4))) cell(struct nb_grid *grid, bool known, const char *format, ...) {
+    char text[80] = "";
+    va_list args;
+    va_start(args, format);
+    if (known) vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    nb_grid_add(grid, text);
+}
+
+/* The largest difference between a copy and its original. */
+static double worst_bias(const struct nb_calibration *c) {
+    double worst = 0;
+    for (int t = 0; t < NB_N_COPIES; t++)
+        if (fabs(c->bias[t].value) > fabs(worst)) worst = c->bias[t].value;
+    return worst;
+}
+
+static void add_row(struct nb_grid *grid, const struct nb_calibration_group *group,
+                    const struct nb_calibration_findings *f) {
+    const struct nb_calibration *c = &group->noise;
+    const bool known = isfinite(c->launch_sd), found = f->wanted.is_found;
+    nb_grid_style(grid, f->hopeless[0] ? NB_GRID_BAD : NB_GRID_PLAIN);
+    cell(grid, true, "%s%s", nb_op_name(group->c->op), group->c->pass == NB_FORWARD ? "" : " backward");
+    nb_grid_add(grid, nb_dtype_names[group->c->dtype]);
+    nb_grid_add(grid, group->c->shape.text);
+    cell(grid, known, "%.2f%%", 100 * c->launch_sd);
+    cell(grid, known, "%.2f%%", 100 * c->within_sd);
+    cell(grid, known, "%+.2f%%", 100 * expm1(worst_bias(c)));
+    cell(grid, known, "%.0f%%", 100 * c->contaminated);
+    cell(grid, known, "%.2f%%%s", 100 * c->min_sd, c->min_sd < c->launch_sd ? " <" : "");
+    cell(grid, known, "%.1f%%", 100 * f->smallest_effect);
+    cell(grid, found, "%d+2x%d x %d", f->wanted.plan.screen_launches, f->wanted.plan.confirm_launches,
+         f->wanted.plan.blocks);
+    cell(grid, found, "%.1f-%.1f", f->wanted.seconds_same, f->wanted.seconds_effect);
+    cell(grid, found, "%.0f%%", 100 * f->wanted.power.regression_effect);
+}
+
+static void add_machine(struct nb_strbuf *out) {
+    cJSON *fingerprint = nb_fingerprint();
+    const cJSON *cpu = cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu");
+    const char *model = nb_json_get_text(cpu, "model"), *hypervisor = nb_json_get_text(cpu, "hypervisor");
+    nb_strbuf_addf(out, "on %s, %.0f CPUs%s%s\n", model ? model : "a CPU that does not say its name",
+                   nb_json_get_number(cpu, "n_online"), hypervisor ? ", under " : "", hypervisor ? hypervisor : "");
+    cJSON_Delete(fingerprint);
+}
+
+static void add_explanation(struct nb_strbuf *out, const struct nb_calibration_report *r) {
+    nb_strbuf_addf(
+        out,
+        "\nspread    standard deviation between launches of the median of ln(copy / baseline), %d pairs a launch\n"
+        "within    the part of it that more pairs would shrink; copies: how far a byte copy is off\n"
+        "fastest   the same spread of the fastest slots; <: tighter than the medians here\n"
+        "smallest  effect that %d + 2 x %d launches find in %.0f %% of gates\n"
+        "launches  screening + 2 x confirming, x pairs, that find %.3g %%; s: seconds a case, unchanged - changed\n",
+        r->run->g->plan.blocks, r->run->g->plan.screen_launches, r->run->g->plan.confirm_launches,
+        100 * NB_WANTED_POWER, 100 * r->effect);
+}
+
+static void add_conclusion(struct nb_strbuf *out, const struct nb_calibration_report *r) {
+    const struct nb_gate_rule *rule = &r->run->g->plan.rule;
+    size_t hopeless = 0;
+    for (size_t i = 0; i < r->run->n_groups; i++) {
+        const struct nb_calibration_group *group = &r->run->groups[i];
+        const struct nb_calibration_findings *f = &r->findings[i];
+        if (!f->hopeless[0]) continue;
+        if (hopeless++ == 0)
+            nb_strbuf_addf(out, "\nCannot be gated here at the margins of %.3g and %.3g %%:\n", 100 * rule->fail_margin,
+                           100 * rule->pass_margin);
+        nb_strbuf_addf(out, "  %s %s %s: %s%s%s\n", nb_op_name(group->c->op), nb_dtype_names[group->c->dtype],
+                       group->c->shape.text, f->hopeless, group->refused[0] ? ": " : "", group->refused);
+    }
+    if (hopeless == 0) nb_strbuf_add(out, "\nAll of this can be gated here at the gate's margins.\n");
+    if (r->noisiest < 0) return;
+    const struct nb_recommendation *w = &r->findings[r->noisiest].wanted;
+    nb_strbuf_addf(out,
+                   "To find %.3g %% in %.0f %% of gates, for the noisiest that can be gated:\n"
+                   "  normbench gate --screen-launches %d --confirm-launches %d --blocks %d\n",
+                   100 * r->effect, 100 * NB_WANTED_POWER, w->plan.screen_launches, w->plan.confirm_launches,
+                   w->plan.blocks);
+}
+
+int nb_calibration_print(const struct nb_calibration_report *report, const char *format, FILE *out) {
+    struct nb_strbuf text = {0};
+    if (strcmp(format, "json") == 0) {
+        cJSON *json = nb_calibration_to_json(report);
+        nb_json_print_pretty(json, 0, &text);
+        nb_strbuf_add(&text, "\n");
+        cJSON_Delete(json);
+        return nb_output(&text, out);
+    }
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    grid.right = right;
+    for (size_t i = 0; i < report->run->n_groups; i++) add_row(&grid, &report->run->groups[i], &report->findings[i]);
+    add_machine(&text);
+    nb_strbuf_add(&text, "\n");
+    nb_grid_add_table(&grid, nb_color_on(fileno(out)), &text);
+    nb_grid_release(&grid);
+    add_explanation(&text, report);
+    add_conclusion(&text, report);
+    return nb_output(&text, out);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rates with exact bounds: false alarms of the copy, and what is found of each injected slowdown. */
+#include "reports/gate/gate_trials_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/proportion.h"
+#include "src/core/stats.h"
+
+enum { CLUSTER = 10, RUN_CASES = 30 };
+
+static double median_of(const struct nb_trials *t, int effect, double (*figure)(const struct nb_trial_result *)) {
+    double *v = nb_alloc(t->n + 1, sizeof *v);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->results[i].effect == effect && isfinite(figure(&t->results[i]))) v[n++] = figure(&t->results[i]);
+    const double median = n ? nb_median(v, n) : (double)NAN;
+    free(v);
+    return median;
+}
+static double seconds_of(const struct nb_trial_result *r) { return r->seconds; }
+static double spread_of(const struct nb_trial_result *r) { return r->launch_sd; }
+static double ratio_of(const struct nb_trial_result *r) { return r->ratio; }
+
+static cJSON *tally_to_json(const struct nb_trial_tally *k) {
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddNumberToObject(json, "trials", k->n);
+    cJSON_AddNumberToObject(json, "regression", k->regression);
+    cJSON_AddNumberToObject(json, "pass", k->pass + k->improved);
+    cJSON_AddNumberToObject(json, "inconclusive", k->inconclusive);
+    nb_json_number(json, "regression_low", k->n ? nb_proportion_lower(k->regression, k->n, 0.95) : (double)NAN);
+    nb_json_number(json, "regression_high", k->n ? nb_proportion_upper(k->regression, k->n, 0.95) : (double)NAN);
+    return json;
+}
+
+cJSON *nb_gate_trials_to_json(const struct nb_trial_plan *plan, const struct nb_trials *t) {
+    cJSON *json = cJSON_CreateObject(), *effects = cJSON_AddArrayToObject(json, "effects");
+    nb_json_number(json, "elapsed_s", t->elapsed_s);
+    for (int i = -1; i < plan->n_effects; i++) {
+        const int effect = i < 0 ? 0 : plan->effects[i];
+        cJSON *one = cJSON_CreateObject(), *loads = cJSON_CreateObject();
+        const struct nb_trial_tally all = nb_trials_count(t, -1, effect);
+        cJSON_AddNumberToObject(one, "effect_percent", effect);
+        nb_json_number(one, "injected", i < 0 ? 0 : t->injected[i]);
+        nb_json_number(one, "median_ratio", median_of(t, effect, ratio_of));
+        cJSON_AddItemToObject(one, "all", tally_to_json(&all));
+        cJSON_AddItemToObject(one, "loads", loads);
+        for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
+            const struct nb_trial_tally k = nb_trials_count(t, l, effect);
+            if (k.n > 0) cJSON_AddItemToObject(loads, nb_load_names[l], tally_to_json(&k));
+        }
+        cJSON_AddItemToArray(effects, one);
+    }
+    nb_json_number(json, "cluster_upper", nb_trials_cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
+    nb_json_number(json, "run_of_30_rate", nb_trials_run_rate(t, RUN_CASES));
+    nb_json_number(json, "launch_sd", median_of(t, 0, spread_of));
+    nb_json_number(json, "seconds_per_case", median_of(t, 0, seconds_of));
+    return json;
+}
+
+static void print_json(const struct nb_trial_plan *plan, const struct nb_trials *t, FILE *out) {
+    struct nb_strbuf text = {0};
+    cJSON *json = nb_gate_trials_to_json(plan, t);
+    nb_json_print_pretty(json, 0, &text);
+    fprintf(out, "%s\n", text.text);
+    nb_strbuf_release(&text);
+    cJSON_Delete(json);
+}
+
+static void print_tally(FILE *out, const char *name, const struct nb_trial_tally *k) {
+    if (k->n == 0) return;
+    fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f %%  [%.1f, %.1f]\n", name, k->n, k->regression,
+            k->pass + k->improved, k->inconclusive, 100.0 * k->regression / k->n,
+            100 * nb_proportion_lower(k->regression, k->n, 0.95), 100 * nb_proportion_upper(k->regression, k->n, 0.95));
+}
+
+static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected) {
+    const struct nb_trial_tally all = nb_trials_count(t, -1, effect);
+    if (all.n == 0) return;
+    if (effect == 0)
+        fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
+    else
+        fprintf(out, "%d %% more rows, the same machine code%s: median ratio %+.2f %%\n", effect,
+                isfinite(injected) ? "" : " (not counted)", 100 * (median_of(t, effect, ratio_of) - 1));
+    if (effect != 0 && isfinite(injected))
+        fprintf(out, "  instructions counted one by one: %+.3f %%\n", 100 * injected);
+    fprintf(out, "  load     trials  REGRESSION   PASS  INCONCLUSIVE   REGRESSION in, one-sided bounds at 95 %%\n");
+    for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
+        const struct nb_trial_tally k = nb_trials_count(t, l, effect);
+        print_tally(out, nb_load_names[l], &k);
+    }
+    print_tally(out, "all", &all);
+}
+
+int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                         const char *format, FILE *out) {
+    if (strcmp(format, "json") == 0) {
+        print_json(plan, t, out);
+        return 0;
+    }
+    print_effect(out, t, 0, 0);
+    for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i]);
+    fprintf(out, "\nfalse alarms by stretches of %d neighbours: at most %.2f %% of cases (95 %%, bootstrap)\n", CLUSTER,
+            100 * nb_trials_cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
+    fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f %%\n", RUN_CASES,
+            100 * nb_trials_run_rate(t, RUN_CASES));
+    fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
+            100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, t->elapsed_s);
+    return 0;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A line has more to say than a table has room for: the figure and the verdict first, what was seen and what it means below. */
+#include "reports/lab/limits_view.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/case.h"
+
+static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
+    if (line->state == NB_LIMIT_ABSENT)
+        nb_strbuf_add(out, "-");
+    else if (isnan(line->from))
+        nb_strbuf_add(out, "never");
+    else
+        nb_strbuf_addf(out, "%.9g %s", line->from, line->unit);
+}
+
+static void add_configuration(const struct nb_limits *l, struct nb_strbuf *out) {
+    struct nb_strbuf design = {0};
+    nb_design_print(&l->design, &design);
+    nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s", nb_op_name(l->design.op), (long long)l->n,
+                   nb_numbers[l->design.store].name, l->design.eps_text, design.text);
+    nb_strbuf_release(&design);
+}
+
+static void add_counts(const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    int counts[NB_N_LIMIT_STATES] = {0};
+    for (size_t i = 0; i < n; i++) counts[lines[i].state]++;
+    nb_strbuf_addf(out, "%d lines hold, %d do not, %d do not apply", counts[NB_LIMIT_HOLDS], counts[NB_LIMIT_BROKEN],
+                   counts[NB_LIMIT_ABSENT]);
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------------------- */
+
+static void add_block(const struct nb_limit *line, struct nb_strbuf *out) {
+    struct nb_strbuf figure = {0};
+    add_figure(line, &figure);
+    nb_strbuf_addf(out, "  %-51s %-26s %s\n", line->what, figure.text, nb_limit_states[line->state]);
+    nb_strbuf_release(&figure);
+    if (line->at[0]) nb_strbuf_addf(out, "      seen     %s\n", line->at);
+    if (line->beyond[0]) nb_strbuf_addf(out, "      beside   %s\n", line->beyond);
+    if (line->tolerance[0]) nb_strbuf_addf(out, "      allowed  %s\n", line->tolerance);
+    if (!isnan(line->law) && line->law != line->from) nb_strbuf_addf(out, "      law      %.9g\n", line->law);
+    nb_strbuf_addf(out, "      %s\n", line->meaning);
+}
+
+static void add_absent(const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        if (lines[i].state != NB_LIMIT_ABSENT) continue;
+        nb_strbuf_addf(out, "%s  %-51s %s\n", any ? "" : "\ndoes not apply\n", lines[i].what, lines[i].meaning);
+        any = true;
+    }
+}
+
+static void as_table(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    add_configuration(l, out);
+    nb_strbuf_add(out, "\n");
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || strcmp(lines[i].group, lines[i - 1].group) != 0) nb_strbuf_addf(out, "\n%s\n", lines[i].group);
+        if (lines[i].state != NB_LIMIT_ABSENT) add_block(&lines[i], out);
+    }
+    add_absent(lines, n, out);
+    nb_strbuf_add(out, "\n");
+    add_counts(lines, n, out);
+    nb_strbuf_add(out, "\n");
+}
+
+/* ---- Markdown ---------------------------------------------------------------------------------------------------------- */
+
+/* A bar would end the cell. */
+static void add_cell(struct nb_strbuf *out, const char *text) {
+    for (; *text; text++) nb_strbuf_addf(out, *text == '|' ? "\\%c" : "%c", *text);
+    nb_strbuf_add(out, " | ");
+}
+
+static void as_markdown(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    add_configuration(l, out);
+    nb_strbuf_add(out, "\n\n| limit | figure | seen | beside it | verdict | meaning |\n|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < n; i++) {
+        struct nb_strbuf figure = {0};
+        add_figure(&lines[i], &figure);
+        nb_strbuf_add(out, "| ");
+        add_cell(out, lines[i].what);
+        add_cell(out, figure.text);
+        add_cell(out, lines[i].at);
+        add_cell(out, lines[i].beyond);
+        add_cell(out, nb_limit_states[lines[i].state]);
+        add_cell(out, lines[i].meaning);
+        nb_strbuf_add(out, "\n");
+        nb_strbuf_release(&figure);
+    }
+    nb_strbuf_add(out, "\n");
+    add_counts(lines, n, out);
+    nb_strbuf_add(out, "\n");
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+
+static void add_number(cJSON *object, const char *key, double v) {
+    cJSON_AddItemToObject(object, key, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
+}
+
+static cJSON *line_json(const struct nb_limit *line) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "id", line->id);
+    cJSON_AddStringToObject(o, "group", line->group);
+    cJSON_AddStringToObject(o, "what", line->what);
+    cJSON_AddStringToObject(o, "unit", line->unit);
+    add_number(o, "law", line->law);
+    add_number(o, "from", line->from);
+    add_number(o, "safe", line->safe);
+    cJSON_AddStringToObject(o, "at", line->at);
+    cJSON_AddStringToObject(o, "beside", line->beyond);
+    cJSON_AddStringToObject(o, "tolerance", line->tolerance);
+    cJSON_AddStringToObject(o, "state", nb_limit_states[line->state]);
+    cJSON_AddStringToObject(o, "meaning", line->meaning);
+    return o;
+}
+
+static void as_json(const struct nb_limits *l, const struct nb_limit *lines, size_t n, struct nb_strbuf *out) {
+    cJSON *root = cJSON_CreateObject(), *list;
+    struct nb_strbuf design = {0};
+    nb_design_print(&l->design, &design);
+    cJSON_AddStringToObject(root, "op", nb_op_name(l->design.op));
+    cJSON_AddStringToObject(root, "dtype", nb_numbers[l->design.store].name);
+    cJSON_AddNumberToObject(root, "n", (double)l->n);
+    cJSON_AddNumberToObject(root, "eps", l->design.eps);
+    cJSON_AddStringToObject(root, "design", design.text);
+    list = cJSON_AddArrayToObject(root, "limits");
+    for (size_t i = 0; i < n; i++) cJSON_AddItemToArray(list, line_json(&lines[i]));
+    char *text = cJSON_Print(root);
+    nb_strbuf_addf(out, "%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+    nb_strbuf_release(&design);
+}
+
+void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, size_t n, const char *format,
+                    struct nb_strbuf *out) {
+    if (strcmp(format, "json") == 0)
+        as_json(l, lines, n, out);
+    else if (strcmp(format, "markdown") == 0)
+        as_markdown(l, lines, n, out);
+    else
+        as_table(l, lines, n, out);
+}

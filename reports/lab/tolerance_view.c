@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tolerance, what it costs in false alarms, what it sees; beside it the tolerances in use. */
+#include "reports/lab/tolerance_view.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/case.h"
+
+void nb_tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
+    static const char *const references[] = {"the exact result", "the exact result rounded to the dtype",
+                                             "another correct kernel"};
+    nb_strbuf_addf(out, "%s, %lld rows of %lld in %s (%s), eps %s, against %s", nb_op_name(q->design.op),
+                   (long long)t->rows, (long long)q->cols, nb_numbers[q->design.store].name, q->data,
+                   q->design.eps_text, references[q->reference]);
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------------------- */
+
+static void add_criterion(const struct nb_criterion *c, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "  %-22s ", c->name);
+    if (c->kind == NB_CRITERION_ALLCLOSE)
+        nb_strbuf_addf(out, "rtol %-8.3g atol %-9.3g", c->rtol, c->atol);
+    else if (c->kind == NB_CRITERION_ULP)
+        nb_strbuf_addf(out, "%-28.3g", c->limit);
+    else if (isnan(c->limit))
+        nb_strbuf_addf(out, "%-28s", "too few tests");
+    else
+        nb_strbuf_addf(out, "%-28.3g", c->limit);
+}
+
+/* The correct kernel that fails most often. */
+static const struct nb_rate *worst_alarm(const struct nb_tolerance *t, int criterion, const char **name) {
+    const struct nb_rate *worst = NULL;
+    for (int s = 0; s < t->n_subjects; s++) {
+        const struct nb_rate *rate = &t->subjects[s].alarms[criterion];
+        if (rate->n == 0 || (worst && rate->high <= worst->high)) continue;
+        worst = rate;
+        *name = t->subjects[s].name;
+    }
+    return worst;
+}
+
+static void add_seen(double v, struct nb_strbuf *out) {
+    if (v == 0)
+        nb_strbuf_addf(out, "  %-9s", "fails all");
+    else if (isfinite(v))
+        nb_strbuf_addf(out, "  %-9.2g", v);
+    else
+        nb_strbuf_addf(out, "  %-9s", "not seen");
+}
+
+static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "\n  %-22s %-28s %-28s  %-9s  %-9s\n", "criterion", "limit", "false alarms (95 % below)",
+                   "gain", "offset");
+    for (int c = 0; c < t->n_criteria; c++) {
+        const char *name = "";
+        const struct nb_rate *alarm = worst_alarm(t, c, &name);
+        struct nb_strbuf rate = {0};
+        if (alarm && !(t->criteria[c].kind == NB_CRITERION_MEAN_ERROR && isnan(t->criteria[c].limit)))
+            nb_strbuf_addf(&rate, "%lld of %lld (%.2g %%)", (long long)alarm->seen, (long long)alarm->n,
+                           100 * alarm->high);
+        add_criterion(&t->criteria[c], out);
+        nb_strbuf_addf(out, " %-28s", rate.text ? rate.text : "-");
+        add_seen(t->gain[c], out);
+        add_seen(t->offset[c], out);
+        nb_strbuf_addf(out, "%s%s\n", alarm && alarm->seen ? "  worst: " : "", alarm && alarm->seen ? name : "");
+        nb_strbuf_release(&rate);
+    }
+    nb_strbuf_addf(
+        out,
+        "  gain: smallest relative error of the scale seen in 99 %% of %lld tests; offset: shift of all outputs, "
+        "in rms(y)\n",
+        (long long)t->detection_tests);
+}
+
+static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "\n  mistakes seen, of %lld tests each  ", (long long)t->bug_trials);
+    for (int c = 0; c < t->n_criteria; c++) nb_strbuf_addf(out, " %-11.11s", t->criteria[c].name);
+    nb_strbuf_add(out, "\n");
+    for (int b = 0; b < t->n_bugs; b++) {
+        const struct nb_bug_result *bug = &t->bugs[b];
+        if (bug->changed.n == 0) continue;
+        nb_strbuf_addf(out, "  %-34s", bug->name);
+        if (bug->changed.seen == 0) nb_strbuf_add(out, " changes no output here");
+        for (int c = 0; c < t->n_criteria && bug->changed.seen > 0; c++) {
+            const double share = (double)bug->caught[c].seen / (double)bug->caught[c].n;
+            char text[16];
+            snprintf(text, sizeof text, "%.0f %%", 100 * share);
+            nb_strbuf_addf(out, " %-11s", share == 1 ? "all" : share == 0 ? "none" : text);
+        }
+        nb_strbuf_add(out, "\n");
+    }
+}
+
+static const struct nb_bug_result *find_bug(const struct nb_tolerance *t, const char *name) {
+    for (int b = 0; b < t->n_bugs; b++)
+        if (strcmp(t->bugs[b].name, name) == 0 && t->bugs[b].changed.n > 0) return &t->bugs[b];
+    return NULL;
+}
+
+/* What rtol and atol cannot see. */
+static void add_advice(const struct nb_tolerance *t, struct nb_strbuf *out) {
+    const struct nb_bug_result *truncation = find_bug(t, "truncates");
+    if (!truncation) return;
+    const struct nb_rate *by_line = &truncation->caught[NB_DERIVED], *by_mean = &truncation->caught[NB_MEAN_ERROR_TEST];
+    nb_strbuf_addf(out, "\n  A truncating store is seen by rtol and atol in %lld of %lld tests",
+                   (long long)by_line->seen, (long long)by_line->n);
+    if (isnan(t->criteria[NB_MEAN_ERROR_TEST].limit))
+        nb_strbuf_add(out, "; there are too few tests to know the mean error.\n");
+    else
+        nb_strbuf_addf(out, ", by the mean error in %lld.\n", (long long)by_mean->seen);
+}
+
+static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
+    struct nb_strbuf design = {0};
+    const struct nb_criterion *derived = &t->criteria[NB_DERIVED], *calibrated = &t->criteria[NB_CALIBRATED];
+    nb_design_print(&q->design, &design);
+    nb_tolerance_title(t, q, out);
+    nb_strbuf_addf(out, "\n%s, at most %lld roundings in a chain\n\n", q->kernel ? q->kernel->id : design.text,
+                   (long long)t->chain);
+    nb_strbuf_addf(
+        out,
+        "  derived     rtol %.3g, atol %.3g: covers the bound of every element; of %lld elements of other rows "
+        "%lld are beyond it\n",
+        derived->rtol, derived->atol, (long long)t->n_held_out, (long long)t->n_uncovered);
+    nb_strbuf_addf(
+        out,
+        "  calibrated  rtol %.3g, atol %.3g: %.2g of that; correct kernels fail it in at most %.2g %% of tests "
+        "(%lld tests each can show so much)\n",
+        calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm, (long long)t->trials);
+    nb_strbuf_addf(out,
+                   "  ulp         %.3g ulp of the reference, at the element that needs most; rms of the outputs %.3g\n",
+                   t->criteria[NB_ULPS].limit, t->rms);
+    if (t->n_lost > 0)
+        nb_strbuf_addf(out, "  %lld of %lld elements are lost in this arithmetic and are left out\n",
+                       (long long)t->n_lost, (long long)t->n_elements);
+    add_criteria(t, out);
+    add_bugs(t, out);
+    add_advice(t, out);
+    nb_strbuf_add(out, "\n  correct kernels run:");
+    for (int s = 0; s < t->n_subjects; s++)
+        nb_strbuf_addf(out, "%s %s (%.3g%s%s)", s ? "," : "", t->subjects[s].name, t->subjects[s].worst,
+                       t->subjects[s].reason[0] ? ": " : "", t->subjects[s].reason);
+    if (t->calibrated_share < 0.5 && !q->kernel)
+        nb_strbuf_add(
+            out, "\n  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, "
+                 "narrows it.");
+    nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n");
+    nb_strbuf_release(&design);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+
+static cJSON *rate_json(const struct nb_rate *rate) {
+    cJSON *o = cJSON_CreateObject();
+    nb_json_number(o, "seen", (double)rate->seen);
+    nb_json_number(o, "n", (double)rate->n);
+    nb_json_number(o, "low95", rate->n ? rate->low : NAN);
+    nb_json_number(o, "high95", rate->n ? rate->high : NAN);
+    return o;
+}
+
+static cJSON *rates_json(const struct nb_tolerance *t, const struct nb_rate *rates) {
+    cJSON *o = cJSON_CreateObject();
+    for (int c = 0; c < t->n_criteria; c++) cJSON_AddItemToObject(o, t->criteria[c].name, rate_json(&rates[c]));
+    return o;
+}
+
+static cJSON *criteria_json(const struct nb_tolerance *t) {
+    static const char *const kinds[] = {"allclose", "ulp", "nmse", "mean_error"};
+    cJSON *list = cJSON_CreateArray();
+    for (int c = 0; c < t->n_criteria; c++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", t->criteria[c].name);
+        cJSON_AddStringToObject(o, "kind", kinds[t->criteria[c].kind]);
+        nb_json_number(o, "rtol", t->criteria[c].rtol);
+        nb_json_number(o, "atol", t->criteria[c].atol);
+        nb_json_number(o, "limit", t->criteria[c].limit);
+        nb_json_number(o, "gain", t->gain[c]);
+        nb_json_number(o, "offset", t->offset[c]);
+        cJSON_AddItemToArray(list, o);
+    }
+    return list;
+}
+
+static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
+    cJSON *root = cJSON_CreateObject(), *subjects = cJSON_CreateArray(), *bugs = cJSON_CreateArray();
+    struct nb_strbuf design = {0};
+    nb_design_print(&q->design, &design);
+    cJSON_AddStringToObject(root, "op", nb_op_name(q->design.op));
+    cJSON_AddStringToObject(root, "dtype", nb_numbers[q->design.store].name);
+    cJSON_AddStringToObject(root, "design", design.text);
+    nb_json_text(root, "kernel", q->kernel ? q->kernel->id : NULL);
+    cJSON_AddStringToObject(root, "data", q->data);
+    cJSON_AddStringToObject(root, "reference", nb_reference_kind_names[q->reference]);
+    nb_json_number(root, "rows", (double)t->rows);
+    nb_json_number(root, "cols", (double)q->cols);
+    nb_json_number(root, "eps", q->design.eps);
+    nb_json_number(root, "chain", (double)t->chain);
+    nb_json_number(root, "rms", t->rms);
+    nb_json_number(root, "calibrated_alarm", t->calibrated_alarm);
+    nb_json_number(root, "held_out", (double)t->n_held_out);
+    nb_json_number(root, "uncovered", (double)t->n_uncovered);
+    nb_json_number(root, "lost", (double)t->n_lost);
+    cJSON_AddItemToObject(root, "criteria", criteria_json(t));
+    for (int s = 0; s < t->n_subjects; s++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", t->subjects[s].name);
+        nb_json_text(o, "reason", t->subjects[s].reason[0] ? t->subjects[s].reason : NULL);
+        nb_json_number(o, "worst", t->subjects[s].worst);
+        cJSON_AddItemToObject(o, "alarms", rates_json(t, t->subjects[s].alarms));
+        cJSON_AddItemToArray(subjects, o);
+    }
+    for (int b = 0; b < t->n_bugs; b++) {
+        if (t->bugs[b].changed.n == 0) continue;
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", t->bugs[b].name);
+        cJSON_AddStringToObject(o, "help", t->bugs[b].help);
+        cJSON_AddItemToObject(o, "changed", rate_json(&t->bugs[b].changed));
+        cJSON_AddItemToObject(o, "caught", rates_json(t, t->bugs[b].caught));
+        cJSON_AddItemToArray(bugs, o);
+    }
+    cJSON_AddItemToObject(root, "correct", subjects);
+    cJSON_AddItemToObject(root, "mistakes", bugs);
+    char *text = cJSON_Print(root);
+    nb_strbuf_addf(out, "%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+    nb_strbuf_release(&design);
+}
+
+static const char *const formats[] = {"table", "json", "torch", "numpy", "c"};
+
+bool nb_tolerance_format_known(const char *format) {
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(format, formats[i]) == 0) return true;
+    return false;
+}
+
+int nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
+                      struct nb_strbuf *out) {
+    if (!nb_tolerance_format_known(format)) return -1;
+    if (strcmp(format, "table") == 0)
+        as_table(t, q, out);
+    else if (strcmp(format, "json") == 0)
+        as_json(t, q, out);
+    else
+        nb_tolerance_snippet(t, q, format, out);
+    return 0;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Our kernels against others (src/peers/peer_comparison.h): a page for a terminal or in Markdown, and a document. */
+#ifndef NB_PEERS_PAGE_H
+#define NB_PEERS_PAGE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/core/strbuf.h"
+#include "src/peers/peer_comparison.h"
+
+struct nb_peers_style {
+    bool markdown, color;
+    size_t screen; /* cells of a line; 0: no limit */
+};
+/* Means first, then where ours is behind or looks so, then every comparison, then what a call costs before its first row. */
+void nb_peers_print(const struct nb_results *results, const struct nb_duels *duels, const struct nb_peers_style *style,
+                    struct nb_strbuf *out);
+/* reports/schema/peers.schema.json */
+cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_duels *duels);
+/* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
+int nb_peers_write(const struct nb_results *results, const char *dir);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have. */
+#include <math.h>
+
+#include "reports/text/bencher.h"
+#include "reports/text/output.h"
+#include "reports/run/report.h"
+#include "src/core/json.h"
+
+/* Elements per second; the bounds of a rate are those of the time, the other way round. */
+static struct nb_interval throughput(const struct nb_record *r) {
+    const struct nb_interval *t = &r->timing.time_ns;
+    const double elements = 1e9 * (double)r->c.shape.rows * (double)r->c.shape.cols;
+    return (struct nb_interval){elements / t->value, elements / t->high, elements / t->low};
+}
+
+static void add_case(cJSON *document, const struct nb_record *r) {
+    cJSON *benchmark = cJSON_CreateObject();
+    if (r->has_timing) {
+        const struct nb_interval rate = throughput(r);
+        nb_bencher_add(benchmark, "latency", &r->timing.time_ns);
+        nb_bencher_add(benchmark, "throughput", &rate);
+        nb_bencher_add(benchmark, "roof", &r->timing.roof);
+        nb_bencher_add(benchmark, "vs-reference", &r->timing.vs_reference);
+    }
+    if (r->has_accuracy) {
+        nb_bencher_add(benchmark, "ulp", &(struct nb_interval){r->accuracy.max_ulp, NAN, NAN});
+        nb_bencher_add(benchmark, "bias-u", &(struct nb_interval){r->accuracy.bias_u, NAN, NAN});
+    }
+    nb_bencher_keep(document, r->key, benchmark);
+}
+
+/* A failed case has no place in a history of figures. */
+static int render(const struct nb_results *results, FILE *out) {
+    struct nb_strbuf text = {0};
+    cJSON *json = cJSON_CreateObject();
+    for (size_t i = 0; i < results->n; i++)
+        if (results->records[i].key && !nb_status_failed(results->records[i].status))
+            add_case(json, &results->records[i]);
+    nb_json_print_pretty(json, 0, &text);
+    nb_strbuf_add(&text, "\n");
+    cJSON_Delete(json);
+    return nb_output(&text, out);
+}
+
+const struct nb_renderer nb_renderer_bencher = {"bencher", "Bencher Metric Format: latency, throughput, ulp", render};

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A run as a JUnit test suite: each case is a test of its kernel's results. */
+#include <math.h>
+
+#include "reports/run/columns.h"
+#include "reports/text/junit.h"
+#include "reports/text/output.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+
+static void add_case(struct nb_junit *junit, const struct nb_record *r) {
+    struct nb_strbuf witness = {0}, output = {0};
+    const bool failed = nb_status_failed(r->status), ran = r->status != NB_SKIPPED && r->status != NB_NOT_RUN;
+    nb_strbuf_add(&witness, "");
+    if (failed) nb_failure_witness(r, &witness);
+    nb_strbuf_addf(&output, "%s", nb_status_name(r->status));
+    for (size_t i = 2; i < nb_n_measured_columns && ran; i++) {
+        struct nb_strbuf cell = {0};
+        nb_strbuf_add(&cell, "");
+        nb_column_print(&nb_measured_columns[i], r, true, &cell);
+        if (cell.len) nb_strbuf_addf(&output, "; %s %s", nb_measured_columns[i].title, cell.text);
+        nb_strbuf_release(&cell);
+    }
+    if (failed && r->replay) nb_strbuf_addf(&output, "; again: %s", r->replay);
+    nb_junit_add(junit, &(struct nb_junit_case){.class_name = "normbench.run",
+                                                .name = r->key ? r->key : "?",
+                                                .time_s = NAN,
+                                                .failure = failed ? nb_status_name(r->status) : NULL,
+                                                .skipped = ran         ? NULL
+                                                           : r->reason ? r->reason
+                                                                       : "not run",
+                                                .message = witness.text,
+                                                .output = output.text});
+    nb_strbuf_release(&witness);
+    nb_strbuf_release(&output);
+}
+
+static int render(const struct nb_results *results, FILE *out) {
+    struct nb_summary summary;
+    struct nb_junit junit = {0};
+    struct nb_strbuf text = {0}, said = {0};
+    nb_summary_init(&summary, results);
+    nb_meta_footer(results, &said);
+    nb_junit_property(&junit, "machine", said.text);
+    nb_strbuf_clear(&said);
+    nb_summary_counts(&summary, &said);
+    nb_junit_property(&junit, "counts", said.text);
+    nb_strbuf_release(&said);
+    nb_summary_release(&summary);
+    for (size_t i = 0; i < results->n; i++) add_case(&junit, &results->records[i]);
+    nb_junit_finish(&junit, "normbench run", nb_meta_text(results, "started"),
+                    nb_json_get_number(results->meta, "elapsed_s"), &text);
+    return nb_output(&text, out);
+}
+
+const struct nb_renderer nb_renderer_junit = {"junit", "JUnit XML: a test for every case", render};

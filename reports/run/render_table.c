@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table for a terminal: aligned, no wider than the screen, what is the same everywhere said once, and below it what a person
+ * has to know: what failed and how to see it again, what was left out, how noisy it was, where the files lie. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/text/escape.h"
+#include "reports/text/libraries.h"
+#include "reports/text/output.h"
+#include "reports/run/overheads.h"
+#include "reports/run/report.h"
+#include "reports/text/screen.h"
+#include "reports/run/summary.h"
+#include "reports/run/view.h"
+#include "src/core/log.h"
+
+enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40 };
+
+struct table {
+    struct nb_view *view;
+    size_t widths[NB_VIEW_COLUMNS]; /* in terminal cells */
+    bool dropped[NB_VIEW_COLUMNS];  /* from some section, since the screen is too narrow */
+    bool utf8, color;
+    size_t screen; /* cells of a line; 0: no limit */
+    struct nb_strbuf out;
+};
+
+static const char RED[] = "\033[31m", BOLD[] = "\033[1m", DIM[] = "\033[2m", YELLOW[] = "\033[33m";
+
+static void paint(struct table *t, const char *style) {
+    if (t->color) nb_strbuf_add(&t->out, style);
+}
+static void unpaint(struct table *t) { paint(t, "\033[0m"); }
+
+static void make_cell(const struct table *t, size_t column, const struct nb_record *r, struct nb_strbuf *cell) {
+    struct nb_strbuf raw = {0};
+    nb_column_print(&t->view->columns[column], r, t->utf8, &raw);
+    nb_strbuf_clear(cell);
+    nb_strbuf_add(cell, "");
+    nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);
+    nb_utf8_cut(cell, MAX_CELL, t->utf8 ? "…" : "~");
+    nb_strbuf_release(&raw);
+}
+
+static void measure_columns(struct table *t) {
+    struct nb_strbuf cell = {0};
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        t->widths[c] = nb_utf8_cells(t->view->columns[c].title);
+        for (size_t s = 0; s < t->view->n_sections; s++)
+            for (size_t i = 0; i < t->view->sections[s].n; i++) {
+                make_cell(t, c, &t->view->results->records[t->view->sections[s].records[i]], &cell);
+                size_t cells = nb_utf8_cells(cell.text);
+                if (cells > t->widths[c]) t->widths[c] = cells;
+            }
+    }
+    nb_strbuf_release(&cell);
+}
+
+static size_t line_width(const struct table *t, const struct nb_section *section) {
+    size_t width = 0;
+    for (size_t c = 0; c < t->view->n_columns; c++)
+        if (!section->hidden[c]) width += t->widths[c] + 2;
+    return width ? width - 2 : 0;
+}
+
+/* The least important column, of several the widest; n_columns: none can go. */
+static size_t next_victim(const struct table *t, const struct nb_section *section) {
+    size_t victim = t->view->n_columns;
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        const struct nb_column *column = &t->view->columns[c], *chosen = &t->view->columns[victim];
+        if (section->hidden[c] || column->priority == NB_KEEP) continue;
+        bool first = victim == t->view->n_columns;
+        if (first || column->priority < chosen->priority ||
+            (column->priority == chosen->priority && t->widths[c] > t->widths[victim]))
+            victim = c;
+    }
+    return victim;
+}
+
+static void fit_section(struct table *t, struct nb_section *section) {
+    while (t->screen && line_width(t, section) > t->screen) {
+        size_t victim = next_victim(t, section);
+        if (victim == t->view->n_columns) return;
+        section->hidden[victim] = t->dropped[victim] = true;
+    }
+}
+
+static void add_padded(struct table *t, size_t column, const char *text, bool last) {
+    size_t cells = nb_utf8_cells(text), pad = t->widths[column] > cells ? t->widths[column] - cells : 0;
+    bool right = t->view->columns[column].right;
+    nb_strbuf_addf(&t->out, "%*s", right ? (int)pad : 0, "");
+    nb_strbuf_add(&t->out, text);
+    if (!last) nb_strbuf_addf(&t->out, "%*s  ", right ? 0 : (int)pad, "");
+}
+
+static size_t last_column(const struct table *t, const struct nb_section *section) {
+    size_t last = 0;
+    for (size_t c = 0; c < t->view->n_columns; c++)
+        if (!section->hidden[c]) last = c;
+    return last;
+}
+
+static void print_titles(struct table *t, const struct nb_section *section) {
+    paint(t, BOLD);
+    for (size_t c = 0; c < t->view->n_columns; c++)
+        if (!section->hidden[c]) add_padded(t, c, t->view->columns[c].title, c == last_column(t, section));
+    unpaint(t);
+    nb_strbuf_add(&t->out, "\n");
+}
+
+static void print_row(struct table *t, const struct nb_section *section, const struct nb_record *r) {
+    struct nb_strbuf cell = {0};
+    bool failed = nb_status_failed(r->status), doubtful = r->has_timing && (r->timing.noisy || r->timing.suspect);
+    paint(t, failed ? RED : doubtful ? YELLOW : "");
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        if (section->hidden[c]) continue;
+        make_cell(t, c, r, &cell);
+        add_padded(t, c, cell.text, c == last_column(t, section));
+    }
+    while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
+    if (failed || doubtful) unpaint(t);
+    nb_strbuf_add(&t->out, "\n");
+    nb_strbuf_release(&cell);
+}
+
+static void print_sections(struct table *t) {
+    size_t since_titles = ROWS_A_HEADER;
+    for (size_t s = 0; s < t->view->n_sections; s++) {
+        const struct nb_section *section = &t->view->sections[s];
+        nb_strbuf_add(&t->out, "\n");
+        if (*section->heading) {
+            paint(t, BOLD);
+            nb_strbuf_add(&t->out, t->utf8 ? "── " : "-- ");
+            nb_escape_terminal(&t->out, section->heading, t->utf8);
+            unpaint(t);
+            nb_strbuf_add(&t->out, "\n");
+        }
+        bool same = s > 0 && memcmp(section->hidden, section[-1].hidden, sizeof section->hidden) == 0;
+        if (since_titles >= ROWS_A_HEADER || !same) {
+            print_titles(t, section);
+            since_titles = 0;
+        }
+        for (size_t i = 0; i < section->n; i++) print_row(t, section, &t->view->results->records[section->records[i]]);
+        since_titles += section->n;
+    }
+}
+
+static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
+
+static void print_failure(struct table *t, const struct nb_record *r) {
+    struct nb_strbuf line = {0};
+    nb_strbuf_addf(&line, "%s: ", nb_status_name(r->status));
+    nb_strbuf_add(&line, r->key ? r->key : "?");
+    paint(t, RED);
+    print_wrapped(t, line.text);
+    unpaint(t);
+    nb_strbuf_clear(&line);
+    nb_strbuf_add(&line, "");
+    nb_failure_witness(r, &line);
+    if (line.len) {
+        nb_strbuf_add(&t->out, "  ");
+        print_wrapped(t, line.text);
+    }
+    if (r->replay) { /* never wrapped: it is there to be copied */
+        paint(t, DIM);
+        nb_strbuf_add(&t->out, "  ");
+        nb_escape_terminal(&t->out, r->replay, t->utf8);
+        unpaint(t);
+        nb_strbuf_add(&t->out, "\n");
+    }
+    nb_strbuf_release(&line);
+}
+
+static void print_failures(struct table *t, const struct nb_summary *summary) {
+    if (!summary->n_failures) return;
+    paint(t, BOLD);
+    nb_strbuf_addf(&t->out, "\n%zu failed\n", summary->n_failures);
+    unpaint(t);
+    for (size_t i = 0; i < summary->n_failures && i < MAX_FAILURES; i++)
+        print_failure(t, &t->view->results->records[summary->failures[i]]);
+    if (summary->n_failures > MAX_FAILURES)
+        nb_strbuf_addf(&t->out, "... and %zu more: --format=csv has them all.\n", summary->n_failures - MAX_FAILURES);
+}
+
+static void print_skips(struct table *t, const struct nb_summary *summary) {
+    if (summary->n_skips) nb_strbuf_addf(&t->out, "\n%zu cells left out\n", summary->n_skipped_cells);
+    for (size_t i = 0; i < summary->n_skips && i < MAX_SKIPS; i++) {
+        nb_strbuf_addf(&t->out, "%7zu  ", summary->skips[i].n);
+        nb_escape_terminal(&t->out, summary->skips[i].text, t->utf8);
+        nb_strbuf_add(&t->out, "\n");
+    }
+    if (summary->n_skips > MAX_SKIPS)
+        nb_strbuf_addf(&t->out, "         ... and %zu more reasons\n", summary->n_skips - MAX_SKIPS);
+}
+
+static void print_hidden(struct table *t) {
+    size_t n = 0;
+    for (size_t c = 0; c < t->view->n_columns; c++)
+        if (t->dropped[c])
+            nb_strbuf_addf(&t->out, "%s%s", n++ ? ", " : "\nToo narrow for: ", t->view->columns[c].title);
+    if (n) nb_strbuf_add(&t->out, ". A wider terminal or --format=csv shows them.\n");
+}
+
+/* Lines of foreign text, each of them escaped. */
+static void print_lines(struct table *t, const char *text) {
+    struct nb_strbuf line = {0};
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        nb_strbuf_clear(&line);
+        nb_strbuf_addn(&line, text, (size_t)(end - text));
+        nb_escape_terminal(&t->out, line.text, t->utf8);
+        nb_strbuf_add(&t->out, "\n");
+    }
+    nb_strbuf_release(&line);
+}
+
+static void print_end(struct table *t, const struct nb_summary *summary) {
+    const struct nb_results *results = t->view->results;
+    struct nb_strbuf text = {0};
+    nb_summary_counts(summary, &text);
+    nb_strbuf_addf(&t->out, "\n%s\n", text.text);
+    nb_strbuf_clear(&text);
+    nb_summary_noise(summary, results, &text);
+    nb_strbuf_add(&t->out, text.text);
+    nb_strbuf_clear(&text);
+    nb_libraries_print(results, &text);
+    nb_overheads_print(results, &text);
+    print_lines(t, text.text);
+    nb_strbuf_release(&text);
+    if (!results->dir) return;
+    nb_strbuf_add(&t->out, "Results: ");
+    nb_escape_terminal(&t->out, results->dir, t->utf8);
+    nb_strbuf_add(&t->out, " (results.json, index.html, plots/)\n");
+}
+
+static int render(const struct nb_results *results, FILE *out) {
+    struct nb_summary summary;
+    struct nb_view view;
+    struct nb_strbuf head = {0};
+    nb_summary_init(&summary, results);
+    nb_view_init(&view, results);
+    struct table t = {
+        .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
+    measure_columns(&t);
+    for (size_t i = 0; i < view.n_sections; i++) fit_section(&t, &view.sections[i]);
+    nb_meta_footer(results, &head);
+    if (head.len) print_wrapped(&t, head.text);
+    nb_strbuf_clear(&head);
+    nb_strbuf_addf(&head, "All cases: %s", view.constants);
+    if (*view.constants) print_wrapped(&t, head.text);
+    print_sections(&t);
+    print_failures(&t, &summary);
+    print_skips(&t, &summary);
+    print_hidden(&t);
+    print_end(&t, &summary);
+    nb_strbuf_release(&head);
+    nb_view_release(&view);
+    nb_summary_release(&summary);
+    return nb_output(&t.out, out);
+}
+
+const struct nb_renderer nb_renderer_table = {"table", "for the terminal", render};

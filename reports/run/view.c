@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Layout of results as tables. */
+#include "reports/run/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+
+enum role { HIDDEN, CONSTANT, HEADING, COLUMN };
+
+bool nb_record_ran(const struct nb_record *r) { return r->status != NB_SKIPPED && r->status != NB_NOT_RUN; }
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+/* What a group shares (src/plan/plan.h): its cases stand under one heading. */
+static bool is_group_axis(const struct nb_axis *axis) {
+    static const char *const names[] = {"pass", "dtype", "shape", "data", "seed", "stride", "threads", "cache", NULL};
+    return is_one_of(axis->name, names);
+}
+
+/* The kernel's own properties are told by its name; only its width is not. */
+static bool is_hidden(const struct nb_axis *axis) {
+    return axis->kind == NB_AXIS_SELECT && !is_group_axis(axis) && strcmp(axis->name, "width") != 0;
+}
+
+/* Number of different values, up to 2; an axis that means nothing for a case has no value there. */
+static int count_values(const struct nb_results *results, const struct nb_axis *axis, struct nb_strbuf *first) {
+    struct nb_strbuf text = {0};
+    int n = 0;
+    for (size_t i = 0; i < results->n && n < 2; i++) {
+        if (!nb_record_ran(&results->records[i])) continue;
+        nb_strbuf_clear(&text);
+        nb_case_axis(&results->records[i].c, axis->name, &text);
+        if (!text.len || (n == 1 && strcmp(text.text, first->text) == 0)) continue;
+        if (n++ == 0) nb_strbuf_add(first, text.text);
+    }
+    nb_strbuf_release(&text);
+    return n;
+}
+
+struct pair {
+    char *kernel, *value;
+};
+
+static int by_kernel(const void *left, const void *right) {
+    const struct pair *a = left, *b = right;
+    int order = strcmp(a->kernel, b->kernel);
+    return order ? order : strcmp(a->value, b->value);
+}
+
+/* Does a kernel appear with two values of the axis? If not, the kernel's name tells the value. */
+static bool varies_within_kernel(const struct nb_results *results, const struct nb_axis *axis) {
+    struct pair *pairs = nb_alloc(results->n + 1, sizeof *pairs);
+    size_t n = 0;
+    bool varies = false;
+    for (size_t i = 0; i < results->n; i++) {
+        struct nb_strbuf kernel = {0}, value = {0};
+        if (!nb_record_ran(&results->records[i])) continue;
+        nb_kernel_name(&results->records[i].c, &kernel);
+        nb_case_axis(&results->records[i].c, axis->name, &value);
+        pairs[n++] = (struct pair){kernel.text, value.text};
+    }
+    if (n) qsort(pairs, n, sizeof *pairs, by_kernel);
+    for (size_t i = 1; i < n && !varies; i++)
+        varies = strcmp(pairs[i].kernel, pairs[i - 1].kernel) == 0 && strcmp(pairs[i].value, pairs[i - 1].value) != 0;
+    for (size_t i = 0; i < n; i++) {
+        free(pairs[i].kernel);
+        free(pairs[i].value);
+    }
+    free(pairs);
+    return varies;
+}
+
+static enum role role_of(const struct nb_results *results, const struct nb_axis *axis, int n_values) {
+    if (strcmp(axis->name, "width") == 0) return n_values ? COLUMN : HIDDEN;
+    if (n_values < 2) return n_values ? CONSTANT : HIDDEN;
+    if (is_group_axis(axis)) return HEADING;
+    return varies_within_kernel(results, axis) ? COLUMN : CONSTANT;
+}
+
+static void assign_roles(struct nb_view *view, enum role *roles) {
+    struct nb_strbuf constants = {0}, value = {0};
+    nb_strbuf_add(&constants, "");
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        nb_strbuf_clear(&value);
+        int n = is_hidden(&nb_axes[a]) ? 0 : count_values(view->results, &nb_axes[a], &value);
+        roles[a] = role_of(view->results, &nb_axes[a], n);
+        if (roles[a] != CONSTANT) continue;
+        nb_strbuf_addf(&constants, "%s%s ", constants.len ? ", " : "", nb_axes[a].name);
+        nb_strbuf_add(&constants, n == 1 ? value.text : "by kernel");
+    }
+    nb_strbuf_release(&value);
+    view->constants = constants.text;
+}
+
+/* What a reader expects unless told otherwise. */
+static bool is_usual(const struct nb_axis *axis, const char *value) {
+    static const char *const telling[] = {"dtype", "shape", "data", "eps", NULL};
+    return axis->fallback && strcmp(axis->fallback, value) == 0 && !is_one_of(axis->name, telling);
+}
+
+/* "f32  64x384": values that speak for themselves stand alone, the others behind their axis's name. */
+static void add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *out) {
+    static const char *const plain[] = {"pass", "dtype", "shape", NULL};
+    if (!*value || is_usual(axis, value)) return;
+    nb_strbuf_add(out, out->len ? "  " : "");
+    if (!is_one_of(axis->name, plain)) nb_strbuf_addf(out, "%s ", axis->name);
+    nb_strbuf_add(out, value);
+}
+
+static void print_heading(const struct nb_case *c, const enum role *roles, struct nb_strbuf *out) {
+    struct nb_strbuf value = {0};
+    nb_strbuf_add(out, "");
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        if (roles[a] != HEADING) continue;
+        nb_strbuf_clear(&value);
+        nb_case_axis(c, nb_axes[a].name, &value);
+        add_to_heading(&nb_axes[a], value.text, out);
+    }
+    nb_strbuf_release(&value);
+}
+
+struct keyed {
+    char *heading;
+    size_t record;
+};
+
+static int by_heading(const void *left, const void *right) {
+    const struct keyed *a = left, *b = right;
+    int order = strcmp(a->heading, b->heading);
+    return order ? order : (a->record > b->record) - (a->record < b->record);
+}
+
+static int by_first_record(const void *left, const void *right) {
+    const struct nb_section *a = left, *b = right;
+    return (a->records[0] > b->records[0]) - (a->records[0] < b->records[0]);
+}
+
+static void cut_sections(struct nb_view *view, struct keyed *keyed, size_t n) {
+    qsort(keyed, n, sizeof *keyed, by_heading);
+    view->sections = nb_alloc(n + 1, sizeof *view->sections);
+    for (size_t i = 0; i < n; i++) {
+        bool starts = i == 0 || strcmp(keyed[i].heading, keyed[i - 1].heading) != 0;
+        if (starts) {
+            struct nb_section *s = &view->sections[view->n_sections++];
+            size_t end = i;
+            while (end < n && strcmp(keyed[end].heading, keyed[i].heading) == 0) end++;
+            s->heading = nb_strdup(keyed[i].heading);
+            s->records = nb_alloc(end - i, sizeof *s->records);
+        }
+        struct nb_section *s = &view->sections[view->n_sections - 1];
+        s->records[s->n++] = keyed[i].record;
+    }
+    if (view->n_sections) qsort(view->sections, view->n_sections, sizeof *view->sections, by_first_record);
+}
+
+static void make_sections(struct nb_view *view, const enum role *roles) {
+    const struct nb_results *results = view->results;
+    struct keyed *keyed = nb_alloc(results->n + 1, sizeof *keyed);
+    size_t n = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        struct nb_strbuf heading = {0};
+        if (!nb_record_ran(&results->records[i])) continue;
+        print_heading(&results->records[i].c, roles, &heading);
+        keyed[n++] = (struct keyed){heading.text, i};
+    }
+    if (n) cut_sections(view, keyed, n);
+    for (size_t i = 0; i < n; i++) free(keyed[i].heading);
+    free(keyed);
+}
+
+static void release_sections(struct nb_view *view) {
+    for (size_t i = 0; i < view->n_sections; i++) {
+        free(view->sections[i].heading);
+        free(view->sections[i].records);
+    }
+    free(view->sections);
+    view->sections = NULL;
+    view->n_sections = 0;
+}
+
+static void add_axis_columns(struct nb_view *view, const enum role *roles) {
+    for (size_t a = 0; a < nb_n_axes; a++)
+        if (roles[a] == COLUMN && view->n_columns < NB_VIEW_COLUMNS)
+            view->columns[view->n_columns++] =
+                (struct nb_column){.title = nb_axes[a].name, .axis = &nb_axes[a], .priority = NB_KEEP};
+}
+
+static bool is_empty(const struct nb_view *view, const struct nb_column *column) {
+    struct nb_strbuf cell = {0};
+    for (size_t s = 0; s < view->n_sections && !cell.len; s++)
+        for (size_t i = 0; i < view->sections[s].n && !cell.len; i++)
+            nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, &cell);
+    bool empty = cell.len == 0;
+    nb_strbuf_release(&cell);
+    return empty;
+}
+
+/* The kernel comes first, then what tells cases of one kernel apart, then what was found. */
+static void make_columns(struct nb_view *view, const enum role *roles) {
+    view->columns[view->n_columns++] = nb_measured_columns[0];
+    add_axis_columns(view, roles);
+    for (size_t i = 1; i < nb_n_measured_columns && view->n_columns < NB_VIEW_COLUMNS; i++)
+        if (!is_empty(view, &nb_measured_columns[i])) view->columns[view->n_columns++] = nb_measured_columns[i];
+}
+
+/* Has the axis at most one value in the section? Cases that it means nothing for have none. */
+static bool has_one_value(const struct nb_view *view, const struct nb_section *section, const struct nb_axis *axis,
+                          struct nb_strbuf *value) {
+    struct nb_strbuf own = {0};
+    bool one = true;
+    nb_strbuf_clear(value);
+    nb_strbuf_add(value, "");
+    for (size_t i = 0; i < section->n && one; i++) {
+        nb_strbuf_clear(&own);
+        nb_case_axis(&view->results->records[section->records[i]].c, axis->name, &own);
+        if (own.len && !value->len) nb_strbuf_add(value, own.text);
+        one = !own.len || strcmp(own.text, value->text) == 0;
+    }
+    nb_strbuf_release(&own);
+    return one;
+}
+
+static void hide_columns(const struct nb_view *view, struct nb_section *section) {
+    struct nb_strbuf heading = {0}, value = {0};
+    nb_strbuf_add(&heading, section->heading);
+    for (size_t c = 0; c < view->n_columns; c++) {
+        const struct nb_axis *axis = view->columns[c].axis;
+        if (!axis || strcmp(axis->name, "width") == 0 || !has_one_value(view, section, axis, &value)) continue;
+        section->hidden[c] = true;
+        add_to_heading(axis, value.text, &heading);
+    }
+    free(section->heading);
+    section->heading = heading.text;
+    nb_strbuf_release(&value);
+}
+
+void nb_view_init(struct nb_view *view, const struct nb_results *results) {
+    *view = (struct nb_view){.results = results};
+    enum role *roles = nb_alloc(nb_n_axes, sizeof *roles);
+    assign_roles(view, roles);
+    make_sections(view, roles);
+    size_t n = 0;
+    for (size_t i = 0; i < view->n_sections; i++) n += view->sections[i].n;
+    /* Headings over single rows would double the table: then these axes are columns as well. */
+    if (view->n_sections > 1 && 2 * view->n_sections > n) {
+        for (size_t a = 0; a < nb_n_axes; a++)
+            if (roles[a] == HEADING) roles[a] = COLUMN;
+        release_sections(view);
+        make_sections(view, roles);
+    }
+    make_columns(view, roles);
+    for (size_t i = 0; i < view->n_sections && view->n_sections > 1; i++) hide_columns(view, &view->sections[i]);
+    free(roles);
+}
+
+void nb_view_release(struct nb_view *view) {
+    release_sections(view);
+    free(view->constants);
+    *view = (struct nb_view){0};
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Escapes for every reader that the reports write for, and the width of UTF-8 text. */
+#include "reports/text/escape.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+size_t nb_utf8_decode(const char *s, uint32_t *code) {
+    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *u = (const unsigned char *)s;
+    size_t len = u[0] < 0x80 ? 1 : (u[0] >> 5) == 6 ? 2 : (u[0] >> 4) == 14 ? 3 : (u[0] >> 3) == 30 ? 4 : 0;
+    if (len == 0) return 0;
+    *code = len == 1 ? u[0] : u[0] & (0x7Fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((u[i] & 0xC0) != 0x80) return 0;
+        *code = *code << 6 | (u[i] & 0x3F);
+    }
+    bool surrogate = *code >= 0xD800 && *code <= 0xDFFF;
+    return *code < smallest[len] || surrogate || *code > 0x10FFFF ? 0 : len;
+}
+
+/* The main blocks of combining and of double-width characters; a name outside them is one column off at worst. */
+static size_t cells_of(uint32_t code) {
+    static const struct {
+        uint32_t first, last;
+        size_t cells;
+    } blocks[] = {
+        {0x0300, 0x036F, 0},   {0x200B, 0x200F, 0},   {0x20D0, 0x20FF, 0},   {0xFE00, 0xFE0F, 0}, {0x1100, 0x115F, 2},
+        {0x2E80, 0xA4CF, 2},   {0xAC00, 0xD7A3, 2},   {0xF900, 0xFAFF, 2},   {0xFF00, 0xFF60, 2}, {0xFFE0, 0xFFE6, 2},
+        {0x1F300, 0x1F64F, 2}, {0x1F900, 0x1F9FF, 2}, {0x20000, 0x3FFFD, 2},
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (code >= blocks[i].first && code <= blocks[i].last) return blocks[i].cells;
+    return 1;
+}
+
+/* The next character, where a byte that is not UTF-8 counts as one of its own. */
+static size_t next_character(const char *s, size_t *cells) {
+    uint32_t code = 0;
+    size_t len = nb_utf8_decode(s, &code);
+    *cells = len ? cells_of(code) : 1;
+    return len ? len : 1;
+}
+
+size_t nb_utf8_cells(const char *text) {
+    size_t total = 0, cells;
+    for (const char *s = text; *s; total += cells) s += next_character(s, &cells);
+    return total;
+}
+
+void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark) {
+    if (!text->text || nb_utf8_cells(text->text) <= cells) return;
+    size_t room = cells - (cells ? 1 : 0), used = 0, width, at = 0;
+    while (text->text[at]) {
+        size_t len = next_character(text->text + at, &width);
+        if (used + width > room) break;
+        used += width;
+        at += len;
+    }
+    text->len = at;
+    text->text[at] = '\0';
+    if (cells) nb_strbuf_add(text, mark);
+}
+
+bool nb_utf8_wanted(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+static bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+/* Directional overrides can make a name read as another; a terminal and a page both obey them. */
+static bool is_deceptive(uint32_t code) {
+    return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
+/* XML 1.0 allows none of those that end a plane, HTML none of these at all. */
+static bool is_noncharacter(uint32_t code) { return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF); }
+
+void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
+    for (const char *s = text; *s;) {
+        uint32_t code = 0;
+        size_t len = nb_utf8_decode(s, &code);
+        bool plain = len && !is_control(code) && !is_deceptive(code) && (utf8 || code < 0x80);
+        size_t n = len ? len : 1;
+        if (plain) nb_strbuf_addn(out, s, n);
+        for (size_t i = 0; i < n && !plain; i++) nb_strbuf_addf(out, "\\x%02X", (unsigned char)s[i]);
+        s += n;
+    }
+}
+
+/* Copies text with each character that entity() knows replaced; what no document may hold becomes U+FFFD, line breaks
+ * and tabs become `blank`. */
+static void replace(struct nb_strbuf *out, const char *text, const char *(*entity)(uint32_t code), const char *blank) {
+    for (const char *s = text; *s;) {
+        uint32_t code = 0;
+        size_t len = nb_utf8_decode(s, &code);
+        const char *other = len ? entity(code) : NULL;
+        if (len && (code == '\n' || code == '\t' || code == '\r'))
+            other = blank;
+        else if (!len || is_control(code) || is_deceptive(code) || is_noncharacter(code))
+            other = "\xEF\xBF\xBD";
+        if (other)
+            nb_strbuf_add(out, other);
+        else
+            nb_strbuf_addn(out, s, len);
+        s += len ? len : 1;
+    }
+}
+
+static const char *html_entity(uint32_t code) {
+    switch (code) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '`':
+        return "&#96;";
+    default:
+        return NULL;
+    }
+}
+void nb_escape_html(struct nb_strbuf *out, const char *text) { replace(out, text, html_entity, " "); }
+
+/* Underscores stay: GitHub gives them no meaning inside a word, and kernels' names are full of them. */
+static const char *markdown_entity(uint32_t code) {
+    switch (code) {
+    case '|':
+        return "\\|";
+    case '\\':
+        return "\\\\";
+    case '`':
+        return "\\`";
+    case '*':
+        return "\\*";
+    case '[':
+        return "\\[";
+    case ']':
+        return "\\]";
+    case '~':
+        return "\\~";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    default:
+        return NULL;
+    }
+}
+void nb_escape_markdown(struct nb_strbuf *out, const char *text) { replace(out, text, markdown_entity, " "); }
+
+/* gnuplot writes a quote inside single quotes as two, but 5.4 loses count where two of those follow each other or one stands first,
+ * stops with a syntax error and draws nothing more. A typographic quote needs no escape. */
+static const char *gnuplot_entity(uint32_t code) { return code == '\'' ? "\xE2\x80\x99" : NULL; }
+void nb_escape_gnuplot(struct nb_strbuf *out, const char *text) {
+    nb_strbuf_add(out, "'");
+    replace(out, text, gnuplot_entity, " ");
+    nb_strbuf_add(out, "'");
+}
+
+void nb_escape_csv(struct nb_strbuf *out, const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        nb_strbuf_add(out, text);
+        return;
+    }
+    nb_strbuf_add(out, "\"");
+    for (const char *s = text; *s; s++) nb_strbuf_addn(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
+    nb_strbuf_add(out, "\"");
+}
+
+void nb_escape_file_name(struct nb_strbuf *out, const char *text) {
+    enum { LONGEST = 80 };
+    size_t start = out->len;
+    for (const char *s = text; *s && out->len - start < LONGEST; s++) {
+        bool letter = isalnum((unsigned char)*s) && (unsigned char)*s < 0x80;
+        bool inner = out->len > start && (*s == '-' || *s == '.');
+        nb_strbuf_addn(out, letter || inner ? s : "_", 1);
+    }
+    if (out->len == start) nb_strbuf_add(out, "_");
+}

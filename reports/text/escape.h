@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names come from plugins, paths and files that people send each other; none of them may be taken for markup, for a
+ * gnuplot command or for a terminal's control sequence. Each function appends text so that its reader shows it as it
+ * stands. */
+#ifndef NB_ESCAPE_H
+#define NB_ESCAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/core/strbuf.h"
+
+/* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
+size_t nb_utf8_decode(const char *s, uint32_t *code);
+/* Terminal cells that text takes: 0 for combining marks, 2 for wide East Asian characters, 1 for others. */
+size_t nb_utf8_cells(const char *text);
+/* Cuts text to at most `cells` terminal cells, with mark (such as "~") as the last one when something was cut. */
+void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark);
+/* Does the environment (LC_ALL, LC_CTYPE, LANG: the first that is set) ask for UTF-8? */
+bool nb_utf8_wanted(void);
+
+/* Control characters and broken UTF-8 become \xNN; without utf8 everything beyond ASCII does. */
+void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8);
+/* For HTML and XML text and attribute values in either kind of quotes. */
+void nb_escape_html(struct nb_strbuf *out, const char *text);
+/* One field of RFC 4180: quoted only where it must be. */
+void nb_escape_csv(struct nb_strbuf *out, const char *text);
+/* One cell of a GitHub table; line breaks become spaces. */
+void nb_escape_markdown(struct nb_strbuf *out, const char *text);
+/* A single-quoted gnuplot string, quotes included: nothing is expanded in those. Quotes in the text become typographic. */
+void nb_escape_gnuplot(struct nb_strbuf *out, const char *text);
+/* A file name of letters, digits, '_', '-' and '.', at most 80 bytes, that starts with none of the last two. */
+void nb_escape_file_name(struct nb_strbuf *out, const char *text);
+
+#endif

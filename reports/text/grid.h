@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A small table of texts that knows nothing of results: for listings and reports. */
+#ifndef NB_GRID_H
+#define NB_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "src/core/strbuf.h"
+
+enum nb_grid_style { NB_GRID_PLAIN, NB_GRID_BAD, NB_GRID_DOUBTFUL, NB_GRID_GOOD, NB_GRID_N_STYLES };
+#define NB_GRID_STAYS 100 /* a rank: the column is never left out */
+
+struct nb_grid {
+    const char *const *titles; /* borrowed; also the keys of JSON */
+    size_t n_columns;
+    char **cells; /* row by row */
+    size_t n_cells;
+    const bool *right;          /* by column: aligned to the right; null: none is; borrowed */
+    enum nb_grid_style *styles; /* by row, for tables on a terminal with colours; null: all plain */
+    size_t n_styles;
+    const int *ranks; /* by column: the smallest is left out first where a line is too long; null: all stay; borrowed */
+    size_t screen;    /* cells of a line; what is still too long without the columns that may go is cut; 0: no limit */
+};
+
+void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_columns);
+/* The next cell of the row. */
+void nb_grid_add(struct nb_grid *grid, const char *text);
+/* The style of the row whose first cell is added next; rows before without one are plain. */
+void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
+bool nb_grid_format_known(const char *format); /* table, markdown, csv, json */
+/* table: aligned columns, the last as long as it is. -1 after nb_error. */
+int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out);
+/* The same as text, for a document that holds more than the table. */
+void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
+void nb_grid_add_markdown(const struct nb_grid *grid, struct nb_strbuf *out);
+void nb_grid_release(struct nb_grid *grid);
+
+#endif

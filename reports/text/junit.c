@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Elements and attributes. Times are in seconds with a decimal point. */
+#include "reports/text/junit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/text/escape.h"
+
+static void add_attribute(struct nb_strbuf *out, const char *name, const char *value) {
+    nb_strbuf_addf(out, " %s=\"", name);
+    nb_escape_html(out, value);
+    nb_strbuf_add(out, "\"");
+}
+
+static void add_time(struct nb_strbuf *out, double time_s) {
+    if (isfinite(time_s)) nb_strbuf_addf(out, " time=\"%.3f\"", time_s);
+}
+
+/* <NAME message="..">text</NAME> */
+static void add_element(struct nb_strbuf *out, const char *name, const char *type, const char *message,
+                        const char *text) {
+    nb_strbuf_addf(out, "      <%s", name);
+    if (type) add_attribute(out, "type", type);
+    if (message) add_attribute(out, "message", message);
+    nb_strbuf_add(out, ">");
+    nb_escape_html(out, text);
+    nb_strbuf_addf(out, "</%s>\n", name);
+}
+
+void nb_junit_property(struct nb_junit *j, const char *name, const char *value) {
+    if (!value || !*value) return;
+    nb_strbuf_add(&j->properties, "      <property");
+    add_attribute(&j->properties, "name", name);
+    add_attribute(&j->properties, "value", value);
+    nb_strbuf_add(&j->properties, "/>\n");
+}
+
+void nb_junit_add(struct nb_junit *j, const struct nb_junit_case *c) {
+    struct nb_strbuf *out = &j->cases;
+    const char *message = c->message ? c->message : "";
+    j->n++;
+    j->n_failures += c->failure != NULL;
+    j->n_skipped += !c->failure && c->skipped != NULL;
+    nb_strbuf_add(out, "    <testcase");
+    add_attribute(out, "classname", c->class_name);
+    add_attribute(out, "name", c->name);
+    add_time(out, c->time_s);
+    nb_strbuf_add(out, ">\n");
+    if (c->failure)
+        add_element(out, "failure", c->failure, message, c->output ? c->output : message);
+    else if (c->skipped)
+        add_element(out, "skipped", NULL, c->skipped, "");
+    if (c->output && !c->failure) add_element(out, "system-out", NULL, NULL, c->output);
+    nb_strbuf_add(out, "    </testcase>\n");
+}
+
+static void add_counts(const struct nb_junit *j, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\"", j->n, j->n_failures);
+}
+
+void nb_junit_finish(struct nb_junit *j, const char *suite, const char *started, double time_s, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
+    add_attribute(out, "name", suite);
+    add_counts(j, out);
+    add_time(out, time_s);
+    nb_strbuf_add(out, ">\n  <testsuite");
+    add_attribute(out, "name", suite);
+    add_counts(j, out);
+    nb_strbuf_addf(out, " skipped=\"%zu\"", j->n_skipped);
+    /* The schemas allow no zone and no fraction. */
+    const size_t instant = strlen("2026-01-31T12:00:00");
+    if (strlen(started) >= instant) {
+        char local[32] = "";
+        memcpy(local, started, instant);
+        add_attribute(out, "timestamp", local);
+    }
+    add_time(out, time_s);
+    nb_strbuf_add(out, ">\n");
+    if (j->properties.len) {
+        nb_strbuf_add(out, "    <properties>\n");
+        nb_strbuf_add(out, j->properties.text);
+        nb_strbuf_add(out, "    </properties>\n");
+    }
+    if (j->cases.len) nb_strbuf_add(out, j->cases.text);
+    nb_strbuf_add(out, "  </testsuite>\n</testsuites>\n");
+    nb_strbuf_release(&j->properties);
+    nb_strbuf_release(&j->cases);
+    *j = (struct nb_junit){0};
+}

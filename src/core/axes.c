@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table of the axes: how each is written, what it sets and for which cases it means anything. Its order is the order of
+ * the parts of a case's key, so an axis stands behind those that decide whether it applies. */
+#include "src/core/case.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/names.h"
+#include "src/core/params.h"
+#include "src/core/shape.h"
+
+/* ---- reading values ---- */
+
+/* Decimal or hexadecimal floats as strtod reads them, but no sign, no blanks, no words. */
+static int set_real(double *field, const char *text, double below, const char *wanted, char *reason, size_t n) {
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    bool plain =
+        text[0] && text[strspn(text, "0123456789abcdefABCDEFxXpP.+-")] == '\0' && strchr("0123456789.", text[0]);
+    bool underflow = errno == ERANGE && fabs(value) < 1;
+    if (!plain || *end || end == text || underflow || !isfinite(value) || value >= below) {
+        snprintf(reason, n, "is not %s", wanted);
+        return -1;
+    }
+    *field = value;
+    return 0;
+}
+
+static int read_count(uint64_t *value, const char *text) {
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && errno == 0 ? 0 : -1;
+}
+
+static int set_shape(struct nb_case *c, const char *text, char *reason, size_t n) {
+    return nb_shape_parse(&c->shape, text, reason, n);
+}
+
+static int set_data(struct nb_case *c, const char *text, char *reason, size_t n) {
+    if (!*text || strlen(text) >= sizeof c->data) {
+        snprintf(reason, n, "is not a name or a path of at most %d characters", NB_DATA_MAX - 1);
+        return -1;
+    }
+    snprintf(c->data, sizeof c->data, "%s", text);
+    return 0;
+}
+
+static int set_seed(struct nb_case *c, const char *text, char *reason, size_t n) {
+    uint64_t seed;
+    if (read_count(&seed, text) != 0) {
+        snprintf(reason, n, "is not a whole number from 0 to 2^64 - 1");
+        return -1;
+    }
+    c->seed = seed;
+    return 0;
+}
+
+static int set_eps(struct nb_case *c, const char *text, char *reason, size_t n) {
+    const char *wanted = "a number from 0 to below 1e6, such as \"1e-5\" or \"0x1p-7\"";
+    double value;
+    if (strlen(text) >= sizeof c->eps_text) {
+        snprintf(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
+        return -1;
+    }
+    if (set_real(&value, text, 1e6, wanted, reason, n) != 0) return -1;
+    c->eps = value;
+    snprintf(c->eps_text, sizeof c->eps_text, "%s", text);
+    return 0;
+}
+
+/* "default" waits for nb_case_normalize(), which knows the op. */
+static const char *const affine_choices[] = {"none", "gamma", "gamma_beta", "default", NULL};
+
+static int set_params(struct nb_case *c, const char *text, char *reason, size_t n) {
+    struct nb_params params;
+    if (strlen(text) >= sizeof c->params) {
+        snprintf(reason, n, "is longer than %d characters", NB_TEXT_MAX - 1);
+        return -1;
+    }
+    if (nb_params_parse(text, &params, reason, n) != 0) return -1;
+    snprintf(c->params, sizeof c->params, "%s", text);
+    return 0;
+}
+
+static int set_k(struct nb_case *c, const char *text, char *reason, size_t n) {
+    /* A percentage has at most nine digits, so that ceil(cols * percent / 100) is exact in whole numbers. */
+    size_t len = strlen(text), digits = strspn(text, "0123456789");
+    bool percent = len > 1 && text[len - 1] == '%';
+    size_t fraction = digits < len && text[digits] == '.' ? strspn(text + digits + 1, "0123456789") + 1 : 0;
+    bool whole = digits > 0 && digits + (percent ? fraction + 1 : 0) == len && digits + fraction <= 10;
+    double value = whole ? strtod(text, NULL) : 0;
+    if (!whole || fraction == 1 || value <= 0 || (percent && value > 100)) {
+        snprintf(reason, n, "is not a count of elements or a percentage above 0 and up to 100, such as \"6.25%%\"");
+        return -1;
+    }
+    snprintf(c->k_text, sizeof c->k_text, "%s", text);
+    return 0;
+}
+
+static int set_alpha(struct nb_case *c, const char *text, char *reason, size_t n) {
+    return set_real(&c->alpha, text, 1e6, "a number from 0 to below 1e6", reason, n);
+}
+
+static int set_momentum(struct nb_case *c, const char *text, char *reason, size_t n) {
+    return set_real(&c->momentum, text, nextafter(1, 2), "a number from 0 to 1, the weight of the new value", reason,
+                    n);
+}
+
+static int set_stride(struct nb_case *c, const char *text, char *reason, size_t n) {
+    uint64_t pad = 0;
+    if (strcmp(text, "packed") != 0 && (read_count(&pad, text) != 0 || pad > 1 << 20)) {
+        snprintf(reason, n, "is not \"packed\" or a padding of up to 1048576 elements");
+        return -1;
+    }
+    c->pad = (int64_t)pad;
+    return 0;
+}
+
+static int set_threads(struct nb_case *c, const char *text, char *reason, size_t n) {
+    uint64_t threads;
+    if (read_count(&threads, text) != 0 || threads < 1 || threads > 1024) {
+        snprintf(reason, n, "is not a count of threads from 1 to 1024");
+        return -1;
+    }
+    c->threads = (int)threads;
+    return 0;
+}
+
+/* ---- printing values ---- */
+
+static void print_real(double value, struct nb_strbuf *out) {
+    char text[32];
+    nb_shortest_text(value, text);
+    nb_strbuf_add(out, text);
+}
+
+static void print_shape(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->shape.text); }
+static void print_data(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->data); }
+static void print_seed(const struct nb_case *c, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "%llu", (unsigned long long)c->seed);
+}
+static void print_eps(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->eps_text); }
+static void print_params(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->params); }
+static void print_momentum(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->momentum, out); }
+static void print_k(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_add(out, c->k_text); }
+static void print_alpha(const struct nb_case *c, struct nb_strbuf *out) { print_real(c->alpha, out); }
+static void print_stride(const struct nb_case *c, struct nb_strbuf *out) {
+    if (c->pad == 0) nb_strbuf_add(out, "packed");
+    if (c->pad != 0) nb_strbuf_addf(out, "%lld", (long long)c->pad);
+}
+static void print_threads(const struct nb_case *c, struct nb_strbuf *out) { nb_strbuf_addf(out, "%d", c->threads); }
+
+/* The variant is "[plugin:]kernel_width_dtype"; a plugin may name it otherwise. */
+static void print_kernel(const struct nb_case *c, struct nb_strbuf *out) {
+    size_t n = strlen(c->variant);
+    for (int cut = 0; cut < 2; cut++)
+        while (n > 0 && c->variant[--n] != '_') {
+        }
+    nb_strbuf_addn(out, c->variant, n > 0 ? n : strlen(c->variant));
+}
+static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
+    const char *colon = strchr(c->variant, ':');
+    if (colon) nb_strbuf_addf(out, "%s:%.*s", c->is_peer ? "peer" : "plugin", (int)(colon - c->variant), c->variant);
+    if (!colon) nb_strbuf_add(out, "cpu");
+}
+
+/* ---- what applies ---- */
+
+static bool is_forward(const struct nb_case *c) { return c->pass == NB_FORWARD; }
+/* A gradient takes mean and rstd as they are given, which eps has a part in, however they were formed. */
+static bool has_eps(const struct nb_case *c) { return c->op != NB_OP_DYT && c->op != NB_OP_TWIN; }
+static bool has_root(const struct nb_case *c) { return has_eps(c) && is_forward(c); }
+static bool is_no_twin(const struct nb_case *c) { return c->op != NB_OP_TWIN; }
+static bool has_gamma(const struct nb_case *c) { return is_no_twin(c) && c->formula.affine != NB_AFFINE_NONE; }
+static bool has_16bit_gamma(const struct nb_case *c) { return has_gamma(c) && c->dtype != NB_F32; }
+static bool casts(const struct nb_case *c) { return has_16bit_gamma(c) && is_forward(c); }
+/* A key without it is as keys always were: parameters as drawn. */
+static bool has_chosen_params(const struct nb_case *c) {
+    return has_gamma(c) && c->params[0] && strcmp(c->params, NB_PARAMS_DRAWN) != 0;
+}
+static bool is_prmsnorm(const struct nb_case *c) { return c->op == NB_OP_PRMSNORM; }
+static bool is_dyt(const struct nb_case *c) { return c->op == NB_OP_DYT; }
+static bool is_batchnorm(const struct nb_case *c) { return c->op == NB_OP_BATCHNORM; }
+static bool updates_running(const struct nb_case *c) {
+    return is_batchnorm(c) && c->mode == NB_TRAINING && is_forward(c);
+}
+static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && c->dtype != NB_F32 && is_forward(c); }
+
+#define NAMED(field) offsetof(struct nb_case, field), NULL, NULL
+const struct nb_axis nb_axes[] = {
+    {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but twin", nb_op_names, NAMED(op), NULL},
+    {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NAMED(pass), NULL},
+    {"kernel", NB_AXIS_SELECT, NULL, "globs on the kernel's name, such as layernorm_*", NULL, 0, NULL, print_kernel,
+     NULL},
+    {"dtype", NB_AXIS_SELECT, "f32", "stored format of the tensors", nb_dtype_names, NAMED(dtype), NULL},
+    {"width", NB_AXIS_SELECT, NULL,
+     "SIMD width in bits; 256x: 256 bits in AVX-512 encoding; native: the kernel chooses, and is always in",
+     nb_width_names, NAMED(width), NULL},
+    {"style", NB_AXIS_SELECT, NULL, "fused, or op by op with temporaries", nb_style_names, NAMED(style), NULL},
+    {"stats", NB_AXIS_SELECT, NULL, "where the statistics live: registers, a [rows, 1] tensor, a full-size tensor",
+     nb_stats_names, NAMED(stats), NULL},
+    {"stats_dtype", NB_AXIS_SELECT, NULL, "statistics in f32 or in the dtype of x", nb_stats_dtype_names,
+     NAMED(stats_dtype), NULL},
+    {"variance", NB_AXIS_SELECT, NULL, "algorithm of the variance", nb_variance_names, NAMED(variance), NULL},
+    {"backend", NB_AXIS_SELECT, NULL, "cpu, plugin:NAME, peer:NAME; cuda where built", NULL, 0, NULL, print_backend,
+     NULL},
+    {"shape", NB_AXIS_CELL, "1024x1024",
+     "64x384, 2x3x[4x5], nchw:8x64x28x28, a preset, a range 64x256:4096:*4, L2x1024: as many rows as fill that cache",
+     NULL, 0, set_shape, print_shape, NULL},
+    {"data", NB_AXIS_CELL, "normal", "a distribution, a data set, or an .npy or raw file", NULL, 0, set_data,
+     print_data, NULL},
+    {"seed", NB_AXIS_CELL, "1", "of generated numbers", NULL, 0, set_seed, print_seed, NULL},
+    {"eps", NB_AXIS_CELL, "1e-5", "kept as typed and as the exact double", NULL, 0, set_eps, print_eps, has_eps},
+    {"eps_place", NB_AXIS_CELL, "inside", "sqrt(v + eps), sqrt(v) + eps, max(sqrt(v), eps)", nb_eps_place_names,
+     NAMED(formula.eps_place), has_root},
+    {"root", NB_AXIS_CELL, "mul_recip",
+     "how x is scaled: x / sqrt(v), x * (1 / sqrt(v)), or by the hardware's estimate", nb_root_names,
+     NAMED(formula.root), has_root},
+    {"affine", NB_AXIS_CELL, "default",
+     "parameters; default: gamma for rmsnorm, prmsnorm, l2norm and add_rmsnorm, gamma_beta for the others",
+     affine_choices, NAMED(formula.affine), is_no_twin},
+    {"cast", NB_AXIS_CELL, "after", "rounding to the dtype after or before the weight (Gemma, Llama); 16 bits only",
+     nb_cast_names, NAMED(formula.cast), casts},
+    {"weight_offset", NB_AXIS_CELL, "0", "the weight is gamma or 1 + gamma", nb_switch_names,
+     NAMED(formula.weight_offset), has_gamma},
+    {"param_dtype", NB_AXIS_CELL, "f32", "parameters in f32 or in the dtype of x; 16 bits only", nb_param_names,
+     NAMED(formula.param), has_16bit_gamma},
+    {"params", NB_AXIS_CELL, NB_PARAMS_DRAWN,
+     "what gamma and beta hold: drawn, negative, zeros, tiny, fixed(GAMMA), fixed(GAMMA,BETA); a key names it unless "
+     "drawn",
+     NULL, 0, set_params, print_params, has_chosen_params},
+    {"round_sum", NB_AXIS_CELL, "0", "add_*: statistics of the f32 sum or of the rounded one; 16 bits only",
+     nb_switch_names, NAMED(formula.round_sum), rounds_a_sum},
+    {"mode", NB_AXIS_CELL, "training", "BatchNorm: statistics of the batch, or running ones", nb_mode_names,
+     NAMED(mode), is_batchnorm},
+    {"momentum", NB_AXIS_CELL, "0.1", "BatchNorm in training: weight of the new value", NULL, 0, set_momentum,
+     print_momentum, updates_running},
+    {"k", NB_AXIS_CELL, "6.25%", "pRMSNorm: share or count of the elements that the statistics see", NULL, 0, set_k,
+     print_k, is_prmsnorm},
+    {"alpha", NB_AXIS_CELL, "0.5", "DyT: tanh(alpha * x)", NULL, 0, set_alpha, print_alpha, is_dyt},
+    {"stride", NB_AXIS_CELL, "packed", "packed, or elements of padding after each row", NULL, 0, set_stride,
+     print_stride, NULL},
+    {"threads", NB_AXIS_CELL, "1", "pinned threads", NULL, 0, set_threads, print_threads, NULL},
+    {"cache", NB_AXIS_CELL, "hot", "hot: the same buffers again; cold: buffers in turn, larger than the last cache",
+     nb_cache_names, NAMED(cache), NULL},
+};
+const size_t nb_n_axes = sizeof nb_axes / sizeof nb_axes[0];
+
+const struct nb_axis *nb_axis_find(const char *name) {
+    static const char *const aliases[][2] = {
+        {"norm", "op"}, {"epsilon", "eps"}, {"precision", "dtype"}, {"simd", "width"}, {"input", "data"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (strcmp(name, aliases[i][0]) == 0) name = aliases[i][1];
+    for (size_t i = 0; i < nb_n_axes; i++)
+        if (strcmp(nb_axes[i].name, name) == 0) return &nb_axes[i];
+    return NULL;
+}
+
+int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n) {
+    assert(axis->kind == NB_AXIS_CELL);
+    if (!axis->named) return axis->set(c, text, reason, n);
+    const int found = nb_name_find(axis->choices, text);
+    if (found < 0) {
+        nb_name_refuse(axis->choices, text, reason, n);
+        return -1;
+    }
+    *(uint32_t *)((char *)c + axis->named) = (uint32_t)found;
+    return 0;
+}
+
+void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct nb_strbuf *out) {
+    if (!axis->named) {
+        axis->print(c, out);
+        return;
+    }
+    const uint32_t value = *(const uint32_t *)((const char *)c + axis->named);
+    nb_strbuf_add(out, value < nb_names_count(axis->choices) ? axis->choices[value] : "?");
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One cell of the matrix, and the table of the axes that span it.
+ *
+ * The table is the one place that knows how an axis is written: configs, --axis, the case key, `list axes`, the records and
+ * the error messages all read it. A case and its key determine each other:
+ *     rmsnorm_twopass_v512_bf16/shape:64x384/data:minilm_layer0_out/seed:1/eps:1e-6/eps_place:inside/root:mul_recip/...
+ * Only axes that mean something for the case's op appear, always in the table's order; a '/' or '%' inside a value is written
+ * %2F, %25. */
+#ifndef NB_CASE_H
+#define NB_CASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+#include "src/core/strbuf.h"
+
+#define NB_VARIANT_MAX 128
+#define NB_TEXT_MAX 32
+#define NB_DATA_MAX 512
+#define NB_MAX_DIMS 8
+
+/* rows x cols as the kernels see them, and how the user wrote it: "64x384", "2x3x[4x5]" (normalized_shape in brackets, the
+ * product of it is cols), "nchw:8x64x28x28" (rows = n*c, cols = hw), "nhwc:..." (rows = n*hw, cols = c). */
+struct nb_shape {
+    uint32_t layout; /* enum nb_layout */
+    int64_t rows, cols;
+    int64_t n, c, hw; /* NCHW, NHWC only */
+    char text[96];
+};
+
+enum nb_cache { NB_HOT, NB_COLD };
+
+struct nb_case {
+    char variant[NB_VARIANT_MAX]; /* "[plugin:]rmsnorm_twopass_v512_bf16" */
+    bool is_peer;                 /* the plugin is the adapter of a peer (src/core/peers.h) */
+    uint32_t op, pass, dtype, width;
+    uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
+    bool folded, flushes;                         /* the kernel's: NB_FLAG_FOLDED, NB_FLAG_FLUSHES */
+    double twin_loads, twin_stores;               /* the tensors that a twin reads and writes; 0 for other ops */
+    struct nb_shape shape;
+    struct nb_formula formula;
+    double eps, alpha, momentum;
+    char eps_text[NB_TEXT_MAX]; /* as typed */
+    char k_text[NB_TEXT_MAX];   /* pRMSNorm: "6.25%" or a count */
+    int64_t k;
+    uint32_t mode;
+    int64_t pad; /* stride axis: elements between the end of a row and the start of the next */
+    int threads;
+    uint32_t cache; /* enum nb_cache */
+    char data[NB_DATA_MAX];
+    uint64_t seed;
+    char params[NB_TEXT_MAX]; /* what gamma and beta hold (params.h); "": drawn */
+    const struct nb_tuning
+        *tuning; /* what its calls carry (tuning.h): the process's, unless somebody sets another; no axis */
+};
+
+/* What an axis does in a config block. */
+enum nb_axis_kind {
+    NB_AXIS_SELECT, /* chooses among the kernels of the registry (op, pass, kernel, dtype, width, stats, style, backend ...) */
+    NB_AXIS_CELL, /* sets a field of the case */
+};
+
+struct nb_axis {
+    const char *name;
+    enum nb_axis_kind kind;
+    const char *fallback;       /* the value of a block that leaves the axis out; null: all */
+    const char *help;           /* one line */
+    const char *const *choices; /* null-terminated, or null when the values are free text */
+    size_t named; /* where in a case stands the uint32_t that is an index into choices; 0: set and print know */
+    int (*set)(struct nb_case *c, const char *text, char *reason, size_t n);
+    void (*print)(const struct nb_case *c, struct nb_strbuf *out);
+    /* Does the axis mean anything for this case (its op, dtype)? Null: always. */
+    bool (*applies)(const struct nb_case *c);
+};
+extern const struct nb_axis nb_axes[];
+extern const size_t nb_n_axes;
+const struct nb_axis *nb_axis_find(const char *name); /* also by alias; null */
+/* Of an axis of cells: sets the field from text. On a bad value writes into reason how to go on after the value ("is not one of
+ * inside, outside, clamp") and returns -1. */
+int nb_axis_set(const struct nb_axis *axis, struct nb_case *c, const char *text, char *reason, size_t n);
+/* The value as the key prints it. */
+void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct nb_strbuf *out);
+
+/* Does the op add a residual before it normalizes? Does it take the mean away? */
+bool nb_op_adds(uint32_t op);
+bool nb_op_centres(uint32_t op);
+const char *nb_op_name(uint32_t op);
+const char *nb_pass_name(uint32_t pass);
+const char *nb_width_name(uint32_t width); /* "scalar", "128", "256", "256x", "512", "native" */
+const char *nb_style_name(uint32_t style);
+const char *nb_stats_name(uint32_t stats);
+const char *nb_stats_dtype_name(uint32_t stats_dtype);
+const char *nb_variance_name(uint32_t variance);
+const char *nb_root_name(uint32_t root);
+const char *nb_eps_place_name(uint32_t place);
+const char *nb_layout_name(uint32_t layout);
+
+/* Defaults of every axis; op and dtype must be set before axes that depend on them are printed. */
+void nb_case_init(struct nb_case *c);
+/* Takes over what a kernel declares: variant, op, pass, dtype, width, properties. Of a kernel of the registry see
+ * nb_case_set_entry(). */
+void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin);
+/* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys; what hangs on other
+ * fields is resolved: the op's usual affine, k as a count, ROWSxCOLS for BatchNorm as positions x channels. */
+void nb_case_normalize(struct nb_case *c);
+/* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */
+const char *nb_case_conflict(const struct nb_case *c);
+
+/* "[plugin:]rmsnorm_twopass": the variant without width and dtype. */
+void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out);
+void nb_case_key(const struct nb_case *c, struct nb_strbuf *out);
+/* The value of one axis as text; "" when it does not apply. */
+void nb_case_axis(const struct nb_case *c, const char *axis, struct nb_strbuf *out);
+/* The inverse of nb_case_key for the cell axes; the fields that belong to the kernel stay 0 until nb_case_set_kernel.
+ * Returns -1 after nb_error. */
+int nb_case_parse(struct nb_case *c, const char *key);
+
+/* The kernel's view: shape, strides, formula, parameters; tensors null. Of a backward case eps, and for DyT alpha, are what the forward
+ * call had. */
+void nb_case_call(const struct nb_case *c, struct nb_call *call);
+
+/* Bytes that the op must move at least: tensor-sized inputs read once, outputs written once, parameters and statistics. */
+double nb_case_bytes(const struct nb_case *c);
+
+/* Tensors of the op, rows x cols each: how many it must read and write. */
+void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/* JSON as all our files have it: numbers are finite or null and read back bit for bit, text is valid UTF-8, values that
+ * must be exact or may be NaN or Inf are strings. cJSON parses; it does not print, since it keeps 15 digits only. */
+#ifndef NB_JSON_H
+#define NB_JSON_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/core/strbuf.h"
+
+/* A finite number, else null. */
+void nb_json_number(cJSON *object, const char *name, double value);
+double nb_json_get_number(const cJSON *object, const char *name); /* NaN when null or absent */
+/* Text, null for a null pointer. */
+void nb_json_text(cJSON *object, const char *name, const char *text);
+const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */
+/* A text into a field of n bytes, "" when null or absent; -1 after nb_error when it does not fit. */
+int nb_json_copy_text(char *field, size_t n, const cJSON *object, const char *name);
+bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false */
+/* An exact value as text: a hexadecimal float such as "0x1.8p-3", or "nan", "inf", "-inf". */
+void nb_json_exact(cJSON *object, const char *name, double value);
+double nb_json_get_exact(const cJSON *object, const char *name);
+/* 64 bits as decimal text. */
+void nb_json_uint64(cJSON *object, const char *name, uint64_t value);
+
+/* Is a text what JSON may hold (RFC 8259, section 8.1)? */
+bool nb_json_is_utf8(const char *text);
+/* A text in quotes. */
+void nb_json_print_text(const char *text, struct nb_strbuf *out);
+/* The whole value on one line. */
+void nb_json_print(const cJSON *json, struct nb_strbuf *out);
+/* Indented; arrays and objects that hold no container of their own stay on one line. */
+void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out);
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a kernel declares, with the defaults of what it leaves out, and whether the declaration holds together. */
+#include "src/core/kernel_fields.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
+#define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
+
+const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call) {
+    return DECLARES(k, applicable) ? k->applicable(call) : NULL;
+}
+
+int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call) {
+    return DECLARES(k, row_local) ? k->row_local(call) : 0;
+}
+
+/* BatchNorm reduces a channel: n * hw elements; every other op a row. */
+int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    if (DECLARES(k, chain)) return k->chain(call);
+    return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
+}
+
+int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    if (DECLARES(k, column_chain)) return k->column_chain(call);
+    return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->rows;
+}
+
+size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call) {
+    return DECLARES(k, scratch_bytes) ? k->scratch_bytes(call) : 0;
+}
+
+int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call) {
+    return DECLARES(k, n_phases) ? k->n_phases(call) : 1;
+}
+
+int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase) {
+    return DECLARES(k, n_units) ? k->n_units(call, phase) : call->rows;
+}
+
+void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
+    *range = (struct nb_range){0, INFINITY, INFINITY};
+    if (DECLARES(k, range)) k->range(call, range);
+}
+
+size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]) {
+    size_t n = 0;
+#define ADD(field)                                                                                                     \
+    if (DECLARES(k, field)) out[n++] = (struct nb_kernel_function){#field, (void *)(uintptr_t)k->field}
+    ADD(run);
+    ADD(applicable);
+    ADD(row_local);
+    ADD(chain);
+    ADD(scratch_bytes);
+    ADD(n_phases);
+    ADD(n_units);
+    ADD(open);
+    ADD(close);
+    ADD(range);
+    ADD(column_chain);
+#undef ADD
+    return n;
+}
+
+/* ---- formulas ---- */
+
+/* The refusals of each field, by value; a value beyond the table is unknown to this program. */
+static const char *const root_refusals[NB_N_ROOTS] = {
+    "kernel does not implement root div_sqrt", "kernel does not implement root mul_recip",
+    "kernel does not implement root rsqrt_nr", "kernel does not implement root rsqrt_raw"};
+static const char *const eps_place_refusals[NB_N_EPS_PLACES] = {"kernel does not implement eps_place inside",
+                                                                "kernel does not implement eps_place outside",
+                                                                "kernel does not implement eps_place clamp"};
+static const char *const cast_refusals[NB_N_CASTS] = {"kernel does not implement cast after",
+                                                      "kernel does not implement cast before"};
+static const char *const weight_offset_refusals[2] = {"kernel does not implement weight_offset 0",
+                                                      "kernel does not implement weight_offset 1"};
+static const char *const affine_refusals[NB_N_AFFINES] = {"kernel does not implement affine none",
+                                                          "kernel does not implement affine gamma",
+                                                          "kernel does not implement affine gamma_beta"};
+static const char *const param_refusals[NB_N_PARAMS] = {"kernel does not implement param_dtype f32",
+                                                        "kernel does not implement param_dtype x"};
+static const char *const round_sum_refusals[2] = {"kernel does not implement an unrounded residual sum",
+                                                  "kernel does not implement a rounded residual sum"};
+
+/* A mask of 0 stands for: only the value 0. */
+static const char *refuse_value(uint32_t mask, uint32_t value, const char *const *refusals, uint32_t n) {
+    if (value >= n) return "formula has a value that this program does not know";
+    return (mask ? mask : 1u) >> value & 1u ? NULL : refusals[value];
+}
+
+const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f) {
+    const struct nb_formulas *has = &k->formulas;
+    bool has_root = k->op != NB_OP_DYT;
+    bool adds = k->op == NB_OP_ADD_RMSNORM || k->op == NB_OP_ADD_LAYERNORM;
+    bool weighs = f->affine != NB_AFFINE_NONE, rounds = k->dtype != NB_F32;
+    if (k->op == NB_OP_TWIN) return NULL; /* no arithmetic: it serves every formula */
+    const char *why = refuse_value(has->affines, f->affine, affine_refusals, NB_N_AFFINES);
+    if (!why && has_root) why = refuse_value(has->roots, f->root, root_refusals, NB_N_ROOTS);
+    if (!why && has_root) why = refuse_value(has->eps_places, f->eps_place, eps_place_refusals, NB_N_EPS_PLACES);
+    if (!why && weighs) why = refuse_value(has->weight_offsets, f->weight_offset, weight_offset_refusals, 2);
+    if (!why && weighs && rounds) why = refuse_value(has->casts, f->cast, cast_refusals, NB_N_CASTS);
+    if (!why && weighs && rounds) why = refuse_value(has->params, f->param, param_refusals, NB_N_PARAMS);
+    if (!why && adds && rounds) why = refuse_value(has->round_sums, f->round_sum, round_sum_refusals, 2);
+    return why;
+}
+
+/* ---- validation ---- */
+
+int nb_name_is_plain(const char *name) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
+    return name && *name && name[strspn(name, plain)] == '\0';
+}
+
+struct range {
+    const char *field;
+    uint32_t value, n;
+};
+
+static int validate_ranges(const struct nb_kernel *k, char *reason, size_t n) {
+    const struct range ranges[] = {
+        {"op", k->op, NB_N_OPS},
+        {"pass", k->pass, NB_N_PASSES},
+        {"dtype", k->dtype, NB_N_DTYPES},
+        {"width", k->width, NB_N_WIDTHS},
+        {"style", k->style, NB_N_STYLES},
+        {"stats", k->stats, NB_N_STATS},
+        {"stats_dtype", k->stats_dtype, NB_N_STATS_DTYPES},
+        {"variance", k->variance, NB_N_VARIANCES},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (ranges[i].value < ranges[i].n) continue;
+        snprintf(reason, n, "%s is %u, but the values are 0 to %u", ranges[i].field, ranges[i].value, ranges[i].n - 1);
+        return -1;
+    }
+    return 0;
+}
+
+static int validate_byte_model(const struct nb_kernel *k, char *reason, size_t n) {
+    const float model[] = {k->loads, k->stores, k->flops};
+    static const char *const names[] = {"loads", "stores", "flops"};
+    for (size_t i = 0; i < 3; i++) {
+        if (isfinite(model[i]) && model[i] >= 0) continue;
+        snprintf(reason, n, "%s per element is %g, not a number from 0", names[i], (double)model[i]);
+        return -1;
+    }
+    return 0;
+}
+
+int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n) {
+    /* Far more than the struct will ever grow to: what is beyond is not a size. */
+    const uint32_t largest = 65536;
+    if (k->struct_size < FIELD_END(run) || k->struct_size > largest) {
+        snprintf(reason, n, "struct_size is %u, but sizeof(struct nb_kernel) is %zu", k->struct_size,
+                 sizeof(struct nb_kernel));
+        return -1;
+    }
+    if (!nb_name_is_plain(k->name)) {
+        snprintf(reason, n, "its name must be letters, digits, '_', '.', '+' or '-'");
+        return -1;
+    }
+    if (k->variant && !nb_name_is_plain(k->variant)) {
+        snprintf(reason, n, "its variant must be letters, digits, '_', '.', '+' or '-', or null");
+        return -1;
+    }
+    if (validate_ranges(k, reason, n) != 0 || validate_byte_model(k, reason, n) != 0) return -1;
+    if (!k->run) {
+        snprintf(reason, n, "run is null");
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Messages and memory. The only mutable state is how loud and how colourful the program is, and whether a bar is drawn.
+ */
+#include "src/core/log.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool quiet, bar_drawn;
+static double last_line_s; /* of progress in a log, by the clock of its stage */
+static enum nb_color color_mode = NB_COLOR_AUTO;
+
+void nb_log_quiet(bool on) { quiet = on; }
+void nb_log_color(enum nb_color color) { color_mode = color; }
+
+bool nb_color_on(int fd) {
+    if (color_mode != NB_COLOR_AUTO) return color_mode == NB_COLOR_ALWAYS;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (no_color && *no_color) return false;
+    if (!term || strcmp(term, "dumb") == 0) return false;
+    return isatty(fd);
+}
+
+static void say(const char *color, const char *label, const char *format, va_list args) {
+    nb_progress_end();
+    bool on = nb_color_on(STDERR_FILENO);
+    fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int nb_error(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say("\033[31m", "error: ", format, args);
+    va_end(args);
+    return -1;
+}
+
+void nb_warn(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say("\033[33m", "warning: ", format, args);
+    va_end(args);
+}
+
+void nb_note(const char *format, ...) {
+    if (quiet) return;
+    va_list args;
+    va_start(args, format);
+    say("", "", format, args);
+    va_end(args);
+}
+
+/* Seconds left; negative: too early to tell. */
+static double time_left(double share, double elapsed_s) { return share > 0.02 ? elapsed_s * (1 - share) / share : -1; }
+
+/* A log that says nothing for minutes looks like one of a program that hangs; one with a line for each step hides the rest. */
+static void progress_line(double share, double elapsed_s, const char *what) {
+    if (elapsed_s < last_line_s) last_line_s = 0; /* another stage has begun */
+    if (elapsed_s - last_line_s < NB_PROGRESS_LINE_S) return;
+    last_line_s = elapsed_s;
+    const double left = time_left(share, elapsed_s);
+    if (left >= 0)
+        nb_note("%.0f %% after %.0f s, %.0f s left: %.60s", 100 * share, elapsed_s, left, what);
+    else
+        nb_note("%.0f %% after %.0f s: %.60s", 100 * share, elapsed_s, what);
+}
+
+void nb_progress(double done, double total, double elapsed_s, const char *what) {
+    if (quiet || total <= 0) return;
+    const double share = done / total < 1 ? done / total : 1;
+    if (!isatty(STDERR_FILENO)) {
+        progress_line(share, elapsed_s, what);
+        return;
+    }
+    enum { CELLS = 30 };
+    char cells[CELLS + 1];
+    int filled = (int)(share * CELLS);
+    memset(cells, '#', (size_t)filled);
+    memset(cells + filled, '.', (size_t)(CELLS - filled));
+    cells[CELLS] = '\0';
+    const double left = time_left(share, elapsed_s);
+    fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
+    if (left >= 0) fprintf(stderr, "  %.0f s left", left);
+    fprintf(stderr, "  %.60s\033[K", what);
+    bar_drawn = true;
+}
+
+void nb_progress_end(void) {
+    if (!bar_drawn) return;
+    fputs("\r\033[K", stderr);
+    bar_drawn = false;
+}
+
+static _Noreturn void out_of_memory(unsigned long long n, unsigned long long size) {
+    fprintf(stderr, "normbench: error: no memory for %llu x %llu bytes\n", n, size);
+    exit(1);
+}
+
+void *nb_alloc(unsigned long long n, unsigned long long size) {
+    void *p = calloc(n ? n : 1, size ? size : 1);
+    if (!p) out_of_memory(n, size);
+    return p;
+}
+
+void *nb_realloc(void *old, unsigned long long n, unsigned long long size) {
+    if (size && n > SIZE_MAX / size) out_of_memory(n, size);
+    unsigned long long bytes = n * size;
+    void *p = realloc(old, bytes ? bytes : 1);
+    if (!p) out_of_memory(n, size);
+    return p;
+}
+
+char *nb_strdup(const char *s) {
+    char *copy = strdup(s);
+    if (!copy) out_of_memory(1, strlen(s) + 1);
+    return copy;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names, places and loading of peers. */
+#include "src/core/peers.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/files.h"
+#include "src/core/guard.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/core/strbuf.h"
+#include "src/core/kernel_fields.h"
+#include "src/core/shared_object.h"
+
+enum { USE_LIMIT_S = 120 }; /* half a GB of libraries from a cold disk */
+
+const struct nb_peer_info nb_peers[] = {
+    {"onednn", "oneDNN 3.13 on SYCL: LayerNorm, RMSNorm, BatchNorm, forward and backward", "0.6 GB"},
+    {"onednn-omp", "oneDNN 3.2 on OpenMP, without RMSNorm: little call overhead", "39 MB"},
+    {"pytorch", "PyTorch's CPU operators, from C++", "0.6 GB"},
+    {"ggml", "ggml's CPU backend: RMSNorm, LayerNorm, f32", "3 MB"},
+};
+const size_t nb_n_peers = sizeof nb_peers / sizeof nb_peers[0];
+
+static const char prefix[] = "peer:";
+
+bool nb_peer_is(const char *plugin) { return strncmp(plugin, prefix, sizeof prefix - 1) == 0; }
+
+char *nb_peer_name(const char *spec, const char **library) {
+    const char *name = spec + sizeof prefix - 1, *equals = strchr(name, '=');
+    *library = equals ? equals + 1 : NULL;
+    struct nb_strbuf out = {0};
+    nb_strbuf_addn(&out, name, equals ? (size_t)(equals - name) : strlen(name));
+    return out.text;
+}
+
+static char *adapter_in(const char *folder, const char *below, const char *name) {
+    struct nb_strbuf file = {0};
+    nb_strbuf_addf(&file, "%s%s.so", below, name);
+    char *path = nb_path_join(folder, file.text);
+    nb_strbuf_release(&file);
+    return path;
+}
+
+char *nb_peer_adapter(const char *name) {
+    static const char built[] = "peers/", installed[] = "../lib/normbench/peers/";
+    const char *named = getenv("NORMBENCH_PEERS");
+    if (named && *named) return adapter_in(named, "", name);
+    char *program = nb_program_dir(), *path = adapter_in(program, built, name);
+    char *other = adapter_in(program, installed, name);
+    free(program);
+    if (!nb_path_exists(path) && nb_path_exists(other)) {
+        char *missing = path;
+        path = other;
+        other = missing;
+    }
+    free(other);
+    return path;
+}
+
+/* ---- what the user asks for ---- */
+
+static int refuse_adapter(const char *name, const char *path) {
+    const char *names[sizeof nb_peers / sizeof nb_peers[0]];
+    for (size_t i = 0; i < nb_n_peers; i++) {
+        names[i] = nb_peers[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return nb_error("--peer %s: %s is not built; `make peers PEERS=%s` gets the library (%s) and builds it",
+                            name, path, name, nb_peers[i].size);
+    }
+    const char *nearest = nb_nearest(name, names, nb_n_peers);
+    return nb_error("--peer %s: there is no adapter %s; %s%s%s`normbench list peers` says what there is", name, path,
+                    nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "");
+}
+
+char *nb_peer_spec(const char *name, const char *library) {
+    struct nb_strbuf spec = {0};
+    char *adapter = NULL, *resolved = NULL;
+    bool fine = nb_name_is_plain(name);
+    if (!fine) {
+        nb_error("--peer %s: a name of letters, digits, '_', '.', '+' or '-'", name);
+        goto out;
+    }
+    adapter = nb_peer_adapter(name);
+    fine = nb_path_exists(adapter) || refuse_adapter(name, adapter) == 0;
+    if (fine && library) {
+        resolved = realpath(library, NULL);
+        fine = resolved || nb_error("--peer-lib %s: %s", library, strerror(errno)) == 0;
+    }
+    if (fine) nb_strbuf_addf(&spec, "%s%s%s%s", prefix, name, resolved ? "=" : "", resolved ? resolved : "");
+out:
+    free(adapter);
+    free(resolved);
+    return spec.text;
+}
+
+/* ---- loading ---- */
+
+/* A parallel region begins sooner when the threads of the last one still spin, so that back-to-back calls are not charged for a
+ * wake-up; after a tenth of a millisecond or so they sleep, before the next arm's slot. */
+static void limit_spinning(void) {
+    setenv("GOMP_SPINCOUNT", "30000", 0); /* GNU OpenMP: turns; its default is ten times that */
+    setenv("KMP_BLOCKTIME", "1", 0);      /* Intel's and LLVM's: milliseconds; the default is 200 */
+}
+
+struct request {
+    const struct nb_peer *(*ask)(void);
+    const char *name, *library;
+    char reason[400];
+    int result;
+};
+
+/* The libraries in use, by name without a version ("libdnnl"), and by whom: what is loaded is a property of the process. */
+static struct { char library[64], peer[64]; } used[32];
+
+/* Two builds of a library in one process would find each other's symbols. 0, or -1 with the reason written. */
+static int claim_library(const char *path, const char *peer, char *reason, size_t n) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strstr(name, ".so");
+    char base[sizeof used[0].library];
+    snprintf(base, sizeof base, "%.*s", (int)(end ? (size_t)(end - name) : strlen(name)), name);
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++) {
+        if (!used[i].peer[0]) {
+            snprintf(used[i].library, sizeof used[i].library, "%s", base);
+            snprintf(used[i].peer, sizeof used[i].peer, "%s", peer);
+            return 0;
+        }
+        if (strcmp(used[i].library, base) != 0) continue;
+        if (strcmp(used[i].peer, peer) == 0) return 0;
+        snprintf(reason, n,
+                 "%s and %s are both %s, and two builds of a library in one process find each other's symbols; measure "
+                 "them in runs of their own",
+                 used[i].peer, peer, base);
+        return -1;
+    }
+    snprintf(reason, n, "too many peers in one process");
+    return -1;
+}
+
+/* A file may have any name: what the loader knows a library by is seen once it is loaded. */
+static void use(void *arg) {
+    struct request *r = arg;
+    const struct nb_peer *peer = r->ask();
+    if (!peer || peer->struct_size < sizeof *peer || !peer->use) {
+        snprintf(r->reason, sizeof r->reason, "its normbench_peer() is of another version; rebuild it with make peers");
+        return;
+    }
+    const char *path = r->library ? r->library : peer->library;
+    if (claim_library(path, r->name, r->reason, sizeof r->reason) != 0) return;
+    if (peer->use(r->library, r->reason, sizeof r->reason) != 0) return;
+    const char *soname = nb_object_soname(path);
+    r->result = soname ? claim_library(soname, r->name, r->reason, sizeof r->reason) : 0;
+}
+
+int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library) {
+    void *symbol = nb_object_symbol(handle, adapter, "normbench_peer");
+    if (!symbol) return nb_error("%s: does not export normbench_peer(); it is a plugin: use --plugin", adapter);
+    limit_spinning();
+    static struct request r; /* outlives a jump out of the library */
+    r = (struct request){
+        .ask = (const struct nb_peer *(*)(void))(uintptr_t)symbol, .name = name, .library = library, .result = -1};
+    const char *why = nb_guarded(use, &r, USE_LIMIT_S);
+    if (why) return nb_error("%s: its library does not load: %s", adapter, why);
+    return r.result == 0 ? 0 : nb_error("%s: its library does not load: %s", adapter, r.reason);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
+ * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
+#ifndef NB_REGISTRY_H
+#define NB_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/kernel.h"
+#include "src/core/case.h"
+#include "src/core/entry.h"
+#include "src/core/kernel_fields.h"
+
+/* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
+int nb_registry_load_builtin(void);
+/* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
+ * kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a note, 0. */
+int nb_registry_load(const char *file);
+size_t nb_registry_size(void);
+const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
+const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
+/* The case takes over what the entry's kernel declares, and whose kernel it is. */
+void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
+/* The shared objects loaded, in order: null behind the last. */
+const char *nb_registry_file(size_t i);
+void nb_registry_release(void);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shapes by text and by name: what the models and papers use (configs/shapes.json holds the named ones). */
+#ifndef NB_SHAPE_H
+#define NB_SHAPE_H
+
+#include <stddef.h>
+
+#include "src/core/case.h"
+
+/* "64x384", "2x3x[4x5]", "nchw:8x64x28x28", "nhwc:...". Returns -1 with the reason written. */
+int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n);
+
+/* A level of memory in place of the first dimension, which stands for as many of it as make the working set lie there:
+ * "L2x1024", "DRAMx16x[4x5]", "nchw:L3x64x28x28", on the machine at hand and for the case at hand (plan/level_shape.h). */
+enum nb_level { NB_L1, NB_L2, NB_L3, NB_DRAM, NB_N_LEVELS };
+extern const char *const nb_level_names[];
+/* Is it such a shape? Then *level, and the text with 1 in the level's place in plain. -1: it is a plain shape, or none. */
+int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n);
+
+/* Expands a name of a preset ("minimind2-small", "rnnsearch") or a range ("64x256:65536:*4", cols from 256 to 65536 times 4) to
+ * a list of plain shape texts; a plain shape expands to itself. Returns the number of owned strings in *texts, or -1. */
+int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n);
+
+#endif

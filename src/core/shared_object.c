@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading of shared objects: RTLD_LOCAL, so that equal names in two builds stay apart, and by the resolved path, since
+ * a name without a slash would be searched for in the system's folders. */
+#include "src/core/shared_object.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/core/log.h"
+
+void *nb_object_open(const char *path) {
+    struct stat st;
+    char *resolved = realpath(path, NULL);
+    void *handle = NULL;
+    if (!resolved || stat(resolved, &st) != 0)
+        nb_error("%s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        nb_error("%s: not a file", path);
+    else if (!(handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL)))
+        nb_error("%s: cannot be loaded as a shared object: %s", path, dlerror());
+    free(resolved);
+    return handle;
+}
+
+static bool is_same_file(const char *path, const char *other) {
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void *nb_object_symbol(void *handle, const char *path, const char *symbol) {
+    const char *where = NULL;
+    void *address = dlsym(handle, symbol);
+    return address && nb_object_of(address, &where) && is_same_file(where, path) ? address : NULL;
+}
+
+const void *nb_object_of(const void *address, const char **name) {
+    Dl_info info;
+    if (!dladdr(address, &info)) return NULL;
+    if (name) *name = info.dli_fname;
+    return info.dli_fbase;
+}
+
+const char *nb_object_soname(const char *path) {
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    struct link_map *map;
+    const char *names = NULL;
+    size_t at = 0; /* no name begins at 0, which is the empty one */
+    if (!handle) return NULL;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
+        for (const ElfW(Dyn) *e = map->l_ld; e->d_tag != DT_NULL; e++) {
+            if (e->d_tag == DT_STRTAB) names = (const void *)e->d_un.d_ptr;
+            if (e->d_tag == DT_SONAME) at = e->d_un.d_val;
+        }
+    }
+    dlclose(handle);
+    return names && at ? names + at : NULL;
+}
+
+/* What the loader reads of an object. */
+struct dynamic {
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * relocations[2]; /* of data and of calls */
+    size_t n[2];
+};
+
+static struct dynamic dynamic_of(const struct link_map *map) {
+    struct dynamic d = {0};
+    for (const ElfW(Dyn) *e = map->l_ld; e->d_tag != DT_NULL; e++) {
+        if (e->d_tag == DT_SYMTAB) d.symbols = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_STRTAB) d.names = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_RELA) d.relocations[0] = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_RELASZ) d.n[0] = e->d_un.d_val / sizeof(ElfW(Rela));
+        if (e->d_tag == DT_JMPREL) d.relocations[1] = (const void *)e->d_un.d_ptr;
+        if (e->d_tag == DT_PLTRELSZ) d.n[1] = e->d_un.d_val / sizeof(ElfW(Rela));
+    }
+    return d;
+}
+
+/* Does the relocation put an address of an own symbol into a word, and is it another object's now? */
+static bool is_foreign(const struct link_map *map, const struct dynamic *d, const ElfW(Rela) * r, const char **where) {
+    const unsigned type = (unsigned)ELF64_R_TYPE(r->r_info);
+    const ElfW(Sym) *symbol = &d->symbols[ELF64_R_SYM(r->r_info)];
+#if defined(__x86_64__)
+    if (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64) return false;
+#elif defined(__aarch64__)
+    if (type != R_AARCH64_GLOB_DAT && type != R_AARCH64_JUMP_SLOT && type != R_AARCH64_ABS64) return false;
+#endif
+    if (ELF64_R_SYM(r->r_info) == 0 || symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS) return false;
+    const void *bound = *(void *const *)(map->l_addr + r->r_offset);
+    const void *base = nb_object_of(bound, where);
+    return base && base != nb_object_of(map->l_ld, NULL);
+}
+
+const char *nb_object_foreign(void *handle, const char **where) {
+    struct link_map *map;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return NULL;
+    const struct dynamic d = dynamic_of(map);
+    for (int kind = 0; kind < 2 && d.symbols && d.names; kind++)
+        for (size_t i = 0; i < d.n[kind]; i++) {
+            const ElfW(Rela) *r = &d.relocations[kind][i];
+            if (is_foreign(map, &d, r, where)) return d.names + d.symbols[ELF64_R_SYM(r->r_info)].st_name;
+        }
+    return NULL;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Order statistics by sorting copies: the samples are slots and launches, tens to thousands of them. */
+#include "src/core/stats.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool any_nan(const double *v, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (isnan(v[i])) return true;
+    return false;
+}
+
+/* Linear between order statistics, as NumPy's default (type 7 of Hyndman & Fan 1996). */
+static double sorted_quantile(const double *v, size_t n, double q) {
+    double at = q * (double)(n - 1);
+    size_t below = (size_t)at;
+    if (below + 1 >= n) return v[n - 1];
+    double share = at - (double)below;
+    return share == 0 ? v[below] : v[below] + share * (v[below + 1] - v[below]);
+}
+
+double nb_quantile(const double *v, size_t n, double q) {
+    if (n == 0 || any_nan(v, n) || !(q >= 0 && q <= 1)) return NAN;
+    double *sorted = nb_alloc(n, sizeof *sorted);
+    memcpy(sorted, v, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    double result = sorted_quantile(sorted, n, q);
+    free(sorted);
+    return result;
+}
+
+double nb_median(const double *v, size_t n) { return nb_quantile(v, n, 0.5); }
+
+/* Rank k joins the sum or not, each with probability 1/2: p_k(w) = (p_(k-1)(w) + p_(k-1)(w - k)) / 2. Only sums up to `last`
+ * are kept. */
+static double *signed_rank_distribution(size_t n, size_t last) {
+    double *p = nb_alloc(last + 1, sizeof *p);
+    p[0] = 1;
+    for (size_t k = 1; k <= n; k++)
+        for (size_t w = last + 1; w-- > 0;) p[w] = 0.5 * (p[w] + (w >= k ? p[w - k] : 0));
+    return p;
+}
+
+double nb_signed_rank_cdf(size_t n, long w) {
+    const size_t most = n * (n + 1) / 2;
+    if (w < 0) return 0;
+    if ((size_t)w >= most) return 1;
+    double *p = signed_rank_distribution(n, (size_t)w), sum = 0;
+    for (long i = 0; i <= w; i++) sum += p[i];
+    free(p);
+    return sum;
+}
+
+/* The largest c with P(W <= c) <= alpha / 2, or -1: the interval leaves out c + 1 Walsh averages on either side, less one. */
+static long critical_value(size_t n, double alpha) {
+    const size_t half = n * (n + 1) / 4; /* P(W <= half) is about 1/2 */
+    double *p = signed_rank_distribution(n, half), sum = 0;
+    long c = -1;
+    for (size_t w = 0; w <= half; w++) {
+        sum += p[w];
+        if (sum > alpha / 2) break;
+        c = (long)w;
+    }
+    free(p);
+    return c;
+}
+
+struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidence) {
+    struct nb_interval result = {NAN, NAN, NAN};
+    if (n == 0 || any_nan(v, n)) return result;
+    const size_t n_pairs = n * (n + 1) / 2;
+    double *walsh = nb_alloc(n_pairs, sizeof *walsh);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++) walsh[at++] = v[i] + (v[j] - v[i]) / 2;
+    qsort(walsh, n_pairs, sizeof *walsh, compare_doubles);
+    result.value = sorted_quantile(walsh, n_pairs, 0.5);
+    const long c = critical_value(n, 1 - confidence);
+    if (c >= 0) {
+        result.low = walsh[c];
+        result.high = walsh[n_pairs - 1 - (size_t)c];
+    }
+    free(walsh);
+    return result;
+}
+
+int nb_fit_line(const double *x, const double *y, size_t n, double *a, double *b) {
+    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) {
+        mean_x += x[i] / (double)n;
+        mean_y += y[i] / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        xx += (x[i] - mean_x) * (x[i] - mean_x);
+        xy += (x[i] - mean_x) * (y[i] - mean_y);
+    }
+    if (!(xx > 0)) return -1;
+    *b = xy / xx;
+    *a = mean_y - *b * mean_x;
+    return 0;
+}

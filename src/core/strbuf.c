@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A string that grows, and the nearest name to a mistyped one. */
+#include "src/core/strbuf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+
+static void reserve(struct nb_strbuf *b, size_t more) {
+    if (b->len + more + 1 <= b->cap) return;
+    b->cap = 2 * b->cap > b->len + more + 1 ? 2 * b->cap : b->len + more + 1;
+    b->text = nb_realloc(b->text, b->cap, 1);
+}
+
+void nb_strbuf_addn(struct nb_strbuf *b, const char *s, size_t n) {
+    reserve(b, n);
+    memcpy(b->text + b->len, s, n);
+    b->len += n;
+    b->text[b->len] = '\0';
+}
+
+void nb_strbuf_add(struct nb_strbuf *b, const char *s) { nb_strbuf_addn(b, s, strlen(s)); }
+
+void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n > 0) {
+        reserve(b, (size_t)n);
+        vsnprintf(b->text + b->len, (size_t)n + 1, format, again);
+        b->len += (size_t)n;
+    } else {
+        nb_strbuf_addn(b, "", 0);
+    }
+    va_end(again);
+}
+
+void nb_strbuf_clear(struct nb_strbuf *b) {
+    b->len = 0;
+    if (b->text) b->text[0] = '\0';
+}
+
+void nb_strbuf_release(struct nb_strbuf *b) {
+    free(b->text);
+    *b = (struct nb_strbuf){0};
+}
+
+/* Levenshtein distance; names longer than the table are simply far. */
+static size_t edit_distance(const char *a, const char *b) {
+    enum { LONGEST = 64 };
+    size_t la = strlen(a), lb = strlen(b), row[LONGEST + 1];
+    if (la > LONGEST || lb > LONGEST) return LONGEST;
+    for (size_t j = 0; j <= lb; j++) row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[lb];
+}
+
+const char *nb_nearest(const char *s, const char *const *names, size_t n) {
+    const char *nearest = NULL;
+    size_t limit = strlen(s) / 3 + 2, best = limit;
+    for (size_t i = 0; i < n; i++) {
+        size_t d = edit_distance(s, names[i]);
+        if (d < best) {
+            best = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table of the fields, their texts, and what the process uses. */
+#include "src/core/tuning.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(id) .name = #id, .offset = offsetof(struct nb_tuning, id), .size = sizeof(((struct nb_tuning *)0)->id)
+#define BYTES .most = (int64_t)1 << 50, .is_bytes = true
+
+const struct nb_tuning_field nb_tuning_fields[] = {
+    {FIELD(native), .help = "instructions beyond the variant's own that may be used", .most = UINT32_MAX},
+    {FIELD(l1_bytes), .help = "first data cache of one core", BYTES},
+    {FIELD(l2_bytes), .help = "second cache of one core", BYTES},
+    {FIELD(stream_bytes), .help = "calls that move more store past the caches; 0: none does", BYTES},
+    {FIELD(column_tile), .help = "columns whose sums over rows a backward call keeps at hand; 0: all", .most = 1 << 30},
+    {FIELD(slab_bytes), .help = "what an NCHW channel may take to be read again from the second cache", BYTES},
+};
+const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];
+
+static const struct {
+    uint32_t bit;
+    const char *name;
+} natives[] = {{NB_CPU_AVX512BF16, "avx512_bf16"}, {NB_CPU_AVX512FP16, "avx512_fp16"}};
+enum { N_NATIVES = sizeof natives / sizeof natives[0] };
+
+const struct nb_tuning_field *nb_tuning_field_find(const char *name) {
+    for (size_t i = 0; i < nb_n_tuning_fields; i++)
+        if (strcmp(nb_tuning_fields[i].name, name) == 0) return &nb_tuning_fields[i];
+    return NULL;
+}
+
+int64_t nb_tuning_get(const struct nb_tuning *t, const struct nb_tuning_field *field) {
+    const char *at = (const char *)t + field->offset;
+    uint32_t narrow;
+    int64_t wide;
+    if (field->size == sizeof narrow) return memcpy(&narrow, at, sizeof narrow), narrow;
+    return memcpy(&wide, at, sizeof wide), wide;
+}
+
+void nb_tuning_set(struct nb_tuning *t, const struct nb_tuning_field *field, int64_t value) {
+    char *at = (char *)t + field->offset;
+    const uint32_t narrow = (uint32_t)value;
+    assert(value >= 0 && value <= field->most);
+    if (field->size == sizeof narrow)
+        memcpy(at, &narrow, sizeof narrow);
+    else
+        memcpy(at, &value, sizeof value);
+}
+
+bool nb_tuning_equal(const struct nb_tuning *a, const struct nb_tuning *b) {
+    for (size_t i = 0; i < nb_n_tuning_fields; i++)
+        if (nb_tuning_get(a, &nb_tuning_fields[i]) != nb_tuning_get(b, &nb_tuning_fields[i])) return false;
+    return true;
+}
+
+/* ---- text ---- */
+
+static bool is_native(const struct nb_tuning_field *field) { return field == &nb_tuning_fields[0]; }
+
+/* "avx512_bf16+avx512_fp16"; -1: a name that is none. */
+static int64_t read_native(const char *text, size_t len) {
+    int64_t mask = 0;
+    if (len == 1 && *text == '0') return 0;
+    for (size_t at = 0; at <= len;) {
+        size_t n = 0, i = 0;
+        while (at + n < len && text[at + n] != '+') n++;
+        while (i < N_NATIVES && (strlen(natives[i].name) != n || strncmp(text + at, natives[i].name, n) != 0)) i++;
+        if (i == N_NATIVES) return -1;
+        mask |= natives[i].bit;
+        at += n + 1;
+    }
+    return mask;
+}
+
+/* A whole number, of bytes with a unit; -1: it is none. */
+static int64_t read_amount(const struct nb_tuning_field *field, const char *text, size_t len) {
+    char digits[24], *end;
+    if (len == 0 || len >= sizeof digits || *text < '0' || *text > '9') return -1;
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    const long long value = strtoll(digits, &end, 10);
+    const int shift = !field->is_bytes ? 0 : *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (shift) end++;
+    return *end || value > field->most >> shift ? -1 : value << shift;
+}
+
+static int refuse(const struct nb_tuning_field *field, const char *text, size_t len, char *reason, size_t n) {
+    const char *wanted = is_native(field)  ? "0, or avx512_bf16, avx512_fp16, joined by '+'"
+                         : field->is_bytes ? "a number of bytes, such as 65536, 64K or 2M"
+                                           : "a whole number";
+    snprintf(reason, n, "%s: '%.*s' is not %s", field->name, len > 60 ? 60 : (int)len, text, wanted);
+    return -1;
+}
+
+static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
+    const char *names[16];
+    char name[40];
+    assert(nb_n_tuning_fields <= 16);
+    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), text);
+    for (size_t i = 0; i < nb_n_tuning_fields; i++) names[i] = nb_tuning_fields[i].name;
+    const char *nearest = nb_nearest(name, names, nb_n_tuning_fields);
+    snprintf(reason, n, "'%s' is no field of the tuning%s%s%s", name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    return -1;
+}
+
+/* One FIELD=VALUE of len characters. */
+static int parse_one(struct nb_tuning *t, const char *text, size_t len, char *reason, size_t n) {
+    const char *equals = memchr(text, '=', len);
+    const size_t name_len = equals ? (size_t)(equals - text) : len;
+    const struct nb_tuning_field *field = NULL;
+    for (size_t i = 0; i < nb_n_tuning_fields; i++)
+        if (strlen(nb_tuning_fields[i].name) == name_len && strncmp(nb_tuning_fields[i].name, text, name_len) == 0)
+            field = &nb_tuning_fields[i];
+    if (!field) return unknown_field(text, name_len, reason, n);
+    const char *value_text = equals ? equals + 1 : text + len;
+    const size_t value_len = (size_t)(text + len - value_text);
+    const int64_t value =
+        is_native(field) ? read_native(value_text, value_len) : read_amount(field, value_text, value_len);
+    if (value < 0 || value > field->most) return refuse(field, value_text, value_len, reason, n);
+    nb_tuning_set(t, field, value);
+    return 0;
+}
+
+int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t n) {
+    struct nb_tuning changed = *t;
+    for (const char *p = text;; p++) {
+        const size_t len = strcspn(p, ",");
+        if (parse_one(&changed, p, len, reason, n) != 0) return -1;
+        p += len;
+        if (!*p) break;
+    }
+    *t = changed;
+    return 0;
+}
+
+static void print_native(uint32_t mask, struct nb_strbuf *out) {
+    const char *between = "";
+    for (size_t i = 0; i < N_NATIVES; i++)
+        if (mask & natives[i].bit) {
+            nb_strbuf_addf(out, "%s%s", between, natives[i].name);
+            between = "+";
+        }
+    if (!*between) nb_strbuf_add(out, "0");
+}
+
+void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, struct nb_strbuf *out) {
+    const char *between = "";
+    nb_strbuf_add(out, "");
+    for (size_t i = 0; i < nb_n_tuning_fields; i++) {
+        const struct nb_tuning_field *field = &nb_tuning_fields[i];
+        const int64_t value = nb_tuning_get(t, field);
+        if (base && value == nb_tuning_get(base, field)) continue;
+        nb_strbuf_addf(out, "%s%s=", between, field->name);
+        if (is_native(field))
+            print_native(t->native, out);
+        else
+            nb_strbuf_addf(out, "%lld", (long long)value);
+        between = ",";
+    }
+}
+
+void nb_tuning_print_field(const struct nb_tuning *t, const struct nb_tuning_field *field, struct nb_strbuf *out) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int64_t value = nb_tuning_get(t, field);
+    int unit = 0;
+    if (is_native(field)) {
+        print_native(t->native, out);
+        return;
+    }
+    for (; field->is_bytes && value > 0 && value % 1024 == 0 && unit < 4; unit++) value /= 1024;
+    nb_strbuf_addf(out, "%lld%s%s", (long long)value, field->is_bytes && value ? " " : "",
+                   field->is_bytes && value ? units[unit] : "");
+}
+
+/* ---- the process's own ---- */
+
+static struct nb_tuning used;
+static bool is_used;
+
+void nb_tuning_use(const struct nb_tuning *t) {
+    used = *t;
+    used.struct_size = sizeof used;
+    is_used = true;
+}
+
+const struct nb_tuning *nb_tuning_used(void) { return is_used ? &used : NULL; }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Text to design and back. A text is a start, which is an op or a preset, and changes to it in any number. */
+#include "src/lab/emulate/design.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "src/core/log.h"
+#include "src/core/names.h"
+
+void nb_design_init(struct nb_design *d) {
+    *d = (struct nb_design){
+        .op = NB_OP_RMSNORM,
+        .store = NB_NUM_F32,
+        .weight = NB_NUM_F32,
+        .square = NB_NUM_F32,
+        .acc = NB_NUM_F32,
+        .stat = NB_NUM_F32,
+        .root = NB_NUM_F32,
+        .rstd = NB_NUM_F32,
+        .scale = NB_NUM_F32,
+        .offset = NB_NUM_F32,
+        .order = NB_ORDER_SEQUENTIAL,
+        .lanes = 1,
+        .leaf = 8,
+        .variance = NB_VAR_TWOPASS,
+        .root_form = NB_ROOT_MUL_RECIP,
+        .eps_place = NB_EPS_INSIDE,
+        .cast = NB_CAST_AFTER,
+        .rounding = NB_ROUND_NEAREST,
+        .store_rounding = NB_ROUND_NEAREST,
+        .k = 0.0625,
+        .eps = 1e-5,
+        .eps_text = "1e-5",
+    };
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------------- */
+
+static int parse_parts(struct nb_design *d, const char *text, const char *whole);
+
+static const struct nb_design_preset *preset_find(const char *name) {
+    for (size_t i = 0; i < nb_n_design_presets; i++) {
+        const struct nb_design_preset *p = &nb_design_presets[i];
+        if (strcmp(p->name, name) == 0 || (p->letter && strcasecmp(p->letter, name) == 0)) return p;
+    }
+    return NULL;
+}
+
+static const struct nb_design_key *key_find(const char *name) {
+    for (size_t i = 0; i < nb_n_design_keys; i++)
+        if (strcmp(nb_design_keys[i].name, name) == 0) return &nb_design_keys[i];
+    return NULL;
+}
+
+static int refuse_start(const char *part, const char *whole) {
+    const char *names[64] = {"rmsnorm", "prmsnorm", "layernorm", "l2norm"};
+    size_t n = 4;
+    for (size_t i = 0; i < nb_n_design_presets && n < 64; i++) names[n++] = nb_design_presets[i].name;
+    const char *nearest = nb_nearest(part, names, n);
+    if (nearest) return nb_error("design %s: '%s' is no op and no preset; did you mean '%s'?", whole, part, nearest);
+    return nb_error("design %s: '%s' is no op (rmsnorm, prmsnorm, layernorm, l2norm) and no preset; `normbench emulate "
+                    "--list` shows them",
+                    whole, part);
+}
+
+static int refuse_key(const char *name, const char *whole) {
+    const char *names[64];
+    size_t n = 0;
+    for (; n < nb_n_design_keys && n < 64; n++) names[n] = nb_design_keys[n].name;
+    const char *nearest = nb_nearest(name, names, n);
+    if (nearest) return nb_error("design %s: no part is called '%s'; did you mean '%s'?", whole, name, nearest);
+    return nb_error("design %s: no part is called '%s'; `normbench emulate --list` shows them", whole, name);
+}
+
+static int parse_start(struct nb_design *d, const char *part, const char *whole) {
+    char reason[256];
+    const struct nb_design_preset *preset = preset_find(part);
+    if (preset) return parse_parts(d, preset->text, whole);
+    return key_find("op")->set(d, part, reason, sizeof reason) == 0 ? 0 : refuse_start(part, whole);
+}
+
+static int parse_part(struct nb_design *d, const char *part, const char *whole) {
+    char name[32], reason[256];
+    const char *colon = strchr(part, ':');
+    if (!colon) return nb_error("design %s: '%s' is not of the form name:value, such as store:bf16", whole, part);
+    snprintf(name, sizeof name, "%.*s", (int)(colon - part), part);
+    const struct nb_design_key *key = key_find(name);
+    if (!key) return refuse_key(name, whole);
+    if (key->set(d, colon + 1, reason, sizeof reason) == 0) return 0;
+    return nb_error("design %s: %s:%s %s", whole, name, colon + 1, reason);
+}
+
+static int parse_parts(struct nb_design *d, const char *text, const char *whole) {
+    for (bool first = true; *text || first; first = false) {
+        char part[64];
+        const size_t length = strcspn(text, "/");
+        if (length >= sizeof part) return nb_error("design %.200s: '%.20s...' is too long for a part", whole, text);
+        memcpy(part, text, length);
+        part[length] = '\0';
+        text += length + (text[length] == '/');
+        const bool names_start = first && !strchr(part, ':');
+        if ((names_start ? parse_start(d, part, whole) : parse_part(d, part, whole)) != 0) return -1;
+    }
+    return 0;
+}
+
+static const char *conflict(const struct nb_design *d) {
+    const bool estimates = d->root_form == NB_ROOT_RSQRT_NR || d->root_form == NB_ROOT_RSQRT_RAW;
+    const bool laned = d->order == NB_ORDER_SEQUENTIAL || d->order == NB_ORDER_KAHAN;
+    if (estimates && d->eps_place == NB_EPS_OUTSIDE)
+        return "a reciprocal square root estimate with eps outside the root is not defined; eps_place:inside or clamp";
+    if (d->variance != NB_VAR_TWOPASS && d->op != NB_OP_LAYERNORM) return "variance: is for layernorm";
+    if (d->variance == NB_VAR_CORRECTED && d->folded)
+        return "variance:corrected takes the residual off each element, which folded:1 has no place for";
+    if (d->lanes > 1 && !laned)
+        return "lanes are for order:sequential and order:kahan; pairwise and blocked have a leaf:";
+    if (d->cast == NB_CAST_BEFORE && d->folded)
+        return "folded:1 multiplies x by one number, so that cast:before is void";
+    return NULL;
+}
+
+int nb_design_parse(struct nb_design *d, const char *text) {
+    nb_design_init(d);
+    if (strlen(text) > 1000) return nb_error("design %.40s...: too long", text);
+    if (parse_parts(d, text, text) != 0) return -1;
+    const char *reason = conflict(d);
+    return reason ? nb_error("design %s: %s", text, reason) : 0;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------------- */
+
+/* start, and what has to be changed to get d. */
+static void print_from(const struct nb_design *d, const char *start, struct nb_strbuf *out) {
+    struct nb_design base;
+    nb_design_init(&base);
+    const int result = parse_parts(&base, start, start);
+    assert(result == 0);
+    (void)result;
+    nb_strbuf_clear(out);
+    nb_strbuf_add(out, start);
+    struct nb_strbuf want = {0}, have = {0};
+    for (size_t i = 0; i < nb_n_design_keys; i++) {
+        if (!nb_design_keys[i].print) continue;
+        nb_strbuf_clear(&want);
+        nb_strbuf_clear(&have);
+        nb_design_keys[i].print(d, &want);
+        nb_design_keys[i].print(&base, &have);
+        if (strcmp(want.text, have.text) != 0) nb_strbuf_addf(out, "/%s:%s", nb_design_keys[i].name, want.text);
+    }
+    nb_strbuf_release(&want);
+    nb_strbuf_release(&have);
+}
+
+/* Acc and lanes are written as one: acc:f32x16. */
+static void join_lanes(const struct nb_design *d, struct nb_strbuf *text) {
+    char *lanes = strstr(text->text, "/lanes:");
+    if (!lanes) return;
+    char *rest = nb_strdup(lanes + 1 + strcspn(lanes + 1, "/"));
+    text->len = (size_t)(lanes - text->text);
+    *lanes = '\0';
+    char *acc = strstr(text->text, "/acc:");
+    struct nb_strbuf joined = {0};
+    if (acc) {
+        char *after = acc + 1 + strcspn(acc + 1, "/");
+        nb_strbuf_addn(&joined, text->text, (size_t)(after - text->text));
+        nb_strbuf_addf(&joined, "x%lld%s", (long long)d->lanes, after);
+    } else {
+        nb_strbuf_addf(&joined, "%s/acc:%sx%lld", text->text, nb_numbers[d->acc].name, (long long)d->lanes);
+    }
+    nb_strbuf_add(&joined, rest);
+    nb_strbuf_clear(text);
+    nb_strbuf_add(text, joined.text);
+    nb_strbuf_release(&joined);
+    free(rest);
+}
+
+static void keep_shorter(const struct nb_design *d, const char *start, struct nb_strbuf *best) {
+    struct nb_strbuf text = {0};
+    print_from(d, start, &text);
+    join_lanes(d, &text);
+    if (!best->text || best->len == 0 || text.len < best->len) {
+        nb_strbuf_clear(best);
+        nb_strbuf_add(best, text.text);
+    }
+    nb_strbuf_release(&text);
+}
+
+void nb_design_print(const struct nb_design *d, struct nb_strbuf *out) {
+    struct nb_strbuf best = {0}, start = {0};
+    keep_shorter(d, nb_op_names[d->op], &best);
+    for (int number = 0; number < NB_N_NUMBERS; number++) {
+        for (int all = 0; all < 2; all++) {
+            nb_strbuf_clear(&start);
+            nb_strbuf_addf(&start, "%s/%s:%s", nb_op_names[d->op], all ? "all" : "compute", nb_numbers[number].name);
+            keep_shorter(d, start.text, &best);
+        }
+    }
+    for (size_t i = 0; i < nb_n_design_presets; i++) keep_shorter(d, nb_design_presets[i].name, &best);
+    nb_strbuf_add(out, best.text);
+    nb_strbuf_release(&best);
+    nb_strbuf_release(&start);
+}
+
+/* ---- what follows from a design ---------------------------------------------------------------------------------------- */
+
+int64_t nb_design_elements(const struct nb_design *d, int64_t cols) {
+    if (d->op != NB_OP_PRMSNORM) return cols;
+    const double n = ceil((double)cols * d->k);
+    return n < 1 ? 1 : n < (double)cols ? (int64_t)n : cols;
+}
+
+static int64_t levels(int64_t n) {
+    int64_t steps = 0;
+    for (int64_t reach = 1; reach < n; reach *= 2) steps++;
+    return steps;
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Welford rounds the mean twice in a step, and a merge rounds three times. */
+int64_t nb_design_chain(const struct nb_design *d, int64_t n) {
+    const bool updating = d->op == NB_OP_LAYERNORM && d->variance == NB_VAR_WELFORD;
+    const int64_t step = updating ? 2 : 1, merge = updating ? 3 : 1;
+    switch (d->order) {
+    case NB_ORDER_PAIRWISE:
+        return step * smaller(n, d->leaf) + merge * levels((n + d->leaf - 1) / d->leaf);
+    case NB_ORDER_BLOCKED:
+        return step * smaller(n, d->leaf) + merge * ((n + d->leaf - 1) / d->leaf);
+    case NB_ORDER_KAHAN: /* 2 u + O(n u^2) (Higham 2002, section 4.3) */
+        return 3 * step + (int64_t)ceil(4 * (double)n * nb_numbers[d->acc].unit_roundoff) + merge * levels(d->lanes);
+    default:
+        return step * ((n + d->lanes - 1) / d->lanes) + merge * levels(d->lanes);
+    }
+}

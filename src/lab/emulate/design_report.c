@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two tolerances for each row. One ulp gives figures over every element, the lost ones too; the a-priori bound, where there is one,
+ * gives the ratio to it. */
+#include "src/lab/emulate/design_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/accuracy/accuracy_json.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/emulate.h"
+#include "src/lab/emulate/exact_row.h"
+
+struct measurement {
+    const struct nb_design *d;
+    const struct nb_design_rows *rows;
+    struct nb_design_report *report;
+    struct nb_case c;
+    struct nb_inputs shape; /* sizes alone: the bound asks for no tensor */
+    struct nb_oracle oracle;
+    struct nb_bound bound;
+    double *y, *exact, *exact_low, *tolerance; /* of a row */
+    double squared_error, squares;
+    double rstd_sum, rstd_squares, n_rstd;
+};
+
+static void init(struct measurement *m) {
+    const int64_t rows = m->rows->rows, cols = m->rows->cols;
+    nb_design_case(&m->c, m->d, rows, cols, m->rows->affine);
+    m->shape = (struct nb_inputs){.dtype = (enum nb_dtype)m->c.dtype, .rows = rows, .cols = cols, .n_params = cols};
+    m->oracle = (struct nb_oracle){.c = &m->c,
+                                   .in = &m->shape,
+                                   .truth = nb_alloc((unsigned long long)rows, sizeof *m->oracle.truth),
+                                   .n_truth = rows,
+                                   .gamma = m->rows->gamma,
+                                   .beta = m->rows->beta,
+                                   .n_params = cols,
+                                   .n_stats = nb_design_elements(m->d, cols)};
+    nb_bound_init(&m->bound, &m->c, &m->oracle, m->report->chain);
+    m->y = nb_alloc((unsigned long long)cols, 4 * sizeof *m->y);
+    m->exact = m->y + cols;
+    m->exact_low = m->exact + cols;
+    m->tolerance = m->exact_low + cols;
+}
+
+static void add_squares(struct measurement *m) {
+    for (int64_t i = 0; i < m->rows->cols; i++) {
+        const double error = (m->y[i] - m->exact[i]) - m->exact_low[i];
+        if (!isfinite(error)) continue;
+        m->squared_error += error * error;
+        m->squares += m->exact[i] * m->exact[i];
+    }
+}
+
+static void add_rstd(struct measurement *m, double computed, const struct nb_row_truth *t) {
+    const double error = (computed - t->scale - t->scale_lo) / t->scale;
+    if (!isfinite(error)) return;
+    m->rstd_sum += error;
+    m->rstd_squares += error * error;
+    m->n_rstd++;
+}
+
+static void against_bound(struct measurement *m, int64_t row) {
+    struct nb_accuracy *a = &m->report->accuracy;
+    const enum nb_loss loss = nb_bound_row(&m->bound, row, m->exact, m->tolerance);
+    if (loss != NB_LOSS_NONE && a->n_rows_lost++ == 0) a->loss = loss;
+    for (int64_t i = 0; i < m->rows->cols; i++) {
+        const double error = fabs((m->y[i] - m->exact[i]) - m->exact_low[i]);
+        if (isinf(m->tolerance[i])) continue;
+        const double ratio = error == 0 ? 0 : isnan(error) ? INFINITY : error / m->tolerance[i];
+        if (ratio > 1) a->n_beyond++;
+        if (ratio > a->worst_ratio) a->worst_ratio = ratio;
+    }
+}
+
+/* What bound and bias say goes into an accuracy that was finished without them. */
+static void finish(struct measurement *m, struct nb_accuracy_sum *sum) {
+    struct nb_design_report *r = m->report;
+    const struct nb_accuracy bounded = r->accuracy;
+    nb_accuracy_finish(sum, &r->accuracy);
+    r->accuracy.worst_ratio = r->no_bound ? NAN : bounded.worst_ratio;
+    r->accuracy.n_beyond = bounded.n_beyond;
+    r->accuracy.n_rows_lost = bounded.n_rows_lost;
+    r->accuracy.loss = bounded.loss;
+    r->accuracy.witness.tolerance_ulp = NAN;
+    if (!r->no_bound && m->rows->random) {
+        struct nb_bias bias;
+        nb_bias_predict(&m->bound, &bias);
+        nb_accuracy_judge_bias(&r->accuracy, (enum nb_dtype)m->c.dtype, &bias);
+    }
+    const double u = nb_numbers[m->d->store].unit_roundoff, n = m->n_rstd, mean = m->rstd_sum / n;
+    r->nmse = m->squares > 0 ? m->squared_error / m->squares : NAN;
+    r->rstd_bias_u = n > 0 ? mean / u : NAN;
+    r->rstd_sd_u = n > 1 ? sqrt(fmax(0, m->rstd_squares / n - mean * mean) * n / (n - 1)) / u : NAN;
+}
+
+void nb_design_measure(struct nb_design_report *report, const struct nb_design *d, const struct nb_design_rows *rows,
+                       uint64_t seed) {
+    *report = (struct nb_design_report){.no_bound = nb_design_unbounded(d)};
+    report->chain = nb_design_chain(d, nb_design_elements(d, rows->cols));
+    struct measurement m = {.d = d, .rows = rows, .report = report};
+    struct nb_accuracy_sum *sum = nb_accuracy_new_number(d->store);
+    init(&m);
+    for (int64_t row = 0; row < rows->rows; row++) {
+        const double *x = rows->x + row * rows->cols;
+        struct nb_row_truth *t = &m.oracle.truth[row];
+        nb_exact_row(&m.c, x, rows->gamma, rows->beta, t, m.exact, m.exact_low);
+        const struct nb_emulated e =
+            nb_emulate_row(d, rows->cols, x, rows->gamma, rows->beta, m.y, seed + (uint64_t)row);
+        for (int64_t i = 0; i < rows->cols; i++)
+            m.tolerance[i] = isfinite(m.exact[i]) ? nb_number_ulp(m.exact[i], d->store) : 0;
+        nb_accuracy_numbers(sum, row, rows->cols, m.y, m.exact, m.exact_low, m.tolerance, NB_LOSS_NONE, x);
+        add_squares(&m);
+        add_rstd(&m, e.rstd, t);
+        if (!report->no_bound) against_bound(&m, row);
+    }
+    finish(&m, sum);
+    nb_bound_release(&m.bound);
+    free(m.y);
+    free(m.oracle.truth);
+}
+
+cJSON *nb_design_report_to_json(const struct nb_design_report *report, const struct nb_design *d) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "nmse", report->nmse);
+    nb_json_number(json, "rstd_bias_u", report->rstd_bias_u);
+    nb_json_number(json, "rstd_sd_u", report->rstd_sd_u);
+    nb_json_number(json, "chain", (double)report->chain);
+    nb_json_text(json, "no_bound", report->no_bound);
+    cJSON *accuracy = nb_accuracy_number_to_json(&report->accuracy, d->store);
+    if (report->no_bound) /* nothing was compared with a bound */
+        for (size_t i = 0; i < 2; i++)
+            cJSON_ReplaceItemInObject(accuracy, i ? "n_beyond" : "n_rows_lost", cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "accuracy", accuracy);
+    return json;
+}

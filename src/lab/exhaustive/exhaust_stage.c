@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The stages of a norm that are functions of two numbers.
+ *
+ * Last stage: x * rstd is rounded to f32 and then to the dtype. Both roundings are exact under scaling by powers of two while the
+ * result is normal, so that significands alone tell everything. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
+#include "src/lab/exhaustive/double_rounding.h"
+#include "src/lab/exhaustive/exhaust.h"
+#include "src/lab/exhaustive/exhaust_judge.h"
+#include "src/core/cpu.h"
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- x * rstd ---- */
+
+enum { N_RSTD = 1 << 23 };
+
+struct products {
+    enum nb_dtype dtype;
+    uint32_t stride;
+    struct nb_double_roundings *found; /* by x */
+};
+
+static int64_t significands(enum nb_dtype dtype) { return 1ll << (nb_formats[dtype].precision - 1); }
+static float nth_x(int64_t i, enum nb_dtype dtype) { return (float)(1 + (double)i / (double)significands(dtype)); }
+
+static void multiply_chunk(int64_t chunk, void *arg) {
+    const struct products *p = arg;
+    const uint32_t first = 0x3f800000u, n = (N_RSTD + p->stride - 1) / p->stride;
+    p->found[chunk] = nb_double_roundings(nth_x(chunk, p->dtype), first, p->stride, n, p->dtype);
+}
+
+static void tell_products(const struct products *p, int64_t done, double seconds, cJSON *rows) {
+    struct nb_double_roundings sum = {0};
+    char witness[96] = "";
+    const double inputs = (double)done * ((N_RSTD + p->stride - 1) / p->stride);
+    for (int64_t i = 0; i < done; i++) {
+        float rstd;
+        if (sum.n == 0 && p->found[i].n) {
+            memcpy(&rstd, &p->found[i].first, sizeof rstd);
+            snprintf(witness, sizeof witness, "x %a rstd %a", (double)nth_x(i, p->dtype), (double)rstd);
+        }
+        sum.n += p->found[i].n;
+    }
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddItemToArray(rows, row);
+    nb_json_text(row, "format", nb_dtype_names[p->dtype]);
+    nb_json_number(row, "inputs", inputs);
+    nb_json_number(row, "double_rounded", (double)sum.n);
+    nb_json_number(row, "share", (double)sum.n / inputs);
+    nb_json_text(row, "witness", sum.n ? witness : NULL);
+    cJSON_AddBoolToObject(row, "complete", p->stride == 1 && done == significands(p->dtype));
+    nb_json_number(row, "seconds", seconds);
+}
+
+static int multiply(const struct nb_exhaust_options *o, cJSON *rows) {
+    const int64_t n = significands(o->dtype);
+    struct products p = {o->dtype, (uint32_t)o->stride, nb_alloc((uint64_t)n, sizeof *p.found)};
+    const struct nb_sweep sweep = {"x * rstd", n, multiply_chunk, &p};
+    const double seconds = nb_sweep_estimate(&sweep, o->threads);
+    int64_t done = 0;
+    nb_exhaust_announce("x * rstd, by significands", (double)n * N_RSTD / (double)o->stride, seconds, o);
+    const double start_s = now_s();
+    const int result = nb_sweep_run(&sweep, o->threads, &done);
+    tell_products(&p, done, now_s() - start_s, rows);
+    free(p.found);
+    return result;
+}
+
+/* ---- 1 / sqrt(v + eps) ---- */
+
+struct reached {
+    double sum, root;
+};
+typedef struct reached (*add_root_fn)(double v, double eps, enum nb_dtype dtype);
+
+static struct reached all_f32(double v, double eps, enum nb_dtype dtype) {
+    (void)dtype;
+    const float sum = (float)v + (float)eps;
+    return (struct reached){(double)sum, (double)(1.0f / sqrtf(sum))};
+}
+static struct reached stored(double v, double eps, enum nb_dtype dtype) {
+    struct reached r = all_f32(v, eps, dtype);
+    r.root = nb_round_to(r.root, dtype);
+    return r;
+}
+/* Sums of two numbers of a 16-bit dtype, their square roots and reciprocals are computed in double and rounded once more: right,
+ * since a double has more than twice the bits and two (Figueroa 1995). */
+static struct reached sum_in_dtype(double v, double eps, enum nb_dtype dtype) {
+    const double sum = nb_round_to(v + nb_round_to(eps, dtype), dtype);
+    return (struct reached){sum, (double)(1.0f / sqrtf((float)sum))};
+}
+static struct reached all_in_dtype(double v, double eps, enum nb_dtype dtype) {
+    const double sum = sum_in_dtype(v, eps, dtype).sum, root = nb_round_to(sqrt(sum), dtype);
+    return (struct reached){sum, nb_round_to(1 / root, dtype)};
+}
+
+static const struct {
+    const char *text;
+    add_root_fn reach;
+    bool result_is_f32;
+} formulas[] = {
+    {"f32: 1/sqrtf(v + eps)", all_f32, true},
+    {"f32, rstd stored in the dtype", stored, false},
+    {"v + eps in the dtype, then f32", sum_in_dtype, true},
+    {"sum, square root and reciprocal in the dtype", all_in_dtype, false},
+};
+
+static void tell_variances(size_t f, const struct nb_exhaust_options *o, double eps, cJSON *rows) {
+    const struct nb_judge judge = nb_judge_of(formulas[f].result_is_f32 ? NB_F32 : o->dtype);
+    const uint32_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
+    struct nb_judged sums = {0};
+    int64_t absorbed = 0;
+    char text[40];
+    for (uint32_t bits = 0; bits < infinity; bits += (uint32_t)o->stride) {
+        const double v = nb_get(&(uint16_t){(uint16_t)bits}, 0, o->dtype);
+        const struct reached r = formulas[f].reach(v, eps, o->dtype);
+        nb_judge_add(&judge, &sums, bits, 1 / sqrt(v + eps), r.root);
+        absorbed += eps > 0 && v > 0 && r.sum == v;
+    }
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddItemToArray(rows, row);
+    nb_json_text(row, "formula", formulas[f].text);
+    nb_shortest_text(eps, text);
+    nb_json_text(row, "eps", text);
+    nb_judged_tell(&sums, row);
+    nb_json_number(row, "absorbed", (double)absorbed);
+    snprintf(text, sizeof text, "0x%04x", (unsigned)sums.witness);
+    nb_json_text(row, "witness", sums.max_ulp > 0 ? text : NULL);
+}
+
+int nb_exhaust_stage(const struct nb_exhaust_options *o, cJSON *answer) {
+    cJSON *rows = nb_exhaust_answer(answer, "stage", o);
+    const int result = multiply(o, rows);
+    for (size_t f = 0; f < sizeof formulas / sizeof formulas[0] && result == 0; f++)
+        for (int e = 0; e < o->n_eps; e++) tell_variances(f, o, o->eps[e], rows);
+    return result;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table of ways to form 1/sqrt(x), and those that are plain C. */
+#include "src/lab/exhaustive/root_variants.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "src/core/cpu.h"
+
+static void by_double(const float *x, float *r) {
+    for (int i = 0; i < NB_BATCH; i++) r[i] = (float)(1.0 / sqrt((double)x[i]));
+}
+static void recip_sqrt(const float *x, float *r) {
+    for (int i = 0; i < NB_BATCH; i++) r[i] = 1.0f / sqrtf(x[i]);
+}
+static void recip_sqrt_newton(const float *x, float *r) {
+    recip_sqrt(x, r);
+    for (int i = 0; i < NB_BATCH; i++) r[i] = fmaf(0.5f * r[i], fmaf(-x[i] * r[i], r[i], 1.0f), r[i]);
+}
+
+/* The estimate of Quake III Arena (1999): the logarithm that a float's bits nearly are, halved and negated. */
+static void quake(const float *x, float *r, int steps) {
+    for (int i = 0; i < NB_BATCH; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits = 0x5f3759dfu - (bits >> 1);
+        memcpy(&r[i], &bits, sizeof bits);
+    }
+    for (int s = 0; s < steps; s++)
+        for (int i = 0; i < NB_BATCH; i++) r[i] = r[i] * (1.5f - 0.5f * x[i] * r[i] * r[i]);
+}
+static void quake1(const float *x, float *r) { quake(x, r, 1); }
+static void quake2(const float *x, float *r) { quake(x, r, 2); }
+static void quake3(const float *x, float *r) { quake(x, r, 3); }
+
+/* What the kernels do, by their own code. */
+static void scalar_div_sqrt(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_DIV_SQRT); }
+static void scalar_mul_recip(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_MUL_RECIP); }
+static void scalar_newton(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_RSQRT_NR); }
+static void scalar_raw(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_RSQRT_RAW); }
+#if defined(__x86_64__)
+#define SCALAR_NEEDS NB_CPU_AVX2
+#define V3(f) f
+#define V4(f) f
+#define ON_X86 NULL
+static void wide_newton(const float *x, float *r) { nb_simd_512.rstd(x, r, NB_ROOT_RSQRT_NR); }
+static void wide_raw(const float *x, float *r) { nb_simd_512.rstd(x, r, NB_ROOT_RSQRT_RAW); }
+#else
+#define SCALAR_NEEDS 0
+#define V3(f) NULL
+#define V4(f) NULL
+#define ON_X86 "an instruction of x86"
+#endif
+
+/* Intel SDM and AMD APM, RSQRTPS: |relative error| <= 1.5 * 2^-12; VRSQRT14PS: below 2^-14. */
+#define RSQRTPS_LIMIT 0x1.8p-12
+#define RSQRT14_LIMIT 0x1p-14
+
+const struct nb_root_variant nb_root_variants[] = {
+    {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double, V3(nb_root_double_v3)},
+    {"recip_sqrt", "1 / sqrtf(x)", 0, NULL, 0x1.8p-23, recip_sqrt, V3(nb_root_recip_sqrt_v3)},
+    {"recip_sqrt_newton", "1 / sqrtf(x), a Newton step by FMA", 0, NULL, 0, recip_sqrt_newton,
+     V3(nb_root_recip_sqrt_newton_v3)},
+    {"quake1", "0x5f3759df - (bits >> 1), 1 Newton step", 0, NULL, 0, quake1, NULL},
+    {"quake2", "the same, 2 steps", 0, NULL, 0, quake2, NULL},
+    {"quake3", "the same, 3 steps", 0, NULL, 0, quake3, NULL},
+    {"rsqrtps", "rsqrtps", NB_CPU_AVX2, ON_X86, RSQRTPS_LIMIT, V3(nb_root_rsqrtps), NULL},
+    {"rsqrtps_textbook", "rsqrtps, r (1.5 - x/2 r^2)", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_textbook), NULL},
+    {"rsqrtps_eigen", "rsqrtps, r (1.5 - (x/2 r) r)", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_eigen), NULL},
+    {"rsqrtps_newton", "rsqrtps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_newton), NULL},
+    {"rsqrtps_newton2", "the same, 2 steps", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_newton2), NULL},
+    {"rsqrt14", "vrsqrt14ps", NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(nb_root_rsqrt14), NULL},
+    {"rsqrt14_textbook", "vrsqrt14ps, r (1.5 - x/2 r^2)", NB_CPU_AVX512, ON_X86, 0, V4(nb_root_rsqrt14_textbook), NULL},
+    {"rsqrt14_newton", "vrsqrt14ps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX512, ON_X86, 0, V4(nb_root_rsqrt14_newton),
+     NULL},
+    {"rsqrtph", "vrsqrtph of x rounded to f16", NB_CPU_AVX512 | NB_CPU_AVX512FP16, ON_X86, 0, V4(nb_root_rsqrtph),
+     NULL},
+    {"kernel_div_sqrt", "kernels/shared/root.h, div_sqrt: what the rstd output gets", SCALAR_NEEDS, NULL, 0x1.8p-23,
+     scalar_div_sqrt, NULL},
+    {"kernel_mul_recip", "kernels/shared/root.h, mul_recip", SCALAR_NEEDS, NULL, 0x1.8p-23, scalar_mul_recip, NULL},
+    {"kernel_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths scalar to 256", SCALAR_NEEDS, NULL, 0,
+     scalar_newton, NULL},
+    {"kernel_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths scalar to 256", SCALAR_NEEDS, NULL,
+     RSQRTPS_LIMIT, scalar_raw, NULL},
+    {"kernel512_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths 256x and 512", NB_CPU_AVX2 | NB_CPU_AVX512,
+     ON_X86, 0, V4(wide_newton), NULL},
+    {"kernel512_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths 256x and 512", NB_CPU_AVX2 | NB_CPU_AVX512,
+     ON_X86, RSQRT14_LIMIT, V4(wide_raw), NULL},
+};
+const size_t nb_n_root_variants = sizeof nb_root_variants / sizeof nb_root_variants[0];
+
+const struct nb_root_variant *nb_root_variant_find(const char *name) {
+    for (size_t i = 0; i < nb_n_root_variants; i++)
+        if (strcmp(nb_root_variants[i].name, name) == 0) return &nb_root_variants[i];
+    return NULL;
+}
+
+const char *nb_root_variant_refuses(const struct nb_root_variant *v) {
+    return v->elsewhere ? v->elsewhere : nb_cpu_refuses(v->needs, NB_NATIVE);
+}
+
+nb_root_fill nb_root_variant_fill(const struct nb_root_variant *v) {
+    return v->fill_v3 && !nb_cpu_refuses(NB_CPU_AVX2, NB_NATIVE) ? v->fill_v3 : v->fill;
+}

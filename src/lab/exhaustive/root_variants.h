@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every way in use to form 1/sqrt(x) in f32, each as a function over NB_BATCH values. */
+#ifndef NB_ROOT_VARIANTS_H
+#define NB_ROOT_VARIANTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/lab/exhaustive/simd_functions.h"
+
+struct nb_root_variant {
+    const char *name;
+    const char *formula;
+    uint32_t needs;        /* mask of enum nb_cpu_feature; 0: any */
+    const char *elsewhere; /* not null: this architecture has none, and why */
+    /* What IEEE 754 or the instruction's specification promises: the largest relative error on normal numbers; 0: nothing. */
+    double relative_limit;
+    void (*fill)(const float *x, float *r);
+    void (*fill_v3)(const float *x, float *r); /* the same bits, faster, with AVX2 and FMA; or null */
+};
+extern const struct nb_root_variant nb_root_variants[];
+extern const size_t nb_n_root_variants;
+
+const struct nb_root_variant *nb_root_variant_find(const char *name); /* or null */
+/* Null, or why it cannot run here. */
+const char *nb_root_variant_refuses(const struct nb_root_variant *v);
+/* The faster function where the CPU has it. */
+typedef void (*nb_root_fill)(const float *x, float *r);
+nb_root_fill nb_root_variant_fill(const struct nb_root_variant *v);
+
+#if defined(__x86_64__)
+void nb_root_double_v3(const float *x, float *r);
+void nb_root_recip_sqrt_v3(const float *x, float *r);
+void nb_root_recip_sqrt_newton_v3(const float *x, float *r);
+void nb_root_rsqrtps(const float *x, float *r);
+void nb_root_rsqrtps_textbook(const float *x, float *r);
+void nb_root_rsqrtps_eigen(const float *x, float *r);
+void nb_root_rsqrtps_newton(const float *x, float *r);
+void nb_root_rsqrtps_newton2(const float *x, float *r);
+void nb_root_rsqrt14(const float *x, float *r);
+void nb_root_rsqrt14_textbook(const float *x, float *r);
+void nb_root_rsqrt14_newton(const float *x, float *r);
+void nb_root_rsqrtph(const float *x, float *r);
+#endif
+
+#endif

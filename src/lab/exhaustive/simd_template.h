@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The functions of simd_functions.h for the width whose header NB_SIMD_HEADER names; included once by a file for each width. */
+#ifndef NB_SIMD_TEMPLATE_H
+#define NB_SIMD_TEMPLATE_H
+
+#ifdef NB_SIMD_HEADER
+#define NB_DTYPE_IS_F32
+#endif
+#include "kernels/shared/root.h"
+#include "src/lab/exhaustive/simd_functions.h"
+
+static void rstd(const float *x, float *r, uint32_t root) {
+    const struct nb_call call = {.formula = {.root = root, .eps_place = NB_EPS_INSIDE}};
+    for (int i = 0; i < NB_BATCH; i++) r[i] = scale_to_rstd(row_scale(x[i], &call), &call.formula);
+}
+static void to_f16(const float *x, uint16_t *y) {
+    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_f16(y + i, vec_load_f32(x + i));
+}
+static void to_bf16(const float *x, uint16_t *y) {
+    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_bf16(y + i, vec_load_f32(x + i));
+}
+static void from_f16(const uint16_t *x, float *y) {
+    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_f32(y + i, vec_load_f16(x + i));
+}
+static void from_bf16(const uint16_t *x, float *y) {
+    for (int i = 0; i < NB_BATCH; i += NB_LANES) vec_store_f32(y + i, vec_load_bf16(x + i));
+}
+static void to_f16_single(const float *x, uint16_t *y) {
+    for (int i = 0; i < NB_BATCH; i++) y[i] = nb_f32_to_f16(x[i]);
+}
+static void to_bf16_single(const float *x, uint16_t *y) {
+    for (int i = 0; i < NB_BATCH; i++) y[i] = nb_f32_to_bf16(x[i]);
+}
+
+#define NB_SIMD_FUNCTIONS(name)                                                                                        \
+    { name, NB_CPU_NEEDED, rstd, to_f16, to_bf16, from_f16, from_bf16, to_f16_single, to_bf16_single }
+
+#endif

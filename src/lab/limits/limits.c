@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How any rule is predicted and verified, and what rules share. */
+#include "src/lab/limits/limits.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/representable.h"
+
+const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
+
+/* Squares are those of the distances from the mean, where there is one. */
+static const char *unit_of(const struct nb_limit_rule *rule, const struct nb_limits *l) {
+    if (!nb_limits_centres(l)) return rule->unit;
+    if (strcmp(rule->unit, "|x|") == 0) return "|x - mean|";
+    return strcmp(rule->unit, "rms") == 0 ? "sigma" : rule->unit;
+}
+
+void nb_limit_predict(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line) {
+    *line = (struct nb_limit){.id = rule->id,
+                              .group = rule->group,
+                              .what = rule->what,
+                              .unit = unit_of(rule, l),
+                              .law = NAN,
+                              .from = NAN,
+                              .safe = NAN};
+    if (rule->predict(l, line) != 0) line->state = NB_LIMIT_ABSENT;
+}
+
+void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line) {
+    if (line->state == NB_LIMIT_ABSENT) return;
+    bool holds = true;
+    if (rule->check) {
+        holds = rule->check(l, line);
+    } else {
+        if (!isnan(line->from)) holds = rule->happens(l, line->from, line->at, sizeof line->at);
+        if (!isnan(line->safe)) holds = !rule->happens(l, line->safe, line->beyond, sizeof line->beyond) && holds;
+    }
+    line->state = holds ? NB_LIMIT_HOLDS : NB_LIMIT_BROKEN;
+}
+
+/* ---- configuration ----------------------------------------------------------------------------------------------------- */
+
+void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps) {
+    *l = (struct nb_limits){
+        .n = n, .gamma_max = NAN, .rho = 10, .seed = 1, .hands = {nb_emulate_row, nb_emulate_sum_of_squares}};
+    struct nb_design *d = &l->design;
+    nb_design_init(d);
+    d->op = op;
+    d->store = d->weight = d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = dtype;
+    d->eps = eps;
+    snprintf(d->eps_text, sizeof d->eps_text, "%.17g", eps);
+}
+
+void nb_limits_set_design(struct nb_limits *l, const struct nb_design *d) { l->design = *d; }
+
+int nb_limits_refuse(const struct nb_limits *l) {
+    const struct nb_design *d = &l->design;
+    if (d->op != NB_OP_RMSNORM && d->op != NB_OP_LAYERNORM)
+        return nb_error("limits: the op is rmsnorm or layernorm; the others share their thresholds");
+    if (d->rounding != NB_ROUND_NEAREST)
+        return nb_error("limits: the thresholds are those of rounding to nearest; `normbench emulate` has the others");
+    if (d->store == NB_NUM_F64) return nb_error("limits: f64 is what rows are computed with; take f32 or narrower");
+    return 0;
+}
+
+/* ---- what rules share -------------------------------------------------------------------------------------------------- */
+
+bool nb_limits_centres(const struct nb_limits *l) { return l->design.op == NB_OP_LAYERNORM; }
+
+bool nb_limit_is_never(const struct nb_limit *line) { return isnan(line->from); }
+
+int nb_limit_says(struct nb_limit *line, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line->meaning, sizeof line->meaning, format, args);
+    va_end(args);
+    return -1;
+}
+
+void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
+                      const void *arg) {
+    const double first = nb_first_representable(number, holds, arg);
+    line->safe = nb_next_below(first, number);
+    if (isfinite(first)) line->from = first;
+}
+
+void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
+                        const void *arg) {
+    const double first = nb_first_representable(number, ends, arg);
+    if (isfinite(first)) line->safe = first;
+    const double last = nb_next_below(first, number);
+    if (last > 0) line->from = last;
+}
+
+struct nb_design nb_limits_isolated(const struct nb_limits *l) {
+    struct nb_design d = l->design;
+    d.op = NB_OP_RMSNORM;
+    d.store = d.weight = d.square = d.acc = d.root = d.rstd = d.scale = d.offset = NB_NUM_F64;
+    d.order = NB_ORDER_SEQUENTIAL;
+    d.lanes = 1;
+    d.fma = d.folded = false;
+    d.root_form = NB_ROOT_MUL_RECIP;
+    d.eps_place = NB_EPS_INSIDE;
+    d.cast = NB_CAST_AFTER;
+    d.weight_offset = 0;
+    return d;
+}
+
+void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_number number, uint64_t seed,
+                          uint64_t row) {
+    const struct nb_random r = nb_random_stream(seed, 0x6c696d6974 + row);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = nb_number_round(mean + sd * nb_random_normal(r, (uint64_t)i), 0, number, NB_ROUND_NEAREST, 0);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where a design's arithmetic ends: thresholds in closed form for one configuration, each tried then and there on a generated row at the
+ * threshold and at its neighbour. A rule predicts; the emulator, or what stands in for it, verifies; a prediction that does not hold
+ * is a line that says so. src/README.md has the derivations. */
+#ifndef NB_LIMITS_H
+#define NB_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/lab/emulate/design.h"
+#include "src/lab/emulate/emulate.h"
+
+/* What executes rows: nb_emulate_row and nb_emulate_sum_of_squares unless a test says otherwise. */
+struct nb_limits_hands {
+    struct nb_emulated (*row)(const struct nb_design *d, int64_t cols, const double *x, const double *gamma,
+                              const double *beta, double *y, uint64_t seed);
+    double (*sum_of_squares)(const struct nb_design *d, int64_t n, const double *x, uint64_t seed);
+};
+
+struct nb_limits {
+    struct nb_design design; /* op, formats, order and eps in question; rounding to nearest */
+    int64_t n;               /* elements of a row */
+    double gamma_max;        /* largest |gamma|; NaN: not known */
+    double rho;              /* |mean| / standard deviation at which conditioning is said */
+    uint64_t seed;           /* of the rows of the statistical lines */
+    struct nb_limits_hands hands;
+};
+
+enum nb_limit_state {
+    NB_LIMIT_HOLDS,  /* seen at the threshold, and not seen one step away from it */
+    NB_LIMIT_BROKEN, /* the row said otherwise */
+    NB_LIMIT_ABSENT, /* the line does not apply: meaning says why */
+    NB_N_LIMIT_STATES
+};
+extern const char *const nb_limit_states[NB_N_LIMIT_STATES]; /* "holds", "does not hold", "does not apply" */
+
+struct nb_limit {
+    const char *id, *group, *what, *unit;
+    double law; /* the closed form, a real number; NaN: none */
+    double
+        from; /* the number of the format at which it begins (or, downwards, up to which it lasts); NaN: it never happens */
+    double safe;               /* its neighbour, where it does not */
+    char at[128], beyond[128]; /* what the rows gave at both */
+    char tolerance[96];        /* of a statistical line: how far the rows may be off; "" for exact ones */
+    char meaning[320];         /* what to take from it */
+    enum nb_limit_state state;
+};
+
+struct nb_limit_rule {
+    const char *id, *group, *what, *unit;
+    /* Sets law, from, safe, meaning. -1: does not apply, meaning says why. */
+    int (*predict)(const struct nb_limits *l, struct nb_limit *line);
+    /* Is it so at v? Writes what was seen. Null: check instead. */
+    bool (*happens)(const struct nb_limits *l, double v, char *seen, size_t size);
+    /* Sets at, beyond; true: as predicted. */
+    bool (*check)(const struct nb_limits *l, struct nb_limit *line);
+};
+/* Everything done in the dtype, one running sum, two-pass variance: what a kernel without a wider format does. */
+void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps);
+/* For a design of one's own. */
+void nb_limits_set_design(struct nb_limits *l, const struct nb_design *d);
+/* -1 after nb_error: an op, a rounding or a format that the rules do not speak of. */
+int nb_limits_refuse(const struct nb_limits *l);
+
+void nb_limit_predict(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line);
+void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line);
+
+/* ---- what rules share ---- */
+
+static inline const struct nb_format *nb_limits_format(enum nb_number number) { return &nb_numbers[number]; }
+
+bool nb_limits_centres(const struct nb_limits *l);
+/* from = the least number of the format at which `holds` begins, safe = the one below. */
+void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
+                      const void *arg);
+/* from = the largest number below which `ends` is not yet true, safe = the one above. */
+void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
+                        const void *arg);
+/* "never" of a line whose `from` is NaN. */
+bool nb_limit_is_never(const struct nb_limit *line);
+int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The design with every format but that of the statistics wide, so that one step is seen alone: RMSNorm, eps inside. */
+struct nb_design nb_limits_isolated(const struct nb_limits *l);
+/* n values: normal numbers times sd about mean, rounded to the format. */
+void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_number number, uint64_t seed,
+                          uint64_t row);
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the running sums lose: where they stand still, and what their order and format cost on normal rows. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
+#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/sum_law.h"
+#include "src/core/compensated.h"
+#include "src/core/representable.h"
+
+static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
+
+static double u_acc(const struct nb_limits *l) { return format(l->design.acc)->unit_roundoff; }
+/* The unit of errors of the sum: the coarser of the accumulator's and the squares'. */
+static double u_sum(const struct nb_limits *l) {
+    return l->design.fma ? u_acc(l) : fmax(u_acc(l), format(l->design.square)->unit_roundoff);
+}
+static double u_out(const struct nb_limits *l) { return format(l->design.store)->unit_roundoff; }
+
+static bool has_running_sums(const struct nb_limits *l) { return l->design.order == NB_ORDER_SEQUENTIAL; }
+
+/* ---- equal addends ------------------------------------------------------------------------------------------------------- */
+
+/* Elements whose squares are exact and add up to `sum`, largest first; returns how many, -1: it cannot be done. */
+static int squares_adding_to(double sum, const struct nb_limits *l, double *x, int most) {
+    const struct nb_design *d = &l->design;
+    int n = 0;
+    while (sum > 0 && n < most) {
+        double v = nb_number_round(sqrt(sum), 0, d->store, NB_ROUND_ZERO, 0);
+        while (v > 0 && (v * v > sum || nb_number_round(v * v, 0, d->square, NB_ROUND_NEAREST, 0) != v * v ||
+                         nb_number_round(v * v, 0, d->acc, NB_ROUND_NEAREST, 0) != v * v))
+            v = nb_next_below(v, d->store);
+        if (!(v > 0)) return -1;
+        x[n++] = v;
+        sum -= v * v;
+    }
+    return sum > 0 ? -1 : n;
+}
+
+static int stagnation(const struct nb_limits *l, struct nb_limit *line) {
+    if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
+    if (l->design.acc == NB_NUM_F64) return nb_limit_says(line, "An f64 sum stands still at 2^53, beyond any row.");
+    const double stop = 1 / u_acc(l);
+    line->law = line->from = stop;
+    if (stop > format(l->design.acc)->max_finite)
+        return nb_limit_says(line, "The sum overflows before it stands still.");
+    line->safe = stop - 1;
+    nb_limit_says(
+        line, "Running sums of ones in %s stop growing here: %lld of them hold at most %.6g, the row has %lld.",
+        format(l->design.acc)->name, (long long)l->design.lanes, stop * (double)l->design.lanes, (long long)l->n);
+    return 0;
+}
+
+/* All in the first lane: elements with squares that add up to v, then a one. */
+static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t size) {
+    enum { MOST = 256 };
+    double parts[MOST];
+    const int n = squares_adding_to(v, l, parts, MOST - 1);
+    const int64_t lanes = l->design.lanes, cols = (n + 1) * lanes;
+    if (n < 0) return snprintf(seen, size, "no row of exact squares adds up to %.9g", v), false;
+    parts[n] = 1;
+    double *x = nb_alloc((unsigned long long)cols, sizeof *x);
+    for (int i = 0; i <= n; i++) x[i * lanes] = parts[i];
+    const double s = l->hands.sum_of_squares(&l->design, cols, x, l->seed);
+    snprintf(seen, size, "%.9g + 1 = %.9g", v, s);
+    free(x);
+    return s == v;
+}
+
+/* ---- normal rows --------------------------------------------------------------------------------------------------------- */
+
+/* Inputs of up to 11 bits are enumerated by the law, others taken for random. */
+static int inputs_say_why_not(const struct nb_limits *l, struct nb_limit *line) {
+    if (u_out(l) <= u_sum(l) || format(l->design.store)->precision <= 11) return 0;
+    return nb_limit_says(line, "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
+                         format(l->design.store)->name, format(l->design.acc)->name);
+}
+
+struct measured {
+    double mean, sd, max, gain; /* of (computed - exact) / exact of the sum of squares; gain: mean error of y */
+    int rows;
+};
+
+static int rows_for(int64_t n) {
+    const double rows = 3e6 / (double)n;
+    return rows < 24 ? 24 : rows > 1000 ? 1000 : (int)rows;
+}
+
+/* A power of two small enough that the sums stay far from overflow. */
+static double safe_sd(const struct nb_limits *l) {
+    const double room =
+        fmin(format(l->design.acc)->max_finite / (double)l->n / 4, format(l->design.square)->max_finite / 64);
+    return room < 1 ? ldexp(1, (int)floor(log2(room) / 2)) : 1;
+}
+
+/* Squares of such rows must keep their bits: the range of e4m3 is too narrow for long rows at any scale. */
+static int range_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
+    if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
+    const double sd = safe_sd(l),
+                 quantum = fmax(format(l->design.acc)->min_subnormal, format(l->design.square)->min_subnormal);
+    if (quantum <= sd * sd * u_acc(l)) return 0;
+    return nb_limit_says(line, "The range of %s is too narrow for the squares of %lld elements and their sum at once.",
+                         format(l->design.acc)->name, (long long)l->n);
+}
+
+static struct measured measure(const struct nb_limits *l, const struct nb_design *d) {
+    struct measured m = {.rows = rows_for(l->n)};
+    double *x = nb_alloc((unsigned long long)l->n, sizeof *x), squares = 0;
+    for (int row = 0; row < m.rows; row++) {
+        struct nb_sum exact = {0};
+        nb_limits_normal_row(x, l->n, 0, safe_sd(l), d->store, l->seed, (uint64_t)row);
+        nb_sum_add_squares(&exact, x, l->n);
+        const double s = nb_sum_total(&exact).hi,
+                     error = l->hands.sum_of_squares(d, l->n, x, l->seed + (uint64_t)row) / s - 1;
+        m.mean += error / m.rows;
+        m.gain += (1 / sqrt(1 + error) - 1) / m.rows;
+        squares += error * error / m.rows;
+        m.max = fmax(m.max, fabs(error));
+    }
+    m.sd = sqrt(fmax(squares - m.mean * m.mean, 0));
+    free(x);
+    return m;
+}
+
+static double standard_error(const struct measured *m) { return m->sd / sqrt(m->rows); }
+
+static int bound(const struct nb_limits *l, struct nb_limit *line) {
+    struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0) return -1;
+    nb_sum_law(&l->design, l->n, &law);
+    line->law = law.bound / u_sum(l);
+    if (isinf(law.bound))
+        return nb_limit_says(line, "%lld roundings of %s in a chain: no bound holds any more.", (long long)law.chain,
+                             format(l->design.acc)->name);
+    line->from = line->law;
+    nb_limit_says(line,
+                  "No row of %lld elements can be further off; sqrt(chain) u, which holds for errors without a "
+                  "side, is %.4g u.",
+                  (long long)l->n, law.probable / u_sum(l));
+    return 0;
+}
+static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
+    const struct measured m = measure(l, &l->design);
+    snprintf(line->at, sizeof line->at, "largest of %d rows: %.4g u", m.rows, m.max / u_sum(l));
+    return m.max / u_sum(l) <= line->from;
+}
+
+static int random_error(const struct nb_limits *l, struct nb_limit *line) {
+    struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
+    nb_sum_law(&l->design, l->n, &law);
+    line->law = line->from = hypot(law.sd, law.bias) / u_sum(l);
+    snprintf(line->tolerance, sizeof line->tolerance, "within 30 %%");
+    nb_limit_says(line, "The usual error of the sum of squares of a normal row; y has half of it, %.3g u of %s.",
+                  line->law * u_sum(l) / 2 / u_out(l), format(l->design.store)->name);
+    return 0;
+}
+static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line) {
+    const struct measured m = measure(l, &l->design);
+    const double got = hypot(m.sd, m.mean) / u_sum(l);
+    snprintf(line->at, sizeof line->at, "rms of %d rows: %.4g u", m.rows, got);
+    return fabs(got - line->from) <= 0.3 * line->from;
+}
+
+/* Squares of narrow numbers have few low bits, and so have their partial sums, which the law takes for random. */
+static double bias_allowance(const struct nb_limits *l) { return u_out(l) > u_sum(l) ? u_sum(l) : 0; }
+
+static int bias(const struct nb_limits *l, struct nb_limit *line) {
+    struct nb_sum_law law;
+    if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
+    nb_sum_law(&l->design, l->n, &law);
+    line->law = nb_small_bias(law.nu, sqrt(2 / acos(-1)));
+    line->from = law.bias;
+    snprintf(line->tolerance, sizeof line->tolerance, "within 10 %% and 4 standard errors");
+    nb_limit_says(
+        line,
+        "Small addends are rounded away more than up: y comes out too large by %.3g %%, %.3g u of %s, on every row.",
+        100 * (1 / sqrt(1 + law.bias) - 1), (1 / sqrt(1 + law.bias) - 1) / u_out(l), format(l->design.store)->name);
+    return 0;
+}
+static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
+    const struct measured m = measure(l, &l->design);
+    snprintf(line->at, sizeof line->at, "mean of %d rows: %.4g +- %.2g; y %.3g %% too large", m.rows, m.mean,
+             standard_error(&m), 100 * m.gain);
+    return fabs(m.mean - line->from) <= 0.1 * fabs(line->from) + 4 * standard_error(&m) + bias_allowance(l);
+}
+
+static int lanes(const struct nb_limits *l, struct nb_limit *line) {
+    if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
+    if (range_says_why_not(l, line) != 0) return -1;
+    if (format(l->design.acc)->precision < 8)
+        return nb_limit_says(line, "No number of lanes mends a sum in %s: it takes a wider accumulator.",
+                             format(l->design.acc)->name);
+    const double gain = u_out(l) / 4;
+    line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
+    line->safe = floor(line->from / 2);
+    line->law = line->from;
+    if (line->safe < 1) line->safe = NAN;
+    snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 25 %% and 4 standard errors");
+    nb_limit_says(line,
+                  "So many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
+                  format(l->design.store)->name, floor((double)l->n / line->from));
+    return 0;
+}
+static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
+    const double gain = u_out(l) / 4, counts[] = {line->from, line->safe};
+    char *const seen[] = {line->at, line->beyond};
+    bool holds = true;
+    for (int i = 0; i < 2 && !isnan(counts[i]); i++) {
+        struct nb_design d = l->design;
+        d.lanes = (int64_t)counts[i];
+        const struct measured m = measure(l, &d);
+        const double slack = gain / 4 + 4 * standard_error(&m) / 2;
+        snprintf(seen[i], sizeof line->at, "%.0f lanes: bias of y %.3g u +- %.2g", counts[i], m.gain / u_out(l),
+                 standard_error(&m) / 2 / u_out(l));
+        holds = holds && (i == 0 ? m.gain <= gain + slack : m.gain >= gain - slack);
+    }
+    return holds;
+}
+
+const struct nb_limit_rule nb_accumulation_rules[] = {
+    {"stagnation", "accumulation", "a running sum of ones stops at", "sum", stagnation, one_is_lost, NULL},
+    {"sum_bound", "accumulation", "bound on the sum of squares", "u of the sum", bound, NULL, bound_holds},
+    {"sum_rms", "accumulation", "its usual error", "u of the sum", random_error, NULL, random_error_holds},
+    {"sum_bias", "accumulation", "its mean error", "relative", bias, NULL, bias_holds},
+    {"lanes", "accumulation", "lanes for a bias of y below u/4", "lanes", lanes, NULL, lanes_suffice},
+};
+const size_t nb_n_accumulation_rules = sizeof nb_accumulation_rules / sizeof nb_accumulation_rules[0];

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What taking the mean away costs: cancellation, constant rows. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
+#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/sum_law.h"
+#include "src/core/representable.h"
+#include "src/core/twofold.h"
+
+static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
+
+static double rounded(double v, double below, enum nb_number number) {
+    return nb_number_round(v, below, number, NB_ROUND_NEAREST, 0);
+}
+static double added(double a, double b, enum nb_number number) {
+    const struct nb_twofold s = nb_two_sum(a, b);
+    return rounded(s.hi, s.lo, number);
+}
+static double multiplied(double a, double b, enum nb_number number) {
+    const struct nb_twofold p = nb_two_product(a, b);
+    return rounded(p.hi, p.lo, number);
+}
+
+/* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */
+
+/* The row {R - 1, R + 1} has the variance 1; as the formats see it. */
+static double one_pass_of_pair(double r, const struct nb_design *d) {
+    const double a = multiplied(r - 1, r - 1, d->square), b = multiplied(r + 1, r + 1, d->square);
+    const double squares = added(rounded(a, 0, d->acc), b, d->acc);
+    const double mean = rounded(added(r - 1, r + 1, d->acc) / 2, 0, d->stat);
+    return added(rounded(squares / 2, 0, d->stat), -multiplied(mean, mean, d->stat), d->stat);
+}
+
+static double coarsest_u(const struct nb_design *d) {
+    return fmax(format(d->acc)->unit_roundoff, fmax(format(d->stat)->unit_roundoff, format(d->square)->unit_roundoff));
+}
+
+static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
+    const struct nb_design *d = &l->design;
+    const double u = coarsest_u(d), most = 1 / format(d->store)->unit_roundoff;
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
+    line->law = 1 / sqrt(u);
+    if (line->law > 1e5) return nb_limit_says(line, "In f64 this is beyond what inputs can hold.");
+    for (double r = 2; r < 2 * line->law + 2 && isnan(line->from); r++) {
+        if (r + 1 > most)
+            return nb_limit_says(line,
+                                 "Inputs of %s cannot hold a spread that small beside the mean: one pass in %s is "
+                                 "enough for them.",
+                                 format(d->store)->name, format(d->acc)->name);
+        if (one_pass_of_pair(r, d) != 1) line->from = r;
+    }
+    line->safe = line->from - 1;
+    if (line->safe < 2) line->safe = NAN;
+    nb_limit_says(line, "E[x^2] - mean^2 has no correct digit from here: take two passes, Welford or a shift.");
+    return 0;
+}
+static bool one_pass_is_wrong(const struct nb_limits *l, double v, char *seen, size_t size) {
+    struct nb_design d = l->design;
+    const double x[2] = {v - 1, v + 1};
+    double y[2];
+    d.op = NB_OP_LAYERNORM;
+    d.variance = NB_VAR_ONEPASS;
+    d.fma = false;
+    const struct nb_emulated e = l->hands.row(&d, 2, x, NULL, NULL, y, l->seed);
+    snprintf(seen, size, "{%.9g, %.9g}: variance %.6g, exactly 1", x[0], x[1], e.var);
+    return e.var != 1;
+}
+
+/* dv / v = rho^2 times the errors of the sum of squares, twice that of the sum, and of the roundings after them. */
+static double one_pass_error(const struct nb_limits *l, double rho) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const double u = coarsest_u(&l->design);
+    return rho * rho * sqrt(5 * law.sd * law.sd + u * u);
+}
+
+static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const double u = coarsest_u(&l->design);
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
+    line->law = 1 / sqrt(sqrt(u));
+    if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
+    if (law.nu > 0.01)
+        return nb_limit_says(line, "The sums of %lld elements lose more than chance does.", (long long)l->n);
+    if (format(l->design.store)->unit_roundoff > format(l->design.acc)->unit_roundoff)
+        return nb_limit_says(line,
+                             "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
+                             format(l->design.store)->name, format(l->design.acc)->name);
+    line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
+    line->safe = line->from / 4;
+    if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");
+    if (4 * line->from > 1 / format(l->design.store)->unit_roundoff || line->from > 1e5)
+        return nb_limit_says(line, "Inputs of %s cannot hold a spread that small beside the mean.",
+                             format(l->design.store)->name);
+    snprintf(line->tolerance, sizeof line->tolerance, "relative error of the variance within a factor of 2.5");
+    nb_limit_says(line,
+                  "One pass over a row of %lld has half of its digits here, in this order; u^-1/4 = %.3g is the "
+                  "best order's.",
+                  (long long)l->n, line->law);
+    return 0;
+}
+
+static double one_pass_measured(const struct nb_limits *l, double rho) {
+    enum { ROWS = 40 };
+    struct nb_design d = l->design, exact = nb_limits_isolated(l);
+    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x), sum = 0;
+    exact.op = d.op = NB_OP_LAYERNORM;
+    exact.stat = NB_NUM_F64;
+    exact.variance = NB_VAR_TWOPASS;
+    d.variance = NB_VAR_ONEPASS;
+    for (int row = 0; row < ROWS; row++) {
+        nb_limits_normal_row(x, l->n, rho, 1, d.store, l->seed, (uint64_t)row);
+        const double want = nb_emulate_row(&exact, l->n, x, NULL, NULL, x + l->n, l->seed).var;
+        const double error = l->hands.row(&d, l->n, x, NULL, NULL, x + l->n, l->seed + (uint64_t)row).var / want - 1;
+        sum += error * error / ROWS;
+    }
+    free(x);
+    return sqrt(sum);
+}
+static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line) {
+    bool holds = true;
+    const double at[] = {line->from, line->safe};
+    char *const seen[] = {line->at, line->beyond};
+    for (int i = 0; i < 2; i++) {
+        const double got = one_pass_measured(l, at[i]), want = one_pass_error(l, at[i]);
+        snprintf(seen[i], sizeof line->at, "rho %.4g: variance off by %.3g, predicted %.3g", at[i], got, want);
+        holds = holds && got < 2.5 * want && (got > want / 2.5 || at[i] < 2);
+    }
+    return holds;
+}
+
+/* ---- constant rows --------------------------------------------------------------------------------------------------------- */
+
+static double quotient(double a, double b, enum nb_number number) {
+    const double q = a / b;
+    return rounded(q, isfinite(q) ? fma(-q, b, a) / b : 0, number);
+}
+
+/* |y| of a row of c, that should be 0: the mean is off by delta, the same for all, and the variance is delta^2 as summed up. */
+static double constant_output(const struct nb_limits *l, double c) {
+    const struct nb_design *d = &l->design;
+    const double n = (double)l->n, sum = nb_sum_of_equals(d, c, l->n);
+    if (!isfinite(sum)) return (double)INFINITY;
+    const double mean = quotient(sum, n, d->stat), delta = added(c, -mean, d->square);
+    if (delta == 0) return 0;
+    const double square = d->fma ? delta * delta : multiplied(delta, delta, d->square);
+    const double var = quotient(nb_sum_of_equals(d, square, l->n), n, d->stat);
+    const double v = added(var, rounded(d->eps, 0, d->stat), d->stat), exact_root = sqrt(v);
+    const double root = rounded(exact_root, fma(-exact_root, exact_root, v), d->root);
+    const double rstd = rounded(quotient(1, root, d->root), 0, d->rstd);
+    return fabs(rounded(multiplied(added(c, -mean, d->scale), rstd, d->scale), 0, d->store));
+}
+
+static bool is_saturated(const struct nb_limits *l, double c) { return constant_output(l, c) >= 0.5; }
+
+enum { CONSTANTS_IN_BINADE = 1 << 14 };
+
+static int constants_in_binade(const struct nb_limits *l) {
+    const int bits = format(l->design.store)->precision - 1;
+    return bits < 14 ? 1 << bits : CONSTANTS_IN_BINADE;
+}
+
+static double constant_at(const struct nb_limits *l, int exponent, int i) {
+    return ldexp(1 + (double)i / constants_in_binade(l), exponent);
+}
+
+static double saturated_share(const struct nb_limits *l, int exponent) {
+    int saturated = 0;
+    for (int i = 0; i < constants_in_binade(l); i++) saturated += is_saturated(l, constant_at(l, exponent, i));
+    return (double)saturated / constants_in_binade(l);
+}
+
+/* Below it the mean's error, at most (bound + 2 u) |c|, stays small beside sqrt(eps). Without eps all binades are alike. */
+static int first_exponent(const struct nb_limits *l) {
+    struct nb_sum_law law;
+    nb_sum_law(&l->design, l->n, &law);
+    const int least = format(l->design.store)->emin / 2;
+    if (!(l->design.eps > 0)) return 0;
+    if (isinf(law.bound)) return least;
+    const int exponent = ilogb(sqrt(l->design.eps / 3) / (law.bound + 3 * coarsest_u(&l->design))) - 1;
+    return exponent < least ? least : exponent;
+}
+
+static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
+    const struct nb_format *f = format(l->design.store);
+    const int count = constants_in_binade(l);
+    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
+    if (l->design.variance != NB_VAR_TWOPASS || l->design.root_form != NB_ROOT_MUL_RECIP ||
+        l->design.eps_place != NB_EPS_INSIDE || l->design.folded || l->design.flush)
+        return nb_limit_says(
+            line, "Predicted for two passes and x * (1 / sqrt(v + eps)); `normbench stress` has such rows for all.");
+    const int last = ilogb(f->max_finite / (double)l->n / 2);
+    double before = NAN;
+    for (int e = first_exponent(l); e <= last; e++)
+        for (int i = 0; i < count; i++) {
+            const double c = constant_at(l, e, i);
+            if (is_saturated(l, c)) {
+                line->from = c;
+                line->safe = before;
+                nb_limit_says(line,
+                              "The mean is rounded, and the rest is normalized to +-1: %.3g %% of the constants from "
+                              "%.4g to %.4g do so. An f64 or corrected mean gives 0.",
+                              100 * saturated_share(l, e), ldexp(1, e), ldexp(1, e + 1));
+                return 0;
+            }
+            before = c;
+        }
+    line->safe = before;
+    nb_limit_says(line, "No constant row of %lld that was tried comes out above 1/2.", (long long)l->n);
+    return 0;
+}
+static bool constant_row_is_saturated(const struct nb_limits *l, double v, char *seen, size_t size) {
+    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
+    for (int64_t i = 0; i < l->n; i++) x[i] = v;
+    const struct nb_emulated e = l->hands.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
+    const double y = x[l->n];
+    snprintf(seen, size, "row of %.9g: mean off by %.3g, y %.4g", v, e.mean - v, y);
+    free(x);
+    return fabs(y) >= 0.5;
+}
+
+const struct nb_limit_rule nb_mean_rules[] = {
+    {"onepass_breaks", "mean", "E[x^2] - mean^2 has no digit from", "|mean| / sigma", one_pass_breaks,
+     one_pass_is_wrong, NULL},
+    {"onepass_half", "mean", "E[x^2] - mean^2 has half its digits at", "|mean| / sigma", one_pass_half, NULL,
+     one_pass_half_holds},
+    {"constant_row", "mean", "a constant row gives |y| > 1/2 from", "|x|", constant_row, constant_row_is_saturated,
+     NULL},
+};
+const size_t nb_n_mean_rules = sizeof nb_mean_rules / sizeof nb_mean_rules[0];

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The sum of random squares. Within a binade with spacing g a running sum grows by E[round_g(q)] at each step, with an error of
+ * variance E[(round_g(q) - q)^2]; how long it stays in each binade follows, whether it is healthy or stands still. A node of a
+ * tree that holds the share w of the sum adds u^2 w^2 / 6: a rounding error is uniform, and (2^e / s)^2 is 1/2 on average. */
+#include "src/lab/limits/sum_law.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
+#include "src/core/representable.h"
+
+/* What is added at each step: the square of a normal number, or a sum of `mean` of them, which is nearly normal itself.
+ * Squares of few bits are far from any value in their lowest ones (an odd number's square is 1 modulo 8), so that the squares of
+ * a narrow format are taken one by one. */
+struct addend {
+    double mean, sd;
+    bool is_square;
+    double *squares, *shares; /* of a narrow format's positive numbers; null: any number */
+    int n;
+};
+
+static struct addend sums_of_squares(double count) { return (struct addend){.mean = count, .sd = sqrt(2 * count)}; }
+
+static double normal_above(double t) { return erfc(t / sqrt(2)); } /* P(|x| >= t) */
+
+/* Down to 2^-24, squares below which are nothing. */
+static struct addend square_of(enum nb_number store) {
+    struct addend q = {.mean = 1, .sd = sqrt(2), .is_square = true};
+    if (nb_numbers[store].precision > 11) return q;
+    const double most = fmin(10, nb_numbers[store].max_finite), least = fmax(0x1p-24, nb_numbers[store].min_subnormal);
+    const int capacity = 32 << nb_numbers[store].precision;
+    q.squares = nb_alloc((unsigned long long)capacity, 2 * sizeof *q.squares);
+    q.shares = q.squares + capacity;
+    double below = 0;
+    for (double v = least; v <= most && q.n < capacity;) {
+        const double next = nb_next_above(v, store), from = q.n > 0 ? (below + v) / 2 : v / 2, to = (v + next) / 2;
+        q.squares[q.n] = v * v;
+        q.shares[q.n++] = normal_above(from) - (isfinite(next) ? normal_above(to) : 0);
+        below = v;
+        v = next;
+    }
+    double mean = 0;
+    for (int i = 0; i < q.n; i++) mean += q.shares[i] * q.squares[i];
+    for (int i = 0; i < q.n; i++) q.shares[i] /= mean; /* of a sum of 1 */
+    return q;
+}
+
+/* P(q >= t) */
+static double reaches(const struct addend *q, double t) {
+    if (q->is_square) return t > 0 ? erfc(sqrt(t / 2)) : 1;
+    return erfc((t - q->mean) / (q->sd * sqrt(2))) / 2;
+}
+
+struct moments {
+    double mean, variance;
+};
+
+/* One square in units of the spacing. */
+struct step {
+    double whole, rest; /* below and above the multiple under it */
+    bool whole_is_odd;
+};
+
+static struct step in_units(double square, double g) {
+    const double t = square / g, whole = floor(t);
+    return (struct step){whole, t - whole, fmod(whole, 2) != 0};
+}
+
+/* How often a running sum is an odd multiple of the spacing: a tie makes it even, an odd step turns it over. */
+static double share_odd(const struct addend *q, double g) {
+    double turned = 0, tied = 0;
+    for (int i = 0; i < q->n; i++) {
+        const struct step s = in_units(q->squares[i], g);
+        if (s.rest == 0.5)
+            tied += q->shares[i];
+        else if (s.whole_is_odd != (s.rest > 0.5))
+            turned += q->shares[i];
+    }
+    return turned > 0 ? turned / (tied + 2 * turned) : 0;
+}
+
+/* Over the squares one by one. A tie goes up where that makes the sum even. */
+static struct moments step_of_narrow(const struct addend *q, double g, enum nb_rounding rounding) {
+    const double odd = share_odd(q, g);
+    double steps = 0, errors = 0, squares = 0;
+    for (int i = 0; i < q->n; i++) {
+        const struct step s = in_units(q->squares[i], g);
+        double up = s.rest > 0.5;
+        if (s.rest == 0.5) up = s.whole_is_odd ? 1 - odd : odd;
+        if (rounding == NB_ROUND_ZERO) up = 0;
+        const double p = q->shares[i], below = -s.rest * g, above = (1 - s.rest) * g;
+        steps += p * (s.whole + up) * g;
+        errors += p * ((1 - up) * below + up * above);
+        squares += p * ((1 - up) * below * below + up * above * above);
+    }
+    return (struct moments){steps, squares - errors * errors};
+}
+
+/* Does the density vary so little over a spacing that what rounding does is in closed form? That of a square is unbounded at 0. */
+static bool is_fine(const struct addend *q, double g) { return g < (q->is_square ? 1.0 / 64 : q->sd); }
+
+/* E[round_g(q)]. Near 0 the density of a square is p0 q^-1/2 / 2 with p0 = sqrt(2/pi), and the integral of (round(t) - t) t^-1/2 is
+ * -0.12184, so that the mean of a square loses 0.0486 g^1.5. */
+static double expected_step(const struct addend *q, double g, enum nb_rounding rounding) {
+    if (rounding == NB_ROUND_STOCHASTIC) return q->mean;
+    const bool truncated = rounding == NB_ROUND_ZERO;
+    if (is_fine(q, g)) {
+        if (truncated) return q->mean - g / 2;
+        return q->is_square ? 1 - 0.048606 * g * sqrt(g) : q->mean;
+    }
+    double sum = 0, p = 1;
+    for (double k = 1; p > 1e-18 && k < 1e6; k++) sum += p = reaches(q, (truncated ? k : k - 0.5) * g);
+    return g * sum;
+}
+
+/* E[(round_g(q) - q)^2] less the square of its mean. */
+static double step_variance(const struct addend *q, double g, enum nb_rounding rounding) {
+    if (rounding == NB_ROUND_STOCHASTIC) return g * g / 6;
+    if (is_fine(q, g)) return g * g / 12;
+    enum { POINTS = 4001 };
+    const double reach = 8, width = 2 * reach / (POINTS - 1);
+    double weight = 0, sum = 0, squares = 0;
+    for (int i = 0; i < POINTS; i++) {
+        const double z = -reach + width * i, w = exp(-z * z / 2), x = q->is_square ? z * z : q->mean + q->sd * z;
+        const double e = (rounding == NB_ROUND_ZERO ? floor(x / g) : rint(x / g)) * g - x;
+        weight += w;
+        sum += w * e;
+        squares += w * e * e;
+    }
+    const double mean = sum / weight;
+    return squares / weight - mean * mean;
+}
+
+static struct moments step_of(const struct addend *q, double g, enum nb_rounding rounding) {
+    if (q->squares && rounding != NB_ROUND_STOCHASTIC) return step_of_narrow(q, g, rounding);
+    return (struct moments){expected_step(q, g, rounding), step_variance(q, g, rounding)};
+}
+
+/* `steps` addends one after another. */
+static struct moments running(const struct addend *q, double steps, const struct nb_design *d) {
+    const double u = nb_numbers[d->acc].unit_roundoff;
+    struct moments m = {0, 0};
+    double left = steps;
+    for (int e = ilogb(q->mean); left > 0; e++) {
+        const double g = ldexp(2 * u, e), room = ldexp(1, e + 1) - m.mean;
+        const struct moments step = step_of(q, g, d->rounding);
+        const double taken = step.mean * left > room ? room / step.mean : left;
+        m.mean += taken * step.mean;
+        m.variance += taken * step.variance;
+        left = taken < left ? left - taken : 0;
+    }
+    return m;
+}
+
+/* Nodes of a tree over `leaves` equal parts, the root included: 1 + 1/2 + 1/4 ... of u^2 / 6. */
+static double tree_variance(double leaves, double u) { return leaves > 1 ? u * u / 6 * (2 - 2 / leaves) : 0; }
+
+struct parts {
+    double count, size; /* independent running sums of `size` squares each */
+};
+
+static struct parts parts_of(const struct nb_design *d, double n) {
+    double count = (double)d->lanes;
+    if (d->order == NB_ORDER_PAIRWISE) count = exp2(ceil(log2(fmax(n / (double)d->leaf, 1))));
+    if (d->order == NB_ORDER_BLOCKED) count = fmax(n / (double)d->leaf, 1);
+    if (count > n) count = n;
+    return (struct parts){count, n / count};
+}
+
+static void random_squares(const struct nb_design *d, double n, struct nb_sum_law *out) {
+    const double u = nb_numbers[d->acc].unit_roundoff, u_square = nb_numbers[d->square].unit_roundoff;
+    const double squares = d->fma ? 0 : 3 * u_square * u_square / 6 / n;
+    if (d->order == NB_ORDER_KAHAN) {
+        const double lanes = fmin((double)d->lanes, n);
+        out->sd = sqrt(u * u / 6 / lanes + tree_variance(lanes, u) + squares);
+        return;
+    }
+    const struct parts p = parts_of(d, n);
+    const struct addend square = square_of(d->store);
+    const struct moments part = running(&square, p.size, d);
+    free(square.squares);
+    double bias = part.mean / p.size - 1, variance = part.variance / p.size / n;
+    if (d->order == NB_ORDER_BLOCKED) {
+        const struct addend block = sums_of_squares(p.size);
+        const struct moments whole = running(&block, p.count, d);
+        bias += whole.mean / n - 1;
+        variance += whole.variance / n / n;
+    } else {
+        variance += tree_variance(p.count, u);
+    }
+    out->bias = bias;
+    out->sd = sqrt(variance + squares);
+}
+
+void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out) {
+    const double u = nb_numbers[d->acc].unit_roundoff;
+    *out = (struct nb_sum_law){.chain = nb_design_chain(d, n)};
+    const double u_square = d->fma ? 0 : nb_numbers[d->square].unit_roundoff;
+    const double h = (double)out->chain, growth = h * u + (u_square > u ? u_square : 0);
+    out->bound = growth < 1 ? growth / (1 - growth) : (double)INFINITY;
+    out->probable = sqrt(h) * u;
+    if (d->order != NB_ORDER_KAHAN) {
+        const struct parts p = parts_of(d, (double)n);
+        out->nu = u * (d->order == NB_ORDER_BLOCKED ? fmax(p.size, p.count) : p.size);
+    }
+    random_squares(d, (double)n, out);
+}
+
+/* 0.34460 / 2 * 2 (1 - 1/sqrt 2) * 2/5: the integral of (round_2(t) - t) t^-1/2, half of the density's 1/2, the binade's mean. */
+static const double small_law = 0.0404;
+
+double nb_small_bias(double nu, double density) { return -small_law * density * nu * sqrt(nu); }
+
+int64_t nb_lanes_for(int64_t n, double u_acc, double gain) {
+    const double normal = sqrt(2 / acos(-1)), nu = cbrt(2 * gain / (small_law * normal));
+    const double lanes = ceil((double)n * u_acc / (nu * nu));
+    return lanes < 1 ? 1 : lanes > (double)n ? n : (int64_t)lanes;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* All questions in order, and what becomes of the answers. */
+#include "src/lab/probe/probe.h"
+
+#include "src/core/json.h"
+#include "src/lab/probe/probe_sum.h"
+
+const struct nb_probe_question nb_probe_questions[] = {
+    {"weight_offset", "is gamma the weight (0), or 1 + gamma (1)?"},
+    {"eps_place", "inside the root, outside, a clamp, or nowhere"},
+    {"eps_added_to", "the mean or the sum"},
+    {"eps_effective", "the eps that the outputs show"},
+    {"eps_dtype", "the format that eps is kept in"},
+    {"statistics_dtype", "the format of the variance or mean square"},
+    {"variance", "LayerNorm: twopass, corrected, welford, onepass or shifted"},
+    {"mean_sum", "LayerNorm: how the mean is summed"},
+    {"accumulator", "the format of the running sums of squares"},
+    {"lanes", "how many running sums there are"},
+    {"order", "in which order the row is summed"},
+    {"tail", "what becomes of columns behind the last full vector"},
+    {"sum_fma", "are squares rounded before they are added?"},
+    {"rounding", "of the output: nearest, towards zero"},
+    {"root", "div_sqrt, mul_recip, rsqrt_nr, rsqrt_raw, correctly_rounded or quake"},
+    {"root_instruction", "the formula, or the instruction of this CPU, whose bits it has"},
+    {"cast", "16 bits: is x * rstd rounded before the weight, or after?"},
+    {"offset_dtype", "16 bits: the format of 1 + gamma"},
+    {"affine_fma", "is gamma's product rounded before beta is added?"},
+    {"subnormal_inputs", "kept or flushed to zero"},
+    {"subnormal_outputs", "kept or flushed to zero"},
+    {"subnormal_squares", "kept or flushed to zero"},
+    {"nan", "what one NaN in a row does"},
+    {"inf", "what one infinity in a row does"},
+    {"repeatable", "does the same call give the same bits?"},
+    {"depends_on_threads", "do the bits hang on n_threads?"},
+    {"depends_on_position", "do they hang on where a row is?"},
+    {"depends_on_neighbours", "do they hang on the other rows?"},
+    {"depends_on_batch", "do they hang on how many rows there are?"},
+    {"reads_padding", "do they hang on what is behind a row?"},
+};
+const size_t nb_n_probe_questions = sizeof nb_probe_questions / sizeof nb_probe_questions[0];
+
+const char *nb_probe_refuses(const struct nb_case *c) {
+    const bool row_norm = c->op == NB_OP_RMSNORM || c->op == NB_OP_PRMSNORM || c->op == NB_OP_LAYERNORM ||
+                          c->op == NB_OP_L2NORM || c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM;
+    if (!row_norm)
+        return "probe asks norms over rows: rmsnorm, prmsnorm, l2norm, layernorm, add_rmsnorm, add_layernorm";
+    return c->pass == NB_FORWARD ? NULL : "probe asks forward kernels";
+}
+
+static void ask_sums(struct nb_probe *p) {
+    struct nb_sum squares;
+    nb_sum_measure(&squares, p);
+    if (p->centres && !p->failure) nb_probe_variance(p, &squares);
+    if (!p->failure) nb_probe_sum(p, &squares);
+}
+
+static void (*const rooms[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     ask_sums,        nb_probe_root,
+                                                   nb_probe_affine, nb_probe_special, nb_probe_context};
+
+const char *nb_probe_value(const cJSON *result, const char *question) {
+    return nb_probe_value_in(cJSON_GetObjectItemCaseSensitive(result, "answers"), question);
+}
+
+cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
+    struct nb_strbuf summary = {0};
+    cJSON *result = cJSON_CreateObject();
+    struct nb_probe p;
+    nb_probe_init(&p, c, entry);
+    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && !p.failure; i++) {
+        rooms[i](&p);
+        if (beat) beat(arg);
+    }
+    nb_json_text(result, "status", p.failure ? "failed" : "ok");
+    nb_json_text(result, "reason", p.failure);
+    cJSON_AddItemToObject(result, "answers", p.answers);
+    nb_probe_summary(&p, &summary);
+    nb_json_text(result, "summary", summary.text);
+    nb_json_number(result, "calls", (double)p.calls);
+    nb_strbuf_release(&summary);
+    return result;
+}

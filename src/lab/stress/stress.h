@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The judgement of a stress run, DIR/stress.json beside results.json (reports/schema/stress.schema.json): grades, what searches
+ * found, which public bug inputs are survived. */
+#ifndef NB_STRESS_H
+#define NB_STRESS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "src/record/grade.h"
+
+#define NB_STRESS_FILE "stress.json"
+
+/* What was searched so far. */
+struct nb_searched {
+    cJSON *list; /* as stress.json has them; owned by the caller; may be null */
+    bool complete;
+    double elapsed_s; /* NaN: there were none */
+};
+/* The document, from records and studies; owned. grades: of all records. */
+cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades *grades,
+                       const struct nb_searched *searched);
+int nb_stress_write(const cJSON *stress, const char *dir); /* temporary name, then rename */
+/* What stress.json of dir holds of searches; nothing where there is none. */
+void nb_searched_read(struct nb_searched *searched, const char *dir);
+/* Null after nb_error. */
+cJSON *nb_stress_read(const char *dir);
+bool nb_stress_exists(const char *dir);
+
+/* Relations between calls that did not hold for a case (src/measure/metamorphic.h). */
+size_t nb_stress_broken(const struct nb_record *r);
+/* A worker's answer (src/measure/study.h) as an element of "studies". */
+cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const cJSON *answer);
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Error against one parameter at a time: offset/spread ratio rho, scale, eps and row length, each beside the laws that predict it.
+ * For the inside of a worker. */
+#ifndef NB_SWEEPS_H
+#define NB_SWEEPS_H
+
+#include <cjson/cJSON.h>
+
+#include "src/lab/stress/trial.h"
+
+/* [{"axis": "rho"|"scale"|"eps"|"n", "held": {"n":.., "rows":.., "scale":.., "rho":.., "eps":..},
+ *   "points": [{"at":.., "state": "ok"|"nan".., "max_ulp":.., "scaled_u":.., "bias_u":.., "gain_u":.., "gain_rms_u":.., "noise_u":..,
+ *               "bound_u":.., "eps_effect_u":.., "nan":.., "inf":.., "zero":..} ..],
+ *   "predicted": [{"name":.., "points": [[x, y] ..]} ..],     (of gain_rms_u over n, else of scaled_u)
+ *   "cliffs": [{"name":.., "at":..} ..]} ..]
+ * Figures as in scan.h, null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
+ * are alike, and where eps is all there is. A kernel that cannot be scanned gives an empty array.
+ * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
+cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
+
+#endif

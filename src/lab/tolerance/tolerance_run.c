@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Three sets of tests, so that nothing is judged by what it was made from: the line is drawn above the first; its scale is calibrated
+ * on correct kernels' outputs for the same; rates are counted on the second. */
+#include "src/lab/tolerance/tolerance_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+#include "src/core/proportion.h"
+#include "src/lab/emulate/design_case.h"
+#include "src/measure/process.h"
+#include "src/lab/tolerance/tolerance_bugs.h"
+#include "src/lab/tolerance/tolerance_calibrate.h"
+#include "src/lab/tolerance/tolerance_criteria.h"
+#include "src/lab/tolerance/tolerance_detect.h"
+#include "src/lab/tolerance/tolerance_line.h"
+#include "src/lab/tolerance/tolerance_subjects.h"
+
+struct run {
+    struct nb_tolerance *t;
+    struct nb_tolerance_request q;
+    struct nb_correct correct[NB_MAX_SUBJECTS];
+    double *worst; /* by subject, then by test of the first set: |error| / derived */
+    double *got, *other;
+    int64_t first_tests; /* of the first set */
+    double *mean_errors; /* the same: mean relative error */
+    double *emulated;    /* outputs of the design itself */
+    double done, total;  /* for the bar */
+};
+
+static enum nb_number store_of(const struct run *r) { return r->q.design.store; }
+
+static int step(struct run *r, const char *what) {
+    nb_progress(++r->done, r->total, 0, what);
+    return nb_interrupted() ? 128 + nb_interrupted() : 0;
+}
+
+/* ---- how many ------------------------------------------------------------------------------------------------------------ */
+
+static int64_t clamp(double v, int64_t least, int64_t most) {
+    return v < (double)least ? least : v > (double)most ? most : (int64_t)v;
+}
+
+static int plan(struct run *r) {
+    const double elements = (double)r->q.rows * (double)r->q.cols;
+    const int64_t available = nb_tolerance_tests(&r->q);
+    if (available < 0) return -1;
+    if (available < 2)
+        return nb_error("tolerance: %s has fewer rows than two tests of %lld take; --rows asks for fewer", r->q.data,
+                        (long long)r->q.rows);
+    int64_t tests = r->q.trials > 0 ? r->q.trials : clamp(0x1.8p20 / elements, 16, 1000);
+    if (tests > available / 2) tests = available / 2;
+    r->t->trials = r->first_tests = tests;
+    r->t->bug_trials = clamp(0x1p20 / elements, 8, 200);
+    if (r->t->bug_trials > tests) r->t->bug_trials = tests;
+    r->total = (double)tests * 3 + (double)r->t->bug_trials;
+    return 0;
+}
+
+/* ---- derived ------------------------------------------------------------------------------------------------------------- */
+
+static void add_to_cloud(struct run *r, struct nb_cloud *cloud, const struct nb_tolerance_test *test) {
+    for (int64_t i = 0; i < test->n; i++) {
+        if (!test->usable[i]) continue;
+        nb_cloud_add(cloud, test->want[i], test->allowed[i]);
+        const double ulps = test->allowed[i] / nb_number_ulp(test->want[i], store_of(r));
+        if (ulps > r->t->max_ulp) r->t->max_ulp = ulps;
+    }
+    r->t->n_lost += test->n_lost;
+    r->t->n_elements += test->n;
+}
+
+static int derive(struct run *r) {
+    struct nb_cloud cloud;
+    int result = 0;
+    nb_cloud_init(&cloud);
+    for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
+        struct nb_tolerance_test test;
+        if ((result = nb_tolerance_test_init(&test, &r->q, r->t->chain, i)) != 0) break;
+        add_to_cloud(r, &cloud, &test);
+        nb_tolerance_test_release(&test);
+        result = step(r, "bounds");
+    }
+    struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
+    r->t->rms = nb_cloud_rms(&cloud);
+    nb_cloud_line(&cloud, &derived->rtol, &derived->atol);
+    if (result == 0 && r->t->n_lost == r->t->n_elements)
+        result = nb_error("tolerance: every row of %s is lost in this arithmetic, so that any output is right; "
+                          "`normbench limits` says where it ends",
+                          r->q.data);
+    nb_cloud_release(&cloud);
+    return result;
+}
+
+/* ---- calibrated ---------------------------------------------------------------------------------------------------------- */
+
+static int run_correct(struct run *r, int64_t index) {
+    struct nb_tolerance_test test;
+    if (nb_tolerance_test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
+    for (int s = 0; s < r->t->n_subjects; s++) {
+        struct nb_subject *subject = &r->t->subjects[s];
+        if (subject->reason[0]) continue;
+        if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
+        const int64_t at = (int64_t)s * r->first_tests + index;
+        r->worst[at] = nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
+        r->mean_errors[at] = nb_mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
+    }
+    nb_tolerance_test_release(&test);
+    return step(r, "calibrating");
+}
+
+static int calibrate(struct run *r) {
+    for (int64_t i = 0; i < r->first_tests; i++) {
+        const int result = run_correct(r, i);
+        if (result != 0) return result;
+    }
+    double share = 0, limit = 0;
+    for (int s = 0; s < r->t->n_subjects; s++) {
+        if (r->t->subjects[s].reason[0]) continue;
+        const int64_t at = (int64_t)s * r->first_tests;
+        const double own = nb_tolerance_mean_error_limit(r->mean_errors + at, r->first_tests);
+        share = fmax(share, nb_tolerance_share_for(r->worst + at, r->first_tests, r->q.alarm));
+        if (!(own <= limit)) limit = own;
+    }
+    const double sure = nb_proportion_upper(0, r->first_tests, 0.95);
+    const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
+    struct nb_criterion *calibrated = &r->t->criteria[NB_CALIBRATED];
+    calibrated->rtol = nb_round_up(derived->rtol * share);
+    calibrated->atol = nb_round_up(derived->atol * share);
+    r->t->criteria[NB_MEAN_ERROR_TEST].limit = nb_round_up(limit);
+    r->t->calibrated_share = share;
+    r->t->calibrated_alarm = fmax(r->q.alarm, sure);
+    return 0;
+}
+
+/* ---- rates --------------------------------------------------------------------------------------------------------------- */
+
+static void count_held_out(struct run *r, const struct nb_tolerance_test *test) {
+    const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
+    for (int64_t i = 0; i < test->n; i++) {
+        if (!test->usable[i]) continue;
+        r->t->n_held_out++;
+        r->t->n_uncovered += test->allowed[i] > derived->atol + derived->rtol * fabs(test->want[i]);
+    }
+}
+
+static void count_alarms(struct run *r, const struct nb_tolerance_test *test, const double *got,
+                         struct nb_rate *rates) {
+    for (int c = 0; c < r->t->n_criteria; c++)
+        nb_rate_count(&rates[c], nb_criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols,
+                                                     got, test->want, test->usable));
+}
+
+static bool differ(const double *a, const double *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (a[i] != b[i] && !(isnan(a[i]) && isnan(b[i]))) return true;
+    return false;
+}
+
+static void run_bugs(struct run *r, const struct nb_tolerance_test *test) {
+    nb_bug_free(&r->q.design, test, r->emulated, r->other);
+    for (size_t b = 0; b < nb_n_bugs && b < NB_MAX_BUGS; b++) {
+        struct nb_bug_result *result = &r->t->bugs[b];
+        result->name = nb_bugs[b].name;
+        result->help = nb_bugs[b].help;
+        if (!nb_bug_run(&nb_bugs[b], &r->q.design, test, r->got)) continue;
+        nb_rate_count(&result->changed, differ(r->got, nb_bugs[b].change ? r->emulated : r->other, test->n));
+        count_alarms(r, test, r->got, result->caught);
+    }
+}
+
+static int measure(struct run *r, int64_t index) {
+    struct nb_tolerance_test test;
+    if (nb_tolerance_test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
+    count_held_out(r, &test);
+    for (int s = 0; s < r->t->n_subjects; s++) {
+        struct nb_subject *subject = &r->t->subjects[s];
+        if (subject->reason[0]) continue;
+        if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
+        subject->worst = fmax(subject->worst, nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
+        count_alarms(r, &test, r->got, subject->alarms);
+    }
+    if (index < r->t->bug_trials) run_bugs(r, &test);
+    nb_tolerance_test_release(&test);
+    return step(r, "counting alarms");
+}
+
+static void finish_rates(struct nb_tolerance *t) {
+    for (int c = 0; c < t->n_criteria; c++) {
+        for (int s = 0; s < t->n_subjects; s++) nb_rate_finish(&t->subjects[s].alarms[c]);
+        for (int b = 0; b < t->n_bugs; b++) nb_rate_finish(&t->bugs[b].caught[c]);
+    }
+    for (int b = 0; b < t->n_bugs; b++) nb_rate_finish(&t->bugs[b].changed);
+}
+
+/* ---- smallest errors seen ------------------------------------------------------------------------------------------------ */
+
+static int detect(struct run *r) {
+    const int64_t tests = r->t->detection_tests =
+        clamp(0x1p19 / ((double)r->q.rows * (double)r->q.cols), 4, r->first_tests < 100 ? r->first_tests : 100);
+    double *least = nb_alloc((unsigned long long)tests * NB_MAX_CRITERIA, 2 * sizeof *least);
+    double *shift = least + tests * NB_MAX_CRITERIA;
+    int result = 0;
+    for (int64_t i = 0; i < tests && result == 0; i++) {
+        struct nb_tolerance_test test;
+        if ((result = nb_tolerance_test_init(&test, &r->q, r->t->chain, r->first_tests + i)) != 0) break;
+        for (int c = 0; c < r->t->n_criteria; c++) {
+            least[c * tests + i] = nb_least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_GAIN);
+            shift[c * tests + i] = nb_least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_OFFSET);
+        }
+        nb_tolerance_test_release(&test);
+        result = step(r, "smallest errors seen");
+    }
+    for (int c = 0; c < r->t->n_criteria && result == 0; c++) {
+        r->t->gain[c] = nb_tolerance_high_quantile(least + c * tests, tests);
+        r->t->offset[c] = nb_tolerance_high_quantile(shift + c * tests, tests);
+    }
+    free(least);
+    return result;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------------- */
+
+static int refuse(struct run *r) {
+    const char *why = nb_design_unbounded(&r->q.design);
+    if (why) return nb_error("tolerance: %s; `normbench emulate` measures such designs", why);
+    return 0;
+}
+
+static void set_chain(struct run *r) {
+    const int64_t n = nb_design_elements(&r->q.design, r->q.cols);
+    r->t->chain = nb_design_chain(&r->q.design, n);
+    if (!r->q.kernel) return;
+    struct nb_case c;
+    struct nb_call call;
+    nb_tolerance_kernel_case(&c, &r->q.design, r->q.kernel, r->q.rows, r->q.cols, r->q.affine);
+    nb_case_call(&c, &call);
+    r->t->chain = nb_kernel_chain(r->q.kernel->kernel, &call);
+}
+
+static void set_own_criteria(struct run *r) {
+    struct nb_tolerance *t = r->t;
+    t->criteria[NB_DERIVED] = (struct nb_criterion){"derived", NB_CRITERION_ALLCLOSE, 0, 0, NAN};
+    t->criteria[NB_CALIBRATED] = (struct nb_criterion){"calibrated", NB_CRITERION_ALLCLOSE, 0, 0, NAN};
+    t->criteria[NB_ULPS] = (struct nb_criterion){"ulp", NB_CRITERION_ULP, NAN, NAN, 0};
+    t->criteria[NB_MEAN_ERROR_TEST] = (struct nb_criterion){"mean error", NB_CRITERION_MEAN_ERROR, NAN, NAN, NAN};
+    t->n_criteria = NB_N_OWN_CRITERIA;
+    nb_criteria_in_use(t, store_of(r));
+}
+
+static int all_steps(struct run *r) {
+    int result;
+    if ((result = derive(r)) != 0) return result;
+    r->t->criteria[NB_ULPS].limit = nb_round_up(r->t->max_ulp);
+    if ((result = calibrate(r)) != 0) return result;
+    for (int64_t i = 0; i < r->t->trials; i++)
+        if ((result = measure(r, i)) != 0) return result;
+    finish_rates(r->t);
+    return detect(r);
+}
+
+int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request) {
+    struct run *r = nb_alloc(1, sizeof *r);
+    *t = (struct nb_tolerance){0};
+    r->t = t;
+    r->q = *request;
+    if (r->q.rows == 0) r->q.rows = 16;
+    if (r->q.affine == NB_N_AFFINES)
+        r->q.affine = r->q.design.op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
+    t->rows = r->q.rows;
+    t->n_bugs = nb_n_bugs < NB_MAX_BUGS ? (int)nb_n_bugs : NB_MAX_BUGS;
+    int result = refuse(r);
+    if (result == 0) result = plan(r);
+    if (result == 0) {
+        const unsigned long long elements = (unsigned long long)(r->q.rows * r->q.cols);
+        set_chain(r);
+        set_own_criteria(r);
+        t->n_subjects = nb_correct_list(&r->q, t->chain, r->correct, NB_MAX_SUBJECTS);
+        for (int s = 0; s < t->n_subjects; s++)
+            memcpy(t->subjects[s].name, r->correct[s].name, sizeof t->subjects[s].name);
+        r->worst = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->worst);
+        r->mean_errors = nb_alloc((unsigned long long)(NB_MAX_SUBJECTS * r->first_tests), sizeof *r->mean_errors);
+        r->got = nb_alloc(elements, 3 * sizeof *r->got);
+        r->other = r->got + elements;
+        r->emulated = r->other + elements;
+        result = all_steps(r);
+    }
+    nb_progress_end();
+    free(r->worst);
+    free(r->mean_errors);
+    free(r->got);
+    free(r);
+    return result;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The memory that kernels are called on. For checking: tensors flush against a guard page, or inside poisoned padding.
+ * For timing: one aligned slab with poison between the tensors. After a call, everything that the kernel must not have
+ * touched is compared with what was laid there. */
+#ifndef NB_BUFFERS_H
+#define NB_BUFFERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/core/case.h"
+#include "src/measure/poison.h"
+#include "src/plan/inputs.h"
+
+enum nb_placement {
+    NB_PLACE_INTERIOR, /* poison before, between and behind the rows, at odd offsets of the element's size */
+    NB_PLACE_END,      /* every tensor ends at a guard page */
+    NB_PLACE_START,    /* every tensor starts behind a guard page */
+    NB_PLACE_SLAB,     /* one mapping, 64-byte lines at random distances; for timing */
+};
+
+enum nb_tensor_id {
+    NB_T_X,
+    NB_T_RESIDUAL,
+    NB_T_GAMMA_F32,
+    NB_T_BETA_F32,
+    NB_T_GAMMA_X,
+    NB_T_BETA_X,
+    NB_T_RUNNING_MEAN_IN,
+    NB_T_RUNNING_VAR_IN,
+    NB_T_Y,
+    NB_T_RESIDUAL_OUT,
+    NB_T_MEAN,
+    NB_T_RSTD,
+    NB_T_RUNNING_MEAN_OUT,
+    NB_T_RUNNING_VAR_OUT,
+    NB_T_DY, /* of a backward call from here */
+    NB_T_DRESIDUAL_OUT,
+    NB_T_SAVED_MEAN,
+    NB_T_SAVED_RSTD,
+    NB_T_DX,
+    NB_T_DGAMMA,
+    NB_T_DBETA,
+    NB_T_DALPHA,
+    NB_T_SCRATCH, /* bytes, on a line of the cache */
+    NB_N_TENSORS
+};
+
+struct nb_tensor {
+    void *data;                 /* first element; null: not wanted */
+    int64_t rows, cols, stride; /* in elements */
+    size_t item;                /* bytes of an element */
+    const void *source;         /* the packed input it was filled from; null for outputs */
+    unsigned char *map, *area;  /* its mapping with the guards, and the writable part: poison and data */
+    size_t map_bytes, area_bytes;
+};
+
+/* What to lay out; the tensors of several cases may share one layout. */
+struct nb_layout_request {
+    uint32_t wants; /* mask of (1 << enum nb_tensor_id) */
+    enum nb_placement placement;
+    int64_t rows;    /* how many of the inputs' rows */
+    int64_t pad;     /* elements between two rows */
+    int64_t n_stats; /* length of mean and rstd: rows, for BatchNorm channels */
+    size_t scratch_bytes;
+    int saved;       /* backward: index of the inputs' saved statistics that are laid out, or NB_ALL_SAVED */
+    uint64_t seed;   /* of the random distances (NB_PLACE_SLAB) */
+    bool joined;     /* NB_PLACE_INTERIOR: no poison between rows, for kernels that refuse rows apart */
+    bool huge_pages; /* NB_PLACE_SLAB: ask for them; many small slabs would waste them */
+    uint32_t poison; /* the word in padding and in untouched outputs */
+};
+
+#define NB_ALL_SAVED (-1) /* for calls of several cases: one row for each */
+
+/* Beyond any machine: a kernel's miscount, or -1 as a size. */
+#define NB_SCRATCH_MAX ((size_t)1 << 46)
+
+struct nb_buffers {
+    struct nb_tensor tensors[NB_N_TENSORS];
+    struct nb_layout_request request;
+    const struct nb_inputs *in; /* borrowed */
+    float *saved[2];            /* mean, rstd: what their tensors were filled from */
+    unsigned char *slab;        /* NB_PLACE_SLAB */
+    size_t slab_bytes;
+};
+
+/* The tensors that a case's op reads and writes; with_stats: mean and rstd of a forward call too. */
+uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats);
+/* Lays out and fills; scratch is wanted when scratch_bytes is not 0. -1 after nb_error when memory cannot be had. */
+int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const struct nb_layout_request *request);
+/* Points the call's tensors here; gamma and beta as the case's formula asks. */
+void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
+/* Poisons all outputs again. */
+void nb_buffers_poison_outputs(struct nb_buffers *b);
+const char *nb_tensor_name(enum nb_tensor_id id);
+/* What a call is judged by, element by element: y, or dx. */
+const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c);
+/* Row of a tensor. */
+void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
+size_t nb_tensor_bytes(const struct nb_tensor *t); /* from its first element to behind its last */
+
+enum nb_damage { NB_INTACT, NB_DAMAGED_OUTSIDE, NB_DAMAGED_INPUT };
+/* The first tensor that was harmed, with a sentence about where. */
+enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n);
+/* The same of the poison before and behind each tensor alone, which takes no time. */
+enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n);
+/* Inputs and poison as they were at first. */
+void nb_buffers_fill(struct nb_buffers *b);
+/* Takes over the inputs' saved statistics anew, for the next filling: as many and as long as before. */
+void nb_buffers_take_saved(struct nb_buffers *b);
+/* The tensor whose guard page holds the address, or NB_N_TENSORS; *after tells the side. */
+enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
+double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
+void nb_buffers_release(struct nb_buffers *b);
+
+#endif

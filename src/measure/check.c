@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The calls that judge a kernel. The first is compared with the oracle; the others must repeat its bits in other
+ * memory, with other poison around, cut into other ranges. */
+#include "src/measure/check.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+#include "src/measure/faults.h"
+#include "src/measure/fp_state.h"
+#include "src/measure/judge.h"
+#include "src/measure/judge_gradient.h"
+#include "src/measure/pool.h"
+#include "src/core/dtype.h"
+
+struct subject {
+    const struct nb_case *c;
+    const struct nb_entry *entry;
+    const struct nb_inputs *in;
+    const struct nb_exact *exact;
+    struct nb_checked *out;
+    size_t item;
+    bool joined; /* its rows must lie next to each other */
+};
+
+uint64_t nb_row_digest(const void *row, int64_t cols, size_t item) {
+    const unsigned char *p = row;
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    size_t bytes = (size_t)cols * item, i = 0;
+    for (; i + 8 <= bytes; i += 8) {
+        uint64_t word;
+        memcpy(&word, p + i, 8);
+        h = (h ^ word) * 0xff51afd7ed558ccdu; /* a multiplicative mix: an odd factor loses no bit */
+        h ^= h >> 32;
+    }
+    for (; i < bytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
+    return h ^ h >> 29;
+}
+
+uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *c) {
+    static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
+    struct nb_call call = {0};
+    uint64_t digest = 0;
+    if (c->pass == NB_FORWARD || c->op == NB_OP_TWIN) return 0;
+    nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
+    const void *given[] = {call.dgamma, call.dbeta, call.dalpha};
+    for (int i = 0; i < 3; i++)
+        if (given[i]) digest = digest * 31 + nb_row_digest(given[i], b->tensors[ids[i]].cols, sizeof(float));
+    return digest;
+}
+
+static uint64_t digest_of_row(const struct nb_tensor *t, int64_t row) {
+    return nb_row_digest(nb_tensor_row(t, row), t->cols, t->item);
+}
+
+int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests) {
+    const struct nb_tensor *t = nb_buffers_result(b, c);
+    for (int64_t r = 0; r < rows; r++)
+        if (digest_of_row(t, r) != digests[r]) return r;
+    return rows < c->shape.rows || nb_parameters_digest(b, c) == digests[rows] ? -1 : rows;
+}
+
+uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
+    const struct nb_tensor *t = nb_buffers_result(b, c);
+    uint64_t *digests = nb_alloc((unsigned long long)nb_n_digests(t->rows), sizeof *digests);
+    for (int64_t r = 0; r < t->rows; r++) digests[r] = digest_of_row(t, r);
+    digests[t->rows] = nb_parameters_digest(b, c);
+    return digests;
+}
+
+static bool fail(struct subject *s, enum nb_status status, const char *reason) {
+    s->out->status = status;
+    snprintf(s->out->reason, sizeof s->out->reason, "%s", reason);
+    return false;
+}
+
+/* The caller's floating-point environment survives a kernel that leaves it changed. */
+static int call_kernel(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
+    const struct nb_fp_state state = nb_fp_state();
+    int code = nb_run_in_ranges(kernel, call, range);
+    nb_fp_state_set(state);
+    return code;
+}
+
+/* Libraries that take rows next to each other alone say so of a call whose rows are apart. */
+static bool refuses_gaps(const struct subject *s) {
+    struct nb_call call;
+    nb_case_call(s->c, &call);
+    int64_t *const strides[] = {&call.x_stride,  &call.y_stride,  &call.residual_stride,      &call.residual_out_stride,
+                                &call.dy_stride, &call.dx_stride, &call.dresidual_out_stride, &call.dresidual_stride};
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) ++*strides[i];
+    return nb_kernel_applicable(s->entry->kernel, &call) != NULL;
+}
+
+struct attempt {
+    enum nb_placement placement;
+    uint32_t poison;
+    int64_t rows, range;
+    bool with_stats;
+    const char *what; /* how a difference is explained */
+};
+
+/* One call in fresh buffers, which stay for the caller to look at. */
+static bool call_once(struct subject *s, const struct attempt *a, struct nb_buffers *b) {
+    struct nb_call call;
+    nb_case_call(s->c, &call);
+    call.rows = a->rows;
+    struct nb_layout_request q = {
+        .wants = nb_buffers_wants(s->c, a->with_stats),
+        .placement = a->placement,
+        .rows = a->rows,
+        .pad = s->c->pad,
+        .n_stats = s->c->op == NB_OP_BATCHNORM ? s->in->n_params : a->rows,
+        .saved = nb_inputs_saved(s->in, s->c),
+        .scratch_bytes = nb_kernel_scratch_bytes(s->entry->kernel, &call),
+        .joined = s->joined,
+        .poison = a->poison,
+    };
+    if (nb_buffers_init(b, s->in, &q) != 0) return fail(s, NB_SKIPPED, "no memory for its buffers and scratch");
+    nb_buffers_attach(b, s->c, &call);
+    nb_faults_set_buffers(b);
+    int code = call_kernel(s->entry->kernel, &call, a->range);
+    nb_faults_set_buffers(NULL);
+    char where[200];
+    if (code != 0) {
+        snprintf(where, sizeof where, "run() returned %d", code);
+        return fail(s, NB_RETURNED_ERROR, where);
+    }
+    enum nb_damage damage = nb_buffers_verify(b, where, sizeof where);
+    if (damage == NB_DAMAGED_OUTSIDE) return fail(s, NB_WROTE_OUTSIDE, where);
+    if (damage == NB_DAMAGED_INPUT) return fail(s, NB_CHANGED_INPUT, where);
+    return true;
+}
+
+/* ---- repetition ---------------------------------------------------------------------------------------------------
+ */
+
+static bool repeats(struct subject *s, const struct nb_buffers *b, int64_t *row) {
+    *row = nb_digests_differ(b, s->c, b->request.rows, s->out->digests);
+    return *row < 0;
+}
+
+static void name_row(const struct subject *s, int64_t row, char *name, size_t n) {
+    if (row < s->c->shape.rows)
+        snprintf(name, n, "row %lld differs", (long long)row);
+    else
+        snprintf(name, n, "the gradients of the parameters differ");
+}
+
+/* Does the kernel write the same bits again? A difference under other poison is a read of it; else the cut or the
+ * alignment. */
+static bool check_again(struct subject *s, const struct attempt *a) {
+    struct nb_buffers b;
+    int64_t row = 0;
+    char reason[200], what[64];
+    if (!call_once(s, a, &b)) {
+        nb_buffers_release(&b);
+        return false;
+    }
+    bool comparable = s->c->op != NB_OP_TWIN && (a->rows == s->c->shape.rows || s->out->row_local);
+    bool same = !comparable || repeats(s, &b, &row);
+    nb_buffers_release(&b);
+    if (same) return true;
+    bool cut = a->range > 0;
+    if (cut) {
+        struct attempt whole = *a;
+        whole.range = 0;
+        int64_t other;
+        if (!call_once(s, &whole, &b)) {
+            nb_buffers_release(&b);
+            return false;
+        }
+        cut = repeats(s, &b, &other);
+        nb_buffers_release(&b);
+    }
+    bool polluted = !cut && a->poison != NB_POISON_NAN;
+    name_row(s, row, what, sizeof what);
+    snprintf(reason, sizeof reason, "%s %s", what,
+             polluted ? "when the memory around the tensors does"
+             : cut    ? "when the call is cut into ranges"
+                      : a->what);
+    return fail(s, polluted ? NB_READ_OUTSIDE : NB_NOT_REPRODUCIBLE, reason);
+}
+
+static int64_t rows_at_guards(const struct subject *s) {
+    const int64_t rows = s->c->shape.rows;
+    double row_bytes = 4.0 * (double)(s->c->shape.cols + s->c->pad) * (double)s->item;
+    if (!s->out->row_local || (double)rows * row_bytes <= NB_CHECK_WHOLE_BYTES) return rows;
+    int64_t fits = (int64_t)(NB_CHECK_WHOLE_BYTES / row_bytes);
+    return fits > 1 ? fits : 1;
+}
+
+/* A range that divides no count of units evenly, so that every phase meets a ragged cut. */
+static int64_t ragged_range(const struct subject *s, const struct nb_call *call) {
+    int64_t units = nb_kernel_n_units(s->entry->kernel, call, 0);
+    return units / 3 + 1;
+}
+
+/* Wrong because it read what is not its own? Then other poison gives another wrong result. */
+static void tell_read_outside(struct subject *s, int64_t rows) {
+    const struct nb_checked wrong = *s->out;
+    const struct attempt other = {NB_PLACE_INTERIOR, NB_POISON_NUMBER, rows, 0, false, ""};
+    if (!check_again(s, &other) && s->out->status == NB_READ_OUTSIDE) return;
+    *s->out = wrong;
+}
+
+/* The figures that a kernel declares decide how often it is called, with which ranges, and what it may be off by. No reduction rounds
+ * more than a few times for each of its elements; a longer chain would be a licence for any error. */
+static bool declares_sense(struct subject *s, const struct nb_call *call) {
+    const struct nb_kernel *k = s->entry->kernel;
+    const int64_t most_units = call->rows * call->cols + 1024, n_phases = nb_kernel_n_phases(k, call);
+    const int64_t reduced = s->c->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
+    const int64_t chain = nb_kernel_chain(k, call), column_chain = nb_kernel_column_chain(k, call);
+    const int64_t column = s->c->op == NB_OP_BATCHNORM ? reduced : call->rows;
+    const char *not_applicable = nb_kernel_applicable(k, call);
+    char reason[160];
+    if (not_applicable) return fail(s, NB_SKIPPED, not_applicable);
+    if (n_phases < 1 || n_phases > 1000) {
+        snprintf(reason, sizeof reason, "n_phases() declares %lld phases", (long long)n_phases);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    for (int phase = 0; phase < n_phases; phase++) {
+        int64_t n = nb_kernel_n_units(k, call, phase);
+        if (n >= 0 && n <= most_units) continue;
+        snprintf(reason, sizeof reason, "n_units() declares %lld units in phase %d", (long long)n, phase);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    const size_t scratch = nb_kernel_scratch_bytes(k, call);
+    if (scratch > NB_SCRATCH_MAX) {
+        snprintf(reason, sizeof reason, "scratch_bytes() declares %zu bytes", scratch);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    if (chain < 0 || chain > 8 * reduced + 1024) {
+        snprintf(reason, sizeof reason, "chain() declares %lld roundings in a reduction of %lld elements",
+                 (long long)chain, (long long)reduced);
+        return fail(s, NB_RETURNED_ERROR, reason);
+    }
+    if (column_chain >= 0 && column_chain <= 8 * column + 1024) return true;
+    snprintf(reason, sizeof reason, "column_chain() declares %lld roundings in a sum of %lld elements",
+             (long long)column_chain, (long long)column);
+    return fail(s, NB_RETURNED_ERROR, reason);
+}
+
+static void judge(const struct subject *s, const struct nb_buffers *b) {
+    const struct nb_exact *exact = s->exact;
+    const bool flushes = (s->entry->kernel->flags & NB_FLAG_FLUSHES) != 0;
+    if (s->c->op == NB_OP_TWIN) return;
+    if (s->c->pass == NB_FORWARD) {
+        nb_judge(s->c, s->in, exact->oracle, exact->yardstick, b, s->out);
+        return;
+    }
+    assert(exact->gradient);
+    nb_judge_gradient(s->c, exact->gradient, exact->oracle, flushes, b, s->out);
+}
+
+void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
+                   const struct nb_exact *exact, struct nb_checked *out) {
+    *out = (struct nb_checked){.status = NB_OK};
+    struct subject s = {c, entry, in, exact, out, nb_formats[in->dtype].bytes, false};
+    struct nb_call call;
+    nb_case_call(c, &call);
+    if (!declares_sense(&s, &call)) return;
+    s.joined = refuses_gaps(&s);
+    out->chain = nb_kernel_chain(entry->kernel, &call);
+    out->column_chain = nb_kernel_column_chain(entry->kernel, &call);
+    nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
+    out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
+
+    struct nb_buffers b;
+    const int64_t all = c->shape.rows, some = rows_at_guards(&s);
+    struct attempt first = {NB_PLACE_INTERIOR, NB_POISON_NAN, all, 0, true, ""};
+    bool intact = call_once(&s, &first, &b);
+    if (intact) {
+        out->digests = nb_take_digests(&b, c);
+        judge(&s, &b);
+    }
+    nb_buffers_release(&b);
+    if (!intact) return;
+    if (out->status == NB_INACCURATE) tell_read_outside(&s, all);
+
+    const struct attempt others[] = {
+        {NB_PLACE_INTERIOR, NB_POISON_NUMBER, all, ragged_range(&s, &call), false, "when it is called again"},
+        {NB_PLACE_END, NB_POISON_NAN, some, 0, false, "when its buffers end at a page"},
+        {NB_PLACE_START, NB_POISON_NAN, some, 0, false, "when its buffers start at a page"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && nb_status_timed(out->status); i++)
+        if (!check_again(&s, &others[i])) break;
+    if (!nb_status_timed(out->status)) {
+        free(out->digests);
+        out->digests = NULL;
+    }
+}
+
+void nb_checked_release(struct nb_checked *checked) {
+    free(checked->digests);
+    checked->digests = NULL;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Counters by a ladder with provenance. Each event is taken from the first source that can count it:
+ *   papi, papi_software        PAPI's presets, and perf's software events through PAPI
+ *   perf_event, perf_software  the same events from the kernel itself: PAPI 7.0 turns itself off on a CPU newer than it knows
+ *   getrusage                  the process's own accounts, where perf events are forbidden
+ *   single_step                exact instruction counts, src/measure/single_step.h
+ * Taken in a pass of their own, never while timing, in the calling thread only. A source claims events in a virtual machine that
+ * it cannot count, so an event is believed only after it has counted work of a known size. */
+#ifndef NB_COUNTERS_H
+#define NB_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/measure/single_step.h" /* nb_work, nb_single_step */
+#include "src/record/record.h"
+
+struct nb_counter_info {
+    char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */
+    char source[24]; /* of the ladder; of the last rung tried when it is not available */
+    bool available;
+    char reason[120]; /* why not, and what would mend it (no vPMU, perf_event_paranoid, seccomp) */
+};
+/* Probes once; returns the number written. */
+size_t nb_counters_list(struct nb_counter_info *list, size_t max);
+/* Can instructions or cycles be counted at full speed? */
+bool nb_counters_have_hardware(void);
+
+/* Runs work(arg) `calls` times under each event that can be counted; fills out[] (per call, less what the same number of empty
+ * calls count) with one entry for each counter of the list but the exact ones, NaN with a reason where it cannot. Returns the
+ * number written. */
+size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter *out, size_t max);
+
+#endif

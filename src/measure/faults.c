@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Signal handlers on a stack of their own. They use nothing but write(), since anything may be broken when they run. */
+#include "src/measure/faults.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static int report_fd = -1;
+static const struct nb_buffers *volatile watched;
+
+struct line {
+    char text[256];
+    size_t len;
+};
+static void add(struct line *l, const char *s) {
+    for (; *s && l->len < sizeof l->text - 1; s++) l->text[l->len++] = *s;
+}
+static void add_number(struct line *l, int n) {
+    char digits[12];
+    size_t at = sizeof digits;
+    digits[--at] = '\0';
+    do digits[--at] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    add(l, digits + at);
+}
+
+static const char *signal_text(int number) {
+    switch (number) {
+    case SIGSEGV:
+        return "segmentation fault";
+    case SIGBUS:
+        return "bus error";
+    case SIGFPE:
+        return "arithmetic exception";
+    case SIGILL:
+        return "illegal instruction";
+    default:
+        return "abort";
+    }
+}
+
+/* x86 reports in the page fault's error code whether the access was a write; elsewhere it is not known. */
+static int access_was_write(const void *context) {
+#if defined(__x86_64__)
+    const ucontext_t *uc = context;
+    return (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+    (void)context;
+    return -1;
+#endif
+}
+
+static void describe(struct line *l, int number, const siginfo_t *info, const void *context) {
+    bool after = false;
+    enum nb_tensor_id id = NB_N_TENSORS;
+    if ((number == SIGSEGV || number == SIGBUS) && watched) id = nb_buffers_guard_of(watched, info->si_addr, &after);
+    int write_access = id < NB_N_TENSORS ? access_was_write(context) : -1;
+    add(l, "{\"type\":\"fault\",\"signal\":");
+    add_number(l, number);
+    add(l, ",\"status\":\"");
+    add(l, id == NB_N_TENSORS ? "crashed" : write_access == 0 ? "read_outside" : "wrote_outside");
+    add(l, "\",\"reason\":\"");
+    if (id == NB_N_TENSORS) {
+        add(l, signal_text(number));
+    } else {
+        add(l, write_access == 0 ? "read " : write_access == 1 ? "wrote " : "accessed memory ");
+        add(l, after ? "behind " : "before ");
+        add(l, nb_tensor_name(id));
+    }
+    add(l, "\"}\n");
+}
+
+static void on_fault(int number, siginfo_t *info, void *context) {
+    struct line l = {.len = 0};
+    describe(&l, number, info, context);
+    ssize_t written = write(report_fd, l.text, l.len);
+    (void)written; /* nobody is left to tell */
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void nb_faults_watch(int fd) {
+    static unsigned char stack[64 * 1024];
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    report_fd = fd;
+    stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternative, NULL);
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) sigaction(numbers[i], &action, NULL);
+}
+
+void nb_faults_set_buffers(const struct nb_buffers *b) { watched = b; }

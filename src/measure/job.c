@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A job as text and back. Cases travel as keys: whatever a worker needs to know stands in them. */
+#include "src/measure/job.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/tuning.h"
+#include "src/core/cpu.h"
+
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "twins", "launch", "counters", "search",
+                                                  "probe", "gate",  "tune",   "train",    "nursery"};
+
+static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
+    cJSON *array = cJSON_AddArrayToObject(object, name);
+    for (int i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
+}
+
+char *nb_job_print(const struct nb_job *job) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "kind", kinds[job->kind]);
+    cJSON_AddNumberToObject(json, "group", job->group);
+    cJSON_AddNumberToObject(json, "launch", job->launch);
+    cJSON_AddBoolToObject(json, "check_only", job->check_only);
+    cJSON_AddBoolToObject(json, "single_width", job->single_width);
+    add_texts(json, "plugins", job->plugins, job->n_plugins);
+    nb_json_text(json, "max_width", job->max_width);
+    if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
+    add_texts(json, "twins", job->twins, job->n_twins);
+    cJSON_AddNumberToObject(json, "blocks", job->blocks);
+    nb_json_number(json, "slot_s", job->slot_s);
+    nb_json_uint64(json, "seed", job->seed);
+    nb_json_number(json, "cold_bytes", job->cold_bytes);
+    nb_json_number(json, "digests_at", (double)job->digests_at);
+    nb_json_number(json, "digests_bytes", (double)job->digests_bytes);
+    cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
+    if (job->options) cJSON_AddItemToObject(json, "options", cJSON_Duplicate(job->options, 1));
+    cJSON *cases = cJSON_AddArrayToObject(json, "cases");
+    for (int i = 0; i < job->n_cases; i++) {
+        cJSON *c = cJSON_CreateObject();
+        nb_json_text(c, "key", job->keys[i]);
+        cJSON_AddNumberToObject(c, "slot", job->slots[i]);
+        cJSON_AddNumberToObject(c, "twin", job->twin_of ? job->twin_of[i] : -1);
+        cJSON_AddBoolToObject(c, "step", job->steps && job->steps[i]);
+        cJSON_AddItemToArray(cases, c);
+    }
+    struct nb_strbuf text = {0};
+    nb_json_print(json, &text);
+    cJSON_Delete(json);
+    return text.text;
+}
+
+/* Texts of an array, borrowed. */
+static const char **get_texts(const cJSON *json, const char *name, int *n) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(json, name), *item;
+    *n = 0;
+    const char **texts = nb_alloc((unsigned)cJSON_GetArraySize(array), sizeof *texts);
+    cJSON_ArrayForEach(item, array) if (cJSON_IsString(item)) texts[(*n)++] = item->valuestring;
+    return texts;
+}
+
+static int get_case(struct nb_job *job, int i, const cJSON *json) {
+    job->keys[i] = nb_json_get_text(json, "key");
+    job->slots[i] = (int)nb_json_get_number(json, "slot");
+    job->twin_of[i] = (int)nb_json_get_number(json, "twin");
+    job->steps[i] = nb_json_get_bool(json, "step");
+    if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
+    job->entries[i] = nb_registry_find(job->cases[i].variant);
+    if (!job->entries[i]) return nb_error("no kernel %s", job->cases[i].variant);
+    nb_case_set_entry(&job->cases[i], job->entries[i]);
+    return 0;
+}
+
+/* Before any case is read, since cases take it along. */
+static int use_tuning(const cJSON *json) {
+    struct nb_tuning tuning = {0};
+    if (!json) return 0;
+    if (nb_tuning_from_json(&tuning, json) != 0) return -1;
+    nb_tuning_use(&tuning);
+    return 0;
+}
+
+static int load_kernels(struct nb_job *job) {
+    if (nb_registry_size() > 0) return 0; /* born of a nursery that has them */
+    if (nb_registry_load_builtin() != 0) return -1;
+    for (int i = 0; i < job->n_plugins; i++)
+        if (nb_registry_load(job->plugins[i]) != 0) return -1;
+    return 0;
+}
+
+int nb_job_read(struct nb_job *job, const char *text) {
+    *job = (struct nb_job){.json = cJSON_Parse(text)};
+    const cJSON *json = job->json, *item;
+    const char *kind = nb_json_get_text(json, "kind"), *seed = nb_json_get_text(json, "seed");
+    if (!kind || !seed) return nb_error("a worker's job cannot be read");
+    for (int k = 0; k < NB_N_JOB_KINDS; k++)
+        if (strcmp(kind, kinds[k]) == 0) job->kind = (enum nb_job_kind)k;
+    job->group = (int)nb_json_get_number(json, "group");
+    job->launch = (int)nb_json_get_number(json, "launch");
+    job->check_only = nb_json_get_bool(json, "check_only");
+    job->single_width = nb_json_get_bool(json, "single_width");
+    job->plugins = get_texts(json, "plugins", &job->n_plugins);
+    job->twins = get_texts(json, "twins", &job->n_twins);
+    job->max_width = nb_json_get_text(json, "max_width");
+    job->blocks = (int)nb_json_get_number(json, "blocks");
+    job->slot_s = nb_json_get_number(json, "slot_s");
+    job->seed = strtoull(seed, NULL, 10);
+    job->cold_bytes = nb_json_get_number(json, "cold_bytes");
+    job->options = cJSON_GetObjectItemCaseSensitive(json, "options");
+    job->digests_at = (int64_t)nb_json_get_number(json, "digests_at");
+    job->digests_bytes = (int64_t)nb_json_get_number(json, "digests_bytes");
+    const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
+    job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
+    cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;
+    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(json, "cases");
+    const unsigned n = (unsigned)cJSON_GetArraySize(cases);
+    job->cases = nb_alloc(n, sizeof *job->cases);
+    job->keys = nb_alloc(n, sizeof *job->keys);
+    job->entries = nb_alloc(n, sizeof *job->entries);
+    job->slots = nb_alloc(n, sizeof *job->slots);
+    job->twin_of = nb_alloc(n, sizeof *job->twin_of);
+    job->steps = nb_alloc(n, sizeof *job->steps);
+    if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
+    cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
+    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN || job->kind == NB_JOB_NURSERY
+               ? 0
+               : nb_error("a worker's job has no case");
+}
+
+void nb_job_release(struct nb_job *job) {
+    free(job->plugins);
+    free(job->twins);
+    free(job->cpus);
+    free(job->cases);
+    free(job->keys);
+    free(job->entries);
+    free(job->slots);
+    free(job->twin_of);
+    free(job->steps);
+    cJSON_Delete(job->json);
+    *job = (struct nb_job){0};
+}

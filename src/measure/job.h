@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the parent asks of one worker process, as JSON in a memory file; and the page they share while it works. */
+#ifndef NB_JOB_H
+#define NB_JOB_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/core/case.h"
+#include "src/core/registry.h"
+
+/* File descriptors that a worker inherits. */
+enum {
+    NB_FD_JOB = 3,     /* the job's JSON */
+    NB_FD_ANSWERS = 4, /* the worker's lines */
+    NB_FD_SHARED = 5,  /* struct nb_shared */
+    NB_FD_DIGESTS =
+        6, /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
+    NB_FD_NURSERY = 7, /* of a nursery alone: its end of the socket */
+    NB_N_WORKER_FDS = 5
+};
+
+/* Where the worker is, for a parent that must name what crashed or hung. */
+struct nb_shared {
+    volatile int32_t current; /* index into the job's cases; -1: none of them */
+    volatile int32_t beats;   /* grows with every step forward */
+};
+
+enum nb_job_kind {
+    NB_JOB_CHECK,
+    NB_JOB_TWINS, /* times the candidates for the roof of these cases */
+    NB_JOB_LAUNCH,
+    NB_JOB_COUNTERS,
+    NB_JOB_SEARCH,
+    NB_JOB_PROBE,
+    NB_JOB_GATE,
+    NB_JOB_TUNE,
+    NB_JOB_TRAIN,
+    NB_JOB_NURSERY, /* no work of its own: src/measure/fork_server.h */
+    NB_N_JOB_KINDS
+};
+
+struct nb_job {
+    enum nb_job_kind kind;
+    int group, launch;
+    bool
+        check_only; /* nothing will be timed: no twins, no digests; and every figure there is; counters: exact ones alone */
+    bool single_width;    /* twins: of the cases' own width alone */
+    const char **plugins; /* borrowed from json */
+    int n_plugins;
+    const char *max_width; /* or null */
+    struct nb_case *cases;
+    const char **keys; /* borrowed */
+    const struct nb_entry **entries;
+    int *slots;  /* of each case: its row of the digests */
+    bool *steps; /* counters: count this case's instructions one by one */
+    int n_cases;
+    const char **twins; /* launch: variants to time beside the cases */
+    int *twin_of;       /* launch: of each case, index into twins, or -1 */
+    int n_twins;
+    int blocks;
+    double slot_s;
+    uint64_t seed;
+    double cold_bytes;
+    int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */
+    int *cpus;                         /* one for each thread */
+    int n_cpus;
+    const cJSON *options; /* of a study; borrowed from json; may be null */
+    cJSON *json;
+};
+
+/* The job's text; the parent fills the struct but for entries and json. Owned. */
+char *nb_job_print(const struct nb_job *job);
+/* Loads the kernels and plugins that the job names and finds every case's kernel. -1 after nb_error. */
+int nb_job_read(struct nb_job *job, const char *text);
+void nb_job_release(struct nb_job *job);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every output of a call against the oracle: y element by element within the bound and without a one-sided drift, then what
+ * stands beside it. */
+#include "src/measure/judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/accuracy/bias.h"
+#include "src/core/log.h"
+#include "src/core/dtype.h"
+
+struct subject {
+    const struct nb_case *c;
+    const struct nb_inputs *in;
+    const struct nb_oracle *oracle;
+    struct nb_checked *out;
+};
+
+static void set_status(struct nb_checked *out, enum nb_status status, const char *reason) {
+    out->status = status;
+    snprintf(out->reason, sizeof out->reason, "%s", reason);
+}
+
+static bool fail(const struct subject *s, enum nb_status status, const char *reason) {
+    set_status(s->out, status, reason);
+    return false;
+}
+
+/* x + residual, rounded once to f32 and once to the dtype. */
+static bool residual_is_right(const struct subject *s, const struct nb_buffers *b, double *want) {
+    const struct nb_tensor *t = &b->tensors[NB_T_RESIDUAL_OUT];
+    if (!t->data || s->c->op == NB_OP_TWIN) return true;
+    for (int64_t r = 0; r < t->rows; r++) {
+        nb_oracle_residual_row(s->oracle, r, want);
+        for (int64_t i = 0; i < t->cols; i++) {
+            double got = nb_get(nb_tensor_row(t, r), i, s->in->dtype);
+            if (got == want[i] || (isnan(got) && isnan(want[i]))) continue;
+            const double slack = nb_ulp(want[i], s->in->dtype); /* the two roundings may fall on either side of a tie */
+            if (fabs(got - want[i]) <= slack) continue;
+            char reason[160];
+            snprintf(reason, sizeof reason, "residual_out[%lld][%lld] is %.9g, should be %.9g", (long long)r,
+                     (long long)i, got, want[i]);
+            return fail(s, NB_INACCURATE, reason);
+        }
+    }
+    return true;
+}
+
+static bool running_is_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
+    const struct nb_tensor *mean = &b->tensors[NB_T_RUNNING_MEAN_OUT], *var = &b->tensors[NB_T_RUNNING_VAR_OUT];
+    if (!mean->data || !var->data) return true;
+    double *want_mean = nb_alloc((unsigned long long)mean->cols, sizeof(double));
+    double *want_var = nb_alloc((unsigned long long)mean->cols, sizeof(double));
+    nb_oracle_running(s->oracle, want_mean, want_var);
+    bool right = true;
+    for (int64_t i = 0; i < mean->cols && right; i++) {
+        const struct nb_running_error allowed = nb_bound_running(bound, i);
+        double got_mean = ((const float *)mean->data)[i], got_var = ((const float *)var->data)[i];
+        if (isinf(allowed.var) || !isfinite(want_mean[i]) || !isfinite(want_var[i])) continue;
+        if (fabs(got_mean - want_mean[i]) <= allowed.mean && fabs(got_var - want_var[i]) <= allowed.var) continue;
+        char reason[160];
+        snprintf(reason, sizeof reason, "running statistics of channel %lld are %.9g, %.9g, should be %.9g, %.9g",
+                 (long long)i, got_mean, got_var, want_mean[i], want_var[i]);
+        right = fail(s, NB_INACCURATE, reason);
+    }
+    free(want_mean);
+    free(want_var);
+    return right;
+}
+
+static void judge_bias(const struct subject *s, const struct nb_bound *bound) {
+    struct nb_bias predicted;
+    nb_bias_predict(bound, &predicted);
+    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, &predicted);
+}
+
+void nb_judge_accuracy(struct nb_checked *out) {
+    const struct nb_accuracy *a = &out->accuracy;
+    char reason[256];
+    int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
+    if (strange > 0 || a->n_beyond > 0 || a->worst_ratio > 1) {
+        snprintf(reason, sizeof reason, "%lld of %lld elements beyond the bound%s%s",
+                 (long long)(a->n_beyond > strange ? a->n_beyond : strange), (long long)a->n,
+                 a->nan_unexpected ? "; NaN where a number belongs" : "",
+                 a->nan_missing + a->inf_missing ? "; a number where NaN or Inf belongs" : "");
+        set_status(out, NB_INACCURATE, reason);
+    } else if (fabs(a->bias_sigma) > 6) {
+        snprintf(
+            reason, sizeof reason,
+            "one-sided errors: bias %.3g u, last rounding %+.2f ulp, %.1f standard deviations from what rounding to "
+            "nearest gives",
+            a->bias_large_u, a->rounding_ulp, a->bias_sigma);
+        set_status(out, NB_BIASED, reason);
+    } else if (a->n_rows_lost > 0) {
+        snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
+                 nb_loss_name(a->loss));
+        set_status(out, NB_OUT_OF_RANGE, reason);
+    } else {
+        out->status = NB_OK;
+    }
+}
+
+/* Still the poison it was filled with? Then the kernel does not offer these statistics, as a simple plugin may. */
+static bool is_untouched(const struct nb_tensor *t, uint32_t poison) {
+    for (int64_t i = 0; i < t->cols; i++)
+        if (memcmp((const float *)t->data + i, &poison, sizeof poison) != 0) return false;
+    return true;
+}
+
+/* mean and rstd, which a backward pass reads. RMSNorm and its kin have no mean to tell. */
+static bool statistics_are_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
+    const struct nb_tensor *mean = &b->tensors[NB_T_MEAN], *rstd = &b->tensors[NB_T_RSTD];
+    const double u = nb_formats[NB_F32].unit_roundoff;
+    const bool centred = nb_op_centres(s->c->op);
+    if (!rstd->data || !mean->data || is_untouched(rstd, b->request.poison)) return true;
+    for (int64_t i = 0; i < rstd->cols; i++) {
+        const struct nb_row_truth *t = &s->oracle->truth[i];
+        struct nb_statistics_error allowed = nb_bound_statistics(bound, i);
+        double got_mean = ((const float *)mean->data)[i], got_rstd = ((const float *)rstd->data)[i];
+        if (!isfinite(t->mean) || !isfinite(t->scale) || !isfinite(allowed.scale) || allowed.loss != NB_LOSS_NONE)
+            continue;
+        bool mean_right = !centred || fabs(got_mean - t->mean) <= allowed.mean + u * fabs(t->mean);
+        if (mean_right && fabs(got_rstd / t->scale - 1) <= allowed.scale + 2 * u) continue;
+        char reason[160];
+        snprintf(reason, sizeof reason, "mean and rstd of row or channel %lld are %.9g, %.9g, should be %.9g, %.9g",
+                 (long long)i, got_mean, got_rstd, centred ? t->mean : 0, t->scale);
+        return fail(s, NB_INACCURATE, reason);
+    }
+    return true;
+}
+
+void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
+              const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out) {
+    struct nb_ratios ratios = {.yardstick = yardstick};
+    const struct subject s = {c, in, oracle, out};
+    const struct nb_tensor *y = &b->tensors[NB_T_Y];
+    double *want = nb_alloc((unsigned long long)y->cols, sizeof(double));
+    double *tolerance = nb_alloc((unsigned long long)y->cols, sizeof(double));
+    struct nb_bound bound;
+    nb_bound_init(&bound, c, oracle, out->chain);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(in->dtype);
+    struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
+    for (int64_t r = 0; r < y->rows; r++) {
+        nb_oracle_row(oracle, r, want);
+        enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
+        nb_accuracy_row(sum, r, y->cols, nb_tensor_row(y, r), want, tolerance, loss,
+                        nb_tensor_row(&b->tensors[NB_T_X], r));
+        if (yardstick) nb_ratios_row(&ratios, r, nb_tensor_row(y, r), want);
+        nb_evidence_row(evidence, r, nb_tensor_row(y, r), want, tolerance);
+    }
+    nb_accuracy_finish(sum, &out->accuracy);
+    if (yardstick) nb_ratios_finish(&ratios, &out->accuracy);
+    nb_evidence_finish(evidence, &out->evidence);
+    out->has_accuracy = true;
+    judge_bias(&s, &bound);
+    nb_judge_accuracy(out);
+    if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
+        running_is_right(&s, b, &bound);
+    nb_bound_release(&bound);
+    free(want);
+    free(tolerance);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Slots, blocks and one launch of a group. */
+#include "src/measure/measure.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/timer.h"
+#include "src/measure/check.h"
+#include "src/measure/fp_state.h"
+
+/* Where the next slot begins, for all arms together. */
+struct cursor {
+    int64_t row;
+    int set, n_sets;
+};
+
+struct launch {
+    struct nb_pool *pool;
+    const struct nb_measure_options *options;
+    struct cursor cursor;
+};
+
+void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks) {
+    for (int a = 0; a < n_arms; a++) {
+        struct nb_arm *arm = &arms[a];
+        arm->calls = nb_alloc((unsigned)n_sets, sizeof *arm->calls);
+        for (int s = 0; s < n_sets; s++) {
+            nb_case_call(arm->c, &arm->calls[s]);
+            nb_buffers_attach(&sets[s], arm->c, &arm->calls[s]);
+        }
+        arm->slot_ns = nb_alloc((unsigned)blocks, sizeof *arm->slot_ns);
+        arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
+        arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
+        for (int b = 0; b < blocks; b++) arm->slot_ns[b] = NAN;
+    }
+}
+
+void nb_arms_release(struct nb_arm *arms, int n_arms) {
+    for (int a = 0; a < n_arms; a++) {
+        free(arms[a].calls);
+        free(arms[a].slot_ns);
+        free(arms[a].contaminated);
+        free(arms[a].position);
+    }
+}
+
+/* ---- one slot -----------------------------------------------------------------------------------------------------
+ */
+
+static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t rows) {
+    const int64_t all = arm->c->shape.rows;
+    while (rows > 0 && !arm->error) {
+        int64_t end = at->row + rows < all ? at->row + rows : all;
+        arm->error = nb_pool_run_rows(pool, arm->entry->kernel, &arm->calls[at->set], at->row, end);
+        rows -= end - at->row;
+        at->row = end;
+        if (end < all) continue;
+        at->row = 0;
+        at->set = (at->set + 1) % at->n_sets;
+    }
+}
+
+static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
+    for (; calls > 0 && !arm->error; calls--) {
+        arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[at->set]);
+        if (++at->set == at->n_sets) at->set = 0;
+    }
+}
+
+/* Seconds for `amount` calls, or rows when chunked. */
+static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    const struct nb_fp_state state = nb_fp_state();
+    nb_pool_make_ready(l->pool, arm->entry->kernel);
+    if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
+    double begin = nb_now_s();
+    if (arm->chunked)
+        run_rows(arm, l->pool, &l->cursor, amount);
+    else
+        run_calls(arm, l->pool, &l->cursor, amount);
+    double elapsed = nb_now_s() - begin;
+    nb_fp_state_set(state);
+    return elapsed;
+}
+
+static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT; }
+
+/* Whose slot it was that is known now, and at the end of the launch no more. */
+static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
+    if (!options->watched) return;
+    arm->damage = nb_buffers_verify_margins(options->watched, arm->where, sizeof arm->where);
+    if (arm->damage != NB_INTACT) nb_buffers_fill(options->watched);
+}
+
+/* A call of many slots' length that cannot be cut takes part in every so many blocks only, but in at least four. */
+static int blocks_between(double call_s, double slot_s, int blocks) {
+    int most = blocks > 4 ? blocks / 4 : 1;
+    double wanted = call_s / (10 * slot_s);
+    return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
+}
+
+/* A call this much longer than a slot pays for the caches as it finds them once, as it does for its first rows every time: fetching all that a
+ * shared cache holds takes some slots. A call to warm it would double what the slowest arms cost. */
+static const double slots_without_warming = 100;
+
+/* May a part of the rows be a call of its own? */
+static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
+    return nb_kernel_row_local(kernel, call) && nb_kernel_n_phases(kernel, call) == 1 &&
+           nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
+}
+
+/* Grows the amount until it fills the slot. A call longer than a slot is taken row by row where that is allowed. */
+static void choose_slot(struct nb_arm *arm, struct launch *l) {
+    const double slot = l->options->slot_s;
+    const int64_t rows = arm->c->shape.rows;
+    const struct nb_kernel *kernel = arm->entry->kernel;
+    const bool can_chunk = goes_by_rows(kernel, &arm->calls[0]);
+    arm->chunked = can_chunk;
+    int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
+    double elapsed = 0;
+    for (int tries = 0; tries < 24 && !arm->error; tries++) {
+        elapsed = time_slot(arm, l, amount);
+        if (elapsed >= 0.7 * slot) break;
+        double grow = elapsed > 0 ? slot / elapsed : 16;
+        if (grow > 16) grow = 16;
+        int64_t larger = (int64_t)((double)amount * grow) + 1;
+        if (arm->chunked && larger >= rows) { /* the whole shape fits into a slot */
+            arm->chunked = false;
+            larger = larger / rows > 1 ? larger / rows : 1;
+        }
+        amount = larger;
+    }
+    arm->per_slot = amount;
+    arm->every = 1;
+    if (arm->chunked || amount > 1) return;
+    arm->every = blocks_between(elapsed, slot, l->options->blocks);
+    arm->needs_no_warming = elapsed > slots_without_warming * slot;
+}
+
+/* The first arm's slot for all, by rows where all can. Where slots are inflated they are counted in hundreds, so that a percent
+ * is whole. */
+static void even_slots(struct nb_arm *arms, int n_arms) {
+    struct nb_arm *first = &arms[0];
+    const int64_t rows = first->c->shape.rows;
+    bool inflated = false, all_by_rows = true;
+    for (int a = 0; a < n_arms; a++) {
+        inflated |= arms[a].extra_percent != 0;
+        all_by_rows &= goes_by_rows(arms[a].entry->kernel, &arms[a].calls[0]);
+    }
+    if (first->chunked && !all_by_rows) {
+        first->chunked = false;
+        first->per_slot = first->per_slot > rows ? first->per_slot / rows : 1;
+    }
+    if (inflated) {
+        if (!first->chunked && all_by_rows) {
+            first->chunked = true;
+            first->per_slot *= rows;
+        }
+        first->per_slot = (first->per_slot + 99) / 100 * 100;
+    }
+    for (int a = 1; a < n_arms; a++) {
+        arms[a].chunked = first->chunked;
+        arms[a].per_slot = first->per_slot;
+        arms[a].every = first->every;
+    }
+}
+
+static bool run_slot(struct nb_arm *arm, struct launch *l, int block) {
+    struct rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    int cpu = sched_getcpu();
+    double elapsed = time_slot(arm, l, arm->per_slot + arm->per_slot / 100 * arm->extra_percent);
+    bool moved = sched_getcpu() != cpu;
+    getrusage(RUSAGE_THREAD, &after);
+    double calls = arm->chunked ? (double)arm->per_slot / (double)arm->c->shape.rows : (double)arm->per_slot;
+    arm->slot_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
+    arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
+    return arm->contaminated[block];
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------------------------
+ */
+
+static void shuffle(int *order, int n, uint64_t *random) {
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)(nb_random_next(random) % (uint64_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+static void reverse(int *order, int n) {
+    for (int i = 0; i < n / 2; i++) {
+        int swap = order[i];
+        order[i] = order[n - 1 - i];
+        order[n - 1 - i] = swap;
+    }
+}
+
+static void watch(const struct nb_measure_options *options, int arm) {
+    if (options->current_arm) *options->current_arm = arm;
+    if (options->beats) *options->beats = *options->beats + 1;
+}
+
+void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
+                      const struct nb_measure_options *options, struct nb_noise *noise) {
+    struct launch l = {.pool = pool, .options = options, .cursor = {.n_sets = n_sets}};
+    struct rusage before;
+    uint64_t random = options->seed;
+    int *order = nb_alloc((unsigned)n_arms, sizeof *order);
+    for (int a = 0; a < n_arms; a++) order[a] = a;
+    for (int a = 0; a < n_arms; a++) {
+        watch(options, a);
+        choose_slot(&arms[a], &l);
+        look_for_damage(&arms[a], options);
+    }
+    if (options->even_slots) even_slots(arms, n_arms);
+    nb_disturbance_begin(noise, &before);
+    for (int block = 0; block < options->blocks; block++) {
+        if (block % 2 == 0)
+            shuffle(order, n_arms, &random);
+        else
+            reverse(order, n_arms);
+        for (int i = 0; i < n_arms; i++) {
+            struct nb_arm *arm = &arms[order[i]];
+            if (is_out(arm) || block % arm->every != 0) continue;
+            watch(options, order[i]);
+            arm->position[block] = i;
+            run_slot(arm, &l, block);
+            look_for_damage(arm, options);
+        }
+    }
+    nb_disturbance_end(noise, &before);
+    free(order);
+}
+
+/* ---- after timing, and before -------------------------------------------------------------------------------------
+ */
+
+static void spoil(const struct nb_buffers *set, const struct nb_case *c, int64_t rows) {
+    static const enum nb_tensor_id parameters[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
+    const struct nb_tensor *result = nb_buffers_result(set, c);
+    for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(result, r), 0x7f, (size_t)result->cols * result->item);
+    for (int i = 0; i < 3; i++) {
+        const struct nb_tensor *t = &set->tensors[parameters[i]];
+        if (t->data) memset(t->data, 0x7f, (size_t)t->cols * t->item);
+    }
+}
+
+bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
+                        int64_t *first_row) {
+    int64_t rows = arm->c->shape.rows;
+    if (arm->chunked && arm->per_slot < rows) rows = arm->per_slot;
+    spoil(set, arm->c, rows);
+    struct cursor at = {.n_sets = 1};
+    const struct nb_fp_state state = nb_fp_state();
+    if (arm->chunked)
+        run_rows(arm, pool, &at, rows);
+    else
+        run_calls(arm, pool, &at, 1);
+    nb_fp_state_set(state);
+    *first_row = nb_digests_differ(set, arm->c, rows, digests);
+    return *first_row < 0;
+}
+
+double nb_measure_quickly(struct nb_arm *arm, struct nb_pool *pool, double budget_s) {
+    double least = INFINITY, start = nb_now_s();
+    struct cursor at = {.n_sets = 1};
+    const struct nb_fp_state state = nb_fp_state();
+    for (int tries = 0; tries < 1000 && !arm->error; tries++) {
+        double begin = nb_now_s();
+        run_calls(arm, pool, &at, 1);
+        double elapsed = nb_now_s() - begin;
+        if (tries > 0 && elapsed < least) least = elapsed; /* the first call warms */
+        if (tries > 2 && nb_now_s() - start > budget_s) break;
+    }
+    nb_fp_state_set(state);
+    return least;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pinned threads that run the phases of a call, each its own range of units, with a barrier between phases. */
+#include "src/measure/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
+#include "src/measure/fp_state.h"
+#include "src/measure/own_threads.h"
+#include "src/core/registry.h"
+
+enum { SPINS_BEFORE_YIELD = 20000 };
+static const double SETTLE_S = 0.25; /* Intel's OpenMP spins for 0.2 s unless told otherwise */
+
+struct task {
+    const struct nb_kernel *kernel;
+    const struct nb_call *call;
+    int64_t begin, end; /* rows of a chunk; end < 0: all phases, whole */
+};
+
+struct nb_pool {
+    int n;
+    pthread_t *threads; /* n - 1 of them: thread 0 is the caller */
+    struct task task;
+    _Alignas(64) atomic_uint generation; /* a new task, or the end */
+    _Alignas(64) atomic_int arrived;     /* at the barrier */
+    _Alignas(64) atomic_uint barrier;
+    _Alignas(64) atomic_int error;
+    atomic_int parked, ending, asleep;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+};
+struct member {
+    struct nb_pool *pool;
+    int index, cpu;
+};
+
+static void pause_cpu(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* On fewer free cores than threads a spin would wait for its own victim: it yields after a while. */
+static void spin(int *spins) {
+    if (++*spins < SPINS_BEFORE_YIELD)
+        pause_cpu();
+    else
+        sched_yield();
+}
+
+static bool has_own_threads(const struct nb_kernel *kernel) { return kernel->flags & NB_FLAG_OWN_THREADS; }
+
+static void wait_at_barrier(struct nb_pool *p) {
+    if (p->n == 1 || has_own_threads(p->task.kernel)) return;
+    unsigned now = atomic_load_explicit(&p->barrier, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&p->arrived, 1, memory_order_acq_rel) == p->n - 1) {
+        atomic_store_explicit(&p->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->barrier, now + 1, memory_order_release);
+        return;
+    }
+    for (int spins = 0; atomic_load_explicit(&p->barrier, memory_order_acquire) == now;) spin(&spins);
+}
+
+/* A kernel with threads of its own gets the whole from the caller. */
+static void run_part(struct nb_pool *p, int phase, int64_t begin, int64_t end, int index) {
+    const int n_parts = has_own_threads(p->task.kernel) ? 1 : p->n;
+    int64_t n = end - begin, from = begin + n * index / n_parts, to = begin + n * (index + 1) / n_parts;
+    if (from >= to) return;
+    int code = p->task.kernel->run(p->task.call, phase, from, to);
+    if (code) atomic_store_explicit(&p->error, code, memory_order_relaxed);
+}
+
+static void run_task(struct nb_pool *p, int index) {
+    const struct task *t = &p->task;
+    if (t->end >= 0) {
+        run_part(p, 0, t->begin, t->end, index);
+        wait_at_barrier(p);
+        return;
+    }
+    int n_phases = nb_kernel_n_phases(t->kernel, t->call);
+    for (int phase = 0; phase < n_phases; phase++) {
+        run_part(p, phase, 0, nb_kernel_n_units(t->kernel, t->call, phase), index);
+        wait_at_barrier(p);
+    }
+}
+
+static void pin_self(int cpu) {
+    if (cpu < 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static void *thread_main(void *arg) {
+    struct member self = *(struct member *)arg;
+    free(arg);
+    pin_self(self.cpu);
+    struct nb_pool *p = self.pool;
+    const struct nb_fp_state state = nb_fp_state();
+    for (unsigned seen = 0;;) {
+        for (int spins = 0; atomic_load_explicit(&p->generation, memory_order_acquire) == seen;) {
+            if (atomic_load_explicit(&p->parked, memory_order_relaxed)) {
+                pthread_mutex_lock(&p->mutex);
+                atomic_fetch_add(&p->asleep, 1);
+                while (atomic_load(&p->parked)) pthread_cond_wait(&p->wake, &p->mutex);
+                atomic_fetch_sub(&p->asleep, 1);
+                pthread_mutex_unlock(&p->mutex);
+            }
+            spin(&spins);
+        }
+        seen++;
+        if (atomic_load_explicit(&p->ending, memory_order_relaxed)) return NULL;
+        run_task(p, self.index);
+        nb_fp_state_set(state); /* as it was for the kernel that comes next */
+    }
+}
+
+struct nb_pool *nb_pool_new(int n_threads, const int *cpus) {
+    struct nb_pool *p = aligned_alloc(64, (sizeof *p + 63) / 64 * 64);
+    if (!p) return NULL;
+    *p = (struct nb_pool){.n = n_threads, .threads = nb_alloc((unsigned)n_threads, sizeof(pthread_t))};
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    for (int i = 1; i < n_threads; i++) {
+        struct member *m = nb_alloc(1, sizeof *m);
+        *m = (struct member){p, i, cpus ? cpus[i] : -1};
+        if (pthread_create(&p->threads[i], NULL, thread_main, m) != 0) {
+            free(m);
+            p->n = i;
+            nb_pool_free(p);
+            nb_error("thread %d of %d cannot be started", i + 1, n_threads);
+            return NULL;
+        }
+    }
+    if (cpus) pin_self(cpus[0]);
+    return p;
+}
+
+void nb_pool_park(struct nb_pool *p) {
+    atomic_store(&p->parked, 1);
+    while (atomic_load(&p->asleep) < p->n - 1) sched_yield();
+}
+
+static void wake(struct nb_pool *p) {
+    if (!atomic_load_explicit(&p->parked, memory_order_relaxed)) return;
+    pthread_mutex_lock(&p->mutex);
+    atomic_store(&p->parked, 0);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void nb_pool_free(struct nb_pool *p) {
+    if (!p) return;
+    atomic_store(&p->ending, 1);
+    wake(p);
+    atomic_fetch_add_explicit(&p->generation, 1, memory_order_release);
+    for (int i = 1; i < p->n; i++) pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->mutex);
+    free(p->threads);
+    free(p);
+}
+
+void nb_pool_make_ready(struct nb_pool *p, const struct nb_kernel *kernel) {
+    const bool own = has_own_threads(kernel);
+    if (!own && !atomic_load(&p->parked)) return;
+    nb_pool_park(p);
+    nb_threads_wait_asleep(SETTLE_S);
+    if (own) return;
+    wake(p);
+    while (atomic_load(&p->asleep) > 0) sched_yield();
+}
+
+static int run(struct nb_pool *p, struct task task) {
+    p->task = task;
+    atomic_store_explicit(&p->error, 0, memory_order_relaxed);
+    if (has_own_threads(task.kernel)) {
+        if (!atomic_load(&p->parked)) nb_pool_park(p);
+    } else if (p->n > 1) {
+        wake(p);
+        atomic_fetch_add_explicit(&p->generation, 1, memory_order_release);
+    }
+    run_task(p, 0);
+    return atomic_load_explicit(&p->error, memory_order_relaxed);
+}
+
+int nb_pool_run(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call) {
+    return run(pool, (struct task){kernel, call, 0, -1});
+}
+
+int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const struct nb_call *call, int64_t begin,
+                     int64_t end) {
+    return run(pool, (struct task){kernel, call, begin, end});
+}
+
+int nb_run_in_ranges(const struct nb_kernel *kernel, const struct nb_call *call, int64_t range) {
+    int n_phases = nb_kernel_n_phases(kernel, call);
+    for (int phase = 0; phase < n_phases; phase++) {
+        int64_t n_units = nb_kernel_n_units(kernel, call, phase);
+        int64_t step = range > 0 && range < n_units ? range : n_units;
+        for (int64_t begin = 0; begin < n_units; begin += step) {
+            int code = kernel->run(call, phase, begin, begin + step < n_units ? begin + step : n_units);
+            if (code) return code;
+        }
+    }
+    return 0;
+}

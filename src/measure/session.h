@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A group's stay in one worker process after another: which of its cases go in, what comes back, who is to blame when a worker
+ * dies. */
+#ifndef NB_VISIT_H
+#define NB_VISIT_H
+
+#include <pthread.h>
+
+#include "src/measure/job.h"
+#include "src/measure/process.h"
+#include "src/measure/progress.h"
+#include "src/measure/step_memory.h"
+#include "src/record/journal.h"
+
+enum { NB_MAX_CPUS = 1024 };
+
+struct nb_run_options {
+    const char **plugins; /* files */
+    int n_plugins;
+    const char *max_width; /* text, or null */
+    bool no_counters;
+    double
+        case_timeout_s; /* a worker without a step forward for longer (and a time that grows with the shape) is ended */
+};
+
+/* A run under way. */
+struct nb_run {
+    const struct nb_plan *plan;
+    struct nb_journal *journal;
+    const struct nb_run_options *options;
+    struct nb_run_state state;
+    struct nb_step_memory steps;
+    struct nb_nursery *nursery; /* of whoever works alone; null: every worker is executed */
+    pthread_mutex_t writing;    /* to the journal: checks run side by side */
+    int digests_fd;             /* one memory file for all groups: a descriptor each would be too many */
+    int64_t digests_end;
+    int cpus[NB_MAX_CPUS], n_cpus;
+    double started_s;
+    double done_s, total_s; /* as estimated: what a step weighs in the progress */
+    bool failed;            /* the journal cannot be written */
+};
+void nb_run_write(struct nb_run *run, const cJSON *line);
+
+struct nb_visit {
+    struct nb_run *run;
+    struct nb_nursery *nursery; /* where its workers come from; null: they are executed */
+    int group, launch;          /* launch: -1 in checks and counter passes */
+    int *members;               /* indices of the group's cases that go in; owned */
+    int n;
+    int cpu;        /* how far its CPUs are behind the launch's, where several workers run at once */
+    cJSON *answers; /* "case" lines, by arrival; owned */
+    bool whole;     /* the journal line of a launch came */
+};
+void nb_visit_init(struct nb_visit *v, struct nb_run *run, int group, int launch);
+void nb_visit_release(struct nb_visit *v);
+
+/* The group's cases that may be timed. */
+void nb_visit_timed_members(struct nb_visit *v);
+/* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
+void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcome *o);
+/* Of a group's row digests. */
+int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group);
+/* What the end of a worker says of the case it was at. */
+enum nb_status nb_visit_blame(const struct nb_outcome *o, char *reason, size_t n);
+/* A failure line, and the case's status from now on. */
+void nb_visit_failure(struct nb_visit *v, int member, enum nb_status status, const char *reason);
+/* Drops the answered cases from the members; with take_status their statuses are the run's from now on. */
+void nb_visit_settle(struct nb_visit *v, bool take_status);
+void nb_visit_leave_out(struct nb_visit *v, int position);
+/* All that is left fails: workers die without saying of which case. */
+void nb_visit_give_up(struct nb_visit *v, enum nb_status status, const char *why);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who meets whom, and with what result. */
+#include "src/peers/peer_comparison.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/text_map.h"
+#include "src/claims/samples.h"
+
+const char *nb_duel_verdict_name(enum nb_duel_verdict v) {
+    static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",
+                                                          "not_confirmed", "looks_behind", "unknown"};
+    return names[v];
+}
+
+enum nb_duel_verdict nb_duel_judge(const struct nb_interval *ratio, const struct nb_interval *confirmed,
+                                   int n_confirmed, const struct nb_compare_settings *settings) {
+    const double limit = 1 / (1 + settings->behind);
+    if (!isfinite(ratio->low) || !isfinite(ratio->high)) return NB_DUEL_UNKNOWN;
+    if (!(ratio->high < limit)) return ratio->low > 1 ? NB_DUEL_AHEAD : NB_DUEL_EVEN;
+    if (n_confirmed == 0 || n_confirmed < settings->confirm_launches || !isfinite(confirmed->high))
+        return NB_DUEL_LOOKS_BEHIND;
+    return confirmed->high < limit ? NB_DUEL_BEHIND : NB_DUEL_NOT_CONFIRMED;
+}
+
+/* ---- comparisons -------------------------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct nb_compare_settings *s, const struct nb_record *r) {
+    struct nb_strbuf name = {0};
+    bool found = false;
+    nb_kernel_name(&r->c, &name);
+    for (size_t i = 0; i < s->n_ours && !found; i++) found = fnmatch(s->ours[i], name.text, 0) == 0;
+    nb_strbuf_release(&name);
+    return found;
+}
+
+static bool is_compared(const struct nb_record *r) {
+    for (int i = 0; i < r->n_labels; i++)
+        if (strcmp(r->labels[i], NB_LABEL_OVERHEAD) == 0) return false;
+    return r->key && r->c.op != NB_OP_TWIN && r->status != NB_SKIPPED;
+}
+
+static void library_of(const struct nb_record *r, char *out, size_t n) {
+    const char *colon = strchr(r->c.variant, ':');
+    struct nb_strbuf name = {0};
+    nb_kernel_name(&r->c, &name);
+    if (colon)
+        snprintf(out, n, "%.*s", (int)(colon - r->c.variant), r->c.variant);
+    else
+        snprintf(out, n, "%s", name.text);
+    nb_strbuf_release(&name);
+}
+
+/* What the records of one comparison share: op, pass, dtype and all of the key but the variant. Owned. */
+static char *comparison_of(const struct nb_record *r) {
+    struct nb_strbuf text = {0};
+    const char *rest = strchr(r->key, '/');
+    nb_strbuf_addf(&text, "%u %u %u %d%s", r->c.op, r->c.pass, r->c.dtype, r->machine, rest ? rest : "");
+    return text.text;
+}
+
+/* The faster of two, of which the first may be null and each not timed. */
+static const struct nb_record *faster(const struct nb_record *a, const struct nb_record *b) {
+    if (!a) return b;
+    if (!a->has_timing || !b->has_timing) return a->has_timing ? a : b;
+    return b->timing.time_ns.value < a->timing.time_ns.value ? b : a;
+}
+
+/* The records by comparison, in the order of their first. */
+struct comparisons {
+    struct nb_text_map index;
+    char **names;
+    size_t n, *of; /* of each record: its comparison, or NB_NOWHERE */
+    const struct nb_record **ours;
+};
+
+static void gather(struct comparisons *c, const struct nb_results *results, const struct nb_compare_settings *s) {
+    c->names = nb_alloc(results->n + 1, sizeof *c->names);
+    c->of = nb_alloc(results->n + 1, sizeof *c->of);
+    c->ours = nb_alloc(results->n + 1, sizeof *c->ours);
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        c->of[i] = NB_NOWHERE;
+        if (!is_compared(r)) continue;
+        char *name = comparison_of(r);
+        size_t at = nb_text_map_add(&c->index, name, c->n);
+        if (at == NB_NOWHERE) {
+            at = c->n;
+            c->names[c->n++] = name;
+        } else {
+            free(name);
+        }
+        c->of[i] = at;
+        if (is_ours(s, r)) c->ours[at] = faster(c->ours[at], r);
+    }
+}
+
+static void release_comparisons(struct comparisons *c) {
+    for (size_t i = 0; i < c->n; i++) free(c->names[i]);
+    nb_text_map_release(&c->index);
+    free(c->names);
+    free(c->of);
+    free(c->ours);
+}
+
+/* ---- duels -------------------------------------------------------------------------------------------------------- */
+
+static struct nb_duel *find(struct nb_duels *d, size_t first, const char *library) {
+    for (size_t i = first; i < d->n; i++)
+        if (strcmp(d->items[i].library, library) == 0) return &d->items[i];
+    return NULL;
+}
+
+/* The fastest case of each library in one comparison. */
+static void pair_up(struct nb_duels *d, const struct nb_results *results, const struct comparisons *c,
+                    size_t comparison) {
+    const size_t first = d->n;
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        char library[NB_VARIANT_MAX];
+        if (c->of[i] != comparison || is_ours(&d->settings, r)) continue;
+        library_of(r, library, sizeof library);
+        struct nb_duel *known = find(d, first, library);
+        if (known) {
+            known->theirs = faster(known->theirs, r);
+            continue;
+        }
+        d->items = nb_realloc(d->items, d->n + 1, sizeof *d->items);
+        d->items[d->n] = (struct nb_duel){.ours = c->ours[comparison], .theirs = r};
+        snprintf(d->items[d->n].library, sizeof d->items->library, "%s", library);
+        d->n++;
+    }
+    d->n_comparisons += d->n > first;
+}
+
+static const char *why_unknown(const struct nb_duel *duel) {
+    const struct nb_record *ours = duel->ours, *theirs = duel->theirs;
+    if (!ours) return "none of our kernels computes this";
+    if (!ours->has_timing) return nb_status_failed(ours->status) ? "our kernel failed" : "ours was not timed";
+    if (!theirs->has_timing)
+        return nb_status_failed(theirs->status) ? "theirs failed its check" : "theirs was not timed";
+    return "too few launches for an interval";
+}
+
+static void measure(struct nb_duel *duel, const struct nb_compare_settings *settings, const struct nb_slot_table *slots,
+                    const struct nb_slot_table *fresh) {
+    duel->ratio = duel->confirmed = (struct nb_interval){NAN, NAN, NAN};
+    if (duel->ours && duel->ours->has_timing && duel->theirs->has_timing) {
+        const struct nb_paired pair = nb_slots_ratio(slots, duel->theirs->key, duel->ours->key, NULL);
+        const struct nb_paired again = nb_slots_ratio(fresh, duel->theirs->key, duel->ours->key, NULL);
+        duel->ratio = pair.ratio;
+        duel->n_launches = pair.n_launches;
+        duel->confirmed = again.ratio;
+        duel->n_confirmed = again.n_launches;
+    }
+    duel->verdict = nb_duel_judge(&duel->ratio, &duel->confirmed, duel->n_confirmed, settings);
+    duel->reason = duel->verdict == NB_DUEL_UNKNOWN ? why_unknown(duel) : NULL;
+}
+
+static int by_library(const void *a, const void *b) {
+    const struct nb_duel *p = a, *q = b;
+    const int order = strcmp(p->library, q->library);
+    return order ? order : (p->theirs > q->theirs) - (p->theirs < q->theirs);
+}
+
+/* Journals of the run and, where there is one, of its confirmation. */
+static int measure_all(struct nb_duels *d, const struct nb_results *results) {
+    struct nb_slot_table slots = {0}, fresh = {0};
+    char *confirm = nb_path_join(results->dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(confirm, NB_JOURNAL_FILE);
+    int result = nb_slots_read(&slots, results->dir);
+    if (result == 0 && nb_path_exists(journal)) result = nb_slots_read(&fresh, confirm);
+    for (size_t i = 0; result == 0 && i < d->n; i++) measure(&d->items[i], &d->settings, &slots, &fresh);
+    nb_slots_release(&slots);
+    nb_slots_release(&fresh);
+    free(confirm);
+    free(journal);
+    return result;
+}
+
+int nb_duels_make(struct nb_duels *d, const struct nb_results *results) {
+    const cJSON *plan = cJSON_GetObjectItemCaseSensitive(results->meta, "plan");
+    struct comparisons c = {0};
+    *d = (struct nb_duels){0};
+    nb_compare_settings_from_json(&d->settings, cJSON_GetObjectItemCaseSensitive(plan, "compare"));
+    if (!d->settings.ours || !results->dir) {
+        nb_compare_settings_release(&d->settings);
+        return nb_error(
+            "this run compares no kernels with others: its config has no \"compare\", as that of `normbench run "
+            "peers` has");
+    }
+    gather(&c, results, &d->settings);
+    for (size_t i = 0; i < c.n; i++) pair_up(d, results, &c, i);
+    release_comparisons(&c);
+    const int result = measure_all(d, results);
+    if (d->n > 1) qsort(d->items, d->n, sizeof *d->items, by_library);
+    if (result != 0) nb_duels_release(d);
+    return result;
+}
+
+void nb_duels_release(struct nb_duels *d) {
+    nb_compare_settings_release(&d->settings);
+    free(d->items);
+    *d = (struct nb_duels){0};
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The generated data: what each name means, as a function from (seed, row, column) to a real number. Numbers beyond the
+ * dtype's range are taken to its largest finite one, except where the distribution is about Inf and NaN. */
+#ifndef NB_DISTRIBUTIONS_H
+#define NB_DISTRIBUTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/plan/draw.h"
+
+/* A number in the brackets behind the name. */
+struct nb_data_number {
+    double fallback, low, high; /* NaN as fallback: it depends on the dtype */
+};
+
+struct nb_data {
+    const char *name, *help;          /* help says what the numbers in brackets, name(number,..), stand for */
+    int least, most;                  /* how many of them; with least 0 the brackets may be left away */
+    struct nb_data_number numbers[4]; /* the last of them holds for all further ones */
+    bool random; /* independent draws about 0 with a finite variance: the bias of an error can be predicted */
+    double (*value)(const struct nb_draw *d, int64_t row, int64_t col);
+};
+extern const struct nb_data nb_distributions[];
+extern const size_t nb_n_distributions;
+
+/* A name with its numbers. */
+struct nb_recipe {
+    const struct nb_data *data; /* null: no distribution has this name */
+    double numbers[NB_MAX_NUMBERS];
+    int n_given;
+};
+
+/* "normal", "offset(1000)", "values(1,-0,0x1p-24)" -> *recipe. -1 with the reason written when the name is a distribution's but the
+ * rest of the text is not right. */
+int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reason, size_t n);
+
+/* The draw of a recipe: rows of so many columns, numbers from this stream. */
+struct nb_draw nb_draw_of(const struct nb_recipe *recipe, const struct nb_format *format, int64_t cols,
+                          struct nb_random random);
+double nb_draw_value(const struct nb_data *data, const struct nb_draw *d, int64_t row, int64_t col);
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fills the tensors of a case from its source. */
+#include "src/plan/inputs.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "src/core/log.h"
+#include "src/core/params.h"
+
+enum stream {
+    STREAM_X,
+    STREAM_RESIDUAL,
+    STREAM_DY,
+    STREAM_GAMMA,
+    STREAM_BETA,
+    STREAM_MEAN,
+    STREAM_VAR,
+    STREAM_DRESIDUAL_OUT
+};
+
+static void store(void *array, int64_t i, enum nb_dtype dtype, double value) {
+    if (dtype == NB_F32)
+        ((float *)array)[i] = (float)value;
+    else
+        nb_set(array, i, dtype, value);
+}
+
+/* Data can be larger than the machine, unlike all else that is allocated. */
+static void *new_tensor(int64_t rows, int64_t cols, size_t item) {
+    void *tensor = calloc((size_t)rows * (size_t)cols, item);
+    if (!tensor)
+        nb_error("no memory for %lld x %lld values of %zu bytes; choose a smaller shape", (long long)rows,
+                 (long long)cols, item);
+    return tensor;
+}
+
+static void *drawn(const struct nb_inputs *in, const struct nb_case *c, const struct nb_recipe *recipe,
+                   enum stream stream) {
+    void *tensor = new_tensor(in->rows, in->cols, nb_formats[in->dtype].bytes);
+    const struct nb_draw draw = nb_draw_of(recipe, &nb_formats[in->dtype], in->cols, nb_random_stream(c->seed, stream));
+    if (!tensor) return NULL;
+    for (int64_t row = 0; row < in->rows; row++)
+        for (int64_t col = 0; col < in->cols; col++)
+            store(tensor, row * in->cols + col, in->dtype, nb_draw_value(recipe->data, &draw, row, col));
+    return tensor;
+}
+
+/* Row r of the tensor is row first + r of the array, cycled. */
+static void *cycled(const struct nb_inputs *in, const struct nb_array *a, int64_t first) {
+    void *tensor = new_tensor(in->rows, in->cols, nb_formats[in->dtype].bytes);
+    if (!tensor) return NULL;
+    for (int64_t row = 0; row < in->rows; row++) {
+        const double *from = a->values + (first + row) % a->rows * a->cols;
+        for (int64_t col = 0; col < in->cols; col++) store(tensor, row * in->cols + col, in->dtype, from[col]);
+    }
+    return tensor;
+}
+
+static void *rows_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
+                     enum stream stream) {
+    if (s->recipe.data) return drawn(in, c, &s->recipe, stream);
+    return cycled(in, &s->x, stream == STREAM_RESIDUAL ? (s->x.rows + 1) / 2 : 0);
+}
+
+/* Of a stream of normal draws, or the file's values. */
+static int fill_parameter(const struct nb_inputs *in, const struct nb_case *c, const struct nb_array *file,
+                          enum stream stream, float **f32, void **in_x) {
+    struct nb_random random = nb_random_stream(c->seed, stream);
+    struct nb_params params;
+    char reason[128];
+    if (nb_params_parse(c->params, &params, reason, sizeof reason) != 0)
+        return nb_error("params: '%s' %s", c->params, reason);
+    const bool from_file = file->rows && params.kind == NB_PARAMS_OF_DRAWS;
+    *f32 = new_tensor(1, in->n_params, sizeof **f32);
+    *in_x = new_tensor(1, in->n_params, nb_formats[in->dtype].bytes);
+    if (!*f32 || !*in_x) return -1;
+    for (int64_t i = 0; i < in->n_params; i++) {
+        const double z = nb_random_normal(random, (uint64_t)i);
+        const double value = from_file                ? file->values[i]
+                             : stream == STREAM_GAMMA ? nb_params_gamma(&params, i, z)
+                                                      : nb_params_beta(&params, i, z);
+        (*f32)[i] = (float)value;
+        store(*in_x, i, in->dtype, (double)(*f32)[i]);
+    }
+    return 0;
+}
+
+/* Mean and standard deviation of x as a whole, from at most a million of its finite values. */
+static void measure_x(const struct nb_inputs *in, double *mean, double *variance) {
+    const int64_t most = 1 << 20;
+    int64_t total = in->rows * in->cols, n = 0;
+    if (total > most) total = most;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < total; i++) {
+        double value = nb_get(in->x, i, in->dtype);
+        if (!isfinite(value)) continue;
+        sum += value;
+        n++;
+    }
+    *mean = n ? sum / (double)n : 0;
+    for (int64_t i = 0; i < total; i++) {
+        double from_mean = nb_get(in->x, i, in->dtype) - *mean;
+        if (isfinite(from_mean)) squares += from_mean * from_mean;
+    }
+    *variance = n ? squares / (double)n : 0;
+    if (!(*variance > 0)) *variance = 1;
+}
+
+static int fill_running(struct nb_inputs *in, const struct nb_case *c) {
+    struct nb_random of_mean = nb_random_stream(c->seed, STREAM_MEAN), of_var = nb_random_stream(c->seed, STREAM_VAR);
+    double mean, variance;
+    in->running_mean = new_tensor(1, in->n_params, sizeof *in->running_mean);
+    in->running_var = new_tensor(1, in->n_params, sizeof *in->running_var);
+    if (!in->running_mean || !in->running_var) return -1;
+    measure_x(in, &mean, &variance);
+    for (int64_t i = 0; i < in->n_params; i++) {
+        in->running_mean[i] = (float)(mean + 0.1 * sqrt(variance) * nb_random_normal(of_mean, (uint64_t)i));
+        in->running_var[i] = (float)(variance * (0.8 + 0.4 * nb_random_open(of_var, (uint64_t)i)));
+    }
+    return 0;
+}
+
+/* A twin moves the tensors of whatever op its group has. Backward, x is the sum. */
+static bool takes_residual(const struct nb_case *c) {
+    return c->pass == NB_FORWARD && (nb_op_adds(c->op) || c->op == NB_OP_TWIN);
+}
+
+static void *gradient_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
+                         enum stream stream) {
+    const struct nb_recipe normal = {.data = &nb_distributions[0]};
+    if (!s->dy.rows) return drawn(in, c, &normal, stream);
+    return cycled(in, &s->dy, stream == STREAM_DRESIDUAL_OUT ? (s->dy.rows + 1) / 2 : 0);
+}
+
+static int fill_gradients(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
+    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_TWIN;
+    if (!in->dy && !(in->dy = gradient_of(in, c, s, STREAM_DY))) return -1;
+    if (adds && !in->dresidual_out && !(in->dresidual_out = gradient_of(in, c, s, STREAM_DRESIDUAL_OUT))) return -1;
+    return 0;
+}
+
+static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
+    if (!in->x && !(in->x = rows_of(in, c, s, STREAM_X))) return -1;
+    if (takes_residual(c) && !in->residual && !(in->residual = rows_of(in, c, s, STREAM_RESIDUAL))) return -1;
+    if (c->pass == NB_BACKWARD && fill_gradients(in, c, s) != 0) return -1;
+    if (!in->gamma_f32) {
+        if (fill_parameter(in, c, &s->gamma, STREAM_GAMMA, &in->gamma_f32, &in->gamma_x) != 0) return -1;
+        if (fill_parameter(in, c, &s->beta, STREAM_BETA, &in->beta_f32, &in->beta_x) != 0) return -1;
+    }
+    return c->op == NB_OP_BATCHNORM && !in->running_mean ? fill_running(in, c) : 0;
+}
+
+int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
+    struct nb_source source;
+    char reason[1024];
+    assert((uint32_t)in->dtype == c->dtype && in->rows == c->shape.rows && in->cols == c->shape.cols);
+    assert(in->n_params == nb_case_n_params(c));
+    if (nb_source_open(&source, c, false, reason, sizeof reason) != 0) return nb_error("%s", reason);
+    int result = fill_missing(in, c, &source);
+    nb_source_release(&source);
+    return result;
+}
+
+int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c) {
+    *in = (struct nb_inputs){.dtype = (enum nb_dtype)c->dtype,
+                             .rows = c->shape.rows,
+                             .cols = c->shape.cols,
+                             .n_params = nb_case_n_params(c)};
+    if (nb_inputs_add(in, c) == 0) return 0;
+    nb_inputs_release(in);
+    return -1;
+}
+
+static bool same_statistics(const struct nb_case *a, const struct nb_case *b) {
+    return a->op == b->op && a->eps == b->eps && a->k == b->k && a->mode == b->mode;
+}
+
+int nb_inputs_saved(const struct nb_inputs *in, const struct nb_case *c) {
+    for (int i = 0; i < in->n_saved; i++)
+        if (same_statistics(&in->saved[i].c, c)) return i;
+    return -1;
+}
+
+void nb_inputs_drop_saved(struct nb_inputs *in) {
+    for (int i = 0; i < in->n_saved; i++) {
+        free(in->saved[i].mean);
+        free(in->saved[i].rstd);
+    }
+    free(in->saved);
+    in->saved = NULL;
+    in->n_saved = 0;
+}
+
+void nb_inputs_release(struct nb_inputs *in) {
+    nb_inputs_drop_saved(in);
+    free(in->x);
+    free(in->residual);
+    free(in->dy);
+    free(in->dresidual_out);
+    free(in->gamma_f32);
+    free(in->beta_f32);
+    free(in->gamma_x);
+    free(in->beta_x);
+    free(in->running_mean);
+    free(in->running_var);
+    *in = (struct nb_inputs){0};
+}
+
+char *nb_inputs_refuse(const struct nb_case *c) {
+    struct nb_source source;
+    char reason[1024];
+    if (nb_source_open(&source, c, true, reason, sizeof reason) != 0) return nb_strdup(reason);
+    nb_source_release(&source);
+    return NULL;
+}
+
+int nb_inputs_list(char ***names) { return nb_data_dir_list(names); }
+
+/* Squares must stay among the normal numbers for the draws to be no extreme. */
+int nb_inputs_is_random(const struct nb_case *c) {
+    const struct nb_format *format = &nb_formats[c->dtype];
+    struct nb_recipe recipe;
+    char reason[256];
+    if (nb_distribution_parse(c->data, &recipe, reason, sizeof reason) != 0 || !recipe.data || !recipe.data->random)
+        return 0;
+    return recipe.data->most == 0 ||
+           (recipe.numbers[0] > ldexp(1, format->emin / 2) && recipe.numbers[0] < ldexp(1, format->emax / 2));
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The numbers a case works on: named distributions with a seed, .npy files, raw files. Values are rounded once to the case's
+ * dtype; the oracle and the kernels see the same stored values.
+ *
+ * What is filled hangs on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
+ *   x, residual  as the data axis says: a distribution, each from a stream of its own, or the rows of a file, cycled (the
+ *                residual starts in the middle of the file)
+ *   dy           NAME_dy.npy beside real rows, else standard normal; dresidual_out likewise, from the middle of the file or a stream of
+ *                its own
+ *   gamma, beta  as the params axis says (params.h); drawn: NAME_gamma.npy, NAME_beta.npy beside real rows, else 1 + 0.3 N(0,1)
+ *                and 0.1 N(0,1) in f32
+ *   running      mean and variance of x over all channels, moved by 0.1 standard deviations times N(0,1), and times a factor
+ *                from 0.8 to 1.2 */
+#ifndef NB_INPUTS_H
+#define NB_INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/core/case.h"
+#include "src/plan/data_source.h"
+#include "src/plan/distributions.h"
+
+/* Packed, row after row, rows x cols of the case's shape (no stride, no padding). */
+struct nb_inputs {
+    enum nb_dtype dtype;
+    int64_t rows, cols, n_params;      /* n_params: cols, in NCHW and NHWC c */
+    void *x, *residual;                /* residual: null unless the op takes one (a twin may) */
+    void *dy;                          /* backward only */
+    void *dresidual_out;               /* backward of add_*: gradient that reaches the sum past the norm; null: none */
+    float *gamma_f32, *beta_f32;       /* param: f32 */
+    void *gamma_x, *beta_x;            /* param: x's dtype (the f32 values rounded to it) */
+    float *running_mean, *running_var; /* BatchNorm only */
+    struct nb_saved_statistics *saved; /* backward: of each mathematics that a case has; n_saved of them */
+    int n_saved;
+};
+
+/* What a forward call leaves behind for its gradient. x of a backward add_* is the sum that it stored. */
+struct nb_saved_statistics {
+    struct nb_case c;   /* of whose mathematics they are */
+    float *mean, *rstd; /* n of each; owned; a mean that is none is 0 */
+    int64_t n;          /* rows; BatchNorm: c */
+};
+
+/* Checks that the data named exists and fits the shape, without reading all of it: null, or the reason (owned by caller). */
+char *nb_inputs_refuse(const struct nb_case *c);
+/* Data sets of real rows found in the data folder (NORMBENCH_DATA, tests/data beside the program, the installed share folder):
+ * owned names "minilm_embed", sorted. */
+int nb_inputs_list(char ***names);
+/* Fills everything the case's op needs. -1 after nb_error. */
+int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c);
+/* Adds what another case of the same shape, dtype, data, seed and params needs besides (a residual, dy, running statistics). */
+int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c);
+void nb_inputs_release(struct nb_inputs *in);
+/* The saved statistics that serve a backward case (src/accuracy/saved_statistics.h makes them): index into in->saved, or -1. */
+int nb_inputs_saved(const struct nb_inputs *in, const struct nb_case *c);
+/* Takes all of them away, where the inputs have changed. */
+void nb_inputs_drop_saved(struct nb_inputs *in);
+/* 1: independent draws, whose error has a predictable bias; 0: real rows, or an extreme. */
+int nb_inputs_is_random(const struct nb_case *c);
+
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arrays from files. What the header promises is compared with the size of the file before any memory is asked for. */
+#include "src/plan/npy.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
+#include "src/plan/npy_header.h"
+#include "src/core/dtype.h"
+
+/* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */
+#define MAX_ELEMENTS ((int64_t)1 << 28)
+
+enum format { FORMAT_F16, FORMAT_BF16, FORMAT_F32, FORMAT_F64, N_FORMATS };
+static const char *const extensions[N_FORMATS] = {".f16", ".bf16", ".f32", ".f64"};
+static const int item_bytes[N_FORMATS] = {2, 2, 4, 8};
+
+struct source {
+    FILE *file;
+    int64_t bytes; /* of the whole file */
+    enum format format;
+    int64_t offset; /* of the first value */
+    int64_t rows, cols;
+};
+
+static int fail(char *reason, size_t n, const char *path, const char *what) {
+    snprintf(reason, n, "%s %s", path, what);
+    return -1;
+}
+
+/* Looked at before it is opened: opening a pipe would wait for its other end. */
+static int open_source(struct source *s, const char *path, char *reason, size_t n) {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) return fail(reason, n, path, "is not a file");
+    s->file = fopen(path, "rbe");
+    if (!s->file || fstat(fileno(s->file), &st) != 0) {
+        snprintf(reason, n, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    s->bytes = st.st_size;
+    return 0;
+}
+
+/* "<f4" -> FORMAT_F32; -1 with what would be right. */
+static int parse_descr(const char *descr, enum format *format, char *reason, size_t n, const char *path) {
+    static const char *const kinds[] = {"f2", "f4", "f8"};
+    static const enum format formats[] = {FORMAT_F16, FORMAT_F32, FORMAT_F64};
+    bool has_order = *descr && strchr("<>=|", *descr);
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(descr + has_order, kinds[i]) != 0) continue;
+        if (*descr == '>') {
+            snprintf(reason, n, "%s holds big-endian values; save x.astype('<%s')", path, kinds[i]);
+            return -1;
+        }
+        *format = formats[i];
+        return 0;
+    }
+    snprintf(reason, n, "%s holds '%s'; float16, float32 and float64 are read: save x.astype('<f4')", path, descr);
+    return -1;
+}
+
+/* Rows are all dimensions but the last, taken together. */
+static int take_shape(struct source *s, const struct nb_npy_header *h, char *reason, size_t n, const char *path) {
+    if (h->fortran_order && h->n_dims > 1)
+        return fail(reason, n, path, "is in Fortran order; save numpy.ascontiguousarray(x)");
+    s->rows = 1;
+    s->cols = h->n_dims ? h->dims[h->n_dims - 1] : 1;
+    int64_t elements = s->cols;
+    bool too_large = s->cols > MAX_ELEMENTS;
+    for (int i = 0; i + 1 < h->n_dims && !too_large; i++) {
+        too_large = h->dims[i] > MAX_ELEMENTS || elements * h->dims[i] > MAX_ELEMENTS;
+        s->rows *= too_large ? 1 : h->dims[i];
+        elements *= too_large ? 1 : h->dims[i];
+    }
+    if (too_large) return fail(reason, n, path, "holds more than 2^28 values; save fewer rows, a case cycles them");
+    return elements > 0 ? 0 : fail(reason, n, path, "is empty");
+}
+
+static int read_npy_header(struct source *s, const char *path, char *reason, size_t n) {
+    struct nb_npy_header h;
+    char why[96];
+    unsigned char *start = nb_alloc(NB_NPY_MAX_HEADER + 12, 1);
+    size_t got = fread(start, 1, NB_NPY_MAX_HEADER + 12, s->file);
+    int result = nb_npy_header_parse(&h, start, got, why, sizeof why);
+    free(start);
+    if (result != 0) return fail(reason, n, path, why);
+    if (parse_descr(h.descr, &s->format, reason, n, path) != 0) return -1;
+    if (take_shape(s, &h, reason, n, path) != 0) return -1;
+    s->offset = (int64_t)h.data_offset;
+    int64_t want = s->rows * s->cols * item_bytes[s->format], have = s->bytes - s->offset;
+    if (have == want) return 0;
+    snprintf(reason, n, "%s has %lld bytes of values, but its header promises %lld; it is cut off or not a plain array",
+             path, (long long)have, (long long)want);
+    return -1;
+}
+
+static int read_raw_shape(struct source *s, const char *path, int64_t cols, char *reason, size_t n) {
+    int64_t row = cols * item_bytes[s->format];
+    s->cols = cols;
+    s->rows = s->bytes / row;
+    if (s->rows == 0 || s->bytes % row != 0) {
+        snprintf(reason, n, "%s has %lld bytes, which is no whole number of rows of %lld values (%lld bytes)", path,
+                 (long long)s->bytes, (long long)cols, (long long)row);
+        return -1;
+    }
+    if (s->bytes / item_bytes[s->format] > MAX_ELEMENTS)
+        return fail(reason, n, path, "holds more than 2^28 values; keep fewer rows, a case cycles them");
+    return 0;
+}
+
+static double decode(const unsigned char *item, enum format format) {
+    double d;
+    float f;
+    uint16_t h;
+    switch (format) {
+    case FORMAT_F64:
+        memcpy(&d, item, sizeof d);
+        return d;
+    case FORMAT_F32:
+        memcpy(&f, item, sizeof f);
+        return (double)f;
+    default:
+        memcpy(&h, item, sizeof h);
+        return (double)(format == FORMAT_F16 ? nb_f16_decode(h) : nb_bf16_decode(h));
+    }
+}
+
+static int read_values(const struct source *s, double *values, const char *path, char *reason, size_t n) {
+    unsigned char chunk[65536];
+    const int size = item_bytes[s->format];
+    const int64_t total = s->rows * s->cols, per_chunk = (int64_t)sizeof chunk / size;
+    if (fseek(s->file, (long)s->offset, SEEK_SET) != 0) return fail(reason, n, path, strerror(errno));
+    for (int64_t done = 0; done < total;) {
+        int64_t want = total - done < per_chunk ? total - done : per_chunk;
+        if (fread(chunk, (size_t)size, (size_t)want, s->file) != (size_t)want)
+            return fail(reason, n, path, "ended while it was read");
+        for (int64_t i = 0; i < want; i++) values[done + i] = decode(chunk + i * size, s->format);
+        done += want;
+    }
+    return 0;
+}
+
+/* The raw format that the name says; N_FORMATS: none. */
+static enum format raw_format(const char *path) {
+    size_t n = strlen(path);
+    for (int f = 0; f < N_FORMATS; f++) {
+        size_t m = strlen(extensions[f]);
+        if (n > m && strcmp(path + n - m, extensions[f]) == 0) return (enum format)f;
+    }
+    return N_FORMATS;
+}
+
+int nb_array_is_raw(const char *path) { return raw_format(path) != N_FORMATS; }
+
+int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header_only, char *reason, size_t n) {
+    struct source s = {.format = raw_format(path)};
+    int result = -1;
+    *a = (struct nb_array){0};
+    if (open_source(&s, path, reason, n) != 0) goto out;
+    if (s.format == N_FORMATS) {
+        if (read_npy_header(&s, path, reason, n) != 0) goto out;
+    } else if (cols < 1 || cols > MAX_ELEMENTS) {
+        fail(reason, n, path, "is raw: how long its rows are must be known");
+        goto out;
+    } else if (read_raw_shape(&s, path, cols, reason, n) != 0) {
+        goto out;
+    }
+    if (!header_only) {
+        a->values = nb_alloc((unsigned long long)(s.rows * s.cols), sizeof *a->values);
+        if (read_values(&s, a->values, path, reason, n) != 0) goto out;
+    }
+    a->rows = s.rows;
+    a->cols = s.cols;
+    a->item_bytes = item_bytes[s.format];
+    result = 0;
+out:
+    if (s.file) fclose(s.file);
+    if (result != 0) nb_array_release(a);
+    return result;
+}
+
+void nb_array_release(struct nb_array *a) {
+    free(a->values);
+    *a = (struct nb_array){0};
+}
+
+int nb_npy_write(const char *path, const void *values, const char *descr, const int64_t *dims, int n_dims) {
+    struct nb_strbuf dict = {0}, text = {0};
+    size_t elements = 1, size = strlen(descr) > 2 ? (size_t)atoi(descr + 2) : 0;
+    nb_strbuf_addf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (int i = 0; i < n_dims; i++) {
+        nb_strbuf_addf(&dict, "%s%lld%s", i ? ", " : "", (long long)dims[i], n_dims == 1 ? "," : "");
+        elements *= (size_t)dims[i];
+    }
+    nb_strbuf_add(&dict, "), }");
+    /* Values start at a multiple of 64 bytes; a newline ends the padding. */
+    while ((10 + dict.len + 1) % 64 != 0) nb_strbuf_add(&dict, " ");
+    nb_strbuf_add(&dict, "\n");
+    const char length[2] = {(char)(dict.len & 0xff), (char)(dict.len >> 8)};
+    nb_strbuf_addn(&text, "\x93NUMPY\x01\x00", 8);
+    nb_strbuf_addn(&text, length, 2);
+    nb_strbuf_addn(&text, dict.text, dict.len);
+    nb_strbuf_addn(&text, values, elements * size);
+    int result = nb_file_write(path, text.text, text.len);
+    nb_strbuf_release(&dict);
+    nb_strbuf_release(&text);
+    return result;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A worker that brings forth others (src/measure/fork_server.h): everything is loaded, nothing opened, and no thread runs but this one, or
+ * fork() would leave the rest of them behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/measure/own_threads.h"
+#include "src/worker/worker.h"
+
+/* The descriptors of the next worker; false: the parent is gone. fds: -1 where there is none. */
+static bool next_worker(int fds[NB_N_WORKER_FDS]) {
+    unsigned char which;
+    int present[NB_N_WORKER_FDS], taken = 0;
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof present)];
+    struct iovec io = {&which, 1};
+    struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t got;
+    while ((got = recvmsg(NB_FD_NURSERY, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    if (got != 1 || !c || c->cmsg_type != SCM_RIGHTS) return false;
+    memcpy(present, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+    for (int i = 0; i < NB_N_WORKER_FDS; i++) fds[i] = which >> i & 1 ? present[taken++] : -1;
+    return true;
+}
+
+/* To the numbers where a worker looks for them; out of the way first, since what came may lie there. */
+static void take_descriptors(const int fds[NB_N_WORKER_FDS]) {
+    enum { FIRST = NB_FD_JOB, AWAY = NB_FD_JOB + NB_N_WORKER_FDS };
+    int away[NB_N_WORKER_FDS];
+    for (int i = 0; i < NB_N_WORKER_FDS; i++) away[i] = fds[i] >= 0 ? fcntl(fds[i], F_DUPFD, AWAY) : -1;
+    for (int i = 0; i < NB_N_WORKER_FDS; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    for (int i = 0; i < NB_N_WORKER_FDS; i++) {
+        close(FIRST + i);
+        if (away[i] < 0) continue;
+        dup2(away[i], FIRST + i);
+        close(away[i]);
+    }
+}
+
+static bool send_word(const void *word, size_t bytes) {
+    return send(NB_FD_NURSERY, word, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+/* Returns when there is nothing more to do; in the workers it does not. */
+static void bring_forth(void) {
+    int fds[NB_N_WORKER_FDS];
+    while (next_worker(fds)) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            setpgid(0, 0);
+            take_descriptors(fds);
+            exit(nb_worker_main());
+        }
+        if (pid > 0) setpgid(pid, pid); /* whichever of the two comes first */
+        for (int i = 0; i < NB_N_WORKER_FDS; i++)
+            if (fds[i] >= 0) close(fds[i]);
+        siginfo_t info;
+        int status = 0;
+        if (!send_word(&pid, sizeof pid)) return;
+        if (pid < 0) continue;
+        while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
+        status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status; /* as waitpid() packs them */
+        if (!send_word(&status, sizeof status)) return;
+        char reaped;
+        if (recv(NB_FD_NURSERY, &reaped, 1, MSG_PEEK) != 1) return; /* the next request is its word */
+        waitpid(pid, NULL, 0);
+    }
+}
+
+int nb_worker_nursery(struct nb_workplace *w) {
+    const char ready = 1;
+    (void)w;
+    if (nb_threads_others() > 0 || !send_word(&ready, 1)) return -1;
+    bring_forth();
+    return 0;
+}
