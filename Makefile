@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 ARCH := $(shell uname -m)
 IS_CLANG := $(shell $(CC) --version 2>/dev/null | grep -c clang)
 
-# What is built: fewer of these make a quick loop, such as make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% twin_%".
+# What is built: fewer of these make a quick loop, such as make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%".
 DTYPES ?= f32 f16 bf16
 ifeq ($(ARCH),x86_64)
 WIDTHS ?= scalar 128 256 256x 512
@@ -113,7 +113,7 @@ help:
 	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, header, pkg-config file, configs' \
 	'make clean     removes build/' \
 	'' \
-	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% twin_%" WERROR=-Werror'
+	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%" WERROR=-Werror'
 
 # ---- generated lists: rewritten only when their content changes, so that adding or deleting a file is noticed -------
 define write_list

@@ -34,7 +34,7 @@ static const char help[] =
     "  --effect P           the slowdown, in %, that a gate shall find in 95 % (default 3)\n"
     "  --budget SECONDS     no further launches after that\n"
     "  --format NAME        on stdout: table, json\n"
-    "  --out DIR            calibration.json and samples.jsonl (every slot) in a folder\n"
+    "  --out DIR            calibration.json and samples.jsonl (every sample) in a folder\n"
     "  --list               prints the cases that would be launched from; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP
     "\n"
     "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here, 128+n ended by "

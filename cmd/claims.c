@@ -10,10 +10,10 @@
 #include "cmd/options.h"
 #include "reports/claims/claims_report.h"
 #include "reports/text/grid.h"
-#include "src/core/files.h"
-#include "src/core/log.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
 
 extern const struct nb_command nb_command_claims;
 

@@ -7,17 +7,17 @@
 #include "cmd/claims_training.h"
 #include "reports/claims/claims_report.h"
 #include "reports/run/report.h"
+#include "src/claims/claim_judge.h"
+#include "src/claims/claims_document.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/claims/claim_judge.h"
-#include "src/claims/claims_document.h"
 #include "src/measure/process.h"
 
 struct measured { /* what each plan left */
     struct nb_results results[NB_N_CLAIMS_PLANS];
     bool there[NB_N_CLAIMS_PLANS];
-    struct nb_slot_table slots;
+    struct nb_sample_table samples;
     struct nb_claims_trained trained;
     int ended; /* as nb_measuring_run() */
 };
@@ -25,7 +25,7 @@ struct measured { /* what each plan left */
 static void measured_release(struct measured *m) {
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         if (m->there[i]) nb_results_release(&m->results[i]);
-    nb_slots_release(&m->slots);
+    nb_samples_release(&m->samples);
     nb_train_results_release(&m->trained.results);
 }
 
@@ -58,7 +58,7 @@ static int run_plan(const struct nb_claims_options *o, struct nb_config *config,
         result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
         m->there[which] = result == 0;
         if (result == 0) result = nb_results_write(&m->results[which], folder);
-        if (result == 0 && which == NB_PLAN_TIMING) result = nb_slots_read(&m->slots, folder);
+        if (result == 0 && which == NB_PLAN_TIMING) result = nb_samples_read(&m->samples, folder);
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     nb_plan_release(&plan);
@@ -91,7 +91,7 @@ static struct nb_claim_result *judge(const struct nb_claims_options *o, const st
     struct nb_claims_measured measured = {.quick = o->quick};
     const double started = nb_now_s();
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
-    measured.slots = m->there[NB_PLAN_TIMING] ? &m->slots : NULL;
+    measured.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
     measured.training = m->trained.there ? &m->trained.results : NULL;
     measured.no_training = m->trained.why;
     for (size_t i = 0; i < claims->n; i++) {

@@ -6,14 +6,14 @@
 
 #include "cmd/options.h"
 #include "reports/lab/exhaustive.h"
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/root_variants.h"
 #include "src/measure/process.h"
-#include "src/core/dtype.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 extern const struct nb_command nb_command_exhaustive;
 

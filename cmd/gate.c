@@ -8,9 +8,9 @@
 #include "reports/gate/gate_report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/gate/gate_run.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_choice.h"
+#include "src/gate/gate_run.h"
 
 extern const struct nb_command nb_command_gate;
 

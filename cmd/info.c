@@ -8,8 +8,8 @@
 #include "reports/run/tune_view.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/measure/survey.h"
 #include "src/core/registry.h"
+#include "src/measure/survey.h"
 
 extern const struct nb_command nb_command_info;
 

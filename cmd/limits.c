@@ -10,8 +10,8 @@
 #include "reports/text/output.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/measure/process.h"
 #include "src/lab/limits/limits_rules.h"
+#include "src/measure/process.h"
 
 extern const struct nb_command nb_command_limits;
 

@@ -7,17 +7,17 @@
 #include "cmd/list_peers.h"
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
-#include "reports/text/grid.h"
 #include "reports/run/report.h"
+#include "reports/text/grid.h"
+#include "src/core/cpu.h"
 #include "src/core/jsonc.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/measure/counters.h"
+#include "src/plan/config.h"
 #include "src/plan/data_source.h"
 #include "src/plan/inputs.h"
-#include "src/plan/config.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 extern const struct nb_command nb_command_list;
 

@@ -12,9 +12,9 @@
 
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/core/peers.h"
 #include "src/core/shared_object.h"
+#include "src/core/strbuf.h"
 
 struct answer {
     bool loads;

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "cmd/peer_options.h"
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/strbuf.h"
 #include "src/core/tuning_choice.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {

@@ -8,8 +8,8 @@
 #include "src/core/files.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
-#include "src/measure/own_threads.h"
 #include "src/core/peers.h"
+#include "src/measure/own_threads.h"
 
 enum { START_LIMIT_S = 60 };
 

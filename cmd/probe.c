@@ -9,16 +9,16 @@
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
 #include "reports/lab/probes.h"
+#include "src/core/ask.h"
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/core/shape.h"
-#include "src/measure/study.h"
-#include "src/core/dtype.h"
-#include "src/lab/probe/probe.h"
-#include "src/core/ask.h"
-#include "src/core/cpu.h"
 #include "src/core/registry.h"
+#include "src/core/shape.h"
+#include "src/lab/probe/probe.h"
+#include "src/measure/study.h"
 
 extern const struct nb_command nb_command_probe;
 

@@ -12,15 +12,15 @@
 #include "cmd/peer_options.h"
 #include "cmd/run_plan.h"
 #include "reports/run/report.h"
-#include "src/core/log.h"
-#include "src/plan/inputs.h"
-#include "src/measure/launch.h"
-#include "src/record/fingerprint.h"
-#include "src/record/results.h"
 #include "src/core/ask.h"
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_choice.h"
+#include "src/measure/launch.h"
+#include "src/plan/inputs.h"
+#include "src/record/fingerprint.h"
+#include "src/record/results.h"
 
 extern const struct nb_command nb_command_replay;
 
@@ -195,7 +195,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
                              .n_groups = 1,
                              .launches = o->check_only ? 0 : (int)o->launches,
                              .blocks = (int)o->blocks,
-                             .slot_ms = 0.25,
+                             .sample_ms = 0.25,
                              .order_seed = 1};
     plan->cases = nb_alloc(1, sizeof *plan->cases);
     plan->cases[0] = c;

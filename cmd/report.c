@@ -4,13 +4,13 @@
 
 #include "cmd/options.h"
 #include "reports/claims/claims_report.h"
-#include "reports/run/report.h"
 #include "reports/lab/stress_report.h"
 #include "reports/lab/stress_table.h"
-#include "src/core/log.h"
+#include "reports/run/report.h"
 #include "src/claims/claims_document.h"
-#include "src/record/results.h"
+#include "src/core/log.h"
 #include "src/lab/stress/stress.h"
+#include "src/record/results.h"
 
 extern const struct nb_command nb_command_report;
 

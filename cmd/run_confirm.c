@@ -9,10 +9,10 @@
 #include "src/peers/peer_comparison.h"
 
 /* Both sides of each comparison that looks behind. */
-static void suspects(const struct nb_duels *duels, struct nb_texts *keys) {
-    for (size_t i = 0; i < duels->n; i++) {
-        const struct nb_duel *d = &duels->items[i];
-        if (d->verdict != NB_DUEL_LOOKS_BEHIND && d->n_confirmed == 0) continue;
+static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_texts *keys) {
+    for (size_t i = 0; i < comparisons->n; i++) {
+        const struct nb_peer_comparison *d = &comparisons->items[i];
+        if (d->verdict != NB_PEER_COMPARISON_LOOKS_BEHIND && d->n_confirmed == 0) continue;
         nb_texts_add(keys, d->ours->key);
         nb_texts_add(keys, d->theirs->key);
     }
@@ -47,15 +47,15 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
 int nb_confirm(const struct nb_measuring *first, struct nb_config *config, const char *dir) {
     const int launches = config->compare.confirm_launches;
     struct nb_results results = {0};
-    struct nb_duels duels = {0};
+    struct nb_peer_comparisons comparisons = {0};
     struct nb_texts keys = {0};
     if (!config->compare.ours || launches == 0) return 0;
     int result = nb_results_fold(&results, dir);
-    if (result == 0) result = nb_duels_make(&duels, &results);
+    if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);
     if (result == 0) {
-        suspects(&duels, &keys);
+        suspects(&comparisons, &keys);
         if (keys.n > 0) result = run_again(first, config, &keys, launches, dir);
-        nb_duels_release(&duels);
+        nb_peer_comparisons_release(&comparisons);
     }
     nb_texts_release(&keys);
     nb_results_release(&results);

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/text/output.h"
 #include "reports/lab/tolerance_view.h"
+#include "reports/text/output.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/measure/process.h"
 #include "src/lab/tolerance/tolerance_run.h"
+#include "src/measure/process.h"
 
 extern const struct nb_command nb_command_tolerance;
 

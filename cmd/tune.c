@@ -143,7 +143,7 @@ static int keep(const struct tune_options *o, const cJSON *json, const char *pat
 }
 
 static int measure(const struct tune_options *o, const char *path) {
-    const struct nb_tune_options options = {.launches = (int)o->launches, .blocks = 20, .slot_ms = 0.25};
+    const struct nb_tune_options options = {.launches = (int)o->launches, .blocks = 20, .sample_ms = 0.25};
     const struct nb_texts no_plugins = {0};
     struct nb_tune_run run = {0};
     char when[32];

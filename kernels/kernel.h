@@ -36,7 +36,7 @@ enum nb_op {
     NB_OP_DYT,           /* y = gamma * tanh(alpha * x) + beta (Zhu et al. 2025) */
     NB_OP_ADD_RMSNORM,   /* residual_out = x + residual; y = rmsnorm(residual_out) */
     NB_OP_ADD_LAYERNORM, /* residual_out = x + residual; y = layernorm(residual_out) */
-    NB_OP_TWIN,          /* no arithmetic: the compulsory loads and stores of another op, the roof of its group */
+    NB_OP_COPY,          /* no arithmetic: the compulsory loads and stores of another op, the roof of its group */
     NB_N_OPS
 };
 enum nb_pass { NB_FORWARD, NB_BACKWARD, NB_N_PASSES };
@@ -81,7 +81,7 @@ enum nb_stats_dtype {
     NB_N_STATS_DTYPES
 }; /* f32, or every intermediate rounded to x's dtype */
 enum nb_variance {
-    NB_VAR_NONE,      /* no variance (RMSNorm, L2, DyT, twins), or the sum of squares */
+    NB_VAR_NONE,      /* no variance (RMSNorm, L2, DyT, copies), or the sum of squares */
     NB_VAR_TWOPASS,   /* mean, then mean of (x - mean)^2 */
     NB_VAR_CORRECTED, /* two-pass, minus the square of the mean residual (Chan, Golub & LeVeque 1983) */
     NB_VAR_WELFORD,   /* updating, merged over lanes by Chan's formula */
@@ -186,7 +186,7 @@ struct nb_kernel {
     struct nb_formulas formulas; /* a mask of 0 stands for: only the value 0 */
 
     /* Byte model: tensor-sized loads and stores that the kernel makes, and flops, per element of x. The compulsory ones of
-     * the op are the harness's business (the twin's). */
+     * the op are the harness's business (the copy's). */
     float loads, stores, flops;
 
     /* Computes units [begin, end) of a phase. Returns 0, or an error code of its own. */

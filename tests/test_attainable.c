@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What can be had at all: the larger of twin and core, and which of them it is. */
+/* What can be had at all: the larger of copy and core, and which of them it is. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/measure/core_rate.h"
 #include "src/record/timing_json.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 
-/* Six launches of one slot: the case 100 ns, its twin and its core so much. */
-static struct nb_timing timing(double twin_ns, double core_ns, const char *level) {
+/* Six launches of one sample: the case 100 ns, its copy and its core so much. */
+static struct nb_timing timing(double copy_ns, double core_ns, const char *level) {
     struct nb_launches launches = {0};
     struct nb_timing t = {0};
     const struct nb_launch_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
-        const double own = 100 * (1 + 0.001 * l), twin = twin_ns * (1 + 0.001 * l);
-        const struct nb_slots slots = {&own, NULL, 1}, twins = {&twin, NULL, 1};
-        nb_launches_add(&launches, &slots, isfinite(twin_ns) ? &twins : NULL, NULL, &noise);
+        const double own = 100 * (1 + 0.001 * l), copy = copy_ns * (1 + 0.001 * l);
+        const struct nb_samples samples = {&own, NULL, 1}, copies = {&copy, NULL, 1};
+        nb_launches_add(&launches, &samples, isfinite(copy_ns) ? &copies : NULL, NULL, &noise);
         if (level) nb_launches_bound(&launches, core_ns, level);
     }
     nb_launches_finish(&launches, 800, &t);
@@ -30,7 +30,7 @@ static struct nb_timing timing(double twin_ns, double core_ns, const char *level
     return t;
 }
 
-Test(attainable, is_the_larger_of_twin_and_core) {
+Test(attainable, is_the_larger_of_copy_and_core) {
     const struct nb_timing memory = timing(80, 30, "L2"), core = timing(80, 90, "L2");
     cr_expect_float_eq(memory.attainable.share.value, 0.8, 1e-3);
     cr_expect_float_eq(memory.attainable.time_ns.value, 80, 1);
@@ -41,12 +41,12 @@ Test(attainable, is_the_larger_of_twin_and_core) {
     cr_expect_lt(core.attainable.share.low, core.attainable.share.high);
 }
 
-Test(attainable, without_twin_or_core_there_is_none) {
-    const struct nb_timing no_twin = timing(NAN, 30, "L1"), no_core = timing(80, NAN, "L1"), old = timing(80, 0, NULL);
-    cr_expect(isnan(no_twin.attainable.share.value));
+Test(attainable, without_copy_or_core_there_is_none) {
+    const struct nb_timing no_copy = timing(NAN, 30, "L1"), no_core = timing(80, NAN, "L1"), old = timing(80, 0, NULL);
+    cr_expect(isnan(no_copy.attainable.share.value));
     cr_expect(isnan(no_core.attainable.share.value));
     cr_expect(isnan(old.attainable.share.value), "journals of earlier versions say nothing of the core");
-    cr_expect_str_eq(no_twin.attainable.bound, "");
+    cr_expect_str_eq(no_copy.attainable.bound, "");
     cr_expect_str_eq(old.attainable.bound, "");
     cr_expect_float_eq(old.roof.value, 0.8, 1e-3, "the roof stays");
 }

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/measure/pool.h"
-#include "src/core/dtype.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
+#include "src/measure/pool.h"
 
 struct size {
     int64_t n, c, hw;
@@ -177,10 +177,10 @@ static void expect_statistics(const struct problem *p, const struct nb_kernel *k
     }
 }
 
-/* Runs visit for every BatchNorm variant that can run here, every size and both layouts. Returns how many took part. */
+/* Runs session for every BatchNorm variant that can run here, every size and both layouts. Returns how many took part. */
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
-static int for_all(uint32_t mode, double offset, visit_fn visit) {
-    int n_visited = 0;
+static int for_all(uint32_t mode, double offset, visit_fn session) {
+    int n_sessions = 0;
     cr_assert_eq(nb_registry_load_builtin(), 0);
     for (size_t e = 0; e < nb_registry_size(); e++) {
         const struct nb_kernel *k = nb_registry_at(e)->kernel;
@@ -189,14 +189,14 @@ static int for_all(uint32_t mode, double offset, visit_fn visit) {
             struct problem p;
             setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, mode, offset);
             if (!nb_kernel_applicable(k, &p.call)) {
-                visit(&p, k);
-                n_visited++;
+                session(&p, k);
+                n_sessions++;
             }
             release(&p);
         }
     }
     nb_registry_release();
-    return n_visited;
+    return n_sessions;
 }
 
 static void visit_training(struct problem *p, const struct nb_kernel *k) {

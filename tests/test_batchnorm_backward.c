@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/measure/pool.h"
-#include "src/core/dtype.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
+#include "src/measure/pool.h"
 
 struct size {
     int64_t n, c, hw;
@@ -160,8 +160,8 @@ static void expect_parameters(const struct problem *p, const struct nb_kernel *k
 }
 
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
-static int for_all(uint32_t mode, uint32_t affine, visit_fn visit) {
-    int n_visited = 0;
+static int for_all(uint32_t mode, uint32_t affine, visit_fn session) {
+    int n_sessions = 0;
     cr_assert_eq(nb_registry_load_builtin(), 0);
     for (size_t e = 0; e < nb_registry_size(); e++) {
         const struct nb_kernel *k = nb_registry_at(e)->kernel;
@@ -170,13 +170,13 @@ static int for_all(uint32_t mode, uint32_t affine, visit_fn visit) {
             struct problem p;
             if (s % 2 && sizes[s / 2].hw > 10000) continue; /* long planes are rows of one column there */
             setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, mode, affine);
-            visit(&p, k);
+            session(&p, k);
             release(&p);
-            n_visited++;
+            n_sessions++;
         }
     }
     nb_registry_release();
-    return n_visited;
+    return n_sessions;
 }
 
 static void visit_gradients(struct problem *p, const struct nb_kernel *k) {

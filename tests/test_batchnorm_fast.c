@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/measure/pool.h"
-#include "src/core/dtype.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
+#include "src/measure/pool.h"
 
 struct size {
     int64_t n, c, hw;
@@ -81,8 +81,8 @@ static void fill(struct problem *p, double offset, double sigma, double first) {
 }
 
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
-static int for_all(int64_t pad, visit_fn visit) {
-    int n_visited = 0;
+static int for_all(int64_t pad, visit_fn session) {
+    int n_sessions = 0;
     cr_assert_eq(nb_registry_load_builtin(), 0);
     for (size_t e = 0; e < nb_registry_size(); e++) {
         const struct nb_kernel *k = nb_registry_at(e)->kernel;
@@ -91,13 +91,13 @@ static int for_all(int64_t pad, visit_fn visit) {
             struct problem p;
             if (s % 2 && sizes[s / 2].hw > 2000) continue; /* long planes are rows of a few columns there */
             setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, pad);
-            visit(&p, k);
+            session(&p, k);
             release(&p);
-            n_visited++;
+            n_sessions++;
         }
     }
     nb_registry_release();
-    return n_visited;
+    return n_sessions;
 }
 
 /* Statistics of the stored values in double against those written: the variance within `room` of itself. */

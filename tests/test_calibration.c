@@ -15,7 +15,7 @@ enum { BLOCKS = 100 };
 
 struct world {
     double between, within; /* standard deviations of ln ratio: launch effect; error of the median of BLOCKS pairs */
-    double bias[NB_N_TWINS];
+    double bias[NB_N_REPLICAS];
     int cases;
     double case_offset; /* of every next case: none of the spread */
 };
@@ -25,16 +25,16 @@ static double draw(uint64_t *state) {
 }
 
 static struct nb_calibration_launch launch_of(const struct world *w, int case_index, uint64_t *state) {
-    struct nb_calibration_launch l = {.case_index = case_index, .overhead_s = 0.02, .slot_s = 0.0003};
-    for (int t = 0; t < NB_N_TWINS; t++) {
+    struct nb_calibration_launch l = {.case_index = case_index, .overhead_s = 0.02, .sample_s = 0.0003};
+    for (int t = 0; t < NB_N_REPLICAS; t++) {
         const double level = w->bias[t] + w->case_offset * case_index + w->between * draw(state);
         /* A half has half the pairs: its median errs by sqrt(2) more, and the whole's is the mean of both. */
         const double a = sqrt(2) * w->within * draw(state), b = sqrt(2) * w->within * draw(state);
-        l.twins[t] = (struct nb_twin_launch){.ratio = level + (a + b) / 2,
-                                             .ratio_min = level + 3 * w->within * draw(state),
-                                             .halves = a - b,
-                                             .order_effect = 0.002 + 0.001 * draw(state),
-                                             .contaminated = 0.1};
+        l.replicas[t] = (struct nb_replica_launch){.ratio = level + (a + b) / 2,
+                                                   .ratio_min = level + 3 * w->within * draw(state),
+                                                   .halves = a - b,
+                                                   .order_effect = 0.002 + 0.001 * draw(state),
+                                                   .contaminated = 0.1};
     }
     return l;
 }
@@ -76,7 +76,7 @@ Test(calibration, upper_bound_of_the_spread_keeps_its_level) {
         above += c.launch_sd_high >= sd;
         nb_calibration_release(&c);
     }
-    /* 95 % by design for one twin; two that are independent here make it safer. */
+    /* 95 % by design for one copy; two that are independent here make it safer. */
     cr_expect(ge(int, above, 950), "%d of 1000", above);
 }
 
@@ -91,8 +91,8 @@ Test(calibration, differences_between_cases_and_copies_are_no_spread) {
 Test(calibration, biases_and_order_effects_are_recovered_with_intervals) {
     const struct world w = {.between = 0.004, .bias = {0.01, -0.02, 0}};
     struct nb_calibration c = calibrate(&w, 400, 6);
-    for (int t = 0; t < NB_N_TWINS; t++) {
-        cr_expect(epsilon_eq(dbl, c.bias[t].value, w.bias[t], 0.001), "%s: %g", nb_twin_names[t], c.bias[t].value);
+    for (int t = 0; t < NB_N_REPLICAS; t++) {
+        cr_expect(epsilon_eq(dbl, c.bias[t].value, w.bias[t], 0.001), "%s: %g", nb_replica_names[t], c.bias[t].value);
         cr_expect(c.bias[t].low < c.bias[t].value && c.bias[t].value < c.bias[t].high);
     }
     cr_expect(epsilon_eq(dbl, c.order_effect.value, 0.002, 0.0003));
@@ -105,7 +105,7 @@ Test(calibration, too_few_or_broken_launches_give_no_figures) {
     struct nb_calibration_launch launches[5];
     struct nb_calibration c;
     for (int i = 0; i < 5; i++) launches[i] = launch_of(&w, 0, &seed);
-    for (int i = 0; i < 3; i++) launches[i].twins[NB_TWIN_COPY].ratio = NAN;
+    for (int i = 0; i < 3; i++) launches[i].replicas[NB_REPLICA_COPY].ratio = NAN;
     nb_calibration_estimate(launches, 5, BLOCKS, &c);
     cr_expect(eq(int, (int)c.n_launches, 2));
     cr_expect(isnan(c.launch_sd) && isnan(c.within_sd) && isnan(c.overhead_s) && c.n_residuals == 0);
@@ -175,22 +175,22 @@ Test(calibration, hopeless_noise_is_said_to_be) {
 
 /* ---- a worker's line -------------------------------------------------------------------------------------------------------------- */
 
-Test(calibration, a_line_of_slots_is_read) {
+Test(calibration, a_line_of_samples_is_read) {
     /* The control is 1 % slower; in the second half of each four blocks 3 %; its order effect is nothing. */
     static const char line[] =
-        "{\"arms\":[{\"slot_ns\":[100,100,100,100],\"position\":[0,1,0,1],\"contaminated\":[]},"
-        "{\"slot_ns\":[101,101,103,103],\"position\":[1,0,1,0],\"contaminated\":[2]},"
-        "{\"slot_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"contaminated\":[]},"
-        "{\"slot_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
+        "{\"arms\":[{\"sample_ns\":[100,100,100,100],\"position\":[0,1,0,1],\"contaminated\":[]},"
+        "{\"sample_ns\":[101,101,103,103],\"position\":[1,0,1,0],\"contaminated\":[2]},"
+        "{\"sample_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"contaminated\":[]},"
+        "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
     struct nb_calibration_launch l;
     cJSON *json = cJSON_Parse(line);
     cr_assert(eq(int, nb_calibration_read(json, &l), 0));
-    cr_expect(epsilon_eq(dbl, l.twins[NB_TWIN_CONTROL].halves, log(1.01 / 1.03), 1e-12));
-    cr_expect(epsilon_eq(dbl, l.twins[NB_TWIN_CONTROL].order_effect, 0, 1e-12));
-    cr_expect(epsilon_eq(dbl, l.twins[NB_TWIN_CONTROL].contaminated, 0.25, 1e-12));
-    cr_expect(epsilon_eq(dbl, l.twins[NB_TWIN_COPY].ratio, 0, 1e-12));
-    cr_expect(epsilon_eq(dbl, l.twins[NB_TWIN_SAME].ratio_min, log(0.9), 1e-12));
-    cr_expect(epsilon_eq(dbl, l.slot_s, 0.1, 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].contaminated, 0.25, 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_COPY].ratio, 0, 1e-12));
+    cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_SAME].ratio_min, log(0.9), 1e-12));
+    cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(json, "arms"), 3);
     cr_expect(eq(int, nb_calibration_read(json, &l), -1));
     cJSON_Delete(json);

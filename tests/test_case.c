@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/names.h"
 #include "src/core/case.h"
+#include "src/core/names.h"
 #include "tests/test_support_cases.h"
 
 Test(case, the_default_affine_is_the_usual_one_of_the_op) {
@@ -15,7 +15,7 @@ Test(case, the_default_affine_is_the_usual_one_of_the_op) {
     cr_expect_eq(case_of(NB_OP_DYT, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
     cr_expect_eq(case_of(NB_OP_RMSNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
     cr_expect_eq(case_of(NB_OP_L2NORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
-    cr_expect_eq(case_of(NB_OP_TWIN, NB_F32).formula.affine, NB_AFFINE_NONE);
+    cr_expect_eq(case_of(NB_OP_COPY, NB_F32).formula.affine, NB_AFFINE_NONE);
 }
 
 Test(case, k_is_the_smallest_count_that_is_no_less_than_the_share) {
@@ -124,7 +124,7 @@ Test(case, compulsory_bytes_are_tensors_parameters_and_statistics) {
     cr_expect_eq(nb_case_bytes(&c), 2.0 * 4 * 32 * 196 * 4 + 2 * 32 * 4 + 4 * 32 * 4);
     set(&c, "mode", "inference");
     cr_expect_eq(nb_case_bytes(&c), 2.0 * 4 * 32 * 196 * 4 + 2 * 32 * 4 + 2 * 32 * 4);
-    struct nb_kernel triad = kernel_of(NB_OP_TWIN, NB_F32);
+    struct nb_kernel triad = kernel_of(NB_OP_COPY, NB_F32);
     triad.loads = 2;
     nb_case_init(&c);
     nb_case_set_kernel(&c, &triad, NULL);

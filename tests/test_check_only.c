@@ -116,7 +116,7 @@ Test(labels, are_refused_where_they_say_nothing) {
 static char *check_line(void) {
     return nb_strdup("{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
                      "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY_LN
-                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"twins\":[],\"elapsed_s\":0.1}\n");
+                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n");
 }
 
 static struct nb_results folded(const char *labels) {

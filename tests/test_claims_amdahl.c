@@ -7,9 +7,9 @@
 #include "reports/claims/claims_amdahl.h"
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_training.h"
+#include "src/claims/training_document.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/claims/training_document.h"
 
 static void quiet(void) { nb_log_quiet(true); }
 TestSuite(claims_amdahl, .init = quiet);

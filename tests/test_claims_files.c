@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/files.h"
-#include "src/core/jsonc.h"
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
+#include "src/core/files.h"
+#include "src/core/jsonc.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/strbuf.h"
 
 static void quiet(void) {
     nb_log_quiet(true);

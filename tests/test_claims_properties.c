@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/claims/property.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
 
 static void quiet(void) {

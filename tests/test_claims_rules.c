@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/jsonc.h"
 #include "src/claims/verdict.h"
+#include "src/core/jsonc.h"
 #include "tests/test_support_runs.h"
 
 static struct nb_rule rule_of(const char *text) {

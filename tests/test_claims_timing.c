@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/timing_pairs.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
@@ -34,7 +34,7 @@ static void add_run(struct nb_strbuf *out, int launches) {
         out,
         "{\"type\":\"run\",\"schema\":\"1.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
         "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":3,"
-        "\"launches\":%d,\"blocks\":3,\"slot_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
+        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
         "\"kernels\":[",
         launches);
     add_kernel(out, "rmsnorm");
@@ -52,7 +52,7 @@ static void add_run(struct nb_strbuf *out, int launches) {
         nb_strbuf_addf(out,
                        "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" LN
                        "\",\"status\":\"ok\",\"chain\":8,\"row_local\":"
-                       "true},{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"twins\":[],"
+                       "true},{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],"
                        "\"elapsed_s\":0.1}\n",
                        part, part ? PRMS : RMS);
 }
@@ -60,14 +60,15 @@ static void add_run(struct nb_strbuf *out, int launches) {
 /* Times of the three blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. */
 static void add_launch(struct nb_strbuf *out, int part, int launch, double other_ns, double shift) {
     const double drift = 1 + 0.5 * launch, t = other_ns * (1 + shift * (launch % 2 ? 1 : -1));
-    nb_strbuf_addf(out,
-                   "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" LN
-                   "\",\"twin\":null,\"slot_ns\":[%g,"
-                   "%g,%g],\"per_slot\":1,\"chunked\":false,\"contaminated\":[]},{\"key\":\"%s\",\"twin\":null,\"slot_"
-                   "ns\":[%g,null,"
-                   "%g],\"per_slot\":1,\"chunked\":false,\"contaminated\":[]}],\"twins\":[],\"noise\":{\"steal_ms\":0,"
-                   "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
-                   part, launch, 1000 * drift, 3000 * drift, 2000 * drift, part ? PRMS : RMS, t * drift, 2 * t * drift);
+    nb_strbuf_addf(
+        out,
+        "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" LN
+        "\",\"copy\":null,\"sample_ns\":[%g,"
+        "%g,%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},{\"key\":\"%s\",\"copy\":null,\"sample_"
+        "ns\":[%g,null,"
+        "%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],\"copies\":[],\"noise\":{\"steal_ms\":0,"
+        "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
+        part, launch, 1000 * drift, 3000 * drift, 2000 * drift, part ? PRMS : RMS, t * drift, 2 * t * drift);
 }
 
 static char *run_with(int launches, double rms_ns, double prms_ns, double shift) {
@@ -86,30 +87,30 @@ static char *run_with(int launches, double rms_ns, double prms_ns, double shift)
 
 Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
     char *dir = run_with(8, 700, 350, 0);
-    struct nb_slot_table s;
-    cr_assert_eq(nb_slots_read(&s, dir), 0);
-    struct nb_paired p = nb_slots_ratio(&s, RMS, LN, NULL);
+    struct nb_sample_table s;
+    cr_assert_eq(nb_samples_read(&s, dir), 0);
+    struct nb_paired p = nb_samples_ratio(&s, RMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.7, 1e-12, "drift cancels within blocks");
     cr_expect(p.n_launches == 8 && p.pairing == NB_WITHIN_BLOCKS);
     cr_expect_float_eq(p.ratio.low, 0.7, 1e-12);
-    p = nb_slots_ratio(&s, PRMS, LN, NULL);
+    p = nb_samples_ratio(&s, PRMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.35, 1e-12, "a reference stands in every part");
     cr_expect_eq(p.pairing, NB_WITHIN_BLOCKS);
-    p = nb_slots_ratio(&s, PRMS, RMS, NULL);
+    p = nb_samples_ratio(&s, PRMS, RMS, NULL);
     cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
     cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
-    cr_expect(isnan(nb_slots_ratio(&s, "nobody", LN, NULL).ratio.value));
-    nb_slots_release(&s);
+    cr_expect(isnan(nb_samples_ratio(&s, "nobody", LN, NULL).ratio.value));
+    nb_samples_release(&s);
     remove_run(dir);
 }
 
 Test(claims_timing, few_launches_have_no_interval) {
     char *dir = run_with(NB_MIN_LAUNCHES - 1, 700, 350, 0);
-    struct nb_slot_table s;
-    cr_assert_eq(nb_slots_read(&s, dir), 0);
-    const struct nb_paired p = nb_slots_ratio(&s, RMS, LN, NULL);
+    struct nb_sample_table s;
+    cr_assert_eq(nb_samples_read(&s, dir), 0);
+    const struct nb_paired p = nb_samples_ratio(&s, RMS, LN, NULL);
     cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
-    nb_slots_release(&s);
+    nb_samples_release(&s);
     remove_run(dir);
 }
 
@@ -143,13 +144,13 @@ static const struct nb_finding *found(const struct nb_findings *f, const char *n
 /* The claim on a run; findings stay in the result. */
 static enum nb_verdict judged(const char *dir, struct nb_claim *claim, struct nb_claim_result *result) {
     struct nb_results results;
-    struct nb_slot_table slots;
+    struct nb_sample_table samples;
     cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_slots_read(&slots, dir), 0);
-    const struct nb_claims_measured m = {.results = {&results, NULL}, .slots = &slots};
+    cr_assert_eq(nb_samples_read(&samples, dir), 0);
+    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(result, claim, &m);
-    nb_slots_release(&slots);
+    nb_samples_release(&samples);
     nb_results_release(&results);
     return result->verdict;
 }

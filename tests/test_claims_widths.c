@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/claim_judge.h"
 #include "src/core/log.h"
 #include "src/core/strbuf.h"
-#include "src/claims/claim_judge.h"
 #include "src/measure/turns.h"
 #include "src/record/results.h"
 #include "tests/test_support_plans.h"
@@ -101,7 +101,7 @@ static void add_run(struct nb_strbuf *out, int launches, bool family) {
         out,
         "{\"type\":\"run\",\"schema\":\"1.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
         "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":4,"
-        "\"launches\":%d,\"blocks\":3,\"slot_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
+        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
         "\"kernels\":[",
         launches);
     for (int w = 0; w < 2; w++) {
@@ -120,19 +120,19 @@ static void add_run(struct nb_strbuf *out, int launches, bool family) {
         nb_strbuf_addf(out,
                        "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" KEY
                        "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY
-                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"twins\":[],\"elapsed_s\":0.1}\n",
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n",
                        w, "layernorm", widths[w], "rmsnorm", widths[w]);
 }
 
 static void add_launch(struct nb_strbuf *out, int w, int launch, double ln_ns, double rms_ns) {
-    static const char slots[] = ",\"per_slot\":1,\"chunked\":false,\"contaminated\":[]}";
+    static const char samples[] = ",\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}";
     nb_strbuf_addf(out,
                    "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" KEY
-                   "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
-                   "\",\"twin\":null,\"slot_ns\":[%g,%g,null]%s],\"twins\":[],\"noise\":{\"steal_ms\":0,"
+                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
+                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s],\"copies\":[],\"noise\":{\"steal_ms\":0,"
                    "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
-                   w, launch, "layernorm", widths[w], ln_ns, 3 * ln_ns, slots, "rmsnorm", widths[w], rms_ns, 3 * rms_ns,
-                   slots);
+                   w, launch, "layernorm", widths[w], ln_ns, 3 * ln_ns, samples, "rmsnorm", widths[w], rms_ns,
+                   3 * rms_ns, samples);
 }
 
 struct truth {
@@ -174,19 +174,19 @@ static char *run_of(const struct truth *t) {
 
 static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
     struct nb_results results;
-    struct nb_slot_table slots;
+    struct nb_sample_table samples;
     struct nb_claim claim;
     struct nb_claim_result result;
     char *dir = run_of(t);
     cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_slots_read(&slots, dir), 0);
-    const struct nb_claims_measured m = {.results = {&results, NULL}, .slots = &slots};
+    cr_assert_eq(nb_samples_read(&samples, dir), 0);
+    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(&result, &claim, &m);
     const enum nb_verdict verdict = result.verdict;
     nb_claim_result_release(&result);
     nb_claim_release(&claim);
-    nb_slots_release(&slots);
+    nb_samples_release(&samples);
     nb_results_release(&results);
     remove_run(dir);
     return verdict;

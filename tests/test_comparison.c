@@ -15,7 +15,7 @@
 
 static const char fingerprint[] =
     "{\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\",\"plan\":{\"hash\":\"12\",\"launches\":6,\"blocks\":8,"
-    "\"slot_ms\":0.3},\"fingerprint\":{\"build\":{\"commit\":\"abc\",\"compiler\":\"gcc "
+    "\"sample_ms\":0.3},\"fingerprint\":{\"build\":{\"commit\":\"abc\",\"compiler\":\"gcc "
     "12\"},\"cpu\":{\"vendor\":\"V\","
     "\"model\":\"Some CPU\",\"family\":26,\"microcode\":\"0x1\"},\"system\":{\"kernel\":\"Linux 6.1\"},"
     "\"kernels\":[{\"file\":\"/a/lib.so\",\"hash\":\"01\"}],\"libraries\":{\"libc\":\"2.36\"}}}";
@@ -185,11 +185,11 @@ static void make_untimed(struct nb_record *r) { r->has_timing = false; }
 static void make_wider(struct nb_record *r) { r->c.width = NB_512; }
 static void make_reshaped(struct nb_record *r) { snprintf(r->c.shape.text, sizeof r->c.shape.text, "8x8x256"); }
 static void make_unbounded(struct nb_record *r) { r->timing.roof.low = r->timing.roof.high = NAN; }
-static void make_other_twin(struct nb_record *r) {
-    snprintf(r->timing.twin, sizeof r->timing.twin, "twin_2r1w_v256_f32");
+static void make_other_copy(struct nb_record *r) {
+    snprintf(r->timing.copy, sizeof r->timing.copy, "copy_2r1w_v256_f32");
 }
 static void make_other_pair(struct nb_record *r) {
-    make_other_twin(r);
+    make_other_copy(r);
     r->timing.reference[0] = 'x';
 }
 
@@ -213,10 +213,10 @@ Test(comparison, what_is_not_comparable_is_refused_with_the_reason) {
     }
 }
 
-Test(comparison, without_a_common_twin_the_reference_ranks) {
+Test(comparison, without_a_common_copy_the_reference_ranks) {
     char reason[200];
-    const struct nb_compared one = refusal(make_other_twin, reason);
-    cr_expect_str_eq(one.roof_reason, "another twin");
+    const struct nb_compared one = refusal(make_other_copy, reason);
+    cr_expect_str_eq(one.roof_reason, "another copy");
     cr_expect_eq(one.change, NB_CHANGE_NOT_SHOWN);
     cr_expect(isnan(one.to_roof.value) && one.to_reference.value == 1);
 }
@@ -232,7 +232,7 @@ Test(comparison, another_plan_ranks_nothing_and_other_cases_alone_do_not_hinder)
     cr_assert_eq(c.n_differences, 1);
     cr_expect_str_eq(c.differences[0].path, "plan.hash");
     nb_comparison_release(&c);
-    cJSON_ReplaceItemInObjectCaseSensitive(plan, "slot_ms", cJSON_CreateNumber(0.2));
+    cJSON_ReplaceItemInObjectCaseSensitive(plan, "sample_ms", cJSON_CreateNumber(0.2));
     c = compare(&before, &after);
     cr_expect_eq(c.cases[0].change, NB_CHANGE_REFUSED);
     cr_expect(!c.same_plan && !nb_comparison_is_whole(&c));

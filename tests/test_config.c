@@ -56,13 +56,13 @@ static const char *joined(const struct nb_values *values) {
 
 Test(config, reads_blocks_with_lists_and_single_values) {
     struct nb_config c =
-        taken("{ \"description\": \"d\", \"launches\": 7, \"blocks_per_launch\": 9, \"slot_ms\": 0.25,\n"
+        taken("{ \"description\": \"d\", \"launches\": 7, \"blocks_per_launch\": 9, \"sample_ms\": 0.25,\n"
               "  \"reference\": \"*layernorm*\", \"order_seed\": \"18446744073709551615\",\n"
               "  \"blocks\": [ { \"op\": \"ln\", \"dtype\": [\"fp32\", \"bfloat16\"],\n"
               "    \"eps\": [\"1e-05\", 1e-8], \"threads\": 2, \"weight_offset\": [true, 0],\n"
               "    \"shape\": [\"64x384\", \"8x16:64:*2\", \"rnnsearch\"] }, {} ] }");
     cr_expect_str_eq(c.name, "mine");
-    cr_expect(c.launches == 7 && c.blocks_per_launch == 9 && c.slot_ms == 0.25 && c.order_seed == UINT64_MAX);
+    cr_expect(c.launches == 7 && c.blocks_per_launch == 9 && c.sample_ms == 0.25 && c.order_seed == UINT64_MAX);
     cr_assert_eq(c.n_blocks, 2);
     cr_expect_str_eq(joined(list(&c, 0, "op")), "layernorm");
     cr_expect_str_eq(joined(list(&c, 0, "dtype")), "f32 bf16");
@@ -119,7 +119,7 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");
     refused("{ \"launches\": 1.5, \"blocks\": [{}] }", ":1:", "whole number");
     refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
-    refused("{ \"slot_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");
+    refused("{ \"sample_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");
     refused("{ \"order_seed\": \"-1\", \"blocks\": [{}] }", ":1:", "2^64");
     refused("{ \"description\": 5, \"blocks\": [{}] }", ":1:", "a text");
 }

@@ -13,9 +13,9 @@
 #include <immintrin.h>
 #endif
 
-#include "src/measure/counters.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
+#include "src/measure/counters.h"
 
 static struct nb_counter counter_named(const struct nb_counter *list, size_t n, const char *name) {
     size_t i = 0;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/plan/inputs.h"
 #include "src/core/dtype.h"
 #include "src/plan/config.h"
+#include "src/plan/inputs.h"
 #include "tests/test_support_cases.h"
 
 /* One row of x; owned. */

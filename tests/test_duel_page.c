@@ -8,40 +8,41 @@
 #include "src/core/strbuf.h"
 #include "src/peers/peer_comparison.h"
 
-Test(duel_page, one_cell_far_off_moves_the_mean_and_not_the_median) {
+Test(comparison_page, one_cell_far_off_moves_the_mean_and_not_the_median) {
     static const double ratios[] = {4137, 1.5, 2, 1.8, 2.5};
     enum { N = sizeof ratios / sizeof ratios[0] };
     const struct nb_record theirs = {.c = {.op = NB_OP_RMSNORM}};
-    struct nb_duel items[N];
-    struct nb_duel_mean *means;
+    struct nb_peer_comparison items[N];
+    struct nb_peer_mean *means;
     for (int i = 0; i < N; i++)
-        items[i] = (struct nb_duel){.theirs = &theirs,
-                                    .library = "theirs",
-                                    .ratio = {ratios[i], 0.9 * ratios[i], 1.1 * ratios[i]},
-                                    .verdict = NB_DUEL_AHEAD};
-    const struct nb_duels duels = {.items = items, .n = N};
-    cr_assert_eq(nb_duel_means(&duels, &means), 1);
+        items[i] = (struct nb_peer_comparison){.theirs = &theirs,
+                                               .library = "theirs",
+                                               .ratio = {ratios[i], 0.9 * ratios[i], 1.1 * ratios[i]},
+                                               .verdict = NB_PEER_COMPARISON_AHEAD};
+    const struct nb_peer_comparisons comparisons = {.items = items, .n = N};
+    cr_assert_eq(nb_peer_means(&comparisons, &means), 1);
     cr_expect_float_eq(means[0].median, 2, 1e-12);
     cr_expect_gt(means[0].ratio.value, 8);
     cr_expect_eq(means[0].most, 4137);
     free(means);
-    items[0].verdict = NB_DUEL_UNKNOWN;
-    cr_assert_eq(nb_duel_means(&duels, &means), 1);
+    items[0].verdict = NB_PEER_COMPARISON_UNKNOWN;
+    cr_assert_eq(nb_peer_means(&comparisons, &means), 1);
     cr_expect_float_eq(means[0].median, 1.9, 1e-12, "of those with a figure");
     free(means);
 }
 
 static struct nb_strbuf page_of(struct nb_record *theirs) {
     struct nb_results results = {0};
-    struct nb_duel duel = {.theirs = theirs, .library = "theirs", .verdict = NB_DUEL_UNKNOWN, .reason = "none"};
-    const struct nb_duels duels = {.items = &duel, .n = 1};
+    struct nb_peer_comparison comparison = {
+        .theirs = theirs, .library = "theirs", .verdict = NB_PEER_COMPARISON_UNKNOWN, .reason = "none"};
+    const struct nb_peer_comparisons comparisons = {.items = &comparison, .n = 1};
     const struct nb_peers_style style = {.markdown = true};
     struct nb_strbuf text = {0};
-    nb_peers_print(&results, &duels, &style, &text);
+    nb_peers_print(&results, &comparisons, &style, &text);
     return text;
 }
 
-Test(duel_page, lines_of_batchnorm_name_the_mode) {
+Test(comparison_page, lines_of_batchnorm_name_the_mode) {
     struct nb_record theirs = {.c = {.op = NB_OP_BATCHNORM, .mode = NB_INFERENCE, .shape = {.layout = NB_NCHW}}};
     struct nb_strbuf text = page_of(&theirs);
     cr_expect_not_null(strstr(text.text, "| inference"), "%s", text.text);
@@ -57,7 +58,7 @@ Test(duel_page, lines_of_batchnorm_name_the_mode) {
 }
 
 /* Else the next line is read as a row of it. */
-Test(duel_page, an_empty_line_stands_behind_each_table) {
+Test(comparison_page, an_empty_line_stands_behind_each_table) {
     struct nb_record theirs = {.c = {.op = NB_OP_RMSNORM}};
     struct nb_strbuf text = page_of(&theirs);
     int tables = 0;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/lab/emulate/emulate.h"
 #include "src/core/registry.h"
+#include "src/lab/emulate/emulate.h"
 #include "tests/test_support_numerics.h"
 
 enum { N = 1000 };

@@ -5,13 +5,13 @@
 #include <mpfr.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
+#include "src/core/formats.h"
 #include "src/lab/exhaustive/double_rounding.h"
 #include "src/lab/exhaustive/exhaust_convert.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/lab/exhaustive/root_check.h"
 #include "src/lab/exhaustive/root_variants.h"
-#include "src/core/formats.h"
-#include "src/core/cpu.h"
 #include "tests/test_support_numerics.h"
 
 static float float_of(uint32_t bits) {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/measure/pool.h"
-#include "src/core/dtype.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
+#include "src/measure/pool.h"
 
 enum { MAX_ROWS = 9, ROOM = 64, POISON = 0xa5 };
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/core/json.h"
-#include "src/record/fingerprint.h"
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/registry.h"
+#include "src/record/fingerprint.h"
 
 /* Test vectors of the function's authors. */
 Test(fingerprint, hashes_are_fnv1a) {

@@ -13,10 +13,10 @@
 
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/shared_object.h"
 #include "src/gate/gate_budget.h"
 #include "src/gate/gate_builds.h"
 #include "src/gate/gate_check.h"
-#include "src/core/shared_object.h"
 #include "tests/test_support_runs.h"
 
 static char *plugin(const char *name) {

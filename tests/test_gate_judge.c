@@ -154,7 +154,7 @@ Test(gate_judge, unfit_measurements_decide_nothing) {
     w = quiet;
     w.effect = 0.05;
     w.min_effect = -0.03;
-    expect_inconclusive(w, "fastest slots");
+    expect_inconclusive(w, "fastest samples");
     w = quiet;
     w.launch_sd = 0.2;
     w.steady_control = true;

@@ -231,7 +231,7 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
     struct nb_gate g;
     nb_test_plain_terminal();
     nb_gate_init(&g);
-    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no slot was timed");
+    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
     struct nb_gate_case *c = last(&g);
     time_case(c, 1, 1);
     const struct nb_interval unknown = {NAN, NAN, NAN};

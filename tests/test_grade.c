@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/record/grade.h"
 #include "src/lab/stress/stress.h"
+#include "src/record/grade.h"
 #include "tests/test_support_reports.h"
 #include "tests/test_support_runs.h"
 

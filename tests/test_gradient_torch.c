@@ -9,8 +9,8 @@
 
 #include "src/accuracy/bound.h"
 #include "src/accuracy/gradient_bound.h"
-#include "src/plan/npy.h"
 #include "src/core/dtype.h"
+#include "src/plan/npy.h"
 #include "tests/test_support_backward.h"
 
 static struct nb_array read_data(const char *name) {

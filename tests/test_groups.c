@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/text_map.h"
 #include "src/plan/plan.h"
 #include "src/plan/share.h"
-#include "src/core/cpu.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(groups, .init = load_kernels);

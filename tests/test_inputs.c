@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/plan/inputs.h"
 #include "src/core/dtype.h"
+#include "src/plan/inputs.h"
 
 static struct nb_case a_case(const char *data, uint32_t dtype, int64_t rows, int64_t cols) {
     struct nb_case c = {.op = NB_OP_LAYERNORM, .dtype = dtype, .seed = 1};

@@ -29,7 +29,7 @@ static void write_plan(const char *dir, int shard, int n_shards) {
                            .n_skips = 1,
                            .launches = 6,
                            .blocks = 20,
-                           .slot_ms = 0.3,
+                           .sample_ms = 0.3,
                            .order_seed = UINT64_MAX,
                            .hash = "00ff"};
     struct nb_journal journal;

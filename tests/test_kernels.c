@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/core/strbuf.h"
-#include "src/core/shape.h"
-#include "src/measure/check.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
+#include "src/core/shape.h"
+#include "src/core/strbuf.h"
+#include "src/measure/check.h"
 
 struct kernel_name {
     char text[NB_VARIANT_MAX];
@@ -61,7 +61,7 @@ static void check(const struct nb_case *c, const struct nb_entry *entry) {
     struct nb_oracle oracle = {0};
     struct nb_gradient gradient = {0};
     struct nb_checked checked;
-    const bool differentiates = c->pass == NB_BACKWARD && c->op != NB_OP_TWIN;
+    const bool differentiates = c->pass == NB_BACKWARD && c->op != NB_OP_COPY;
     nb_case_key(c, &key);
     cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key.text);
     cr_assert_eq(nb_saved_statistics_add(&in, c), 0, "%s: no statistics", key.text);
@@ -151,21 +151,21 @@ ParameterizedTest(struct kernel_name *name, kernels, keep_to_the_oracle_and_to_t
     nb_registry_release();
 }
 
-/* ---- twins ------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-enum { TWIN_ROWS = 3, TWIN_BYTES = TWIN_ROWS * (300 + 3) * 4 + 64 };
+enum { COPY_ROWS = 3, COPY_BYTES = COPY_ROWS * (300 + 3) * 4 + 64 };
 
 /* Elements are bits: every pattern is moved as it is, at every misalignment of an element. */
-static void check_twin(const struct nb_kernel *k, int64_t cols, int64_t pad, size_t shift) {
-    static unsigned char x[TWIN_BYTES], residual[TWIN_BYTES], third[TWIN_BYTES], y[TWIN_BYTES], out[TWIN_BYTES];
+static void check_copy(const struct nb_kernel *k, int64_t cols, int64_t pad, size_t shift) {
+    static unsigned char x[COPY_BYTES], residual[COPY_BYTES], third[COPY_BYTES], y[COPY_BYTES], out[COPY_BYTES];
     const int64_t item = k->dtype == NB_F32 ? 4 : 2, stride = cols + pad;
-    for (size_t i = 0; i < TWIN_BYTES; i++) {
+    for (size_t i = 0; i < COPY_BYTES; i++) {
         x[i] = (unsigned char)(i * 37 + 11);
         residual[i] = (unsigned char)(i * 101 + 3);
         third[i] = (unsigned char)(i * 53 + 29);
         y[i] = out[i] = 0xa5;
     }
-    struct nb_call call = {.struct_size = sizeof call, .rows = TWIN_ROWS, .cols = cols};
+    struct nb_call call = {.struct_size = sizeof call, .rows = COPY_ROWS, .cols = cols};
     call.x = x + shift * (size_t)item;
     call.residual = residual + (shift + 3) * (size_t)item;
     call.y = y + (shift + 1) * (size_t)item;
@@ -176,8 +176,8 @@ static void check_twin(const struct nb_kernel *k, int64_t cols, int64_t pad, siz
     call.dx = call.y;
     call.dy_stride = call.dresidual_out_stride = call.dx_stride = stride;
     cr_assert_eq(k->run(&call, 0, 0, 2), 0);
-    cr_assert_eq(k->run(&call, 0, 2, TWIN_ROWS), 0);
-    for (int64_t i = 0; i < TWIN_ROWS * stride * item; i++) {
+    cr_assert_eq(k->run(&call, 0, 2, COPY_ROWS), 0);
+    for (int64_t i = 0; i < COPY_ROWS * stride * item; i++) {
         const bool inside = i / item % stride < cols;
         const unsigned char a = ((const unsigned char *)call.x)[i], b = ((const unsigned char *)call.residual)[i];
         const unsigned char c = k->loads == 3 ? ((const unsigned char *)call.dresidual_out)[i] : 0;
@@ -190,16 +190,16 @@ static void check_twin(const struct nb_kernel *k, int64_t cols, int64_t pad, siz
     }
 }
 
-Test(kernels, twins_move_every_bit_and_nothing_else) {
+Test(kernels, copies_move_every_bit_and_nothing_else) {
     cr_assert_eq(nb_registry_load_builtin(), 0);
-    int n_twins = 0;
+    int n_copies = 0;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        if (k->op != NB_OP_TWIN || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        if (k->op != NB_OP_COPY || nb_cpu_refuses(k->cpu_features, k->width)) continue;
         for (int64_t cols = 1; cols <= 300; cols += cols < 70 ? 1 : 23)
-            for (size_t shift = 0; shift < 3; shift++) check_twin(k, cols, shift % 2 ? 3 : 0, shift * 5);
-        n_twins++;
+            for (size_t shift = 0; shift < 3; shift++) check_copy(k, cols, shift % 2 ? 3 : 0, shift * 5);
+        n_copies++;
     }
-    cr_expect_gt(n_twins, 0);
+    cr_expect_gt(n_copies, 0);
     nb_registry_release();
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/names.h"
 #include "src/core/case.h"
+#include "src/core/names.h"
 #include "tests/test_support_cases.h"
 #include "tests/test_support_runs.h"
 
@@ -73,9 +73,9 @@ Test(key, every_value_of_every_axis_goes_through_a_key_for_every_op_and_dtype) {
 }
 
 Test(key, a_key_has_only_what_means_something) {
-    struct nb_case twin = case_of(NB_OP_TWIN, NB_F32), dyt = case_of(NB_OP_DYT, NB_F32),
+    struct nb_case copy = case_of(NB_OP_COPY, NB_F32), dyt = case_of(NB_OP_DYT, NB_F32),
                    rms = case_of(NB_OP_RMSNORM, NB_BF16);
-    char *key = key_of(&twin);
+    char *key = key_of(&copy);
     cr_expect_str_eq(key, "some_kernel_v256_f32/shape:1024x1024/data:normal/seed:1/stride:packed/threads:1/cache:hot");
     free(key);
     key = key_of(&dyt);

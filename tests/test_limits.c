@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "src/core/random.h"
+#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
-#include "src/core/representable.h"
 
 static struct nb_limit line_of(const struct nb_limits *l, const char *id, bool verified) {
     const struct nb_limit_rule *rule = nb_limit_rule_find(id);

@@ -26,11 +26,11 @@ static char *finished_run(const char *groups_text, const char *skips, const char
     for (int g = 0; g < n; g++) {
         nb_strbuf_addf(&out,
                        "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,"
-                       "\"row_local\":true}],\"twins\":[],\"elapsed_s\":0}\n",
+                       "\"row_local\":true}],\"copies\":[],\"elapsed_s\":0}\n",
                        g, keys[g]);
         nb_strbuf_addf(&out,
-                       "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":[{\"key\":\"%s\",\"twin\":null,"
-                       "\"slot_ns\":[100],\"per_slot\":1,\"chunked\":false,\"contaminated\":[]}],\"twins\":[],"
+                       "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":[{\"key\":\"%s\",\"copy\":null,"
+                       "\"sample_ns\":[100],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],\"copies\":[],"
                        "\"noise\":{\"cpu\":0},\"elapsed_s\":0}\n",
                        g, keys[g]);
     }

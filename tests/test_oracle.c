@@ -281,10 +281,10 @@ Test(oracle, sums_of_two_tensors_are_rounded_as_the_formula_says) {
     problem_free(&p);
 }
 
-Test(oracle, twins_copy) {
+Test(oracle, copies_copy) {
     struct problem p;
     double y[2];
-    problem_init(&p, NB_OP_TWIN, NB_F16, 1, 2);
+    problem_init(&p, NB_OP_COPY, NB_F16, 1, 2);
     problem_set(&p, 0, 1.5);
     problem_set(&p, 1, -2.25);
     first_row(&p, y);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/text_map.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
-#include "src/core/registry.h"
 #include "tests/test_support_mpfr.h"
 #include "tests/test_support_plans.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/timer.h"
 #include "src/measure/pool.h"
-#include "src/core/cpu.h"
 
 static atomic_int opened, closed, ending, spinning;
 static int cpus_at_open;

@@ -10,34 +10,34 @@
 #include "reports/run/peers_page.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
+#include "src/core/registry.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
 #include "src/plan/level_shape.h"
 #include "src/plan/plan.h"
-#include "src/core/registry.h"
 #include "tests/test_support_runs.h"
 
 /* ---- the verdict alone -------------------------------------------------------------------------------------------- */
 
 static const struct nb_compare_settings five_percent = {.confirm_launches = 16, .behind = 0.05};
 
-static enum nb_duel_verdict judge(double low, double high, double confirmed_high, int n_confirmed) {
+static enum nb_peer_comparison_verdict judge(double low, double high, double confirmed_high, int n_confirmed) {
     const struct nb_interval ratio = {sqrt(low * high), low, high}, confirmed = {confirmed_high, 0.5, confirmed_high};
-    return nb_duel_judge(&ratio, &confirmed, n_confirmed, &five_percent);
+    return nb_peer_comparison_judge(&ratio, &confirmed, n_confirmed, &five_percent);
 }
 
-Test(duel, verdicts_turn_at_their_limits) {
+Test(comparison, verdicts_turn_at_their_limits) {
     const double limit = 1 / 1.05;
-    cr_expect_eq(judge(1.001, 1.2, NAN, 0), NB_DUEL_AHEAD);
-    cr_expect_eq(judge(1.0, 1.2, NAN, 0), NB_DUEL_EVEN);
-    cr_expect_eq(judge(0.8, limit + 1e-9, NAN, 0), NB_DUEL_EVEN, "the whole interval must be beyond 5 %%");
-    cr_expect_eq(judge(0.8, limit - 1e-9, NAN, 0), NB_DUEL_LOOKS_BEHIND);
-    cr_expect_eq(judge(0.8, 0.9, 0.9, 15), NB_DUEL_LOOKS_BEHIND, "15 fresh launches are too few");
-    cr_expect_eq(judge(0.8, 0.9, 0.9, 16), NB_DUEL_BEHIND);
-    cr_expect_eq(judge(0.8, 0.9, limit + 1e-9, 16), NB_DUEL_NOT_CONFIRMED);
-    cr_expect_eq(judge(0.8, 0.9, NAN, 16), NB_DUEL_LOOKS_BEHIND);
-    cr_expect_eq(judge(NAN, NAN, 0.9, 16), NB_DUEL_UNKNOWN);
-    cr_expect_eq(judge(1.1, 1.2, 0.5, 16), NB_DUEL_AHEAD, "what does not look behind needs no confirmation");
+    cr_expect_eq(judge(1.001, 1.2, NAN, 0), NB_PEER_COMPARISON_AHEAD);
+    cr_expect_eq(judge(1.0, 1.2, NAN, 0), NB_PEER_COMPARISON_EVEN);
+    cr_expect_eq(judge(0.8, limit + 1e-9, NAN, 0), NB_PEER_COMPARISON_EVEN, "the whole interval must be beyond 5 %%");
+    cr_expect_eq(judge(0.8, limit - 1e-9, NAN, 0), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(judge(0.8, 0.9, 0.9, 15), NB_PEER_COMPARISON_LOOKS_BEHIND, "15 fresh launches are too few");
+    cr_expect_eq(judge(0.8, 0.9, 0.9, 16), NB_PEER_COMPARISON_BEHIND);
+    cr_expect_eq(judge(0.8, 0.9, limit + 1e-9, 16), NB_PEER_COMPARISON_NOT_CONFIRMED);
+    cr_expect_eq(judge(0.8, 0.9, NAN, 16), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(judge(NAN, NAN, 0.9, 16), NB_PEER_COMPARISON_UNKNOWN);
+    cr_expect_eq(judge(1.1, 1.2, 0.5, 16), NB_PEER_COMPARISON_AHEAD, "what does not look behind needs no confirmation");
 }
 
 /* ---- from journals ------------------------------------------------------------------------------------------------ */
@@ -47,12 +47,12 @@ Test(duel, verdicts_turn_at_their_limits) {
 
 static void add_arm(struct nb_strbuf *text, const char *key, double ns, const char *comma) {
     nb_strbuf_addf(text,
-                   "{\"key\":\"%s\",\"twin\":null,\"slot_ns\":[%.3f,%.3f,%.3f],\"per_slot\":8,\"chunked\":false,"
+                   "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%.3f,%.3f,%.3f],\"per_sample\":8,\"chunked\":false,"
                    "\"contaminated\":[]}%s",
                    key, ns, ns, ns, comma);
 }
 
-/* A run of so many launches in which theirs takes `ratio` times as long as ours; a case that failed its check has no slots. */
+/* A run of so many launches in which theirs takes `ratio` times as long as ours; a case that failed its check has no samples. */
 static void write_run(const char *dir, int launches, double ratio, const char *their_status) {
     struct nb_strbuf text = {0};
     const bool ok = strcmp(their_status, "ok") == 0;
@@ -64,14 +64,14 @@ static void write_run(const char *dir, int launches, double ratio, const char *t
     nb_strbuf_addf(&text,
                    "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" OURS "\",\"status\":\"ok\",\"chain\":1,"
                    "\"row_local\":true},{\"key\":\"" THEIRS "\",\"status\":\"%s\",\"chain\":1,\"row_local\":true}],"
-                   "\"twins\":[],\"elapsed_s\":0.1}\n",
+                   "\"copies\":[],\"elapsed_s\":0.1}\n",
                    their_status);
     for (int l = 0; l < launches; l++) {
         const double drift = 1 + 0.001 * l;
         nb_strbuf_addf(&text, "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[", l);
         add_arm(&text, OURS, 1000 * drift, ok ? "," : "");
         if (ok) add_arm(&text, THEIRS, 1000 * ratio * drift * (1 + 0.0005 * (l % 3)), "");
-        nb_strbuf_add(&text, "],\"twins\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
+        nb_strbuf_add(&text, "],\"copies\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
                              "\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.1}\n");
     }
     put_file(dir, "journal.jsonl", text.text, text.len);
@@ -85,23 +85,23 @@ struct doctored {
     const char *status;
 };
 
-/* Makes the run, hands its duels over, takes everything away again. */
-static void with_duels(const struct doctored *d,
-                       void (*look)(const struct nb_results *r, const struct nb_duels *duels)) {
+/* Makes the run, hands its comparisons over, takes everything away again. */
+static void with_comparisons(const struct doctored *d,
+                             void (*look)(const struct nb_results *r, const struct nb_peer_comparisons *comparisons)) {
     char *dir = new_folder(), *confirm = nb_path_join(dir, NB_CONFIRM_FOLDER);
     struct nb_results results;
-    struct nb_duels duels;
+    struct nb_peer_comparisons comparisons;
     write_run(dir, d->launches, d->ratio, d->status);
     if (d->confirmed > 0) {
         cr_assert_eq(nb_dir_make(confirm), 0);
         write_run(confirm, d->confirming, d->confirmed, "ok");
     }
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_duels_make(&duels, &results), 0);
-    cr_assert_eq(duels.n, 1);
-    cr_expect_str_eq(duels.items[0].library, "mine");
-    look(&results, &duels);
-    nb_duels_release(&duels);
+    cr_assert_eq(nb_peer_comparisons_make(&comparisons, &results), 0);
+    cr_assert_eq(comparisons.n, 1);
+    cr_expect_str_eq(comparisons.items[0].library, "mine");
+    look(&results, &comparisons);
+    nb_peer_comparisons_release(&comparisons);
     nb_results_release(&results);
     if (d->confirmed > 0)
         remove_run(confirm);
@@ -110,60 +110,60 @@ static void with_duels(const struct doctored *d,
     remove_run(dir);
 }
 
-static enum nb_duel_verdict seen;
+static enum nb_peer_comparison_verdict seen;
 static struct nb_interval seen_ratio;
-static void note_verdict(const struct nb_results *r, const struct nb_duels *duels) {
+static void note_verdict(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
     (void)r;
-    seen = duels->items[0].verdict;
-    seen_ratio = duels->items[0].ratio;
+    seen = comparisons->items[0].verdict;
+    seen_ratio = comparisons->items[0].ratio;
 }
 
-static enum nb_duel_verdict verdict_of(double ratio, double confirmed, int confirming) {
+static enum nb_peer_comparison_verdict verdict_of(double ratio, double confirmed, int confirming) {
     const struct doctored d = {ratio, confirmed, 6, confirming, "ok"};
-    with_duels(&d, note_verdict);
+    with_comparisons(&d, note_verdict);
     return seen;
 }
 
-Test(duel, doctored_journals_turn_every_verdict) {
-    cr_expect_eq(verdict_of(1.30, 0, 0), NB_DUEL_AHEAD);
+Test(comparison, doctored_journals_turn_every_verdict) {
+    cr_expect_eq(verdict_of(1.30, 0, 0), NB_PEER_COMPARISON_AHEAD);
     cr_expect_float_eq(seen_ratio.value, 1.30, 0.01);
-    cr_expect_eq(verdict_of(0.97, 0, 0), NB_DUEL_EVEN, "slower by 3 %% is not behind");
-    cr_expect_eq(verdict_of(0.90, 0, 0), NB_DUEL_LOOKS_BEHIND);
-    cr_expect_eq(verdict_of(0.90, 0.90, 16), NB_DUEL_BEHIND);
-    cr_expect_eq(verdict_of(0.90, 0.99, 16), NB_DUEL_NOT_CONFIRMED);
-    cr_expect_eq(verdict_of(0.90, 0.90, 8), NB_DUEL_LOOKS_BEHIND, "a confirmation that was cut off is none");
+    cr_expect_eq(verdict_of(0.97, 0, 0), NB_PEER_COMPARISON_EVEN, "slower by 3 %% is not behind");
+    cr_expect_eq(verdict_of(0.90, 0, 0), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(verdict_of(0.90, 0.90, 16), NB_PEER_COMPARISON_BEHIND);
+    cr_expect_eq(verdict_of(0.90, 0.99, 16), NB_PEER_COMPARISON_NOT_CONFIRMED);
+    cr_expect_eq(verdict_of(0.90, 0.90, 8), NB_PEER_COMPARISON_LOOKS_BEHIND, "a confirmation that was cut off is none");
 }
 
-static void expect_unknown(const struct nb_results *r, const struct nb_duels *duels) {
+static void expect_unknown(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
     const struct nb_peers_style style = {.markdown = false};
     struct nb_strbuf text = {0};
-    nb_peers_print(r, duels, &style, &text);
-    cr_expect_eq(duels->items[0].verdict, NB_DUEL_UNKNOWN);
-    cr_assert_not_null(duels->items[0].reason);
-    cr_expect_not_null(strstr(text.text, duels->items[0].reason), "the page says why: %s", text.text);
+    nb_peers_print(r, comparisons, &style, &text);
+    cr_expect_eq(comparisons->items[0].verdict, NB_PEER_COMPARISON_UNKNOWN);
+    cr_assert_not_null(comparisons->items[0].reason);
+    cr_expect_not_null(strstr(text.text, comparisons->items[0].reason), "the page says why: %s", text.text);
     nb_strbuf_release(&text);
 }
 
-Test(duel, without_a_figure_there_is_a_reason) {
+Test(comparison, without_a_figure_there_is_a_reason) {
     const struct doctored wrong = {1.3, 0, 6, 0, "inaccurate"}, few = {1.3, 0, 5, 0, "ok"};
-    with_duels(&wrong, expect_unknown);
-    with_duels(&few, expect_unknown);
+    with_comparisons(&wrong, expect_unknown);
+    with_comparisons(&few, expect_unknown);
 }
 
-static void expect_documents(const struct nb_results *r, const struct nb_duels *duels) {
+static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
     const struct nb_peers_style markdown = {.markdown = true};
-    struct nb_duel_mean *means;
+    struct nb_peer_mean *means;
     struct nb_strbuf text = {0};
-    cr_assert_eq(nb_duel_means(duels, &means), 1);
+    cr_assert_eq(nb_peer_means(comparisons, &means), 1);
     cr_expect_eq(means[0].n, 1);
-    cr_expect_eq(means[0].n_of[NB_DUEL_BEHIND], 1);
-    cr_expect_float_eq(means[0].ratio.value, duels->items[0].ratio.value, 1e-12);
-    cr_expect_float_eq(means[0].ratio.low, duels->items[0].ratio.low, 5e-3);
+    cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
+    cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
+    cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
     free(means);
-    nb_peers_print(r, duels, &markdown, &text);
+    nb_peers_print(r, comparisons, &markdown, &text);
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
     cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
-    cJSON *json = nb_peers_to_json(r, duels), *first = cJSON_GetObjectItem(json, "comparisons")->child;
+    cJSON *json = nb_peers_to_json(r, comparisons), *first = cJSON_GetObjectItem(json, "comparisons")->child;
     cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
     cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
     cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
@@ -171,18 +171,18 @@ static void expect_documents(const struct nb_results *r, const struct nb_duels *
     nb_strbuf_release(&text);
 }
 
-Test(duel, page_and_document_tell_what_is_behind) {
+Test(comparison, page_and_document_tell_what_is_behind) {
     const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
-    with_duels(&d, expect_documents);
+    with_comparisons(&d, expect_documents);
 }
 
-Test(duel, a_run_that_compares_nothing_is_refused) {
+Test(comparison, a_run_that_compares_nothing_is_refused) {
     char *dir = new_folder(), *journal = small_journal();
     struct nb_results results;
-    struct nb_duels duels;
+    struct nb_peer_comparisons comparisons;
     put_file(dir, "journal.jsonl", journal, strlen(journal));
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_expect_eq(nb_duels_make(&duels, &results), -1);
+    cr_expect_eq(nb_peer_comparisons_make(&comparisons, &results), -1);
     nb_results_release(&results);
     free(journal);
     remove_run(dir);
@@ -198,7 +198,7 @@ static int parse(struct nb_config *config, const char *compare) {
     return result;
 }
 
-Test(duel, the_configs_key_is_read_strictly) {
+Test(comparison, the_configs_key_is_read_strictly) {
     static const char *const wrong[] = {"3",
                                         "{}",
                                         "{ \"ours\": [] }",
@@ -247,7 +247,7 @@ static size_t expect_whole_comparisons(const struct nb_plan *plan) {
     return plan->n_groups;
 }
 
-Test(duel, a_budget_drops_whole_comparisons_evenly) {
+Test(comparison, a_budget_drops_whole_comparisons_evenly) {
     struct nb_config config;
     struct nb_plan whole, thin;
     cr_assert_eq(nb_registry_load_builtin(), 0);

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/own_threads.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 enum { CPUS_TRIED = 64 };
 
@@ -185,7 +185,7 @@ Test(peers, onednn_on_openmp_has_its_team_once_opened) {
 }
 Test(peers, ggml_has_its_team_once_opened) { team_is_up_once_opened("ggml", "ggml:rmsnorm_native_f32"); }
 
-/* Every slot of another arm waits for its threads: they may spin for a few ms, not for 0.1 s. */
+/* Every sample of another arm waits for its threads: they may spin for a few ms, not for 0.1 s. */
 Test(peers, ggml_does_not_spin_for_long) {
     int cpus[CPUS_TRIED];
     char reason[200];

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/plan/plan.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
+#include "src/plan/plan.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(plan, .init = load_kernels);
@@ -61,8 +61,7 @@ Test(plan, exclude_is_applied_after_an_option_and_says_so) {
 }
 
 Test(plan, an_axis_that_means_nothing_for_the_op_excludes_nothing) {
-    cr_expect_eq(n_cases_of("{ \"kernel\": \"twin_copy\", \"width\": \"scalar\", \"exclude\": { \"eps\": \"1e-5\" } }"),
-                 1);
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"copy\", \"width\": \"scalar\", \"exclude\": { \"eps\": \"1e-5\" } }"), 1);
 }
 
 Test(plan, cells_that_do_not_apply_are_counted_by_reason) {
@@ -153,16 +152,16 @@ Test(plan, absurd_products_cost_an_error_and_no_time) {
         "this block makes 2.16e+05 cells with the blocks before it");
 }
 
-Test(plan, twins_take_part_only_when_named) {
+Test(plan, copies_take_part_only_when_named) {
     struct nb_plan plan = plan_of(
         "{ \"shape\": \"4x8\" }, { \"op\": \"all\", \"shape\": \"4x8\" }, { \"kernel\": \"*\", \"shape\": \"4x8\" }");
     cr_expect_gt(plan.n_cases, 5);
-    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_neq(plan.cases[i].op, NB_OP_TWIN, "%s", plan.keys[i]);
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_neq(plan.cases[i].op, NB_OP_COPY, "%s", plan.keys[i]);
     nb_plan_release(&plan);
-    cr_expect_eq(n_cases_of("{ \"kernel\": \"twin_copy\", \"width\": \"scalar\" }"), 1);
-    plan = plan_of("{ \"op\": \"twin\", \"width\": \"scalar\" }");
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"copy\", \"width\": \"scalar\" }"), 1);
+    plan = plan_of("{ \"op\": \"copy\", \"width\": \"scalar\" }");
     cr_expect_geq(plan.n_cases, 2);
-    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].op, NB_OP_TWIN);
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].op, NB_OP_COPY);
     nb_plan_release(&plan);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { UNITS = 1000, PHASES = 3 };
-static atomic_int visits[PHASES][UNITS];
+static atomic_int sessions[PHASES][UNITS];
 static atomic_int early;
 
 static int count_phases(const struct nb_call *call) {
@@ -19,13 +19,13 @@ static int64_t count_units(const struct nb_call *call, int phase) {
     (void)call;
     return UNITS - phase;
 }
-static int visit(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int session(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)call;
     for (int64_t u = begin; u < end; u++) {
         if (phase > 0)
             for (int64_t other = 0; other < UNITS - phase + 1; other += 97)
-                if (atomic_load(&visits[phase - 1][other]) == 0) atomic_fetch_add(&early, 1);
-        atomic_fetch_add(&visits[phase][u], 1);
+                if (atomic_load(&sessions[phase - 1][other]) == 0) atomic_fetch_add(&early, 1);
+        atomic_fetch_add(&sessions[phase][u], 1);
     }
     return 0;
 }
@@ -36,15 +36,15 @@ static int fail_late(const struct nb_call *call, int phase, int64_t begin, int64
 }
 
 static const struct nb_kernel phased = {
-    .struct_size = sizeof phased, .name = "phased", .run = visit, .n_phases = count_phases, .n_units = count_units};
+    .struct_size = sizeof phased, .name = "phased", .run = session, .n_phases = count_phases, .n_units = count_units};
 static const struct nb_kernel failing = {
     .struct_size = sizeof failing, .name = "failing", .run = fail_late, .n_units = count_units};
 
 static void expect_all_once(void) {
     for (int p = 0; p < PHASES; p++)
-        for (int u = 0; u < UNITS - p; u++) cr_assert_eq(visits[p][u], 1, "phase %d, unit %d", p, u);
+        for (int u = 0; u < UNITS - p; u++) cr_assert_eq(sessions[p][u], 1, "phase %d, unit %d", p, u);
     cr_assert_eq(early, 0);
-    memset(visits, 0, sizeof visits);
+    memset(sessions, 0, sizeof sessions);
 }
 
 Test(pool, runs_every_unit_once_whatever_the_threads) {
@@ -64,7 +64,7 @@ Test(pool, runs_a_chunk_of_rows_and_no_other) {
     struct nb_call call = {.struct_size = sizeof call, .rows = UNITS};
     struct nb_pool *pool = nb_pool_new(3, NULL);
     cr_assert_eq(nb_pool_run_rows(pool, &phased, &call, 100, 350), 0);
-    for (int u = 0; u < UNITS; u++) cr_assert_eq(visits[0][u], u >= 100 && u < 350);
+    for (int u = 0; u < UNITS; u++) cr_assert_eq(sessions[0][u], u >= 100 && u < 350);
     nb_pool_free(pool);
 }
 

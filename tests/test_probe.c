@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/lab/probe/probe.h"
-#include "src/core/cpu.h"
 #include "tests/test_support_probe.h"
 
 /* ---- our own kernels ---- */

@@ -65,18 +65,18 @@ static struct nb_timing full_timing(void) {
                               .gbytes_per_s = 12.3,
                               .min_ns = 1.0 / 9,
                               .n_launches = 6,
-                              .n_slots = 240,
+                              .n_samples = 240,
                               .n_contaminated = 11,
                               .chunked = true,
-                              .per_slot = 64,
+                              .per_sample = 64,
                               .suspect = true,
                               .noisy = true,
                               .noise = "why \xc3\xa9",
                               .steal_ms = 1.1,
                               .involuntary = 12,
                               .wall_per_cpu = 1.01,
-                              .twin_drift = 1.23,
-                              .twin = "twin_copy_v256_f32",
+                              .copy_drift = 1.23,
+                              .copy = "copy_v256_f32",
                               .reference = nb_strdup(KEY_LN)};
 }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
-#include "reports/run/report.h"
 #include "src/core/log.h"
 #include "tests/test_support_reports.h"
 

@@ -8,6 +8,8 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/record/journal.h"
+#include "src/record/old_names.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 
@@ -50,7 +52,7 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     char *journal = small_journal(), *dir;
     struct nb_results r = folded(journal, &dir);
     cr_assert_eq(r.n, 3);
-    /* Launch l: slots of KEY_LN are 2 (100 + l) and 1.5 times that, so the median is 2.5 (100 + l). */
+    /* Launch l: samples of KEY_LN are 2 (100 + l) and 1.5 times that, so the median is 2.5 (100 + l). */
     const struct nb_record *ln = find(&r, KEY_LN);
     cr_assert_eq(ln->status, NB_OK);
     cr_assert_eq(ln->group, 4);
@@ -59,7 +61,7 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     /* 21 pairwise means of ln(100 + l): the 11th is the middle one, that of l = 1 and 4 or of 0 and 5 or of 2 and 3; sorted
      * by the concavity of ln they come as (0,5) < (1,4) < (2,3), ranks 10 to 12. */
     assert_near(ln->timing.time_ns.value, 2.5 * sqrt(101.0 * 104.0));
-    /* Paired with the twin's 50 and 75: 50 / 2(100 + l) in both blocks. Against the reference 2 in every block. */
+    /* Paired with the copy's 50 and 75: 50 / 2(100 + l) in both blocks. Against the reference 2 in every block. */
     assert_near(ln->timing.roof.low, 25.0 / 105);
     assert_near(ln->timing.roof.high, 0.25);
     assert_near(ln->timing.vs_reference.value, 2);
@@ -67,13 +69,13 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     assert_near(ln->timing.gbytes_per_s, nb_case_bytes(&ln->c) / ln->timing.time_ns.value);
     assert_near(ln->timing.min_ns, 200);
     cr_assert_eq(ln->timing.n_launches, 6);
-    cr_assert_eq(ln->timing.n_slots, 12);
+    cr_assert_eq(ln->timing.n_samples, 12);
     cr_assert_eq(ln->timing.n_contaminated, 1);
     assert_near(ln->timing.steal_ms, 15);
     assert_near(ln->timing.wall_per_cpu, 1.25);
-    assert_near(ln->timing.twin_drift, 1);
+    assert_near(ln->timing.copy_drift, 1);
     cr_assert_str_eq(ln->timing.reference, KEY_RMS);
-    cr_assert_str_eq(ln->timing.twin, "twin_copy_v256_f32");
+    cr_assert_str_eq(ln->timing.copy, "copy_v256_f32");
     cr_assert_not(ln->timing.noisy, "%s", ln->timing.noise);
     assert_near(find(&r, KEY_RMS)->timing.vs_reference.value, 1);
     cr_assert_eq(find(&r, KEY_RMS)->n_counters, 2);
@@ -127,8 +129,8 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
         char line[400];
         snprintf(line, sizeof line,
                  "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[{\"key\":\"" KEY_LN
-                 "\",\"twin\":null,\"slot_ns\":[10],\"per_slot\":1,\"chunked\":true,\"contaminated\":[]}],"
-                 "\"twins\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":1}\n",
+                 "\",\"copy\":null,\"sample_ns\":[10],\"per_sample\":1,\"chunked\":true,\"contaminated\":[]}],"
+                 "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":1}\n",
                  i);
         char *next = without(journal, launches[i], line);
         free(journal);
@@ -138,7 +140,7 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
     const struct nb_timing *t = &find(&r, KEY_LN)->timing;
     assert_near(t->time_ns.value, 10);
     cr_assert(isnan(t->vs_reference.value) && isnan(t->roof.value));
-    cr_assert_str_eq(t->twin, "");
+    cr_assert_str_eq(t->copy, "");
     cr_assert(t->chunked);
     cr_assert_eq(find(&r, KEY_RMS)->status, NB_NOT_RUN);
     nb_results_release(&r);
@@ -192,16 +194,16 @@ static void add_check(struct nb_strbuf *out, int group, const char *first, const
     for (int i = 0; i < 2; i++)
         nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}", i ? "," : "",
                        keys[i]);
-    nb_strbuf_add(out, "],\"twins\":[],\"elapsed_s\":0}\n");
+    nb_strbuf_add(out, "],\"copies\":[],\"elapsed_s\":0}\n");
 }
 
 static void add_launch(struct nb_strbuf *out, int group, const char *first, double a, const char *second, double b) {
     nb_strbuf_addf(
         out,
         "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":["
-        "{\"key\":\"%s\",\"twin\":null,\"slot_ns\":[%g],\"per_slot\":1,\"chunked\":false,\"contaminated\":[]},"
-        "{\"key\":\"%s\",\"twin\":null,\"slot_ns\":[%g],\"per_slot\":1,\"chunked\":false,\"contaminated\":[]}],"
-        "\"twins\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":0}\n",
+        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},"
+        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],"
+        "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":0}\n",
         group, first, a, second, b);
 }
 
@@ -256,8 +258,8 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
         "{\"type\":\"check\",\"group\":-1,\"cases\":[]}",
         "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"other/shape:1x1\",\"status\":\"ok\"}]}",
         "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"status\":\"ok\"}]}", /* a second time */
-        "{\"type\":\"launch\",\"group\":0,\"launch\":6,\"cases\":[],\"twins\":[]}",
-        "{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"slot_ns\":[1]}]}",
+        "{\"type\":\"launch\",\"group\":0,\"launch\":6,\"cases\":[],\"copies\":[]}",
+        "{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"sample_ns\":[1]}]}",
         "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"ok\",\"reason\":\"\"}",
         "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"bored\",\"reason\":\"\"}",
         "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
@@ -281,19 +283,19 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
     free(journal);
 }
 
-Test(results, slots_that_are_no_times_are_errors) {
-    static const char *const slots[] = {"[0]", "[-1]", "[\"1\"]", "[1,2]", "[]"};
+Test(results, samples_that_are_no_times_are_errors) {
+    static const char *const samples[] = {"[0]", "[-1]", "[\"1\"]", "[1,2]", "[]"};
     char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0}]", "[]",
                          "null", 1);
-    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         struct nb_strbuf text = {0};
         nb_strbuf_addf(&text,
                        "%s{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS
-                       "\",\"slot_ns\":[1]},{\"key\":\"" KEY_LN "\",\"slot_ns\":%s}]}\n",
-                       run, slots[i]);
+                       "\",\"sample_ns\":[1]},{\"key\":\"" KEY_LN "\",\"sample_ns\":%s}]}\n",
+                       run, samples[i]);
         char *dir = new_folder();
         put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-        cr_assert_eq(fold_quietly(dir), -1, "%s", slots[i]);
+        cr_assert_eq(fold_quietly(dir), -1, "%s", samples[i]);
         nb_strbuf_release(&text);
         remove_run(dir);
     }
@@ -314,4 +316,23 @@ Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
     }
     free(journal);
     remove_run(dir);
+}
+
+/* What a run of schema 1 left behind is read by today's words, texts and members alike. */
+Test(results, names_of_schema_1_are_read_as_todays) {
+    cJSON *json =
+        cJSON_Parse("{\"op\":\"twin\",\"kernel\":\"twin_add_copy\",\"key\":\"twin_copy_v256_f32 with twin_null\","
+                    "\"timing\":{\"twin\":\"twin_copy_stream_v256_f32\",\"evidence\":{\"n_slots\":3,\"twin_drift\":1}},"
+                    "\"twins\":[{\"slot_ns\":[1]}],\"x\":\"entwined\"}");
+    nb_rename_old(json, 1);
+    char *text = cJSON_PrintUnformatted(json);
+    cr_expect_str_eq(text,
+                     "{\"op\":\"copy\",\"kernel\":\"copy_add\",\"key\":\"copy_v256_f32 with copy_null\","
+                     "\"timing\":{\"copy\":\"copy_stream_v256_f32\",\"evidence\":{\"n_samples\":3,\"copy_drift\":1}},"
+                     "\"copies\":[{\"sample_ns\":[1]}],\"x\":\"entwined\"}");
+    cJSON_free(text);
+    nb_rename_old(json, 2);
+    cJSON_Delete(json);
+    cr_expect(nb_schema_readable("1.1") && nb_schema_readable(NB_SCHEMA_VERSION) && !nb_schema_readable("3.0") &&
+              !nb_schema_readable("0.9") && !nb_schema_readable(NULL));
 }

@@ -90,12 +90,12 @@ Test(schema, the_validator_rejects_what_is_wrong) {
         const char *file, *old, *new;
     } wrongs[] = {
         {"results.json", "\"status\": \"ok\"", "\"status\": \"fine\""},
-        {"results.json", "\"n_slots\": 12", "\"n_slots\": 1.5"},
+        {"results.json", "\"n_samples\": 12", "\"n_samples\": 1.5"},
         {"results.json", "\"suspect\": false", "\"suspect\": NaN"},
         {"results.json", "\"counts\"", "\"cuonts\""},
         {"results.json", "\"status\": \"ok\"", "\"status\": \"crashed\""}, /* with times */
         {"results.json", "\"group\": 4", "\"group\": 4, \"group\": 4"},
-        {"journal.jsonl", "\"per_slot\":8", "\"per_slot\":null"},
+        {"journal.jsonl", "\"per_sample\":8", "\"per_sample\":null"},
         {"journal.jsonl", "\"reason\":\"no vPMU\"", "\"because\":\"no vPMU\""},
         {"journal.jsonl", "\"order_seed\":\"18446744073709551615\"", "\"order_seed\":18446744073709551615"},
         {"journal.jsonl", "\"type\":\"check\"", "\"type\":\"chuck\""},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many calls an arm costs whose call is longer than a slot, and that it is timed all the same. */
+/* How many calls an arm costs whose call is longer than a sample, and that it is timed all the same. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <time.h>
@@ -24,40 +24,40 @@ static int64_t one_unit(const struct nb_call *call, int phase) {
     return call->rows;
 }
 
-/* The slots that one arm got in a launch of 20 blocks; calls_made says how many calls they took. */
-static int slots_of(long ns) {
+/* The samples that one arm got in a launch of 20 blocks; calls_made says how many calls they took. */
+static int samples_of(long ns) {
     static const struct nb_kernel kernel = {.name = "slow", .run = sleep_a_while, .n_units = one_unit};
     static const struct nb_entry entry = {.kernel = &kernel};
     const struct nb_case c = {.op = NB_OP_RMSNORM, .shape = {.rows = 1, .cols = 8}, .threads = 1};
     struct nb_call call = {.struct_size = sizeof call, .rows = 1, .cols = 8};
-    double slot_ns[BLOCKS];
+    double sample_ns[BLOCKS];
     bool contaminated[BLOCKS];
     int position[BLOCKS], n = 0;
     struct nb_arm arm = {.entry = &entry,
                          .c = &c,
                          .calls = &call,
-                         .slot_ns = slot_ns,
+                         .sample_ns = sample_ns,
                          .contaminated = contaminated,
                          .position = position};
-    const struct nb_measure_options options = {.blocks = BLOCKS, .slot_s = 5e-4, .seed = 1};
+    const struct nb_measure_options options = {.blocks = BLOCKS, .sample_s = 5e-4, .seed = 1};
     struct nb_noise noise;
-    for (int b = 0; b < BLOCKS; b++) slot_ns[b] = NAN;
+    for (int b = 0; b < BLOCKS; b++) sample_ns[b] = NAN;
     calls_made = 0;
     call_ns = ns;
     struct nb_pool *pool = nb_pool_new(1, NULL);
     nb_measure_group(&arm, 1, 1, pool, &options, &noise);
     nb_pool_free(pool);
     for (int b = 0; b < BLOCKS; b++) {
-        if (isnan(slot_ns[b])) continue;
-        cr_expect_geq(slot_ns[b], (double)ns, "a slot is the time of one call");
+        if (isnan(sample_ns[b])) continue;
+        cr_expect_geq(sample_ns[b], (double)ns, "a sample is the time of one call");
         n++;
     }
     return n;
 }
 
-Test(slow_arms, a_call_of_many_slots_takes_part_in_few_blocks) {
-    cr_expect_eq(slots_of(1000000), BLOCKS, "two slots long");
-    cr_expect_eq(calls_made, 2 + 2 * BLOCKS, "each slot after a call that warms");
-    cr_expect_eq(slots_of(100000000), 4, "200 slots long");
-    cr_expect_eq(calls_made, 2 + 4, "the choice of the slot, and a call for each of four");
+Test(slow_arms, a_call_of_many_samples_takes_part_in_few_blocks) {
+    cr_expect_eq(samples_of(1000000), BLOCKS, "two samples long");
+    cr_expect_eq(calls_made, 2 + 2 * BLOCKS, "each sample after a call that warms");
+    cr_expect_eq(samples_of(100000000), 4, "200 samples long");
+    cr_expect_eq(calls_made, 2 + 4, "the choice of the sample, and a call for each of four");
 }

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static void add_tensors(struct backward *b) {
     struct nb_inputs *in = &b->p.in;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
+#include "src/core/random.h"
 
 enum { MARGIN = 96 };
 static const unsigned char untouched = 0x5a;

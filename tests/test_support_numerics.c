@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "tests/test_support_numerics.h"
 
 /* splitmix64 (Steele, Lea & Flood 2014) */

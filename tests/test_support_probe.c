@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/dtype.h"
-#include "src/lab/probe/probe.h"
+#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
+#include "src/lab/probe/probe.h"
 
 static uint32_t implemented(uint32_t mask, uint32_t value) {
     if (mask == 0) return 0;

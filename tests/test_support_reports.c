@@ -47,8 +47,8 @@ void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio
                                    .gbytes_per_s = r->bytes / time_ns,
                                    .min_ns = 0.98 * time_ns,
                                    .n_launches = 6,
-                                   .n_slots = 48,
-                                   .twin = "twin_1r1w_v256_f32",
+                                   .n_samples = 48,
+                                   .copy = "copy_1r1w_v256_f32",
                                    .reference = nb_strdup(reference)};
 }
 

@@ -69,7 +69,7 @@ char *run_line(const char *groups, const char *skips, const char *shard, int lau
         &line,
         "{\"type\":\"run\",\"schema\":\"1.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
         "\"started\":\"2025-01-31T12:00:00Z\",\"config\":\"hand\",\"argv\":[\"normbench\",\"run\",\"hand\"],"
-        "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":3,\"launches\":%d,\"blocks\":3,\"slot_ms\":0.25,"
+        "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":3,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
         "\"order_seed\":\"18446744073709551615\"},\"shard\":%s,"
         "\"plugins\":[{\"name\":\"mine\",\"file\":\"/opt/it's mine.so\"}],\"kernels\":[",
         launches, shard);
@@ -106,11 +106,11 @@ static void add_launch(struct nb_strbuf *out, int launch) {
     static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
     for (int i = 0; i < 3; i++)
         nb_strbuf_addf(out,
-                       "%s{\"key\":\"%s\",\"twin\":\"twin_copy_v256_f32\",\"slot_ns\":[%g,null,%g],\"per_slot\":8,"
+                       "%s{\"key\":\"%s\",\"copy\":\"copy_v256_f32\",\"sample_ns\":[%g,null,%g],\"per_sample\":8,"
                        "\"chunked\":false,\"contaminated\":[%s]}",
                        i ? "," : "", keys[i], ns * (i + 1), ns * (i + 1) * 1.5, launch == 0 ? "2" : "");
     nb_strbuf_addf(out,
-                   "],\"twins\":[{\"variant\":\"twin_copy_v256_f32\",\"slot_ns\":[50,50,75],\"contaminated\":[]}],"
+                   "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"sample_ns\":[50,50,75],\"contaminated\":[]}],"
                    "\"noise\":{\"steal_ms\":%d,\"involuntary\":1,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":0.8,\"cpu\":1},"
                    "\"elapsed_s\":0.5}\n",
                    launch);
@@ -128,7 +128,7 @@ char *small_journal(void) {
     for (int i = 0; i < 3; i++)
         nb_strbuf_addf(&out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"accuracy\":%s,\"chain\":8,\"row_local\":true}",
                        i ? "," : "", keys[i], accuracy);
-    nb_strbuf_add(&out, "],\"twins\":[{\"variant\":\"twin_copy_v256_f32\",\"ns\":50}],\"elapsed_s\":0.1}\n");
+    nb_strbuf_add(&out, "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":50}],\"elapsed_s\":0.1}\n");
     for (int launch = 0; launch < 6; launch++) add_launch(&out, launch);
     nb_strbuf_add(&out, "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":["
                         "{\"name\":\"instructions_exact\",\"value\":1234,\"source\":\"single_step\"},"

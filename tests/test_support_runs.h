@@ -15,7 +15,7 @@ void remove_run(char *dir); /* what a run leaves in it, and the folder; frees di
 /* DIR/NAME = text. */
 void put_file(const char *dir, const char *name, const char *text, size_t len);
 char *get_file(const char *dir, const char *name); /* owned */
-/* Runs visit on stderr's behalf: what was written to stderr while f ran; owned. */
+/* Runs session on stderr's behalf: what was written to stderr while f ran; owned. */
 char *errors_of(int (*f)(void *arg), void *arg, int *result);
 
 /* A "run" line: groups and skips are the JSON of these members, shard "null" or "[1,2]". Owned, ends in a newline. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 const char *const gradient_fault_names[N_GRADIENT_FAULTS] = {
     [GRADIENT_RIGHT] = "none",

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "tests/test_support_softkernel.h"
 
 const char *const fault_names[N_FAULTS] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From slots to figures: pairing, medians, intervals over launches, and the verdict of noise. Expected values are computed
+/* From samples to figures: pairing, medians, intervals over launches, and the verdict of noise. Expected values are computed
  * here, from the definitions. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 static const struct nb_launch_noise calm = {.steal_ms = 0, .involuntary = 0, .wall_s = 1, .cpu_s = 1};
 
-static struct nb_slots slots(const double *ns, size_t n) { return (struct nb_slots){.ns = ns, .n = n}; }
+static struct nb_samples samples(const double *ns, size_t n) { return (struct nb_samples){.ns = ns, .n = n}; }
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -31,23 +31,23 @@ static double walsh_median(const double *v, size_t n) {
     return k % 2 ? means[k / 2] : 0.5 * (means[k / 2 - 1] + means[k / 2]);
 }
 
-/* n launches of three equal slots each; the twin takes `share` of the case's time. */
+/* n launches of three equal samples each; the copy takes `share` of the case's time. */
 static struct nb_launches launches_of(const double *ns, size_t n, double share, const struct nb_launch_noise *noise) {
     struct nb_launches l = {0};
     for (size_t i = 0; i < n; i++) {
-        double own[] = {ns[i], ns[i], ns[i]}, twin[] = {share * ns[i], share * ns[i], share * ns[i]};
-        struct nb_slots o = slots(own, 3), t = slots(twin, 3);
+        double own[] = {ns[i], ns[i], ns[i]}, copy[] = {share * ns[i], share * ns[i], share * ns[i]};
+        struct nb_samples o = samples(own, 3), t = samples(copy, 3);
         nb_launches_add(&l, &o, &t, &o, noise);
     }
     return l;
 }
 
 Test(timing, ratios_are_paired_within_blocks) {
-    /* The machine slows down in blocks 2 and 3 by 3; the case takes twice its twin in each block. The unpaired ratio of medians
-     * over the blocks that the twin has would be 2 * 3 / 1. */
-    double own[] = {20, 20, 60, 60, 60}, twin[] = {10, 10, 30, NAN, NAN};
+    /* The machine slows down in blocks 2 and 3 by 3; the case takes twice its copy in each block. The unpaired ratio of medians
+     * over the blocks that the copy has would be 2 * 3 / 1. */
+    double own[] = {20, 20, 60, 60, 60}, copy[] = {10, 10, 30, NAN, NAN};
     struct nb_launches l = {0};
-    struct nb_slots o = slots(own, 5), t = slots(twin, 5);
+    struct nb_samples o = samples(own, 5), t = samples(copy, 5);
     struct nb_timing timing = {0};
     nb_launches_add(&l, &o, &t, NULL, &calm);
     nb_launches_finish(&l, 640, &timing);
@@ -55,15 +55,15 @@ Test(timing, ratios_are_paired_within_blocks) {
     assert_near(timing.roof.value, 0.5);
     assert_near(timing.gbytes_per_s, 640.0 / 60);
     assert_near(timing.min_ns, 20);
-    cr_assert_eq(timing.n_slots, 5);
+    cr_assert_eq(timing.n_samples, 5);
     cr_assert(isnan(timing.vs_reference.value));
     nb_launches_release(&l);
 }
 
-Test(timing, one_slot_hit_by_the_machine_moves_no_median) {
+Test(timing, one_sample_hit_by_the_machine_moves_no_median) {
     double own[] = {10, 10, 1e6, 10, 10}, reference[] = {5, 5, 5, 5, 1e6};
     struct nb_launches l = {0};
-    struct nb_slots o = slots(own, 5), r = slots(reference, 5);
+    struct nb_samples o = samples(own, 5), r = samples(reference, 5);
     struct nb_timing timing = {0};
     nb_launches_add(&l, &o, NULL, &r, &calm);
     nb_launches_finish(&l, 1, &timing);
@@ -98,7 +98,7 @@ Test(timing, five_launches_give_no_interval_and_no_rank) {
     nb_launches_release(&l);
 }
 
-Test(timing, faster_than_the_twin_beyond_the_interval_is_suspect) {
+Test(timing, faster_than_the_copy_beyond_the_interval_is_suspect) {
     double ns[] = {100, 104, 98, 101, 110, 99};
     struct nb_launches fast = launches_of(ns, 6, 1.01, &calm), slow = launches_of(ns, 6, 0.99, &calm);
     struct nb_timing timing = {0};
@@ -110,17 +110,17 @@ Test(timing, faster_than_the_twin_beyond_the_interval_is_suspect) {
     nb_launches_release(&slow);
 }
 
-Test(timing, a_launch_without_a_valid_slot_counts_for_nothing) {
+Test(timing, a_launch_without_a_valid_sample_counts_for_nothing) {
     double none[] = {NAN, NAN}, some[] = {NAN, 7};
     struct nb_launches l = {0};
-    struct nb_slots n = slots(none, 2), s = slots(some, 2);
+    struct nb_samples n = samples(none, 2), s = samples(some, 2);
     struct nb_timing timing = {0};
     nb_launches_add(&l, &n, &s, &s, &calm);
     cr_assert_eq(l.n, 0);
     nb_launches_add(&l, &s, &n, &s, &calm);
     nb_launches_finish(&l, 1, &timing);
     cr_assert_eq(timing.n_launches, 1);
-    cr_assert_eq(timing.n_slots, 1);
+    cr_assert_eq(timing.n_samples, 1);
     assert_near(timing.time_ns.value, 7);
     cr_assert(isnan(timing.roof.value));
     nb_launches_release(&l);
@@ -131,20 +131,20 @@ Test(timing, nothing_timed_is_nan_everywhere) {
     struct nb_timing timing = {0};
     nb_launches_finish(&l, 1, &timing);
     cr_assert(isnan(timing.time_ns.value) && isnan(timing.roof.value) && isnan(timing.gbytes_per_s) &&
-              isnan(timing.min_ns) && isnan(timing.twin_drift) && isnan(timing.wall_per_cpu));
+              isnan(timing.min_ns) && isnan(timing.copy_drift) && isnan(timing.wall_per_cpu));
     nb_launches_release(&l);
 }
 
-static struct nb_timing timed_with_hits(size_t n_own, size_t n_twin) {
+static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     enum { BLOCKS = 10 };
     double ns[BLOCKS];
-    bool own_hit[BLOCKS] = {false}, twin_hit[BLOCKS] = {false};
+    bool own_hit[BLOCKS] = {false}, copy_hit[BLOCKS] = {false};
     for (size_t i = 0; i < BLOCKS; i++) ns[i] = 100;
     for (size_t i = 0; i < n_own; i++) own_hit[i] = true;
-    for (size_t i = 0; i < n_twin; i++) twin_hit[BLOCKS - 1 - i] = true;
+    for (size_t i = 0; i < n_copy; i++) copy_hit[BLOCKS - 1 - i] = true;
     struct nb_launches l = {0};
-    struct nb_slots own = {ns, own_hit, BLOCKS}, twin = {ns, twin_hit, BLOCKS};
-    for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &twin, &own, &calm);
+    struct nb_samples own = {ns, own_hit, BLOCKS}, copy = {ns, copy_hit, BLOCKS};
+    for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &copy, &own, &calm);
     struct nb_timing timing = {0};
     nb_launches_finish(&l, 1, &timing);
     nb_launches_release(&l);
@@ -160,13 +160,13 @@ Test(timing, contaminated_pairs_are_counted_from_both_sides_and_judged_by_their_
     cr_assert_eq(both.n_contaminated, 60, "a pair that is hit on both sides counts once");
 }
 
-/* Six launches whose paired ratio to the twin spreads by +-half_width. */
+/* Six launches whose paired ratio to the copy spreads by +-half_width. */
 static struct nb_timing spread_by(double half_width, const struct nb_launch_noise *noise, double drift) {
     struct nb_launches l = {0};
     for (int i = 0; i < 6; i++) {
-        double base = i == 0 ? 100 * drift : 100, twin[] = {base, base};
+        double base = i == 0 ? 100 * drift : 100, copy[] = {base, base};
         double ratio = exp(half_width * (i - 2.5) / 2.5), own[] = {base * ratio, base * ratio};
-        struct nb_slots o = slots(own, 2), t = slots(twin, 2);
+        struct nb_samples o = samples(own, 2), t = samples(copy, 2);
         nb_launches_add(&l, &o, &t, &o, noise);
     }
     struct nb_timing timing = {0};
@@ -184,7 +184,7 @@ Test(timing, a_wide_interval_decides_alone_and_a_busy_machine_only_beside_one) {
     cr_assert_not(spread_by(0.02, &calm, 2.5).noisy);
     struct nb_timing drifted = spread_by(0.04, &calm, 2.5), loaded = spread_by(0.04, &busy, 1);
     cr_assert(drifted.noisy);
-    assert_near(drifted.twin_drift, 2.5);
+    assert_near(drifted.copy_drift, 2.5);
     assert_near(loaded.wall_per_cpu, 4);
     assert_near(loaded.steal_ms, 12);
     assert_near(loaded.involuntary, 18);

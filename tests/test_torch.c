@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "src/accuracy/bound.h"
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
+#include "src/core/registry.h"
 #include "src/measure/pool.h"
 #include "src/plan/npy.h"
-#include "src/core/dtype.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 #include "tests/test_support_numerics.h"
 
 static struct nb_array read_data(const char *site, const char *what) {

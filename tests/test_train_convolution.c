@@ -42,12 +42,12 @@ static double convolved(const struct nb_convolution *c, const float *x, const fl
 enum { MOST = 2 * 4 * 5 * 6, MOST_W = 4 * 3 * 25 };
 struct trial {
     struct nb_convolution c;
-    float x[MOST], w[MOST_W], y[MOST], weights[MOST], room[3 * 25 * 30];
+    float x[MOST], w[MOST_W], y[MOST], weights[MOST], arena[3 * 25 * 30];
 };
 static double trial_loss(void *context) {
     struct trial *t = context;
     double sum = 0;
-    nb_convolution_forward(&t->c, t->y, t->x, t->w, t->room);
+    nb_convolution_forward(&t->c, t->y, t->x, t->w, t->arena);
     for (int64_t i = 0; i < t->c.batch * t->c.out * t->c.height * t->c.width; i++)
         sum += (double)t->weights[i] * (double)t->y[i];
     return sum;
@@ -68,11 +68,11 @@ Test(train_convolution, as_defined_and_its_gradient) {
                 for (int64_t row = 0; row < 5; row++)
                     for (int64_t col = 0; col < 6; col++, i++)
                         cr_expect_float_eq(t.y[i], convolved(&t.c, t.x, t.w, image, out, row, col), 1e-4);
-        nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.room);
+        nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.arena);
         const struct nb_test_loss loss = {trial_loss, &t, 1e-5};
         nb_test_gradient("x", &loss, t.x, dx, 2 * 3 * 30, 0.25);
         nb_test_gradient("w", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
-        nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.room);
+        nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.arena);
         for (int i = 0; i < 4 * 3 * sides[s] * sides[s]; i++) dw[i] /= 2;
         nb_test_gradient("w, added to", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
     }

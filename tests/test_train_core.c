@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
+#include "src/core/random.h"
 #include "src/train/loss_scale.h"
 #include "src/train/precision.h"
 #include "src/train/transformer_models.h"

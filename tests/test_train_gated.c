@@ -20,7 +20,7 @@ enum { STEPS = 3, BATCH = 2, IN = 6, HIDDEN = 16, STATE = BATCH * HIDDEN, ALL = 
 
 /* A model of one layer: its input and its first state are parameters, its loss is a weighted sum of the states. */
 struct layer {
-    struct nb_model_rooms rooms;
+    struct nb_model_arenas arenas;
     struct nb_gru gru;
     struct nb_lstm lstm;
     struct nb_parameter *x, *start;
@@ -57,9 +57,9 @@ static int create(struct nb_model *model) {
     l->start = add_input(model, "start", BATCH, HIDDEN);
     for (int64_t i = 0; i < ALL; i++) l->weights[i] = (float)nb_random_normal(nb_random_stream(5, 5), (uint64_t)i) / 4;
     if (is_lstm(model))
-        return nb_lstm_init(&l->lstm, model, &l->rooms, "layer",
+        return nb_lstm_init(&l->lstm, model, &l->arenas, "layer",
                             &(struct nb_lstm_shape){STEPS, BATCH, IN, HIDDEN, backwards});
-    return nb_gru_init(&l->gru, model, &l->rooms, "layer",
+    return nb_gru_init(&l->gru, model, &l->arenas, "layer",
                        &(struct nb_gru_shape){STEPS, BATCH, IN, HIDDEN, backwards, model->options.residual});
 }
 
@@ -67,8 +67,8 @@ static void release(struct nb_model *model) {
     struct layer *l = model->inside;
     nb_gru_release(&l->gru);
     nb_lstm_release(&l->lstm);
-    nb_room_release(&l->rooms.kept);
-    nb_room_release(&l->rooms.passing);
+    nb_arena_release(&l->arenas.kept);
+    nb_arena_release(&l->arenas.passing);
     free(l);
 }
 
@@ -190,14 +190,14 @@ Test(train_gated, order_loss_of_two_pairs) {
     /* Captions (1,0,..) and (0,1,0,..), images the same: no violation of their own, 1 of the other's: both hinges are shut. With images
      * exchanged each pair has E = 1 and the others 0: four hinges of 0.05 + 1, two pairs. */
     float vectors[2][8] = {{1}, {0, -2}}, turned[2][8] = {{0, 3}, {1}};
-    struct nb_room room = {0};
+    struct nb_arena arena = {0};
     struct nb_order_loss loss;
-    nb_order_loss_init(&loss, &room, &room, 2, 8, 0.05);
+    nb_order_loss_init(&loss, &arena, &arena, 2, 8, 0.05);
     cr_expect_float_eq(nb_order_loss_forward(&loss, vectors[0], vectors[0]), 0, 1e-6);
     cr_expect_float_eq(nb_order_loss_forward(&loss, vectors[0], turned[0]), 2 * 1.05, 1e-6);
     vectors[0][3] = NAN;
     cr_expect(isnan(nb_order_loss_forward(&loss, vectors[0], turned[0])));
-    nb_room_release(&room);
+    nb_arena_release(&arena);
 }
 
 Test(train_gated, questions_ask_for_an_entity_of_the_document) {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/case.h"
+#include "src/core/random.h"
 #include "src/train/embedding.h"
 #include "src/train/loss.h"
 #include "src/train/matrix.h"

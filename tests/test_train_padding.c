@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
-#include "src/core/random.h"
 #include "src/claims/claims.h"
 #include "src/claims/training.h"
 #include "src/claims/verdict.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/train/arm.h"
 #include "src/train/norm_layer.h"
 #include "src/train/row_sets.h"

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/claims/claim_judge.h"
 #include "src/claims/training.h"
 #include "src/claims/training_values.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 #include "src/train/train_study.h"
 #include "tests/test_support_runs.h"
 

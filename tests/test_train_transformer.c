@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/case.h"
+#include "src/core/random.h"
 #include "src/train/transformer.h"
 #include "src/train/transformer_models.h"
 #include "tests/test_support_train.h"

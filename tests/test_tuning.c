@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/case.h"
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/case.h"
 #include "src/core/tuning.h"
-#include "src/measure/job.h"
-#include "src/core/cpu.h"
 #include "src/core/tuning_choice.h"
 #include "src/core/tuning_file.h"
+#include "src/measure/job.h"
 #include "src/tune/tune_judge.h"
 #include "src/tune/tune_topics.h"
 

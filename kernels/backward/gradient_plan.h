@@ -10,8 +10,8 @@
 #ifndef NB_GRADIENT_PLAN_H
 #define NB_GRADIENT_PLAN_H
 
-#include "kernels/shared/columns.h"
 #include "kernels/backward/gradient_run.h"
+#include "kernels/shared/columns.h"
 
 #define GRADIENT_FORMULAS                                                                                              \
     {                                                                                                                  \

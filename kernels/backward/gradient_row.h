@@ -42,14 +42,14 @@ NB_INLINE vec finish_vector(const struct row_at_hand *r, vec x, vec dy, vec weig
 }
 
 /* Visits. */
-NB_INLINE void reduce_pack(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void reduce_pack(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     const elem *const x_row = f.rows > 1 ? r->x : r->next_x, *const dy_row = f.rows > 1 ? r->dy : r->next_dy;
     const struct turn t = v->t;
     const struct pack x = load_elements(x_row + t.i, t), dy = load_elements(dy_row + t.i, t);
     NB_UNROLL
     for (int p = 0; p < PACK; p++) reduce_vector(r, t.acc + p, x.v[p], dy.v[p], v->w.v[p], f);
 }
-NB_INLINE void finish_pack(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void finish_pack(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     static const elem no_past[PACK_COLUMNS];
     const struct turn t = v->t;
     const struct pack x = load_elements(r->x + t.i, t), dy = pack_once(load_elements(r->dy + t.i, t));
@@ -77,7 +77,7 @@ NB_INLINE void ask_ahead(const struct row_at_hand *r, int64_t i, struct gradient
 NB_INLINE void take_turn(const struct sweep *s, struct rows_at_hand *m, struct turn t, struct gradient_form f) {
     const struct pack nothing = {{vec_set1(0.0f)}};
     const int64_t from = t.i & m->from_mask;
-    struct visit v = {.s = s, .t = t, .w = nothing, .gamma = nothing, .beta = nothing};
+    struct session v = {.s = s, .t = t, .w = nothing, .gamma = nothing, .beta = nothing};
     if (f.weight) v.w = pack_once(load_columns(m->weight + t.i, t, f));
     if (f.weight && f.ordered) v.w = pack_quiet(v.w);
     if (f.reduce) each_row(&v, m, reduce_pack, f);

@@ -27,9 +27,9 @@ NB_INLINE struct row_gradient gradient_of(const struct sweep *s, int64_t row, st
     return k;
 }
 
-/* ---- visits ---- */
+/* ---- sessions ---- */
 
-NB_INLINE void begin_finish(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void begin_finish(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     const struct nb_call *call = v->s->call;
     const int64_t row = v->row++;
     r->x = row_in(call->x, call->x_stride, row);
@@ -39,24 +39,24 @@ NB_INLINE void begin_finish(struct visit *v, struct row_at_hand *r, struct gradi
     r->residual = NULL;
     if (f.residual && call->dresidual_out) r->residual = row_in(call->dresidual_out, call->dresidual_out_stride, row);
 }
-NB_INLINE void next_finish(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void next_finish(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     const struct nb_call *call = v->s->call;
     r->x += v->step * call->x_stride;
     r->dy += v->step * call->dy_stride;
     r->dx += v->step * v->s->dx_stride;
     if (f.residual && call->dresidual_out) r->residual += v->step * call->dresidual_out_stride;
 }
-NB_INLINE void begin_totals(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void begin_totals(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     if (f.centre) r->next_mean = vec_set1(v->s->call->mean[v->row++]);
     r->total = (struct row_sums){vec_set1(0.0f), vec_set1(0.0f)};
 }
-NB_INLINE void begin_piece(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void begin_piece(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     (void)v;
     (void)f;
     NB_UNROLL
     for (int acc = 0; acc < GRADIENT_ACCUMULATORS; acc++) r->g[acc] = r->gd[acc] = vec_set1(0.0f);
 }
-NB_INLINE void end_piece(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void end_piece(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     (void)v;
     (void)f;
     r->total.g = r->total.g + (r->g[0] + r->g[1]);
@@ -68,7 +68,7 @@ NB_INLINE void set_numbers(struct row_at_hand *r, struct row_gradient k) {
     r->slope = vec_set1(k.slope);
     r->shift = vec_set1(k.shift);
 }
-NB_INLINE void take_numbers(struct visit *v, struct row_at_hand *r, struct gradient_form f) {
+NB_INLINE void take_numbers(struct session *v, struct row_at_hand *r, struct gradient_form f) {
     set_numbers(r, gradient_of(v->s, v->row++, r->total, f));
 }
 
@@ -78,7 +78,7 @@ NB_INLINE void begin_rows(const struct sweep *s, struct rows_at_hand *m, const s
                           struct gradient_form f) {
     static const float none[PACK_COLUMNS];
     const struct nb_call *call = s->call;
-    struct visit v = {.s = s, .row = a->row};
+    struct session v = {.s = s, .row = a->row};
     m->weight = s->weight;
     m->gamma_sum = s->gamma_sum;
     m->beta_sum = s->beta_sum;
@@ -94,7 +94,7 @@ NB_INLINE void begin_rows(const struct sweep *s, struct rows_at_hand *m, const s
 }
 NB_INLINE void next_rows(const struct sweep *s, struct rows_at_hand *m, struct gradient_form f) {
     const struct nb_call *call = s->call;
-    struct visit v = {.s = s, .step = f.rows};
+    struct session v = {.s = s, .step = f.rows};
     if (f.finish) {
         each_row(&v, m, next_finish, f);
         m->gamma_from = m->gamma_sum;
@@ -111,7 +111,7 @@ NB_INLINE void next_rows(const struct sweep *s, struct rows_at_hand *m, struct g
 NB_INLINE void run_pieces(const struct sweep *s, struct rows_at_hand *m, const struct assignment *a,
                           struct gradient_form f) {
     const int64_t in_piece = s->piece - 1, to = a->to;
-    struct visit v = {.s = s};
+    struct session v = {.s = s};
     int64_t end;
     for (int64_t i = a->from; i < to; i = end) {
         end = (i | in_piece) + 1;
@@ -128,7 +128,7 @@ NB_INLINE void run_rows(const struct sweep *s, const struct assignment *a, struc
     begin_rows(s, &m, a, f);
     for (int64_t j = 0; j < a->n; j++) {
         const int64_t place = (a->place + j) & a->mask;
-        struct visit v = {.s = s, .row = a->next_row + j};
+        struct session v = {.s = s, .row = a->next_row + j};
         if (f.finish) set_numbers(&m.row[0], a->k[place]);
         if (f.reduce) begin_totals(&v, &m.row[0], f);
         if (f.reduce && !a->first) m.row[0].total = a->next[place];
@@ -149,7 +149,7 @@ NB_INLINE void run_pairs(const struct sweep *s, const struct assignment *a, stru
     reduce.finish = finish.reduce = false;
     begin_rows(s, &m, a, finish);
     for (int64_t j = 0; j < a->n; j += f.rows) {
-        struct visit v = {.s = s, .row = a->row + j};
+        struct session v = {.s = s, .row = a->row + j};
         each_row(&v, &m, begin_totals, f);
         run_pieces(s, &m, a, reduce);
         v.row = a->row + j;

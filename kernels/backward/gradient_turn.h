@@ -72,18 +72,18 @@ struct turn {
 };
 
 /* What is done to each of the rows at hand, and what they share. */
-struct visit {
+struct session {
     const struct sweep *s;
     struct turn t;
     struct pack w, gamma, beta;
-    int64_t row, step; /* of the next visit, and from a row to what comes after it */
+    int64_t row, step; /* of the next session, and from a row to what comes after it */
 };
-typedef void (*row_visit)(struct visit *v, struct row_at_hand *r, struct gradient_form f);
+typedef void (*row_visit)(struct session *v, struct row_at_hand *r, struct gradient_form f);
 
 /* Written out: an array whose index is no constant from the start would live in memory. */
-NB_INLINE void each_row(struct visit *v, struct rows_at_hand *m, row_visit visit, struct gradient_form f) {
-    visit(v, &m->row[0], f);
-    if (f.rows > 1) visit(v, &m->row[1], f);
+NB_INLINE void each_row(struct session *v, struct rows_at_hand *m, row_visit session, struct gradient_form f) {
+    session(v, &m->row[0], f);
+    if (f.rows > 1) session(v, &m->row[1], f);
 }
 
 NB_INLINE struct pack load_columns(const float *p, struct turn t, struct gradient_form f) {

@@ -87,19 +87,19 @@ static inline int64_t strip_channels(const struct nb_call *call, const struct ma
 typedef void (*run_fn)(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
                        int64_t last);
 static inline void each_run(const struct nb_call *call, const struct matrix *m, const struct pages *p, int64_t begin,
-                            int64_t end, int64_t first, int64_t last, run_fn visit) {
+                            int64_t end, int64_t first, int64_t last, run_fn session) {
     for (int64_t channel = first, next; channel < last; channel = next) {
         next = run_of_channels(call, p, channel, last);
-        visit(call, m, begin, end, channel, next);
+        session(call, m, begin, end, channel, next);
     }
 }
 /* Units [begin, end) of the slabs as strips of channels. */
 typedef void (*strip_fn)(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last);
 static inline void each_strip(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end,
-                              strip_fn visit) {
+                              strip_fn session) {
     const int64_t unit = unit_channels(m), stop = end * unit < call->c ? end * unit : call->c;
     for (int64_t first = begin * unit, step = strip_channels(call, m); first < stop; first += step)
-        visit(call, m, first, stop - first < step ? stop : first + step);
+        session(call, m, first, stop - first < step ? stop : first + step);
 }
 
 /* A channel's values in blocks: some planes, or a part of one. */

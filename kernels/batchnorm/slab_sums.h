@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "kernels/shared/pack.h"
 #include "kernels/batchnorm/slab.h"
+#include "kernels/shared/pack.h"
 
 #define PLANE_TURN (2 * PAIR)
 #define PLANE_STEPS 64

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Twins: the loads and stores of an op without its arithmetic, a register at a time, as fast as memory and this width allow.
+/* Copies: the loads and stores of an op without its arithmetic, a register at a time, as fast as memory and this width allow.
  * Elements are moved bit by bit. Rows that lie next to each other are one run of bytes; the end of a run is moved by a
  * last register that overlaps the one before, so that no length or alignment costs more than one access. */
-#ifndef NB_TWIN_H
-#define NB_TWIN_H
+#ifndef NB_COPY_H
+#define NB_COPY_H
 
 #include <stdbool.h>
 #include <string.h>
@@ -11,16 +11,16 @@
 #include "kernels/shared/reduce.h"
 
 #define RAW_BYTES ((int64_t)sizeof(raw))
-#define TWIN_UNROLL 4
+#define COPY_UNROLL 4
 
 /* Loads of x (and residual) and stores to y (and residual_out); backward: loads of x, dy (and dresidual_out), a store to dx. Constants
  * wherever this is used. */
-struct twin_form {
+struct copy_form {
     int loads, stores;
     bool stream, backward;
 };
 /* A run of bytes; out_aligned: the second output may be streamed where the first can. */
-struct twin_run {
+struct copy_run {
     const char *in[3];
     char *out[2];
     int64_t bytes;
@@ -28,7 +28,7 @@ struct twin_run {
 };
 
 /* The first output is x, or the or of all that is loaded where it is the only one; the second is the second input. */
-NB_INLINE void move(const struct twin_run *t, int64_t i, raw *seen, bool stream, struct twin_form f) {
+NB_INLINE void move(const struct copy_run *t, int64_t i, raw *seen, bool stream, struct copy_form f) {
     raw a = raw_opaque(raw_load(t->in[0] + i)), b = a;
     if (f.loads >= 2) b = raw_opaque(raw_load(t->in[1] + i));
     if (f.stores == 0) *seen = raw_or(*seen, a);
@@ -49,7 +49,7 @@ NB_INLINE void move(const struct twin_run *t, int64_t i, raw *seen, bool stream,
 }
 
 /* Fewer bytes than a register: element by element. */
-NB_INLINE void move_elements(const struct twin_run *t, struct twin_form f) {
+NB_INLINE void move_elements(const struct copy_run *t, struct copy_form f) {
     for (int64_t i = 0; i < t->bytes; i += (int64_t)sizeof(elem)) {
         uint32_t a = 0, b = 0, c = 0;
         memcpy(&a, t->in[0] + i, sizeof(elem));
@@ -62,59 +62,59 @@ NB_INLINE void move_elements(const struct twin_run *t, struct twin_form f) {
     }
 }
 
-NB_INLINE void move_run(struct twin_run *t, struct twin_form f) {
+NB_INLINE void move_run(struct copy_run *t, struct copy_form f) {
     if (t->bytes < RAW_BYTES) {
         move_elements(t, f);
         return;
     }
-    raw seen[TWIN_UNROLL];
+    raw seen[COPY_UNROLL];
     NB_UNROLL
-    for (int a = 0; a < TWIN_UNROLL; a++) seen[a] = raw_load(t->in[0]);
+    for (int a = 0; a < COPY_UNROLL; a++) seen[a] = raw_load(t->in[0]);
     int64_t i = 0;
     if (f.stream) { /* up to the first whole register of the output */
         move(t, 0, &seen[0], false, f);
         i = RAW_BYTES - (int64_t)((uintptr_t)t->out[0] % RAW_BYTES);
         t->out_aligned = ((uintptr_t)t->out[1] + (uintptr_t)i) % RAW_BYTES == 0;
     }
-    for (; i + TWIN_UNROLL * RAW_BYTES <= t->bytes; i += TWIN_UNROLL * RAW_BYTES) {
+    for (; i + COPY_UNROLL * RAW_BYTES <= t->bytes; i += COPY_UNROLL * RAW_BYTES) {
         NB_UNROLL
-        for (int a = 0; a < TWIN_UNROLL; a++) move(t, i + a * RAW_BYTES, &seen[a], f.stream, f);
+        for (int a = 0; a < COPY_UNROLL; a++) move(t, i + a * RAW_BYTES, &seen[a], f.stream, f);
     }
     for (; i + RAW_BYTES <= t->bytes; i += RAW_BYTES) move(t, i, &seen[0], f.stream, f);
     if (i < t->bytes) move(t, t->bytes - RAW_BYTES, &seen[0], false, f);
     if (f.stores > 0) return;
     NB_UNROLL
-    for (int a = 0; a < TWIN_UNROLL; a++) seen[a] = raw_opaque(seen[a]);
+    for (int a = 0; a < COPY_UNROLL; a++) seen[a] = raw_opaque(seen[a]);
 }
 
 /* A tensor that is moved, and what it takes from one row to the next. */
-struct twin_tensors {
+struct copy_tensors {
     const void *in[3];
     void *out[2];
     int64_t in_stride[3], out_stride[2];
 };
 
-NB_INLINE struct twin_tensors twin_tensors_of(const struct nb_call *call, struct twin_form f) {
+NB_INLINE struct copy_tensors copy_tensors_of(const struct nb_call *call, struct copy_form f) {
     if (f.backward)
-        return (struct twin_tensors){.in = {call->x, call->dy, call->dresidual_out},
+        return (struct copy_tensors){.in = {call->x, call->dy, call->dresidual_out},
                                      .out = {call->dx},
                                      .in_stride = {call->x_stride, call->dy_stride, call->dresidual_out_stride},
                                      .out_stride = {call->dx_stride}};
-    return (struct twin_tensors){.in = {call->x, call->residual},
+    return (struct copy_tensors){.in = {call->x, call->residual},
                                  .out = {call->y, call->residual_out},
                                  .in_stride = {call->x_stride, call->residual_stride},
                                  .out_stride = {call->y_stride, call->residual_out_stride}};
 }
 
-NB_INLINE int twin_rows(const struct nb_call *call, int64_t begin, int64_t end, struct twin_form f) {
+NB_INLINE int copy_rows(const struct nb_call *call, int64_t begin, int64_t end, struct copy_form f) {
     const int64_t item = (int64_t)sizeof(elem), cols = call->cols;
-    const struct twin_tensors tensors = twin_tensors_of(call, f);
+    const struct copy_tensors tensors = copy_tensors_of(call, f);
     bool joined = true;
     for (int i = 0; i < f.loads; i++) joined &= tensors.in_stride[i] == cols;
     for (int i = 0; i < f.stores; i++) joined &= tensors.out_stride[i] == cols;
     const int64_t rows_per_run = joined ? end - begin : 1;
     for (int64_t r = begin; r < end; r += rows_per_run) {
-        struct twin_run t = {.bytes = rows_per_run * cols * item};
+        struct copy_run t = {.bytes = rows_per_run * cols * item};
         for (int i = 0; i < f.loads; i++) t.in[i] = (const char *)tensors.in[i] + r * tensors.in_stride[i] * item;
         for (int i = 0; i < f.stores; i++) t.out[i] = (char *)tensors.out[i] + r * tensors.out_stride[i] * item;
         move_run(&t, f);
@@ -123,11 +123,11 @@ NB_INLINE int twin_rows(const struct nb_call *call, int64_t begin, int64_t end, 
     return 0;
 }
 
-static inline int twin_row_local(const struct nb_call *call) {
+static inline int copy_row_local(const struct nb_call *call) {
     (void)call;
     return 1;
 }
-static inline int64_t twin_chain(const struct nb_call *call) {
+static inline int64_t copy_chain(const struct nb_call *call) {
     (void)call;
     return 0;
 }

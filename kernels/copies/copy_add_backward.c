@@ -4,8 +4,8 @@
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return twin_rows(call, begin, end, (struct twin_form){.loads = 3, .stores = 1, .backward = true});
+    return copy_rows(call, begin, end, (struct copy_form){.loads = 3, .stores = 1, .backward = true});
 }
 
-NB_KERNEL(twin_add_backward, .summary = "x, dy, dresidual_out -> dx", .op = NB_OP_TWIN, .pass = NB_BACKWARD, .loads = 3,
-          .stores = 1, .run = run, .row_local = twin_row_local, .chain = twin_chain);
+NB_KERNEL(copy_add_backward, .summary = "x, dy, dresidual_out -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, .loads = 3,
+          .stores = 1, .run = run, .row_local = copy_row_local, .chain = copy_chain);

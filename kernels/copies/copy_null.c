@@ -7,5 +7,5 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     return 0;
 }
 
-NB_KERNEL(twin_null, .summary = "does nothing", .op = NB_OP_TWIN, .run = run, .row_local = twin_row_local,
-          .chain = twin_chain);
+NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = run, .row_local = copy_row_local,
+          .chain = copy_chain);

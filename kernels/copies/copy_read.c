@@ -4,8 +4,8 @@
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return twin_rows(call, begin, end, (struct twin_form){.loads = 1, .stores = 0});
+    return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 0});
 }
 
-NB_KERNEL(twin_read, .summary = "reads x", .op = NB_OP_TWIN, .loads = 1, .stores = 0, .run = run,
-          .row_local = twin_row_local, .chain = twin_chain);
+NB_KERNEL(copy_read, .summary = "reads x", .op = NB_OP_COPY, .loads = 1, .stores = 0, .run = run,
+          .row_local = copy_row_local, .chain = copy_chain);

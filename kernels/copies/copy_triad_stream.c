@@ -4,9 +4,9 @@
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return twin_rows(call, begin, end, (struct twin_form){.loads = 2, .stores = 1, .stream = true});
+    return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .stream = true});
 }
 
-NB_KERNEL(twin_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_TWIN,
-          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = run, .row_local = twin_row_local,
-          .chain = twin_chain);
+NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_COPY,
+          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = run, .row_local = copy_row_local,
+          .chain = copy_chain);

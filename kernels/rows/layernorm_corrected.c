@@ -3,8 +3,8 @@
  * would be 0 if the first were exact. It is taken off the variance, squared, and off every element by itself, since
  * mean + residual is no f32 number. The mean's error then is u sigma instead of h u |mean|: a few ulp of y up to
  * rho = |mean| / sigma of about 1 / (h u), where two-pass has lost log2(h rho) bits. A constant row gives exactly 0. */
-#include "kernels/shared/moments.h"
 #include "kernels/rows/row.h"
+#include "kernels/shared/moments.h"
 
 /* Through memory, element by element, since three floats do not fit two registers unpacked. */
 struct corrected {

@@ -2,8 +2,8 @@
 /* LayerNorm with the variance as E[x^2] - mean^2, both sums in one sweep and nothing clamped: what many libraries ship for
  * its speed. Relative error of the variance: up to (3 h + 4) u (1 + rho^2), rho = |mean| / sigma, h = chain; the difference
  * can be negative and the result NaN, from rho of about 1000 on for sure. */
-#include "kernels/shared/moments.h"
 #include "kernels/rows/row.h"
+#include "kernels/shared/moments.h"
 
 static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
     const elem *x = row_in(call->x, call->x_stride, row);

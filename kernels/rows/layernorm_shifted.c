@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* LayerNorm in one sweep over d = x - x_0: E[d^2] - E[d]^2 loses only what x_0 differs from the mean, so that the variance has
  * the error of the one-pass form with rho' = |mean - x_0| / sigma, about 1 unless the first element is an outlier. */
-#include "kernels/shared/moments.h"
 #include "kernels/rows/row.h"
+#include "kernels/shared/moments.h"
 
 static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
     const elem *x = row_in(call->x, call->x_stride, row);

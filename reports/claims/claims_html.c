@@ -12,9 +12,9 @@
 #include "reports/claims/claims_text.h"
 #include "reports/claims/claims_training.h"
 #include "reports/run/html.h"
+#include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/claims/verdict.h"
 
 static const char *class_of(const char *verdict) {
     if (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) == 0) return "g gA";

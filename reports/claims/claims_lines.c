@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "reports/claims/claims_text.h"
-#include "src/core/log.h"
 #include "src/claims/verdict.h"
+#include "src/core/log.h"
 
 static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, const cJSON *claim, const cJSON *judged,
                                   const cJSON *figures_of) {

@@ -12,9 +12,9 @@
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_text.h"
 #include "reports/claims/claims_training.h"
+#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
-#include "reports/run/summary.h"
 #include "src/core/json.h"
 
 enum { MOST_FIGURES = 40 }; /* of a reading; claims.json has all */

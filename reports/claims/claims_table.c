@@ -11,8 +11,8 @@
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
 #include "reports/text/screen.h"
-#include "src/core/json.h"
 #include "src/claims/verdict.h"
+#include "src/core/json.h"
 
 bool nb_claims_format_known(const char *format) {
     return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;

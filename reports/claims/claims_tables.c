@@ -9,9 +9,9 @@
 
 #include "reports/claims/claims_text.h"
 #include "reports/text/grid.h"
+#include "src/claims/claims_document.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/claims/claims_document.h"
 
 static double time_of(const cJSON *row, const char *name) {
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(row, name), 0);

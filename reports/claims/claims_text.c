@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "reports/text/format.h"
-#include "src/core/json.h"
 #include "src/claims/claims.h"
 #include "src/claims/verdict.h"
+#include "src/core/json.h"
 
 const char *nb_claims_text(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);

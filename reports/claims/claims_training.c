@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "reports/claims/claims_text.h"
-#include "reports/text/grid.h"
 #include "reports/run/html.h"
+#include "reports/text/grid.h"
 #include "src/core/json.h"
 
 enum { MOST_COLUMNS = 8 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/figures/sweep.h"
 #include "reports/run/columns.h"
 #include "reports/text/format.h"
-#include "reports/figures/sweep.h"
 #include "src/core/log.h"
 
 /* Parameters differ by op: LayerNorm usually has a beta. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/escape.h"
 #include "reports/figures/figure_heat.h"
+#include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "src/core/log.h"
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reports/text/escape.h"
 #include "reports/figures/figure_heat.h"
+#include "reports/text/escape.h"
 #include "reports/text/format.h"
 
 /* Garbage that a failed kernel returned must not stretch an axis until it has no ticks. */

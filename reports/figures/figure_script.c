@@ -3,10 +3,10 @@
  * without enhanced text, so that an underscore is an underscore. */
 #include <math.h>
 
-#include "reports/text/escape.h"
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_axis.h"
 #include "reports/figures/figure_heat.h"
+#include "reports/text/escape.h"
 
 /* Okabe & Ito's palette without its yellow (too pale on white): told apart under every common colour blindness. */
 static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};

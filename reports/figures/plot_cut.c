@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/columns.h"
 #include "reports/figures/cut.h"
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "src/core/log.h"
-#include "src/core/dtype.h"
+#include "reports/run/columns.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const char caption[] =
     "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from ratios paired within one group. "

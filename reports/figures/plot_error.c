@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/columns.h"
 #include "reports/figures/plots.h"
+#include "reports/run/columns.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
-#include "src/core/dtype.h"
 
 static const char caption[] =
     "A point is the median over the cases of a kernel, its bar reaches from the least to the largest. Errors are "
@@ -105,6 +105,6 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
 void nb_plot_error(const struct nb_results *results, struct nb_figures *figures) {
     size_t before = figures->n;
     for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
-        for (uint32_t op = 0; op < NB_OP_TWIN; op++) draw(results, figures, op, pass);
+        for (uint32_t op = 0; op < NB_OP_COPY; op++) draw(results, figures, op, pass);
     if (figures->n == before) nb_figures_note(figures, "error by kernel and dtype: no case has an accuracy");
 }

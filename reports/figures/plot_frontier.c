@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/columns.h"
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "src/core/log.h"
+#include "reports/run/columns.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const char caption[] =
     "Each point is a case: a kernel at one width with one formula, timed and judged on the same rows; to the left is "
@@ -131,7 +131,7 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
 void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figures) {
     const size_t before = figures->n;
     for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
-        for (uint32_t op = 0; op < NB_OP_TWIN; op++)
+        for (uint32_t op = 0; op < NB_OP_COPY; op++)
             for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) draw(results, figures, op, pass, dtype);
     if (figures->n == before)
         nb_figures_note(figures, "accuracy against speed: no two cases of one shape have a time and an accuracy");

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reports/run/columns.h"
 #include "reports/figures/plots.h"
-#include "src/core/log.h"
+#include "reports/run/columns.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const char caption[] = "All elements of all cases of a kernel, by |computed - exact| in ulp of the exact value: "
                               "a point at 1/2 stands for errors up "
@@ -68,5 +68,5 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
 
 void nb_plot_histogram(const struct nb_results *results, struct nb_figures *figures) {
     for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
-        for (uint32_t op = 0; op < NB_OP_TWIN; op++) draw(results, figures, op, pass);
+        for (uint32_t op = 0; op < NB_OP_COPY; op++) draw(results, figures, op, pass);
 }

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/columns.h"
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "src/core/log.h"
+#include "reports/run/columns.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 enum compared { KERNELS, WIDTHS, DTYPES };
 
@@ -20,7 +20,7 @@ struct subject { /* what one figure is about */
 };
 
 static const char caption[] =
-    "Left: bytes that the operation must move, over the time of a call. Right: time of the twin, which moves the same "
+    "Left: bytes that the operation must move, over the time of a call. Right: time of the copy, which moves the same "
     "bytes "
     "and computes nothing, over the time of the kernel; 100% is the roof. Bars are 95% intervals over launches. ";
 
@@ -208,7 +208,7 @@ static void find_subjects(struct subjects *all, const struct nb_results *results
     struct nb_strbuf kernel = {0};
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_case *c = &results->records[i].c;
-        if (!nb_record_timed(&results->records[i]) || c->op == NB_OP_TWIN) continue;
+        if (!nb_record_timed(&results->records[i]) || c->op == NB_OP_COPY) continue;
         nb_strbuf_clear(&kernel);
         nb_kernel_name(c, &kernel);
         add_subject(all, (struct subject){compared, c->op, c->pass, c->dtype, kernel.text, c->width});

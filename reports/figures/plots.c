@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/escape.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
+#include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 

@@ -28,10 +28,10 @@ static void add_noise(cJSON *group, const struct nb_calibration *c) {
     nb_json_text(json, "tighter", isfinite(c->min_sd) ? c->min_sd < c->launch_sd ? "fastest" : "median" : NULL);
     nb_json_number(json, "contaminated", c->contaminated);
     nb_json_number(json, "overhead_s", c->overhead_s);
-    nb_json_number(json, "slot_s", c->slot_s);
+    nb_json_number(json, "sample_s", c->sample_s);
     add_interval(json, "ln_order_effect", &c->order_effect);
     cJSON *bias = cJSON_AddObjectToObject(json, "ln_bias");
-    for (int t = 0; t < NB_N_TWINS; t++) add_interval(bias, nb_twin_names[t], &c->bias[t]);
+    for (int t = 0; t < NB_N_REPLICAS; t++) add_interval(bias, nb_replica_names[t], &c->bias[t]);
 }
 
 static void add_plan(cJSON *json, const struct nb_gate_design *plan) {
@@ -81,14 +81,14 @@ cJSON *nb_calibration_to_json(const struct nb_calibration_report *report) {
     const struct nb_calibration_run *run = report->run;
     const struct nb_gate_rule *rule = &run->g->plan.rule;
     cJSON *json = cJSON_CreateObject(), *groups;
-    nb_json_text(json, "schema", "1.0");
+    nb_json_text(json, "schema", "2.0");
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
     nb_json_text(json, "config", report->config);
     nb_json_number(json, "elapsed_s", run->elapsed_s);
     cJSON_AddNumberToObject(json, "launches", run->launches);
     cJSON_AddNumberToObject(json, "blocks", run->g->plan.blocks);
-    nb_json_number(json, "slot_ms", run->g->plan.slot_ms);
+    nb_json_number(json, "sample_ms", run->g->plan.sample_ms);
     nb_json_number(json, "fail_margin", rule->fail_margin);
     nb_json_number(json, "pass_margin", rule->pass_margin);
     nb_json_number(json, "effect", report->effect);

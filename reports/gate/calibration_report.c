@@ -107,7 +107,7 @@ static void add_explanation(struct nb_strbuf *out, const struct nb_calibration_r
         out,
         "\nspread    standard deviation between launches of the median of ln(copy / baseline), %d pairs a launch\n"
         "within    the part of it that more pairs would shrink; copies: how far a byte copy is off\n"
-        "fastest   the same spread of the fastest slots; <: tighter than the medians here\n"
+        "fastest   the same spread of the fastest samples; <: tighter than the medians here\n"
         "smallest  effect that %d + 2 x %d launches find in %.0f %% of gates\n"
         "launches  screening + 2 x confirming, x pairs, that find %.3g %%; s: seconds a case, unchanged - changed\n",
         r->run->g->plan.blocks, r->run->g->plan.screen_launches, r->run->g->plan.confirm_launches,

@@ -2,8 +2,8 @@
 /* The gate as metrics: ratios travel between machines, where times do not. */
 #include <math.h>
 
-#include "reports/text/bencher.h"
 #include "reports/gate/gate_parts.h"
+#include "reports/text/bencher.h"
 #include "src/core/json.h"
 
 void nb_gate_add_bencher(const struct nb_gate_view *view, struct nb_strbuf *out) {

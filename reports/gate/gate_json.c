@@ -101,7 +101,7 @@ static void add_plan(cJSON *object, const struct nb_gate_plan *plan) {
     cJSON_AddNumberToObject(json, "screen_launches", plan->screen_launches);
     cJSON_AddNumberToObject(json, "confirm_launches", plan->confirm_launches);
     cJSON_AddNumberToObject(json, "blocks", plan->blocks);
-    nb_json_number(json, "slot_ms", plan->slot_ms);
+    nb_json_number(json, "sample_ms", plan->sample_ms);
     nb_json_number(json, "budget_s", plan->budget_s > 0 ? plan->budget_s : (double)NAN);
     nb_json_uint64(json, "seed", plan->seed);
     cJSON_AddBoolToObject(json, "time_identical", plan->ignore_identity);
@@ -133,7 +133,7 @@ static void add_builds(cJSON *object, const struct nb_gate_builds *b) {
 void nb_gate_add_json(const struct nb_gate_view *view, struct nb_strbuf *out) {
     const struct nb_gate *g = view->g;
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "schema", "1.0");
+    nb_json_text(json, "schema", "2.0");
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
     nb_json_text(json, "verdict", overall(&view->summary));

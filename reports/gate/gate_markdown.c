@@ -3,9 +3,9 @@
  * passed are folded away. GitHub takes at most 1 MiB of a step. */
 #include <string.h>
 
+#include "reports/gate/gate_parts.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
-#include "reports/gate/gate_parts.h"
 #include "reports/text/grid.h"
 
 enum { MOST_OPEN = 500, MOST_PASSED = 1000 };

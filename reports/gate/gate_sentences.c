@@ -2,8 +2,8 @@
 /* The gate's figures in words. */
 #include <math.h>
 
-#include "reports/text/format.h"
 #include "reports/gate/gate_summary.h"
+#include "reports/text/format.h"
 #include "src/core/json.h"
 
 void nb_gate_say_counts(const struct nb_gate_summary *s, struct nb_strbuf *out) {

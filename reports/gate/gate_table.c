@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/gate/gate_parts.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
-#include "reports/gate/gate_parts.h"
 #include "reports/text/grid.h"
 #include "reports/text/screen.h"
 

@@ -40,7 +40,7 @@ static cJSON *plan_to_json(const struct nb_gate *g, const struct nb_trial_plan *
     cJSON_AddNumberToObject(json, "screen_launches", g->plan.screen_launches);
     cJSON_AddNumberToObject(json, "confirm_launches", g->plan.confirm_launches);
     cJSON_AddNumberToObject(json, "blocks", g->plan.blocks);
-    nb_json_number(json, "slot_ms", g->plan.slot_ms);
+    nb_json_number(json, "sample_ms", g->plan.sample_ms);
     nb_json_uint64(json, "seed", g->plan.seed);
     nb_json_number(json, "fail_margin", rule->fail_margin);
     nb_json_number(json, "pass_margin", rule->pass_margin);
@@ -62,7 +62,7 @@ int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, c
     if (!r->samples) return -1;
     strftime(r->session, sizeof r->session, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     cJSON *line = begin_line(r, "session");
-    nb_json_text(line, "schema", "1.0");
+    nb_json_text(line, "schema", "2.0");
     cJSON_AddItemToObject(line, "plan", plan_to_json(g, plan));
     cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
     write_line(r, line);
@@ -125,7 +125,7 @@ int nb_trials_write(const struct nb_gate *g, const struct nb_trial_plan *plan, c
                     const char *dir) {
     struct nb_strbuf text = {0};
     cJSON *json = nb_gate_trials_to_json(plan, t), *results;
-    nb_json_text(json, "schema", "1.0");
+    nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
     results = cJSON_AddArrayToObject(json, "results");
     for (size_t i = 0; i < t->n; i++)

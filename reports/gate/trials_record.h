@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a self-test of the gate leaves behind: DIR/samples.jsonl with every slot of every launch, so that the same samples can be
+/* What a self-test of the gate leaves behind: DIR/samples.jsonl with every sample of every launch, so that the same samples can be
  * judged by other rules (tests/tools/rules.py), and DIR/trials.json with what the gate said of them. */
 #ifndef NB_TRIALS_RECORD_H
 #define NB_TRIALS_RECORD_H

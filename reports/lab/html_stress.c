@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/format.h"
 #include "reports/run/html.h"
+#include "reports/text/format.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"

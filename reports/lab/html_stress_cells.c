@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cells of the precision page's tables. */
-#include "reports/text/format.h"
-#include "reports/run/html.h"
 #include "reports/lab/html_stress.h"
+#include "reports/run/html.h"
+#include "reports/text/format.h"
 #include "src/core/json.h"
 
 const char *nb_stress_cell_text(const cJSON *object, const char *name) {

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "reports/text/format.h"
-#include "reports/run/html.h"
 #include "reports/lab/html_stress.h"
+#include "reports/run/html.h"
+#include "reports/text/format.h"
 #include "src/core/json.h"
 
 /* ---- frontiers ---- */

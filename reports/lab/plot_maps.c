@@ -6,9 +6,9 @@
 #include "reports/figures/figure_heat.h"
 #include "reports/figures/heat_map.h"
 #include "reports/lab/plot_stress.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/dtype.h"
 
 static const char caption[] =
     "Rows are scale * (rho + z), z standard normal: from left to right they grow over the whole range of the dtype, "

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "reports/lab/plot_stress.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/dtype.h"
 
 struct family {
     const char *axis;

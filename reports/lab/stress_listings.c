@@ -2,8 +2,8 @@
 /* Beside the grades: breakdown frontiers and public bug inputs. */
 #include <string.h>
 
-#include "reports/text/escape.h"
 #include "reports/lab/stress_parts.h"
+#include "reports/text/escape.h"
 #include "src/core/json.h"
 
 enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };

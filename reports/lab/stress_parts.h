@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "reports/text/grid.h"
 #include "reports/run/summary.h"
+#include "reports/text/grid.h"
 
 struct nb_stress_text {
     const cJSON *stress;

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "reports/run/html.h"
 #include "reports/lab/html_stress.h"
 #include "reports/lab/plot_stress.h"
+#include "reports/run/html.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"

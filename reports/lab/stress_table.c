@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "reports/lab/stress_parts.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
-#include "reports/lab/stress_parts.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

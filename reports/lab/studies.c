@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 static const char *text_of(const cJSON *object, const char *name) {
     const char *text = nb_json_get_text(object, name);
@@ -25,7 +25,7 @@ static const cJSON *grade_of(const cJSON *stress, const char *variant) {
 
 static const char *op_by_name(const char *variant) {
     const char *colon = strchr(variant, ':'), *name = colon ? colon + 1 : variant;
-    for (uint32_t op = 0; op < NB_OP_TWIN; op++) {
+    for (uint32_t op = 0; op < NB_OP_COPY; op++) {
         const size_t len = strlen(nb_op_name(op));
         if (strncmp(name, nb_op_name(op), len) == 0 && (name[len] == '_' || name[len] == '\0')) return nb_op_name(op);
     }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/case.h"
+#include "src/core/json.h"
 
 void nb_tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     static const char *const references[] = {"the exact result", "the exact result rounded to the dtype",

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "reports/text/key_parts.h"
 #include "reports/text/output.h"
 #include "reports/text/screen.h"
-#include "reports/run/summary.h"
 #include "src/core/log.h"
 
 enum { MOST_ONLY = 20, MOST_ACCURACY = 50 };
@@ -66,7 +66,8 @@ static void print_run(struct page *p, int side) {
     const struct nb_run_noise *n = &p->c->noise[side];
     nb_strbuf_addf(&p->text, "%s: %s, %s, %s; %zu timed, %zu noisy", side_titles[side], r->dir ? r->dir : "?",
                    nb_meta_text(r, "config"), nb_meta_text(r, "started"), n->n_timed, n->n_noisy);
-    if (isfinite(n->contaminated)) nb_strbuf_addf(&p->text, ", %.2g %% of the slots disturbed", 100 * n->contaminated);
+    if (isfinite(n->contaminated))
+        nb_strbuf_addf(&p->text, ", %.2g %% of the samples disturbed", 100 * n->contaminated);
     if (isfinite(n->wall_per_cpu)) nb_strbuf_addf(&p->text, ", wall time %.2f x CPU time", n->wall_per_cpu);
     say(p);
 }

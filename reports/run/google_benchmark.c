@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/text/bencher.h"
 #include "reports/run/summary.h"
+#include "reports/text/bencher.h"
 #include "src/core/json.h"
 #include "src/record/launch_times.h"
 
@@ -116,7 +116,7 @@ static void add_case(cJSON *rows, const struct nb_record *r, size_t family, cons
     const struct nb_timing *t = &r->timing;
     const double per_call = t->chunked && r->c.shape.rows > 0 ? (double)r->c.shape.rows : 1;
     const struct nb_launch_time whole = {t->time_ns.value, t->time_ns.value / t->wall_per_cpu,
-                                         t->n_slots * t->per_slot / per_call};
+                                         t->n_samples * t->per_sample / per_call};
     add_row(rows, r, &(struct place){family, 1, 0}, &whole);
 }
 

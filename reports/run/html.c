@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "reports/text/escape.h"
-#include "reports/text/libraries.h"
+#include "reports/lab/stress_report.h"
 #include "reports/run/overheads.h"
 #include "reports/run/report.h"
-#include "reports/lab/stress_report.h"
+#include "reports/text/escape.h"
+#include "reports/text/libraries.h"
 #include "src/core/files.h"
 
 static const char style[] =

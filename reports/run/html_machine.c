@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "reports/text/format.h"
 #include "reports/run/html.h"
+#include "reports/text/format.h"
 
 enum { DEEPEST = 8 };
 

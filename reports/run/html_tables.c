@@ -67,8 +67,8 @@ void nb_html_table(const struct nb_results *results, struct nb_strbuf *out) {
     if (view.n_sections)
         nb_strbuf_add(out,
                       "<p class=\"dim\">Time: median over launches, with half of its 95% interval. Roof: time of the "
-                      "twin, which moves the same bytes and computes nothing, over the time of the case. Attained: the "
-                      "larger of the twin's time and of what the arithmetic takes at the "
+                      "copy, which moves the same bytes and computes nothing, over the time of the case. Attained: the "
+                      "larger of the copy's time and of what the arithmetic takes at the "
                       "measured throughput of the core, over the time of the case, and which of them bounds it. "
                       "Of bound: largest error over what the declared formula allows; above 1 fails.</p>\n");
     else

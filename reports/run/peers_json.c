@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "reports/run/peers_page.h"
+#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
-#include "src/core/dtype.h"
 #include "src/record/call_overhead.h"
 
 static void add_interval(cJSON *json, const char *name, const struct nb_interval *i) {
@@ -17,7 +17,7 @@ static void add_interval(cJSON *json, const char *name, const struct nb_interval
     nb_json_number(object, "high", i->high);
 }
 
-static void add_case(cJSON *json, const struct nb_duel *d) {
+static void add_case(cJSON *json, const struct nb_peer_comparison *d) {
     const struct nb_case *c = &d->theirs->c;
     nb_json_text(json, "library", d->library);
     nb_json_text(json, "op", nb_op_name(c->op));
@@ -40,7 +40,7 @@ static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
     nb_json_text(side, "bound", r->has_timing && r->timing.attainable.bound[0] ? r->timing.attainable.bound : NULL);
 }
 
-static void add_comparison(cJSON *list, const struct nb_duel *d) {
+static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
     cJSON *json = cJSON_CreateObject();
     add_case(json, d);
     nb_json_text(json, "dtype", nb_formats[d->theirs->c.dtype].name);
@@ -53,12 +53,12 @@ static void add_comparison(cJSON *list, const struct nb_duel *d) {
     cJSON_AddNumberToObject(json, "launches", d->n_launches);
     add_interval(json, "confirmed", &d->confirmed);
     cJSON_AddNumberToObject(json, "confirming_launches", d->n_confirmed);
-    nb_json_text(json, "verdict", nb_duel_verdict_name(d->verdict));
+    nb_json_text(json, "verdict", nb_peer_comparison_verdict_name(d->verdict));
     nb_json_text(json, "reason", d->reason);
     cJSON_AddItemToArray(list, json);
 }
 
-static void add_mean(cJSON *list, const struct nb_duel_mean *m) {
+static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     cJSON *json = cJSON_CreateObject();
     add_case(json, m->first);
     add_interval(json, "ratio", &m->ratio);
@@ -69,7 +69,8 @@ static void add_mean(cJSON *list, const struct nb_duel_mean *m) {
     cJSON_AddNumberToObject(json, "cells", (double)m->n);
     cJSON *counts = cJSON_AddObjectToObject(json, "verdicts");
     for (int v = 0; v < NB_N_DUEL_VERDICTS; v++)
-        cJSON_AddNumberToObject(counts, nb_duel_verdict_name((enum nb_duel_verdict)v), (double)m->n_of[v]);
+        cJSON_AddNumberToObject(counts, nb_peer_comparison_verdict_name((enum nb_peer_comparison_verdict)v),
+                                (double)m->n_of[v]);
     cJSON_AddItemToArray(list, json);
 }
 
@@ -95,17 +96,17 @@ static void copy(cJSON *json, const struct nb_results *results, const char *name
     cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
 }
 
-cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_duels *duels) {
+cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons) {
     static const char *const copied[] = {"program", "version", "started", "config", "fingerprint"};
-    struct nb_duel_mean *means;
+    struct nb_peer_mean *means;
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "schema", "1.0");
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) copy(json, results, copied[i]);
-    cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&duels->settings));
-    cJSON_AddNumberToObject(json, "n_comparisons", (double)duels->n_comparisons);
+    cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&comparisons->settings));
+    cJSON_AddNumberToObject(json, "n_comparisons", (double)comparisons->n_comparisons);
     cJSON *list = cJSON_AddArrayToObject(json, "comparisons"), *sums = cJSON_AddArrayToObject(json, "means");
-    for (size_t i = 0; i < duels->n; i++) add_comparison(list, &duels->items[i]);
-    const size_t n = nb_duel_means(duels, &means);
+    for (size_t i = 0; i < comparisons->n; i++) add_comparison(list, &comparisons->items[i]);
+    const size_t n = nb_peer_means(comparisons, &means);
     for (size_t i = 0; i < n; i++) add_mean(sums, &means[i]);
     free(means);
     add_overheads(json, results);
@@ -122,10 +123,10 @@ static int write_text(const char *dir, const char *name, const struct nb_strbuf 
 int nb_peers_write(const struct nb_results *results, const char *dir) {
     const struct nb_peers_style markdown = {.markdown = true};
     struct nb_strbuf page = {0}, document = {0};
-    struct nb_duels duels;
-    if (nb_duels_make(&duels, results) != 0) return -1;
-    cJSON *json = nb_peers_to_json(results, &duels);
-    nb_peers_print(results, &duels, &markdown, &page);
+    struct nb_peer_comparisons comparisons;
+    if (nb_peer_comparisons_make(&comparisons, results) != 0) return -1;
+    cJSON *json = nb_peers_to_json(results, &comparisons);
+    nb_peers_print(results, &comparisons, &markdown, &page);
     nb_json_print_pretty(json, 0, &document);
     nb_strbuf_add(&document, "\n");
     int result = write_text(dir, "peers.md", &page);
@@ -133,6 +134,6 @@ int nb_peers_write(const struct nb_results *results, const char *dir) {
     cJSON_Delete(json);
     nb_strbuf_release(&page);
     nb_strbuf_release(&document);
-    nb_duels_release(&duels);
+    nb_peer_comparisons_release(&comparisons);
     return result;
 }

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/overheads.h"
+#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "reports/text/libraries.h"
-#include "reports/run/overheads.h"
 #include "reports/text/screen.h"
-#include "reports/run/summary.h"
-#include "src/core/names.h"
 #include "src/core/dtype.h"
+#include "src/core/names.h"
 
 struct page {
     const struct nb_results *results;
-    const struct nb_duels *duels;
+    const struct nb_peer_comparisons *comparisons;
     struct nb_peers_style style;
     struct nb_strbuf *out, cell;
 };
@@ -65,9 +65,9 @@ static void add_count(struct page *p, struct nb_grid *grid, size_t n) {
     add(p, grid);
 }
 
-static void add_mean(struct page *p, struct nb_grid *grid, const struct nb_duel_mean *m) {
+static void add_mean(struct page *p, struct nb_grid *grid, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
-    nb_grid_style(grid, m->n_of[NB_DUEL_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
+    nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
     nb_grid_add(grid, m->first->library);
     nb_grid_add(grid, nb_op_name(c->op));
     nb_grid_add(grid, nb_pass_name(c->pass));
@@ -81,11 +81,11 @@ static void add_mean(struct page *p, struct nb_grid *grid, const struct nb_duel_
     add(p, grid);
     nb_format_percent(&p->cell, m->attained);
     add(p, grid);
-    add_count(p, grid, m->n_of[NB_DUEL_AHEAD]);
-    add_count(p, grid, m->n_of[NB_DUEL_EVEN] + m->n_of[NB_DUEL_NOT_CONFIRMED]);
-    add_count(p, grid, m->n_of[NB_DUEL_LOOKS_BEHIND]);
-    add_count(p, grid, m->n_of[NB_DUEL_BEHIND]);
-    add_count(p, grid, m->n_of[NB_DUEL_UNKNOWN]);
+    add_count(p, grid, m->n_of[NB_PEER_COMPARISON_AHEAD]);
+    add_count(p, grid, m->n_of[NB_PEER_COMPARISON_EVEN] + m->n_of[NB_PEER_COMPARISON_NOT_CONFIRMED]);
+    add_count(p, grid, m->n_of[NB_PEER_COMPARISON_LOOKS_BEHIND]);
+    add_count(p, grid, m->n_of[NB_PEER_COMPARISON_BEHIND]);
+    add_count(p, grid, m->n_of[NB_PEER_COMPARISON_UNKNOWN]);
 }
 
 static void print_means(struct page *p) {
@@ -94,9 +94,9 @@ static void print_means(struct page *p) {
                                          "even",           "looks behind", "behind", "no figure"};
     static const bool right[] = {false, false, false, false, true, true, true,
                                  true,  true,  true,  true,  true, true, true};
-    struct nb_duel_mean *means;
+    struct nb_peer_mean *means;
     struct nb_grid grid;
-    const size_t n = nb_duel_means(p->duels, &means);
+    const size_t n = nb_peer_means(p->comparisons, &means);
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
     for (size_t i = 0; i < n; i++) add_mean(p, &grid, &means[i]);
@@ -107,14 +107,14 @@ static void print_means(struct page *p) {
 
 /* ---- comparisons -------------------------------------------------------------------------------------------------- */
 
-static enum nb_grid_style style_of(enum nb_duel_verdict v) {
-    if (v == NB_DUEL_BEHIND) return NB_GRID_BAD;
-    return v == NB_DUEL_LOOKS_BEHIND || v == NB_DUEL_UNKNOWN ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+static enum nb_grid_style style_of(enum nb_peer_comparison_verdict v) {
+    if (v == NB_PEER_COMPARISON_BEHIND) return NB_GRID_BAD;
+    return v == NB_PEER_COMPARISON_LOOKS_BEHIND || v == NB_PEER_COMPARISON_UNKNOWN ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
 /* "ahead"; "behind, 0.91 [0.89, 0.93] on 16 fresh launches" */
-static void add_verdict(struct page *p, struct nb_grid *grid, const struct nb_duel *d) {
-    nb_strbuf_add(&p->cell, nb_duel_verdict_name(d->verdict));
+static void add_verdict(struct page *p, struct nb_grid *grid, const struct nb_peer_comparison *d) {
+    nb_strbuf_add(&p->cell, nb_peer_comparison_verdict_name(d->verdict));
     for (char *at = p->cell.text; *at; at++)
         if (*at == '_') *at = ' ';
     if (d->n_confirmed > 0) {
@@ -126,7 +126,7 @@ static void add_verdict(struct page *p, struct nb_grid *grid, const struct nb_du
     add(p, grid);
 }
 
-static void add_duel(struct page *p, struct nb_grid *grid, const struct nb_duel *d) {
+static void add_comparison(struct page *p, struct nb_grid *grid, const struct nb_peer_comparison *d) {
     const struct nb_record *ours = d->ours;
     const struct nb_case *c = &d->theirs->c;
     const struct nb_attainable *a = ours && ours->has_timing ? &ours->timing.attainable : NULL;
@@ -157,12 +157,13 @@ static void add_duel(struct page *p, struct nb_grid *grid, const struct nb_duel 
     add_verdict(p, grid, d);
 }
 
-static bool is_behind(const struct nb_duel *d) {
-    return d->verdict == NB_DUEL_BEHIND || d->verdict == NB_DUEL_LOOKS_BEHIND || d->verdict == NB_DUEL_NOT_CONFIRMED;
+static bool is_behind(const struct nb_peer_comparison *d) {
+    return d->verdict == NB_PEER_COMPARISON_BEHIND || d->verdict == NB_PEER_COMPARISON_LOOKS_BEHIND ||
+           d->verdict == NB_PEER_COMPARISON_NOT_CONFIRMED;
 }
 
 /* All comparisons, or those alone that are or were behind; returns how many. */
-static size_t print_duels(struct page *p, bool behind_alone, const char *title) {
+static size_t print_comparisons(struct page *p, bool behind_alone, const char *title) {
     static const char *const titles[] = {"library", "op",   "pass",   "dtype",         "shape",    "mode",   "threads",
                                          "ours",    "time", "theirs", "theirs / ours", "attained", "verdict"};
     static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
@@ -170,9 +171,9 @@ static size_t print_duels(struct page *p, bool behind_alone, const char *title) 
     size_t n = 0;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
-    for (size_t i = 0; i < p->duels->n; i++) {
-        if (behind_alone && !is_behind(&p->duels->items[i])) continue;
-        add_duel(p, &grid, &p->duels->items[i]);
+    for (size_t i = 0; i < p->comparisons->n; i++) {
+        if (behind_alone && !is_behind(&p->comparisons->items[i])) continue;
+        add_comparison(p, &grid, &p->comparisons->items[i]);
         n++;
     }
     if (n > 0) {
@@ -186,14 +187,14 @@ static size_t print_duels(struct page *p, bool behind_alone, const char *title) 
 
 static void print_rules(struct page *p) {
     struct nb_strbuf text = {0};
-    const struct nb_compare_settings *s = &p->duels->settings;
-    nb_strbuf_addf(&text, "%zu comparisons", p->duels->n_comparisons);
+    const struct nb_compare_settings *s = &p->comparisons->settings;
+    nb_strbuf_addf(&text, "%zu comparisons", p->comparisons->n_comparisons);
     nb_strbuf_addf(
         &text,
-        ". A ratio is the time of theirs over the time of ours, from slots of the same blocks, with its 95%% "
+        ". A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
         "interval: above 1 ours is faster. Behind is what is slower by more than %.3g %% with its whole "
         "interval and, measured again in at least %d fresh processes, is so there; attained is what ours "
-        "has of the larger of twin and core.",
+        "has of the larger of copy and core.",
         100 * s->behind, s->confirm_launches);
     say(p, text.text);
     nb_strbuf_release(&text);
@@ -210,21 +211,21 @@ static void print_lines(struct page *p, const char *title,
     nb_strbuf_release(&text);
 }
 
-void nb_peers_print(const struct nb_results *results, const struct nb_duels *duels, const struct nb_peers_style *style,
-                    struct nb_strbuf *out) {
-    struct page p = {.results = results, .duels = duels, .style = *style, .out = out};
+void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
+                    const struct nb_peers_style *style, struct nb_strbuf *out) {
+    struct page p = {.results = results, .comparisons = comparisons, .style = *style, .out = out};
     struct nb_strbuf footer = {0};
     nb_meta_footer(results, &footer);
     nb_strbuf_add(out, style->markdown ? "# Our kernels and others\n\n" : "");
     if (footer.len > 0) say(&p, footer.text);
     print_rules(&p);
-    if (duels->n == 0)
+    if (comparisons->n == 0)
         say(&p, "Nothing to compare with: no other library's kernel ran. `normbench list peers` says what is missing "
                 "and how to get it.");
-    if (duels->n > 0) print_means(&p);
-    if (duels->n > 0 && print_duels(&p, true, "Behind, or looking so at first") == 0)
+    if (comparisons->n > 0) print_means(&p);
+    if (comparisons->n > 0 && print_comparisons(&p, true, "Behind, or looking so at first") == 0)
         say(&p, "No comparison looks behind.");
-    print_duels(&p, false, "All comparisons");
+    print_comparisons(&p, false, "All comparisons");
     print_lines(&p, "Libraries", nb_libraries_print);
     print_lines(&p, "What a call costs", nb_overheads_print);
     nb_strbuf_release(&footer);

@@ -2,9 +2,9 @@
 /* Bencher Metric Format: times, rates and errors of a case side by side, with the bounds that they have. */
 #include <math.h>
 
+#include "reports/run/report.h"
 #include "reports/text/bencher.h"
 #include "reports/text/output.h"
-#include "reports/run/report.h"
 #include "src/core/json.h"
 
 /* Elements per second; the bounds of a rate are those of the time, the other way round. */

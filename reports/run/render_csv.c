@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "reports/run/columns.h"
+#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
-#include "reports/run/report.h"
 
 #define MAX_COUNTERS 128
 
@@ -47,16 +47,16 @@ static const struct field {
     FIELD("vs_reference_low", TIMING, NUMBER, timing.vs_reference.low),
     FIELD("vs_reference_high", TIMING, NUMBER, timing.vs_reference.high),
     FIELD("launches", TIMING, COUNT, timing.n_launches),
-    FIELD("slots", TIMING, COUNT, timing.n_slots),
-    FIELD("contaminated_slots", TIMING, COUNT, timing.n_contaminated),
+    FIELD("samples", TIMING, COUNT, timing.n_samples),
+    FIELD("contaminated_samples", TIMING, COUNT, timing.n_contaminated),
     FIELD("chunked", TIMING, FLAG, timing.chunked),
-    FIELD("per_slot", TIMING, NUMBER, timing.per_slot),
+    FIELD("per_sample", TIMING, NUMBER, timing.per_sample),
     FIELD("suspect", TIMING, FLAG, timing.suspect),
     FIELD("noisy", TIMING, FLAG, timing.noisy),
     FIELD("steal_ms", TIMING, NUMBER, timing.steal_ms),
     FIELD("involuntary_switches", TIMING, NUMBER, timing.involuntary),
     FIELD("wall_per_cpu", TIMING, NUMBER, timing.wall_per_cpu),
-    FIELD("twin_drift", TIMING, NUMBER, timing.twin_drift),
+    FIELD("copy_drift", TIMING, NUMBER, timing.copy_drift),
     FIELD("elements", ACCURACY, COUNT, accuracy.n),
     FIELD("exceptional", ACCURACY, COUNT, accuracy.n_exceptional),
     FIELD("max_ulp", ACCURACY, NUMBER, accuracy.max_ulp),
@@ -145,7 +145,7 @@ static void add_text(struct nb_strbuf *out, const char *text) {
 static void print_header(const char **counters, size_t n_counters, struct nb_strbuf *out) {
     nb_strbuf_add(out, "key,status,reason,variant,");
     for (size_t a = 0; a < nb_n_axes; a++) add_text(out, nb_axes[a].name);
-    nb_strbuf_add(out, "reference,twin,bound,noise,loss,library,implementation,replay");
+    nb_strbuf_add(out, "reference,copy,bound,noise,loss,library,implementation,replay");
     for (size_t f = 0; f < n_fields; f++) nb_strbuf_addf(out, ",%s", fields[f].name);
     for (size_t c = 0; c < n_counters; c++) {
         nb_strbuf_add(out, ",");
@@ -172,7 +172,7 @@ static void print_record(const struct nb_record *r, const char **counters, size_
     add_text(out, r->c.variant);
     print_axes(r, out);
     add_text(out, r->has_timing ? r->timing.reference : NULL);
-    add_text(out, r->has_timing ? r->timing.twin : NULL);
+    add_text(out, r->has_timing ? r->timing.copy : NULL);
     add_text(out, r->has_timing ? r->timing.attainable.bound : NULL);
     add_text(out, r->has_timing ? r->timing.noise : NULL);
     add_text(out, lost ? nb_loss_name(r->accuracy.loss) : NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One row a case: dashboards take every row for a benchmark, or only the first of a name. */
 #include "reports/run/google_benchmark.h"
-#include "reports/text/output.h"
 #include "reports/run/report.h"
+#include "reports/text/output.h"
 
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_strbuf text = {0};

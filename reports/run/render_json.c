@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The results document itself (schema/results.schema.json), the same text as in DIR/results.json. */
-#include "reports/text/output.h"
 #include "reports/run/report.h"
+#include "reports/text/output.h"
 
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_strbuf text = {0};

@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "reports/run/columns.h"
-#include "reports/text/junit.h"
-#include "reports/text/output.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
+#include "reports/text/junit.h"
+#include "reports/text/output.h"
 
 static void add_case(struct nb_junit *junit, const struct nb_record *r) {
     struct nb_strbuf witness = {0}, output = {0};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* GitHub-flavoured Markdown: a table for each group of cases, failures above them, for READMEs and CI summaries. */
-#include "reports/text/escape.h"
-#include "reports/text/libraries.h"
-#include "reports/text/output.h"
 #include "reports/run/overheads.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
+#include "reports/text/escape.h"
+#include "reports/text/libraries.h"
+#include "reports/text/output.h"
 
 /* Escaped text with something around it; nothing at all when it is empty. */
 static void add_escaped(struct nb_strbuf *out, const char *before, const char *text, const char *after) {

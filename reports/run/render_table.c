@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/overheads.h"
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/libraries.h"
 #include "reports/text/output.h"
-#include "reports/run/overheads.h"
-#include "reports/run/report.h"
 #include "reports/text/screen.h"
-#include "reports/run/summary.h"
-#include "reports/run/view.h"
 #include "src/core/log.h"
 
 enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40 };

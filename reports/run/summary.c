@@ -52,7 +52,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_noisy += t->noisy;
     s->n_suspect += t->suspect;
     s->n_without_interval += !nb_interval_known(&t->time_ns);
-    s->n_slots += t->n_slots;
+    s->n_samples += t->n_samples;
     s->n_contaminated += t->n_contaminated;
 }
 
@@ -93,9 +93,9 @@ void nb_summary_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_without_interval)
         nb_strbuf_addf(out, "%zu of %zu timed cases have no interval: fewer than 6 launches.\n", s->n_without_interval,
                        s->n_timed);
-    if (s->n_contaminated > 0 && s->n_slots > 0)
-        nb_strbuf_addf(out, "%.2g%% of the timed slots saw an involuntary switch or a migration.\n",
-                       100.0 * (double)s->n_contaminated / (double)s->n_slots);
+    if (s->n_contaminated > 0 && s->n_samples > 0)
+        nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
+                       100.0 * (double)s->n_contaminated / (double)s->n_samples);
     const cJSON *complete = cJSON_GetObjectItemCaseSensitive(results->meta, "complete");
     if (cJSON_IsFalse(complete)) nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
     const cJSON *missing = cJSON_GetObjectItemCaseSensitive(results->meta, "missing_shards");

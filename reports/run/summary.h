@@ -19,7 +19,7 @@ struct nb_summary {
     size_t *failures; /* indices of failed records; owned */
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
-    long n_slots, n_contaminated;
+    long n_samples, n_contaminated;
 };
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);

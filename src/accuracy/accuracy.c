@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/log.h"
 #include "src/core/formats.h"
+#include "src/core/log.h"
 
 /* Mean and sum of squared distances from it, updated. */
 struct moments {

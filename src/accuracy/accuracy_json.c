@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "src/core/formats.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/formats.h"
 
 static cJSON *witness_to_json(const struct nb_witness *w) {
     if (w->row < 0) return cJSON_CreateNull();

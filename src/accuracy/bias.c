@@ -127,7 +127,7 @@ static bool is_predictable(const struct nb_bound *b) {
     /* tanh is one-sided by itself; near 0 and near 1 a narrow result rounds back to alpha x and to 1 all along a row. */
     if (c->op == NB_OP_DYT || (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32)) return false;
     if (in->rows < fewest || in->cols < fewest) return false;
-    if (c->op == NB_OP_TWIN) return true;
+    if (c->op == NB_OP_COPY) return true;
     if (b->o->n_truth < fewest || is_ill_conditioned(b)) return false;
     return b->arithmetic.chain * b->arithmetic.sum.u <= 0.25 && !any_row_lost(b);
 }
@@ -152,7 +152,7 @@ void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias) {
     if (!bias->predictable) return;
     bias->element_sd = 0.58 * f->unit_roundoff;
     bias->n_elements = (double)b->o->in->rows * (double)b->o->in->cols;
-    if (c->op == NB_OP_TWIN) return;
+    if (c->op == NB_OP_COPY) return;
     predict_scale(b, bias);
     if (c->formula.cast == NB_CAST_BEFORE && c->dtype != NB_F32)
         bias->element_sd *= c->formula.weight_offset ? 1.8 : 1.5;

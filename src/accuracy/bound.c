@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "src/accuracy/squash.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const double single_u = 0x1p-24, single_eta = 0x1p-150;
 
@@ -191,7 +191,7 @@ static double normalized_tolerance(const struct nb_bound *b, const struct nb_row
 }
 
 enum nb_loss nb_bound_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance) {
-    if (b->c->op == NB_OP_TWIN) return exact_row(b, tolerance);
+    if (b->c->op == NB_OP_COPY) return exact_row(b, tolerance);
     if (b->c->op == NB_OP_DYT) return dyt_row(b, row, y, tolerance);
     const int64_t cols = b->o->in->cols;
     enum nb_loss loss = NB_LOSS_NONE;

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/formats.h"
+#include "src/core/log.h"
 
 struct nb_evidence_sum {
     struct nb_evidence e;

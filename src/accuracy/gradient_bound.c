@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const double single_u = 0x1p-24, single_eta = 0x1p-150;
 

@@ -8,9 +8,9 @@
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/gradient_terms.h"
 #include "src/accuracy/truth.h"
-#include "src/core/log.h"
 #include "src/core/compensated.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 /* ---- along a row ------------------------------------------------------------------------------------------------------- */
 
@@ -190,7 +190,7 @@ static void sum_all(struct nb_gradient *g) {
 
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd) {
-    assert(c->op != NB_OP_TWIN);
+    assert(c->op != NB_OP_COPY);
     *g = (struct nb_gradient){.c = c, .in = in, .rstd = rstd, .n_params = in->n_params};
     if (nb_oracle_environment() != 0) return -1;
     if (nb_gradient_centres(c)) g->mean = mean;

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/dtype.h"
 
 /* What one perturbation does to one row's or channel's statistics. */
 struct change {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/core/twofold.h"
 
 /* By what the arithmetic does, not by what fegetround() says: on x86 that asks the x87 unit. The volatile operands keep the
@@ -101,7 +101,7 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {
     const struct nb_case *c = o->c;
     const int64_t cols = o->in->cols;
     nb_truth_row(c, o->in, row, y);
-    if (c->op == NB_OP_TWIN) return;
+    if (c->op == NB_OP_COPY) return;
     if (c->op == NB_OP_DYT) {
         const struct nb_squash *squash = nb_oracle_squash(o, row);
         for (int64_t i = 0; i < cols; i++) y[i] = dyt_element(o, y[i], squash[i].tanh, i);

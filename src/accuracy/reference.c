@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 enum { LANES = 16 };
 

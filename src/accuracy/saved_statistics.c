@@ -7,7 +7,7 @@
 #include "src/core/log.h"
 
 bool nb_case_has_saved(const struct nb_case *c) {
-    return c->pass == NB_BACKWARD && c->op != NB_OP_TWIN && c->op != NB_OP_DYT;
+    return c->pass == NB_BACKWARD && c->op != NB_OP_COPY && c->op != NB_OP_DYT;
 }
 
 int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/compensated.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static bool centres(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM || c->op == NB_OP_BATCHNORM || c->op == NB_OP_ADD_LAYERNORM;
@@ -241,7 +241,7 @@ static void batchnorm_truth(struct nb_row_truth *truth, const struct nb_case *c,
 }
 
 void nb_truth_fill(struct nb_row_truth *truth, int64_t n_truth, const struct nb_case *c, const struct nb_inputs *in) {
-    if (c->op == NB_OP_TWIN || c->op == NB_OP_DYT) return;
+    if (c->op == NB_OP_COPY || c->op == NB_OP_DYT) return;
     double *row = nb_alloc((unsigned long long)in->cols, sizeof *row);
     if (c->op == NB_OP_BATCHNORM)
         batchnorm_truth(truth, c, in, row);

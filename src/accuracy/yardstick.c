@@ -9,8 +9,8 @@
 
 #include "src/accuracy/noise.h"
 #include "src/accuracy/reference.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static double squared_error(const struct nb_oracle *o, const void *y, const double *exact) {
     double sum = 0;
@@ -28,7 +28,7 @@ void nb_yardstick_init(struct nb_yardstick *y, const struct nb_oracle *o) {
     *y = (struct nb_yardstick){.o = o, .rows = rows};
     y->noise = nb_alloc((unsigned long long)rows, sizeof *y->noise);
     y->reference = nb_alloc((unsigned long long)rows, sizeof *y->reference);
-    if (o->c->op == NB_OP_TWIN) return;
+    if (o->c->op == NB_OP_COPY) return;
     struct nb_noise *noise = nb_noise_new(o, o->c->seed);
     struct nb_reference *reference = nb_reference_new(o);
     double *exact = nb_alloc((unsigned long long)cols, sizeof *exact);

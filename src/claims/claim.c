@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/measure/counters.h"
 #include "src/core/registry.h"
+#include "src/measure/counters.h"
 
 static void release_reading(struct nb_reading *r) {
     free(r->id);

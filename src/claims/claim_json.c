@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/claim.h"
 #include "src/core/log.h"
 #include "src/core/strbuf.h"
-#include "src/claims/claim.h"
 #include "src/plan/config_errors.h"
 
 enum { MAX_ENTRIES = 100 };

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "src/claims/sensitivity.h"
 #include "src/core/log.h"
 #include "src/core/strbuf.h"
-#include "src/claims/sensitivity.h"
 
 static const char *why_not(const struct nb_claim *c, const struct nb_reading *r) {
     const struct nb_experiment *e = &c->experiments[r->experiment];

@@ -10,8 +10,8 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/core/registry.h"
+#include "src/core/strbuf.h"
 
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
@@ -203,7 +203,7 @@ void nb_claims_configs(struct nb_claims *claims, const struct nb_claims_effort *
         configs[i] = (struct nb_config){.name = nb_strdup(nb_claims_plan_names[i]),
                                         .path = nb_strdup("claims"),
                                         .blocks_per_launch = 12,
-                                        .slot_ms = 0.3,
+                                        .sample_ms = 0.3,
                                         .order_seed = 1};
     /* Ten launches narrow an interval by a third against the six that are the fewest for one. */
     configs[NB_PLAN_TIMING].launches = effort->launches ? effort->launches : effort->quick ? 6 : 10;

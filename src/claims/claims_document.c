@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/sensitivity.h"
+#include "src/claims/training_document.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/claims/sensitivity.h"
-#include "src/claims/training_document.h"
 #include "src/record/fingerprint.h"
 
 enum { LARGEST_FILE = 1 << 28 };

@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-#include "src/core/jsonc.h"
 #include "src/claims/finding.h"
 #include "src/claims/samples.h"
+#include "src/core/jsonc.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
 #include "src/train/train_results.h"
@@ -24,7 +24,7 @@ extern const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS]; /* "timing", "
 /* What was measured for all claims at once. */
 struct nb_claims_measured {
     const struct nb_results *results[NB_N_CLAIMS_PLANS]; /* null: nothing was */
-    const struct nb_slot_table *slots;                   /* of the timing plan; null likewise */
+    const struct nb_sample_table *samples;               /* of the timing plan; null likewise */
     const struct nb_train_results *training;             /* null: nothing was trained */
     const char *no_training;                             /* why */
     bool quick;

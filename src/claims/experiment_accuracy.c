@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/claims/fields.h"
 #include "src/claims/matrix.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/record/grade.h"
 
 static double share_lost(const struct nb_record *r) {

@@ -2,12 +2,12 @@
 /* Property experiments: a named one with parameters, run under guard, since kernels are called in this very process. */
 #include <stdlib.h>
 
-#include "src/core/guard.h"
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/claims/experiment.h"
 #include "src/claims/fields.h"
 #include "src/claims/property.h"
+#include "src/core/guard.h"
+#include "src/core/log.h"
+#include "src/core/strbuf.h"
 
 /* Seconds; the longest take a tenth of it. */
 static const double limit_s = 60;

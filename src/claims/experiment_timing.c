@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/claims/fields.h"
 #include "src/claims/matrix.h"
 #include "src/claims/timing_pairs.h"
+#include "src/core/log.h"
 #include "src/plan/config_errors.h"
 
 struct compare {
@@ -158,11 +158,11 @@ static void add_figure(struct nb_findings *out, const char *name, double share, 
     nb_finding_tag(f, "against", nb_finding_get(&at->cases->tagged.items[at->against], "kernel"));
 }
 
-static void add_pair(struct nb_findings *out, const struct place *at, const struct nb_slot_table *slots) {
-    struct nb_timed_pair p = nb_timed_measure(at->cases, slots, at->of, at->against);
+static void add_pair(struct nb_findings *out, const struct place *at, const struct nb_sample_table *samples) {
+    struct nb_timed_pair p = nb_timed_measure(at->cases, samples, at->of, at->against);
     const double s = at->by->share;
     if (at->by->has_and) {
-        struct nb_timed_pair q = nb_timed_partner(at->cases, slots, &at->by->and, at->of), first = p;
+        struct nb_timed_pair q = nb_timed_partner(at->cases, samples, &at->by->and, at->of), first = p;
         p = nb_timed_join(&first, &q);
         nb_timed_pair_release(&first);
         nb_timed_pair_release(&q);
@@ -196,7 +196,7 @@ static void find(const struct nb_experiment *e, const struct nb_claims_measured 
                                        ? nb_timed_against(&cases, &t->compares[i].pair, of)
                                        : NB_NO_CASE;
             const struct place at = {&cases, of, against, &t->compares[i]};
-            if (against != NB_NO_CASE) add_pair(out, &at, m->slots);
+            if (against != NB_NO_CASE) add_pair(out, &at, m->samples);
         }
         if (out->n == before) add_none(out, &t->compares[i], nb_matrix_why_none(results));
     }

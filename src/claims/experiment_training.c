@@ -6,9 +6,9 @@
  *   course  loss_ratio of pairs; final_loss, failed_steps, std_*, gradient_* of arms */
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/claims/experiment.h"
 #include "src/claims/training.h"
+#include "src/core/log.h"
 #include "src/plan/config_errors.h"
 #include "src/train/train_study.h"
 

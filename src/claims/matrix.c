@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/claims/fields.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 int nb_matrix_read_blocks(struct nb_matrix *m, const struct nb_jsonc *file, const cJSON *node, bool quick) {
     return nb_config_read_blocks(file, node, quick ? &m->quick : &m->blocks);

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"
-#include "src/core/dtype.h"
-#include "src/core/cpu.h"
 
 const struct nb_entry *nb_norm_entry(const char *kernel, enum nb_dtype dtype) {
     const struct nb_entry *widest = NULL;

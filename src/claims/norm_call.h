@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/core/case.h"
 #include "src/claims/property.h"
+#include "src/core/case.h"
 #include "src/core/registry.h"
 
 struct nb_norm {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/claims/property.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/claims/property.h"
 
 enum { B, S, H, N_DIMS };
 

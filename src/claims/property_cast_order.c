@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
-#include "src/core/random.h"
 #include "src/claims/norm_call.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 
 static const struct nb_property_param params[] = {
     {"kernel", "[\"rmsnorm_twopass\"]", "kernels", false},

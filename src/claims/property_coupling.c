@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/norm_call.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
     {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "norms", false},

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/claims/norm_call.h"
+#include "src/core/log.h"
 #include "src/lab/emulate/design_case.h"
 #include "src/lab/emulate/design_rows.h"
 #include "src/lab/emulate/emulate.h"

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/claims/norm_call.h"
+#include "src/core/log.h"
 
 static const struct nb_property_param params[] = {
     {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},

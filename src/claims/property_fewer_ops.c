@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/claims/norm_call.h"
+#include "src/core/log.h"
 #include "src/measure/single_step.h"
 
 static const struct nb_property_param params[] = {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/claims/norm_call.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
     {"kernel", "\"rmsnorm_twopass\"", "", false},

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/claims/norm_call.h"
+#include "src/core/log.h"
 
 static const struct nb_property_param params[] = {
     {"x", "[0, 1, 2, 3]", "", false},

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/norm_call.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/claims/norm_call.h"
 #include "src/lab/emulate/quantize.h"
-#include "src/core/dtype.h"
 
 static const struct nb_property_param params[] = {
     {"norm", "[\"none\", \"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},

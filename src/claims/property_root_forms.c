@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "src/claims/property.h"
-#include "src/lab/exhaustive/root_variants.h"
 #include "src/core/dtype.h"
+#include "src/lab/exhaustive/root_variants.h"
 
 static const struct nb_property_param params[] = {
     {"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench exhaustive rsqrt`)", false},

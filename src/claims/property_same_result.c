@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/claims/norm_call.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static const struct nb_property_param params[] = {
     {"of", "\"rmsnorm_twopass\"", "", false},

@@ -2,9 +2,9 @@
 /* Do tokens share statistics? All rows but one are drawn anew; counted are the bits of the one that stays. */
 #include <stdlib.h>
 
+#include "src/claims/norm_call.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/claims/norm_call.h"
 
 static const struct nb_property_param params[] = {
     {"kernel", "[\"rmsnorm_twopass\", \"layernorm_twopass\"]", "", false},

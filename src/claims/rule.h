@@ -13,8 +13,8 @@
 #ifndef NB_RULE_H
 #define NB_RULE_H
 
-#include "src/core/strbuf.h"
 #include "src/claims/finding.h"
+#include "src/core/strbuf.h"
 
 enum nb_rule_form {
     NB_RULE_AT_LEAST,

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/claims/fields.h"
 #include "src/claims/rule.h"
+#include "src/core/log.h"
+#include "src/core/names.h"
 #include "src/plan/config_errors.h"
 
 const char *const nb_rule_form_names[] = {"at_least", "at_most",  "between", "near",

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/claims/matrix.h"
+#include "src/core/log.h"
 
 void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label) {
     *c = (struct nb_timed_cases){.records = nb_alloc(results->n + 1, sizeof *c->records)};
@@ -67,22 +67,22 @@ static struct nb_timed_pair no_pair(const char *reason) {
     return (struct nb_timed_pair){.cut = {NAN, NAN, NAN}, .against_ns = NAN, .reason = reason};
 }
 
-struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_slot_table *slots, size_t of,
+struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_sample_table *samples, size_t of,
                                       size_t against) {
     const struct nb_record *a = c->records[against], *b = c->records[of];
     if (!nb_status_timed(a->status) || !nb_status_timed(b->status))
         return no_pair(nb_status_name(nb_status_timed(a->status) ? b->status : a->status));
-    if (!slots || !a->has_timing || !b->has_timing) return no_pair("not timed");
-    double *cuts = nb_alloc(slots->n_launches + 1, sizeof *cuts);
-    const struct nb_paired p = nb_slots_ratio(slots, b->key, a->key, cuts);
+    if (!samples || !a->has_timing || !b->has_timing) return no_pair("not timed");
+    double *cuts = nb_alloc(samples->n_launches + 1, sizeof *cuts);
+    const struct nb_paired p = nb_samples_ratio(samples, b->key, a->key, cuts);
     if (isnan(p.ratio.value)) {
         free(cuts);
         return no_pair("no launch in which both were timed");
     }
-    for (size_t l = 0; l < slots->n_launches; l++) cuts[l] = 1 - exp(cuts[l]);
+    for (size_t l = 0; l < samples->n_launches; l++) cuts[l] = 1 - exp(cuts[l]);
     return (struct nb_timed_pair){.cut = {1 - p.ratio.value, 1 - p.ratio.high, 1 - p.ratio.low},
                                   .cuts = cuts,
-                                  .n_cuts = slots->n_launches,
+                                  .n_cuts = samples->n_launches,
                                   .n_launches = p.n_launches,
                                   .against_ns = a->timing.time_ns.value};
 }
@@ -97,7 +97,7 @@ static bool same_tag(const struct nb_finding *a, const struct nb_finding *b, con
     return p && q && strcmp(p, q) == 0;
 }
 
-struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_slot_table *slots,
+struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_sample_table *samples,
                                       const struct nb_sides *s, size_t at) {
     const struct nb_finding *cases = c->tagged.items;
     for (size_t i = 0; i < c->tagged.n; i++) {
@@ -105,7 +105,7 @@ struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const stru
             !same_tag(&cases[i], &cases[at], "width") || !same_tag(&cases[i], &cases[at], "dtype"))
             continue;
         const size_t against = nb_timed_against(c, s, i);
-        if (against != NB_NO_CASE) return nb_timed_measure(c, slots, i, against);
+        if (against != NB_NO_CASE) return nb_timed_measure(c, samples, i, against);
     }
     return no_pair("its second part (\"and\") was not measured: no such case could be planned here");
 }

@@ -32,10 +32,10 @@ struct nb_timed_pair {
     const char *reason; /* why there is no cut, or null */
 };
 void nb_timed_pair_release(struct nb_timed_pair *p);
-struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_slot_table *slots, size_t of,
+struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const struct nb_sample_table *samples, size_t of,
                                       size_t against);
 /* The pair that s selects for the same shape, dtype and width as case `at`, such as its backward pass. */
-struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_slot_table *slots,
+struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_sample_table *samples,
                                       const struct nb_sides *s, size_t at);
 /* The cut of both times together: the mean of both cuts, weighted by what each takes on the other side. Bounds are added, which holds
  * whatever hangs together. */

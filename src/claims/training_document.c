@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/claims/training.h"
 #include "src/claims/training_values.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 enum { CURVE_POINTS = 60 };
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/claims/training.h"
 #include "src/claims/training_values.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
 
 enum { NO_ARM = -1 };
 

@@ -176,10 +176,10 @@ static void print_backend(const struct nb_case *c, struct nb_strbuf *out) {
 
 static bool is_forward(const struct nb_case *c) { return c->pass == NB_FORWARD; }
 /* A gradient takes mean and rstd as they are given, which eps has a part in, however they were formed. */
-static bool has_eps(const struct nb_case *c) { return c->op != NB_OP_DYT && c->op != NB_OP_TWIN; }
+static bool has_eps(const struct nb_case *c) { return c->op != NB_OP_DYT && c->op != NB_OP_COPY; }
 static bool has_root(const struct nb_case *c) { return has_eps(c) && is_forward(c); }
-static bool is_no_twin(const struct nb_case *c) { return c->op != NB_OP_TWIN; }
-static bool has_gamma(const struct nb_case *c) { return is_no_twin(c) && c->formula.affine != NB_AFFINE_NONE; }
+static bool is_no_copy(const struct nb_case *c) { return c->op != NB_OP_COPY; }
+static bool has_gamma(const struct nb_case *c) { return is_no_copy(c) && c->formula.affine != NB_AFFINE_NONE; }
 static bool has_16bit_gamma(const struct nb_case *c) { return has_gamma(c) && c->dtype != NB_F32; }
 static bool casts(const struct nb_case *c) { return has_16bit_gamma(c) && is_forward(c); }
 /* A key without it is as keys always were: parameters as drawn. */
@@ -196,7 +196,7 @@ static bool rounds_a_sum(const struct nb_case *c) { return nb_op_adds(c->op) && 
 
 #define NAMED(field) offsetof(struct nb_case, field), NULL, NULL
 const struct nb_axis nb_axes[] = {
-    {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but twin", nb_op_names, NAMED(op), NULL},
+    {"op", NB_AXIS_SELECT, NULL, "the mathematical function; left out: all but copy", nb_op_names, NAMED(op), NULL},
     {"pass", NB_AXIS_SELECT, "forward", "forward or backward", nb_pass_names, NAMED(pass), NULL},
     {"kernel", NB_AXIS_SELECT, NULL, "globs on the kernel's name, such as layernorm_*", NULL, 0, NULL, print_kernel,
      NULL},
@@ -226,7 +226,7 @@ const struct nb_axis nb_axes[] = {
      NAMED(formula.root), has_root},
     {"affine", NB_AXIS_CELL, "default",
      "parameters; default: gamma for rmsnorm, prmsnorm, l2norm and add_rmsnorm, gamma_beta for the others",
-     affine_choices, NAMED(formula.affine), is_no_twin},
+     affine_choices, NAMED(formula.affine), is_no_copy},
     {"cast", NB_AXIS_CELL, "after", "rounding to the dtype after or before the weight (Gemma, Llama); 16 bits only",
      nb_cast_names, NAMED(formula.cast), casts},
     {"weight_offset", NB_AXIS_CELL, "0", "the weight is gamma or 1 + gamma", nb_switch_names,

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/names.h"
 #include "src/core/dtype.h"
+#include "src/core/names.h"
 
 static const char *name_at(const char *const *names, uint32_t i) { return i < nb_names_count(names) ? names[i] : "?"; }
 
@@ -40,8 +40,8 @@ void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const
     c->variance = kernel->variance;
     c->folded = (kernel->flags & NB_FLAG_FOLDED) != 0;
     c->flushes = (kernel->flags & NB_FLAG_FLUSHES) != 0;
-    c->twin_loads = kernel->op == NB_OP_TWIN ? (double)kernel->loads : 0;
-    c->twin_stores = kernel->op == NB_OP_TWIN ? (double)kernel->stores : 0;
+    c->copy_loads = kernel->op == NB_OP_COPY ? (double)kernel->loads : 0;
+    c->copy_stores = kernel->op == NB_OP_COPY ? (double)kernel->stores : 0;
     nb_case_normalize(c);
 }
 
@@ -51,7 +51,7 @@ static const int64_t max_elements = (int64_t)1 << 32;
 const char *nb_case_conflict(const struct nb_case *c) {
     const struct nb_formula *f = &c->formula;
     bool estimate = f->root == NB_ROOT_RSQRT_NR || f->root == NB_ROOT_RSQRT_RAW;
-    if (c->shape.layout != NB_ROWS && c->op != NB_OP_BATCHNORM && c->op != NB_OP_TWIN)
+    if (c->shape.layout != NB_ROWS && c->op != NB_OP_BATCHNORM && c->op != NB_OP_COPY)
         return "NCHW and NHWC shapes are for batchnorm";
     if (estimate && f->eps_place == NB_EPS_OUTSIDE)
         return "a reciprocal square root estimate with eps outside the root is not defined";
@@ -94,7 +94,7 @@ void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores) {
 /* Statistics that the op must read or write besides the tensors, in f32 elements. */
 static double statistics_elements(const struct nb_case *c) {
     const struct nb_shape *s = &c->shape;
-    if (c->op == NB_OP_TWIN || c->op == NB_OP_DYT) return 0;
+    if (c->op == NB_OP_COPY || c->op == NB_OP_DYT) return 0;
     if (c->op == NB_OP_BATCHNORM && c->pass == NB_FORWARD)
         return (double)s->c * (c->mode == NB_TRAINING ? 4 : 2); /* running mean and variance, in and out */
     if (c->pass == NB_FORWARD) return 0;
@@ -102,7 +102,7 @@ static double statistics_elements(const struct nb_case *c) {
 }
 
 static double parameter_bytes(const struct nb_case *c) {
-    if (c->op == NB_OP_TWIN || c->formula.affine == NB_AFFINE_NONE) return 0;
+    if (c->op == NB_OP_COPY || c->formula.affine == NB_AFFINE_NONE) return 0;
     const double n = (double)(c->op == NB_OP_BATCHNORM ? c->shape.c : c->shape.cols);
     const double size = c->formula.param == NB_PARAM_X ? (double)nb_formats[c->dtype].bytes : 4;
     const int vectors = c->formula.affine == NB_AFFINE_GAMMA_BETA ? 2 : 1;
@@ -113,7 +113,7 @@ static double parameter_bytes(const struct nb_case *c) {
 double nb_case_bytes(const struct nb_case *c) {
     int loads, stores;
     nb_op_tensors(c->op, c->pass, &loads, &stores);
-    double tensors = c->op == NB_OP_TWIN ? c->twin_loads + c->twin_stores : loads + stores;
+    double tensors = c->op == NB_OP_COPY ? c->copy_loads + c->copy_stores : loads + stores;
     double tensor_bytes = (double)c->shape.rows * (double)c->shape.cols * (double)nb_formats[c->dtype].bytes;
     return tensors * tensor_bytes + parameter_bytes(c) + 4 * statistics_elements(c);
 }

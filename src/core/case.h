@@ -38,7 +38,7 @@ struct nb_case {
     uint32_t op, pass, dtype, width;
     uint32_t style, stats, stats_dtype, variance; /* the kernel's, for filters and reports */
     bool folded, flushes;                         /* the kernel's: NB_FLAG_FOLDED, NB_FLAG_FLUSHES */
-    double twin_loads, twin_stores;               /* the tensors that a twin reads and writes; 0 for other ops */
+    double copy_loads, copy_stores;               /* the tensors that a copy reads and writes; 0 for other ops */
     struct nb_shape shape;
     struct nb_formula formula;
     double eps, alpha, momentum;

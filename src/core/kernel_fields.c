@@ -97,7 +97,7 @@ const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula
     bool has_root = k->op != NB_OP_DYT;
     bool adds = k->op == NB_OP_ADD_RMSNORM || k->op == NB_OP_ADD_LAYERNORM;
     bool weighs = f->affine != NB_AFFINE_NONE, rounds = k->dtype != NB_F32;
-    if (k->op == NB_OP_TWIN) return NULL; /* no arithmetic: it serves every formula */
+    if (k->op == NB_OP_COPY) return NULL; /* no arithmetic: it serves every formula */
     const char *why = refuse_value(has->affines, f->affine, affine_refusals, NB_N_AFFINES);
     if (!why && has_root) why = refuse_value(has->roots, f->root, root_refusals, NB_N_ROOTS);
     if (!why && has_root) why = refuse_value(has->eps_places, f->eps_place, eps_place_refusals, NB_N_EPS_PLACES);

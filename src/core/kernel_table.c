@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/guard.h"
-#include "src/core/log.h"
-#include "src/core/strbuf.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
+#include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/shared_object.h"
+#include "src/core/strbuf.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 

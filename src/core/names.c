@@ -9,7 +9,7 @@
 #include "src/core/strbuf.h"
 
 const char *const nb_op_names[] = {"rmsnorm", "prmsnorm",    "layernorm",     "batchnorm", "l2norm",
-                                   "dyt",     "add_rmsnorm", "add_layernorm", "twin",      NULL};
+                                   "dyt",     "add_rmsnorm", "add_layernorm", "copy",      NULL};
 const char *const nb_pass_names[] = {"forward", "backward", NULL};
 const char *const nb_dtype_names[] = {"f32", "f16", "bf16", NULL};
 const char *const nb_width_names[] = {"scalar", "128", "256", "256x", "512", "native", NULL};

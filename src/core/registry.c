@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/log.h"
 #include "src/core/kernel_table.h"
+#include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/shared_object.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Order statistics by sorting copies: the samples are slots and launches, tens to thousands of them. */
+/* Order statistics by sorting copies: they are samples and launches, tens to thousands of them. */
 #include "src/core/stats.h"
 
 #include <math.h>

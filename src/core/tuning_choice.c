@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/cpu.h"
 #include "src/core/tuning_file.h"
 
 /* Beside the tuning in use (tuning.c) where it came from; like it, the process's own and set once. */

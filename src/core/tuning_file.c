@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/cpu.h"
 
 enum { FILE_MAX_BYTES = 4 << 20 };
 

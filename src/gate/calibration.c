@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sums of squares within (case, twin), over the degrees of freedom that they have. */
+/* Sums of squares within (case, copy), over the degrees of freedom that they have. */
 #include "src/gate/calibration.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-const char *const nb_twin_names[NB_N_TWINS] = {"control", "copy", "same"};
+const char *const nb_replica_names[NB_N_REPLICAS] = {"control", "copy", "same"};
 
 static bool is_whole(const struct nb_calibration_launch *l) {
-    for (int t = 0; t < NB_N_TWINS; t++)
-        if (!isfinite(l->twins[t].ratio) || !isfinite(l->twins[t].ratio_min) || !isfinite(l->twins[t].halves))
+    for (int t = 0; t < NB_N_REPLICAS; t++)
+        if (!isfinite(l->replicas[t].ratio) || !isfinite(l->replicas[t].ratio_min) || !isfinite(l->replicas[t].halves))
             return false;
     return true;
 }
@@ -22,29 +22,29 @@ static bool is_whole(const struct nb_calibration_launch *l) {
 
 enum figure { RATIO, RATIO_MIN };
 
-static double figure_of(const struct nb_calibration_launch *l, int twin, enum figure f) {
-    return f == RATIO ? l->twins[twin].ratio : l->twins[twin].ratio_min;
+static double figure_of(const struct nb_calibration_launch *l, int copy, enum figure f) {
+    return f == RATIO ? l->replicas[copy].ratio : l->replicas[copy].ratio_min;
 }
 
-static double case_mean(const struct nb_calibration_launch *launches, size_t n, int case_index, int twin,
+static double case_mean(const struct nb_calibration_launch *launches, size_t n, int case_index, int copy,
                         enum figure f) {
     double sum = 0;
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
         if (launches[i].case_index != case_index) continue;
-        sum += figure_of(&launches[i], twin, f);
+        sum += figure_of(&launches[i], copy, f);
         count++;
     }
     return sum / (double)count;
 }
 
-/* Of one twin, pooled over cases. */
-static double variance_of(const struct nb_calibration_launch *launches, size_t n, size_t n_cases, int twin,
+/* Of one copy, pooled over cases. */
+static double variance_of(const struct nb_calibration_launch *launches, size_t n, size_t n_cases, int copy,
                           enum figure f) {
     double squares = 0;
     for (size_t i = 0; i < n; i++) {
-        const double mean = case_mean(launches, n, launches[i].case_index, twin, f);
-        const double d = figure_of(&launches[i], twin, f) - mean;
+        const double mean = case_mean(launches, n, launches[i].case_index, copy, f);
+        const double d = figure_of(&launches[i], copy, f) - mean;
         squares += d * d;
     }
     return n > n_cases ? squares / (double)(n - n_cases) : (double)NAN;
@@ -65,15 +65,15 @@ static void keep_residuals(struct nb_calibration *out, const struct nb_calibrati
         const struct nb_calibration_launch *l = &launches[i];
         double ratio[NB_N_COPIES], ratio_min[NB_N_COPIES];
         for (int t = 0; t < NB_N_COPIES; t++) {
-            ratio[t] = widen * (l->twins[t].ratio - case_mean(launches, n, l->case_index, t, RATIO));
-            ratio_min[t] = widen * (l->twins[t].ratio_min - case_mean(launches, n, l->case_index, t, RATIO_MIN));
+            ratio[t] = widen * (l->replicas[t].ratio - case_mean(launches, n, l->case_index, t, RATIO));
+            ratio_min[t] = widen * (l->replicas[t].ratio_min - case_mean(launches, n, l->case_index, t, RATIO_MIN));
         }
         for (int t = 0; t < NB_N_COPIES; t++)
             out->residuals[out->n_residuals++] = (struct nb_gate_launch){.ratio = ratio[t],
                                                                          .control = ratio[1 - t],
                                                                          .ratio_min = ratio_min[t],
-                                                                         .order_effect = l->twins[t].order_effect,
-                                                                         .contaminated = l->twins[t].contaminated};
+                                                                         .order_effect = l->replicas[t].order_effect,
+                                                                         .contaminated = l->replicas[t].contaminated};
     }
 }
 
@@ -100,7 +100,8 @@ static size_t count_cases(const struct nb_calibration_launch *launches, size_t n
 static double within_variance(const struct nb_calibration_launch *launches, size_t n) {
     double squares = 0;
     for (size_t i = 0; i < n; i++)
-        for (int t = 0; t < NB_N_COPIES; t++) squares += launches[i].twins[t].halves * launches[i].twins[t].halves;
+        for (int t = 0; t < NB_N_COPIES; t++)
+            squares += launches[i].replicas[t].halves * launches[i].replicas[t].halves;
     return squares / (4 * NB_N_COPIES * (double)n);
 }
 
@@ -109,23 +110,24 @@ static void take_costs(struct nb_calibration *out, const struct nb_calibration_l
     double *v = nb_alloc(2 * n, sizeof *v);
     for (size_t i = 0; i < n; i++) {
         v[i] = launches[i].overhead_s;
-        v[n + i] = launches[i].slot_s;
-        for (int t = 0; t < NB_N_COPIES; t++) out->contaminated += launches[i].twins[t].contaminated / (double)(2 * n);
+        v[n + i] = launches[i].sample_s;
+        for (int t = 0; t < NB_N_COPIES; t++)
+            out->contaminated += launches[i].replicas[t].contaminated / (double)(2 * n);
     }
     out->overhead_s = nb_median(v, n);
-    out->slot_s = nb_median(v + n, n);
+    out->sample_s = nb_median(v + n, n);
     free(v);
 }
 
 static void take_biases(struct nb_calibration *out, const struct nb_calibration_launch *launches, size_t n) {
     double *v = nb_alloc(n, sizeof *v);
     size_t kept = 0;
-    for (int t = 0; t < NB_N_TWINS; t++) {
-        for (size_t i = 0; i < n; i++) v[i] = launches[i].twins[t].ratio;
+    for (int t = 0; t < NB_N_REPLICAS; t++) {
+        for (size_t i = 0; i < n; i++) v[i] = launches[i].replicas[t].ratio;
         out->bias[t] = nb_hodges_lehmann(v, n, 0.95);
     }
     for (size_t i = 0; i < n; i++) {
-        const double effect = launches[i].twins[NB_TWIN_COPY].order_effect;
+        const double effect = launches[i].replicas[NB_REPLICA_COPY].order_effect;
         if (isfinite(effect)) v[kept++] = effect;
     }
     out->order_effect = nb_hodges_lehmann(v, kept, 0.95);
@@ -142,7 +144,7 @@ void nb_calibration_estimate(const struct nb_calibration_launch *launches, size_
     *out = (struct nb_calibration){.n_launches = kept, .n_cases = cases, .blocks = blocks};
     if (kept < cases + 2) {
         out->launch_sd = out->launch_sd_high = out->within_sd = out->between_sd = NAN;
-        out->same_sd = out->min_sd = out->contaminated = out->overhead_s = out->slot_s = NAN;
+        out->same_sd = out->min_sd = out->contaminated = out->overhead_s = out->sample_s = NAN;
         free(whole);
         return;
     }
@@ -150,7 +152,7 @@ void nb_calibration_estimate(const struct nb_calibration_launch *launches, size_
     out->launch_sd = copies_sd(whole, kept, cases, RATIO);
     out->launch_sd_high = out->launch_sd * sqrt(df / chi_squared_quantile(0.05, df));
     out->min_sd = copies_sd(whole, kept, cases, RATIO_MIN);
-    out->same_sd = sqrt(variance_of(whole, kept, cases, NB_TWIN_SAME, RATIO));
+    out->same_sd = sqrt(variance_of(whole, kept, cases, NB_REPLICA_SAME, RATIO));
     out->within_sd = fmin(sqrt(within_variance(whole, kept)), out->launch_sd);
     out->between_sd = sqrt(out->launch_sd * out->launch_sd - out->within_sd * out->within_sd);
     keep_residuals(out, whole, kept);

@@ -15,11 +15,11 @@
 #include "src/gate/gate_judge.h"
 
 /* Arms beside the baseline. SAME is the baseline's own code at the same addresses: what the copies have beyond it is the addresses'. */
-enum nb_twin { NB_TWIN_CONTROL, NB_TWIN_COPY, NB_TWIN_SAME, NB_N_TWINS };
-extern const char *const nb_twin_names[NB_N_TWINS];
-#define NB_N_COPIES 2 /* the first so many twins are copies */
+enum nb_replica { NB_REPLICA_CONTROL, NB_REPLICA_COPY, NB_REPLICA_SAME, NB_N_REPLICAS };
+extern const char *const nb_replica_names[NB_N_REPLICAS];
+#define NB_N_COPIES 2 /* the first so many replicas are copies */
 
-struct nb_twin_launch { /* of one twin against the baseline, in logarithms of ratios */
+struct nb_replica_launch { /* of one replica against the baseline, in logarithms of ratios */
     double ratio, ratio_min, order_effect;
     double halves; /* ratio in one half of the blocks less that in the other */
     double contaminated;
@@ -27,9 +27,9 @@ struct nb_twin_launch { /* of one twin against the baseline, in logarithms of ra
 
 struct nb_calibration_launch { /* of one case */
     int case_index;            /* launches of a case are compared with each other only */
-    struct nb_twin_launch twins[NB_N_TWINS];
+    struct nb_replica_launch replicas[NB_N_REPLICAS];
     double overhead_s; /* of the process: start, inputs, checks */
-    double slot_s;     /* of one slot of one arm, with what goes before it */
+    double sample_s;   /* of one sample of one arm, with what goes before it */
 };
 
 struct nb_calibration {
@@ -38,12 +38,12 @@ struct nb_calibration {
     double launch_sd;             /* of a launch's value */
     double launch_sd_high;        /* it is surely (95 %) smaller, were launches normal */
     double within_sd, between_sd; /* its parts: within shrinks with blocks */
-    double same_sd;               /* of NB_TWIN_SAME's values: what addresses of code do not explain */
-    double min_sd;                /* of the logarithm of the ratio of the fastest slots */
+    double same_sd;               /* of NB_REPLICA_SAME's values: what addresses of code do not explain */
+    double min_sd;                /* of the logarithm of the ratio of the fastest samples */
     double contaminated;          /* share of the pairs, mean over launches */
     struct nb_interval order_effect;
-    struct nb_interval bias[NB_N_TWINS]; /* each 95 % */
-    double overhead_s, slot_s;
+    struct nb_interval bias[NB_N_REPLICAS]; /* each 95 % */
+    double overhead_s, sample_s;
     struct nb_gate_launch *residuals; /* launches as differences from the mean of their case and copy; owned */
     size_t n_residuals;
 };

@@ -101,7 +101,7 @@ double nb_gate_smallest_effect(const struct nb_calibration *c, const struct nb_g
 }
 
 double nb_gate_seconds(const struct nb_calibration *c, const struct nb_gate_design *plan, bool confirmed) {
-    const double launch = c->overhead_s + GATE_ARMS * plan->blocks * c->slot_s;
+    const double launch = c->overhead_s + GATE_ARMS * plan->blocks * c->sample_s;
     return launch * (plan->screen_launches + (confirmed ? 2 * plan->confirm_launches : 0));
 }
 

@@ -13,7 +13,7 @@
 #include "src/gate/gate_samples.h"
 #include "src/measure/process.h"
 
-enum { ARMS = 1 + NB_N_TWINS };
+enum { ARMS = 1 + NB_N_REPLICAS };
 
 /* ---- groups ----------------------------------------------------------------------------------------------------------------- */
 
@@ -48,14 +48,14 @@ static void make_groups(struct nb_calibration_run *r) {
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------- */
 
-static struct nb_twin_launch twin_of(const struct nb_gate_samples *twin, const struct nb_gate_samples *baseline) {
-    return (struct nb_twin_launch){
-        .ratio = nb_gate_paired(twin, baseline, NB_PAIRS_ALL),
-        .ratio_min = log(nb_gate_fastest(twin) / nb_gate_fastest(baseline)),
+static struct nb_replica_launch replica_of(const struct nb_gate_samples *copy, const struct nb_gate_samples *baseline) {
+    return (struct nb_replica_launch){
+        .ratio = nb_gate_paired(copy, baseline, NB_PAIRS_ALL),
+        .ratio_min = log(nb_gate_fastest(copy) / nb_gate_fastest(baseline)),
         .order_effect =
-            nb_gate_paired(twin, baseline, NB_PAIRS_FIRST) - nb_gate_paired(twin, baseline, NB_PAIRS_SECOND),
-        .halves = nb_gate_paired(twin, baseline, NB_PAIRS_HALF_A) - nb_gate_paired(twin, baseline, NB_PAIRS_HALF_B),
-        .contaminated = nb_gate_contaminated(twin, baseline)};
+            nb_gate_paired(copy, baseline, NB_PAIRS_FIRST) - nb_gate_paired(copy, baseline, NB_PAIRS_SECOND),
+        .halves = nb_gate_paired(copy, baseline, NB_PAIRS_HALF_A) - nb_gate_paired(copy, baseline, NB_PAIRS_HALF_B),
+        .contaminated = nb_gate_contaminated(copy, baseline)};
 }
 
 int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
@@ -66,8 +66,8 @@ int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
     *out = (struct nb_calibration_launch){0};
     if (cJSON_GetArraySize(arms) != ARMS) return -1;
     cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
-    for (int t = 0; t < NB_N_TWINS; t++) out->twins[t] = twin_of(&samples[1 + t], &samples[0]);
-    out->slot_s = wall_s / (ARMS * (double)samples[0].n);
+    for (int t = 0; t < NB_N_REPLICAS; t++) out->replicas[t] = replica_of(&samples[1 + t], &samples[0]);
+    out->sample_s = wall_s / (ARMS * (double)samples[0].n);
     result = 0;
 out:
     for (int i = 0; i < ARMS; i++) nb_gate_samples_release(&samples[i]);
@@ -89,7 +89,7 @@ static int launch(struct nb_calibration_run *r, struct nb_calibration_group *gro
                                       .layout = layout,
                                       .threads = c->c.threads,
                                       .blocks = r->g->plan.blocks,
-                                      .slot_ms = r->g->plan.slot_ms,
+                                      .sample_ms = r->g->plan.sample_ms,
                                       .silence_s = r->g->plan.case_timeout_s,
                                       .seed = r->g->plan.seed + c->c.seed};
     const int result = nb_gate_launch_run(&q, &answer);
@@ -100,7 +100,7 @@ static int launch(struct nb_calibration_run *r, struct nb_calibration_group *gro
                  answer.reason);
     } else {
         read.case_index = (int)which;
-        read.overhead_s = nb_now_s() - start - read.slot_s * ARMS * r->g->plan.blocks;
+        read.overhead_s = nb_now_s() - start - read.sample_s * ARMS * r->g->plan.blocks;
         group->launches = nb_realloc(group->launches, group->n_launches + 1, sizeof *group->launches);
         group->launches[group->n_launches++] = read;
     }

@@ -30,7 +30,7 @@ struct nb_calibration_run {
 
 /* Fills groups. 0, -1 after nb_error, or a signal's number: what was measured stands. */
 int nb_calibration_run(struct nb_calibration_run *r);
-/* From a worker's line, arms: baseline, then the twins. -1: it is not one. */
+/* From a worker's line, arms: baseline, then the copies. -1: it is not one. */
 int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out);
 void nb_calibration_run_release(struct nb_calibration_run *r);
 

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/instruction.h"
-#include "src/core/kernel_fields.h"
 #include "src/core/shared_object.h"
+#include "src/gate/instruction.h"
 
 enum { MAX_PIECES = 4096, MOST_BYTES = 1 << 26 };
 #define REACHES_TOO_MUCH "it reaches too much"

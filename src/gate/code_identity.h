@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/gate/code_file.h"
 #include "src/core/registry.h"
+#include "src/gate/code_file.h"
 
 enum nb_code_part {
     NB_CODE_TIMED, /* run() and the functions that say how it is called */

@@ -43,7 +43,7 @@ static void take(cJSON *line, void *arg) {
 
 int nb_gate_count(const struct nb_gate *g, struct nb_gate_case *c) {
     const char *keys[] = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CANDIDATE]};
-    int slots[] = {0, 0}, twins[] = {-1, -1};
+    int samples[] = {0, 0}, copies[] = {-1, -1};
     bool steps[] = {true, true};
     struct nb_outcome o;
     const struct nb_job job = {.kind = NB_JOB_COUNTERS,
@@ -51,8 +51,8 @@ int nb_gate_count(const struct nb_gate *g, struct nb_gate_case *c) {
                                .plugins = (const char **)(uintptr_t)g->builds.files[0],
                                .n_plugins = NB_N_BUILDS,
                                .keys = keys,
-                               .slots = slots,
-                               .twin_of = twins,
+                               .samples = samples,
+                               .copy_of = copies,
                                .steps = steps,
                                .n_cases = 2,
                                .check_only = true,

@@ -4,8 +4,8 @@
 #ifndef NB_GATE_BUILDS_H
 #define NB_GATE_BUILDS_H
 
-#include "src/gate/gate_launch.h"
 #include "src/core/registry.h"
+#include "src/gate/gate_launch.h"
 
 #define NB_GATE_LAYOUTS 16
 

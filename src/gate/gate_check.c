@@ -133,14 +133,14 @@ static int ask(const struct nb_gate *g, struct checks *checks) {
     for (int i = 0; i < 2; i++) {
         const int b = builds[i];
         const char *key = checks->c->arm_keys[b];
-        int slot = 0;
+        int sample = 0;
         struct nb_outcome o;
         struct nb_job job = {.kind = NB_JOB_CHECK,
                              .launch = -1,
                              .plugins = (const char **)(uintptr_t)g->builds.files[0],
                              .n_plugins = NB_N_BUILDS,
                              .keys = &key,
-                             .slots = &slot,
+                             .samples = &sample,
                              .n_cases = 1,
                              .check_only = true,
                              .digests_at = -1};
@@ -148,7 +148,7 @@ static int ask(const struct nb_gate *g, struct checks *checks) {
         if (o.ending == NB_NOT_STARTED) return -1;
         if (o.ending == NB_ENDED_BY_USER) return nb_interrupted();
         if (checks->answered[b]) continue;
-        checks->status[b] = nb_visit_blame(&o, checks->reason[b], sizeof checks->reason[b]);
+        checks->status[b] = nb_session_blame(&o, checks->reason[b], sizeof checks->reason[b]);
     }
     return 0;
 }

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "src/accuracy/saved_statistics.h"
-#include "src/measure/single_step.h"
+#include "src/core/kernel_fields.h"
 #include "src/measure/buffers.h"
 #include "src/measure/pool.h"
-#include "src/core/kernel_fields.h"
+#include "src/measure/single_step.h"
 
 enum { COLS = 64, LIMIT = 400000 };
 

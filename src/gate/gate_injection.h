@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Is a slot that does p % more rows really p % more work? Counted, instruction by instruction. */
+/* Is a sample that does p % more rows really p % more work? Counted, instruction by instruction. */
 #ifndef NB_GATE_INJECTION_H
 #define NB_GATE_INJECTION_H
 

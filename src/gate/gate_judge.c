@@ -173,7 +173,7 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
         return because(out, "%.0f %% of the pairs saw a switch or a migration", 100 * out->contaminated);
     const double median = log(out->ratio.value), least = log(out->ratio_min), margin = log1p(rule->fail_margin);
     if ((median > margin && least < -margin) || (median < -margin && least > margin))
-        return because(out, "medians say %+.1f %%, fastest slots %+.1f %%", 100 * expm1(median), 100 * expm1(least));
+        return because(out, "medians say %+.1f %%, fastest samples %+.1f %%", 100 * expm1(median), 100 * expm1(least));
     return false;
 }
 

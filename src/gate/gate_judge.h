@@ -46,10 +46,10 @@ extern const struct nb_gate_rule nb_gate_rule_default;
 struct nb_gate_launch {
     double ratio;     /* median over pairs of ln(candidate / baseline) */
     double control;   /* the same for a byte copy of the baseline */
-    double ratio_min; /* ln(fastest candidate slot / fastest baseline slot) */
+    double ratio_min; /* ln(fastest candidate sample / fastest baseline sample) */
     double
         order_effect; /* median ratio where the candidate came first, less that where it came second; NaN: one kind only */
-    double contaminated; /* share of the pairs in which a slot saw an involuntary switch or a migration */
+    double contaminated; /* share of the pairs in which a sample saw an involuntary switch or a migration */
     int layout;          /* which build of either arm; 0 when there is one */
 };
 
@@ -72,7 +72,7 @@ struct nb_gate_judgement {
     struct nb_interval confirmed; /* of the confirming launches, lower bound at the level REGRESSION is judged at */
     struct nb_interval control;   /* copy / baseline */
     struct nb_interval t_ratio;   /* by Student's t: a cross-check, no part of the verdict */
-    double ratio_min;             /* by the launches' fastest slots */
+    double ratio_min;             /* by the launches' fastest samples */
     double order_effect, contaminated;
     double launch_sd;       /* of ln ratio between launches */
     double smallest_effect; /* ratio - 1 that these launches would have called a REGRESSION in 95 % of runs */

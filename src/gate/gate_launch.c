@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/gate/gate_samples.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
-#include "src/core/cpu.h"
 
 /* The first arm that went wrong while timed. */
 static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
@@ -48,7 +48,7 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
     if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
     cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
     out->chunked = nb_json_get_bool(line, "chunked");
-    out->per_slot = nb_json_get_number(line, "per_slot");
+    out->per_sample = nb_json_get_number(line, "per_sample");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
         out->call_ns[i] = nb_gate_median_ns(&samples[i]);
@@ -78,7 +78,7 @@ static void keep(cJSON *line, void *arg) {
 }
 
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    int cpus[NB_MAX_CPUS], chosen[NB_MAX_CPUS] = {0}, slots[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
+    int cpus[NB_MAX_CPUS], chosen[NB_MAX_CPUS] = {0}, samples[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
     const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
     struct nb_outcome o;
     cJSON *options = cJSON_CreateObject(), *raw = NULL;
@@ -89,10 +89,10 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
                          .plugins = q->files,
                          .n_plugins = q->n_files,
                          .keys = (const char **)(uintptr_t)q->keys,
-                         .slots = slots,
+                         .samples = samples,
                          .n_cases = q->n_arms,
                          .blocks = q->blocks,
-                         .slot_s = 1e-3 * q->slot_ms,
+                         .sample_s = 1e-3 * q->sample_ms,
                          .digests_at = -1,
                          .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
                          .cpus = chosen,
@@ -108,7 +108,7 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
     }
     if (!raw || nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
-        out->status = nb_visit_blame(&o, out->reason, sizeof out->reason);
+        out->status = nb_session_blame(&o, out->reason, sizeof out->reason);
         cJSON_Delete(raw);
         raw = NULL;
     }

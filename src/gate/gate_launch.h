@@ -21,7 +21,7 @@ struct nb_gate_request {
     int launch, layout; /* the launch decides CPU, seed and padding */
     int threads;
     int blocks;
-    double slot_ms, silence_s;
+    double sample_ms, silence_s;
     uint64_t seed;
 };
 
@@ -29,7 +29,7 @@ struct nb_gate_answer {
     struct nb_gate_launch launch[NB_GATE_ARMS]; /* from index 2 on: arm / baseline */
     double call_ns[NB_GATE_ARMS];               /* median over blocks of one call on the whole shape */
     bool chunked;
-    double per_slot;
+    double per_sample;
     enum nb_status status; /* NB_OK, or what ended it */
     int failed;            /* which arm did */
     char reason[200];

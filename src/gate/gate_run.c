@@ -58,7 +58,7 @@ static int launch(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_stage 
                                 .layout = layout,
                                 .threads = c->c.threads,
                                 .blocks = g->plan.blocks,
-                                .slot_ms = g->plan.slot_ms,
+                                .sample_ms = g->plan.sample_ms,
                                 .silence_s = g->plan.case_timeout_s,
                                 .seed = g->plan.seed + c->c.seed};
     for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];

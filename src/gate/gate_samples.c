@@ -17,14 +17,14 @@ void nb_gate_samples_release(struct nb_gate_samples *s) {
 }
 
 int nb_gate_samples_read(struct nb_gate_samples *s, const cJSON *arm) {
-    const cJSON *slots = cJSON_GetObjectItemCaseSensitive(arm, "slot_ns"), *item;
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
     const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
     const cJSON *contaminated = cJSON_GetObjectItemCaseSensitive(arm, "contaminated");
-    const int n = cJSON_GetArraySize(slots);
+    const int n = cJSON_GetArraySize(samples);
     if (n < 1 || cJSON_GetArraySize(positions) != n) return -1;
     *s = (struct nb_gate_samples){nb_alloc((unsigned)n, sizeof(double)), nb_alloc((unsigned)n, sizeof(int)),
                                   nb_alloc((unsigned)n, sizeof(bool)), 0};
-    cJSON_ArrayForEach(item, slots) s->ns[s->n++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    cJSON_ArrayForEach(item, samples) s->ns[s->n++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     int at = 0;
     cJSON_ArrayForEach(item, positions) s->position[at++] = item->valueint;
     cJSON_ArrayForEach(item, contaminated) if (item->valueint >= 0 && item->valueint < n)

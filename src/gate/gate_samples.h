@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slots of one arm in one launch, as the worker told them, and what two arms of the same blocks say of each other. */
+/* The samples of one arm in one launch, as the worker told them, and what two arms of the same blocks say of each other. */
 #ifndef NB_GATE_SAMPLES_H
 #define NB_GATE_SAMPLES_H
 
@@ -25,7 +25,7 @@ enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, 
 double nb_gate_paired(const struct nb_gate_samples *b, const struct nb_gate_samples *a, enum nb_pairs which);
 double nb_gate_fastest(const struct nb_gate_samples *s);
 double nb_gate_median_ns(const struct nb_gate_samples *s);
-/* Of the pairs: in which either slot saw an involuntary switch or a migration. */
+/* Of the pairs: in which either sample saw an involuntary switch or a migration. */
 double nb_gate_contaminated(const struct nb_gate_samples *b, const struct nb_gate_samples *a);
 
 #endif

@@ -69,7 +69,7 @@ static int launch(struct session *s, int load, size_t case_index, struct contend
                                 .layout = layout,
                                 .threads = c->c.threads,
                                 .blocks = s->g->plan.blocks,
-                                .slot_ms = s->g->plan.slot_ms,
+                                .sample_ms = s->g->plan.sample_ms,
                                 .silence_s = s->g->plan.case_timeout_s,
                                 .seed = s->g->plan.seed};
     for (int i = 0; i < n; i++) {

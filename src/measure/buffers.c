@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/poison.h"
-#include "src/core/dtype.h"
 
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 

@@ -10,8 +10,8 @@ const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const stru
 
 static uint32_t backward_wants(const struct nb_case *c) {
     uint32_t wants = 1u << NB_T_X | 1u << NB_T_DY | 1u << NB_T_DX;
-    if (nb_op_adds(c->op) || c->op == NB_OP_TWIN) wants |= 1u << NB_T_DRESIDUAL_OUT;
-    if (c->op == NB_OP_TWIN) return wants;
+    if (nb_op_adds(c->op) || c->op == NB_OP_COPY) wants |= 1u << NB_T_DRESIDUAL_OUT;
+    if (c->op == NB_OP_COPY) return wants;
     if (c->formula.affine != NB_AFFINE_NONE)
         wants |= 1u << NB_T_DGAMMA | 1u << (c->formula.param == NB_PARAM_X ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
     if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << NB_T_DBETA;
@@ -22,8 +22,8 @@ static uint32_t backward_wants(const struct nb_case *c) {
 uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
     if (c->pass == NB_BACKWARD) return backward_wants(c);
     uint32_t wants = 1u << NB_T_X | 1u << NB_T_Y;
-    if (nb_op_adds(c->op) || c->op == NB_OP_TWIN) wants |= 1u << NB_T_RESIDUAL | 1u << NB_T_RESIDUAL_OUT;
-    if (c->op == NB_OP_TWIN) return wants;
+    if (nb_op_adds(c->op) || c->op == NB_OP_COPY) wants |= 1u << NB_T_RESIDUAL | 1u << NB_T_RESIDUAL_OUT;
+    if (c->op == NB_OP_COPY) return wants;
     bool in_x = c->formula.param == NB_PARAM_X;
     if (c->formula.affine != NB_AFFINE_NONE) wants |= 1u << (in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
     if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << (in_x ? NB_T_BETA_X : NB_T_BETA_F32);
@@ -40,7 +40,7 @@ uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
 /* What a case is given of the tensors that hold a row for each mathematics. */
 static float *saved_for(const struct nb_buffers *b, const struct nb_case *c, enum nb_tensor_id id) {
     const struct nb_tensor *t = &b->tensors[id];
-    if (!t->data || c->op == NB_OP_TWIN || c->op == NB_OP_DYT) return NULL;
+    if (!t->data || c->op == NB_OP_COPY || c->op == NB_OP_DYT) return NULL;
     const int at = b->request.saved == NB_ALL_SAVED ? nb_inputs_saved(b->in, c) : 0;
     assert(at >= 0 && at < t->rows);
     return nb_tensor_row(t, at);
@@ -49,7 +49,7 @@ static float *saved_for(const struct nb_buffers *b, const struct nb_case *c, enu
 /* What the formula has no gradient of is not wanted, though another case of the same buffers may want it. */
 static void attach_backward(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
     const struct nb_tensor *t = b->tensors;
-    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_TWIN;
+    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_COPY;
     call->dy = t[NB_T_DY].data;
     call->dy_stride = t[NB_T_DY].stride;
     call->dresidual_out = adds ? t[NB_T_DRESIDUAL_OUT].data : NULL;

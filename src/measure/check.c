@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
 #include "src/measure/judge_gradient.h"
 #include "src/measure/pool.h"
-#include "src/core/dtype.h"
 
 struct subject {
     const struct nb_case *c;
@@ -45,7 +45,7 @@ uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *
     static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
     struct nb_call call = {0};
     uint64_t digest = 0;
-    if (c->pass == NB_FORWARD || c->op == NB_OP_TWIN) return 0;
+    if (c->pass == NB_FORWARD || c->op == NB_OP_COPY) return 0;
     nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
     const void *given[] = {call.dgamma, call.dbeta, call.dalpha};
     for (int i = 0; i < 3; i++)
@@ -161,7 +161,7 @@ static bool check_again(struct subject *s, const struct attempt *a) {
         nb_buffers_release(&b);
         return false;
     }
-    bool comparable = s->c->op != NB_OP_TWIN && (a->rows == s->c->shape.rows || s->out->row_local);
+    bool comparable = s->c->op != NB_OP_COPY && (a->rows == s->c->shape.rows || s->out->row_local);
     bool same = !comparable || repeats(s, &b, &row);
     nb_buffers_release(&b);
     if (same) return true;
@@ -248,7 +248,7 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
 static void judge(const struct subject *s, const struct nb_buffers *b) {
     const struct nb_exact *exact = s->exact;
     const bool flushes = (s->entry->kernel->flags & NB_FLAG_FLUSHES) != 0;
-    if (s->c->op == NB_OP_TWIN) return;
+    if (s->c->op == NB_OP_COPY) return;
     if (s->c->pass == NB_FORWARD) {
         nb_judge(s->c, s->in, exact->oracle, exact->yardstick, b, s->out);
         return;

@@ -5,16 +5,16 @@
 
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/oracle.h"
+#include "src/core/registry.h"
 #include "src/measure/buffers.h"
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"
-#include "src/core/registry.h"
 
 /* What the results of a case are compared with. Cases of one mathematics on the same inputs may share it. */
 struct nb_exact {
     const struct nb_oracle *oracle;
     const struct nb_yardstick *yardstick; /* judge.h; may be null */
-    const struct nb_gradient *gradient;   /* of a backward case (but a twin's) */
+    const struct nb_gradient *gradient;   /* of a backward case (but a copy's) */
 };
 
 /* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the

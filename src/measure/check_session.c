@@ -14,7 +14,7 @@
 
 /* Each group's part begins with a page, so that a worker can map it alone. */
 static int make_digests(struct nb_run *run, int group) {
-    const int64_t page = sysconf(_SC_PAGESIZE), bytes = nb_visit_digest_bytes(run->plan, group);
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = nb_session_digest_bytes(run->plan, group);
     if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
     run->state.groups[group].digests_at = run->digests_end;
     run->digests_end += (bytes + page - 1) / page * page;
@@ -23,14 +23,14 @@ static int make_digests(struct nb_run *run, int group) {
     return 0;
 }
 
-static void write_check(struct nb_visit *v, double elapsed_s) {
-    const cJSON *twins = v->run->state.groups[v->group].twins;
+static void write_check(struct nb_session *v, double elapsed_s) {
+    const cJSON *copies = v->run->state.groups[v->group].copies;
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "check");
     cJSON_AddNumberToObject(line, "group", v->group);
     cJSON_AddItemToObject(line, "cases", v->answers);
     v->answers = NULL;
-    cJSON_AddItemToObject(line, "twins", twins ? cJSON_Duplicate(twins, 1) : cJSON_CreateArray());
+    cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
     nb_json_number(line, "elapsed_s", elapsed_s);
     nb_run_write(v->run, line);
     cJSON_Delete(line);
@@ -41,7 +41,7 @@ struct checking;
 struct checker {
     struct checking *shared;
     int cpu;
-    struct nb_nursery nursery; /* of its own: one brings forth one worker at a time */
+    struct nb_fork_server fork_server; /* of its own: one brings forth one worker at a time */
     pthread_t thread;
 };
 
@@ -49,32 +49,32 @@ static int check_group(struct nb_run *run, int group, struct checker *checker) {
     struct nb_group_state *state = &run->state.groups[group];
     const double start = nb_now_s();
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    struct nb_visit v;
-    nb_visit_init(&v, run, group, -1);
+    struct nb_session v;
+    nb_session_init(&v, run, group, -1);
     v.cpu = checker->cpu;
-    if (run->nursery) v.nursery = &checker->nursery;
+    if (run->fork_server) v.fork_server = &checker->fork_server;
     int result = 0;
     for (int i = 0; i < (int)run->plan->groups[group].n; i++)
         if (!state->cases[i].checked || nb_status_timed(state->cases[i].status)) v.members[v.n++] = i;
     while (result == 0 && v.n > 0) {
         const int before = v.n;
         char reason[200];
-        nb_visit_worker(&v, NB_JOB_CHECK, &o);
+        nb_session_worker(&v, NB_JOB_CHECK, &o);
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
-        nb_visit_settle(&v, !state->checked);
+        nb_session_settle(&v, !state->checked);
         if (o.ending == NB_NOT_STARTED) result = -1;
         /* A worker that ended well but left cases out was ended by one of them. */
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        enum nb_status status = nb_visit_blame(&o, reason, sizeof reason);
+        enum nb_status status = nb_session_blame(&o, reason, sizeof reason);
         for (int i = 0; i < v.n; i++) {
             if (v.members[i] != culprit) continue;
-            nb_visit_failure(&v, culprit, status, reason);
-            nb_visit_leave_out(&v, i);
+            nb_session_failure(&v, culprit, status, reason);
+            nb_session_leave_out(&v, i);
         }
-        if (v.n == before) nb_visit_give_up(&v, status, reason);
+        if (v.n == before) nb_session_give_up(&v, status, reason);
     }
     if (result == 0 && o.ending != NB_ENDED_BY_USER && !state->checked) write_check(&v, nb_now_s() - start);
-    nb_visit_release(&v);
+    nb_session_release(&v);
     return result;
 }
 
@@ -122,7 +122,7 @@ static void *check_groups(void *arg) {
         c->done(c->run, group);
         pthread_mutex_unlock(&c->lock);
     }
-    nb_nursery_renew(&checker->nursery);
+    nb_fork_server_renew(&checker->fork_server);
     return NULL;
 }
 
@@ -138,49 +138,49 @@ int nb_check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group)
     int started = n > 0;
     for (int i = 0; i < n; i++) {
         checkers[i] = (struct checker){.shared = &c, .cpu = i};
-        if (run->nursery) checkers[i].nursery = *run->nursery;
-        checkers[i].nursery.seed += (uint64_t)i << 32;
+        if (run->fork_server) checkers[i].fork_server = *run->fork_server;
+        checkers[i].fork_server.seed += (uint64_t)i << 32;
     }
     while (started < n && pthread_create(&checkers[started].thread, NULL, check_groups, &checkers[started]) == 0)
         started++;
     if (n > 0) check_groups(&checkers[0]);
     for (int i = 1; i < started; i++) pthread_join(checkers[i].thread, NULL);
-    for (int i = 0; i < started && run->nursery; i++) run->nursery->refused |= checkers[i].nursery.refused;
+    for (int i = 0; i < started && run->fork_server; i++) run->fork_server->refused |= checkers[i].fork_server.refused;
     return c.failed ? -1 : 0;
 }
 
 /* ---- roofs -------------------------------------------------------------------------------------------------------- */
 
 /* One case that may be timed for each pattern of loads and stores. */
-static void one_of_each_pattern(struct nb_visit *v) {
+static void one_of_each_pattern(struct nb_session *v) {
     bool seen[4][4] = {{false}};
     int kept = 0;
-    nb_visit_timed_members(v);
+    nb_session_timed_members(v);
     for (int i = 0; i < v->n; i++) {
         const struct nb_case *c = nb_group_case(v->run->plan, v->group, v->members[i]);
         int n_loads, n_stores;
         nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-        if (c->op == NB_OP_TWIN || n_loads > 3 || n_stores > 3 || seen[n_loads][n_stores]) continue;
+        if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || seen[n_loads][n_stores]) continue;
         seen[n_loads][n_stores] = true;
         v->members[kept++] = v->members[i];
     }
     v->n = kept;
 }
 
-int nb_choose_twins(struct nb_run *run, int group) {
+int nb_choose_copies(struct nb_run *run, int group) {
     const double start = nb_now_s();
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    struct nb_visit v;
+    struct nb_session v;
     char reason[200];
-    if (!is_due(run, group) || run->state.groups[group].twins) return 0;
-    nb_visit_init(&v, run, group, -1);
+    if (!is_due(run, group) || run->state.groups[group].copies) return 0;
+    nb_session_init(&v, run, group, -1);
     one_of_each_pattern(&v);
-    if (v.n > 0) nb_visit_worker(&v, NB_JOB_TWINS, &o);
-    if (run->state.groups[group].twins) write_check(&v, nb_now_s() - start);
+    if (v.n > 0) nb_session_worker(&v, NB_JOB_COPYS, &o);
+    if (run->state.groups[group].copies) write_check(&v, nb_now_s() - start);
     if (o.ending != NB_ENDED_WELL && o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
-        nb_visit_blame(&o, reason, sizeof reason);
+        nb_session_blame(&o, reason, sizeof reason);
         nb_warn("no roof for %s: %s", nb_group_case(run->plan, group, 0)->shape.text, reason);
     }
-    nb_visit_release(&v);
+    nb_session_release(&v);
     return o.ending == NB_NOT_STARTED ? -1 : 0;
 }

@@ -10,8 +10,8 @@ int nb_checks_at_once(const struct nb_plan *plan, int n_cpus);
 /* All groups that have something to come, as many at once as there are CPUs: nothing is timed meanwhile. One whose check is in the journal
  * already is checked for its digests alone. done() is told of every group, one at a time. -1 after nb_error. */
 int nb_check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group));
-/* Chooses the roofs of a group that are not known yet, with nobody beside: the fastest twin for each pattern of loads and stores. -1
+/* Chooses the roofs of a group that are not known yet, with nobody beside: the fastest copy for each pattern of loads and stores. -1
  * after nb_error. */
-int nb_choose_twins(struct nb_run *run, int group);
+int nb_choose_copies(struct nb_run *run, int group);
 
 #endif

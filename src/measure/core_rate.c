@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/core_loops.h"
-#include "src/core/dtype.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 enum { RUNS = 7, ROUNDS_FMA = 1000, ROUNDS_CONVERT = 16, ADDITIONS = 20000 };
 
@@ -111,7 +111,7 @@ static double fewest_flops(uint32_t op, uint32_t pass) {
 
 double nb_core_bound_ns(const struct nb_case *c, const struct nb_core_rates *rates) {
     int loads, stores;
-    if (c->op == NB_OP_TWIN) return NAN;
+    if (c->op == NB_OP_COPY) return NAN;
     nb_op_tensors(c->op, c->pass, &loads, &stores);
     const double fma = fewest_flops(c->op, c->pass) / 2 * rates->fma_ns;
     const double convert = loads * rates->widen_ns[c->dtype] + stores * rates->narrow_ns[c->dtype];

@@ -5,7 +5,7 @@
  * They give a bound for every kernel, and so none is compared with itself: a call of E elements on T threads takes at least
  *     E / T * max(flops / 2 * t_fma, loads * t_widen + stores * t_narrow)
  * with the fewest flops that any built-in kernel of the op declares, two to a multiply-add, the tensors that the op must read and
- * write, and of each loop the fastest way that this CPU has at any width. Loads and stores themselves are the twin's. */
+ * write, and of each loop the fastest way that this CPU has at any width. Loads and stores themselves are the copy's. */
 #ifndef NB_CORE_RATE_H
 #define NB_CORE_RATE_H
 

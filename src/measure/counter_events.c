@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/core/random.h"
 #include "src/core/cpu.h"
+#include "src/core/random.h"
 
 enum { LOOP_TURNS = 1000000, BRANCHES = 100000, PAGES = 64, SLEEPS = 3 };
 #define SPIN_NS 2000000.0

@@ -7,92 +7,92 @@
 #include <string.h>
 
 #include "src/accuracy/saved_statistics.h"
+#include "src/core/dtype.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
-#include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
 
-static void copy_rows(const struct nb_rig *rig, const void *from, void *to) {
-    const size_t bytes = (size_t)rig->in.cols * rig->item;
-    for (int64_t r = 0; to && r < rig->in.rows; r++)
+static void copy_rows(const struct nb_fixture *fixture, const void *from, void *to) {
+    const size_t bytes = (size_t)fixture->in.cols * fixture->item;
+    for (int64_t r = 0; to && r < fixture->in.rows; r++)
         memcpy((unsigned char *)to + (size_t)r * bytes,
-               (const unsigned char *)from + (size_t)(r % rig->source_rows) * bytes, bytes);
+               (const unsigned char *)from + (size_t)(r % fixture->source_rows) * bytes, bytes);
 }
 
 static void copy_params(void *to, const void *from, int64_t n, size_t item) {
     if (to) memcpy(to, from, (size_t)n * item);
 }
 
-void nb_rig_reset(struct nb_rig *rig) {
-    const struct nb_inputs *from = rig->source;
-    struct nb_inputs *to = &rig->in;
-    copy_rows(rig, from->x, to->x);
-    copy_rows(rig, from->residual, to->residual);
-    copy_rows(rig, from->dy, to->dy);
-    copy_rows(rig, from->dresidual_out, to->dresidual_out);
+void nb_fixture_reset(struct nb_fixture *fixture) {
+    const struct nb_inputs *from = fixture->source;
+    struct nb_inputs *to = &fixture->in;
+    copy_rows(fixture, from->x, to->x);
+    copy_rows(fixture, from->residual, to->residual);
+    copy_rows(fixture, from->dy, to->dy);
+    copy_rows(fixture, from->dresidual_out, to->dresidual_out);
     copy_params(to->gamma_f32, from->gamma_f32, to->n_params, sizeof(float));
     copy_params(to->beta_f32, from->beta_f32, to->n_params, sizeof(float));
-    copy_params(to->gamma_x, from->gamma_x, to->n_params, rig->item);
-    copy_params(to->beta_x, from->beta_x, to->n_params, rig->item);
+    copy_params(to->gamma_x, from->gamma_x, to->n_params, fixture->item);
+    copy_params(to->beta_x, from->beta_x, to->n_params, fixture->item);
     copy_params(to->running_mean, from->running_mean, to->n_params, sizeof(float));
     copy_params(to->running_var, from->running_var, to->n_params, sizeof(float));
-    rig->c.eps = rig->eps;
-    rig->c.alpha = rig->alpha;
+    fixture->c.eps = fixture->eps;
+    fixture->c.alpha = fixture->alpha;
 }
 
 static void *room(const void *wanted, int64_t n, size_t item) {
     return wanted ? nb_alloc((unsigned long long)n, item) : NULL;
 }
 
-static void make_inputs(struct nb_rig *rig, int64_t rows) {
-    const struct nb_inputs *from = rig->source;
+static void make_inputs(struct nb_fixture *fixture, int64_t rows) {
+    const struct nb_inputs *from = fixture->source;
     const int64_t n = rows * from->cols, params = from->n_params;
-    rig->in = (struct nb_inputs){.dtype = from->dtype, .rows = rows, .cols = from->cols, .n_params = params};
-    rig->in.x = room(from->x, n, rig->item);
-    const bool adds = nb_op_adds(rig->c.op);
-    rig->in.residual = adds ? room(from->residual, n, rig->item) : NULL;
-    rig->in.dy = room(from->dy, n, rig->item);
-    rig->in.dresidual_out = adds ? room(from->dresidual_out, n, rig->item) : NULL;
-    rig->in.gamma_f32 = room(from->gamma_f32, params, sizeof(float));
-    rig->in.beta_f32 = room(from->beta_f32, params, sizeof(float));
-    rig->in.gamma_x = room(from->gamma_x, params, rig->item);
-    rig->in.beta_x = room(from->beta_x, params, rig->item);
-    rig->in.running_mean = room(from->running_mean, params, sizeof(float));
-    rig->in.running_var = room(from->running_var, params, sizeof(float));
-    nb_rig_reset(rig);
+    fixture->in = (struct nb_inputs){.dtype = from->dtype, .rows = rows, .cols = from->cols, .n_params = params};
+    fixture->in.x = room(from->x, n, fixture->item);
+    const bool adds = nb_op_adds(fixture->c.op);
+    fixture->in.residual = adds ? room(from->residual, n, fixture->item) : NULL;
+    fixture->in.dy = room(from->dy, n, fixture->item);
+    fixture->in.dresidual_out = adds ? room(from->dresidual_out, n, fixture->item) : NULL;
+    fixture->in.gamma_f32 = room(from->gamma_f32, params, sizeof(float));
+    fixture->in.beta_f32 = room(from->beta_f32, params, sizeof(float));
+    fixture->in.gamma_x = room(from->gamma_x, params, fixture->item);
+    fixture->in.beta_x = room(from->beta_x, params, fixture->item);
+    fixture->in.running_mean = room(from->running_mean, params, sizeof(float));
+    fixture->in.running_var = room(from->running_var, params, sizeof(float));
+    nb_fixture_reset(fixture);
 }
 
-int nb_rig_init(struct nb_rig *rig, const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                int64_t rows) {
-    *rig = (struct nb_rig){
+int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const struct nb_entry *entry,
+                    const struct nb_inputs *in, int64_t rows) {
+    *fixture = (struct nb_fixture){
         .c = *c, .entry = entry, .source = in, .item = nb_formats[in->dtype].bytes, .eps = c->eps, .alpha = c->alpha};
-    rig->source_rows = c->shape.rows;
+    fixture->source_rows = c->shape.rows;
     if (c->op == NB_OP_BATCHNORM) rows = c->shape.rows;
-    rig->c.shape.rows = rows;
-    nb_case_call(&rig->c, &rig->call);
+    fixture->c.shape.rows = rows;
+    nb_case_call(&fixture->c, &fixture->call);
     const struct nb_kernel *k = entry->kernel;
-    if (nb_kernel_applicable(k, &rig->call)) return -1;
-    make_inputs(rig, rows);
-    if (nb_saved_statistics_add(&rig->in, &rig->c) != 0) return -1;
-    const struct nb_layout_request q = {.wants = nb_buffers_wants(&rig->c, false),
+    if (nb_kernel_applicable(k, &fixture->call)) return -1;
+    make_inputs(fixture, rows);
+    if (nb_saved_statistics_add(&fixture->in, &fixture->c) != 0) return -1;
+    const struct nb_layout_request q = {.wants = nb_buffers_wants(&fixture->c, false),
                                         .placement = NB_PLACE_SLAB,
                                         .rows = rows,
                                         .pad = c->pad,
                                         .n_stats = c->op == NB_OP_BATCHNORM ? in->n_params : rows,
-                                        .scratch_bytes = nb_kernel_scratch_bytes(k, &rig->call),
+                                        .scratch_bytes = nb_kernel_scratch_bytes(k, &fixture->call),
                                         .seed = c->seed,
                                         .poison = NB_POISON_NAN};
-    if (nb_buffers_init(&rig->buffers, &rig->in, &q) != 0) return -1;
-    nb_buffers_attach(&rig->buffers, &rig->c, &rig->call);
+    if (nb_buffers_init(&fixture->buffers, &fixture->in, &q) != 0) return -1;
+    nb_buffers_attach(&fixture->buffers, &fixture->c, &fixture->call);
     return 0;
 }
 
-void nb_rig_release(struct nb_rig *rig) {
-    nb_buffers_release(&rig->buffers);
-    nb_inputs_release(&rig->in);
-    *rig = (struct nb_rig){0};
+void nb_fixture_release(struct nb_fixture *fixture) {
+    nb_buffers_release(&fixture->buffers);
+    nb_inputs_release(&fixture->in);
+    *fixture = (struct nb_fixture){0};
 }
 
 /* ---- bits ---- */
@@ -129,47 +129,47 @@ static void flip(void *array, int64_t n, size_t item) {
     for (int64_t i = 0; array && i < n; i++) set_bits(array, i, item, get_bits(array, i, item) ^ sign);
 }
 
-bool nb_rig_scale(struct nb_rig *rig, int k) {
-    const int64_t n = rig->in.rows * rig->in.cols, params = rig->in.n_params;
-    if (rig->c.pass == NB_BACKWARD)
-        return scale_bits(rig->in.dy, n, rig->in.dtype, k) &&
-               (!rig->in.dresidual_out || scale_bits(rig->in.dresidual_out, n, rig->in.dtype, k));
-    if (!scale_bits(rig->in.x, n, rig->in.dtype, k)) return false;
-    if (rig->in.residual && !scale_bits(rig->in.residual, n, rig->in.dtype, k)) return false;
-    if (!rig->in.running_mean) return true;
-    return scale_bits(rig->in.running_mean, params, NB_F32, k) &&
-           scale_bits(rig->in.running_var, params, NB_F32, 2 * k);
+bool nb_fixture_scale(struct nb_fixture *fixture, int k) {
+    const int64_t n = fixture->in.rows * fixture->in.cols, params = fixture->in.n_params;
+    if (fixture->c.pass == NB_BACKWARD)
+        return scale_bits(fixture->in.dy, n, fixture->in.dtype, k) &&
+               (!fixture->in.dresidual_out || scale_bits(fixture->in.dresidual_out, n, fixture->in.dtype, k));
+    if (!scale_bits(fixture->in.x, n, fixture->in.dtype, k)) return false;
+    if (fixture->in.residual && !scale_bits(fixture->in.residual, n, fixture->in.dtype, k)) return false;
+    if (!fixture->in.running_mean) return true;
+    return scale_bits(fixture->in.running_mean, params, NB_F32, k) &&
+           scale_bits(fixture->in.running_var, params, NB_F32, 2 * k);
 }
 
-void nb_rig_negate(struct nb_rig *rig) {
-    const int64_t n = rig->in.rows * rig->in.cols;
-    if (rig->c.pass == NB_BACKWARD) {
-        flip(rig->in.dy, n, rig->item);
-        flip(rig->in.dresidual_out, n, rig->item);
+void nb_fixture_negate(struct nb_fixture *fixture) {
+    const int64_t n = fixture->in.rows * fixture->in.cols;
+    if (fixture->c.pass == NB_BACKWARD) {
+        flip(fixture->in.dy, n, fixture->item);
+        flip(fixture->in.dresidual_out, n, fixture->item);
         return;
     }
-    flip(rig->in.x, n, rig->item);
-    flip(rig->in.residual, n, rig->item);
-    flip(rig->in.beta_f32, rig->in.n_params, sizeof(float));
-    flip(rig->in.beta_x, rig->in.n_params, rig->item);
-    flip(rig->in.running_mean, rig->in.n_params, sizeof(float));
+    flip(fixture->in.x, n, fixture->item);
+    flip(fixture->in.residual, n, fixture->item);
+    flip(fixture->in.beta_f32, fixture->in.n_params, sizeof(float));
+    flip(fixture->in.beta_x, fixture->in.n_params, fixture->item);
+    flip(fixture->in.running_mean, fixture->in.n_params, sizeof(float));
 }
 
-void nb_rig_plain_params(struct nb_rig *rig) {
-    const double gamma = rig->c.formula.weight_offset ? 0 : 1;
-    for (int64_t i = 0; i < rig->in.n_params; i++) {
-        rig->in.gamma_f32[i] = (float)gamma;
-        rig->in.beta_f32[i] = 0;
-        nb_set(rig->in.gamma_x, i, rig->in.dtype, gamma);
-        nb_set(rig->in.beta_x, i, rig->in.dtype, 0);
+void nb_fixture_plain_params(struct nb_fixture *fixture) {
+    const double gamma = fixture->c.formula.weight_offset ? 0 : 1;
+    for (int64_t i = 0; i < fixture->in.n_params; i++) {
+        fixture->in.gamma_f32[i] = (float)gamma;
+        fixture->in.beta_f32[i] = 0;
+        nb_set(fixture->in.gamma_x, i, fixture->in.dtype, gamma);
+        nb_set(fixture->in.beta_x, i, fixture->in.dtype, 0);
     }
 }
 
 /* ---- calls ---- */
 
-static void refill(const struct nb_rig *rig, int64_t rows) {
+static void refill(const struct nb_fixture *fixture, int64_t rows) {
     for (int i = 0; i < NB_N_TENSORS; i++) {
-        const struct nb_tensor *t = &rig->buffers.tensors[i];
+        const struct nb_tensor *t = &fixture->buffers.tensors[i];
         if (!t->data || !t->source) continue;
         const size_t bytes = (size_t)t->cols * t->item;
         for (int64_t r = 0; r < t->rows && r < rows; r++)
@@ -177,31 +177,31 @@ static void refill(const struct nb_rig *rig, int64_t rows) {
     }
 }
 
-static int renew_saved(struct nb_rig *rig) {
-    nb_inputs_drop_saved(&rig->in);
-    if (nb_saved_statistics_add(&rig->in, &rig->c) != 0) return -1;
-    nb_buffers_take_saved(&rig->buffers);
+static int renew_saved(struct nb_fixture *fixture) {
+    nb_inputs_drop_saved(&fixture->in);
+    if (nb_saved_statistics_add(&fixture->in, &fixture->c) != 0) return -1;
+    nb_buffers_take_saved(&fixture->buffers);
     return 0;
 }
 
-int nb_rig_run(struct nb_rig *rig, int64_t rows, int64_t range) {
+int nb_fixture_run(struct nb_fixture *fixture, int64_t rows, int64_t range) {
     const struct nb_fp_state state = nb_fp_state();
-    const struct nb_tensor *y = nb_buffers_result(&rig->buffers, &rig->c);
-    if (rig->in.n_saved > 0 && renew_saved(rig) != 0) return -1;
-    refill(rig, rows);
+    const struct nb_tensor *y = nb_buffers_result(&fixture->buffers, &fixture->c);
+    if (fixture->in.n_saved > 0 && renew_saved(fixture) != 0) return -1;
+    refill(fixture, rows);
     for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0xff, (size_t)y->cols * y->item); /* NaN */
-    rig->call.rows = rows;
-    rig->call.eps = rig->c.eps;
-    rig->call.alpha = rig->c.alpha;
-    nb_faults_set_buffers(&rig->buffers);
-    const int code = nb_run_in_ranges(rig->entry->kernel, &rig->call, range);
+    fixture->call.rows = rows;
+    fixture->call.eps = fixture->c.eps;
+    fixture->call.alpha = fixture->c.alpha;
+    nb_faults_set_buffers(&fixture->buffers);
+    const int code = nb_run_in_ranges(fixture->entry->kernel, &fixture->call, range);
     nb_faults_set_buffers(NULL);
     nb_fp_state_set(state); /* a kernel may leave it changed */
     return code == 0 ? 0 : -1;
 }
 
-void nb_rig_take(const struct nb_rig *rig, int64_t rows, void *y) {
-    const struct nb_tensor *t = nb_buffers_result(&rig->buffers, &rig->c);
+void nb_fixture_take(const struct nb_fixture *fixture, int64_t rows, void *y) {
+    const struct nb_tensor *t = nb_buffers_result(&fixture->buffers, &fixture->c);
     const size_t bytes = (size_t)t->cols * t->item;
     for (int64_t r = 0; r < rows; r++) memcpy((unsigned char *)y + (size_t)r * bytes, nb_tensor_row(t, r), bytes);
 }

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A few rows of a case in buffers that are called on again and again while the inputs are transformed bit by bit: scaled by powers of
  * two, negated, put into another order. */
-#ifndef NB_RIG_H
-#define NB_RIG_H
+#ifndef NB_FIXTURE_H
+#define NB_FIXTURE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/core/registry.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
-#include "src/core/registry.h"
 
-struct nb_rig {
-    struct nb_case c; /* with the rig's rows; eps and alpha may be changed between calls */
+struct nb_fixture {
+    struct nb_case c; /* with the fixture's rows; eps and alpha may be changed between calls */
     const struct nb_entry *entry;
     const struct nb_inputs *source; /* of the case, borrowed */
     struct nb_inputs in;            /* what the next call sees; owned */
     struct nb_buffers buffers;
     struct nb_call call;
-    int64_t source_rows; /* row r of the rig is row r mod source_rows of the case */
+    int64_t source_rows; /* row r of the fixture is row r mod source_rows of the case */
     size_t item;
     double eps, alpha; /* the case's own */
 };
 
-/* rows: of the rig; by BatchNorm as many as the case has. -1: the kernel refuses, or there is no memory. */
-int nb_rig_init(struct nb_rig *rig, const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
-                int64_t rows);
+/* rows: of the fixture; by BatchNorm as many as the case has. -1: the kernel refuses, or there is no memory. */
+int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const struct nb_entry *entry,
+                    const struct nb_inputs *in, int64_t rows);
 /* Inputs, eps and alpha as the case has them. */
-void nb_rig_reset(struct nb_rig *rig);
+void nb_fixture_reset(struct nb_fixture *fixture);
 /* x, residual and running statistics times 2^k (variances 4^k); backward: dy and dresidual_out. False when an element leaves the normal
  * numbers of its dtype. */
-bool nb_rig_scale(struct nb_rig *rig, int k);
+bool nb_fixture_scale(struct nb_fixture *fixture, int k);
 /* x, residual, running means and beta with the other sign; backward: dy and dresidual_out. */
-void nb_rig_negate(struct nb_rig *rig);
+void nb_fixture_negate(struct nb_fixture *fixture);
 /* Every gamma 1 and beta 0, whatever the weight's offset. */
-void nb_rig_plain_params(struct nb_rig *rig);
+void nb_fixture_plain_params(struct nb_fixture *fixture);
 /* Calls the kernel on rows [0, rows) in ranges of so many units (0: whole), y or dx poisoned before; a backward call is given the
  * statistics of x as it is now. -1 when it returned an error. */
-int nb_rig_run(struct nb_rig *rig, int64_t rows, int64_t range);
+int nb_fixture_run(struct nb_fixture *fixture, int64_t rows, int64_t range);
 /* y or dx of the last call, packed, rows x cols; to copy before the next. */
-void nb_rig_take(const struct nb_rig *rig, int64_t rows, void *y);
-void nb_rig_release(struct nb_rig *rig);
+void nb_fixture_take(const struct nb_fixture *fixture, int64_t rows, void *y);
+void nb_fixture_release(struct nb_fixture *fixture);
 
 #endif

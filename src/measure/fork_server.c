@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The parent's side. A nursery that says nothing is ended, and workers are executed from then on. */
+/* The parent's side. A fork server that says nothing is ended, and workers are executed from then on. */
 #include "src/measure/fork_server.h"
 
 #include <errno.h>
@@ -11,19 +11,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/core/peers.h"
 #include "src/core/random.h"
 #include "src/measure/spawn.h"
-#include "src/core/peers.h"
 
 enum { READY_LIMIT_MS = 120000, BIRTH_LIMIT_MS = 20000 };
 
-bool nb_nursery_pays(const char *const *plugins, int n_plugins) {
+bool nb_fork_server_pays(const char *const *plugins, int n_plugins) {
     for (int i = 0; i < n_plugins; i++)
         if (nb_peer_is(plugins[i])) return true;
     return false;
 }
 
-void nb_nursery_renew(struct nb_nursery *n) {
+void nb_fork_server_renew(struct nb_fork_server *n) {
     if (n->pid == 0) return;
     kill(n->pid, SIGKILL);
     close(n->socket);
@@ -32,13 +32,13 @@ void nb_nursery_renew(struct nb_nursery *n) {
 }
 
 /* False: nothing came, or the user wants to stop. */
-static bool receive(const struct nb_nursery *n, void *out, size_t bytes, int limit_ms) {
+static bool receive(const struct nb_fork_server *n, void *out, size_t bytes, int limit_ms) {
     struct pollfd p = {.fd = n->socket, .events = POLLIN};
     return poll(&p, 1, limit_ms) == 1 && recv(n->socket, out, bytes, 0) == (ssize_t)bytes;
 }
 
-static bool start(struct nb_nursery *n) {
-    const struct nb_job job = {.kind = NB_JOB_NURSERY,
+static bool start(struct nb_fork_server *n) {
+    const struct nb_job job = {.kind = NB_JOB_FORK_SERVER,
                                .plugins = n->plugins,
                                .n_plugins = n->n_plugins,
                                .max_width = n->max_width,
@@ -57,7 +57,7 @@ static bool start(struct nb_nursery *n) {
         if (!fine) n->pid = 0;
     }
     if (fine && !receive(n, &ready, sizeof ready, READY_LIMIT_MS)) {
-        nb_nursery_renew(n);
+        nb_fork_server_renew(n);
         fine = false;
     }
     if (job_fd >= 0) close(job_fd);
@@ -67,7 +67,7 @@ static bool start(struct nb_nursery *n) {
 }
 
 /* The byte says which of the descriptors there are. */
-static bool send_descriptors(const struct nb_nursery *n, const int fds[NB_N_WORKER_FDS]) {
+static bool send_descriptors(const struct nb_fork_server *n, const int fds[NB_N_WORKER_FDS]) {
     int present[NB_N_WORKER_FDS], n_present = 0;
     unsigned char which = 0;
     for (int i = 0; i < NB_N_WORKER_FDS; i++) {
@@ -89,28 +89,28 @@ static bool send_descriptors(const struct nb_nursery *n, const int fds[NB_N_WORK
     return sendmsg(n->socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-bool nb_nursery_give_birth(struct nb_nursery *n, const int fds[NB_N_WORKER_FDS], pid_t *pid) {
+bool nb_fork_server_spawn(struct nb_fork_server *n, const int fds[NB_N_WORKER_FDS], pid_t *pid) {
     if (n->refused) return false;
     if (n->pid == 0 && !start(n)) {
         n->refused = true;
         return false;
     }
     if (send_descriptors(n, fds) && receive(n, pid, sizeof *pid, BIRTH_LIMIT_MS) && *pid > 0) return true;
-    nb_nursery_renew(n);
+    nb_fork_server_renew(n);
     return false;
 }
 
-bool nb_nursery_child_ended(const struct nb_nursery *n) {
+bool nb_fork_server_child_ended(const struct nb_fork_server *n) {
     struct pollfd p = {.fd = n->socket, .events = POLLIN};
     return poll(&p, 1, 0) != 0;
 }
 
-/* Without a nursery to tell, its workers have been killed with it. */
-int nb_nursery_child_status(struct nb_nursery *n) {
+/* Without a fork server to tell, its workers have been killed with it. */
+int nb_fork_server_child_status(struct nb_fork_server *n) {
     int status;
     ssize_t got;
     while ((got = recv(n->socket, &status, sizeof status, 0)) < 0 && errno == EINTR) continue;
     if (got == (ssize_t)sizeof status) return status;
-    nb_nursery_renew(n);
+    nb_fork_server_renew(n);
     return SIGKILL;
 }

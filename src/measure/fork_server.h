@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A nursery: a process that has loaded all kernels and plugins and brings forth workers by fork(), so that a library which takes half a
+/* A fork server: a process that has loaded all kernels and plugins and brings forth workers by fork(), so that a library which takes half a
  * second to load (PyTorch's registers some thousand operators) does so once, not in each of some hundred workers. A worker of it has
- * threads, buffers and stack of its own as any other; what workers of one nursery have in common is where libraries lie in memory. So
- * the launches of a group never share one: a nursery lasts for one round over the groups.
+ * threads, buffers and stack of its own as any other; what workers of one fork server have in common is where libraries lie in memory. So
+ * the launches of a group never share one: a fork server lasts for one round over the groups.
  *
- * Over a socket (SOCK_SEQPACKET): the nursery sends a byte once it is ready; it gets a byte with a worker's descriptors, sends its pid_t and, when
+ * Over a socket (SOCK_SEQPACKET): the fork server sends a byte once it is ready; it gets a byte with a worker's descriptors, sends its pid_t and, when
  * it has ended, its int wait status; the worker stays a zombie until the byte that asks for the next. */
-#ifndef NB_NURSERY_H
-#define NB_NURSERY_H
+#ifndef NB_FORK_SERVER_H
+#define NB_FORK_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 #include "src/measure/job.h"
 
-struct nb_nursery {
+struct nb_fork_server {
     const char **plugins; /* borrowed, as the rest of what its job holds */
     int n_plugins;
     const char *max_width;
@@ -26,14 +26,14 @@ struct nb_nursery {
 };
 
 /* Does loading these take so long that it is worth one? */
-bool nb_nursery_pays(const char *const *plugins, int n_plugins);
+bool nb_fork_server_pays(const char *const *plugins, int n_plugins);
 /* Ends the one that runs; the next birth starts another, at other addresses. */
-void nb_nursery_renew(struct nb_nursery *n);
+void nb_fork_server_renew(struct nb_fork_server *n);
 
 /* A worker with these descriptors (as nb_spawn_worker), one at a time. False: not from here. */
-bool nb_nursery_give_birth(struct nb_nursery *n, const int fds[NB_N_WORKER_FDS], pid_t *pid);
-bool nb_nursery_child_ended(const struct nb_nursery *n);
+bool nb_fork_server_spawn(struct nb_fork_server *n, const int fds[NB_N_WORKER_FDS], pid_t *pid);
+bool nb_fork_server_child_ended(const struct nb_fork_server *n);
 /* Waits for its end: a wait status. */
-int nb_nursery_child_status(struct nb_nursery *n);
+int nb_fork_server_child_status(struct nb_fork_server *n);
 
 #endif

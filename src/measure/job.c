@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/tuning.h"
-#include "src/core/cpu.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "twins", "launch", "counters", "search",
-                                                  "probe", "gate",  "tune",   "train",    "nursery"};
+static const char *const kinds[NB_N_JOB_KINDS] = {"check", "copies", "launch", "counters", "search",
+                                                  "probe", "gate",   "tune",   "train",    "fork_server"};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -30,9 +30,9 @@ char *nb_job_print(const struct nb_job *job) {
     add_texts(json, "plugins", job->plugins, job->n_plugins);
     nb_json_text(json, "max_width", job->max_width);
     if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
-    add_texts(json, "twins", job->twins, job->n_twins);
+    add_texts(json, "copies", job->copies, job->n_copies);
     cJSON_AddNumberToObject(json, "blocks", job->blocks);
-    nb_json_number(json, "slot_s", job->slot_s);
+    nb_json_number(json, "sample_s", job->sample_s);
     nb_json_uint64(json, "seed", job->seed);
     nb_json_number(json, "cold_bytes", job->cold_bytes);
     nb_json_number(json, "digests_at", (double)job->digests_at);
@@ -43,8 +43,8 @@ char *nb_job_print(const struct nb_job *job) {
     for (int i = 0; i < job->n_cases; i++) {
         cJSON *c = cJSON_CreateObject();
         nb_json_text(c, "key", job->keys[i]);
-        cJSON_AddNumberToObject(c, "slot", job->slots[i]);
-        cJSON_AddNumberToObject(c, "twin", job->twin_of ? job->twin_of[i] : -1);
+        cJSON_AddNumberToObject(c, "sample", job->samples[i]);
+        cJSON_AddNumberToObject(c, "copy", job->copy_of ? job->copy_of[i] : -1);
         cJSON_AddBoolToObject(c, "step", job->steps && job->steps[i]);
         cJSON_AddItemToArray(cases, c);
     }
@@ -65,8 +65,8 @@ static const char **get_texts(const cJSON *json, const char *name, int *n) {
 
 static int get_case(struct nb_job *job, int i, const cJSON *json) {
     job->keys[i] = nb_json_get_text(json, "key");
-    job->slots[i] = (int)nb_json_get_number(json, "slot");
-    job->twin_of[i] = (int)nb_json_get_number(json, "twin");
+    job->samples[i] = (int)nb_json_get_number(json, "sample");
+    job->copy_of[i] = (int)nb_json_get_number(json, "copy");
     job->steps[i] = nb_json_get_bool(json, "step");
     if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
     job->entries[i] = nb_registry_find(job->cases[i].variant);
@@ -85,7 +85,7 @@ static int use_tuning(const cJSON *json) {
 }
 
 static int load_kernels(struct nb_job *job) {
-    if (nb_registry_size() > 0) return 0; /* born of a nursery that has them */
+    if (nb_registry_size() > 0) return 0; /* born of a fork server that has them */
     if (nb_registry_load_builtin() != 0) return -1;
     for (int i = 0; i < job->n_plugins; i++)
         if (nb_registry_load(job->plugins[i]) != 0) return -1;
@@ -104,10 +104,10 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->check_only = nb_json_get_bool(json, "check_only");
     job->single_width = nb_json_get_bool(json, "single_width");
     job->plugins = get_texts(json, "plugins", &job->n_plugins);
-    job->twins = get_texts(json, "twins", &job->n_twins);
+    job->copies = get_texts(json, "copies", &job->n_copies);
     job->max_width = nb_json_get_text(json, "max_width");
     job->blocks = (int)nb_json_get_number(json, "blocks");
-    job->slot_s = nb_json_get_number(json, "slot_s");
+    job->sample_s = nb_json_get_number(json, "sample_s");
     job->seed = strtoull(seed, NULL, 10);
     job->cold_bytes = nb_json_get_number(json, "cold_bytes");
     job->options = cJSON_GetObjectItemCaseSensitive(json, "options");
@@ -121,25 +121,25 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->cases = nb_alloc(n, sizeof *job->cases);
     job->keys = nb_alloc(n, sizeof *job->keys);
     job->entries = nb_alloc(n, sizeof *job->entries);
-    job->slots = nb_alloc(n, sizeof *job->slots);
-    job->twin_of = nb_alloc(n, sizeof *job->twin_of);
+    job->samples = nb_alloc(n, sizeof *job->samples);
+    job->copy_of = nb_alloc(n, sizeof *job->copy_of);
     job->steps = nb_alloc(n, sizeof *job->steps);
     if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
     cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
-    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN || job->kind == NB_JOB_NURSERY
+    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN || job->kind == NB_JOB_FORK_SERVER
                ? 0
                : nb_error("a worker's job has no case");
 }
 
 void nb_job_release(struct nb_job *job) {
     free(job->plugins);
-    free(job->twins);
+    free(job->copies);
     free(job->cpus);
     free(job->cases);
     free(job->keys);
     free(job->entries);
-    free(job->slots);
-    free(job->twin_of);
+    free(job->samples);
+    free(job->copy_of);
     free(job->steps);
     cJSON_Delete(job->json);
     *job = (struct nb_job){0};

@@ -17,7 +17,7 @@ enum {
     NB_FD_SHARED = 5,  /* struct nb_shared */
     NB_FD_DIGESTS =
         6, /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
-    NB_FD_NURSERY = 7, /* of a nursery alone: its end of the socket */
+    NB_FD_FORK_SERVER = 7, /* of a fork server alone: its end of the socket */
     NB_N_WORKER_FDS = 5
 };
 
@@ -29,7 +29,7 @@ struct nb_shared {
 
 enum nb_job_kind {
     NB_JOB_CHECK,
-    NB_JOB_TWINS, /* times the candidates for the roof of these cases */
+    NB_JOB_COPYS, /* times the candidates for the roof of these cases */
     NB_JOB_LAUNCH,
     NB_JOB_COUNTERS,
     NB_JOB_SEARCH,
@@ -37,7 +37,7 @@ enum nb_job_kind {
     NB_JOB_GATE,
     NB_JOB_TUNE,
     NB_JOB_TRAIN,
-    NB_JOB_NURSERY, /* no work of its own: src/measure/fork_server.h */
+    NB_JOB_FORK_SERVER, /* no work of its own: src/measure/fork_server.h */
     NB_N_JOB_KINDS
 };
 
@@ -45,22 +45,22 @@ struct nb_job {
     enum nb_job_kind kind;
     int group, launch;
     bool
-        check_only; /* nothing will be timed: no twins, no digests; and every figure there is; counters: exact ones alone */
-    bool single_width;    /* twins: of the cases' own width alone */
+        check_only; /* nothing will be timed: no copies, no digests; and every figure there is; counters: exact ones alone */
+    bool single_width;    /* copies: of the cases' own width alone */
     const char **plugins; /* borrowed from json */
     int n_plugins;
     const char *max_width; /* or null */
     struct nb_case *cases;
     const char **keys; /* borrowed */
     const struct nb_entry **entries;
-    int *slots;  /* of each case: its row of the digests */
-    bool *steps; /* counters: count this case's instructions one by one */
+    int *samples; /* of each case: its row of the digests */
+    bool *steps;  /* counters: count this case's instructions one by one */
     int n_cases;
-    const char **twins; /* launch: variants to time beside the cases */
-    int *twin_of;       /* launch: of each case, index into twins, or -1 */
-    int n_twins;
+    const char **copies; /* launch: variants to time beside the cases */
+    int *copy_of;        /* launch: of each case, index into copies, or -1 */
+    int n_copies;
     int blocks;
-    double slot_s;
+    double sample_s;
     uint64_t seed;
     double cold_bytes;
     int64_t digests_at, digests_bytes; /* the group's part of NB_FD_DIGESTS; at < 0: none */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "src/accuracy/bias.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 struct subject {
     const struct nb_case *c;
@@ -32,7 +32,7 @@ static bool fail(const struct subject *s, enum nb_status status, const char *rea
 /* x + residual, rounded once to f32 and once to the dtype. */
 static bool residual_is_right(const struct subject *s, const struct nb_buffers *b, double *want) {
     const struct nb_tensor *t = &b->tensors[NB_T_RESIDUAL_OUT];
-    if (!t->data || s->c->op == NB_OP_TWIN) return true;
+    if (!t->data || s->c->op == NB_OP_COPY) return true;
     for (int64_t r = 0; r < t->rows; r++) {
         nb_oracle_residual_row(s->oracle, r, want);
         for (int64_t i = 0; i < t->cols; i++) {

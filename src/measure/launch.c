@@ -10,39 +10,39 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/check_session.h"
-#include "src/measure/turns.h"
 #include "src/measure/session.h"
-#include "src/core/cpu.h"
+#include "src/measure/turns.h"
 
 /* ---- launches and counters ---------------------------------------------------------------------------------------- */
 
 /* One launch. A case that ends the worker is out from then on, and the launch is made again without it. */
 static int launch_group(struct nb_run *run, int group, int launch) {
-    struct nb_visit v;
+    struct nb_session v;
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    nb_visit_init(&v, run, group, launch);
+    nb_session_init(&v, run, group, launch);
     for (;;) {
         char reason[200];
-        nb_visit_timed_members(&v);
+        nb_session_timed_members(&v);
         if (v.n == 0) break;
-        nb_visit_worker(&v, NB_JOB_LAUNCH, &o);
+        nb_session_worker(&v, NB_JOB_LAUNCH, &o);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.whole) break;
-        enum nb_status status = nb_visit_blame(&o, reason, sizeof reason);
+        enum nb_status status = nb_session_blame(&o, reason, sizeof reason);
         if (o.current >= 0 && o.current < v.n)
-            nb_visit_failure(&v, v.members[o.current], status, reason);
+            nb_session_failure(&v, v.members[o.current], status, reason);
         else
-            nb_visit_give_up(&v, status, reason);
+            nb_session_give_up(&v, status, reason);
     }
-    nb_visit_release(&v);
+    nb_session_release(&v);
     return o.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 /* A case that fails here has been checked and timed all right: its counters are missing, no more. */
-static void add_uncounted(struct nb_visit *v, int member, const char *reason) {
+static void add_uncounted(struct nb_session *v, int member, const char *reason) {
     struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
     cJSON *c = cJSON_CreateObject();
     snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
@@ -52,23 +52,23 @@ static void add_uncounted(struct nb_visit *v, int member, const char *reason) {
 }
 
 static int count_group(struct nb_run *run, int group) {
-    struct nb_visit v;
+    struct nb_session v;
     struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    nb_visit_init(&v, run, group, -1);
-    nb_visit_timed_members(&v);
+    nb_session_init(&v, run, group, -1);
+    nb_session_timed_members(&v);
     while (v.n > 0) {
         char reason[200];
-        nb_visit_worker(&v, NB_JOB_COUNTERS, &o);
+        nb_session_worker(&v, NB_JOB_COUNTERS, &o);
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
-        nb_visit_settle(&v, false);
+        nb_session_settle(&v, false);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        nb_visit_blame(&o, reason, sizeof reason);
+        nb_session_blame(&o, reason, sizeof reason);
         bool named = false;
         for (int i = 0; i < v.n; i++) named |= v.members[i] == culprit;
         for (int i = 0; i < v.n; i++) {
             if (named && v.members[i] != culprit) continue;
             add_uncounted(&v, v.members[i], reason);
-            nb_visit_leave_out(&v, i--);
+            nb_session_leave_out(&v, i--);
         }
     }
     if (o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
@@ -84,7 +84,7 @@ static int count_group(struct nb_run *run, int group) {
         nb_run_write(run, line);
         cJSON_Delete(line);
     }
-    nb_visit_release(&v);
+    nb_session_release(&v);
     return o.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
@@ -128,9 +128,9 @@ static int run_rounds(struct nb_run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (nb_check_all(run, check_done) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
-        if (nb_choose_twins(run, g) != 0) return -1;
+        if (nb_choose_copies(run, g) != 0) return -1;
     for (int l = 0; l < launches; l++) {
-        if (run->nursery && l > 0) nb_nursery_renew(run->nursery); /* no two launches of a group from one */
+        if (run->fork_server && l > 0) nb_fork_server_renew(run->fork_server); /* no two launches of a group from one */
         for (int g = 0, in_family; g < n && !stopped(run); g += in_family) {
             in_family = family_size(run->plan, g);
             if (launch_family(run, g, in_family, l) != 0) return -1;
@@ -187,16 +187,16 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     nb_run_state_init(&run.state, plan);
     if (nb_run_state_read(&run.state, dir) != 0) goto out;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
-    struct nb_nursery nursery = {.plugins = options->plugins,
-                                 .n_plugins = options->n_plugins,
-                                 .max_width = options->max_width,
-                                 .seed = plan->order_seed};
-    if (plan->launches > 0 && nb_nursery_pays(options->plugins, options->n_plugins)) run.nursery = &nursery;
+    struct nb_fork_server fork_server = {.plugins = options->plugins,
+                                         .n_plugins = options->n_plugins,
+                                         .max_width = options->max_width,
+                                         .seed = plan->order_seed};
+    if (plan->launches > 0 && nb_fork_server_pays(options->plugins, options->n_plugins)) run.fork_server = &fork_server;
     run.total_s = nb_run_estimate_s(plan, options->no_counters);
     nb_watch_interrupts();
     result = run_rounds(&run);
     nb_progress_end();
-    nb_nursery_renew(&nursery);
+    nb_fork_server_renew(&fork_server);
     write_end(&run);
     if (result == 0) result = nb_interrupted();
 out:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slots, blocks and one launch of a group. */
+/* Samples, blocks and one launch of a group. */
 #include "src/measure/measure.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "src/measure/check.h"
 #include "src/measure/fp_state.h"
 
-/* Where the next slot begins, for all arms together. */
+/* Where the next sample begins, for all arms together. */
 struct cursor {
     int64_t row;
     int set, n_sets;
@@ -35,23 +35,23 @@ void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets
             nb_case_call(arm->c, &arm->calls[s]);
             nb_buffers_attach(&sets[s], arm->c, &arm->calls[s]);
         }
-        arm->slot_ns = nb_alloc((unsigned)blocks, sizeof *arm->slot_ns);
+        arm->sample_ns = nb_alloc((unsigned)blocks, sizeof *arm->sample_ns);
         arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
         arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
-        for (int b = 0; b < blocks; b++) arm->slot_ns[b] = NAN;
+        for (int b = 0; b < blocks; b++) arm->sample_ns[b] = NAN;
     }
 }
 
 void nb_arms_release(struct nb_arm *arms, int n_arms) {
     for (int a = 0; a < n_arms; a++) {
         free(arms[a].calls);
-        free(arms[a].slot_ns);
+        free(arms[a].sample_ns);
         free(arms[a].contaminated);
         free(arms[a].position);
     }
 }
 
-/* ---- one slot -----------------------------------------------------------------------------------------------------
+/* ---- one sample -----------------------------------------------------------------------------------------------------
  */
 
 static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t rows) {
@@ -75,7 +75,7 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
 }
 
 /* Seconds for `amount` calls, or rows when chunked. */
-static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
+static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
     const struct nb_fp_state state = nb_fp_state();
     nb_pool_make_ready(l->pool, arm->entry->kernel);
     if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
@@ -91,23 +91,23 @@ static double time_slot(struct nb_arm *arm, struct launch *l, int64_t amount) {
 
 static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT; }
 
-/* Whose slot it was that is known now, and at the end of the launch no more. */
+/* Whose sample it was that is known now, and at the end of the launch no more. */
 static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
     if (!options->watched) return;
     arm->damage = nb_buffers_verify_margins(options->watched, arm->where, sizeof arm->where);
     if (arm->damage != NB_INTACT) nb_buffers_fill(options->watched);
 }
 
-/* A call of many slots' length that cannot be cut takes part in every so many blocks only, but in at least four. */
-static int blocks_between(double call_s, double slot_s, int blocks) {
+/* A call of many samples' length that cannot be cut takes part in every so many blocks only, but in at least four. */
+static int blocks_between(double call_s, double sample_s, int blocks) {
     int most = blocks > 4 ? blocks / 4 : 1;
-    double wanted = call_s / (10 * slot_s);
+    double wanted = call_s / (10 * sample_s);
     return wanted <= 1 ? 1 : wanted >= most ? most : (int)wanted;
 }
 
-/* A call this much longer than a slot pays for the caches as it finds them once, as it does for its first rows every time: fetching all that a
- * shared cache holds takes some slots. A call to warm it would double what the slowest arms cost. */
-static const double slots_without_warming = 100;
+/* A call this much longer than a sample pays for the caches as it finds them once, as it does for its first rows every time: fetching all that a
+ * shared cache holds takes some samples. A call to warm it would double what the slowest arms cost. */
+static const double samples_without_warming = 100;
 
 /* May a part of the rows be a call of its own? */
 static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *call) {
@@ -115,9 +115,9 @@ static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *c
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
 }
 
-/* Grows the amount until it fills the slot. A call longer than a slot is taken row by row where that is allowed. */
-static void choose_slot(struct nb_arm *arm, struct launch *l) {
-    const double slot = l->options->slot_s;
+/* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. */
+static void choose_sample(struct nb_arm *arm, struct launch *l) {
+    const double sample = l->options->sample_s;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
     const bool can_chunk = goes_by_rows(kernel, &arm->calls[0]);
@@ -125,27 +125,27 @@ static void choose_slot(struct nb_arm *arm, struct launch *l) {
     int64_t amount = can_chunk && rows > 16 ? 16 : can_chunk ? rows : 1;
     double elapsed = 0;
     for (int tries = 0; tries < 24 && !arm->error; tries++) {
-        elapsed = time_slot(arm, l, amount);
-        if (elapsed >= 0.7 * slot) break;
-        double grow = elapsed > 0 ? slot / elapsed : 16;
+        elapsed = time_sample(arm, l, amount);
+        if (elapsed >= 0.7 * sample) break;
+        double grow = elapsed > 0 ? sample / elapsed : 16;
         if (grow > 16) grow = 16;
         int64_t larger = (int64_t)((double)amount * grow) + 1;
-        if (arm->chunked && larger >= rows) { /* the whole shape fits into a slot */
+        if (arm->chunked && larger >= rows) { /* the whole shape fits into a sample */
             arm->chunked = false;
             larger = larger / rows > 1 ? larger / rows : 1;
         }
         amount = larger;
     }
-    arm->per_slot = amount;
+    arm->per_sample = amount;
     arm->every = 1;
     if (arm->chunked || amount > 1) return;
-    arm->every = blocks_between(elapsed, slot, l->options->blocks);
-    arm->needs_no_warming = elapsed > slots_without_warming * slot;
+    arm->every = blocks_between(elapsed, sample, l->options->blocks);
+    arm->needs_no_warming = elapsed > samples_without_warming * sample;
 }
 
-/* The first arm's slot for all, by rows where all can. Where slots are inflated they are counted in hundreds, so that a percent
+/* The first arm's sample for all, by rows where all can. Where samples are inflated they are counted in hundreds, so that a percent
  * is whole. */
-static void even_slots(struct nb_arm *arms, int n_arms) {
+static void even_samples(struct nb_arm *arms, int n_arms) {
     struct nb_arm *first = &arms[0];
     const int64_t rows = first->c->shape.rows;
     bool inflated = false, all_by_rows = true;
@@ -155,31 +155,31 @@ static void even_slots(struct nb_arm *arms, int n_arms) {
     }
     if (first->chunked && !all_by_rows) {
         first->chunked = false;
-        first->per_slot = first->per_slot > rows ? first->per_slot / rows : 1;
+        first->per_sample = first->per_sample > rows ? first->per_sample / rows : 1;
     }
     if (inflated) {
         if (!first->chunked && all_by_rows) {
             first->chunked = true;
-            first->per_slot *= rows;
+            first->per_sample *= rows;
         }
-        first->per_slot = (first->per_slot + 99) / 100 * 100;
+        first->per_sample = (first->per_sample + 99) / 100 * 100;
     }
     for (int a = 1; a < n_arms; a++) {
         arms[a].chunked = first->chunked;
-        arms[a].per_slot = first->per_slot;
+        arms[a].per_sample = first->per_sample;
         arms[a].every = first->every;
     }
 }
 
-static bool run_slot(struct nb_arm *arm, struct launch *l, int block) {
+static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     struct rusage before, after;
     getrusage(RUSAGE_THREAD, &before);
     int cpu = sched_getcpu();
-    double elapsed = time_slot(arm, l, arm->per_slot + arm->per_slot / 100 * arm->extra_percent);
+    double elapsed = time_sample(arm, l, arm->per_sample + arm->per_sample / 100 * arm->extra_percent);
     bool moved = sched_getcpu() != cpu;
     getrusage(RUSAGE_THREAD, &after);
-    double calls = arm->chunked ? (double)arm->per_slot / (double)arm->c->shape.rows : (double)arm->per_slot;
-    arm->slot_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
+    double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
+    arm->sample_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
     arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
     return arm->contaminated[block];
 }
@@ -217,10 +217,10 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
         watch(options, a);
-        choose_slot(&arms[a], &l);
+        choose_sample(&arms[a], &l);
         look_for_damage(&arms[a], options);
     }
-    if (options->even_slots) even_slots(arms, n_arms);
+    if (options->even_samples) even_samples(arms, n_arms);
     nb_disturbance_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
@@ -232,7 +232,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             if (is_out(arm) || block % arm->every != 0) continue;
             watch(options, order[i]);
             arm->position[block] = i;
-            run_slot(arm, &l, block);
+            run_sample(arm, &l, block);
             look_for_damage(arm, options);
         }
     }
@@ -256,7 +256,7 @@ static void spoil(const struct nb_buffers *set, const struct nb_case *c, int64_t
 bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
                         int64_t *first_row) {
     int64_t rows = arm->c->shape.rows;
-    if (arm->chunked && arm->per_slot < rows) rows = arm->per_slot;
+    if (arm->chunked && arm->per_sample < rows) rows = arm->per_sample;
     spoil(set, arm->c, rows);
     struct cursor at = {.n_sets = 1};
     const struct nb_fp_state state = nb_fp_state();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One launch of one group: arms interleaved in blocks, each timed for a slot, over the same buffers.
+/* One launch of one group: arms interleaved in blocks, each timed for a sample, over the same buffers.
  *
- * A short call is repeated until a slot is full; a long one is cut into rows where row_local() allows it, and one
+ * A short call is repeated until a sample is full; a long one is cut into rows where row_local() allows it, and one
  * cursor walks the rows for all arms, so that none meets rows its neighbour has just warmed. The order of arms in a
  * block is random and balanced: each order is followed by its reverse. */
 #ifndef NB_MEASURE_H
@@ -10,50 +10,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/core/registry.h"
 #include "src/measure/buffers.h"
 #include "src/measure/disturbance.h"
 #include "src/measure/pool.h"
-#include "src/core/registry.h"
 
 struct nb_arm {
     const struct nb_entry *entry;
     const struct nb_case *c;
     struct nb_call *calls; /* one for each set of buffers */
-    bool chunked;          /* a slot takes rows, not calls */
-    int64_t per_slot;      /* whole calls, or rows when chunked */
-    int extra_percent; /* what a slot does beyond what it is credited with: an injected slowdown (with even_slots) */
+    bool chunked;          /* a sample takes rows, not calls */
+    int64_t per_sample;    /* whole calls, or rows when chunked */
+    int extra_percent; /* what a sample does beyond what it is credited with: an injected slowdown (with even_samples) */
     int every;         /* takes part in every so many blocks */
     bool needs_no_warming; /* its calls are that long */
-    double *slot_ns;       /* by block: time of one call on the whole shape (chunked: scaled by rows) */
-    bool *contaminated;    /* by block: an involuntary switch or a migration in the slot */
+    double *sample_ns;     /* by block: time of one call on the whole shape (chunked: scaled by rows) */
+    bool *contaminated;    /* by block: an involuntary switch or a migration in the sample */
     int *position;         /* by block: how many arms came before */
     int error;             /* what run() returned, when not 0: the arm is left out from then on */
     enum nb_damage
-        damage; /* to the margins of the buffers watched, seen behind a slot of this arm: left out likewise */
+        damage; /* to the margins of the buffers watched, seen behind a sample of this arm: left out likewise */
     char where[120];
 };
 
 struct nb_measure_options {
     int blocks;
-    double slot_s;
+    double sample_s;
     uint64_t seed;
-    struct nb_buffers *watched; /* whose margins are looked at behind each slot; may be null */
+    struct nb_buffers *watched; /* whose margins are looked at behind each sample; may be null */
     bool cold;                  /* every call on the next set of buffers, none warmed first */
-    /* All arms take the slot that the first one chose: arms of one kernel, so that nothing but its code differs. With
+    /* All arms take the sample that the first one chose: arms of one kernel, so that nothing but its code differs. With
      * extra_percent in any arm it is a multiple of 100, of rows wherever the kernel allows it. */
-    bool even_slots;
+    bool even_samples;
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 
-/* Allocates the arms' calls and slots; the sets of buffers stay the caller's. */
+/* Allocates the arms' calls and samples; the sets of buffers stay the caller's. */
 void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks);
 void nb_arms_release(struct nb_arm *arms, int n_arms);
 
-/* Chooses each arm's slot, then fills its slot_ns. */
+/* Chooses each arm's sample, then fills its sample_ns. */
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise);
 
-/* One more untimed slot of the arm on poisoned rows of y or dx: true when they hold the bits that were checked before (digests of
+/* One more untimed sample of the arm on poisoned rows of y or dx: true when they hold the bits that were checked before (digests of
  * nb_take_digests()). first_row: where it differs, as nb_digests_differ() says. */
 bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
                         int64_t *first_row);

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transforms the rig's rows, calls, and compares with the first call's bits. */
+/* Transforms the fixture's rows, calls, and compares with the first call's bits. */
 #include "src/measure/metamorphic_bits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 
-static bool is_batchnorm(const struct nb_trials *t) { return t->rig->c.op == NB_OP_BATCHNORM; }
+static bool is_batchnorm(const struct nb_trials *t) { return t->fixture->c.op == NB_OP_BATCHNORM; }
 
 static bool same_row(const struct nb_trials *t, const void *a, int64_t row_a, const void *b, int64_t row_b,
                      int64_t *col) {
-    const int64_t cols = t->rig->in.cols;
-    const size_t bytes = (size_t)cols * t->rig->item;
+    const int64_t cols = t->fixture->in.cols;
+    const size_t bytes = (size_t)cols * t->fixture->item;
     const unsigned char *p = (const unsigned char *)a + (size_t)row_a * bytes;
     const unsigned char *q = (const unsigned char *)b + (size_t)row_b * bytes;
     if (memcmp(p, q, bytes) == 0) return true;
     for (int64_t i = 0; i < cols; i++) {
-        const double v = nb_get(p, i, t->rig->in.dtype), w = nb_get(q, i, t->rig->in.dtype);
-        if (nb_bits(p, i, t->rig->in.dtype) == nb_bits(q, i, t->rig->in.dtype) || (isnan(v) && isnan(w))) continue;
+        const double v = nb_get(p, i, t->fixture->in.dtype), w = nb_get(q, i, t->fixture->in.dtype);
+        if (nb_bits(p, i, t->fixture->in.dtype) == nb_bits(q, i, t->fixture->in.dtype) || (isnan(v) && isnan(w)))
+            continue;
         *col = i;
         return false;
     }
@@ -39,13 +40,13 @@ static void compare_row(struct nb_trials *t, enum nb_relation relation, int64_t 
 }
 
 void nb_trials_row_order(struct nb_trials *t) {
-    struct nb_inputs *in = &t->rig->in;
-    const size_t bytes = (size_t)in->cols * t->rig->item;
+    struct nb_inputs *in = &t->fixture->in;
+    const size_t bytes = (size_t)in->cols * t->fixture->item;
     if (is_batchnorm(t)) {
         nb_trials_skip(t, NB_REL_ROW_ORDER, "the statistics go over the rows");
         return;
     }
-    nb_rig_reset(t->rig);
+    nb_fixture_reset(t->fixture);
     void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
     for (int i = 0; i < 4; i++) {
         if (!tensors[i]) continue;
@@ -62,15 +63,15 @@ void nb_trials_row_order(struct nb_trials *t) {
 
 /* The first and the last row, each alone. */
 void nb_trials_batch(struct nb_trials *t) {
-    struct nb_inputs *in = &t->rig->in;
+    struct nb_inputs *in = &t->fixture->in;
     const int64_t rows = in->rows, last = rows - 1;
-    const size_t bytes = (size_t)in->cols * t->rig->item;
+    const size_t bytes = (size_t)in->cols * t->fixture->item;
     if (is_batchnorm(t)) {
         nb_trials_skip(t, NB_REL_BATCH, "the statistics go over the rows");
         return;
     }
     for (int64_t r = 0; r <= last; r += last > 0 ? last : 1) {
-        nb_rig_reset(t->rig);
+        nb_fixture_reset(t->fixture);
         void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
         for (int i = 0; i < 4; i++)
             if (tensors[i]) memmove(tensors[i], (unsigned char *)tensors[i] + (size_t)r * bytes, bytes);
@@ -81,8 +82,9 @@ void nb_trials_batch(struct nb_trials *t) {
 }
 
 void nb_trials_ranges(struct nb_trials *t) {
-    const int64_t units = nb_kernel_n_units(t->rig->entry->kernel, &t->rig->call, 0), rows = t->rig->in.rows;
-    nb_rig_reset(t->rig);
+    const int64_t units = nb_kernel_n_units(t->fixture->entry->kernel, &t->fixture->call, 0),
+                  rows = t->fixture->in.rows;
+    nb_fixture_reset(t->fixture);
     for (int64_t range = 1; range <= units && range <= 3; range += 2) {
         if (!nb_trials_call(t, NB_REL_RANGES, rows, range)) return;
         for (int64_t r = 0; r < rows; r++) compare_row(t, NB_REL_RANGES, r, r);
@@ -91,20 +93,20 @@ void nb_trials_ranges(struct nb_trials *t) {
 }
 
 void nb_trials_twice(struct nb_trials *t) {
-    nb_rig_reset(t->rig);
-    if (!nb_trials_call(t, NB_REL_TWICE, t->rig->in.rows, 0)) return;
-    for (int64_t r = 0; r < t->rig->in.rows; r++) compare_row(t, NB_REL_TWICE, r, r);
+    nb_fixture_reset(t->fixture);
+    if (!nb_trials_call(t, NB_REL_TWICE, t->fixture->in.rows, 0)) return;
+    for (int64_t r = 0; r < t->fixture->in.rows; r++) compare_row(t, NB_REL_TWICE, r, r);
     nb_trials_judge(t, NB_REL_TWICE, "the same call gives other bits");
 }
 
 /* ---- the other sign ---- */
 
 void nb_trials_negate(struct nb_trials *t) {
-    const enum nb_dtype dtype = t->rig->in.dtype;
-    const int64_t cols = t->rig->in.cols, n = t->rig->in.rows * cols;
-    nb_rig_reset(t->rig);
-    nb_rig_negate(t->rig);
-    if (!nb_trials_call(t, NB_REL_NEGATE, t->rig->in.rows, 0)) return;
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
+    nb_fixture_reset(t->fixture);
+    nb_fixture_negate(t->fixture);
+    if (!nb_trials_call(t, NB_REL_NEGATE, t->fixture->in.rows, 0)) return;
     for (int64_t i = 0; i < n; i++) {
         const double v = nb_get(t->y, i, dtype), w = -nb_get(t->first, i, dtype);
         if (v == w || (isnan(v) && isnan(w))) continue; /* 0 has no sign to be held to: c - c is +0 on either side */

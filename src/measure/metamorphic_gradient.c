@@ -19,8 +19,8 @@ static bool all_moderate(const void *array, int64_t n, enum nb_dtype dtype) {
 
 /* Why the bits may change, or null. */
 static const char *excuse(const struct nb_trials *t) {
-    const struct nb_inputs *in = &t->rig->in;
-    const struct nb_case *c = &t->rig->c;
+    const struct nb_inputs *in = &t->fixture->in;
+    const struct nb_case *c = &t->fixture->c;
     const int64_t n = in->rows * in->cols;
     if (c->stats_dtype == NB_STATS_X && c->dtype == NB_F16) return "intermediate results in f16 may be subnormal";
     if (!all_moderate(in->dy, n, in->dtype) || !all_moderate(in->dresidual_out, n, in->dtype) ||
@@ -36,8 +36,8 @@ static bool is_normal(double v, enum nb_dtype dtype) {
 }
 
 static void compare(struct nb_trials *t, int k) {
-    const enum nb_dtype dtype = t->rig->in.dtype;
-    const int64_t cols = t->rig->in.cols, n = t->rig->in.rows * cols;
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
     for (int64_t i = 0; i < n; i++) {
         const double now = nb_get(t->y, i, dtype), want = ldexp(nb_get(t->first, i, dtype), k);
         if (now == want || !is_normal(want, dtype) || !is_normal(ldexp(want, -k), dtype)) continue;
@@ -49,17 +49,17 @@ static void compare(struct nb_trials *t, int k) {
 
 void nb_trials_scale_gradient(struct nb_trials *t) {
     static const int powers[] = {1, -1, 4, -4};
-    nb_rig_reset(t->rig);
+    nb_fixture_reset(t->fixture);
     const char *why = excuse(t);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !why; i++) {
-        nb_rig_reset(t->rig);
-        if (!nb_rig_scale(t->rig, powers[i])) why = "dy leaves the normal numbers";
-        if (!why && !nb_trials_call(t, NB_REL_SCALE, t->rig->in.rows, 0)) return;
+        nb_fixture_reset(t->fixture);
+        if (!nb_fixture_scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
+        if (!why && !nb_trials_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
         if (!why) compare(t, powers[i]);
     }
     if (why)
         nb_trials_skip(t, NB_REL_SCALE, why);
     else
         nb_trials_judge(t, NB_REL_SCALE, "a power of two of dy changes more than the power of dx");
-    nb_rig_reset(t->rig);
+    nb_fixture_reset(t->fixture);
 }

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static bool centres(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_BATCHNORM;
@@ -30,7 +30,7 @@ static double conditioning(const struct nb_case *c, const struct nb_row_truth *t
 }
 
 static double squares_unit(const struct nb_trials *t, const struct nb_row_truth *truth) {
-    const struct nb_case *c = &t->rig->c;
+    const struct nb_case *c = &t->fixture->c;
     const struct nb_arithmetic *a = &t->bound.arithmetic;
     const double eps = c->stats_dtype == NB_STATS_X ? nb_round_to(c->eps, (enum nb_dtype)c->dtype) : c->eps;
     const double stored_eps = fabs(eps - c->eps) * truth->scale * truth->scale; /* |d eps| / (v + eps) */
@@ -41,7 +41,7 @@ static double squares_unit(const struct nb_trials *t, const struct nb_row_truth 
 
 static double sum_unit(const struct nb_trials *t, const struct nb_row_truth *truth) {
     const struct nb_arithmetic *a = &t->bound.arithmetic;
-    return (a->chain + 8) * a->op.u * (1 + rho_of(truth)) + nb_formats[t->rig->c.dtype].unit_roundoff;
+    return (a->chain + 8) * a->op.u * (1 + rho_of(truth)) + nb_formats[t->fixture->c.dtype].unit_roundoff;
 }
 
 static void keep(struct nb_trials *t, enum nb_relation relation, double ratio, int64_t row) {
@@ -56,7 +56,7 @@ static double in_units(double residual, double unit, double allowed) {
 }
 
 static void judge_sums(struct nb_trials *t, const struct sums *s, int64_t truth, int64_t row, int64_t n_counted[2]) {
-    const struct nb_case *c = &t->rig->c;
+    const struct nb_case *c = &t->fixture->c;
     const struct nb_row_truth *at = &t->oracle->truth[truth];
     const struct nb_statistics_error error = nb_bound_statistics(&t->bound, truth);
     const double n = (double)t->oracle->n_stats, store = nb_formats[c->dtype].unit_roundoff;
@@ -83,16 +83,16 @@ static void add(struct sums *s, double y) {
 }
 
 static void all_rows(struct nb_trials *t, int64_t n_counted[2]) {
-    const struct nb_inputs *in = &t->rig->in;
+    const struct nb_inputs *in = &t->fixture->in;
     for (int64_t r = 0; r < in->rows; r++) {
         struct sums s = {0};
         for (int64_t i = 0; i < t->oracle->n_stats; i++) add(&s, nb_get(t->y, r * in->cols + i, in->dtype));
-        judge_sums(t, &s, r % t->rig->source_rows, r, n_counted);
+        judge_sums(t, &s, r % t->fixture->source_rows, r, n_counted);
     }
 }
 
 static void all_channels(struct nb_trials *t, int64_t n_counted[2]) {
-    const struct nb_inputs *in = &t->rig->in;
+    const struct nb_inputs *in = &t->fixture->in;
     struct sums *sums = nb_alloc((unsigned long long)t->oracle->n_truth, sizeof *sums);
     for (int64_t r = 0; r < in->rows; r++)
         for (int64_t i = 0; i < in->cols; i++)
@@ -102,7 +102,7 @@ static void all_channels(struct nb_trials *t, int64_t n_counted[2]) {
 }
 
 void nb_trials_residuals(struct nb_trials *t) {
-    const struct nb_case *c = &t->rig->c;
+    const struct nb_case *c = &t->fixture->c;
     const bool given = c->op == NB_OP_BATCHNORM && c->mode == NB_INFERENCE;
     int64_t n_counted[2] = {0, 0};
     if (c->op == NB_OP_DYT || given) {
@@ -111,9 +111,9 @@ void nb_trials_residuals(struct nb_trials *t) {
         nb_trials_skip(t, NB_REL_SUM, reason);
         return;
     }
-    nb_rig_reset(t->rig);
-    nb_rig_plain_params(t->rig);
-    if (!nb_trials_call(t, NB_REL_SQUARES, t->rig->in.rows, 0)) return;
+    nb_fixture_reset(t->fixture);
+    nb_fixture_plain_params(t->fixture);
+    if (!nb_trials_call(t, NB_REL_SQUARES, t->fixture->in.rows, 0)) return;
     if (c->op == NB_OP_BATCHNORM)
         all_channels(t, n_counted);
     else

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 /* Least magnitude beside 0, and largest, of what is stored and of what is normalized. */
 struct extent {
@@ -24,10 +24,10 @@ static void extend(struct extent *e, double v) {
 }
 
 static struct extent extent_of(const struct nb_trials *t) {
-    const struct nb_inputs *in = &t->rig->in;
+    const struct nb_inputs *in = &t->fixture->in;
     struct extent e = {.least = INFINITY, .finite = true};
     for (int64_t r = 0; r < in->rows; r++) {
-        nb_truth_row(&t->rig->c, in, r, t->exact);
+        nb_truth_row(&t->fixture->c, in, r, t->exact);
         for (int64_t i = 0; i < in->cols; i++) {
             extend(&e, t->exact[i]);
             if (in->residual) extend(&e, nb_get(in->x, r * in->cols + i, in->dtype));
@@ -59,7 +59,7 @@ static bool centres(const struct nb_case *c) {
 
 /* Why the bits may change under 2^k, or null. */
 static const char *excuse(const struct nb_trials *t, const struct extent *e, int k) {
-    const struct nb_case *c = &t->rig->c;
+    const struct nb_case *c = &t->fixture->c;
     const struct nb_format *f = statistics_format(c), *stored = &nb_formats[c->dtype];
     const double n = (double)t->oracle->n_stats;
     if (!e->finite) return "Inf or NaN in the rows";
@@ -83,20 +83,20 @@ static const char *excuse(const struct nb_trials *t, const struct extent *e, int
 }
 
 /* The rows times 2^k, and what must go with them. */
-static bool scale_by(struct nb_rig *rig, int k) {
-    nb_rig_reset(rig);
-    rig->c.eps = ldexp(rig->eps, eps_power(&rig->c, k));
-    rig->c.alpha = ldexp(rig->alpha, -k);
-    return nb_rig_scale(rig, k);
+static bool scale_by(struct nb_fixture *fixture, int k) {
+    nb_fixture_reset(fixture);
+    fixture->c.eps = ldexp(fixture->eps, eps_power(&fixture->c, k));
+    fixture->c.alpha = ldexp(fixture->alpha, -k);
+    return nb_fixture_scale(fixture, k);
 }
 
 /* Elements of rows whose bits are others than the first call's; -1 when the call fails. */
 static int64_t count_changed(struct nb_trials *t, int64_t rows, int64_t *first) {
-    const enum nb_dtype dtype = t->rig->in.dtype;
-    const int64_t n = rows * t->rig->in.cols;
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t n = rows * t->fixture->in.cols;
     int64_t changed = 0;
     if (!nb_trials_call(t, NB_REL_SCALE, rows, 0)) return -1;
-    if (memcmp(t->y, t->first, (size_t)n * t->rig->item) == 0) return 0;
+    if (memcmp(t->y, t->first, (size_t)n * t->fixture->item) == 0) return 0;
     for (int64_t i = 0; i < n; i++) {
         if (nb_bits(t->y, i, dtype) == nb_bits(t->first, i, dtype)) continue;
         if (isnan(nb_get(t->y, i, dtype)) && isnan(nb_get(t->first, i, dtype))) continue;
@@ -107,21 +107,21 @@ static int64_t count_changed(struct nb_trials *t, int64_t rows, int64_t *first) 
 
 static void judge_powers(struct nb_trials *t) {
     static const int powers[] = {1, -1, 4, -4};
-    const uint32_t root = t->rig->c.formula.root;
-    const bool estimate = t->rig->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
+    const uint32_t root = t->fixture->c.formula.root;
+    const bool estimate = t->fixture->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
     const char *why = NULL;
     int64_t changed = 0, at = -1;
     int tried = 0;
-    nb_rig_reset(t->rig);
+    nb_fixture_reset(t->fixture);
     const struct extent e = extent_of(t);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         const char *excused = excuse(t, &e, powers[i]);
-        if (!excused && !scale_by(t->rig, powers[i])) excused = "rows leave the normal numbers";
+        if (!excused && !scale_by(t->fixture, powers[i])) excused = "rows leave the normal numbers";
         if (excused) {
             why = excused;
             continue;
         }
-        int64_t first = -1, n = count_changed(t, t->rig->in.rows, &first);
+        int64_t first = -1, n = count_changed(t, t->fixture->in.rows, &first);
         if (n < 0) return;
         if (changed == 0 && n > 0) at = first;
         changed += n;
@@ -133,8 +133,8 @@ static void judge_powers(struct nb_trials *t) {
     }
     t->out->relations[NB_REL_SCALE].figure = (double)changed;
     if (at >= 0) {
-        t->out->relations[NB_REL_SCALE].row = at / t->rig->in.cols;
-        t->out->relations[NB_REL_SCALE].col = at % t->rig->in.cols;
+        t->out->relations[NB_REL_SCALE].row = at / t->fixture->in.cols;
+        t->out->relations[NB_REL_SCALE].col = at % t->fixture->in.cols;
     }
     if (changed > 0 && estimate)
         nb_trials_skip(t, NB_REL_SCALE, "the hardware's estimate is declared, and it need not scale");
@@ -150,13 +150,13 @@ enum step { SAME, CHANGED, INPUT_ENDS };
 
 static enum step step_at(struct nb_trials *t, int64_t rows, int k) {
     int64_t first;
-    if (!scale_by(t->rig, k)) return INPUT_ENDS;
+    if (!scale_by(t->fixture, k)) return INPUT_ENDS;
     return count_changed(t, rows, &first) == 0 ? SAME : CHANGED;
 }
 
 /* Doubling steps until something breaks, then halving between the last that held and the first that did not. */
 static int scan(struct nb_trials *t, int sign, bool *ended_by_input) {
-    const int64_t rows = t->rig->c.op == NB_OP_BATCHNORM ? t->rig->in.rows : 1;
+    const int64_t rows = t->fixture->c.op == NB_OP_BATCHNORM ? t->fixture->in.rows : 1;
     int held = 0, broken = MOST + 1;
     enum step how = INPUT_ENDS;
     for (int k = 4; k <= MOST; k *= 2) {
@@ -183,12 +183,12 @@ static int scan(struct nb_trials *t, int sign, bool *ended_by_input) {
 }
 
 void nb_trials_scale(struct nb_trials *t) {
-    const int64_t rows = t->rig->in.rows;
+    const int64_t rows = t->fixture->in.rows;
     judge_powers(t);
     if (t->out->relations[NB_REL_SCALE].verdict == NB_BROKEN) return;
-    if (t->rig->c.op != NB_OP_BATCHNORM) t->rig->in.rows = 1;
+    if (t->fixture->c.op != NB_OP_BATCHNORM) t->fixture->in.rows = 1;
     t->out->scale_up = scan(t, 1, &t->out->up_ended_by_input);
     t->out->scale_down = scan(t, -1, &t->out->down_ended_by_input);
-    t->rig->in.rows = rows;
-    nb_rig_reset(t->rig);
+    t->fixture->in.rows = rows;
+    nb_fixture_reset(t->fixture);
 }

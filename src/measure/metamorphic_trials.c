@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 bool nb_trials_call(struct nb_trials *t, enum nb_relation relation, int64_t rows, int64_t range) {
-    if (nb_rig_run(t->rig, rows, range) == 0) {
-        nb_rig_take(t->rig, rows, t->y);
+    if (nb_fixture_run(t->fixture, rows, range) == 0) {
+        nb_fixture_take(t->fixture, rows, t->y);
         return true;
     }
     nb_trials_fail(t, relation, "run() returned an error");

@@ -8,7 +8,7 @@
 #include "src/record/relations.h"
 
 struct nb_trials {
-    struct nb_rig *rig;
+    struct nb_fixture *fixture;
     const struct nb_oracle *oracle; /* of the whole case */
     struct nb_bound bound;
     struct nb_metamorphic *out;

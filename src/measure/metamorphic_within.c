@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/dtype.h"
 
-static bool is_batchnorm(const struct nb_trials *t) { return t->rig->c.op == NB_OP_BATCHNORM; }
+static bool is_batchnorm(const struct nb_trials *t) { return t->fixture->c.op == NB_OP_BATCHNORM; }
 
 static bool centres(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_BATCHNORM;
@@ -19,8 +19,8 @@ static bool centres(const struct nb_case *c) {
 /* A row of y beside a row of the first call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
 static void compare_within(struct nb_trials *t, enum nb_relation relation, const void *now, const void *before,
                            int64_t row, const int64_t *place, const double *exact, const double *tolerance) {
-    const enum nb_dtype dtype = t->rig->in.dtype;
-    for (int64_t i = 0; i < t->rig->in.cols; i++) {
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    for (int64_t i = 0; i < t->fixture->in.cols; i++) {
         const double v = nb_get(now, place ? place[i] : i, dtype), w = nb_get(before, i, dtype);
         if (!isfinite(tolerance[i]) || !(tolerance[i] > 0)) continue;
         const double difference = fabs(v - w);
@@ -55,31 +55,32 @@ static void move_columns(void *row, int64_t cols, size_t item, const int64_t *pl
 
 /* The first column stays, since a shifted variance is taken about it; what pRMSNorm looks at stays among itself. */
 void nb_trials_permute(struct nb_trials *t) {
-    struct nb_inputs *in = &t->rig->in;
+    struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, seen = t->oracle->n_stats < cols ? t->oracle->n_stats : cols;
-    const size_t bytes = (size_t)cols * t->rig->item;
-    if (is_batchnorm(t) || t->rig->c.op == NB_OP_DYT || cols < 3) {
+    const size_t bytes = (size_t)cols * t->fixture->item;
+    if (is_batchnorm(t) || t->fixture->c.op == NB_OP_DYT || cols < 3) {
         nb_trials_skip(t, NB_REL_PERMUTE, cols < 3 ? "fewer than 3 columns" : "nothing is summed along a row");
         return;
     }
     int64_t *place = nb_alloc((unsigned long long)cols, sizeof *place);
     for (int64_t i = 0; i < cols; i++) place[i] = i;
-    shuffle(place, 1, seen, t->rig->c.seed + 1);
-    shuffle(place, seen, cols, t->rig->c.seed + 2);
-    nb_rig_reset(t->rig);
+    shuffle(place, 1, seen, t->fixture->c.seed + 1);
+    shuffle(place, seen, cols, t->fixture->c.seed + 2);
+    nb_fixture_reset(t->fixture);
     for (int64_t r = 0; r < in->rows; r++) {
-        move_columns((unsigned char *)in->x + (size_t)r * bytes, cols, t->rig->item, place);
-        if (in->residual) move_columns((unsigned char *)in->residual + (size_t)r * bytes, cols, t->rig->item, place);
+        move_columns((unsigned char *)in->x + (size_t)r * bytes, cols, t->fixture->item, place);
+        if (in->residual)
+            move_columns((unsigned char *)in->residual + (size_t)r * bytes, cols, t->fixture->item, place);
     }
     move_columns(in->gamma_f32, cols, sizeof(float), place);
     move_columns(in->beta_f32, cols, sizeof(float), place);
-    move_columns(in->gamma_x, cols, t->rig->item, place);
-    move_columns(in->beta_x, cols, t->rig->item, place);
+    move_columns(in->gamma_x, cols, t->fixture->item, place);
+    move_columns(in->beta_x, cols, t->fixture->item, place);
     t->out->order_noise_ulp = 0;
     t->n_compared = 0;
     if (nb_trials_call(t, NB_REL_PERMUTE, in->rows, 0)) {
         for (int64_t r = 0; r < in->rows; r++) {
-            nb_trials_exact(t, t->oracle, &t->bound, r % t->rig->source_rows);
+            nb_trials_exact(t, t->oracle, &t->bound, r % t->fixture->source_rows);
             for (int64_t i = 0; i < cols; i++) t->tolerance[i] *= 2;
             compare_within(t, NB_REL_PERMUTE, (unsigned char *)t->y + (size_t)r * bytes,
                            (unsigned char *)t->first + (size_t)r * bytes, r, place, t->exact, t->tolerance);
@@ -93,12 +94,12 @@ void nb_trials_permute(struct nb_trials *t) {
 /* ---- shift ---- */
 
 /* Every x on a grid so coarse that the shift by a power of two beyond the largest is exact. 0: no such shift in the dtype. */
-static double make_coarse(struct nb_rig *rig) {
-    const struct nb_format *f = &nb_formats[rig->in.dtype];
-    const int64_t n = rig->in.rows * rig->in.cols;
+static double make_coarse(struct nb_fixture *fixture) {
+    const struct nb_format *f = &nb_formats[fixture->in.dtype];
+    const int64_t n = fixture->in.rows * fixture->in.cols;
     double largest = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(nb_get(rig->in.x, i, rig->in.dtype));
+        const double v = fabs(nb_get(fixture->in.x, i, fixture->in.dtype));
         if (!isfinite(v)) return 0;
         largest = fmax(largest, v);
     }
@@ -106,20 +107,21 @@ static double make_coarse(struct nb_rig *rig) {
     const int top = ilogb(largest), grid = top - f->precision + 4;
     if (top + 2 > f->emax || grid < f->emin) return 0;
     for (int64_t i = 0; i < n; i++) {
-        nb_set(rig->in.x, i, rig->in.dtype, ldexp(rint(ldexp(nb_get(rig->in.x, i, rig->in.dtype), -grid)), grid));
-        if (rig->in.residual) nb_set(rig->in.residual, i, rig->in.dtype, 0);
+        nb_set(fixture->in.x, i, fixture->in.dtype,
+               ldexp(rint(ldexp(nb_get(fixture->in.x, i, fixture->in.dtype), -grid)), grid));
+        if (fixture->in.residual) nb_set(fixture->in.residual, i, fixture->in.dtype, 0);
     }
     return ldexp(1, top + 1);
 }
 
-/* Tolerances of all rows of the rig as it stands, added to sums. */
+/* Tolerances of all rows of the fixture as it stands, added to sums. */
 static bool add_tolerances(struct nb_trials *t, double *sums) {
     struct nb_oracle oracle;
     struct nb_bound bound;
-    const int64_t cols = t->rig->in.cols;
-    if (nb_oracle_init(&oracle, &t->rig->c, &t->rig->in) != 0) return false;
-    nb_bound_init(&bound, &t->rig->c, &oracle, t->bound.chain);
-    for (int64_t r = 0; r < t->rig->in.rows; r++) {
+    const int64_t cols = t->fixture->in.cols;
+    if (nb_oracle_init(&oracle, &t->fixture->c, &t->fixture->in) != 0) return false;
+    nb_bound_init(&bound, &t->fixture->c, &oracle, t->bound.chain);
+    for (int64_t r = 0; r < t->fixture->in.rows; r++) {
         nb_trials_exact(t, &oracle, &bound, r);
         for (int64_t i = 0; i < cols; i++) sums[r * cols + i] += t->tolerance[i];
     }
@@ -129,9 +131,9 @@ static bool add_tolerances(struct nb_trials *t, double *sums) {
 }
 
 static void shift_rows(struct nb_trials *t, double by) {
-    struct nb_inputs *in = &t->rig->in;
+    struct nb_inputs *in = &t->fixture->in;
     const int64_t cols = in->cols, n = in->rows * cols;
-    const size_t bytes = (size_t)cols * t->rig->item;
+    const size_t bytes = (size_t)cols * t->fixture->item;
     double *sums = nb_alloc((unsigned long long)n, sizeof *sums);
     void *before = nb_alloc((unsigned long long)in->rows, bytes);
     t->n_compared = 0;
@@ -151,17 +153,17 @@ static void shift_rows(struct nb_trials *t, double by) {
 
 /* Two rows are enough for a relation that needs oracles of its own. */
 void nb_trials_shift(struct nb_trials *t) {
-    const int64_t rows = t->rig->in.rows;
-    if (!centres(&t->rig->c) || (is_batchnorm(t) && t->rig->c.mode == NB_INFERENCE)) {
+    const int64_t rows = t->fixture->in.rows;
+    if (!centres(&t->fixture->c) || (is_batchnorm(t) && t->fixture->c.mode == NB_INFERENCE)) {
         nb_trials_skip(t, NB_REL_SHIFT, "the op does not centre its rows");
         return;
     }
-    nb_rig_reset(t->rig);
-    if (!is_batchnorm(t) && rows > 2) t->rig->in.rows = 2;
-    const double by = make_coarse(t->rig);
+    nb_fixture_reset(t->fixture);
+    if (!is_batchnorm(t) && rows > 2) t->fixture->in.rows = 2;
+    const double by = make_coarse(t->fixture);
     if (by > 0)
         shift_rows(t, by);
     else
         nb_trials_skip(t, NB_REL_SHIFT, "no shift of these rows is exact in the dtype");
-    t->rig->in.rows = rows;
+    t->fixture->in.rows = rows;
 }

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/own_threads.h"
-#include "src/core/registry.h"
 
 enum { SPINS_BEFORE_YIELD = 20000 };
 static const double SETTLE_S = 0.25; /* Intel's OpenMP spins for 0.2 s unless told otherwise */

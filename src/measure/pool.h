@@ -22,7 +22,7 @@ int nb_pool_run_rows(struct nb_pool *pool, const struct nb_kernel *kernel, const
                      int64_t end);
 /* Puts the pool's threads to sleep; returns when they do. The next call of an ordinary kernel wakes them. */
 void nb_pool_park(struct nb_pool *pool);
-/* Before a slot of the kernel is timed: whoever's threads it does not use sleep (a peer's may spin on for a while after its last
+/* Before a sample of the kernel is timed: whoever's threads it does not use sleep (a peer's may spin on for a while after its last
  * call), and the pool's are awake if it does use them. */
 void nb_pool_make_ready(struct nb_pool *pool, const struct nb_kernel *kernel);
 

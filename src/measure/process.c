@@ -73,16 +73,16 @@ static bool read_some(struct reader *r, int fd) {
     return true;
 }
 
-/* A process of ours, or of a nursery's (null: ours). */
+/* A process of ours, or of a fork server's (null: ours). */
 struct child {
-    struct nb_nursery *nursery;
+    struct nb_fork_server *fork_server;
     pid_t pid;
 };
 
 /* It stays a zombie until wait_for(), so that its number and its process group cannot be another's yet. */
 static bool has_ended(const struct child *c) {
     siginfo_t info = {0};
-    if (c->nursery) return nb_nursery_child_ended(c->nursery);
+    if (c->fork_server) return nb_fork_server_child_ended(c->fork_server);
     return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
 }
 
@@ -116,8 +116,8 @@ static void follow(struct reader *r, int fd, const struct child *c, const struct
 
 static void wait_for(const struct child *c, struct nb_outcome *outcome) {
     int status = 0;
-    if (c->nursery)
-        status = nb_nursery_child_status(c->nursery);
+    if (c->fork_server)
+        status = nb_fork_server_child_status(c->fork_server);
     else
         while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
     if (outcome->ending == NB_ENDED_BY_USER || outcome->ending == NB_ENDED_SILENT) return;
@@ -130,10 +130,10 @@ static void wait_for(const struct child *c, struct nb_outcome *outcome) {
     }
 }
 
-/* From the nursery when there is one that works, else by execution. 0, or an error number. */
-static int start(struct child *c, struct nb_nursery *nursery, const int fds[NB_N_WORKER_FDS], uint64_t seed) {
-    if (nursery && nb_nursery_give_birth(nursery, fds, &c->pid)) {
-        c->nursery = nursery;
+/* From the fork server when there is one that works, else by execution. 0, or an error number. */
+static int start(struct child *c, struct nb_fork_server *fork_server, const int fds[NB_N_WORKER_FDS], uint64_t seed) {
+    if (fork_server && nb_fork_server_spawn(fork_server, fds, &c->pid)) {
+        c->fork_server = fork_server;
         return 0;
     }
     return nb_spawn_worker(&c->pid, fds, seed);
@@ -144,7 +144,7 @@ void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, 
     nb_process_run_from(NULL, job, digests_fd, silence_s, seed, take, arg, outcome);
 }
 
-void nb_process_run_from(struct nb_nursery *nursery, const struct nb_job *job, int digests_fd, double silence_s,
+void nb_process_run_from(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                          uint64_t seed, void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
     *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED, .current = -1};
     struct reader reader = {.take = take, .arg = arg, .outcome = outcome};
@@ -159,7 +159,7 @@ void nb_process_run_from(struct nb_nursery *nursery, const struct nb_job *job, i
     if (shared == MAP_FAILED) goto out;
     shared->current = -1;
     const int fds[NB_N_WORKER_FDS] = {job_fd, answers[1], shared_fd, digests_fd, -1};
-    int error = start(&child, nursery, fds, seed);
+    int error = start(&child, fork_server, fds, seed);
     close(answers[1]);
     answers[1] = -1;
     if (error) {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/measure/job.h"
 #include "src/measure/fork_server.h"
+#include "src/measure/job.h"
 
 enum nb_ending {
     NB_ENDED_WELL,
@@ -31,8 +31,8 @@ struct nb_outcome {
 void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, uint64_t seed,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
 
-/* The same in a process that the nursery brings forth; null, or one that cannot: as above. */
-void nb_process_run_from(struct nb_nursery *nursery, const struct nb_job *job, int digests_fd, double silence_s,
+/* The same in a process that the fork server brings forth; null, or one that cannot: as above. */
+void nb_process_run_from(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                          uint64_t seed, void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
 
 /* Ctrl-C, SIGTERM and SIGHUP (unless ignored, as under nohup) from now on end the run in order, the second of its kind at once.

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/record/journal.h"
 #include "src/core/registry.h"
+#include "src/record/journal.h"
 
 const struct nb_case *nb_group_case(const struct nb_plan *plan, int group, int index) {
     return &plan->cases[plan->groups[group].cases[index]];
@@ -35,19 +35,19 @@ void nb_run_state_release(struct nb_run_state *s) {
     for (size_t g = 0; s->plan && g < s->plan->n_groups; g++) {
         free(s->groups[g].cases);
         free(s->groups[g].launched);
-        cJSON_Delete(s->groups[g].twins);
+        cJSON_Delete(s->groups[g].copies);
     }
     free(s->groups);
     *s = (struct nb_run_state){0};
 }
 
-const char *nb_group_twin(const struct nb_group_state *g, int n_loads, int n_stores) {
+const char *nb_group_copy(const struct nb_group_state *g, int n_loads, int n_stores) {
     const char *best = NULL;
     double best_ns = INFINITY;
-    const cJSON *twin;
-    cJSON_ArrayForEach(twin, g->twins) {
-        const char *variant = nb_json_get_text(twin, "variant");
-        double ns = nb_json_get_number(twin, "ns");
+    const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) {
+        const char *variant = nb_json_get_text(copy, "variant");
+        double ns = nb_json_get_number(copy, "ns");
         const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
         if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
         if (ns < best_ns) {
@@ -69,7 +69,7 @@ static int take_run(struct nb_run_state *s, const cJSON *line) {
 }
 
 static void take_check(struct nb_run_state *s, int g, const cJSON *line) {
-    const cJSON *c, *twins = cJSON_GetObjectItemCaseSensitive(line, "twins");
+    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
     cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         int i = nb_group_find(s->plan, g, nb_json_get_text(c, "key"));
         const char *status = nb_json_get_text(c, "status");
@@ -77,9 +77,9 @@ static void take_check(struct nb_run_state *s, int g, const cJSON *line) {
         s->groups[g].cases[i] = (struct nb_case_state){true, nb_status_parse(status)};
     }
     s->groups[g].checked = true;
-    if (cJSON_GetArraySize(twins) > 0) {
-        cJSON_Delete(s->groups[g].twins);
-        s->groups[g].twins = cJSON_Duplicate(twins, 1);
+    if (cJSON_GetArraySize(copies) > 0) {
+        cJSON_Delete(s->groups[g].copies);
+        s->groups[g].copies = cJSON_Duplicate(copies, 1);
     }
 }
 

@@ -19,7 +19,7 @@ struct nb_group_state {
     bool checked;                /* its check is in the journal */
     bool *launched;              /* by launch */
     bool counted;
-    cJSON *twins;       /* candidates with their times, as in the check line */
+    cJSON *copies;      /* candidates with their times, as in the check line */
     int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
 };
 
@@ -38,6 +38,6 @@ int nb_group_find(const struct nb_plan *plan, int group, const char *key);
 const char *nb_group_key(const struct nb_plan *plan, int group, int index);
 const struct nb_case *nb_group_case(const struct nb_plan *plan, int group, int index);
 /* The fastest candidate with a pattern of loads and stores: its variant, or null. */
-const char *nb_group_twin(const struct nb_group_state *g, int n_loads, int n_stores);
+const char *nb_group_copy(const struct nb_group_state *g, int n_loads, int n_stores);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A group's stay in one worker process after another: which of its cases go in, what comes back, who is to blame when a worker
  * dies. */
-#ifndef NB_VISIT_H
-#define NB_VISIT_H
+#ifndef NB_SESSION_H
+#define NB_SESSION_H
 
 #include <pthread.h>
 
@@ -30,9 +30,9 @@ struct nb_run {
     const struct nb_run_options *options;
     struct nb_run_state state;
     struct nb_step_memory steps;
-    struct nb_nursery *nursery; /* of whoever works alone; null: every worker is executed */
-    pthread_mutex_t writing;    /* to the journal: checks run side by side */
-    int digests_fd;             /* one memory file for all groups: a descriptor each would be too many */
+    struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
+    pthread_mutex_t writing;            /* to the journal: checks run side by side */
+    int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
@@ -41,33 +41,33 @@ struct nb_run {
 };
 void nb_run_write(struct nb_run *run, const cJSON *line);
 
-struct nb_visit {
+struct nb_session {
     struct nb_run *run;
-    struct nb_nursery *nursery; /* where its workers come from; null: they are executed */
-    int group, launch;          /* launch: -1 in checks and counter passes */
-    int *members;               /* indices of the group's cases that go in; owned */
+    struct nb_fork_server *fork_server; /* where its workers come from; null: they are executed */
+    int group, launch;                  /* launch: -1 in checks and counter passes */
+    int *members;                       /* indices of the group's cases that go in; owned */
     int n;
     int cpu;        /* how far its CPUs are behind the launch's, where several workers run at once */
     cJSON *answers; /* "case" lines, by arrival; owned */
     bool whole;     /* the journal line of a launch came */
 };
-void nb_visit_init(struct nb_visit *v, struct nb_run *run, int group, int launch);
-void nb_visit_release(struct nb_visit *v);
+void nb_session_init(struct nb_session *v, struct nb_run *run, int group, int launch);
+void nb_session_release(struct nb_session *v);
 
 /* The group's cases that may be timed. */
-void nb_visit_timed_members(struct nb_visit *v);
+void nb_session_timed_members(struct nb_session *v);
 /* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
-void nb_visit_worker(struct nb_visit *v, enum nb_job_kind kind, struct nb_outcome *o);
+void nb_session_worker(struct nb_session *v, enum nb_job_kind kind, struct nb_outcome *o);
 /* Of a group's row digests. */
-int64_t nb_visit_digest_bytes(const struct nb_plan *plan, int group);
+int64_t nb_session_digest_bytes(const struct nb_plan *plan, int group);
 /* What the end of a worker says of the case it was at. */
-enum nb_status nb_visit_blame(const struct nb_outcome *o, char *reason, size_t n);
+enum nb_status nb_session_blame(const struct nb_outcome *o, char *reason, size_t n);
 /* A failure line, and the case's status from now on. */
-void nb_visit_failure(struct nb_visit *v, int member, enum nb_status status, const char *reason);
+void nb_session_failure(struct nb_session *v, int member, enum nb_status status, const char *reason);
 /* Drops the answered cases from the members; with take_status their statuses are the run's from now on. */
-void nb_visit_settle(struct nb_visit *v, bool take_status);
-void nb_visit_leave_out(struct nb_visit *v, int position);
+void nb_session_settle(struct nb_session *v, bool take_status);
+void nb_session_leave_out(struct nb_session *v, int position);
 /* All that is left fails: workers die without saying of which case. */
-void nb_visit_give_up(struct nb_visit *v, enum nb_status status, const char *why);
+void nb_session_give_up(struct nb_session *v, enum nb_status status, const char *why);
 
 #endif

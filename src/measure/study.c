@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
-#include "src/core/cpu.h"
 
 enum { MAX_SEATS = 64 };
 
@@ -27,7 +27,7 @@ static void keep_answer(cJSON *line, void *arg) {
 
 static cJSON *failure(const struct nb_outcome *o) {
     char reason[200];
-    const enum nb_status status = nb_visit_blame(o, reason, sizeof reason);
+    const enum nb_status status = nb_session_blame(o, reason, sizeof reason);
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "status", nb_status_name(status));
     nb_json_text(answer, "reason", reason);
@@ -37,7 +37,7 @@ static cJSON *failure(const struct nb_outcome *o) {
 /* Null: not started, or ended by the user. */
 static cJSON *ask(const struct nb_study *study, int i, const char *key, const cJSON *options, int cpu,
                   struct nb_outcome *o) {
-    int slot = 0;
+    int sample = 0;
     cJSON *answer = NULL;
     struct nb_job job = {.kind = study->kind,
                          .launch = -1,
@@ -45,7 +45,7 @@ static cJSON *ask(const struct nb_study *study, int i, const char *key, const cJ
                          .n_plugins = study->n_plugins,
                          .max_width = study->max_width,
                          .keys = &key,
-                         .slots = &slot,
+                         .samples = &sample,
                          .n_cases = 1,
                          .digests_at = -1,
                          .seed = study->cases[i].seed,

@@ -9,17 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/names.h"
+#include "src/core/registry.h"
 #include "src/core/strbuf.h"
 #include "src/measure/counters.h"
 #include "src/plan/inputs.h"
 #include "src/plan/npy.h"
 #include "src/record/fingerprint.h"
 #include "src/record/system.h"
-#include "src/core/cpu.h"
-#include "src/core/registry.h"
 
 static int n_allowed(void) {
     int cpus[4096];

@@ -8,25 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text_map.h"
-#include "src/claims/samples.h"
 
-const char *nb_duel_verdict_name(enum nb_duel_verdict v) {
+const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
     static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",
                                                           "not_confirmed", "looks_behind", "unknown"};
     return names[v];
 }
 
-enum nb_duel_verdict nb_duel_judge(const struct nb_interval *ratio, const struct nb_interval *confirmed,
-                                   int n_confirmed, const struct nb_compare_settings *settings) {
+enum nb_peer_comparison_verdict nb_peer_comparison_judge(const struct nb_interval *ratio,
+                                                         const struct nb_interval *confirmed, int n_confirmed,
+                                                         const struct nb_compare_settings *settings) {
     const double limit = 1 / (1 + settings->behind);
-    if (!isfinite(ratio->low) || !isfinite(ratio->high)) return NB_DUEL_UNKNOWN;
-    if (!(ratio->high < limit)) return ratio->low > 1 ? NB_DUEL_AHEAD : NB_DUEL_EVEN;
+    if (!isfinite(ratio->low) || !isfinite(ratio->high)) return NB_PEER_COMPARISON_UNKNOWN;
+    if (!(ratio->high < limit)) return ratio->low > 1 ? NB_PEER_COMPARISON_AHEAD : NB_PEER_COMPARISON_EVEN;
     if (n_confirmed == 0 || n_confirmed < settings->confirm_launches || !isfinite(confirmed->high))
-        return NB_DUEL_LOOKS_BEHIND;
-    return confirmed->high < limit ? NB_DUEL_BEHIND : NB_DUEL_NOT_CONFIRMED;
+        return NB_PEER_COMPARISON_LOOKS_BEHIND;
+    return confirmed->high < limit ? NB_PEER_COMPARISON_BEHIND : NB_PEER_COMPARISON_NOT_CONFIRMED;
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ static bool is_ours(const struct nb_compare_settings *s, const struct nb_record 
 static bool is_compared(const struct nb_record *r) {
     for (int i = 0; i < r->n_labels; i++)
         if (strcmp(r->labels[i], NB_LABEL_OVERHEAD) == 0) return false;
-    return r->key && r->c.op != NB_OP_TWIN && r->status != NB_SKIPPED;
+    return r->key && r->c.op != NB_OP_COPY && r->status != NB_SKIPPED;
 }
 
 static void library_of(const struct nb_record *r, char *out, size_t n) {
@@ -109,16 +110,16 @@ static void release_comparisons(struct comparisons *c) {
     free(c->ours);
 }
 
-/* ---- duels -------------------------------------------------------------------------------------------------------- */
+/* ---- comparisons -------------------------------------------------------------------------------------------------------- */
 
-static struct nb_duel *find(struct nb_duels *d, size_t first, const char *library) {
+static struct nb_peer_comparison *find(struct nb_peer_comparisons *d, size_t first, const char *library) {
     for (size_t i = first; i < d->n; i++)
         if (strcmp(d->items[i].library, library) == 0) return &d->items[i];
     return NULL;
 }
 
 /* The fastest case of each library in one comparison. */
-static void pair_up(struct nb_duels *d, const struct nb_results *results, const struct comparisons *c,
+static void pair_up(struct nb_peer_comparisons *d, const struct nb_results *results, const struct comparisons *c,
                     size_t comparison) {
     const size_t first = d->n;
     for (size_t i = 0; i < results->n; i++) {
@@ -126,21 +127,21 @@ static void pair_up(struct nb_duels *d, const struct nb_results *results, const 
         char library[NB_VARIANT_MAX];
         if (c->of[i] != comparison || is_ours(&d->settings, r)) continue;
         library_of(r, library, sizeof library);
-        struct nb_duel *known = find(d, first, library);
+        struct nb_peer_comparison *known = find(d, first, library);
         if (known) {
             known->theirs = faster(known->theirs, r);
             continue;
         }
         d->items = nb_realloc(d->items, d->n + 1, sizeof *d->items);
-        d->items[d->n] = (struct nb_duel){.ours = c->ours[comparison], .theirs = r};
+        d->items[d->n] = (struct nb_peer_comparison){.ours = c->ours[comparison], .theirs = r};
         snprintf(d->items[d->n].library, sizeof d->items->library, "%s", library);
         d->n++;
     }
     d->n_comparisons += d->n > first;
 }
 
-static const char *why_unknown(const struct nb_duel *duel) {
-    const struct nb_record *ours = duel->ours, *theirs = duel->theirs;
+static const char *why_unknown(const struct nb_peer_comparison *comparison) {
+    const struct nb_record *ours = comparison->ours, *theirs = comparison->theirs;
     if (!ours) return "none of our kernels computes this";
     if (!ours->has_timing) return nb_status_failed(ours->status) ? "our kernel failed" : "ours was not timed";
     if (!theirs->has_timing)
@@ -148,45 +149,46 @@ static const char *why_unknown(const struct nb_duel *duel) {
     return "too few launches for an interval";
 }
 
-static void measure(struct nb_duel *duel, const struct nb_compare_settings *settings, const struct nb_slot_table *slots,
-                    const struct nb_slot_table *fresh) {
-    duel->ratio = duel->confirmed = (struct nb_interval){NAN, NAN, NAN};
-    if (duel->ours && duel->ours->has_timing && duel->theirs->has_timing) {
-        const struct nb_paired pair = nb_slots_ratio(slots, duel->theirs->key, duel->ours->key, NULL);
-        const struct nb_paired again = nb_slots_ratio(fresh, duel->theirs->key, duel->ours->key, NULL);
-        duel->ratio = pair.ratio;
-        duel->n_launches = pair.n_launches;
-        duel->confirmed = again.ratio;
-        duel->n_confirmed = again.n_launches;
+static void measure(struct nb_peer_comparison *comparison, const struct nb_compare_settings *settings,
+                    const struct nb_sample_table *samples, const struct nb_sample_table *fresh) {
+    comparison->ratio = comparison->confirmed = (struct nb_interval){NAN, NAN, NAN};
+    if (comparison->ours && comparison->ours->has_timing && comparison->theirs->has_timing) {
+        const struct nb_paired pair = nb_samples_ratio(samples, comparison->theirs->key, comparison->ours->key, NULL);
+        const struct nb_paired again = nb_samples_ratio(fresh, comparison->theirs->key, comparison->ours->key, NULL);
+        comparison->ratio = pair.ratio;
+        comparison->n_launches = pair.n_launches;
+        comparison->confirmed = again.ratio;
+        comparison->n_confirmed = again.n_launches;
     }
-    duel->verdict = nb_duel_judge(&duel->ratio, &duel->confirmed, duel->n_confirmed, settings);
-    duel->reason = duel->verdict == NB_DUEL_UNKNOWN ? why_unknown(duel) : NULL;
+    comparison->verdict =
+        nb_peer_comparison_judge(&comparison->ratio, &comparison->confirmed, comparison->n_confirmed, settings);
+    comparison->reason = comparison->verdict == NB_PEER_COMPARISON_UNKNOWN ? why_unknown(comparison) : NULL;
 }
 
 static int by_library(const void *a, const void *b) {
-    const struct nb_duel *p = a, *q = b;
+    const struct nb_peer_comparison *p = a, *q = b;
     const int order = strcmp(p->library, q->library);
     return order ? order : (p->theirs > q->theirs) - (p->theirs < q->theirs);
 }
 
 /* Journals of the run and, where there is one, of its confirmation. */
-static int measure_all(struct nb_duels *d, const struct nb_results *results) {
-    struct nb_slot_table slots = {0}, fresh = {0};
+static int measure_all(struct nb_peer_comparisons *d, const struct nb_results *results) {
+    struct nb_sample_table samples = {0}, fresh = {0};
     char *confirm = nb_path_join(results->dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(confirm, NB_JOURNAL_FILE);
-    int result = nb_slots_read(&slots, results->dir);
-    if (result == 0 && nb_path_exists(journal)) result = nb_slots_read(&fresh, confirm);
-    for (size_t i = 0; result == 0 && i < d->n; i++) measure(&d->items[i], &d->settings, &slots, &fresh);
-    nb_slots_release(&slots);
-    nb_slots_release(&fresh);
+    int result = nb_samples_read(&samples, results->dir);
+    if (result == 0 && nb_path_exists(journal)) result = nb_samples_read(&fresh, confirm);
+    for (size_t i = 0; result == 0 && i < d->n; i++) measure(&d->items[i], &d->settings, &samples, &fresh);
+    nb_samples_release(&samples);
+    nb_samples_release(&fresh);
     free(confirm);
     free(journal);
     return result;
 }
 
-int nb_duels_make(struct nb_duels *d, const struct nb_results *results) {
+int nb_peer_comparisons_make(struct nb_peer_comparisons *d, const struct nb_results *results) {
     const cJSON *plan = cJSON_GetObjectItemCaseSensitive(results->meta, "plan");
     struct comparisons c = {0};
-    *d = (struct nb_duels){0};
+    *d = (struct nb_peer_comparisons){0};
     nb_compare_settings_from_json(&d->settings, cJSON_GetObjectItemCaseSensitive(plan, "compare"));
     if (!d->settings.ours || !results->dir) {
         nb_compare_settings_release(&d->settings);
@@ -199,12 +201,12 @@ int nb_duels_make(struct nb_duels *d, const struct nb_results *results) {
     release_comparisons(&c);
     const int result = measure_all(d, results);
     if (d->n > 1) qsort(d->items, d->n, sizeof *d->items, by_library);
-    if (result != 0) nb_duels_release(d);
+    if (result != 0) nb_peer_comparisons_release(d);
     return result;
 }
 
-void nb_duels_release(struct nb_duels *d) {
+void nb_peer_comparisons_release(struct nb_peer_comparisons *d) {
     nb_compare_settings_release(&d->settings);
     free(d->items);
-    *d = (struct nb_duels){0};
+    *d = (struct nb_peer_comparisons){0};
 }

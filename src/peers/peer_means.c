@@ -9,13 +9,13 @@
 #include "src/core/stats.h"
 #include "src/peers/peer_comparison.h"
 
-static bool together(const struct nb_duel *a, const struct nb_duel *b) {
+static bool together(const struct nb_peer_comparison *a, const struct nb_peer_comparison *b) {
     const struct nb_case *p = &a->theirs->c, *q = &b->theirs->c;
     return strcmp(a->library, b->library) == 0 && p->op == q->op && p->pass == q->pass &&
            p->shape.layout == q->shape.layout;
 }
 
-static double median_attained(const struct nb_duels *d, const struct nb_duel *first) {
+static double median_attained(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
     double *shares = nb_alloc(d->n + 1, sizeof *shares), median = NAN;
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
@@ -28,21 +28,21 @@ static double median_attained(const struct nb_duels *d, const struct nb_duel *fi
     return median;
 }
 
-static struct nb_duel_mean mean_of(const struct nb_duels *d, const struct nb_duel *first) {
-    struct nb_duel_mean m = {
+static struct nb_peer_mean mean_of(const struct nb_peer_comparisons *d, const struct nb_peer_comparison *first) {
+    struct nb_peer_mean m = {
         .first = first, .ratio = {NAN, NAN, NAN}, .median = NAN, .least = INFINITY, .most = -INFINITY};
     double sum = 0, squares = 0, *ratios = nb_alloc(d->n, sizeof *ratios);
     for (size_t i = 0; i < d->n; i++) {
-        const struct nb_duel *duel = &d->items[i];
-        if (!together(first, duel)) continue;
-        m.n_of[duel->verdict]++;
-        if (duel->verdict == NB_DUEL_UNKNOWN) continue;
-        const double half = log(duel->ratio.high / duel->ratio.low) / 2;
-        sum += log(duel->ratio.value);
+        const struct nb_peer_comparison *comparison = &d->items[i];
+        if (!together(first, comparison)) continue;
+        m.n_of[comparison->verdict]++;
+        if (comparison->verdict == NB_PEER_COMPARISON_UNKNOWN) continue;
+        const double half = log(comparison->ratio.high / comparison->ratio.low) / 2;
+        sum += log(comparison->ratio.value);
         squares += half * half;
-        m.least = fmin(m.least, duel->ratio.value);
-        m.most = fmax(m.most, duel->ratio.value);
-        ratios[m.n++] = duel->ratio.value;
+        m.least = fmin(m.least, comparison->ratio.value);
+        m.most = fmax(m.most, comparison->ratio.value);
+        ratios[m.n++] = comparison->ratio.value;
     }
     if (m.n > 0) {
         const double n = (double)m.n, mean = sum / n, half = sqrt(squares) / n;
@@ -54,8 +54,8 @@ static struct nb_duel_mean mean_of(const struct nb_duels *d, const struct nb_due
     return m;
 }
 
-size_t nb_duel_means(const struct nb_duels *d, struct nb_duel_mean **out) {
-    struct nb_duel_mean *means = nb_alloc(d->n + 1, sizeof *means);
+size_t nb_peer_means(const struct nb_peer_comparisons *d, struct nb_peer_mean **out) {
+    struct nb_peer_mean *means = nb_alloc(d->n + 1, sizeof *means);
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
         bool is_new = true;

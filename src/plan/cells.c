@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/ask.h"
+#include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/plan/data_fit.h"
 #include "src/plan/level_shape.h"
 #include "src/plan/match.h"
 #include "src/plan/selection.h"
-#include "src/core/ask.h"
-#include "src/core/cpu.h"
 
 struct expansion {
     const struct nb_config *config;
@@ -58,7 +58,7 @@ static struct nb_case base_case(const struct nb_entry *entry) {
 /* May the axis apply to any case of the kernel? With parameters that are not as usual, and in training, all do that ever do. */
 static bool may_apply(const struct nb_axis *axis, const struct nb_case *base) {
     struct nb_case c = *base;
-    if (c.op != NB_OP_TWIN) c.formula.affine = NB_AFFINE_GAMMA_BETA;
+    if (c.op != NB_OP_COPY) c.formula.affine = NB_AFFINE_GAMMA_BETA;
     c.mode = NB_TRAINING;
     snprintf(c.params, sizeof c.params, "zeros");
     return axis->kind == NB_AXIS_CELL && (!axis->applies || axis->applies(&c));

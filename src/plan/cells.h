@@ -5,13 +5,13 @@
 
 #include <stddef.h>
 
-#include "src/core/text_map.h"
 #include "src/core/case.h"
+#include "src/core/registry.h"
+#include "src/core/text_map.h"
 #include "src/plan/config.h"
 #include "src/plan/labels.h"
 #include "src/plan/match.h"
 #include "src/plan/skips.h"
-#include "src/core/registry.h"
 
 #define NB_MAX_CASES 200000
 

@@ -37,7 +37,7 @@ struct nb_config {
     size_t n_blocks;
     int launches,
         blocks_per_launch; /* measuring: launches per group, blocks per launch; 0 launches: checked, not timed */
-    double slot_ms;        /* length of a slot */
+    double sample_ms;      /* length of a sample */
     char *reference;       /* glob on the case key: which case of a group is its reference; null: the first */
     uint64_t order_seed;   /* of the random orders and offsets */
     struct nb_gate_settings gate;

@@ -196,15 +196,16 @@ enum top_key {
     BLOCKS,
     LAUNCHES,
     BLOCKS_PER_LAUNCH,
-    SLOT_MS,
+    SAMPLE_MS,
     REFERENCE,
     ORDER_SEED,
     GATE,
     COMPARE,
     N_TOP_KEYS
 };
-static const char *const top_keys[N_TOP_KEYS] = {
-    "description", "blocks", "launches", "blocks_per_launch", "slot_ms", "reference", "order_seed", "gate", "compare"};
+static const char *const top_keys[N_TOP_KEYS] = {"description",       "blocks",    "launches",
+                                                 "blocks_per_launch", "sample_ms", "reference",
+                                                 "order_seed",        "gate",      "compare"};
 
 static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top_key key, struct nb_config *config) {
     switch (key) {
@@ -216,8 +217,8 @@ static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top
         return read_count(file, node, 0, 1000, &config->launches);
     case BLOCKS_PER_LAUNCH:
         return read_count(file, node, 1, 10000, &config->blocks_per_launch);
-    case SLOT_MS:
-        return nb_config_read_number(file, node, 0.01, 1000, false, &config->slot_ms);
+    case SAMPLE_MS:
+        return nb_config_read_number(file, node, 0.01, 1000, false, &config->sample_ms);
     case REFERENCE:
         return read_text(file, node, &config->reference);
     case ORDER_SEED:
@@ -262,7 +263,7 @@ static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
     /* Ten launches narrow an interval by a third against the six that are the fewest for one. */
     config->launches = 10;
     config->blocks_per_launch = 20;
-    config->slot_ms = 0.3;
+    config->sample_ms = 0.3;
     config->order_seed = 1;
     if (read_top(file, config) == 0) return 0;
     nb_config_release(config);

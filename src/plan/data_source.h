@@ -18,7 +18,7 @@ struct nb_source {
     struct nb_array x, gamma, beta, dy; /* rows == 0: no such file */
 };
 
-/* gamma, beta: a value for each column; in NCHW and NHWC, which BatchNorm and its twin have, for each channel. */
+/* gamma, beta: a value for each column; in NCHW and NHWC, which BatchNorm and its copy have, for each channel. */
 int64_t nb_case_n_params(const struct nb_case *c);
 
 /* header_only: sizes are checked, values not read. -1 with the reason written. */

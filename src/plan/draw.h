@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
+#include "src/core/random.h"
 
 #define NB_MAX_NUMBERS 64 /* in the brackets of a distribution */
 

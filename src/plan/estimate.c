@@ -16,8 +16,8 @@ static const double bytes_per_s = 5e9;
 static const double check_s = 130e-9;
 /* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
 static const double again_s = 8e-9;
-/* Slots in which an arm finds out how much fits into one. */
-static const double tuning_slots = 4;
+/* Samples in which an arm finds out how much fits into one. */
+static const double tuning_samples = 4;
 /* Counters: a few calls under each event set, and single steps. */
 static const double counters_s = 50e-3;
 
@@ -30,10 +30,10 @@ size_t nb_n_parts(size_t n, const struct nb_effort *effort) {
 
 static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
 
-/* All slots of one arm in one launch. A call that is longer than a slot and cannot be cut takes part in some blocks only, as
+/* All samples of one arm in one launch. A call that is longer than a sample and cannot be cut takes part in some blocks only, as
  * measure.c has it. */
 static double arm_s(const struct nb_cell *cell, const struct nb_effort *effort) {
-    const double slot = effort->slot_ms * 1e-3;
+    const double sample = effort->sample_ms * 1e-3;
     struct nb_call call;
     nb_case_call(&cell->c, &call);
     int loads, stores;
@@ -41,8 +41,8 @@ static double arm_s(const struct nb_cell *cell, const struct nb_effort *effort) 
     double declared = (double)cell->entry->kernel->loads + (double)cell->entry->kernel->stores;
     double times = declared > loads + stores ? declared / (loads + stores) : 1;
     double call_s = nb_case_bytes(&cell->c) * times / bytes_per_s / cell->c.threads;
-    if (call_s <= slot || nb_ask_row_local(cell->entry, &call)) return (effort->blocks + tuning_slots) * slot;
-    double every = call_s / (10 * slot), most = effort->blocks > 4 ? effort->blocks / 4 : 1;
+    if (call_s <= sample || nb_ask_row_local(cell->entry, &call)) return (effort->blocks + tuning_samples) * sample;
+    double every = call_s / (10 * sample), most = effort->blocks > 4 ? effort->blocks / 4 : 1;
     if (every < 1) every = 1;
     if (every > most) every = most;
     return (effort->blocks / every + 1) * call_s;
@@ -60,13 +60,14 @@ struct nb_estimate nb_estimate(const struct nb_cells *cells, const size_t *which
     if (n == 0) return e;
     if (effort->launches == 0) return (struct nb_estimate){.check = check_only_s(cells, which, n)};
     const struct nb_cell *first = &cells->items[which[0]];
-    const double parts = (double)nb_n_parts(n, effort), twin = (effort->blocks + tuning_slots) * effort->slot_ms * 1e-3;
+    const double parts = (double)nb_n_parts(n, effort),
+                 copy = (effort->blocks + tuning_samples) * effort->sample_ms * 1e-3;
     int loads, stores;
     nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
     const double start = parts * (start_s + elements(&first->c) * loads * input_s);
     e.check = start;
     e.counters = start;
-    e.launch = start + parts * twin + (parts - 1) * arm_s(first, effort);
+    e.launch = start + parts * copy + (parts - 1) * arm_s(first, effort);
     for (size_t i = 0; i < n; i++) {
         const struct nb_cell *cell = &cells->items[which[i]];
         e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;

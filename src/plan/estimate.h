@@ -6,11 +6,11 @@
 
 #include "src/plan/groups.h"
 
-#define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the twin and a repeated reference not counted */
+#define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the copy and a repeated reference not counted */
 
 struct nb_effort {
     int launches, blocks; /* 0 launches: checked, not timed */
-    double slot_ms;
+    double sample_ms;
 };
 
 /* Seconds by stage: of all checks, one round of launches, all counters. */

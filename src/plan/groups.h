@@ -9,7 +9,7 @@
 #include "src/plan/cells.h"
 
 /* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
- * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a slot), cells of each width are a whole
+ * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a sample), cells of each width are a whole
  * of their own; those that width alone parts are a family, whose launches stand next to each other in time. */
 struct nb_whole {
     size_t *cells; /* indices; after nb_whole_arrange() the reference first */

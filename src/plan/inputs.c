@@ -123,9 +123,9 @@ static int fill_running(struct nb_inputs *in, const struct nb_case *c) {
     return 0;
 }
 
-/* A twin moves the tensors of whatever op its group has. Backward, x is the sum. */
+/* A copy moves the tensors of whatever op its group has. Backward, x is the sum. */
 static bool takes_residual(const struct nb_case *c) {
-    return c->pass == NB_FORWARD && (nb_op_adds(c->op) || c->op == NB_OP_TWIN);
+    return c->pass == NB_FORWARD && (nb_op_adds(c->op) || c->op == NB_OP_COPY);
 }
 
 static void *gradient_of(const struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s,
@@ -136,7 +136,7 @@ static void *gradient_of(const struct nb_inputs *in, const struct nb_case *c, co
 }
 
 static int fill_gradients(struct nb_inputs *in, const struct nb_case *c, const struct nb_source *s) {
-    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_TWIN;
+    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_COPY;
     if (!in->dy && !(in->dy = gradient_of(in, c, s, STREAM_DY))) return -1;
     if (adds && !in->dresidual_out && !(in->dresidual_out = gradient_of(in, c, s, STREAM_DRESIDUAL_OUT))) return -1;
     return 0;

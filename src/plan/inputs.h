@@ -25,7 +25,7 @@
 struct nb_inputs {
     enum nb_dtype dtype;
     int64_t rows, cols, n_params;      /* n_params: cols, in NCHW and NHWC c */
-    void *x, *residual;                /* residual: null unless the op takes one (a twin may) */
+    void *x, *residual;                /* residual: null unless the op takes one (a copy may) */
     void *dy;                          /* backward only */
     void *dresidual_out;               /* backward of add_*: gradient that reaches the sum past the norm; null: none */
     float *gamma_f32, *beta_f32;       /* param: f32 */

@@ -35,7 +35,7 @@ static bool backend_selected(const char *text, const struct nb_entry *e) {
 static bool text_selects(const char *text, const struct nb_axis *axis, const struct nb_entry *e) {
     const struct nb_kernel *k = e->kernel;
     struct nb_strbuf value = {0};
-    if (strcmp(text, "all") == 0) return strcmp(axis->name, "op") != 0 || k->op != NB_OP_TWIN;
+    if (strcmp(text, "all") == 0) return strcmp(axis->name, "op") != 0 || k->op != NB_OP_COPY;
     if (strcmp(axis->name, "kernel") == 0) return kernel_selected(text, e);
     if (strcmp(axis->name, "backend") == 0) return backend_selected(text, e);
     /* Only what selecting axes print; a whole case would be read from text, and this is asked for every kernel. */

@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 #include "src/core/case.h"
-#include "src/plan/config.h"
 #include "src/core/registry.h"
+#include "src/plan/config.h"
 
 struct nb_filters {
     const char *const *texts;
@@ -22,7 +22,7 @@ bool nb_filters_match(const struct nb_filters *filters, const char *key);
 struct nb_case nb_case_canonical(const struct nb_case *c);
 
 /* Is the kernel's value of a selecting axis in the list? Kernel names and plugins are globs; "all" is everything but, for the
- * op, a twin. */
+ * op, a copy. */
 bool nb_list_selects(const struct nb_values *list, const struct nb_axis *axis, const struct nb_entry *entry);
 /* The first exclude of the block that names no axis whose list the case is not in; null: the case stays. */
 const struct nb_block *nb_block_excludes(const struct nb_block *block, const struct nb_case *c,

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/strbuf.h"
 #include "src/plan/npy_header.h"
-#include "src/core/dtype.h"
 
 /* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */
 #define MAX_ELEMENTS ((int64_t)1 << 28)

@@ -21,7 +21,7 @@ static uint64_t hash_text(uint64_t h, const char *text) {
 static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const struct nb_wholes *wholes,
                       const struct nb_config *config) {
     struct nb_strbuf head = {0};
-    nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->slot_ms,
+    nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->sample_ms,
                    (unsigned long long)plan->order_seed, config->reference ? config->reference : "");
     uint64_t h = hash_text(0xcbf29ce484222325u, head.text);
     nb_strbuf_release(&head);
@@ -158,13 +158,13 @@ static void fill(struct nb_plan *plan, const struct nb_wholes *wholes, const str
 
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
     const struct nb_filters filters = {options->filters, options->n_filters};
-    const struct nb_effort effort = {config->launches, config->blocks_per_launch, config->slot_ms};
+    const struct nb_effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
     struct nb_cells cells = {0};
     struct nb_wholes wholes = {.by_op = config->compare.ours != NULL};
     struct nb_skips skips = {0};
     *plan = (struct nb_plan){.launches = config->launches,
                              .blocks = config->blocks_per_launch,
-                             .slot_ms = config->slot_ms,
+                             .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
                              .counters = config->launches > 0};
     nb_compare_settings_copy(&plan->compare, &config->compare);

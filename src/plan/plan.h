@@ -39,7 +39,7 @@ struct nb_plan {
     size_t n_skips;
     size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
     int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
-    double slot_ms, estimate_s;
+    double sample_ms, estimate_s;
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */
     char hash

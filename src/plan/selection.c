@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Matching kernels against the lists of a block. Twins stay out unless they are asked for by name: every group has its
+/* Matching kernels against the lists of a block. Copies stay out unless they are asked for by name: every group has its
  * own. */
 #include "src/plan/selection.h"
 
@@ -22,14 +22,14 @@ static const struct nb_values *list_of(const struct nb_product *p, const char *a
     return p->lists[nb_axis_find(axis) - nb_axes];
 }
 
-static bool is_twin_glob(const char *glob) { return strncmp(glob, "twin", 4) == 0; }
+static bool is_copy_glob(const char *glob) { return strncmp(glob, "copy", 4) == 0; }
 
-/* A twin that no op list names: only where a glob says "twin". */
-static bool names_twin(const struct nb_product *p, const struct nb_entry *e) {
+/* A copy that no op list names: only where a glob says "copy". */
+static bool names_copy(const struct nb_product *p, const struct nb_entry *e) {
     const struct nb_values *globs = list_of(p, "kernel");
     for (size_t i = 0; i < globs->n; i++) {
         const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
-        if (is_twin_glob(globs->texts[i]) && nb_list_selects(&one, nb_axis_find("kernel"), e)) return true;
+        if (is_copy_glob(globs->texts[i]) && nb_list_selects(&one, nb_axis_find("kernel"), e)) return true;
     }
     return false;
 }
@@ -51,7 +51,7 @@ static bool axis_selects(const struct nb_product *p, size_t axis, const struct n
 bool nb_product_selects(const struct nb_product *p, const struct nb_entry *entry) {
     for (size_t a = 0; a < nb_n_axes; a++)
         if (nb_axes[a].kind == NB_AXIS_SELECT && !axis_selects(p, a, entry)) return false;
-    return entry->kernel->op != NB_OP_TWIN || list_of(p, "op")->n > 0 || names_twin(p, entry);
+    return entry->kernel->op != NB_OP_COPY || list_of(p, "op")->n > 0 || names_copy(p, entry);
 }
 
 /* ---- what is not there ---- */

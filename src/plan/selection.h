@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
+#include "src/core/registry.h"
 #include "src/plan/config.h"
 #include "src/plan/skips.h"
-#include "src/core/registry.h"
 
 /* One product of lists: a block, or one of its includes with the block's lists where it names none. */
 struct nb_product {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a call costs before it touches a row: the time a of the line t = a + b * bytes through one kernel's calls on a ladder of row
  * counts, timed in one run. A peer is called through layers that ours are not; what they cost says nothing of its rows, so it is
- * told apart. twin_null, which does nothing, has the harness's own share. */
+ * told apart. copy_null, which does nothing, has the harness's own share. */
 #ifndef NB_CALL_OVERHEAD_H
 #define NB_CALL_OVERHEAD_H
 
@@ -24,7 +24,7 @@ struct nb_overhead {
 };
 
 /* Weighted least squares. Unknown with fewer than 4 points, with fewer than 4 sizes (of different sizes at all: where all are equal,
- * as twin_null's are, a is their median), or where a point lies 25 % off the line. */
+ * as copy_null's are, a is their median), or where a point lies 25 % off the line. */
 void nb_overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out);
 
 struct nb_kernel_overhead {

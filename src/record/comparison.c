@@ -46,10 +46,10 @@ static void compare_times(const struct nb_comparison *all, struct nb_compared *c
     c->time = quotient(&b->time_ns, &a->time_ns);
     if (!nb_comparison_same_cpu(all, before->machine, after->machine))
         snprintf(c->time_reason, sizeof c->time_reason, "different CPUs");
-    if (a->twin[0] && strcmp(a->twin, b->twin) == 0)
+    if (a->copy[0] && strcmp(a->copy, b->copy) == 0)
         c->to_roof = quotient(&a->roof, &b->roof);
     else
-        snprintf(c->roof_reason, sizeof c->roof_reason, a->twin[0] && b->twin[0] ? "another twin" : "no twin");
+        snprintf(c->roof_reason, sizeof c->roof_reason, a->copy[0] && b->copy[0] ? "another copy" : "no copy");
     if (is_own_reference(before) && is_own_reference(after))
         snprintf(c->reference_reason, sizeof c->reference_reason, "is the reference");
     else if (same_text(a->reference, b->reference))
@@ -90,7 +90,7 @@ static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
     }
     const char *declared = redeclared(c->sides[NB_BEFORE], c->sides[NB_AFTER]);
     if (declared) return refuse(c, "another %s under the same key", declared);
-    if (!all->same_plan) return refuse(c, "measured by another plan: launches, blocks or slots differ");
+    if (!all->same_plan) return refuse(c, "measured by another plan: launches, blocks or samples differ");
     for (int side = 0; side < NB_N_SIDES; side++) {
         const struct nb_timing *t = &c->sides[side]->timing;
         if (t->noisy) return refuse(c, "noisy %s%s%.150s", side_names[side], t->noise[0] ? ": " : "", t->noise);

@@ -2,7 +2,7 @@
 /* Two runs side by side. A report, and no gate: they were not measured at the same time, and on a shared machine times of minutes
  * apart differ by tens of percent with nothing changed.
  *
- * What may be ranked are ratios that were measured in pairs inside each run: the time over that of the roof (the twin), and over that
+ * What may be ranked are ratios that were measured in pairs inside each run: the time over that of the roof (the copy), and over that
  * of the group's reference case. Their quotient between the runs has an interval from both runs' intervals, which are independent
  * (recovery of variances on the logarithms: Zou & Donner 2008), at 95 % for each case alone. */
 #ifndef NB_COMPARISON_H
@@ -39,7 +39,7 @@ struct nb_compared {
 
 struct nb_run_noise { /* what is known of the load */
     size_t n_timed, n_noisy;
-    double contaminated; /* share of the slots that saw a switch or a migration; NaN: no slots */
+    double contaminated; /* share of the samples that saw a switch or a migration; NaN: no samples */
     double wall_per_cpu; /* median over cases */
 };
 

@@ -104,7 +104,7 @@ static void add_fingerprints(struct nb_comparison *c) {
 }
 
 static bool plans_agree(const cJSON *a, const cJSON *b) {
-    static const char *const names[] = {"launches", "blocks", "slot_ms"};
+    static const char *const names[] = {"launches", "blocks", "sample_ms"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (nb_json_get_number(a, names[i]) != nb_json_get_number(b, names[i])) return false;
     return true;
@@ -128,18 +128,18 @@ static void add_plans(struct nb_comparison *c) {
 
 static struct nb_run_noise noise_of(const struct nb_results *r) {
     struct nb_run_noise noise = {.contaminated = NAN, .wall_per_cpu = NAN};
-    double *wall = nb_alloc(r->n + 1, sizeof *wall), slots = 0, contaminated = 0;
+    double *wall = nb_alloc(r->n + 1, sizeof *wall), samples = 0, contaminated = 0;
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct nb_timing *t = &r->records[i].timing;
         if (!r->records[i].has_timing) continue;
         noise.n_timed++;
         noise.n_noisy += t->noisy;
-        slots += t->n_slots;
+        samples += t->n_samples;
         contaminated += t->n_contaminated;
         if (isfinite(t->wall_per_cpu)) wall[n++] = t->wall_per_cpu;
     }
-    if (slots > 0) noise.contaminated = contaminated / slots;
+    if (samples > 0) noise.contaminated = contaminated / samples;
     if (n > 0) noise.wall_per_cpu = nb_median(wall, n);
     free(wall);
     return noise;

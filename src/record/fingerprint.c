@@ -14,11 +14,11 @@
 #endif
 
 #include "build_info.h"
-#include "src/core/json.h"
-#include "src/record/system.h"
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_choice.h"
+#include "src/record/system.h"
 
 /* ---- hashes ---- */
 

@@ -149,14 +149,14 @@ static bool finish_arm(struct nb_fold *f, const struct nb_fold_group *group, str
     } else if (arm->launches.n > 0) {
         r->has_timing = true;
         nb_launches_finish(&arm->launches, r->bytes, &r->timing);
-        memcpy(r->timing.twin, arm->twin, sizeof r->timing.twin);
+        memcpy(r->timing.copy, arm->copy, sizeof r->timing.copy);
         r->timing.chunked = arm->chunked;
-        r->timing.per_slot = arm->per_slot;
+        r->timing.per_sample = arm->per_sample;
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
     } else if (f->launches == 0) {
         r->timing_reason = nb_strdup("not timed: the plan has no launches");
     } else {
-        not_run(r, arm->n_seen > 0 ? "checked, but no slot of it was timed"
+        not_run(r, arm->n_seen > 0 ? "checked, but no sample of it was timed"
                                    : "checked, but the run ended before its timing");
     }
     return r->status != NB_NOT_RUN && arm->n_seen == f->launches;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A launch line is taken in whole or not at all: first all its slots are read, then paired. */
+/* A launch line is taken in whole or not at all: first all its samples are read, then paired. */
 #include "src/record/fold_launch.h"
 
 #include <math.h>
@@ -26,29 +26,29 @@ struct nb_fold_arm *nb_fold_find_arm(struct nb_fold_group *group, const cJSON *j
     return NULL;
 }
 
-/* One entry of "cases" or "twins". */
+/* One entry of "cases" or "copies". */
 struct timed {
     const cJSON *json;
-    struct nb_fold_arm *arm; /* null for a twin */
+    struct nb_fold_arm *arm; /* null for a copy */
     double *ns;
     bool *contaminated;
 };
 struct launch_line {
-    struct timed *entries; /* cases first, then twins */
+    struct timed *entries; /* cases first, then copies */
     size_t n, n_cases, n_blocks;
     struct nb_launch_noise noise;
 };
 
-static int read_slots(struct launch_line *l, struct timed *t) {
-    const cJSON *slots = cJSON_GetObjectItemCaseSensitive(t->json, "slot_ns"), *item;
-    size_t n = (size_t)cJSON_GetArraySize(slots), block = 0;
+static int read_samples(struct launch_line *l, struct timed *t) {
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(t->json, "sample_ns"), *item;
+    size_t n = (size_t)cJSON_GetArraySize(samples), block = 0;
     if (t == l->entries) l->n_blocks = n;
-    if (n != l->n_blocks) return nb_error("%zu slots beside %zu of the other arms", n, l->n_blocks);
+    if (n != l->n_blocks) return nb_error("%zu samples beside %zu of the other arms", n, l->n_blocks);
     t->ns = nb_alloc(n, sizeof *t->ns);
     t->contaminated = nb_alloc(n, sizeof *t->contaminated);
-    cJSON_ArrayForEach(item, slots) {
+    cJSON_ArrayForEach(item, samples) {
         bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
-        if (!time && !cJSON_IsNull(item)) return nb_error("a slot's time is neither positive nor null");
+        if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
         t->ns[block++] = time ? item->valuedouble : (double)NAN;
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(t->json, "contaminated")) {
@@ -61,28 +61,28 @@ static int read_slots(struct launch_line *l, struct timed *t) {
 
 static int read_entries(struct launch_line *l, struct nb_fold_group *group, const cJSON *line) {
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
-    const cJSON *twins = cJSON_GetObjectItemCaseSensitive(line, "twins");
+    const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
     l->n_cases = (size_t)cJSON_GetArraySize(cases);
-    l->entries = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(twins), sizeof *l->entries);
+    l->entries = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->entries);
     cJSON_ArrayForEach(item, cases) {
         struct timed *t = &l->entries[l->n++];
         *t = (struct timed){.json = item, .arm = nb_fold_find_arm(group, item)};
-        if (!t->arm || read_slots(l, t) != 0) return -1;
+        if (!t->arm || read_samples(l, t) != 0) return -1;
     }
-    cJSON_ArrayForEach(item, twins) {
+    cJSON_ArrayForEach(item, copies) {
         struct timed *t = &l->entries[l->n++];
         *t = (struct timed){.json = item};
-        if (!nb_json_get_text(item, "variant")) return nb_error("a twin without \"variant\"");
-        if (read_slots(l, t) != 0) return -1;
+        if (!nb_json_get_text(item, "variant")) return nb_error("a copy without \"variant\"");
+        if (read_samples(l, t) != 0) return -1;
     }
     return 0;
 }
 
-static struct nb_slots slots_of(const struct launch_line *l, const struct timed *t) {
-    return (struct nb_slots){t->ns, t->contaminated, l->n_blocks};
+static struct nb_samples samples_of(const struct launch_line *l, const struct timed *t) {
+    return (struct nb_samples){t->ns, t->contaminated, l->n_blocks};
 }
 
-static const struct timed *find_twin(const struct launch_line *l, const char *variant) {
+static const struct timed *find_copy(const struct launch_line *l, const char *variant) {
     for (size_t i = l->n_cases; variant && i < l->n; i++) {
         if (strcmp(nb_json_get_text(l->entries[i].json, "variant"), variant) == 0) return &l->entries[i];
     }
@@ -107,21 +107,21 @@ static int mark_seen(struct nb_fold_arm *arm, int launch) {
 }
 
 static int add_case(const struct launch_line *l, const struct nb_fold_group *group, const struct timed *t, int launch) {
-    const char *variant = nb_json_get_text(t->json, "twin");
-    const struct timed *twin = find_twin(l, variant), *reference = find_reference(l, group);
-    if (variant && !twin) return nb_error("%s: its twin %s is not among \"twins\"", t->arm->key, variant);
-    if (variant && nb_json_copy_text(t->arm->twin, sizeof t->arm->twin, t->json, "twin") != 0) return -1;
+    const char *variant = nb_json_get_text(t->json, "copy");
+    const struct timed *copy = find_copy(l, variant), *reference = find_reference(l, group);
+    if (variant && !copy) return nb_error("%s: its copy %s is not among \"copies\"", t->arm->key, variant);
+    if (variant && nb_json_copy_text(t->arm->copy, sizeof t->arm->copy, t->json, "copy") != 0) return -1;
     if (mark_seen(t->arm, launch) != 0) return -1;
-    struct nb_slots own = slots_of(l, t), twins = {0}, references = {0};
-    if (twin) twins = slots_of(l, twin);
-    if (reference) references = slots_of(l, reference);
+    struct nb_samples own = samples_of(l, t), copies = {0}, references = {0};
+    if (copy) copies = samples_of(l, copy);
+    if (reference) references = samples_of(l, reference);
     const size_t before = t->arm->launches.n;
-    nb_launches_add(&t->arm->launches, &own, twin ? &twins : NULL, reference ? &references : NULL, &l->noise);
+    nb_launches_add(&t->arm->launches, &own, copy ? &copies : NULL, reference ? &references : NULL, &l->noise);
     const char *level = nb_json_get_text(t->json, "level");
     if (level && t->arm->launches.n > before)
         nb_launches_bound(&t->arm->launches, nb_json_get_number(t->json, "core_ns"), level);
     t->arm->chunked = nb_json_get_bool(t->json, "chunked");
-    t->arm->per_slot = nb_json_get_number(t->json, "per_slot");
+    t->arm->per_sample = nb_json_get_number(t->json, "per_sample");
     return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One "launch" line: its slots are given to the arms of the group, each with its twin's and the reference's. */
+/* One "launch" line: its samples are given to the arms of the group, each with its copy's and the reference's. */
 #ifndef NB_FOLD_LAUNCH_H
 #define NB_FOLD_LAUNCH_H
 

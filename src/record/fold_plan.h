@@ -18,9 +18,9 @@ struct nb_fold_arm {
     int *seen; /* the launches it took part in */
     int n_seen;
     struct nb_launches launches;
-    char twin[NB_VARIANT_MAX];
+    char copy[NB_VARIANT_MAX];
     bool chunked;
-    double per_slot;
+    double per_sample;
 };
 struct nb_fold_group {
     struct nb_fold_arm *arms;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "src/plan/inputs.h"
 #include "src/core/dtype.h"
+#include "src/plan/inputs.h"
 
 static const char *const names[NB_N_GRADES] = {"-", "F", "D", "C", "B", "A", "A+"};
 
@@ -116,7 +116,7 @@ static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
 void nb_grade_case(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
     *out = (struct nb_graded){.grade = NB_GRADE_NONE};
-    if (r->status == NB_SKIPPED || r->status == NB_NOT_RUN || r->c.op == NB_OP_TWIN) return;
+    if (r->status == NB_SKIPPED || r->status == NB_NOT_RUN || r->c.op == NB_OP_COPY) return;
     out->declared = r->status != NB_OUT_OF_RANGE && (!r->has_evidence || e->covered);
     const bool judged = nb_status_timed(r->status) || r->status == NB_INACCURATE || r->status == NB_BIASED;
     if (!judged || is_wrong_beside_y(r)) { /* a kernel must come back, and keep to its memory, whatever the row */

@@ -111,7 +111,7 @@ static size_t add_line(struct nb_grades *grades, struct gathering **gatherings, 
 }
 
 static bool concerns(const struct nb_record *r, const char *label) {
-    if (r->c.op == NB_OP_TWIN || r->status == NB_SKIPPED || r->status == NB_NOT_RUN) return false;
+    if (r->c.op == NB_OP_COPY || r->status == NB_SKIPPED || r->status == NB_NOT_RUN) return false;
     bool has = !label;
     for (int i = 0; i < r->n_labels && !has; i++) has = strcmp(r->labels[i], label) == 0;
     return has;

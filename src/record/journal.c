@@ -16,6 +16,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/record/old_names.h"
 
 /* A line without its newline, as an object with a "type"; null when it is none. */
 static cJSON *parse_line(const char *text, size_t len) {
@@ -127,19 +128,20 @@ void nb_journal_close(struct nb_journal *j) {
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
 /* The first line says what the others mean. */
-static int check_first_line(const char *path, const cJSON *line) {
+static int check_first_line(const char *path, const cJSON *line, int *schema_major) {
     const char *schema = nb_json_get_text(line, "schema");
     if (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !schema)
         return nb_error("%s:1: is not the \"run\" line that a journal begins with", path);
-    if (atoi(schema) != atoi(NB_SCHEMA_VERSION))
-        return nb_error("%s:1: schema %s; this version reads %s", path, schema, NB_SCHEMA_VERSION);
+    if (!nb_schema_readable(schema))
+        return nb_error("%s:1: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
+    *schema_major = atoi(schema);
     return 0;
 }
 
 static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line, void *arg), void *arg) {
     char *text = NULL;
     size_t cap = 0, number = 0;
-    int result = 0;
+    int result = 0, schema_major = 0;
     for (ssize_t n; result == 0 && (n = getline(&text, &cap, f)) > 0;) {
         number++;
         bool ended = text[n - 1] == '\n';
@@ -149,10 +151,12 @@ static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line,
             result = nb_error("%s:%zu: is not a line of a journal (a JSON object with a \"type\")", path, number);
         else if (!line)
             nb_note("%s:%zu: this last line is torn, and is left out", path, number);
-        else if (number == 1 && check_first_line(path, line) != 0)
+        else if (number == 1 && check_first_line(path, line, &schema_major) != 0)
             result = -1;
-        else if ((result = visit(line, arg)) < 0)
-            nb_error("%s:%zu: this line cannot be used", path, number);
+        else {
+            nb_rename_old(line, schema_major);
+            if ((result = visit(line, arg)) < 0) nb_error("%s:%zu: this line cannot be used", path, number);
+        }
         cJSON_Delete(line);
     }
     if (result == 0 && ferror(f)) result = nb_error("%s: %s", path, strerror(errno));

@@ -5,7 +5,7 @@
  *
  *   {"type":"run","schema":"1.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
  *    "argv":["normbench","run","quick"],
- *    "plan":{"hash","n_cases","launches","blocks","slot_ms","order_seed":"1"},     hash: of the plan before --shard
+ *    "plan":{"hash","n_cases","launches","blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
  *    "shard":[2,8] | null,
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
@@ -18,18 +18,18 @@
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.
  *
  *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","column_chain"?,"row_local"}],
- *    "twins":[{"variant","ns"}],"elapsed_s":0.1}
+ *    "copies":[{"variant","ns"}],"elapsed_s":0.1}
  *       For a group one line with its cases, or several with different ones (a worker died between them), and one without cases that has
- *       the twins: the candidates that were tried as the roof, with the time of one call.
+ *       the copies: the candidates that were tried as the roof, with the time of one call.
  *
  *   {"type":"launch","group":0,"launch":0,
- *    "cases":[{"key","twin":"variant of ITS twin"|null,"slot_ns":[1234.5,null,..],"per_slot":8,"chunked":false,
+ *    "cases":[{"key","copy":"variant of ITS copy"|null,"sample_ns":[1234.5,null,..],"per_sample":8,"chunked":false,
  *              "contaminated":[3,7]}],
- *    "twins":[{"variant","slot_ns":[..],"contaminated":[..]}],
+ *    "copies":[{"variant","sample_ns":[..],"contaminated":[..]}],
  *    "noise":{"steal_ms","involuntary","voluntary","wall_s","cpu_s","cpu"},"elapsed_s":0.4}
- *       slot_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
- *       (chunked: scaled by rows), null where the slot failed or did not take part. per_slot: calls in a slot, rows when chunked.
- * contaminated: blocks whose slot saw an involuntary switch or a migration. wall_s and cpu_s are of the measuring
+ *       sample_ns: one entry for each block, all arrays of a line equally long: the time of ONE call on the whole shape
+ *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
+ * contaminated: blocks whose sample saw an involuntary switch or a migration. wall_s and cpu_s are of the measuring
  * thread. A case appears at most once for each group and launch.
  *
  *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}]}
@@ -53,7 +53,7 @@
 
 #include "src/plan/plan.h"
 
-#define NB_SCHEMA_VERSION "1.1"
+#define NB_SCHEMA_VERSION "2.0"
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the first line of a journal says about the plan: enough to fold the rest without the kernels that it names. */
 #include "src/core/json.h"
+#include "src/core/registry.h"
 #include "src/core/text_map.h"
 #include "src/record/journal.h"
 #include "src/record/record.h"
-#include "src/core/registry.h"
 
 /* Cases that get a record of their own: the reference of a group that was split is repeated in its later parts. */
 static size_t count_cases(const struct nb_plan *plan) {
@@ -19,7 +19,7 @@ static void add_head(cJSON *run, const struct nb_plan *plan, int shard, int n_sh
     nb_json_number(json, "n_cases", (double)count_cases(plan));
     nb_json_number(json, "launches", plan->launches);
     nb_json_number(json, "blocks", plan->blocks);
-    nb_json_number(json, "slot_ms", plan->slot_ms);
+    nb_json_number(json, "sample_ms", plan->sample_ms);
     nb_json_uint64(json, "order_seed", plan->order_seed);
     if (plan->compare.ours) cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&plan->compare));
     if (n_shards > 0)

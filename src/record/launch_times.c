@@ -30,18 +30,19 @@ static void take_groups(struct nb_launch_times *t, const cJSON *line) {
 }
 
 static void take_case(struct nb_case_launches *c, const cJSON *json, double cpu_per_wall) {
-    const cJSON *slots = cJSON_GetObjectItemCaseSensitive(json, "slot_ns"), *slot;
-    double *ns = nb_alloc((size_t)cJSON_GetArraySize(slots) + 1, sizeof *ns);
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(json, "sample_ns"), *sample;
+    double *ns = nb_alloc((size_t)cJSON_GetArraySize(samples) + 1, sizeof *ns);
     size_t n = 0;
-    cJSON_ArrayForEach(slot, slots) {
-        if (cJSON_IsNumber(slot) && isfinite(slot->valuedouble) && slot->valuedouble > 0) ns[n++] = slot->valuedouble;
+    cJSON_ArrayForEach(sample, samples) {
+        if (cJSON_IsNumber(sample) && isfinite(sample->valuedouble) && sample->valuedouble > 0)
+            ns[n++] = sample->valuedouble;
     }
     if (n > 0) {
-        const double per_slot = nb_json_get_number(json, "per_slot");
+        const double per_sample = nb_json_get_number(json, "per_sample");
         const double rows = nb_json_get_bool(json, "chunked") && c->rows > 0 ? (double)c->rows : 1;
         const double median = nb_median(ns, n);
         c->launches = nb_realloc(c->launches, c->n + 1, sizeof *c->launches);
-        c->launches[c->n++] = (struct nb_launch_time){median, median * cpu_per_wall, (double)n * per_slot / rows};
+        c->launches[c->n++] = (struct nb_launch_time){median, median * cpu_per_wall, (double)n * per_sample / rows};
     }
     free(ns);
 }

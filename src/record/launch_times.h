@@ -8,7 +8,7 @@
 #include "src/record/results.h"
 
 struct nb_launch_time {
-    double wall_ns; /* of one call: median over the launch's slots */
+    double wall_ns; /* of one call: median over the launch's samples */
     double cpu_ns;  /* that by the share of CPU time in the whole launch; NaN: not known, the clock may tick in 4 ms */
     double calls;   /* that were timed */
 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/record/timing_json.h"
 
 static const char *const status_names[NB_N_STATUSES] = {
@@ -77,9 +77,9 @@ void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
         memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
         nb_json_text(object, enum_fields[i].name, enum_fields[i].text(value));
     }
-    if (c->op != NB_OP_TWIN) return;
-    nb_json_number(object, "twin_loads", c->twin_loads);
-    nb_json_number(object, "twin_stores", c->twin_stores);
+    if (c->op != NB_OP_COPY) return;
+    nb_json_number(object, "copy_loads", c->copy_loads);
+    nb_json_number(object, "copy_stores", c->copy_stores);
 }
 
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
@@ -97,9 +97,9 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
                             text ? text : "(missing)");
         memcpy((char *)c + field->offset, &value, sizeof value);
     }
-    double loads = nb_json_get_number(object, "twin_loads"), stores = nb_json_get_number(object, "twin_stores");
-    c->twin_loads = isfinite(loads) ? loads : 0;
-    c->twin_stores = isfinite(stores) ? stores : 0;
+    double loads = nb_json_get_number(object, "copy_loads"), stores = nb_json_get_number(object, "copy_stores");
+    c->copy_loads = isfinite(loads) ? loads : 0;
+    c->copy_stores = isfinite(stores) ? stores : 0;
     nb_case_normalize(c);
     return 0;
 }

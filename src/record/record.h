@@ -9,8 +9,8 @@
 
 #include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/evidence_json.h"
-#include "src/core/json.h"
 #include "src/core/case.h"
+#include "src/core/json.h"
 #include "src/record/relations.h"
 #include "src/record/timing.h"
 
@@ -80,8 +80,8 @@ void nb_record_take_library(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 
-/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance; of a twin also
- * twin_loads and twin_stores. Reading normalizes the case. */
+/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance; of a copy also
+ * copy_loads and copy_stores. Reading normalizes the case. */
 void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
 int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
 

@@ -9,6 +9,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/record/old_names.h"
 
 /* Whole files are read into memory; this is some million records. */
 static const size_t largest_file = (size_t)4 << 30;
@@ -84,10 +85,13 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
         nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");
     else if (cJSON_HasObjectItem(*meta, "records"))
         nb_error("%s: \"records\" stands twice", path);
-    else if (atoi(schema) != atoi(NB_SCHEMA_VERSION))
-        nb_error("%s: schema %s; this version reads %s", path, schema, NB_SCHEMA_VERSION);
-    else
+    else if (!nb_schema_readable(schema))
+        nb_error("%s: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
+    else {
+        nb_rename_old(*records, atoi(schema));
+        nb_rename_old(*meta, atoi(schema));
         result = 0;
+    }
     free(text);
     return result;
 }

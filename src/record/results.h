@@ -14,7 +14,7 @@
 
 struct nb_results {
     /* Everything but the records, as results.json has it (reports/schema/results.schema.json):
-     *   schema, program, version, started, config, argv, shard, plan {hash, n_cases, launches, blocks, slot_ms,
+     *   schema, program, version, started, config, argv, shard, plan {hash, n_cases, launches, blocks, sample_ms,
      * order_seed}, plugins, fingerprint, skips [{reason, count, key?}], resumed [{started, argv, fingerprint}],
      * elapsed_s, peak_memory_mib, interrupted (signal or null), complete (no planned case or launch is missing), counts
      * {status: n}, and in merged results: merged [{shard, started, elapsed_s, machine}], machines [{fingerprint,

@@ -23,7 +23,7 @@ static double finite_median(const double *v, size_t n) {
 }
 
 /* Median over the blocks of ln(a / b), both of the same block. */
-static double paired_log_ratio(const struct nb_slots *a, const struct nb_slots *b) {
+static double paired_log_ratio(const struct nb_samples *a, const struct nb_samples *b) {
     if (!a || !b) return NAN;
     size_t n = a->n < b->n ? a->n : b->n;
     double *ratios = nb_alloc(n, sizeof *ratios);
@@ -33,33 +33,33 @@ static double paired_log_ratio(const struct nb_slots *a, const struct nb_slots *
     return median;
 }
 
-static bool is_contaminated(const struct nb_slots *s, size_t block) {
+static bool is_contaminated(const struct nb_samples *s, size_t block) {
     return s && s->contaminated && block < s->n && s->contaminated[block];
 }
 
-static void count_slots(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin) {
+static void count_samples(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy) {
     for (size_t i = 0; i < own->n; i++) {
         if (!isfinite(own->ns[i])) continue;
-        l->min_ns = l->n_slots ? fmin(l->min_ns, own->ns[i]) : own->ns[i];
-        l->n_slots++;
-        l->n_contaminated += is_contaminated(own, i) || is_contaminated(twin, i);
+        l->min_ns = l->n_samples ? fmin(l->min_ns, own->ns[i]) : own->ns[i];
+        l->n_samples++;
+        l->n_contaminated += is_contaminated(own, i) || is_contaminated(copy, i);
     }
 }
 
-void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin,
-                     const struct nb_slots *reference, const struct nb_launch_noise *noise) {
+void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
+                     const struct nb_samples *reference, const struct nb_launch_noise *noise) {
     struct nb_launch_value v = {
         .ln_time = log(finite_median(own->ns, own->n)),
-        .ln_roof = paired_log_ratio(twin, own),
+        .ln_roof = paired_log_ratio(copy, own),
         .ln_reference = paired_log_ratio(own, reference),
-        .ln_twin = twin ? log(finite_median(twin->ns, twin->n)) : (double)NAN,
+        .ln_copy = copy ? log(finite_median(copy->ns, copy->n)) : (double)NAN,
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .ln_core = NAN,
     };
     if (!isfinite(v.ln_time)) return;
     l->values = nb_realloc(l->values, l->n + 1, sizeof *l->values);
     l->values[l->n++] = v;
-    count_slots(l, own, twin);
+    count_samples(l, own, copy);
     l->steal_ms += noise->steal_ms;
     l->involuntary += noise->involuntary;
 }
@@ -104,13 +104,13 @@ static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t
 
 /* Cases are ranked by paired ratios, which preemption and drift leave alone until they hit most pairs. So an interval
  * that is missing or wider than 10 %, or pairs of which over 30 % were hit, decide alone; signs of a busy machine (wall
- * time over 1.5 of the CPU time, a twin that became 2 times slower) only beside an interval over 3 %, the smallest
+ * time over 1.5 of the CPU time, a copy that became 2 times slower) only beside an interval over 3 %, the smallest
  * change that a user of a ratio is told to mind. */
 static void judge(struct nb_timing *t) {
     const double widest = 0.10, wide = 0.03, most_hit = 0.30, busy = 1.5, drift = 2;
     const struct nb_interval *ratio = isfinite(t->roof.value) ? &t->roof : &t->vs_reference;
     double width = half_width(isfinite(ratio->value) ? ratio : &t->time_ns);
-    double hit = t->n_slots ? (double)t->n_contaminated / t->n_slots : 0;
+    double hit = t->n_samples ? (double)t->n_contaminated / t->n_samples : 0;
     if (!isfinite(width))
         add_reason(t, "no interval: %d launches, %d needed", t->n_launches, NB_MIN_LAUNCHES);
     else if (width > widest)
@@ -118,7 +118,7 @@ static void judge(struct nb_timing *t) {
     if (hit > most_hit) add_reason(t, "%.0f %% of the pairs saw a switch or a migration", 100 * hit);
     if (!(width > wide)) return;
     if (t->wall_per_cpu > busy) add_reason(t, "+-%.0f %% and wall time %.1f x CPU time", 100 * width, t->wall_per_cpu);
-    if (t->twin_drift > drift) add_reason(t, "+-%.0f %% and a twin that drifted %.1f x", 100 * width, t->twin_drift);
+    if (t->copy_drift > drift) add_reason(t, "+-%.0f %% and a copy that drifted %.1f x", 100 * width, t->copy_drift);
 }
 
 static double drift_of(const double *ln, size_t n) {
@@ -130,7 +130,7 @@ static double drift_of(const double *ln, size_t n) {
     return n ? exp(high - low) : (double)NAN;
 }
 
-/* Of each launch that has both the larger of twin and core. The bound is the core's where it is so in most launches. */
+/* Of each launch that has both the larger of copy and core. The bound is the core's where it is so in most launches. */
 static void find_attainable(const struct nb_launches *l, struct nb_attainable *out) {
     double *share = nb_alloc(l->n + 1, sizeof *share), *time = nb_alloc(l->n + 1, sizeof *time);
     double *core = nb_alloc(l->n + 1, sizeof *core), *excess = nb_alloc(l->n + 1, sizeof *excess);
@@ -158,13 +158,13 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->roof = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_roof), v));
     t->vs_reference = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_reference), v));
     t->wall_per_cpu = finite_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
-    t->twin_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_twin), v));
+    t->copy_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_copy), v));
     free(v);
     find_attainable(l, &t->attainable);
     t->gbytes_per_s = bytes / t->time_ns.value; /* bytes per ns are 1e9 bytes per s */
-    t->min_ns = l->n_slots ? l->min_ns : (double)NAN;
+    t->min_ns = l->n_samples ? l->min_ns : (double)NAN;
     t->n_launches = (int)l->n;
-    t->n_slots = l->n_slots;
+    t->n_samples = l->n_samples;
     t->n_contaminated = l->n_contaminated;
     t->steal_ms = l->steal_ms;
     t->involuntary = l->involuntary;

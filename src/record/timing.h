@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From slots to the time of a case, with evidence of how far it can be believed.
+/* From samples to the time of a case, with evidence of how far it can be believed.
  *
- * A launch gives three numbers for a case: the median over its blocks of the slots' times, and the medians over its
- * blocks of ln(twin / case) and of ln(case / reference), both paired within a block: neighbours in time share the
+ * A launch gives three numbers for a case: the median over its blocks of the samples' times, and the medians over its
+ * blocks of ln(copy / case) and of ln(case / reference), both paired within a block: neighbours in time share the
  * machine's mood, so what preempts or slows both cancels, and the median forgets what hits only one. Launches are the
  * independent units: their numbers are combined by Hodges-Lehmann with exact signed-rank bounds (95 %), and
  * exponentiated. */
@@ -12,45 +12,45 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/stats.h"
 #include "src/core/case.h"
+#include "src/core/stats.h"
 
 /* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
 #define NB_MIN_LAUNCHES 6
 
-/* What can be had at all: the larger of the twin, which moves the bytes, and of what the core needs for the arithmetic
+/* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
  * (src/measure/core_rate.h), both of the same launch. */
 struct nb_attainable {
-    struct nb_interval time_ns; /* NaN: the launches have no twin, or no core bound */
+    struct nb_interval time_ns; /* NaN: the launches have no copy, or no core bound */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */
     double core_ns;             /* the core's bound alone */
-    char bound[8]; /* "core", or where the twin found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
+    char bound[8]; /* "core", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
 };
 
 struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
-    struct nb_interval roof;         /* time of the twin / time of the case; above 1 is suspect */
+    struct nb_interval roof;         /* time of the copy / time of the case; above 1 is suspect */
     struct nb_interval vs_reference; /* time of the case / time of the group's reference case */
     struct nb_attainable attainable;
     double gbytes_per_s; /* compulsory bytes / time */
-    double min_ns;       /* fastest slot, per call */
-    int n_launches, n_slots;
-    int n_contaminated; /* slots that, or whose twin's slot in the block, saw an involuntary switch or a migration */
-    bool chunked;       /* slots are rows of the shape, not whole calls */
-    double per_slot;    /* calls in a slot, rows when chunked */
+    double min_ns;       /* fastest sample, per call */
+    int n_launches, n_samples;
+    int n_contaminated; /* samples that, or whose copy's sample in the block, saw an involuntary switch or a migration */
+    bool chunked;       /* samples are rows of the shape, not whole calls */
+    double per_sample;  /* calls in a sample, rows when chunked */
     bool suspect;       /* roof above 1 beyond its interval */
     bool noisy;         /* too noisy to rank; noise says why */
     char noise[200];
     double steal_ms;           /* evidence, of all launches: time that the hypervisor took */
     double involuntary;        /* involuntary context switches */
     double wall_per_cpu;       /* median over launches of wall time / CPU time of the measuring thread */
-    double twin_drift;         /* slowest / fastest launch median of the twin */
-    char twin[NB_VARIANT_MAX]; /* "" when none ran */
+    double copy_drift;         /* slowest / fastest launch median of the copy */
+    char copy[NB_VARIANT_MAX]; /* "" when none ran */
     char *reference;           /* key of the group's reference case; owned */
 };
 
-/* One arm's slots in one launch, by block: NaN where the slot failed. contaminated may be null: none was. */
-struct nb_slots {
+/* One arm's samples in one launch, by block: NaN where the sample failed. contaminated may be null: none was. */
+struct nb_samples {
     const double *ns;
     const bool *contaminated;
     size_t n;
@@ -61,23 +61,23 @@ struct nb_launch_noise {
 
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
-    double ln_time, ln_roof, ln_reference, ln_twin, wall_per_cpu; /* NaN: this launch has none */
+    double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
     double ln_core;                                               /* core bound / time */
 };
 struct nb_launches {
     struct nb_launch_value *values;
     size_t n;
     double min_ns, steal_ms, involuntary;
-    int n_slots, n_contaminated;
+    int n_samples, n_contaminated;
     char level[8]; /* nb_launches_bound() */
 };
-/* Takes in one launch. twin and reference: the slots of the same blocks, or null. A launch without one valid slot is
+/* Takes in one launch. copy and reference: the samples of the same blocks, or null. A launch without one valid sample is
  * left out. */
-void nb_launches_add(struct nb_launches *l, const struct nb_slots *own, const struct nb_slots *twin,
-                     const struct nb_slots *reference, const struct nb_launch_noise *noise);
+void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
+                     const struct nb_samples *reference, const struct nb_launch_noise *noise);
 /* What the core needs at least for the case, as found in the launch that was taken in last. level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level);
-/* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_slot, twin, reference are the caller's to fill.
+/* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill.
  */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);
 void nb_launches_release(struct nb_launches *l);

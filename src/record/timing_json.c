@@ -28,7 +28,7 @@ cJSON *nb_timing_to_json(const struct nb_timing *t) {
     cJSON *json = cJSON_CreateObject();
     add_interval(json, "time_ns", &t->time_ns);
     add_interval(json, "roof", &t->roof);
-    nb_json_text(json, "twin", t->twin[0] ? t->twin : NULL);
+    nb_json_text(json, "copy", t->copy[0] ? t->copy : NULL);
     add_attainable(json, &t->attainable);
     add_interval(json, "vs_reference", &t->vs_reference);
     nb_json_text(json, "reference", t->reference);
@@ -39,14 +39,14 @@ cJSON *nb_timing_to_json(const struct nb_timing *t) {
     nb_json_text(json, "noise", t->noise[0] ? t->noise : NULL);
     cJSON *evidence = cJSON_AddObjectToObject(json, "evidence");
     nb_json_number(evidence, "n_launches", t->n_launches);
-    nb_json_number(evidence, "n_slots", t->n_slots);
+    nb_json_number(evidence, "n_samples", t->n_samples);
     nb_json_number(evidence, "n_contaminated", t->n_contaminated);
     cJSON_AddBoolToObject(evidence, "chunked", t->chunked);
-    nb_json_number(evidence, "per_slot", t->per_slot);
+    nb_json_number(evidence, "per_sample", t->per_sample);
     nb_json_number(evidence, "steal_ms", t->steal_ms);
     nb_json_number(evidence, "involuntary", t->involuntary);
     nb_json_number(evidence, "wall_per_cpu", t->wall_per_cpu);
-    nb_json_number(evidence, "twin_drift", t->twin_drift);
+    nb_json_number(evidence, "copy_drift", t->copy_drift);
     return json;
 }
 
@@ -83,16 +83,16 @@ int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
         .suspect = nb_json_get_bool(json, "suspect"),
         .noisy = nb_json_get_bool(json, "noisy"),
         .chunked = nb_json_get_bool(evidence, "chunked"),
-        .per_slot = nb_json_get_number(evidence, "per_slot"),
+        .per_sample = nb_json_get_number(evidence, "per_sample"),
         .steal_ms = nb_json_get_number(evidence, "steal_ms"),
         .involuntary = nb_json_get_number(evidence, "involuntary"),
         .wall_per_cpu = nb_json_get_number(evidence, "wall_per_cpu"),
-        .twin_drift = nb_json_get_number(evidence, "twin_drift"),
+        .copy_drift = nb_json_get_number(evidence, "copy_drift"),
     };
-    if (nb_json_copy_text(t->twin, sizeof t->twin, json, "twin") != 0) return -1;
+    if (nb_json_copy_text(t->copy, sizeof t->copy, json, "copy") != 0) return -1;
     if (nb_json_copy_text(t->noise, sizeof t->noise, json, "noise") != 0) return -1;
     if (attainable_from_json(&t->attainable, cJSON_GetObjectItemCaseSensitive(json, "attainable")) != 0) return -1;
-    if (get_int(evidence, "n_launches", &t->n_launches) != 0 || get_int(evidence, "n_slots", &t->n_slots) != 0 ||
+    if (get_int(evidence, "n_launches", &t->n_launches) != 0 || get_int(evidence, "n_samples", &t->n_samples) != 0 ||
         get_int(evidence, "n_contaminated", &t->n_contaminated) != 0)
         return -1;
     t->reference = nb_strdup(reference ? reference : "");

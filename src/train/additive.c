@@ -18,17 +18,17 @@ static struct nb_projection_shape memory_part(const struct nb_additive_shape *s)
                                         (s->normed ? (unsigned)NB_PROJECTION_NORMED : 0u) | NB_PROJECTION_BIASED};
 }
 
-int nb_additive_init(struct nb_additive *a, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_additive_init(struct nb_additive *a, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                      const struct nb_additive_shape *s) {
     *a = (struct nb_additive){.shape = *s, .model = model};
     const struct nb_projection_shape query = query_part(s), memory = memory_part(s);
     char full[64];
-    a->hidden = nb_room_take(&rooms->kept, s->n_steps * s->n_sources * s->batch * s->width);
-    a->weights = nb_room_take(&rooms->kept, s->n_steps * s->batch * s->n_sources);
+    a->hidden = nb_arena_take(&arenas->kept, s->n_steps * s->n_sources * s->batch * s->width);
+    a->weights = nb_arena_take(&arenas->kept, s->n_steps * s->batch * s->n_sources);
     snprintf(full, sizeof full, "%s.query", name);
-    if (nb_projection_init(&a->from_query, model, rooms, full, &query, NULL) != 0) return -1;
+    if (nb_projection_init(&a->from_query, model, arenas, full, &query, NULL) != 0) return -1;
     snprintf(full, sizeof full, "%s.memory", name);
-    if (nb_projection_init(&a->from_memory, model, rooms, full, &memory, NULL) != 0) return -1;
+    if (nb_projection_init(&a->from_memory, model, arenas, full, &memory, NULL) != 0) return -1;
     snprintf(full, sizeof full, "%s.score", name);
     a->score = nb_parameter_add(&model->parameters, full, 1, s->width, true);
     nb_parameter_draw(a->score, model->options.seed, 1 / sqrt((double)s->width));

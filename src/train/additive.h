@@ -23,7 +23,7 @@ struct nb_additive {
 };
 
 /* Parameters: NAME.query, NAME.memory (as of projections), NAME.score. -1 after nb_error. */
-int nb_additive_init(struct nb_additive *a, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_additive_init(struct nb_additive *a, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                      const struct nb_additive_shape *shape);
 enum { NB_ADDITIVE_PARAMETERS = 8 }; /* at most */
 

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct nb_room {
+struct nb_arena {
     void **blocks;
     int n_blocks;
     size_t bytes;
 };
 
 /* n floats, zero, aligned to 64 bytes; the program ends where there is no memory. */
-float *nb_room_take(struct nb_room *room, int64_t n);
-void nb_room_release(struct nb_room *room);
+float *nb_arena_take(struct nb_arena *arena, int64_t n);
+void nb_arena_release(struct nb_arena *arena);
 
 #endif

@@ -15,17 +15,17 @@ static int64_t kv_width(const struct nb_attention *a) { return a->kv_heads * a->
 
 /* ---- set-up ---- */
 
-void nb_attention_room_take(struct nb_attention_room *out, struct nb_room *room,
-                            const struct nb_transformer_shape *shape) {
+void nb_attention_arena_take(struct nb_attention_arena *out, struct nb_arena *arena,
+                             const struct nb_transformer_shape *shape) {
     const int64_t rows = (int64_t)shape->batch * shape->sequence;
     const int64_t q = rows * shape->hidden, kv = q / shape->heads * shape->kv_heads;
-    *out = (struct nb_attention_room){
-        .dq = nb_room_take(room, q),
-        .dk = nb_room_take(room, kv),
-        .dv = nb_room_take(room, kv),
-        .dmixed = nb_room_take(room, q),
-        .dscores = nb_room_take(room, (int64_t)shape->sequence * shape->sequence),
-        .normed = shape->qk_norm ? nb_room_take(room, q) : NULL,
+    *out = (struct nb_attention_arena){
+        .dq = nb_arena_take(arena, q),
+        .dk = nb_arena_take(arena, kv),
+        .dv = nb_arena_take(arena, kv),
+        .dmixed = nb_arena_take(arena, q),
+        .dscores = nb_arena_take(arena, (int64_t)shape->sequence * shape->sequence),
+        .normed = shape->qk_norm ? nb_arena_take(arena, q) : NULL,
     };
 }
 
@@ -38,7 +38,7 @@ static struct nb_parameter *add_matrix(struct nb_model *model, const char *name,
     return p;
 }
 
-static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model, struct nb_room *kept) {
+static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model, struct nb_arena *kept) {
     char full[40];
     const struct nb_norm_choice *choice = &model->options.norm;
     snprintf(full, sizeof full, "%s.q_norm", name);
@@ -49,14 +49,14 @@ static int init_norms(struct nb_attention *a, const char *name, struct nb_model 
     if (nb_norm_layer_init(&a->k_norm, full, choice, rows_of(a) * a->kv_heads, a->width, &model->parameters,
                            model->pool) != 0)
         return -1;
-    a->q_before = nb_room_take(kept, rows_of(a) * q_width(a));
-    a->k_before = nb_room_take(kept, rows_of(a) * kv_width(a));
+    a->q_before = nb_arena_take(kept, rows_of(a) * q_width(a));
+    a->k_before = nb_arena_take(kept, rows_of(a) * kv_width(a));
     return 0;
 }
 
 int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
-                      const struct nb_transformer_shape *shape, struct nb_room *kept,
-                      const struct nb_attention_room *room, const struct nb_rope *rope) {
+                      const struct nb_transformer_shape *shape, struct nb_arena *kept,
+                      const struct nb_attention_arena *arena, const struct nb_rope *rope) {
     *a = (struct nb_attention){.batch = shape->batch,
                                .sequence = shape->sequence,
                                .heads = shape->heads,
@@ -67,16 +67,16 @@ int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model 
                                .dtype = model->options.dtype,
                                .qk_norm = shape->qk_norm && model->options.norm.kind != NB_NORM_NONE,
                                .rope = rope,
-                               .room = *room};
+                               .arena = *arena};
     a->wq = add_matrix(model, name, "wq", q_width(a), a->hidden, shape->deviation);
     a->wk = add_matrix(model, name, "wk", kv_width(a), a->hidden, shape->deviation);
     a->wv = add_matrix(model, name, "wv", kv_width(a), a->hidden, shape->deviation);
     a->wo = add_matrix(model, name, "wo", a->hidden, q_width(a), shape->deviation);
-    a->q = nb_room_take(kept, rows_of(a) * q_width(a));
-    a->k = nb_room_take(kept, rows_of(a) * kv_width(a));
-    a->v = nb_room_take(kept, rows_of(a) * kv_width(a));
-    a->weights = nb_room_take(kept, a->batch * a->heads * a->sequence * a->sequence);
-    a->mixed = nb_room_take(kept, rows_of(a) * q_width(a));
+    a->q = nb_arena_take(kept, rows_of(a) * q_width(a));
+    a->k = nb_arena_take(kept, rows_of(a) * kv_width(a));
+    a->v = nb_arena_take(kept, rows_of(a) * kv_width(a));
+    a->weights = nb_arena_take(kept, a->batch * a->heads * a->sequence * a->sequence);
+    a->mixed = nb_arena_take(kept, rows_of(a) * q_width(a));
     return a->qk_norm ? init_norms(a, name, model, kept) : 0;
 }
 
@@ -167,7 +167,7 @@ static void softmax_back(float *dw, const float *w, int64_t n) {
 
 static void head_backward(struct nb_attention *a, struct head at) {
     const int64_t n = a->sequence, qs = q_width(a), kvs = kv_width(a);
-    const struct nb_attention_room *r = &a->room;
+    const struct nb_attention_arena *r = &a->arena;
     const float *w = a->weights + at.weights_at, *dmixed = r->dmixed + at.q_at;
     multiply_heads(a, r->dscores, dmixed, qs, a->v + at.kv_at, kvs, 1);
     nb_round_tensor(r->dscores, n * n, a->dtype);
@@ -219,8 +219,8 @@ static void project_back(struct nb_attention *a, float *dx, float *d, const floa
         nb_round_tensor(d, rows * width, a->dtype);
     }
     if (a->qk_norm) {
-        nb_norm_backward(norm, a->room.normed, d, before, rows * heads);
-        d = a->room.normed;
+        nb_norm_backward(norm, a->arena.normed, d, before, rows * heads);
+        d = a->arena.normed;
         nb_round_tensor(d, rows * width, a->dtype);
     }
     nb_linear_backward(NULL, w->gradient, NULL, d, x, NULL, rows, a->hidden, width);
@@ -229,7 +229,7 @@ static void project_back(struct nb_attention *a, float *dx, float *d, const floa
 
 void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x) {
     const int64_t rows = rows_of(a), kv = rows * kv_width(a);
-    const struct nb_attention_room *r = &a->room;
+    const struct nb_attention_arena *r = &a->arena;
     nb_linear_backward(r->dmixed, a->wo->gradient, NULL, dy, a->mixed, nb_parameter_used(a->wo), rows, q_width(a),
                        a->hidden);
     nb_round_tensor(r->dmixed, rows * q_width(a), a->dtype);

@@ -4,14 +4,14 @@
 #ifndef NB_TRAIN_ATTENTION_H
 #define NB_TRAIN_ATTENTION_H
 
-#include "src/train/norm_layer.h"
 #include "src/train/arena.h"
+#include "src/train/norm_layer.h"
 #include "src/train/rope.h"
 #include "src/train/transformer_shape.h"
 #include "src/train/workload.h"
 
 /* Room that all layers of a model share in backward. */
-struct nb_attention_room {
+struct nb_attention_arena {
     float *dq, *dk, *dv, *dmixed, *dscores, *normed; /* normed: a gradient on its way through a QK-norm */
 };
 
@@ -23,17 +23,17 @@ struct nb_attention {
     bool qk_norm;
     struct nb_norm_layer q_norm, k_norm;
     const struct nb_rope *rope;         /* null: no rotation */
-    struct nb_attention_room room;      /* borrowed */
+    struct nb_attention_arena arena;    /* borrowed */
     float *q_before, *k_before;         /* QK-norm: its inputs */
     float *q, *k, *v, *weights, *mixed; /* kept; weights: batch x heads x sequence x sequence */
 };
 
-void nb_attention_room_take(struct nb_attention_room *out, struct nb_room *room,
-                            const struct nb_transformer_shape *shape);
+void nb_attention_arena_take(struct nb_attention_arena *out, struct nb_arena *arena,
+                             const struct nb_transformer_shape *shape);
 /* Parameters are "NAME.wq" and so on. -1 after nb_error. */
 int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
-                      const struct nb_transformer_shape *shape, struct nb_room *kept,
-                      const struct nb_attention_room *room, const struct nb_rope *rope);
+                      const struct nb_transformer_shape *shape, struct nb_arena *kept,
+                      const struct nb_attention_arena *arena, const struct nb_rope *rope);
 void nb_attention_forward(struct nb_attention *a, float *y, const float *x, bool training);
 /* Overwrites dx, adds to the parameters' gradients. */
 void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x);

@@ -17,7 +17,7 @@
 static const double EMBEDDING_DEVIATION = 0.1;
 
 struct attentive_reader {
-    struct nb_model_rooms rooms;
+    struct nb_model_arenas arenas;
     struct nb_cloze cloze;
     int64_t batch, hidden;
     struct nb_parameter *table;
@@ -67,18 +67,18 @@ static double flops(const void *own, const struct nb_train_options *o) {
 
 /* ---- set-up ---- */
 
-static void make_room(struct attentive_reader *s, const struct nb_train_options *o) {
-    struct nb_room *kept = &s->rooms.kept, *passing = &s->rooms.passing;
+static void make_arena(struct attentive_reader *s, const struct nb_train_options *o) {
+    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
     const int64_t state = s->batch * s->hidden;
-    s->memory = nb_room_take(kept, o->sequence * 2 * state);
-    s->question = nb_room_take(kept, 2 * state);
-    s->found = nb_room_take(kept, 2 * state);
-    s->joint = nb_room_take(kept, state);
-    s->probabilities = nb_room_take(kept, s->batch * n_entities(o));
-    s->dmemory = nb_room_take(passing, o->sequence * 2 * state);
-    s->dquestion = nb_room_take(passing, 2 * state);
-    s->dfound = nb_room_take(passing, 2 * state);
-    s->djoint = nb_room_take(passing, state);
+    s->memory = nb_arena_take(kept, o->sequence * 2 * state);
+    s->question = nb_arena_take(kept, 2 * state);
+    s->found = nb_arena_take(kept, 2 * state);
+    s->joint = nb_arena_take(kept, state);
+    s->probabilities = nb_arena_take(kept, s->batch * n_entities(o));
+    s->dmemory = nb_arena_take(passing, o->sequence * 2 * state);
+    s->dquestion = nb_arena_take(passing, 2 * state);
+    s->dfound = nb_arena_take(passing, 2 * state);
+    s->djoint = nb_arena_take(passing, state);
     s->answers = nb_alloc((unsigned long long)s->batch, sizeof *s->answers);
 }
 
@@ -88,8 +88,8 @@ static int init_readers(struct nb_model *model, struct attentive_reader *s) {
                                query = reader_shape(o, s->cloze.shape.query);
     s->table = nb_parameter_add(&model->parameters, "words", s->cloze.shape.vocabulary, s->hidden, true);
     nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
-    if (nb_reader_pair_init(&s->document, model, &s->rooms, "document", &document, s->table) != 0) return -1;
-    return nb_reader_pair_init(&s->query, model, &s->rooms, "query", &query, s->table);
+    if (nb_reader_pair_init(&s->document, model, &s->arenas, "document", &document, s->table) != 0) return -1;
+    return nb_reader_pair_init(&s->query, model, &s->arenas, "query", &query, s->table);
 }
 
 static int init_answer(struct nb_model *model, struct attentive_reader *s) {
@@ -97,11 +97,11 @@ static int init_answer(struct nb_model *model, struct attentive_reader *s) {
     const struct nb_additive_shape attention = attention_shape(o);
     const struct nb_projection_shape found = joint_shape(o, NB_PROJECTION_BIASED), question = joint_shape(o, 0),
                                      answer = answer_shape(o);
-    if (nb_additive_init(&s->attention, model, &s->rooms, "attention", &attention) != 0) return -1;
-    if (nb_projection_init(&s->of_document, model, &s->rooms, "joint.document", &found, NULL) != 0) return -1;
-    if (nb_projection_init(&s->of_query, model, &s->rooms, "joint.query", &question, s->of_document.gradient) != 0)
+    if (nb_additive_init(&s->attention, model, &s->arenas, "attention", &attention) != 0) return -1;
+    if (nb_projection_init(&s->of_document, model, &s->arenas, "joint.document", &found, NULL) != 0) return -1;
+    if (nb_projection_init(&s->of_query, model, &s->arenas, "joint.query", &question, s->of_document.gradient) != 0)
         return -1;
-    return nb_projection_init(&s->answer, model, &s->rooms, "answer", &answer, NULL);
+    return nb_projection_init(&s->answer, model, &s->arenas, "answer", &answer, NULL);
 }
 
 static int create(struct nb_model *model) {
@@ -111,10 +111,10 @@ static int create(struct nb_model *model) {
     model->inside = s;
     *s = (struct attentive_reader){.batch = o->batch, .hidden = o->hidden};
     nb_cloze_init(&s->cloze, &cloze);
-    make_room(s, o);
+    make_arena(s, o);
     nb_parameters_reserve(&model->parameters, 1 + 2 * NB_READER_PAIR_PARAMETERS + NB_ADDITIVE_PARAMETERS + 5);
     if (init_readers(model, s) != 0 || init_answer(model, s) != 0) return -1;
-    model->activation_bytes += s->rooms.kept.bytes;
+    model->activation_bytes += s->arenas.kept.bytes;
     return 0;
 }
 
@@ -128,8 +128,8 @@ static void release(struct nb_model *model) {
     nb_projection_release(&s->of_query);
     nb_projection_release(&s->answer);
     nb_cloze_release(&s->cloze);
-    nb_room_release(&s->rooms.kept);
-    nb_room_release(&s->rooms.passing);
+    nb_arena_release(&s->arenas.kept);
+    nb_arena_release(&s->arenas.passing);
     free(s->answers);
     free(s);
     model->inside = NULL;

@@ -24,19 +24,19 @@ static struct nb_parameter *add(struct nb_conv_block *b, struct nb_model *model,
     return nb_parameter_add(&model->parameters, name, rows, cols, decays);
 }
 
-static void take_rooms(struct nb_conv_block *b, struct nb_room *kept) {
+static void take_arenas(struct nb_conv_block *b, struct nb_arena *kept) {
     const int64_t n = nb_conv_block_outputs(b);
-    b->before = nb_room_take(kept, n);
-    b->normed = has_norm(b) ? nb_room_take(kept, n) : b->before;
-    b->out = nb_room_take(kept, n);
-    if (turns(b)) b->turned = nb_room_take(kept, n);
+    b->before = nb_arena_take(kept, n);
+    b->normed = has_norm(b) ? nb_arena_take(kept, n) : b->before;
+    b->out = nb_arena_take(kept, n);
+    if (turns(b)) b->turned = nb_arena_take(kept, n);
     if (!b->pools) return;
-    b->pooled = nb_room_take(kept, n / 4);
+    b->pooled = nb_arena_take(kept, n / 4);
     b->from = nb_alloc((unsigned long long)(n / 4), sizeof *b->from);
 }
 
 int nb_conv_block_init(struct nb_conv_block *b, struct nb_model *model, int index, const struct nb_convolution *c,
-                       bool pools, struct nb_room *kept) {
+                       bool pools, struct nb_arena *kept) {
     const struct nb_norm_choice *choice = &model->options.norm;
     struct nb_norm_choice plain = *choice;
     char name[24];
@@ -55,7 +55,7 @@ int nb_conv_block_init(struct nb_conv_block *b, struct nb_model *model, int inde
     const bool by_channel = choice->kind == NB_NORM_BATCHNORM;
     const int result = nb_norm_layer_init(&b->norm, name, &plain, by_channel ? c->batch * pixels(b) : c->batch * c->out,
                                           by_channel ? c->out : pixels(b), &model->parameters, model->pool);
-    if (result == 0) take_rooms(b, kept);
+    if (result == 0) take_arenas(b, kept);
     return result;
 }
 
@@ -74,7 +74,7 @@ static void turn(float *to, const float *from, int64_t images, int64_t rows, int
 
 /* ---- forward ---- */
 
-static void normalize(struct nb_conv_block *b, bool training, const struct nb_conv_rooms *rooms) {
+static void normalize(struct nb_conv_block *b, bool training, const struct nb_conv_arenas *arenas) {
     const int64_t images = b->c.batch, channels = b->c.out;
     if (!has_norm(b)) return;
     if (!turns(b)) {
@@ -82,8 +82,8 @@ static void normalize(struct nb_conv_block *b, bool training, const struct nb_co
         return;
     }
     turn(b->turned, b->before, images, channels, pixels(b));
-    nb_norm_forward(&b->norm, rooms->turned, b->turned, images * pixels(b), training);
-    turn(b->normed, rooms->turned, images, pixels(b), channels);
+    nb_norm_forward(&b->norm, arenas->turned, b->turned, images * pixels(b), training);
+    turn(b->normed, arenas->turned, images, pixels(b), channels);
 }
 
 static void activate(struct nb_conv_block *b) {
@@ -98,10 +98,10 @@ static void activate(struct nb_conv_block *b) {
 }
 
 const float *nb_conv_block_forward(struct nb_conv_block *b, const struct nb_model *model, const float *x, bool training,
-                                   const struct nb_conv_rooms *rooms) {
+                                   const struct nb_conv_arenas *arenas) {
     b->x = x;
-    nb_convolution_forward(&b->c, b->before, x, b->w->value, rooms->columns);
-    normalize(b, training, rooms);
+    nb_convolution_forward(&b->c, b->before, x, b->w->value, arenas->columns);
+    normalize(b, training, arenas);
     activate(b);
     nb_model_tell(model, b->place, "convolution", b->before, nb_conv_block_outputs(b));
     nb_model_tell(model, b->place, "output", b->out, nb_conv_block_outputs(b));
@@ -131,29 +131,29 @@ static void activate_back(struct nb_conv_block *b, float *d) {
 }
 
 /* Returns the gradient by before. */
-static const float *normalize_back(struct nb_conv_block *b, const float *d, const struct nb_conv_rooms *rooms) {
+static const float *normalize_back(struct nb_conv_block *b, const float *d, const struct nb_conv_arenas *arenas) {
     const int64_t images = b->c.batch, channels = b->c.out;
     if (!has_norm(b)) return d;
     if (!turns(b)) {
-        nb_norm_backward(&b->norm, rooms->other, d, b->before, images * channels);
-        return rooms->other;
+        nb_norm_backward(&b->norm, arenas->other, d, b->before, images * channels);
+        return arenas->other;
     }
-    turn(rooms->turned, d, images, channels, pixels(b));
-    nb_norm_backward(&b->norm, rooms->turned_back, rooms->turned, b->turned, images * pixels(b));
-    turn(rooms->other, rooms->turned_back, images, pixels(b), channels);
-    return rooms->other;
+    turn(arenas->turned, d, images, channels, pixels(b));
+    nb_norm_backward(&b->norm, arenas->turned_back, arenas->turned, b->turned, images * pixels(b));
+    turn(arenas->other, arenas->turned_back, images, pixels(b), channels);
+    return arenas->other;
 }
 
 void nb_conv_block_backward(struct nb_conv_block *b, const struct nb_model *model, float *dx, float *dy,
-                            const struct nb_conv_rooms *rooms) {
+                            const struct nb_conv_arenas *arenas) {
     float *d = dy;
     if (b->pools) {
-        d = rooms->d;
+        d = arenas->d;
         nb_max_pool_backward(d, dy, b->from, b->c.batch * b->c.out, b->c.height, b->c.width);
     }
     nb_model_tell_gradient(model, b->place, "output", d, nb_conv_block_outputs(b));
     activate_back(b, d);
-    const float *dbefore = normalize_back(b, d, rooms);
+    const float *dbefore = normalize_back(b, d, arenas);
     nb_model_tell_gradient(model, b->place, "convolution", dbefore, nb_conv_block_outputs(b));
-    nb_convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, rooms->columns);
+    nb_convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, arenas->columns);
 }

@@ -10,7 +10,7 @@
 static int64_t pixels(const struct nb_convolution *c) { return c->height * c->width; }
 static int64_t patch(const struct nb_convolution *c) { return c->in * c->side * c->side; }
 
-int64_t nb_convolution_room(const struct nb_convolution *c) { return patch(c) * pixels(c); }
+int64_t nb_convolution_arena(const struct nb_convolution *c) { return patch(c) * pixels(c); }
 double nb_convolution_flops(const struct nb_convolution *c) {
     return 2.0 * (double)c->batch * (double)c->out * (double)patch(c) * (double)pixels(c);
 }
@@ -56,27 +56,27 @@ static void walk(const struct nb_convolution *c, float *columns, const float *x,
             }
 }
 
-void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *room) {
+void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *arena) {
     assert(c->side % 2 == 1);
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c);
-        if (c->side > 1) walk(c, room, from, NULL);
-        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? room : from, c->out, pixels(c), patch(c),
+        if (c->side > 1) walk(c, arena, from, NULL);
+        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? arena : from, c->out, pixels(c), patch(c),
                            0);
     }
 }
 
 void nb_convolution_backward(const struct nb_convolution *c, float *dx, float *dw, const float *dy, const float *x,
-                             const float *w, float *room) {
+                             const float *w, float *arena) {
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
-        if (c->side > 1) walk(c, room, from, NULL);
-        nb_matrix_multiply_bt(dw, d, c->side > 1 ? room : from, c->out, patch(c), pixels(c), 1);
+        if (c->side > 1) walk(c, arena, from, NULL);
+        nb_matrix_multiply_bt(dw, d, c->side > 1 ? arena : from, c->out, patch(c), pixels(c), 1);
         if (!dx) continue;
         float *to = dx + image * c->in * pixels(c);
-        nb_matrix_multiply_at(c->side > 1 ? room : to, w, d, patch(c), pixels(c), c->out, 0);
+        nb_matrix_multiply_at(c->side > 1 ? arena : to, w, d, patch(c), pixels(c), c->out, 0);
         if (c->side == 1) continue;
         memset(to, 0, (size_t)(c->in * pixels(c)) * sizeof *to);
-        walk(c, room, NULL, to);
+        walk(c, arena, NULL, to);
     }
 }

@@ -11,14 +11,14 @@ struct nb_convolution {
     int64_t batch, height, width, in, out; /* in, out: channels */
     int64_t side;                          /* of the kernel */
 };
-/* Floats of room for the columns of one image; nothing is kept from forward to backward. */
-int64_t nb_convolution_room(const struct nb_convolution *c);
+/* Floats of arena for the columns of one image; nothing is kept from forward to backward. */
+int64_t nb_convolution_arena(const struct nb_convolution *c);
 double nb_convolution_flops(const struct nb_convolution *c); /* forward */
 
 /* y[batch][out][h][w] = w[out][in][side][side] over x[batch][in][h][w] */
-void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *room);
+void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *arena);
 /* Adds to dw, overwrites dx, which may be null. */
 void nb_convolution_backward(const struct nb_convolution *c, float *dx, float *dw, const float *dy, const float *x,
-                             const float *w, float *room);
+                             const float *w, float *arena);
 
 #endif

@@ -19,8 +19,8 @@ struct shape {
 };
 struct convpool {
     struct nb_conv_block blocks[BLOCKS];
-    struct nb_conv_rooms rooms;
-    struct nb_room kept, shared;
+    struct nb_conv_arenas arenas;
+    struct nb_arena kept, shared;
     struct nb_parameter *w, *bias;
     float *images, *features, *logits; /* logits: probabilities behind the loss */
     float *d, *dnext;
@@ -80,26 +80,26 @@ static double flops(const void *own, const struct nb_train_options *o) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static void take_rooms(struct nb_model *model, struct convpool *t) {
+static void take_arenas(struct nb_model *model, struct convpool *t) {
     const struct nb_train_options *o = &model->options;
     const int64_t wide = 2 * (int64_t)o->hidden;
     int64_t columns = 0, outputs = (int64_t)o->batch * NB_TEXTURE_COLOURS * o->sequence * o->sequence;
-    t->images = nb_room_take(&t->kept, outputs);
+    t->images = nb_arena_take(&t->kept, outputs);
     for (int i = 0; i < BLOCKS; i++) {
-        columns = larger(columns, nb_convolution_room(&t->blocks[i].c));
+        columns = larger(columns, nb_convolution_arena(&t->blocks[i].c));
         outputs = larger(outputs, nb_conv_block_outputs(&t->blocks[i]));
     }
-    t->features = nb_room_take(&t->kept, o->batch * wide);
-    t->logits = nb_room_take(&t->kept, (int64_t)o->batch * NB_TEXTURE_CLASSES);
+    t->features = nb_arena_take(&t->kept, o->batch * wide);
+    t->logits = nb_arena_take(&t->kept, (int64_t)o->batch * NB_TEXTURE_CLASSES);
     t->classes = nb_alloc((unsigned)o->batch, sizeof *t->classes);
-    t->d = nb_room_take(&t->shared, outputs);
-    t->dnext = nb_room_take(&t->shared, outputs);
-    t->rooms.columns = nb_room_take(&t->shared, columns);
-    t->rooms.d = nb_room_take(&t->shared, outputs);
-    t->rooms.other = nb_room_take(&t->shared, outputs);
+    t->d = nb_arena_take(&t->shared, outputs);
+    t->dnext = nb_arena_take(&t->shared, outputs);
+    t->arenas.columns = nb_arena_take(&t->shared, columns);
+    t->arenas.d = nb_arena_take(&t->shared, outputs);
+    t->arenas.other = nb_arena_take(&t->shared, outputs);
     if (o->norm.kind != NB_NORM_BATCHNORM) return;
-    t->rooms.turned = nb_room_take(&t->shared, outputs);
-    t->rooms.turned_back = nb_room_take(&t->shared, outputs);
+    t->arenas.turned = nb_arena_take(&t->shared, outputs);
+    t->arenas.turned_back = nb_arena_take(&t->shared, outputs);
 }
 
 static int create(struct nb_model *model) {
@@ -114,7 +114,7 @@ static int create(struct nb_model *model) {
     t->w = nb_parameter_add(&model->parameters, "head.w", NB_TEXTURE_CLASSES, wide, true);
     t->bias = nb_parameter_add(&model->parameters, "head.bias", 1, NB_TEXTURE_CLASSES, false);
     nb_parameter_draw(t->w, model->options.seed, 1 / sqrt((double)wide));
-    take_rooms(model, t);
+    take_arenas(model, t);
     model->activation_bytes = t->kept.bytes;
     for (int i = 0; i < BLOCKS; i++) model->activation_bytes += nb_norm_kept_bytes(&t->blocks[i].norm);
     return 0;
@@ -124,8 +124,8 @@ static void release(struct nb_model *model) {
     struct convpool *t = model->inside;
     if (!t) return;
     for (int i = 0; i < BLOCKS; i++) nb_conv_block_release(&t->blocks[i]);
-    nb_room_release(&t->kept);
-    nb_room_release(&t->shared);
+    nb_arena_release(&t->kept);
+    nb_arena_release(&t->shared);
     free(t->classes);
     free(t);
     model->inside = NULL;
@@ -156,7 +156,7 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     draw_images(&model->options, t, batch);
     t->last = t->images;
     for (int i = 0; i < BLOCKS; i++)
-        t->last = nb_conv_block_forward(&t->blocks[i], model, t->last, training, &t->rooms);
+        t->last = nb_conv_block_forward(&t->blocks[i], model, t->last, training, &t->arenas);
     nb_mean_pool_forward(t->features, t->last, c->batch * c->out, c->height * c->width);
     nb_linear_forward(t->logits, t->features, t->w->value, t->bias->value, c->batch, c->out, NB_TEXTURE_CLASSES);
     nb_model_tell(model, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
@@ -168,11 +168,11 @@ static void backward(struct nb_model *model, double scale) {
     struct convpool *t = model->inside;
     const struct nb_convolution *c = &t->blocks[BLOCKS - 1].c;
     nb_cross_entropy_backward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES, scale);
-    nb_linear_backward(t->rooms.other, t->w->gradient, t->bias->gradient, t->logits, t->features, t->w->value, c->batch,
-                       c->out, NB_TEXTURE_CLASSES);
-    nb_mean_pool_backward(t->d, t->rooms.other, c->batch * c->out, c->height * c->width);
+    nb_linear_backward(t->arenas.other, t->w->gradient, t->bias->gradient, t->logits, t->features, t->w->value,
+                       c->batch, c->out, NB_TEXTURE_CLASSES);
+    nb_mean_pool_backward(t->d, t->arenas.other, c->batch * c->out, c->height * c->width);
     for (int i = BLOCKS - 1; i >= 0; i--) {
-        nb_conv_block_backward(&t->blocks[i], model, i > 0 ? t->dnext : NULL, t->d, &t->rooms);
+        nb_conv_block_backward(&t->blocks[i], model, i > 0 ? t->dnext : NULL, t->d, &t->arenas);
         float *const swapped = t->d;
         t->d = t->dnext;
         t->dnext = swapped;

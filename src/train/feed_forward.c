@@ -9,12 +9,12 @@
 #include "src/train/precision.h"
 #include "src/train/swiglu.h"
 
-void nb_feed_forward_room_take(struct nb_feed_forward_room *out, struct nb_room *room,
-                               const struct nb_transformer_shape *shape) {
+void nb_feed_forward_arena_take(struct nb_feed_forward_arena *out, struct nb_arena *arena,
+                                const struct nb_transformer_shape *shape) {
     const int64_t n = (int64_t)shape->batch * shape->sequence * shape->ffn;
-    *out = (struct nb_feed_forward_room){.dgate = shape->swiglu ? nb_room_take(room, n) : NULL,
-                                         .dup = nb_room_take(room, n),
-                                         .dinner = nb_room_take(room, n)};
+    *out = (struct nb_feed_forward_arena){.dgate = shape->swiglu ? nb_arena_take(arena, n) : NULL,
+                                          .dup = nb_arena_take(arena, n),
+                                          .dinner = nb_arena_take(arena, n)};
 }
 
 static struct nb_parameter *add(struct nb_model *model, const char *name, const char *what, int64_t out, int64_t in,
@@ -29,22 +29,22 @@ static struct nb_parameter *add(struct nb_model *model, const char *name, const 
 }
 
 void nb_feed_forward_init(struct nb_feed_forward *f, const char *name, struct nb_model *model,
-                          const struct nb_transformer_shape *shape, struct nb_room *kept,
-                          const struct nb_feed_forward_room *room) {
+                          const struct nb_transformer_shape *shape, struct nb_arena *kept,
+                          const struct nb_feed_forward_arena *arena) {
     const int64_t rows = (int64_t)shape->batch * shape->sequence, n = rows * shape->ffn;
     *f = (struct nb_feed_forward){
-        .rows = rows, .hidden = shape->hidden, .ffn = shape->ffn, .dtype = model->options.dtype, .room = *room};
+        .rows = rows, .hidden = shape->hidden, .ffn = shape->ffn, .dtype = model->options.dtype, .arena = *arena};
     if (shape->swiglu) {
         f->gate = add(model, name, "gate", shape->ffn, shape->hidden, shape->deviation);
-        f->at_gate = nb_room_take(kept, n);
+        f->at_gate = nb_arena_take(kept, n);
     } else {
         f->bias = add(model, name, "bias", shape->ffn, 1, 0);
         f->bias_down = add(model, name, "bias_down", shape->hidden, 1, 0);
     }
     f->up = add(model, name, "up", shape->ffn, shape->hidden, shape->deviation);
     f->down = add(model, name, "down", shape->hidden, shape->ffn, shape->deviation);
-    f->at_up = nb_room_take(kept, n);
-    f->inner = nb_room_take(kept, n);
+    f->at_up = nb_arena_take(kept, n);
+    f->inner = nb_arena_take(kept, n);
 }
 
 static const float *value_of(const struct nb_parameter *p) { return p ? p->value : NULL; }
@@ -68,7 +68,7 @@ void nb_feed_forward_forward(struct nb_feed_forward *f, float *y, const float *x
 
 void nb_feed_forward_backward(struct nb_feed_forward *f, float *dx, const float *dy, const float *x) {
     const int64_t n = f->rows * f->ffn;
-    const struct nb_feed_forward_room *r = &f->room;
+    const struct nb_feed_forward_arena *r = &f->arena;
     nb_linear_backward(r->dinner, f->down->gradient, gradient_of(f->bias_down), dy, f->inner,
                        nb_parameter_used(f->down), f->rows, f->ffn, f->hidden);
     nb_round_tensor(r->dinner, n, f->dtype);

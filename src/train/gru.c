@@ -15,24 +15,24 @@ static unsigned input_flags(const struct nb_gru_shape *s) {
     return NB_PROJECTION_BIASED | (s->input_by_step ? (unsigned)NB_PROJECTION_BY_STEP : 0u);
 }
 
-static int init_part(struct nb_projection *p, struct nb_gru *g, struct nb_model_rooms *rooms, const char *name,
+static int init_part(struct nb_projection *p, struct nb_gru *g, struct nb_model_arenas *arenas, const char *name,
                      const char *what, struct nb_projection_shape shape, float *gradient) {
     char full[64];
     snprintf(full, sizeof full, "%s.%s", name, what);
-    return nb_projection_init(p, g->model, rooms, full, &shape, gradient);
+    return nb_projection_init(p, g->model, arenas, full, &shape, gradient);
 }
 
-int nb_gru_init(struct nb_gru *g, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_gru_init(struct nb_gru *g, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                 const struct nb_gru_shape *s) {
     *g = (struct nb_gru){.shape = *s, .model = model};
     const int64_t h = s->hidden, rows = s->n_steps * s->batch;
-    g->gates = nb_room_take(&rooms->kept, rows * 2 * h);
-    g->candidate = nb_room_take(&rooms->kept, rows * h);
-    if (init_part(&g->x_gates, g, rooms, name, "x_gates", part(s, s->in, 2 * h, input_flags(s)), NULL) != 0) return -1;
-    if (init_part(&g->x_candidate, g, rooms, name, "x_candidate", part(s, s->in, h, input_flags(s)), NULL) != 0)
+    g->gates = nb_arena_take(&arenas->kept, rows * 2 * h);
+    g->candidate = nb_arena_take(&arenas->kept, rows * h);
+    if (init_part(&g->x_gates, g, arenas, name, "x_gates", part(s, s->in, 2 * h, input_flags(s)), NULL) != 0) return -1;
+    if (init_part(&g->x_candidate, g, arenas, name, "x_candidate", part(s, s->in, h, input_flags(s)), NULL) != 0)
         return -1;
-    if (init_part(&g->h_gates, g, rooms, name, "h_gates", part(s, h, 2 * h, 0), g->x_gates.gradient) != 0) return -1;
-    return init_part(&g->h_candidate, g, rooms, name, "h_candidate", part(s, h, h, NB_PROJECTION_READ_BACK), NULL);
+    if (init_part(&g->h_gates, g, arenas, name, "h_gates", part(s, h, 2 * h, 0), g->x_gates.gradient) != 0) return -1;
+    return init_part(&g->h_candidate, g, arenas, name, "h_candidate", part(s, h, h, NB_PROJECTION_READ_BACK), NULL);
 }
 
 void nb_gru_release(struct nb_gru *g) {

@@ -26,7 +26,7 @@ struct nb_gru {
 };
 
 /* Parameters: NAME.x_gates, NAME.x_candidate, NAME.h_gates, NAME.h_candidate, each as of a projection. -1 after nb_error. */
-int nb_gru_init(struct nb_gru *g, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_gru_init(struct nb_gru *g, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                 const struct nb_gru_shape *shape);
 enum { NB_GRU_PARAMETERS = 4 * 4 }; /* at most */
 

@@ -13,18 +13,18 @@ static struct nb_projection_shape part(const struct nb_lstm_shape *s, int64_t in
     return (struct nb_projection_shape){s->n_steps, s->batch, in, 4 * s->hidden, flags | NB_PROJECTION_NORMED};
 }
 
-static void make_room(struct nb_lstm *l, struct nb_model_rooms *rooms) {
+static void make_arena(struct nb_lstm *l, struct nb_model_arenas *arenas) {
     const int64_t state = l->shape.batch * l->shape.hidden, all = l->shape.n_steps * state;
-    l->gates = nb_room_take(&rooms->kept, 4 * all);
-    l->cells = nb_room_take(&rooms->kept, all + state);
-    l->squashed = nb_room_take(&rooms->kept, all);
-    l->normed = nb_room_take(&rooms->passing, state);
-    l->dnormed = nb_room_take(&rooms->passing, state);
-    l->through = nb_room_take(&rooms->passing, state);
-    l->dcell = nb_room_take(&rooms->passing, state);
+    l->gates = nb_arena_take(&arenas->kept, 4 * all);
+    l->cells = nb_arena_take(&arenas->kept, all + state);
+    l->squashed = nb_arena_take(&arenas->kept, all);
+    l->normed = nb_arena_take(&arenas->passing, state);
+    l->dnormed = nb_arena_take(&arenas->passing, state);
+    l->through = nb_arena_take(&arenas->passing, state);
+    l->dcell = nb_arena_take(&arenas->passing, state);
 }
 
-int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                  const struct nb_lstm_shape *s) {
     *l = (struct nb_lstm){.shape = *s, .model = model};
     const struct nb_projection_shape x = part(s, s->in, NB_PROJECTION_BY_STEP), h = part(s, s->hidden, 0);
@@ -32,11 +32,11 @@ int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, struct nb_model_room
     const int length = snprintf(l->name, sizeof l->name, "%s", name);
     assert(length < (int)sizeof l->name);
     (void)length;
-    make_room(l, rooms);
+    make_arena(l, arenas);
     snprintf(full, sizeof full, "%s.x", name);
-    if (nb_projection_init(&l->x, model, rooms, full, &x, NULL) != 0) return -1;
+    if (nb_projection_init(&l->x, model, arenas, full, &x, NULL) != 0) return -1;
     snprintf(full, sizeof full, "%s.h", name);
-    if (nb_projection_init(&l->h, model, rooms, full, &h, l->x.gradient) != 0) return -1;
+    if (nb_projection_init(&l->h, model, arenas, full, &h, l->x.gradient) != 0) return -1;
     snprintf(full, sizeof full, "%s.bias", name);
     l->bias = nb_parameter_add(&model->parameters, full, 1, 4 * s->hidden, false);
     snprintf(full, sizeof full, "%s.cell", name);

@@ -28,7 +28,7 @@ struct nb_lstm {
 };
 
 /* Parameters: NAME.x, NAME.h (as of projections), NAME.cell (the norm's), NAME.bias. -1 after nb_error. */
-int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                  const struct nb_lstm_shape *shape);
 enum { NB_LSTM_PARAMETERS = 9 }; /* at most */
 

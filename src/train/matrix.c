@@ -7,8 +7,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 
 /* cblas.h's values. */
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 
 static const char *const ops[NB_N_NORM_KINDS] = {[NB_NORM_LAYERNORM] = "layernorm",
                                                  [NB_NORM_RMSNORM] = "rmsnorm",

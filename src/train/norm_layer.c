@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/core/case.h"
 #include "src/core/tuning.h"
 #include "src/measure/fp_state.h"
 #include "src/train/norm_kernel.h"
@@ -84,7 +84,7 @@ static float *columns(const struct nb_norm_layer *n) {
     return nb_alloc((unsigned long long)all_columns(n), sizeof(float));
 }
 
-static void make_room(struct nb_norm_layer *n) {
+static void make_arena(struct nb_norm_layer *n) {
     const int64_t n_statistics = is_batchnorm(n) ? all_columns(n) : n->rows;
     n->mean = nb_alloc((unsigned long long)n_statistics, sizeof(float));
     n->rstd = nb_alloc((unsigned long long)n_statistics, sizeof(float));
@@ -107,7 +107,7 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
     *n = (struct nb_norm_layer){.choice = *choice, .rows = rows, .cols = cols, .pool = pool};
     if (choice->kind == NB_NORM_NONE) return 0;
     add_parameters(n, name, parameters);
-    make_room(n);
+    make_arena(n);
     if (!nb_norm_is_kernel(choice->kind)) return 0;
     const struct nb_call call = start_call(n, rows, true);
     n->forward = nb_norm_kernel_find(choice, NB_FORWARD, &call);
@@ -122,7 +122,7 @@ void nb_norm_layer_release(struct nb_norm_layer *n) {
                             n->next_mean, n->next_var, n->packed[0], n->packed[1], n->packed[2]};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     free(n->which);
-    nb_room_release(&n->scratch);
+    nb_arena_release(&n->scratch);
     *n = (struct nb_norm_layer){0};
 }
 
@@ -131,8 +131,8 @@ void nb_norm_layer_release(struct nb_norm_layer *n) {
 static void lend_scratch(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
     const size_t bytes = nb_kernel_scratch_bytes(kernel, call);
     if (bytes > n->scratch.bytes) {
-        nb_room_release(&n->scratch);
-        n->scratch_start = nb_room_take(&n->scratch, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)));
+        nb_arena_release(&n->scratch);
+        n->scratch_start = nb_arena_take(&n->scratch, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)));
     }
     call->scratch = n->scratch_start;
 }
@@ -256,16 +256,16 @@ void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const
     }
 }
 
-const float *nb_norm_pass(struct nb_norm_layer *n, float *room, const float *x, int64_t rows, bool training) {
+const float *nb_norm_pass(struct nb_norm_layer *n, float *arena, const float *x, int64_t rows, bool training) {
     if (n->choice.kind == NB_NORM_NONE) return x;
-    nb_norm_forward(n, room, x, rows, training);
-    return room;
+    nb_norm_forward(n, arena, x, rows, training);
+    return arena;
 }
 
-const float *nb_norm_pass_back(struct nb_norm_layer *n, float *room, const float *dy, const float *x, int64_t rows) {
+const float *nb_norm_pass_back(struct nb_norm_layer *n, float *arena, const float *dy, const float *x, int64_t rows) {
     if (n->choice.kind == NB_NORM_NONE) return dy;
-    nb_norm_backward(n, room, dy, x, rows);
-    return room;
+    nb_norm_backward(n, arena, dy, x, rows);
+    return arena;
 }
 
 size_t nb_norm_kept_bytes(const struct nb_norm_layer *n) {

@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-#include "src/measure/pool.h"
 #include "src/core/registry.h"
+#include "src/measure/pool.h"
+#include "src/train/arena.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
-#include "src/train/arena.h"
 
 struct nb_norm_layer {
     struct nb_norm_choice choice;
@@ -24,7 +24,7 @@ struct nb_norm_layer {
     int64_t set_at;                    /* BatchNorm in sets of rows: where the columns of the one under way begin */
     int64_t *which;                    /* its rows, */
     float *packed[3];                  /* and what they hold: x, dy, and y or dx */
-    struct nb_room scratch;            /* of the kernel that needs most */
+    struct nb_arena scratch;           /* of the kernel that needs most */
     float *scratch_start;
     struct nb_pool *pool; /* borrowed; null: the caller alone */
     double seconds;       /* spent in forward and backward since it was last set to 0, without waking the pool */
@@ -41,9 +41,9 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
 void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training);
 /* x as the forward call got it. Adds to the gradients of gamma and beta, overwrites dx. */
 void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows);
-/* The same where no copy is wanted: what is returned is x itself for NB_NORM_NONE, else room, which has been written. */
-const float *nb_norm_pass(struct nb_norm_layer *n, float *room, const float *x, int64_t rows, bool training);
-const float *nb_norm_pass_back(struct nb_norm_layer *n, float *room, const float *dy, const float *x, int64_t rows);
+/* The same where no copy is wanted: what is returned is x itself for NB_NORM_NONE, else arena, which has been written. */
+const float *nb_norm_pass(struct nb_norm_layer *n, float *arena, const float *x, int64_t rows, bool training);
+const float *nb_norm_pass_back(struct nb_norm_layer *n, float *arena, const float *dy, const float *x, int64_t rows);
 /* Bytes that stay from forward to backward besides x: the statistics. */
 size_t nb_norm_kept_bytes(const struct nb_norm_layer *n);
 void nb_norm_layer_release(struct nb_norm_layer *n);

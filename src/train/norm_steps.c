@@ -30,24 +30,24 @@ static void account(struct nb_norm_steps *s) {
     s->layer.calls = 0;
 }
 
-const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *room, const float *x, int64_t first,
+const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *arena, const float *x, int64_t first,
                                    int64_t n_steps) {
     if (nb_norm_steps_are_none(s)) return x;
     look_at(s, first);
-    nb_norm_forward(&s->layer, room, x, n_steps * s->rows, true);
+    nb_norm_forward(&s->layer, arena, x, n_steps * s->rows, true);
     account(s);
-    nb_round_tensor(room, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
-    return room;
+    nb_round_tensor(arena, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
+    return arena;
 }
 
-const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *room, const float *dy, const float *x,
+const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *arena, const float *dy, const float *x,
                                     int64_t first, int64_t n_steps) {
     if (nb_norm_steps_are_none(s)) return dy;
     look_at(s, first);
-    nb_norm_backward(&s->layer, room, dy, x, n_steps * s->rows);
+    nb_norm_backward(&s->layer, arena, dy, x, n_steps * s->rows);
     account(s);
-    nb_round_tensor(room, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
-    return room;
+    nb_round_tensor(arena, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
+    return arena;
 }
 
 void nb_norm_steps_release(struct nb_norm_steps *s) {

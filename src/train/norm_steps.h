@@ -18,10 +18,10 @@ struct nb_norm_steps {
 int nb_norm_steps_init(struct nb_norm_steps *s, struct nb_model *model, const char *name, int64_t n_steps, int64_t rows,
                        int64_t cols);
 bool nb_norm_steps_are_none(const struct nb_norm_steps *s);
-/* x and room are those of step `first`, n_steps of them in one call. What is returned is room, or x itself where no normalization is. */
-const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *room, const float *x, int64_t first,
+/* x and arena are those of step `first`, n_steps of them in one call. What is returned is arena, or x itself where no normalization is. */
+const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *arena, const float *x, int64_t first,
                                    int64_t n_steps);
-const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *room, const float *dy, const float *x,
+const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *arena, const float *dy, const float *x,
                                     int64_t first, int64_t n_steps);
 void nb_norm_steps_release(struct nb_norm_steps *s);
 

@@ -19,7 +19,7 @@ enum { N_TOPICS = 256, TOPIC_STREAM = 0x1a6e };
 static const double MARGIN = 0.05, EMBEDDING_DEVIATION = 0.1;
 
 struct order_embedding {
-    struct nb_model_rooms rooms;
+    struct nb_model_arenas arenas;
     int64_t n_steps, batch, hidden, word, image, vocabulary;
     struct nb_parameter *table;
     struct nb_gru gru;
@@ -54,15 +54,15 @@ static double flops(const void *own, const struct nb_train_options *o) {
 
 /* ---- set-up ---- */
 
-static void make_room(struct order_embedding *s) {
-    struct nb_room *kept = &s->rooms.kept, *passing = &s->rooms.passing;
+static void make_arena(struct order_embedding *s) {
+    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
     const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
-    s->words = nb_room_take(kept, rows * s->word);
-    s->features = nb_room_take(kept, s->batch * s->image);
-    s->states = nb_room_take(kept, n_states);
-    s->dwords = nb_room_take(passing, rows * s->word);
-    s->dstates = nb_room_take(passing, n_states);
-    s->topics = nb_room_take(passing, N_TOPICS * s->image);
+    s->words = nb_arena_take(kept, rows * s->word);
+    s->features = nb_arena_take(kept, s->batch * s->image);
+    s->states = nb_arena_take(kept, n_states);
+    s->dwords = nb_arena_take(passing, rows * s->word);
+    s->dstates = nb_arena_take(passing, n_states);
+    s->topics = nb_arena_take(passing, N_TOPICS * s->image);
     s->tokens = nb_alloc((unsigned long long)rows, sizeof *s->tokens);
     nb_order_loss_init(&s->loss, kept, passing, s->batch, s->hidden, MARGIN);
 }
@@ -82,16 +82,16 @@ static int create(struct nb_model *model) {
                                   .word = word_width(o),
                                   .image = 4 * (int64_t)o->hidden,
                                   .vocabulary = 8 * (int64_t)o->hidden};
-    make_room(s);
+    make_arena(s);
     draw_topics(s);
     nb_parameters_reserve(&model->parameters, NB_GRU_PARAMETERS + 1 + 2);
     s->table = nb_parameter_add(&model->parameters, "words", s->vocabulary, s->word, true);
     nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
     const struct nb_gru_shape gru = gru_shape(o);
     const struct nb_projection_shape image = image_shape(o);
-    if (nb_gru_init(&s->gru, model, &s->rooms, "caption", &gru) != 0) return -1;
-    if (nb_projection_init(&s->of_image, model, &s->rooms, "image", &image, NULL) != 0) return -1;
-    model->activation_bytes += s->rooms.kept.bytes;
+    if (nb_gru_init(&s->gru, model, &s->arenas, "caption", &gru) != 0) return -1;
+    if (nb_projection_init(&s->of_image, model, &s->arenas, "image", &image, NULL) != 0) return -1;
+    model->activation_bytes += s->arenas.kept.bytes;
     return 0;
 }
 
@@ -100,8 +100,8 @@ static void release(struct nb_model *model) {
     if (!s) return;
     nb_gru_release(&s->gru);
     nb_projection_release(&s->of_image);
-    nb_room_release(&s->rooms.kept);
-    nb_room_release(&s->rooms.passing);
+    nb_arena_release(&s->arenas.kept);
+    nb_arena_release(&s->arenas.passing);
     free(s->tokens);
     free(s);
     model->inside = NULL;

@@ -10,20 +10,20 @@ enum { LANES = 4 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t masks __attribute__((vector_size(LANES * sizeof(float))));
 
-void nb_order_loss_init(struct nb_order_loss *l, struct nb_room *kept, struct nb_room *passing, int64_t n,
+void nb_order_loss_init(struct nb_order_loss *l, struct nb_arena *kept, struct nb_arena *passing, int64_t n,
                         int64_t width, double margin) {
     assert(width % (2 * LANES) == 0);
     *l = (struct nb_order_loss){.n = n,
                                 .width = width,
                                 .margin = margin,
-                                .captions = nb_room_take(kept, n * width),
-                                .images = nb_room_take(kept, n * width),
-                                .caption_length = nb_room_take(kept, n),
-                                .image_length = nb_room_take(kept, n),
-                                .violations = nb_room_take(kept, n * n),
-                                .pull = nb_room_take(passing, n * n),
-                                .dcaptions = nb_room_take(passing, n * width),
-                                .dimages = nb_room_take(passing, n * width)};
+                                .captions = nb_arena_take(kept, n * width),
+                                .images = nb_arena_take(kept, n * width),
+                                .caption_length = nb_arena_take(kept, n),
+                                .image_length = nb_arena_take(kept, n),
+                                .violations = nb_arena_take(kept, n * n),
+                                .pull = nb_arena_take(passing, n * n),
+                                .dcaptions = nb_arena_take(passing, n * width),
+                                .dimages = nb_arena_take(passing, n * width)};
 }
 
 /* ---- |x| / length ---- */

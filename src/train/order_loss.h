@@ -20,7 +20,7 @@ struct nb_order_loss {
     float *dcaptions, *dimages;
 };
 
-void nb_order_loss_init(struct nb_order_loss *l, struct nb_room *kept, struct nb_room *passing, int64_t n,
+void nb_order_loss_init(struct nb_order_loss *l, struct nb_arena *kept, struct nb_arena *passing, int64_t n,
                         int64_t width, double margin);
 /* captions and images as the encoders say them, n x width. The sum above, for a pair of the batch: divided by n. */
 double nb_order_loss_forward(struct nb_order_loss *l, const float *captions, const float *images);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parameters: room, first values, norms of gradients. */
+/* Parameters: arena, first values, norms of gradients. */
 #include "src/train/parameters.h"
 
 #include <assert.h>
@@ -17,12 +17,12 @@ static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols;
 void nb_parameters_reserve(struct nb_parameters *p, int n) {
     assert(p->n == 0 && !p->items);
     p->items = nb_alloc((unsigned)n, sizeof *p->items);
-    p->room = n;
+    p->arena = n;
 }
 
 struct nb_parameter *nb_parameter_add(struct nb_parameters *p, const char *name, int64_t rows, int64_t cols,
                                       bool decays) {
-    assert(p->n < p->room && rows > 0 && cols > 0);
+    assert(p->n < p->arena && rows > 0 && cols > 0);
     struct nb_parameter *item = &p->items[p->n++];
     const unsigned long long n = (unsigned long long)(rows * cols);
     *item = (struct nb_parameter){.rows = rows,

@@ -22,7 +22,7 @@ struct nb_parameter {
 
 struct nb_parameters {
     struct nb_parameter *items;
-    int n, room;
+    int n, arena;
     int64_t step; /* updates made */
 };
 

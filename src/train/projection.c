@@ -26,8 +26,8 @@ static void add_parameters(struct nb_projection *p) {
     p->bias = nb_parameter_add(all, full, 1, p->shape.out, false);
 }
 
-int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
-                       const struct nb_projection_shape *shape, float *gradient) {
+int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct nb_model_arenas *arenas,
+                       const char *name, const struct nb_projection_shape *shape, float *gradient) {
     *p = (struct nb_projection){.shape = *shape, .model = model};
     const int length = snprintf(p->name, sizeof p->name, "%s", name);
     assert(length < (int)sizeof p->name);
@@ -37,12 +37,12 @@ int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct n
         nb_norm_steps_init(&p->norm, model, name, shape->n_steps, shape->rows, shape->out) != 0)
         return -1;
     const bool is_normed = !nb_norm_steps_are_none(&p->norm);
-    struct nb_room *result = shape->flags & NB_PROJECTION_READ_BACK ? &rooms->kept : &rooms->passing;
-    p->product = nb_room_take(is_normed ? &rooms->kept : result, all_size(p));
-    p->gradient = gradient ? gradient : nb_room_take(&rooms->passing, all_size(p));
+    struct nb_arena *result = shape->flags & NB_PROJECTION_READ_BACK ? &arenas->kept : &arenas->passing;
+    p->product = nb_arena_take(is_normed ? &arenas->kept : result, all_size(p));
+    p->gradient = gradient ? gradient : nb_arena_take(&arenas->passing, all_size(p));
     if (!is_normed) return 0;
-    p->normed = nb_room_take(result, all_size(p));
-    p->before = nb_room_take(&rooms->passing, all_size(p));
+    p->normed = nb_arena_take(result, all_size(p));
+    p->before = nb_arena_take(&arenas->passing, all_size(p));
     return 0;
 }
 

@@ -4,12 +4,12 @@
 #ifndef NB_TRAIN_PROJECTION_H
 #define NB_TRAIN_PROJECTION_H
 
-#include "src/train/norm_steps.h"
 #include "src/train/arena.h"
+#include "src/train/norm_steps.h"
 
 /* Arrays of a model: what its backward pass reads of the forward pass, and all else. */
-struct nb_model_rooms {
-    struct nb_room kept, passing;
+struct nb_model_arenas {
+    struct nb_arena kept, passing;
 };
 
 enum nb_projection_flag {
@@ -36,10 +36,10 @@ struct nb_projection {
     float *before;   /* of the loss by the product; null: gradient is */
 };
 
-/* Adds NAME.weight, NAME.bias and the parameters of the norm NAME. gradient null: it has room of its own; else the gradient by this
+/* Adds NAME.weight, NAME.bias and the parameters of the norm NAME. gradient null: it has arena of its own; else the gradient by this
  * result is that of another tensor of the same size, such as the other addend of a sum. -1 after nb_error. */
-int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
-                       const struct nb_projection_shape *shape, float *gradient);
+int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct nb_model_arenas *arenas,
+                       const char *name, const struct nb_projection_shape *shape, float *gradient);
 /* x and what is returned belong to step `first`. */
 const float *nb_projection_forward(struct nb_projection *p, const float *x, int64_t first, int64_t n_steps);
 /* The result and its gradient at a step. */

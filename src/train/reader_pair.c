@@ -16,21 +16,21 @@ static const char *const directions[2] = {"forwards", "backwards"};
 
 static int64_t all_rows(const struct nb_reader_pair *p) { return p->shape.n_steps * p->shape.batch; }
 
-int nb_reader_pair_init(struct nb_reader_pair *p, struct nb_model *model, struct nb_model_rooms *rooms,
+int nb_reader_pair_init(struct nb_reader_pair *p, struct nb_model *model, struct nb_model_arenas *arenas,
                         const char *name, const struct nb_lstm_shape *shape, struct nb_parameter *table) {
     *p = (struct nb_reader_pair){.shape = *shape, .model = model, .name = name, .table = table};
     const int64_t rows = all_rows(p), n_states = (rows + shape->batch) * shape->hidden;
     p->tokens = nb_alloc((unsigned long long)rows, sizeof *p->tokens);
-    p->words = nb_room_take(&rooms->kept, rows * shape->in);
-    p->dwords = nb_room_take(&rooms->passing, rows * shape->in);
+    p->words = nb_arena_take(&arenas->kept, rows * shape->in);
+    p->dwords = nb_arena_take(&arenas->passing, rows * shape->in);
     for (int d = 0; d < 2; d++) {
         struct nb_lstm_shape one = *shape;
         char full[64];
         one.backwards = d == BACKWARDS;
-        p->states[d] = nb_room_take(&rooms->kept, n_states);
-        p->dstates[d] = nb_room_take(&rooms->passing, n_states);
+        p->states[d] = nb_arena_take(&arenas->kept, n_states);
+        p->dstates[d] = nb_arena_take(&arenas->passing, n_states);
         snprintf(full, sizeof full, "%s.%s", name, directions[d]);
-        if (nb_lstm_init(&p->lstm[d], model, rooms, full, &one) != 0) return -1;
+        if (nb_lstm_init(&p->lstm[d], model, arenas, full, &one) != 0) return -1;
     }
     return 0;
 }

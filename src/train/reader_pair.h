@@ -17,7 +17,7 @@ struct nb_reader_pair {
     float *dwords, *dstates[2];
 };
 
-int nb_reader_pair_init(struct nb_reader_pair *p, struct nb_model *model, struct nb_model_rooms *rooms,
+int nb_reader_pair_init(struct nb_reader_pair *p, struct nb_model *model, struct nb_model_arenas *arenas,
                         const char *name, const struct nb_lstm_shape *shape, struct nb_parameter *table);
 enum { NB_READER_PAIR_PARAMETERS = 2 * NB_LSTM_PARAMETERS };
 /* joined: steps x batch x 2 hidden, both directions side by side; ends: batch x 2 hidden, what each said last. Either may be null. */

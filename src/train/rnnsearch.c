@@ -18,7 +18,7 @@ enum { VOCABULARY = 256, FORWARDS = 0, BACKWARDS = 1 };
 static const double EMBEDDING_DEVIATION = 0.1;
 
 struct rnnsearch {
-    struct nb_model_rooms rooms;
+    struct nb_model_arenas arenas;
     int64_t n_steps, batch, hidden, embedding;
     struct nb_parameter *source_table, *target_table;
     struct nb_gru encoder[2];
@@ -56,19 +56,19 @@ static double flops(const void *own, const struct nb_train_options *o) {
 
 /* ---- set-up ---- */
 
-static void make_room(struct rnnsearch *s) {
-    struct nb_room *kept = &s->rooms.kept, *passing = &s->rooms.passing;
+static void make_arena(struct rnnsearch *s) {
+    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
     const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
-    s->source = nb_room_take(kept, rows * s->embedding);
-    s->word = nb_room_take(kept, rows * s->embedding);
-    s->memory = nb_room_take(kept, rows * 2 * s->hidden);
-    s->probabilities = nb_room_take(kept, rows * VOCABULARY);
-    s->dsource = nb_room_take(passing, rows * s->embedding);
-    s->dword = nb_room_take(passing, rows * s->embedding);
-    s->dmemory = nb_room_take(passing, rows * 2 * s->hidden);
+    s->source = nb_arena_take(kept, rows * s->embedding);
+    s->word = nb_arena_take(kept, rows * s->embedding);
+    s->memory = nb_arena_take(kept, rows * 2 * s->hidden);
+    s->probabilities = nb_arena_take(kept, rows * VOCABULARY);
+    s->dsource = nb_arena_take(passing, rows * s->embedding);
+    s->dword = nb_arena_take(passing, rows * s->embedding);
+    s->dmemory = nb_arena_take(passing, rows * 2 * s->hidden);
     for (int d = 0; d < 2; d++) {
-        s->states[d] = nb_room_take(kept, n_states);
-        s->dstates[d] = nb_room_take(passing, n_states);
+        s->states[d] = nb_arena_take(kept, n_states);
+        s->dstates[d] = nb_arena_take(passing, n_states);
     }
     s->sources = nb_alloc((unsigned long long)rows, sizeof *s->sources);
     s->words = nb_alloc((unsigned long long)rows, sizeof *s->words);
@@ -86,16 +86,16 @@ static int create(struct nb_model *model) {
     const struct nb_train_options *o = &model->options;
     model->inside = s;
     *s = (struct rnnsearch){.n_steps = o->sequence, .batch = o->batch, .hidden = o->hidden, .embedding = o->hidden / 2};
-    make_room(s);
+    make_arena(s);
     nb_parameters_reserve(&model->parameters, 2 + 2 * NB_GRU_PARAMETERS + NB_DECODER_PARAMETERS);
     s->source_table = add_table(model, "source", s->embedding);
     s->target_table = add_table(model, "target", s->embedding);
     const struct nb_gru_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
     const struct nb_decoder_shape decoder = decoder_shape(o);
-    if (nb_gru_init(&s->encoder[FORWARDS], model, &s->rooms, "encoder.forwards", &forwards) != 0) return -1;
-    if (nb_gru_init(&s->encoder[BACKWARDS], model, &s->rooms, "encoder.backwards", &backwards) != 0) return -1;
-    if (nb_decoder_init(&s->decoder, model, &s->rooms, "decoder", &decoder) != 0) return -1;
-    model->activation_bytes += s->rooms.kept.bytes;
+    if (nb_gru_init(&s->encoder[FORWARDS], model, &s->arenas, "encoder.forwards", &forwards) != 0) return -1;
+    if (nb_gru_init(&s->encoder[BACKWARDS], model, &s->arenas, "encoder.backwards", &backwards) != 0) return -1;
+    if (nb_decoder_init(&s->decoder, model, &s->arenas, "decoder", &decoder) != 0) return -1;
+    model->activation_bytes += s->arenas.kept.bytes;
     return 0;
 }
 
@@ -105,8 +105,8 @@ static void release(struct nb_model *model) {
     nb_gru_release(&s->encoder[FORWARDS]);
     nb_gru_release(&s->encoder[BACKWARDS]);
     nb_decoder_release(&s->decoder);
-    nb_room_release(&s->rooms.kept);
-    nb_room_release(&s->rooms.passing);
+    nb_arena_release(&s->arenas.kept);
+    nb_arena_release(&s->arenas.passing);
     free(s->sources);
     free(s->words);
     free(s->targets);

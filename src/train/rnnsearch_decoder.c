@@ -47,52 +47,53 @@ double nb_decoder_flops(const struct nb_decoder_shape *s) {
 
 /* ---- set-up ---- */
 
-static int init_projection(struct nb_projection *p, struct nb_decoder *d, struct nb_model_rooms *rooms,
+static int init_projection(struct nb_projection *p, struct nb_decoder *d, struct nb_model_arenas *arenas,
                            const char *name, const char *what, struct nb_projection_shape shape, float *gradient) {
     char full[64];
     snprintf(full, sizeof full, "%s.%s", name, what);
-    return nb_projection_init(p, d->model, rooms, full, &shape, gradient);
+    return nb_projection_init(p, d->model, arenas, full, &shape, gradient);
 }
 
-static int init_units(struct nb_decoder *d, struct nb_model_rooms *rooms, const char *name) {
+static int init_units(struct nb_decoder *d, struct nb_model_arenas *arenas, const char *name) {
     const struct nb_gru_shape first = gru_shape(&d->shape, d->shape.embedding),
                               second = gru_shape(&d->shape, d->shape.memory);
     const struct nb_additive_shape attention = attention_shape(&d->shape);
     char full[64];
     snprintf(full, sizeof full, "%s.first", name);
-    if (nb_gru_init(&d->first, d->model, rooms, full, &first) != 0) return -1;
+    if (nb_gru_init(&d->first, d->model, arenas, full, &first) != 0) return -1;
     snprintf(full, sizeof full, "%s.second", name);
-    if (nb_gru_init(&d->second, d->model, rooms, full, &second) != 0) return -1;
+    if (nb_gru_init(&d->second, d->model, arenas, full, &second) != 0) return -1;
     snprintf(full, sizeof full, "%s.attention", name);
-    return nb_additive_init(&d->attention, d->model, rooms, full, &attention);
+    return nb_additive_init(&d->attention, d->model, arenas, full, &attention);
 }
 
-static int init_readout(struct nb_decoder *d, struct nb_model_rooms *rooms, const char *name) {
+static int init_readout(struct nb_decoder *d, struct nb_model_arenas *arenas, const char *name) {
     const struct nb_decoder_shape *s = &d->shape;
-    if (init_projection(&d->start, d, rooms, name, "start", start_shape(s), NULL) != 0) return -1;
-    if (init_projection(&d->of_state, d, rooms, name, "of_state", readout_shape(s, s->hidden), NULL) != 0) return -1;
+    if (init_projection(&d->start, d, arenas, name, "start", start_shape(s), NULL) != 0) return -1;
+    if (init_projection(&d->of_state, d, arenas, name, "of_state", readout_shape(s, s->hidden), NULL) != 0) return -1;
     float *sum = d->of_state.gradient; /* of the three addends alike */
-    if (init_projection(&d->of_word, d, rooms, name, "of_word", readout_shape(s, s->embedding), sum) != 0) return -1;
-    if (init_projection(&d->of_context, d, rooms, name, "of_context", readout_shape(s, s->memory), sum) != 0) return -1;
-    return init_projection(&d->output, d, rooms, name, "output", output_shape(s), NULL);
+    if (init_projection(&d->of_word, d, arenas, name, "of_word", readout_shape(s, s->embedding), sum) != 0) return -1;
+    if (init_projection(&d->of_context, d, arenas, name, "of_context", readout_shape(s, s->memory), sum) != 0)
+        return -1;
+    return init_projection(&d->output, d, arenas, name, "output", output_shape(s), NULL);
 }
 
-int nb_decoder_init(struct nb_decoder *d, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_decoder_init(struct nb_decoder *d, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                     const struct nb_decoder_shape *s) {
     *d = (struct nb_decoder){.shape = *s, .model = model};
     const int64_t rows = s->n_steps * s->batch;
-    d->mean = nb_room_take(&rooms->kept, s->batch * s->memory);
-    d->states = nb_room_take(&rooms->kept, (rows + s->batch) * s->hidden);
-    d->middles = nb_room_take(&rooms->kept, rows * s->hidden);
-    d->contexts = nb_room_take(&rooms->kept, rows * s->memory);
-    d->readout = nb_room_take(&rooms->kept, rows * s->embedding);
-    d->dmean = nb_room_take(&rooms->passing, s->batch * s->memory);
-    d->dstates = nb_room_take(&rooms->passing, (rows + s->batch) * s->hidden);
-    d->dmiddles = nb_room_take(&rooms->passing, rows * s->hidden);
-    d->dcontexts = nb_room_take(&rooms->passing, rows * s->memory);
-    d->dreadout = nb_room_take(&rooms->passing, rows * s->embedding);
-    if (init_units(d, rooms, name) != 0) return -1;
-    return init_readout(d, rooms, name);
+    d->mean = nb_arena_take(&arenas->kept, s->batch * s->memory);
+    d->states = nb_arena_take(&arenas->kept, (rows + s->batch) * s->hidden);
+    d->middles = nb_arena_take(&arenas->kept, rows * s->hidden);
+    d->contexts = nb_arena_take(&arenas->kept, rows * s->memory);
+    d->readout = nb_arena_take(&arenas->kept, rows * s->embedding);
+    d->dmean = nb_arena_take(&arenas->passing, s->batch * s->memory);
+    d->dstates = nb_arena_take(&arenas->passing, (rows + s->batch) * s->hidden);
+    d->dmiddles = nb_arena_take(&arenas->passing, rows * s->hidden);
+    d->dcontexts = nb_arena_take(&arenas->passing, rows * s->memory);
+    d->dreadout = nb_arena_take(&arenas->passing, rows * s->embedding);
+    if (init_units(d, arenas, name) != 0) return -1;
+    return init_readout(d, arenas, name);
 }
 
 void nb_decoder_release(struct nb_decoder *d) {

@@ -26,7 +26,7 @@ struct nb_decoder {
 };
 
 /* Parameters NAME.start, NAME.first, NAME.second, NAME.attention, NAME.of_state, ... -1 after nb_error. */
-int nb_decoder_init(struct nb_decoder *d, struct nb_model *model, struct nb_model_rooms *rooms, const char *name,
+int nb_decoder_init(struct nb_decoder *d, struct nb_model *model, struct nb_model_arenas *arenas, const char *name,
                     const struct nb_decoder_shape *shape);
 enum { NB_DECODER_PARAMETERS = 2 * NB_GRU_PARAMETERS + NB_ADDITIVE_PARAMETERS + 4 * 4 + 2 }; /* at most */
 

@@ -14,7 +14,7 @@ struct nb_row_sets { /* rows: sequence after sequence */
     bool by_position;
 };
 int64_t nb_row_sets_count(const struct nb_row_sets *s);
-/* The rows of set number i, ascending, into which (room for all). Returns how many. */
+/* The rows of set number i, ascending, into which (arena for all). Returns how many. */
 int64_t nb_row_sets_rows(const struct nb_row_sets *s, int64_t i, int64_t *which);
 
 void nb_rows_gather(float *packed, const float *x, const int64_t *which, int64_t n, int64_t cols);

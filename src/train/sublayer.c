@@ -8,11 +8,11 @@
 #include "src/train/precision.h"
 
 int nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, const char *place, const char *norm_name,
-                     int64_t rows, int64_t width, struct nb_room *kept) {
+                     int64_t rows, int64_t width, struct nb_arena *kept) {
     *s = (struct nb_sublayer){.model = model, .rows = rows, .width = width};
     snprintf(s->place, sizeof s->place, "%s", place);
-    s->sum = nb_room_take(kept, rows * width);
-    if (model->options.norm.kind != NB_NORM_NONE) s->normed = nb_room_take(kept, rows * width);
+    s->sum = nb_arena_take(kept, rows * width);
+    if (model->options.norm.kind != NB_NORM_NONE) s->normed = nb_arena_take(kept, rows * width);
     return nb_norm_layer_init(&s->norm, norm_name, &model->options.norm, rows, width, &model->parameters, model->pool);
 }
 
@@ -61,9 +61,9 @@ static void join(const struct nb_sublayer *s, float *d, const float *past, const
     round_to_dtype(s, d);
 }
 
-static const float *normalize_back(struct nb_sublayer *s, float *room, const float *dy, const float *x) {
-    const float *dx = nb_norm_pass_back(&s->norm, room, dy, x, s->rows);
-    if (dx == room) round_to_dtype(s, room);
+static const float *normalize_back(struct nb_sublayer *s, float *arena, const float *dy, const float *x) {
+    const float *dx = nb_norm_pass_back(&s->norm, arena, dy, x, s->rows);
+    if (dx == arena) round_to_dtype(s, arena);
     return dx;
 }
 
@@ -71,28 +71,28 @@ static void tell_gradient(const struct nb_sublayer *s, const char *what, const f
     nb_model_tell_gradient(s->model, s->place, what, d, size_of(s));
 }
 
-static void pre_backward(struct nb_sublayer *s, float *d, float *room, float *other_room) {
+static void pre_backward(struct nb_sublayer *s, float *d, float *arena, float *other_arena) {
     const float *input = s->norm.choice.kind == NB_NORM_NONE ? s->x : s->normed;
     tell_gradient(s, "output", d);
-    s->backward(s->inside, room, d, input);
-    tell_gradient(s, "input", room);
-    join(s, d, d, normalize_back(s, other_room, room, s->x));
+    s->backward(s->inside, arena, d, input);
+    tell_gradient(s, "input", arena);
+    join(s, d, d, normalize_back(s, other_arena, arena, s->x));
 }
 
-static void post_backward(struct nb_sublayer *s, float *d, float *room, float *other_room) {
-    const float *dsum = normalize_back(s, other_room, d, s->sum);
+static void post_backward(struct nb_sublayer *s, float *d, float *arena, float *other_arena) {
+    const float *dsum = normalize_back(s, other_arena, d, s->sum);
     tell_gradient(s, "output", dsum);
-    s->backward(s->inside, room, dsum, s->x);
-    tell_gradient(s, "input", room);
-    join(s, d, dsum, room);
+    s->backward(s->inside, arena, dsum, s->x);
+    tell_gradient(s, "input", arena);
+    join(s, d, dsum, arena);
 }
 
-void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *room, float *other_room) {
+void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *arena, float *other_arena) {
     tell_gradient(s, "stream", d);
     if (s->model->options.place == NB_PRE_NORM)
-        pre_backward(s, d, room, other_room);
+        pre_backward(s, d, arena, other_arena);
     else
-        post_backward(s, d, room, other_room);
+        post_backward(s, d, arena, other_arena);
 }
 
 void nb_sublayer_release(struct nb_sublayer *s) { nb_norm_layer_release(&s->norm); }

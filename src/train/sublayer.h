@@ -6,8 +6,8 @@
 #ifndef NB_TRAIN_SUBLAYER_H
 #define NB_TRAIN_SUBLAYER_H
 
-#include "src/train/norm_layer.h"
 #include "src/train/arena.h"
+#include "src/train/norm_layer.h"
 #include "src/train/workload.h"
 
 struct nb_sublayer {
@@ -24,12 +24,12 @@ struct nb_sublayer {
 
 /* norm_name: "layer3.input_layernorm". The caller sets inside, forward and backward. -1 after nb_error. */
 int nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, const char *place, const char *norm_name,
-                     int64_t rows, int64_t width, struct nb_room *kept);
+                     int64_t rows, int64_t width, struct nb_arena *kept);
 /* Returns the output; x must stay until backward. Tells of "PLACE.input" (what f works on), "PLACE.output" (what f makes of it)
  * and "PLACE.stream" (the sublayer's output). */
 const float *nb_sublayer_forward(struct nb_sublayer *s, const float *x, bool training);
-/* d: the gradient by the output, in whose place that by x comes. Two rooms of rows x width. */
-void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *room, float *other_room);
+/* d: the gradient by the output, in whose place that by x comes. Two arenas of rows x width. */
+void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *arena, float *other_arena);
 void nb_sublayer_release(struct nb_sublayer *s);
 
 #endif

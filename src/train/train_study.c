@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
-#include "src/core/cpu.h"
 #include "src/train/train_budget.h"
 
 enum { MAX_SEATS = 64 };
@@ -94,7 +94,7 @@ static cJSON *ask(struct party *p, const struct job *j) {
     }
     if (!answer) {
         answer = cJSON_CreateObject();
-        nb_json_text(answer, "status", nb_status_name(nb_visit_blame(&o, reason, sizeof reason)));
+        nb_json_text(answer, "status", nb_status_name(nb_session_blame(&o, reason, sizeof reason)));
         nb_json_text(answer, "reason", reason);
     }
     cJSON_AddItemToObject(answer, "request", cJSON_Duplicate(j->request, true));

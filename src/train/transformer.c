@@ -30,7 +30,7 @@ struct layer {
 struct transformer {
     struct nb_transformer_shape shape;
     int64_t rows;
-    struct nb_room kept, shared; /* from forward to backward; for one layer's backward at a time */
+    struct nb_arena kept, shared; /* from forward to backward; for one layer's backward at a time */
     struct nb_rope rope;
     struct layer *layers;
     struct nb_norm_layer final_norm; /* pre-norm alone */
@@ -39,7 +39,7 @@ struct transformer {
     struct nb_row_sets sets;                 /* for BatchNorm */
     float *embedded, *final_normed, *logits; /* logits become probabilities, then gradients */
     const float *stream, *final;             /* out of the last layer; what the head sees */
-    float *d, *room, *other_room;
+    float *d, *arena, *other_arena;
 };
 
 /* ---- set-up ---- */
@@ -77,10 +77,10 @@ static int init_sublayers(struct nb_model *model, struct transformer *t, struct 
 }
 
 static int init_layers(struct nb_model *model, struct transformer *t) {
-    struct nb_attention_room attention;
-    struct nb_feed_forward_room feed_forward;
-    nb_attention_room_take(&attention, &t->shared, &t->shape);
-    nb_feed_forward_room_take(&feed_forward, &t->shared, &t->shape);
+    struct nb_attention_arena attention;
+    struct nb_feed_forward_arena feed_forward;
+    nb_attention_arena_take(&attention, &t->shared, &t->shape);
+    nb_feed_forward_arena_take(&feed_forward, &t->shared, &t->shape);
     t->layers = nb_alloc((unsigned)t->shape.layers, sizeof *t->layers);
     for (int i = 0; i < t->shape.layers; i++) {
         char name[40];
@@ -96,16 +96,16 @@ static int init_layers(struct nb_model *model, struct transformer *t) {
     return 0;
 }
 
-static void take_room(struct transformer *t) {
+static void take_arena(struct transformer *t) {
     const int64_t n = t->rows * t->shape.hidden;
     t->tokens = nb_alloc((unsigned long long)t->rows, sizeof *t->tokens);
     t->targets = nb_alloc((unsigned long long)t->rows, sizeof *t->targets);
     t->lengths = nb_alloc((unsigned)t->shape.batch, sizeof *t->lengths);
-    t->embedded = nb_room_take(&t->kept, n);
-    t->logits = nb_room_take(&t->kept, t->rows * t->shape.vocabulary);
-    t->d = nb_room_take(&t->shared, n);
-    t->room = nb_room_take(&t->shared, n);
-    t->other_room = nb_room_take(&t->shared, n);
+    t->embedded = nb_arena_take(&t->kept, n);
+    t->logits = nb_arena_take(&t->kept, t->rows * t->shape.vocabulary);
+    t->d = nb_arena_take(&t->shared, n);
+    t->arena = nb_arena_take(&t->shared, n);
+    t->other_arena = nb_arena_take(&t->shared, n);
 }
 
 static bool has_final_norm(const struct nb_model *model) { return model->options.place == NB_PRE_NORM; }
@@ -130,7 +130,7 @@ static void count_kept(struct nb_model *model, struct nb_norm_layer *norm) {
 
 static int init_final_norm(struct nb_model *model, struct transformer *t) {
     const struct nb_norm_choice *choice = &model->options.norm;
-    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_room_take(&t->kept, t->rows * t->shape.hidden);
+    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_arena_take(&t->kept, t->rows * t->shape.hidden);
     return nb_norm_layer_init(&t->final_norm, "norm", choice, t->rows, t->shape.hidden, &model->parameters,
                               model->pool);
 }
@@ -140,7 +140,7 @@ int nb_transformer_create(struct nb_model *model) {
     model->inside = t;
     t->shape = nb_transformer_resolve(model->workload->own, &model->options);
     t->rows = (int64_t)t->shape.batch * t->shape.sequence;
-    take_room(t);
+    take_arena(t);
     for (int b = 0; b < t->shape.batch; b++) t->lengths[b] = t->shape.sequence;
     t->sets = (struct nb_row_sets){t->shape.batch, t->shape.sequence, t->lengths, model->options.padding == NB_MASKED,
                                    model->options.norm.by_position};
@@ -168,8 +168,8 @@ void nb_transformer_release(struct nb_model *model) {
     }
     nb_norm_layer_release(&t->final_norm);
     nb_rope_release(&t->rope);
-    nb_room_release(&t->kept);
-    nb_room_release(&t->shared);
+    nb_arena_release(&t->kept);
+    nb_arena_release(&t->shared);
     free(t->layers);
     free(t->tokens);
     free(t->targets);
@@ -226,7 +226,7 @@ static double run(struct nb_model *model, bool training) {
     return loss;
 }
 
-/* From a quarter of the room to all of it; two are whole, so that every position has statistics. The same for every arm. */
+/* From a quarter of the arena to all of it; two are whole, so that every position has statistics. The same for every arm. */
 static int32_t draw_length(int64_t sequence, int64_t number, int64_t in_batch) {
     const int64_t least = sequence < 4 ? 1 : sequence / 4;
     if (in_batch < 2) return (int32_t)sequence;
@@ -270,7 +270,7 @@ static void head_backward(struct nb_model *model, struct transformer *t, double 
     nb_cross_entropy_backward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary, scale);
     nb_round_tensor(t->logits, n_logits, dtype);
     nb_model_tell_gradient(model, "logits", "", t->logits, n_logits);
-    float *dfinal = has_final_norm(model) ? t->room : t->d;
+    float *dfinal = has_final_norm(model) ? t->arena : t->d;
     nb_linear_backward(dfinal, t->embedding->gradient, NULL, t->logits, t->final, nb_parameter_used(t->embedding),
                        t->rows, t->shape.hidden, t->shape.vocabulary);
     nb_round_tensor(dfinal, n, dtype);
@@ -285,7 +285,7 @@ void nb_transformer_backward(struct nb_model *model, double scale) {
     head_backward(model, t, scale);
     for (int i = t->shape.layers - 1; i >= 0; i--)
         for (int part = 1; part >= 0; part--)
-            nb_sublayer_backward(&t->layers[i].sublayers[part], t->d, t->room, t->other_room);
+            nb_sublayer_backward(&t->layers[i].sublayers[part], t->d, t->arena, t->other_arena);
     nb_model_tell_gradient(model, "embedding", "", t->d, t->rows * t->shape.hidden);
     nb_embedding_backward(t->embedding->gradient, t->d, t->tokens, t->rows, t->shape.hidden, embedding_factor(t));
     each_norm(model, take_times);

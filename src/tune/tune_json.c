@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/json.h"
-#include "src/record/fingerprint.h"
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_file.h"
+#include "src/record/fingerprint.h"
 #include "src/tune/tune_run.h"
 
 static cJSON *number_or_null(double value) { return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The request as a job whose cases are one case many times, and the worker's slots as gains. */
+/* The request as a job whose cases are one case many times, and the worker's samples as gains. */
 #include "src/tune/tune_launch.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
-#include "src/core/cpu.h"
 
 static const double silence_s = 20;
 
@@ -40,7 +40,7 @@ static double gain_of(const cJSON *base, const cJSON *arm, int blocks) {
 }
 
 static void read_answer(const struct nb_tune_request *q, const cJSON *answer, struct nb_tune_answer *out) {
-    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "slot_ns");
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "sample_ns");
     const char *reason = nb_json_get_text(answer, "reason");
     out->differs = nb_json_get_bool(answer, "differs");
     if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
@@ -51,7 +51,7 @@ static void read_answer(const struct nb_tune_request *q, const cJSON *answer, st
 int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) {
     struct nb_strbuf key = {0};
     const char *keys[NB_TUNE_SETTINGS + 1];
-    int cpus[NB_MAX_CPUS], slots[NB_TUNE_SETTINGS + 1] = {0};
+    int cpus[NB_MAX_CPUS], samples[NB_TUNE_SETTINGS + 1] = {0};
     const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
     struct nb_outcome o;
     cJSON *options = cJSON_CreateObject(), *answer = NULL, *tunings = cJSON_AddArrayToObject(options, "tunings");
@@ -64,10 +64,10 @@ int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) 
     const struct nb_job job = {.kind = NB_JOB_TUNE,
                                .launch = q->launch,
                                .keys = keys,
-                               .slots = slots,
+                               .samples = samples,
                                .n_cases = q->n_arms,
                                .blocks = q->blocks,
-                               .slot_s = 1e-3 * q->slot_ms,
+                               .sample_s = 1e-3 * q->sample_ms,
                                .digests_at = -1,
                                .seed = nb_random_bits(nb_random_stream(1, (uint64_t)q->launch), 0),
                                .cpus =
@@ -80,7 +80,7 @@ int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) 
     if (answer)
         read_answer(q, answer, out);
     else
-        nb_visit_blame(&o, out->reason, sizeof out->reason);
+        nb_session_blame(&o, out->reason, sizeof out->reason);
     cJSON_Delete(answer);
     return o.ending == NB_NOT_STARTED ? -1 : o.ending == NB_ENDED_BY_USER ? nb_interrupted() : 0;
 }

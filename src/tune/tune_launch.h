@@ -15,7 +15,7 @@ struct nb_tune_request {
     int n_arms, base_arm;
     int launch;
     int blocks;
-    double slot_ms;
+    double sample_ms;
 };
 
 struct nb_tune_answer {

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
-#include "src/core/timer.h"
-#include "src/core/shape.h"
-#include "src/measure/process.h"
 #include "src/core/ask.h"
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/shape.h"
+#include "src/core/timer.h"
 #include "src/core/tuning_file.h"
+#include "src/measure/process.h"
 #include "src/tune/tune_launch.h"
 
 /* ---- trials ---- */
@@ -84,7 +84,7 @@ static int launch_trial(struct nb_tune_outcome *o, size_t trial, int launch, con
                                       .base_arm = t->base_arm,
                                       .launch = launch,
                                       .blocks = options->blocks,
-                                      .slot_ms = options->slot_ms};
+                                      .sample_ms = options->sample_ms};
     if (t->n_launches < (size_t)launch) return 0;
     const int ended = nb_tune_launch(&q, &answer);
     if (ended != 0) return ended;

@@ -25,7 +25,7 @@ struct nb_tune_outcome {
 
 struct nb_tune_options {
     int launches, blocks;
-    double slot_ms;
+    double sample_ms;
 };
 
 struct nb_tune_run {

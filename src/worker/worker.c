@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/accuracy/saved_statistics.h"
+#include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -26,7 +27,6 @@
 #include "src/measure/own_threads.h"
 #include "src/record/record.h"
 #include "src/record/system.h"
-#include "src/core/cpu.h"
 
 /* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
  * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */
@@ -58,13 +58,13 @@ void nb_worker_at(struct nb_workplace *w, int current) {
 }
 
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
-    return w->digests ? w->digests + (int64_t)w->job.slots[case_index] * nb_n_digests(w->job.cases[0].shape.rows)
+    return w->digests ? w->digests + (int64_t)w->job.samples[case_index] * nb_n_digests(w->job.cases[0].shape.rows)
                       : NULL;
 }
 
-void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry) {
-    *twin = *c;
-    nb_case_set_entry(twin, entry);
+void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry) {
+    *copy = *c;
+    nb_case_set_entry(copy, entry);
 }
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
@@ -168,8 +168,8 @@ static int open_kernels(struct nb_workplace *w) {
 }
 
 static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
-    nb_worker_check, nb_worker_twins, nb_worker_launch, nb_worker_counters, nb_worker_search,
-    nb_worker_probe, nb_worker_gate,  nb_worker_tune,   nb_worker_train,    nb_worker_nursery};
+    nb_worker_check, nb_worker_copies, nb_worker_launch, nb_worker_counters, nb_worker_search,
+    nb_worker_probe, nb_worker_gate,   nb_worker_tune,   nb_worker_train,    nb_worker_fork_server};
 
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
 static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {
@@ -203,7 +203,8 @@ int nb_worker_main(void) {
     if (open_kernels(&w) != 0) goto out;
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
     nb_faults_watch(NB_FD_ANSWERS);
-    const bool as_it_goes = w.job.kind == NB_JOB_CHECK || w.job.kind == NB_JOB_TRAIN || w.job.kind == NB_JOB_NURSERY;
+    const bool as_it_goes =
+        w.job.kind == NB_JOB_CHECK || w.job.kind == NB_JOB_TRAIN || w.job.kind == NB_JOB_FORK_SERVER;
     if (!as_it_goes && init_inputs(&w) != 0) {
         nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
         goto out;

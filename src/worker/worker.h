@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The inside of a worker process: reads a job (src/measure/job.h), answers in JSON lines:
  *   {"type":"case", as an element of a check line's cases}     as soon as a case is checked
- *   {"type":"twins","twins":[..]}                              the check's trial of the roof
+ *   {"type":"copies","copies":[..]}                              the check's trial of the roof
  *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
  *   {"type":"failure",..}                                      a case that went wrong while timed
  *   {"type":"answer","case":i,..}                              what a study found out
@@ -10,9 +10,9 @@
 #define NB_WORKER_H
 
 #include "src/measure/buffers.h"
+#include "src/measure/job.h"
 #include "src/measure/measure.h"
 #include "src/plan/inputs.h"
-#include "src/measure/job.h"
 
 /* The hidden subcommand. Returns the process's exit code. */
 int nb_worker_main(void);
@@ -25,7 +25,7 @@ struct nb_workplace {
     struct nb_inputs inputs;
 };
 int nb_worker_check(struct nb_workplace *w);
-int nb_worker_twins(struct nb_workplace *w);
+int nb_worker_copies(struct nb_workplace *w);
 int nb_worker_launch(struct nb_workplace *w);
 int nb_worker_counters(struct nb_workplace *w);
 /* Studies (src/measure/study.h): one {"type":"answer","case":i,..} for each case. */
@@ -39,7 +39,7 @@ int nb_worker_tune(struct nb_workplace *w);
 int nb_worker_train(struct nb_workplace *w);
 
 /* Brings forth workers until the parent is gone (src/measure/fork_server.h); in each of them it is nb_worker_main(). */
-int nb_worker_nursery(struct nb_workplace *w);
+int nb_worker_fork_server(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);
@@ -58,7 +58,7 @@ struct nb_sets {
 int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms);
 void nb_sets_release(struct nb_sets *s);
 
-/* An arm for a twin: the case c with the twin's kernel. */
-void nb_twin_case(struct nb_case *twin, const struct nb_case *c, const struct nb_entry *entry);
+/* An arm for a copy: the case c with the copy's kernel. */
+void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry);
 
 #endif

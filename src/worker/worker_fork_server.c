@@ -20,7 +20,7 @@ static bool next_worker(int fds[NB_N_WORKER_FDS]) {
     struct iovec io = {&which, 1};
     struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t got;
-    while ((got = recvmsg(NB_FD_NURSERY, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+    while ((got = recvmsg(NB_FD_FORK_SERVER, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
     const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     if (got != 1 || !c || c->cmsg_type != SCM_RIGHTS) return false;
     memcpy(present, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
@@ -44,7 +44,7 @@ static void take_descriptors(const int fds[NB_N_WORKER_FDS]) {
 }
 
 static bool send_word(const void *word, size_t bytes) {
-    return send(NB_FD_NURSERY, word, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+    return send(NB_FD_FORK_SERVER, word, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
 /* Returns when there is nothing more to do; in the workers it does not. */
@@ -68,12 +68,12 @@ static void bring_forth(void) {
         status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status; /* as waitpid() packs them */
         if (!send_word(&status, sizeof status)) return;
         char reaped;
-        if (recv(NB_FD_NURSERY, &reaped, 1, MSG_PEEK) != 1) return; /* the next request is its word */
+        if (recv(NB_FD_FORK_SERVER, &reaped, 1, MSG_PEEK) != 1) return; /* the next request is its word */
         waitpid(pid, NULL, 0);
     }
 }
 
-int nb_worker_nursery(struct nb_workplace *w) {
+int nb_worker_fork_server(struct nb_workplace *w) {
     const char ready = 1;
     (void)w;
     if (nb_threads_others() > 0 || !send_word(&ready, 1)) return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One launch of the gate: the builds of one kernel as arms over the same buffers, with the same slots. What each wrote while timed is
+/* One launch of the gate: the builds of one kernel as arms over the same buffers, with the same samples. What each wrote while timed is
  * compared with what it wrote before, and that it wrote nowhere else. */
 #include <limits.h>
 #include <math.h>
@@ -15,11 +15,11 @@
 #include "src/worker/worker.h"
 
 static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same) {
-    cJSON *json = cJSON_CreateObject(), *slots = cJSON_AddArrayToObject(json, "slot_ns");
+    cJSON *json = cJSON_CreateObject(), *samples = cJSON_AddArrayToObject(json, "sample_ns");
     cJSON *contaminated = cJSON_AddArrayToObject(json, "contaminated"), *position = cJSON_CreateArray();
     for (int b = 0; b < blocks; b++) {
-        const double ns = round(arm->slot_ns[b] * 100) / 100;
-        cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        const double ns = round(arm->sample_ns[b] * 100) / 100;
+        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
         cJSON_AddItemToArray(position, cJSON_CreateNumber(arm->position[b]));
         if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
     }
@@ -49,7 +49,7 @@ static uint64_t *digests_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_
     return nb_take_digests(&sets->sets[0], arm->c);
 }
 
-/* One more slot of the arm, on memory as it was at first: the same result, and nothing harmed? */
+/* One more sample of the arm, on memory as it was at first: the same result, and nothing harmed? */
 static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests) {
     int64_t row;
     if (arm->error || arm->damage != NB_INTACT) return true;
@@ -64,7 +64,7 @@ static void say(const struct nb_job *job, struct nb_arm *arms, int n, const stru
     nb_json_text(answer, "type", "answer");
     cJSON *list = cJSON_AddArrayToObject(answer, "arms");
     for (int i = 0; i < n; i++) add_arm(list, &arms[i], job->blocks, same[i]);
-    cJSON_AddNumberToObject(answer, "per_slot", (double)arms[0].per_slot);
+    cJSON_AddNumberToObject(answer, "per_sample", (double)arms[0].per_sample);
     cJSON_AddBoolToObject(answer, "chunked", arms[0].chunked);
     add_noise(answer, noise);
     nb_worker_say(answer);
@@ -121,10 +121,10 @@ int nb_worker_gate(struct nb_workplace *w) {
     }
     nb_buffers_fill(&sets.sets[0]);
     const struct nb_measure_options options = {.blocks = job->blocks,
-                                               .slot_s = job->slot_s,
+                                               .sample_s = job->sample_s,
                                                .seed = job->seed,
                                                .cold = job->cases[0].cache == NB_COLD,
-                                               .even_slots = true,
+                                               .even_samples = true,
                                                .watched = sets.n == 1 ? &sets.sets[0] : NULL,
                                                .current_arm = &w->shared->current,
                                                .beats = &w->shared->beats};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One launch of a group: cases and twins as arms, timed; then what was timed is compared with what was checked. */
+/* One launch of a group: cases and copies as arms, timed; then what was timed is compared with what was checked. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "src/measure/core_rate.h"
 #include "src/worker/worker.h"
 
-static void add_slots(cJSON *json, const struct nb_arm *arm, int blocks) {
-    cJSON *slots = cJSON_AddArrayToObject(json, "slot_ns"), *contaminated = cJSON_CreateArray();
+static void add_samples(cJSON *json, const struct nb_arm *arm, int blocks) {
+    cJSON *samples = cJSON_AddArrayToObject(json, "sample_ns"), *contaminated = cJSON_CreateArray();
     for (int b = 0; b < blocks; b++) {
-        /* A tenth of a nanosecond is far below what a slot resolves. */
-        double ns = round(arm->slot_ns[b] * 10) / 10;
-        cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        /* A tenth of a nanosecond is far below what a sample resolves. */
+        double ns = round(arm->sample_ns[b] * 10) / 10;
+        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
         if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
     }
     cJSON_AddItemToObject(json, "contaminated", contaminated);
@@ -45,23 +45,23 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
     nb_json_text(line, "type", "launch");
     cJSON_AddNumberToObject(line, "group", job->group);
     cJSON_AddNumberToObject(line, "launch", job->launch);
-    cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *twins = cJSON_AddArrayToObject(line, "twins");
-    for (int i = 0; i < job->n_cases + job->n_twins; i++) {
+    cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
+    for (int i = 0; i < job->n_cases + job->n_copies; i++) {
         bool is_case = i < job->n_cases;
         cJSON *arm = cJSON_CreateObject();
         if (is_case) {
             nb_json_text(arm, "key", job->keys[i]);
-            nb_json_text(arm, "twin", job->twin_of[i] >= 0 ? job->twins[job->twin_of[i]] : NULL);
+            nb_json_text(arm, "copy", job->copy_of[i] >= 0 ? job->copies[job->copy_of[i]] : NULL);
         } else {
-            nb_json_text(arm, "variant", job->twins[i - job->n_cases]);
+            nb_json_text(arm, "variant", job->copies[i - job->n_cases]);
         }
-        add_slots(arm, &arms[i], job->blocks);
+        add_samples(arm, &arms[i], job->blocks);
         if (is_case) {
-            cJSON_AddNumberToObject(arm, "per_slot", (double)arms[i].per_slot);
+            cJSON_AddNumberToObject(arm, "per_sample", (double)arms[i].per_sample);
             cJSON_AddBoolToObject(arm, "chunked", arms[i].chunked);
             add_bounds(arm, &job->cases[i], rates);
         }
-        cJSON_AddItemToArray(is_case ? cases : twins, arm);
+        cJSON_AddItemToArray(is_case ? cases : copies, arm);
     }
     add_noise(line, noise);
     cJSON_AddItemToObject(line, "core", nb_core_rates_to_json(rates));
@@ -100,7 +100,7 @@ static enum nb_status status_of(enum nb_damage damage) {
     return damage == NB_DAMAGED_INPUT ? NB_CHANGED_INPUT : NB_WROTE_OUTSIDE;
 }
 
-/* One more slot of the case, on memory as it was at first: the same result as in the check, and nothing harmed? */
+/* One more sample of the case, on memory as it was at first: the same result as in the check, and nothing harmed? */
 static void recheck(const struct aftermath *a, int i) {
     const struct nb_arm *arm = &a->arms[i];
     const uint64_t *digests = nb_worker_digests(a->w, i);
@@ -118,7 +118,7 @@ static void recheck(const struct aftermath *a, int i) {
         fail(a, i, NB_RETURNED_ERROR, reason);
         return;
     }
-    if (!digests || arm->c->op == NB_OP_TWIN) return;
+    if (!digests || arm->c->op == NB_OP_COPY) return;
     bool same = nb_measure_recheck(&a->arms[i], set, a->pool, digests, &row);
     enum nb_damage damage = nb_buffers_verify(set, where, sizeof where);
     if (damage != NB_INTACT) {
@@ -179,32 +179,32 @@ static void settle(const struct aftermath *a) {
         if (!a->failed[i]) fail(a, i, status_of(damage), reason);
 }
 
-/* Arms: the job's cases, then its twins, each on the case it serves. */
-static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case *twin_cases) {
+/* Arms: the job's cases, then its copies, each on the case it serves. */
+static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case *copy_cases) {
     const struct nb_job *job = &w->job;
     for (int i = 0; i < job->n_cases; i++) arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
-    for (int t = 0; t < job->n_twins; t++) {
-        const struct nb_entry *entry = nb_registry_find(job->twins[t]);
-        if (!entry) return nb_error("no kernel %s", job->twins[t]);
-        nb_twin_case(&twin_cases[t], &job->cases[0], entry);
-        arms[job->n_cases + t] = (struct nb_arm){.entry = entry, .c = &twin_cases[t]};
+    for (int t = 0; t < job->n_copies; t++) {
+        const struct nb_entry *entry = nb_registry_find(job->copies[t]);
+        if (!entry) return nb_error("no kernel %s", job->copies[t]);
+        nb_copy_case(&copy_cases[t], &job->cases[0], entry);
+        arms[job->n_cases + t] = (struct nb_arm){.entry = entry, .c = &copy_cases[t]};
     }
     return 0;
 }
 
 int nb_worker_launch(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
-    const int n_arms = job->n_cases + job->n_twins;
+    const int n_arms = job->n_cases + job->n_copies;
     const double start = nb_now_s();
     struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
-    struct nb_case *twin_cases = nb_alloc((unsigned)job->n_twins, sizeof *twin_cases);
+    struct nb_case *copy_cases = nb_alloc((unsigned)job->n_copies, sizeof *copy_cases);
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
     struct nb_sets sets = {0};
     struct nb_pool *pool = NULL;
     struct nb_core_rates rates, after; /* a clock that moves shows in one of them */
     struct nb_noise noise;
     int result = -1;
-    if (init_arms(w, arms, twin_cases) != 0) goto out;
+    if (init_arms(w, arms, copy_cases) != 0) goto out;
     pool = nb_pool_new(job->cases[0].threads, job->cpus);
     if (!pool || nb_sets_init(&sets, w, arms, n_arms) != 0) {
         nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
@@ -212,7 +212,7 @@ int nb_worker_launch(struct nb_workplace *w) {
     }
     nb_arms_init(arms, n_arms, sets.sets, sets.n, job->blocks);
     struct nb_measure_options options = {.blocks = job->blocks,
-                                         .slot_s = job->slot_s,
+                                         .sample_s = job->sample_s,
                                          .seed = job->seed,
                                          .watched = sets.n == 1 ? &sets.sets[0] : NULL,
                                          .cold = job->cases[0].cache == NB_COLD,
@@ -231,7 +231,7 @@ out:
     nb_pool_free(pool);
     nb_sets_release(&sets);
     free(arms);
-    free(twin_cases);
+    free(copy_cases);
     free(failed);
     return result;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One launch of a trial of `normbench tune`: one kernel on one shape, its calls differing in nothing but the tuning, as arms with equal
- * slots. What they write is compared first: a tuning is about time alone. */
+ * samples. What they write is compared first: a tuning is about time alone. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,14 +40,14 @@ static void say(const struct nb_job *job, const struct nb_arm *arms, bool differ
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "type", "answer");
     cJSON_AddBoolToObject(answer, "differs", differs);
-    cJSON *list = cJSON_AddArrayToObject(answer, "slot_ns");
+    cJSON *list = cJSON_AddArrayToObject(answer, "sample_ns");
     for (int i = 0; i < job->n_cases; i++) {
-        cJSON *slots = cJSON_CreateArray();
+        cJSON *samples = cJSON_CreateArray();
         for (int b = 0; b < job->blocks; b++) {
-            const double ns = arms[i].slot_ns[b];
-            cJSON_AddItemToArray(slots, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+            const double ns = arms[i].sample_ns[b];
+            cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
         }
-        cJSON_AddItemToArray(list, slots);
+        cJSON_AddItemToArray(list, samples);
         if (arms[i].error) nb_json_text(answer, "reason", "the kernel returned an error");
         if (arms[i].damage != NB_INTACT) nb_json_text(answer, "reason", "the kernel wrote outside its rows");
     }
@@ -80,9 +80,9 @@ int nb_worker_tune(struct nb_workplace *w) {
         if (i == 0) first = digest;
     }
     const struct nb_measure_options options = {.blocks = job->blocks,
-                                               .slot_s = job->slot_s,
+                                               .sample_s = job->sample_s,
                                                .seed = job->seed,
-                                               .even_slots = true,
+                                               .even_samples = true,
                                                .watched = &sets.sets[0],
                                                .current_arm = &w->shared->current,
                                                .beats = &w->shared->beats};

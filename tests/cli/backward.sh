@@ -13,7 +13,7 @@ assert set(by_op) == {"rmsnorm", "layernorm", "add_rmsnorm"}, sorted(by_op)
 for op, r in by_op.items():
     assert r["pass"] == "backward" and r["status"] == "ok", (r["key"], r["reason"])
     assert r["timing"]["time_ns"]["value"] > 0 and r["timing"]["roof"]["value"] > 0, r["key"]
-    assert r["timing"]["twin"].startswith("twin_add_backward" if op == "add_rmsnorm" else "twin_backward"), r["timing"]["twin"]
+    assert r["timing"]["copy"].startswith("copy_add_backward" if op == "add_rmsnorm" else "copy_backward"), r["timing"]["copy"]
     assert 0 <= r["accuracy"]["parameters"]["dgamma"]["ratio"] <= 1 and r["column_chain"] >= 4, r["key"]
     assert not {"root", "cast", "eps_place"} & set(r["axes"]), r["axes"]
     tensors = 4 if op == "add_rmsnorm" else 3

@@ -43,7 +43,7 @@ assert {len(line["arms"]) for line in launches} == {3, 5}
 powered = next(line for line in launches if len(line["arms"]) == 5)
 assert [(a["arm"], a["effect_percent"]) for a in powered["arms"]] == [
     ("baseline", 0), ("control", 0), ("copy", 0), ("injected", 10), ("injected", 50)]
-assert all(len(a["slot_ns"]) == 12 for a in powered["arms"])
+assert all(len(a["sample_ns"]) == 12 for a in powered["arms"])
 slow = [v["ratio"] for v in verdicts if v["effect_percent"] == 50]
 assert all(r > 1.2 for r in slow), slow
 PY

@@ -28,7 +28,7 @@ compare() { # EXIT ARGUMENTS...
 edit base 'pass'
 edit same 'pass'
 edit cpu 'd["fingerprint"]["cpu"]["model"] = "Another CPU"'
-edit plan 'd["plan"]["slot_ms"] *= 2'
+edit plan 'd["plan"]["sample_ms"] *= 2'
 edit fewer 'd["records"] = [r for r in d["records"] if "8x64" not in r["key"]]'
 edit noisy 'd["records"][1]["timing"].update(noisy=True, noise="a neighbour")'
 edit slower '[r["timing"]["roof"].update((k, v / 2) for k, v in r["timing"]["roof"].items() if v) for r in d["records"]]'

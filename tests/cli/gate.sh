@@ -69,7 +69,7 @@ budget 2 "budget.json:2.*'2%' is no budget" steady '{ "instructions": { "*": "2%
 budget 2 'budget.json:2.*it must be an object' steady '5'
 budget 2 'must be larger than the one above which' steady '{ "fail_margin": 4 }'
 
-# ---- a slot that suits the baseline alone: rows of a long call, to a kernel whose units are no rows ------------------------------
+# ---- a sample that suits the baseline alone: rows of a long call, to a kernel whose units are no rows ------------------------------
 code=0
 "$NORMBENCH" gate "${pair[@]}" --config "$WORK/config.json" --axis shape=320x1024 --kernel gated_units --fail-margin 50 --pass-margin 90 \
     --screen-launches 6 --confirm-launches 6 --blocks 4 >"$WORK/out" 2>"$WORK/err" || code=$?

@@ -79,7 +79,7 @@ import json, sys
 seen = set()
 for r in json.load(open(sys.argv[1]))["records"]:
     threads, peer = int(r["axes"]["threads"]), r["backend"] == "peer:fakelib"
-    if threads > int(sys.argv[2]) or r["op"] == "twin":
+    if threads > int(sys.argv[2]) or r["op"] == "copy":
         continue
     assert r["counters"], r["key"]
     for c in r["counters"]:

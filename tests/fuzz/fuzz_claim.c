@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "src/core/log.h"
 #include "src/claims/claim_judge.h"
+#include "src/core/log.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

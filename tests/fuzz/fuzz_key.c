@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 
 static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,      NB_OP_BATCHNORM,
-                               NB_OP_DYT,     NB_OP_ADD_LAYERNORM, NB_OP_TWIN};
+                               NB_OP_DYT,     NB_OP_ADD_LAYERNORM, NB_OP_COPY};
 
 /* The kernel says op and dtype; here the first byte does. */
 static int read_key(struct nb_case *c, const char *key, uint8_t kernel) {

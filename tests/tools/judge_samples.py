@@ -22,7 +22,7 @@ import tempfile
 
 import rules
 
-Launch = collections.namedtuple("Launch", "at_s arms")  # arms: {(name, percent): slots in ns}
+Launch = collections.namedtuple("Launch", "at_s arms")  # arms: {(name, percent): samples in ns}
 
 
 class Recording:
@@ -45,10 +45,10 @@ class Recording:
         elif line["type"] == "verdict":
             self.verdicts.append(line)
         elif line["type"] == "launch":
-            arms = {(arm["arm"], arm["effect_percent"]): arm["slot_ns"] for arm in line["arms"]}
-            if any(value is None for slots in arms.values() for value in slots):
-                return  # slots that were not timed
-            if min(len(slots) for slots in arms.values()) < 9:
+            arms = {(arm["arm"], arm["effect_percent"]): arm["sample_ns"] for arm in line["arms"]}
+            if any(value is None for samples in arms.values() for value in samples):
+                return  # samples that were not timed
+            if min(len(samples) for samples in arms.values()) < 9:
                 raise ValueError("fewer than 9 blocks: too few for the tools' repetitions")
             self.series[line["session"], line["load"], line["case"]].append(Launch(line["at_s"], arms))
             self.n_launches += 1
@@ -213,7 +213,7 @@ What `normbench gate --self-test --out DIR` recorded, judged by `tests/tools/jud
 
 In each cell: per cent of comparisons that say "B is slower" [exact 95 % bounds] (comparisons). Where nothing changed, B is a byte
 copy of A and every such verdict is false; else B is the same machine code on more rows. *As used*: A's processes ran first, then
-B's. *Interleaved*: both in the same launches, slots in random order. Injected arms all run the copy's code, which makes it a little
+B's. *Interleaved*: both in the same launches, samples in random order. Injected arms all run the copy's code, which makes it a little
 warmer than the baseline's; false alarms are those of launches without such arms, where the recording has any. Comparisons near in
 time are not independent, so that the bounds are somewhat too narrow, for every row alike.
 """, file=out)
@@ -226,11 +226,11 @@ time are not independent, so that the bounds are somewhat too narrow, for every 
     print("""
 ## How far the imitations go
 
-The rules are those of compare.py 1.7.1, benchstat since 2023, criterion.rs 0.5 and hyperfine 1.x, applied to slots that the gate
-timed: a repetition is the mean of a ninth of a launch's slots, a run the mean of all of them, criterion's sample the slots
+The rules are those of compare.py 1.7.1, benchstat since 2023, criterion.rs 0.5 and hyperfine 1.x, applied to samples that the gate
+timed: a repetition is the mean of a ninth of a launch's samples, a run the mean of all of them, criterion's sample the samples
 themselves. The tools' own loops, warm-up and choice of iterations are not imitated. As used, one launch follows
-the other at once, which is kinder than a stored baseline of yesterday. Between two slots of an arm the other arms run, so that a
-process here spans more time than its own slots fill.""", file=out)
+the other at once, which is kinder than a stored baseline of yesterday. Between two samples of an arm the other arms run, so that a
+process here spans more time than its own samples fill.""", file=out)
     if checked:
         n, same, worst = checked
         print(f"\nThe real compare.py on the same samples: {same} of {n} verdicts as the imitation's, p to {worst:.1e}.", file=out)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How other tools decide that B is slower than A, from the same samples. Standard library only.
 
-A and B are lists of processes, a process is the list of its slots in nanoseconds. A rule returns +1 (B slower), -1 (B faster) or 0.
+A and B are lists of processes, a process is the list of its samples in nanoseconds. A rule returns +1 (B slower), -1 (B faster) or 0.
 They are imitations of the rules that the tools publish, not of their loops: Google Benchmark's choice of iterations and
 criterion's growing ones are not imitated, since the samples are given. Which version's rule it is stands with each."""
 import functools
@@ -128,9 +128,9 @@ def process_means(processes):
     return [statistics.fmean(p) for p in processes]
 
 
-def repetitions(slots, n=9):
-    """A process's slots as n repetitions: means of n stretches of equal length."""
-    return [statistics.fmean(slots[i * len(slots) // n:(i + 1) * len(slots) // n]) for i in range(n)]
+def repetitions(samples, n=9):
+    """A process's samples as n repetitions: means of n stretches of equal length."""
+    return [statistics.fmean(samples[i * len(samples) // n:(i + 1) * len(samples) // n]) for i in range(n)]
 
 
 def compare_py_p(a, b):

@@ -18,10 +18,10 @@ X = [4.1, 5.3, 2.2, 7.9, 6.4, 3.8, 5.9, 4.7, 6.1]
 Y = [6.6, 7.1, 5.0, 8.8, 9.3, 4.9, 7.7, 6.9, 8.1]
 
 
-def processes(rng, n, mean=300000.0, within=0.002, between=0.0, slots=100):
+def processes(rng, n, mean=300000.0, within=0.002, between=0.0, samples=100):
     """Launches with a level of their own each."""
     levels = [mean * math.exp(rng.gauss(0, between)) for _ in range(n)]
-    return [[level * math.exp(rng.gauss(0, within)) for _ in range(slots)] for level in levels]
+    return [[level * math.exp(rng.gauss(0, within)) for _ in range(samples)] for level in levels]
 
 
 class Statistics(unittest.TestCase):
@@ -69,7 +69,7 @@ class Rules(unittest.TestCase):
 
     def rate(self, rule, n, between, trials=300):
         rng = random.Random(3)
-        return sum(rule(processes(rng, n, between=between, slots=18), processes(rng, n, between=between, slots=18)) != 0
+        return sum(rule(processes(rng, n, between=between, samples=18), processes(rng, n, between=between, samples=18)) != 0
                    for _ in range(trials)) / trials
 
     def test_independent_processes_keep_the_level(self):
@@ -100,11 +100,11 @@ def samples(folder, launches, plain=False):
     path = pathlib.Path(folder) / "samples.jsonl"
     lines = [line(type="session", session="s", fingerprint={"cpu": {"model": "a CPU", "n_online": 2}})]
     for at_s, load in launches:
-        base = processes(rng, 1, slots=18)[0]
+        base = processes(rng, 1, samples=18)[0]
         arms = [("baseline", 0, base), ("control", 0, base), ("copy", 0, base), ("injected", 5, [1.05 * v for v in base])]
         arms = arms[:3] if plain and at_s % 2 == 0 else arms
         lines.append(line(type="launch", session="s", load=load, case="k", at_s=at_s,
-                          arms=[dict(arm=n, effect_percent=p, slot_ns=v) for n, p, v in arms]))
+                          arms=[dict(arm=n, effect_percent=p, sample_ns=v) for n, p, v in arms]))
     for percent, verdict in ((0, "PASS"), (5, "REGRESSION")):
         lines.append(line(type="verdict", session="s", load="idle", case="k", effect_percent=percent, verdict=verdict, seconds=2, trial=0))
     path.write_text("\n".join(lines) + "\n")
@@ -164,7 +164,7 @@ class Samples(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             path = pathlib.Path(folder) / "x"
             short = line(type="launch", session="s", load="idle", case="k", at_s=0,
-                         arms=[dict(arm="baseline", effect_percent=0, slot_ns=[1.0] * 8)])
+                         arms=[dict(arm="baseline", effect_percent=0, sample_ns=[1.0] * 8)])
             for text in ("{", "[]\n", '{"type":"launch"}\n', short, ""):
                 path.write_text(text)
                 sys.argv = ["judge_samples.py", str(path)]

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/strbuf.h"
 #include "src/core/formats.h"
+#include "src/core/strbuf.h"
 
 /* How a row is summed. */
 enum nb_order {

@@ -8,8 +8,8 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/lab/emulate/emulate_sum.h"
 #include "src/core/rounded_ops.h"
+#include "src/lab/emulate/emulate_sum.h"
 
 struct row {
     const struct nb_design *d;

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/lab/emulate/design.h"
 #include "src/core/rounded_ops.h"
+#include "src/lab/emulate/design.h"
 
 /* Sum of x_0 .. x_(n-1), or of their squares, in d->acc; n >= 1. */
 double nb_emulate_sum(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n);

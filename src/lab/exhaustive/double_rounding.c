@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "src/core/dtype.h"
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 
 struct nb_double_roundings nb_double_roundings_plain(float x, uint32_t first, uint32_t stride, uint32_t n,
                                                      enum nb_dtype dtype) {

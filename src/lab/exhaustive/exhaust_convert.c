@@ -7,13 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/core/cpu.h"
+#include "src/core/formats.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_convert.h"
 #include "src/lab/exhaustive/simd_functions.h"
-#include "src/core/formats.h"
-#include "src/core/cpu.h"
 
 /* ---- by integers ---- */
 

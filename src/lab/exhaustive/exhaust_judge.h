@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/lab/exhaustive/exhaust.h"
 #include "src/core/dtype.h"
 #include "src/core/twofold.h"
+#include "src/lab/exhaustive/exhaust.h"
 
 struct nb_judged {
     int64_t n;          /* outputs whose exact value the dtype can hold */

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/strbuf.h"
 #include "src/core/case.h"
+#include "src/core/registry.h"
+#include "src/core/strbuf.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/core/registry.h"
 
 /* What computes the rows: a kernel with a formula, or a design. */
 struct nb_row_source {

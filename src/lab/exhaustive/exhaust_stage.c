@@ -9,13 +9,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/lab/exhaustive/double_rounding.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
-#include "src/core/cpu.h"
 
 static double now_s(void) {
     struct timespec t;

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/lab/exhaustive/simd_functions.h"
 #include "src/core/cpu.h"
+#include "src/lab/exhaustive/simd_functions.h"
 
 const char *const nb_root_outcome_names[NB_N_ROOT_OUTCOMES] = {"nan", "inf", "-inf", "zero", "negative", "positive"};
 

@@ -82,10 +82,10 @@ const struct nb_root_variant nb_root_variants[] = {
      scalar_newton, NULL},
     {"kernel_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths scalar to 256", SCALAR_NEEDS, NULL,
      RSQRTPS_LIMIT, scalar_raw, NULL},
-    {"kernel512_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths 256x and 512", NB_CPU_AVX2 | NB_CPU_AVX512,
-     ON_X86, 0, V4(wide_newton), NULL},
-    {"kernel512_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths 256x and 512", NB_CPU_AVX2 | NB_CPU_AVX512,
-     ON_X86, RSQRT14_LIMIT, V4(wide_raw), NULL},
+    {"kernel512_rsqrt_nr", "kernels/shared/root.h, rsqrt_nr, estimate of widths 256x and 512",
+     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, 0, V4(wide_newton), NULL},
+    {"kernel512_rsqrt_raw", "kernels/shared/root.h, rsqrt_raw, estimate of widths 256x and 512",
+     NB_CPU_AVX2 | NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(wide_raw), NULL},
 };
 const size_t nb_n_root_variants = sizeof nb_root_variants / sizeof nb_root_variants[0];
 

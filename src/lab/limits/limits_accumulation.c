@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/compensated.h"
 #include "src/core/log.h"
+#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
-#include "src/core/compensated.h"
-#include "src/core/representable.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
 

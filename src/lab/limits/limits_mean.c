@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
-#include "src/lab/limits/sum_law.h"
 #include "src/core/representable.h"
 #include "src/core/twofold.h"
+#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/sum_law.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
+#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
-#include "src/core/representable.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
+#include "src/core/random.h"
 #include "src/lab/probe/probe_box.h"
 
 enum { ROWS = 16, COLS = 256 };

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/dtype.h"
 
 static int fail(struct nb_box *b) {
     struct nb_probe *p = b->p;

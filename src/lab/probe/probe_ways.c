@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/dtype.h"
 #include "src/lab/probe/probe_integers.h"
 
 static const char *root_of(const char *variant) {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
+#include "src/core/random.h"
 #include "src/lab/stress/hunt.h"
 
 static const int quarries[] = {NB_BY_BOUND, NB_BY_NOISE, NB_QUARRY_SUM, NB_BY_SCALED, NB_BY_ULP};

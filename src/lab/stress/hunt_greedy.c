@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "src/core/json.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/lab/stress/greedy.h"
 #include "src/lab/stress/hunt.h"

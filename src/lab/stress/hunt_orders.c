@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/plan/distributions.h"
 #include "src/lab/stress/hunt.h"
+#include "src/plan/distributions.h"
 
 enum order { AS_DRAWN, ASCENDING, DESCENDING, SIGNED, OUTLIER_FIRST, OUTLIER_LAST, INTERLEAVED, N_ORDERS };
 static const char *const order_names[N_ORDERS] = {"as drawn",      "ascending",    "descending", "by sign",

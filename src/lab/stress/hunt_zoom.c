@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/random.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/random.h"
 #include "src/lab/stress/hunt.h"
 
 enum dimension { LOG_SCALE, LOG_RHO, LOG_OUTLIER, LOG_EPS, N_DIMENSIONS };

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 
 static bool centres(const struct nb_case *c) { return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM; }
 

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "src/core/json.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/lab/stress/breakdown.h"
 #include "src/lab/stress/scan.h"
 #include "src/lab/stress/scan_laws.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "src/accuracy/bound.h"
-#include "src/core/log.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
 #include "src/lab/stress/input_noise.h"
 
 const char *const nb_measure_names[NB_N_MEASURES] = {"bound", "noise", "ulp", "scaled_ulp"};
@@ -24,7 +24,7 @@ double nb_granted_ulp(enum nb_dtype dtype) { return dtype == NB_F32 ? 16 : 4; }
 const char *nb_row_score_refuses(const struct nb_case *c) {
     if (c->pass != NB_FORWARD) return "searches judge y: forward kernels only";
     if (c->op == NB_OP_BATCHNORM) return "BatchNorm's statistics run over rows: searches change one row at a time";
-    return c->op == NB_OP_TWIN ? "a twin computes nothing" : NULL;
+    return c->op == NB_OP_COPY ? "a copy computes nothing" : NULL;
 }
 
 bool nb_row_is_ordinary(const struct nb_row_score *s) { return s->n_nan + s->n_inf + s->n_zero == 0; }

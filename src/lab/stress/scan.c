@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "src/accuracy/bound.h"
-#include "src/core/log.h"
-#include "src/core/random.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/lab/stress/input_noise.h"
 
 const char *nb_point_state_name(enum nb_point_state state) {
@@ -63,7 +63,7 @@ static void draw(struct nb_scan *s, uint64_t seed) {
 int nb_scan_init(struct nb_scan *s, const struct nb_trial *like, int64_t rows, int64_t cols, uint64_t seed) {
     struct nb_case c = like->c;
     *s = (struct nb_scan){.rows = rows, .cols = cols};
-    if (c.pass != NB_FORWARD || c.op == NB_OP_TWIN) return refuse(s, "only forward passes are scanned");
+    if (c.pass != NB_FORWARD || c.op == NB_OP_COPY) return refuse(s, "only forward passes are scanned");
     if (c.op == NB_OP_BATCHNORM && c.mode == NB_INFERENCE)
         return refuse(s, "statistics do not come from the rows in inference");
     set_shape(&c, rows, cols);

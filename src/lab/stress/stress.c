@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/dtype.h"
-#include "src/record/fold_plan.h"
 #include "src/core/tuning_choice.h"
+#include "src/record/fold_plan.h"
+#include "src/record/old_names.h"
 
 static const size_t largest_file = (size_t)1 << 30;
 
@@ -212,10 +213,11 @@ cJSON *nb_stress_read(const char *dir) {
     char *text = nb_file_read(path, largest_file, &len);
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
-    const bool usable = schema && atoi(schema) == atoi(NB_SCHEMA_VERSION) &&
+    const bool usable = nb_schema_readable(schema) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
+    if (usable) nb_rename_old(json, atoi(schema));
     if (text && !usable) {
         nb_error("%s: is not the judgement of a stress run that this version reads", path);
         cJSON_Delete(json);

@@ -10,9 +10,9 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/study.h"
-#include "src/core/registry.h"
 
 static const char shape[] = "8x1024";
 
@@ -37,7 +37,7 @@ static void candidates_of(const struct nb_plan *plan, struct candidate **out, si
     *n = 0;
     for (size_t i = 0; i < plan->n_cases; i++) {
         const struct nb_entry *entry = nb_registry_find(plan->cases[i].variant);
-        bool seen = !entry || entry->kernel->op == NB_OP_TWIN || entry->kernel->pass != NB_FORWARD;
+        bool seen = !entry || entry->kernel->op == NB_OP_COPY || entry->kernel->pass != NB_FORWARD;
         for (size_t j = *n; j-- > 0 && !seen;) seen = (*out)[j].entry == entry;
         if (!seen) (*out)[(*n)++] = (struct candidate){entry, &plan->cases[i]};
     }

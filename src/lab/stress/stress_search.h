@@ -3,8 +3,8 @@
 #ifndef NB_STRESS_SEARCH_H
 #define NB_STRESS_SEARCH_H
 
-#include "src/plan/plan.h"
 #include "src/lab/stress/stress.h"
+#include "src/plan/plan.h"
 
 struct nb_stress_search {
     const struct nb_plan *plan;

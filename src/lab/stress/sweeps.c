@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/lab/stress/breakdown.h"
 #include "src/lab/stress/scan.h"
 #include "src/lab/stress/scan_laws.h"

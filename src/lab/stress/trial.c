@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
+#include "src/core/kernel_fields.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
 #include "src/measure/pool.h"
-#include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
 
 static int fail(struct nb_trial *t, const char *reason) {
     snprintf(t->reason_text, sizeof t->reason_text, "%s", reason);

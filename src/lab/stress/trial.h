@@ -7,9 +7,9 @@
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/oracle.h"
 #include "src/core/case.h"
+#include "src/core/registry.h"
 #include "src/measure/buffers.h"
 #include "src/plan/inputs.h"
-#include "src/core/registry.h"
 
 struct nb_trial {
     struct nb_case c; /* shape, formula, eps; data is not used */

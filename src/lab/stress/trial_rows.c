@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/plan/distributions.h"
 #include "src/plan/inputs.h"
 #include "src/plan/npy.h"
-#include "src/core/dtype.h"
 
 enum stream { STREAM_X, STREAM_RESIDUAL }; /* as src/plan/inputs.c numbers them */
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/lab/emulate/design_rows.h"
 #include "src/core/registry.h"
+#include "src/lab/emulate/design_rows.h"
 
 /* What the output is compared with. */
 enum nb_reference_kind {

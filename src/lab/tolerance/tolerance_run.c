@@ -11,13 +11,13 @@
 #include "src/core/log.h"
 #include "src/core/proportion.h"
 #include "src/lab/emulate/design_case.h"
-#include "src/measure/process.h"
 #include "src/lab/tolerance/tolerance_bugs.h"
 #include "src/lab/tolerance/tolerance_calibrate.h"
 #include "src/lab/tolerance/tolerance_criteria.h"
 #include "src/lab/tolerance/tolerance_detect.h"
 #include "src/lab/tolerance/tolerance_line.h"
 #include "src/lab/tolerance/tolerance_subjects.h"
+#include "src/measure/process.h"
 
 struct run {
     struct nb_tolerance *t;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/lab/emulate/design_case.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/core/cpu.h"
 #include "src/lab/stress/trial.h"
 
 /* ---- designs ------------------------------------------------------------------------------------------------------------- */
