@@ -13,11 +13,15 @@
 struct nb_test_loss {
     double (*value)(void *context);
     void *context;
-    double noise; /* what two calls may differ by, from roundings in f32 */
+    double
+        noise; /* standard deviation of what roundings in f32 make of it: nb_test_products_noise(), nb_test_noise_of_sum() */
 };
 
+/* The noise of a sum of n terms of about 1, each off by so many roundings to nearest, which err by 2^-24 / sqrt(3). */
+double nb_test_noise_of_sum(int64_t n, int roundings);
+
 /* Element by element (at most 40 of n, spread evenly): the slope by central differences with steps h and h / 2, extrapolated; it may
- * differ from the gradient by what the two steps differ by and the noise over the step. Fails too when these are so wide that they would
+ * differ from the gradient by what the two steps differ by and NB_TEST_DEVIATIONS times what the noise makes of it. Fails too when these are so wide that they would
  * let most gradients pass unseen (gradients below the noise do, in nb_test_direction). */
 void nb_test_gradient(const char *what, const struct nb_test_loss *loss, float *values, const float *gradient,
                       int64_t n, double h);

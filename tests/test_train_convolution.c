@@ -14,6 +14,7 @@
 #include "src/train/matrix.h"
 #include "src/train/pooling.h"
 #include "src/train/textures.h"
+#include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 
 static void draw(float *values, int64_t n, uint64_t stream) {
@@ -27,15 +28,20 @@ static float at(const struct nb_convolution *c, const float *x, int64_t image, i
 }
 
 /* By definition. */
+/* reach: what a sum of so many terms in f32, in any order, may be off by. */
 static double convolved(const struct nb_convolution *c, const float *x, const float *w, int64_t image, int64_t out,
-                        int64_t row, int64_t col) {
+                        int64_t row, int64_t col, double *reach) {
     const int64_t s = c->side;
-    double sum = 0;
+    double sum = 0, size = 0;
     for (int64_t in = 0; in < c->in; in++)
         for (int64_t i = 0; i < s; i++)
-            for (int64_t j = 0; j < s; j++)
-                sum += (double)w[((out * c->in + in) * s + i) * s + j] *
-                       (double)at(c, x, image, in, row + i - s / 2, col + j - s / 2);
+            for (int64_t j = 0; j < s; j++) {
+                const double term = (double)w[((out * c->in + in) * s + i) * s + j] *
+                                    (double)at(c, x, image, in, row + i - s / 2, col + j - s / 2);
+                sum += term;
+                size += fabs(term);
+            }
+    *reach = (double)(c->in * s * s) * 0x1p-24 * size;
     return sum;
 }
 
@@ -66,10 +72,13 @@ Test(train_convolution, as_defined_and_its_gradient) {
         for (int64_t i = 0, image = 0; image < 2; image++)
             for (int64_t out = 0; out < 4; out++)
                 for (int64_t row = 0; row < 5; row++)
-                    for (int64_t col = 0; col < 6; col++, i++)
-                        cr_expect_float_eq(t.y[i], convolved(&t.c, t.x, t.w, image, out, row, col), 1e-4);
+                    for (int64_t col = 0; col < 6; col++, i++) {
+                        double reach;
+                        const double y = convolved(&t.c, t.x, t.w, image, out, row, col, &reach);
+                        cr_expect_float_eq(t.y[i], y, reach);
+                    }
         nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.arena);
-        const struct nb_test_loss loss = {trial_loss, &t, 1e-5};
+        const struct nb_test_loss loss = {trial_loss, &t, nb_test_products_noise(trial_loss, &t)};
         nb_test_gradient("x", &loss, t.x, dx, 2 * 3 * 30, 0.25);
         nb_test_gradient("w", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
         nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.arena);
@@ -127,15 +136,15 @@ static double slope(struct nb_model *model, struct nb_parameter *p, const double
 
 /* Along the gradient. Leaky ReLUs and maxima have corners, and norms of flat planes bend sharply: what two steps differ by is allowed, as
  * long as it is little. Returns whether it was. */
-static bool check_parameter(const char *arm, struct nb_model *model, struct nb_parameter *p) {
+static bool check_parameter(const char *arm, struct nb_model *model, struct nb_parameter *p, double noise) {
     const int64_t n = p->rows * p->cols;
     double length = 0, *u = nb_alloc((unsigned long long)n, sizeof *u);
     for (int64_t j = 0; j < n; j++) length += (double)p->gradient[j] * (double)p->gradient[j];
     length = sqrt(length);
     for (int64_t j = 0; j < n; j++) u[j] = (double)p->gradient[j] / length;
-    const double wide = slope(model, p, u, 1e-3), narrow = slope(model, p, u, 2.5e-4);
-    const double allowed =
-        2 * fabs(wide - narrow) + 0.05 * length + 2e-3; /* the last: roundings of the loss over the step */
+    const double step = 2.5e-4, wide = slope(model, p, u, 4 * step), narrow = slope(model, p, u, step);
+    const double roundings = NB_TEST_DEVIATIONS * noise / (sqrt(2) * step);
+    const double allowed = 2 * fabs(wide - narrow) + 0.05 * length + roundings;
     cr_expect_float_eq(narrow, length, allowed, "%s: %s: slope %g, gradient %g, allowed %g", arm, p->name, narrow,
                        length, allowed);
     free(u);
@@ -156,8 +165,10 @@ static void check_net(const char *arm) {
     cr_assert_eq(nb_model_init(&model, &nb_workload_tiny_convpool, &o), 0);
     net_loss(&model);
     nb_model_backward(&model, 1);
+    const double noise = nb_test_products_noise(net_loss, &model);
     for (int i = 0; i < model.parameters.n; i++)
-        if (!model.parameters.items[i].frozen) n_sharp += check_parameter(arm, &model, &model.parameters.items[i]);
+        if (!model.parameters.items[i].frozen)
+            n_sharp += check_parameter(arm, &model, &model.parameters.items[i], noise);
     cr_expect_geq(n_sharp, 9, "%s: only %d of %d are decided", arm, n_sharp, model.parameters.n);
     nb_model_release(&model);
 }

@@ -13,6 +13,7 @@
 #include "src/train/norm_layer.h"
 #include "src/train/rope.h"
 #include "src/train/swiglu.h"
+#include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 
 enum { ROWS = 6, COLS = 8, OUT = 5, N = ROWS * COLS };
@@ -26,7 +27,6 @@ static double weighted(const float *w, const float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum += (double)w[i] * (double)y[i];
     return sum;
 }
-static const double NOISE = 3e-6; /* some tens of numbers about 1 with an ulp of 6e-8 */
 
 struct gate_test {
     float gate[N], up[N], y[N], w[N];
@@ -48,7 +48,8 @@ Test(train_layers, swiglu_and_relu) {
     draw(t.up, N, 2);
     draw(t.w, N, 3);
     nb_swiglu_backward(dgate, dup, t.w, t.gate, t.up, N);
-    const struct nb_test_loss swiglu = {swiglu_loss, &t, NOISE}, relu = {relu_loss, &t, NOISE};
+    const struct nb_test_loss swiglu = {swiglu_loss, &t, nb_test_noise_of_sum(N, 8)},
+                              relu = {relu_loss, &t, nb_test_noise_of_sum(N, 1)};
     nb_test_gradient("gate", &swiglu, t.gate, dgate, N, 0.0625);
     nb_test_gradient("up", &swiglu, t.up, dup, N, 0.0625);
     for (int i = 0; i < N; i++) /* away from the corner */
@@ -75,7 +76,7 @@ Test(train_layers, rotation_turns_pairs_by_their_position_and_back) {
     draw(t.w, N, 2);
     memcpy(d, t.w, sizeof d);
     nb_rope_backward(&t.rope, d, ROWS, 2);
-    nb_test_gradient("rope", &(struct nb_test_loss){rope_loss, &t, NOISE}, t.x, d, N, 0.25);
+    nb_test_gradient("rope", &(struct nb_test_loss){rope_loss, &t, nb_test_noise_of_sum(N, 5)}, t.x, d, N, 0.25);
     rope_loss(&t);
     cr_assert_float_eq(t.y[COLS], t.x[COLS] * cosf(1) - t.x[COLS + 2] * sinf(1), 1e-6); /* row 1, frequency 1 */
     cr_assert_float_eq(t.y[COLS + 3], t.x[COLS + 3] * cosf(0.1f) + t.x[COLS + 1] * sinf(0.1f), 1e-6); /* 100^(-1/2) */
@@ -102,7 +103,7 @@ Test(train_layers, linear) {
     draw(t.bias, OUT, 3);
     draw(t.weights, ROWS * OUT, 4);
     nb_linear_backward(dx, dw, dbias, t.weights, t.x, t.w, ROWS, COLS, OUT);
-    const struct nb_test_loss loss = {linear_loss, &t, 4 * NOISE};
+    const struct nb_test_loss loss = {linear_loss, &t, nb_test_products_noise(linear_loss, &t)};
     nb_test_gradient("x", &loss, t.x, dx, N, 0.25);
     nb_test_gradient("w", &loss, t.w, dw, OUT * COLS, 0.25);
     nb_test_gradient("bias", &loss, t.bias, dbias, OUT, 0.25);
@@ -125,7 +126,8 @@ Test(train_layers, cross_entropy_of_rows_with_a_target) {
     draw(t.logits, N, 1);
     entropy_loss(&t);
     nb_cross_entropy_backward(d, t.p, t.targets, ROWS, COLS, 3);
-    nb_test_gradient("logits", &(struct nb_test_loss){entropy_loss, &t, 1e-6}, t.logits, d, N, 0.0625);
+    nb_test_gradient("logits", &(struct nb_test_loss){entropy_loss, &t, nb_test_noise_of_sum(ROWS, 8)}, t.logits, d, N,
+                     0.0625);
     memset(t.logits, 0, sizeof t.logits);
     cr_assert_float_eq(entropy_loss(&t) / 3, log(COLS), 1e-7);
     for (int i = 0; i < N; i++) t.logits[i] = i % COLS == 0 ? 1000 : -1000; /* exp alone would overflow */
@@ -151,7 +153,8 @@ Test(train_layers, embedding_adds_up_what_comes_back_to_a_token) {
     draw(t.table, 4 * COLS, 1);
     draw(t.w, N, 2);
     nb_embedding_backward(d, t.w, tokens, ROWS, COLS, 2);
-    nb_test_gradient("table", &(struct nb_test_loss){embedding_loss, &t, NOISE}, t.table, d, 4 * COLS, 0.25);
+    nb_test_gradient("table", &(struct nb_test_loss){embedding_loss, &t, nb_test_noise_of_sum(N, 1)}, t.table, d,
+                     4 * COLS, 0.25);
     float y[N] = {0};
     nb_positions_add(y, ROWS, 3, COLS);
     cr_assert_float_eq(y[COLS], sinf(1), 1e-6);
@@ -194,7 +197,8 @@ Test(train_layers, every_norm_in_every_style) {
             open_norm(&t, &(struct nb_norm_choice){.kind = kind, .style = style, .eps = 1e-2, .partial = 0.5});
             norm_loss(&t);
             nb_norm_backward(&t.layer, dx, t.w, t.x, ROWS);
-            const struct nb_test_loss loss = {norm_loss, &t, NOISE};
+            const struct nb_test_loss loss = {norm_loss, &t,
+                                              nb_test_noise_of_sum(N, COLS + 8)}; /* statistics, then each element */
             snprintf(what, sizeof what, "%s %s x", nb_norm_kind_name(kind), nb_style_name(style));
             nb_test_gradient(what, &loss, t.x, dx, N, 0.03125);
             for (int i = 0; i < t.parameters.n; i++)

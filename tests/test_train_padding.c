@@ -24,7 +24,6 @@ TestSuite(train_padding, .init = quiet);
 
 enum { SEQUENCES = 3, SEQUENCE = 2, ROWS = SEQUENCES * SEQUENCE, COLS = 8, N = ROWS * COLS };
 static const int32_t lengths[SEQUENCES] = {SEQUENCE, SEQUENCE, SEQUENCE - 1};
-static const double NOISE = 1e-6;
 
 struct norm_test {
     struct nb_norm_layer layer;
@@ -69,7 +68,7 @@ Test(train_padding, batchnorm_in_sets_has_the_gradients_of_differences) {
         open_norm(&t, way & 1, way >> 1);
         norm_loss(&t);
         nb_norm_backward(&t.layer, dx, t.w, t.x, ROWS);
-        const struct nb_test_loss loss = {norm_loss, &t, NOISE};
+        const struct nb_test_loss loss = {norm_loss, &t, nb_test_noise_of_sum(N, ROWS + 8)};
         nb_test_gradient("x", &loss, t.x, dx, N, 0.03125);
         cr_assert_eq(t.parameters.n, 2);
         for (int i = 0; i < 2; i++) {

@@ -10,6 +10,7 @@
 #include "src/core/random.h"
 #include "src/train/transformer.h"
 #include "src/train/transformer_models.h"
+#include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 
 static double model_loss(void *context) {
@@ -49,7 +50,7 @@ static void check_model(const struct nb_transformer_shape *shape, const struct n
             model.parameters.items[i].value[j] += 0.05f * (float)(j % 5);
     model_loss(&model);
     nb_model_backward(&model, 1);
-    const struct nb_test_loss loss = {model_loss, &model, 5e-7};
+    const struct nb_test_loss loss = {model_loss, &model, nb_test_products_noise(model_loss, &model)};
     for (int i = 0; i < model.parameters.n; i++) check_parameter(arm, &loss, &model.parameters.items[i]);
     nb_model_release(&model);
 }

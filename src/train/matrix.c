@@ -22,6 +22,8 @@ static struct library {
     threads_function *set_threads;
 } library;
 
+static nb_product_function *formed_otherwise;
+
 /* A thread of the library that has nothing to do spins for 2^value cycles before it sleeps; the default of 2^26 would take the core
  * from the normalizations that run between two products. */
 static const char *const SPIN = "12";
@@ -68,8 +70,14 @@ static int as_int(int64_t v) {
     return (int)v;
 }
 
+void nb_matrix_form_by(nb_product_function *function) { formed_otherwise = function; }
+
 void nb_matrix_product(const struct nb_product *p) {
     assert(library.sgemm);
+    if (formed_otherwise) {
+        formed_otherwise(p);
+        return;
+    }
     library.sgemm(ROW_MAJOR, p->a_transposed ? TRANSPOSED : AS_IT_IS, p->b_transposed ? TRANSPOSED : AS_IT_IS,
                   as_int(p->m), as_int(p->n), as_int(p->k), p->factor, p->a, as_int(p->a_stride), p->b,
                   as_int(p->b_stride), p->keep, p->c, as_int(p->c_stride));

@@ -29,6 +29,11 @@ struct nb_product {
 };
 void nb_matrix_product(const struct nb_product *p);
 
+/* From here on products are formed by a function in the library's place; null: by the library again. A library sums in the order that
+ * suits its CPU, so tests ask what another order changes. */
+typedef void nb_product_function(const struct nb_product *p);
+void nb_matrix_form_by(nb_product_function *function);
+
 /* A linear layer y = x w^T (+ bias): w[out,in]. Backward adds to dw and dbias (which may be null) and overwrites dx (which may be null). */
 void nb_linear_forward(float *y, const float *x, const float *w, const float *bias, int64_t rows, int64_t in,
                        int64_t out);
