@@ -99,7 +99,7 @@ static void add_kernel(struct nb_strbuf *out, const char *op, const char *width)
 static void add_run(struct nb_strbuf *out, int launches, bool family) {
     nb_strbuf_addf(
         out,
-        "{\"type\":\"run\",\"schema\":\"1.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
+        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
         "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":4,"
         "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
         "\"kernels\":[",

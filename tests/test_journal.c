@@ -126,7 +126,7 @@ Test(journal, a_null_byte_in_a_line_is_damage_not_its_end) {
 }
 
 Test(journal, one_of_another_schema_or_without_a_run_line_is_refused) {
-    static const char *const texts[] = {"{\"type\":\"run\",\"schema\":\"2.0\"}\n", "{\"type\":\"end\"}\n", "",
+    static const char *const texts[] = {"{\"type\":\"run\",\"schema\":\"3.0\"}\n", "{\"type\":\"end\"}\n", "",
                                         "{\"type\":\"run\"}\n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char *dir = new_folder();

@@ -77,12 +77,12 @@ Test(results_file, a_file_that_is_no_results_is_refused_with_its_place) {
     } cases[] = {
         {"{\n\"schema\": \"1.0\",\n oops\n}", "results.json:3:"},
         {"[]", "results.json"},
-        {"{\"schema\":\"1.0\"}", "records"},
+        {"{\"schema\":\"2.0\"}", "records"},
         {"{\"schema\":\"7.0\",\"records\":[]}", "7.0"},
-        {"{\"schema\":\"1.0\",\"records\":[{}]}", "record 1"},
+        {"{\"schema\":\"2.0\",\"records\":[{}]}", "record 1"},
         {"", "results.json"},
-        {"{\"schema\":\"1.0\",\"records\":[],\"config\":\"\xff\"}", "UTF-8"},
-        {"{\"schema\":\"1.0\",\"records\":[],\"records\":[]}", "twice"},
+        {"{\"schema\":\"2.0\",\"records\":[],\"config\":\"\xff\"}", "UTF-8"},
+        {"{\"schema\":\"2.0\",\"records\":[],\"records\":[]}", "twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *dir = new_folder();

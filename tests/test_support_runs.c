@@ -67,7 +67,7 @@ char *run_line(const char *groups, const char *skips, const char *shard, int lau
     struct nb_strbuf line = {0};
     nb_strbuf_addf(
         &line,
-        "{\"type\":\"run\",\"schema\":\"1.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
+        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
         "\"started\":\"2025-01-31T12:00:00Z\",\"config\":\"hand\",\"argv\":[\"normbench\",\"run\",\"hand\"],"
         "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":3,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
         "\"order_seed\":\"18446744073709551615\"},\"shard\":%s,"
