@@ -76,6 +76,10 @@ PACKAGES := libcpuid papi libcjson
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIB_CFLAGS := $(call pkg,--cflags,libcpuid) $(call pkg,--cflags,libcjson)
 LIBS := $(or $(call pkg,--libs,libcpuid),-lcpuid) $(or $(call pkg,--libs,libcjson),-lcjson) -lpapi -ldl -lm -lpthread
+# The gate compares machine code on x86 alone (src/gate/code_identity.c).
+ifeq ($(ARCH),x86_64)
+LIBS += $(or $(call pkg,--libs,zydis),-lZydis) $(or $(call pkg,--libs,libelf),-lelf)
+endif
 INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"' 
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
@@ -207,7 +211,7 @@ $(BUILD)/tests/plugins/identity_bare.so: identity_link :=
 $(BUILD)/tests/plugins/identity_stripped.so: identity_link := -Wl,--strip-all
 $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/identity/identity.h kernels/kernel.h \
 	$(BUILD)/kernels/flags
-	@mkdir -p $(BUILD)/tests/identity/$*
+	@mkdir -p $(BUILD)/tests/identity/$* $(dir $@)
 	$(call say,CC)
 	for f in $(basename $(notdir $(identity_sources))); do \
 	  $(CC) $(filter-out $(SANITIZE),$(call kernel_flags_with,$(OPT))) $(isa_256) -DCHANGED_$* -I. -c -o $(BUILD)/tests/identity/$*/$$f.o \
@@ -260,7 +264,7 @@ check-long: all
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \
-	libopenblas0-pthread gnuplot-nox python3-jsonschema
+	libopenblas0-pthread gnuplot-nox python3-jsonschema $(if $(filter x86_64,$(ARCH)),libzydis-dev libelf-dev)
 deps:
 	@BUILD=$(BUILD) tests/deps.sh $(DEBIAN_PACKAGES)
 demo: deps

@@ -11,7 +11,6 @@
 #include "src/core/files.h"
 #include "src/core/random.h"
 #include "src/gate/code_identity.h"
-#include "src/gate/instruction.h"
 
 #if defined(__x86_64__)
 

@@ -1,24 +1,264 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A walk over references, from the kernel's functions on. Each piece (a function, an object, a constant) is numbered when it is first
  * met; a reference is digested as the number of the piece and the place in it, so that two builds agree when the same
- * pieces hang together in the same way, wherever they lie.
+ * pieces refer to each other in the same way, wherever they lie.
  *
  * How long is a piece? A function or an object has a size. The compiler's own constants have none, and labels do not end them, since
  * a compiler lets a small constant lie inside a large one; but the instruction that reads one says how much it reads. An
- * address of such data (lea) is taken of texts only; for anything else there is no digest. Bytes that are no part of a piece may make
+ * address of such data (lea) is accepted for texts only; for anything else there is no digest. Bytes that are no part of a piece may make
  * two equal kernels differ, which costs their time, but never two different ones equal. */
 #include "src/gate/code_identity.h"
 
-#include <stdbool.h>
 #include <stdio.h>
+
+#if defined(__x86_64__)
+
+#include <Zydis/Decoder.h>
+#include <assert.h>
+#include <gelf.h>
+#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/files.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/shared_object.h"
-#include "src/gate/instruction.h"
+
+/* ---- the file ---------------------------------------------------------------------------------------------------------- */
+
+enum { LARGEST_FILE = 512 << 20 };
+
+/* Tables are copied out of libelf, which checks each against the file's size; bytes stay where libelf has them. */
+struct nb_code {
+    char *bytes;
+    Elf *elf;
+    GElf_Shdr *sections;
+    size_t n_sections;
+    GElf_Sym *symbols;
+    size_t n_symbols;
+    size_t symbol_section, name_section;
+    struct nb_code_place *places; /* functions and objects with a size, by address */
+    size_t n_places;
+    GElf_Rela *relocations; /* of what is loaded, by address */
+    size_t n_relocations;
+};
+
+static bool is_loaded(const GElf_Shdr *s) { return (s->sh_flags & SHF_ALLOC) != 0; }
+
+/* The loaded section that holds an address, or null. */
+static const GElf_Shdr *section_at(const struct nb_code *c, uint64_t address) {
+    for (size_t i = 0; i < c->n_sections; i++) {
+        const GElf_Shdr *s = &c->sections[i];
+        if (is_loaded(s) && !(s->sh_flags & SHF_TLS) && address >= s->sh_addr && address - s->sh_addr < s->sh_size)
+            return s;
+    }
+    return NULL;
+}
+
+/* Bytes of one section as the file has them, or null. */
+static const unsigned char *bytes_at(const struct nb_code *c, uint64_t address, uint64_t size) {
+    const GElf_Shdr *s = section_at(c, address);
+    if (!s || s->sh_type == SHT_NOBITS || size > s->sh_size - (address - s->sh_addr)) return NULL;
+    const Elf_Data *data = elf_rawdata(elf_getscn(c->elf, (size_t)(s - c->sections)), NULL);
+    return data && data->d_buf && data->d_size == s->sh_size ? (unsigned char *)data->d_buf + (address - s->sh_addr)
+                                                             : NULL;
+}
+
+/* Never null. */
+static const char *name_of(const struct nb_code *c, const GElf_Sym *s) {
+    const char *name = elf_strptr(c->elf, c->name_section, s->st_name);
+    return name ? name : "";
+}
+
+static bool read_sections(struct nb_code *c) {
+    if (elf_getshdrnum(c->elf, &c->n_sections) != 0 || c->n_sections == 0) return false;
+    c->sections = nb_alloc(c->n_sections, sizeof *c->sections);
+    for (size_t i = 0; i < c->n_sections; i++)
+        if (!gelf_getshdr(elf_getscn(c->elf, i), &c->sections[i])) return false;
+    return true;
+}
+
+/* How many entries a section's table has, and the table; 0: it is none, or not in the file. */
+static size_t table_of(const struct nb_code *c, size_t section, Elf_Type type, Elf_Data **data) {
+    *data = elf_getdata(elf_getscn(c->elf, section), NULL);
+    return *data && (*data)->d_type == type && (*data)->d_buf
+               ? (*data)->d_size / gelf_fsize(c->elf, type, 1, EV_CURRENT)
+               : 0;
+}
+
+static bool read_symbols(struct nb_code *c) {
+    Elf_Data *data;
+    while (c->symbol_section < c->n_sections && c->sections[c->symbol_section].sh_type != SHT_SYMTAB)
+        c->symbol_section++;
+    if (c->symbol_section == c->n_sections) return false;
+    c->name_section = c->sections[c->symbol_section].sh_link;
+    const size_t n = table_of(c, c->symbol_section, ELF_T_SYM, &data);
+    c->symbols = nb_alloc(n + 1, sizeof *c->symbols);
+    while (c->n_symbols < n && gelf_getsym(data, (int)c->n_symbols, &c->symbols[c->n_symbols])) c->n_symbols++;
+    return n > 0 && c->n_symbols == n;
+}
+
+static int compare_places(const void *a, const void *b) {
+    const struct nb_code_place *p = a, *q = b;
+    if (p->address != q->address) return p->address < q->address ? -1 : 1;
+    return p->size < q->size ? 1 : p->size > q->size ? -1 : 0; /* the larger first: it holds the other */
+}
+
+static void index_places(struct nb_code *c) {
+    c->places = nb_alloc(c->n_symbols + 1, sizeof *c->places);
+    unsigned file = 0; /* a linker writes what is local to one file behind its name */
+    for (uint64_t i = 0; i < c->n_symbols; i++) {
+        const GElf_Sym *s = &c->symbols[i];
+        const int type = GELF_ST_TYPE(s->st_info);
+        file += type == STT_FILE;
+        if ((type != STT_FUNC && type != STT_OBJECT) || s->st_shndx == SHN_UNDEF || s->st_size == 0) continue;
+        c->places[c->n_places++] =
+            (struct nb_code_place){s->st_value, s->st_size, GELF_ST_BIND(s->st_info) == STB_LOCAL ? file : 0};
+    }
+    qsort(c->places, c->n_places, sizeof *c->places, compare_places);
+}
+
+static int compare_relocations(const void *a, const void *b) {
+    const GElf_Rela *p = a, *q = b;
+    return p->r_offset < q->r_offset ? -1 : p->r_offset > q->r_offset;
+}
+
+/* Those that --emit-relocs left: of loaded sections, in sections that are not loaded themselves. */
+static bool is_kept(const struct nb_code *c, const GElf_Shdr *s) {
+    return s->sh_type == SHT_RELA && !is_loaded(s) && s->sh_link == c->symbol_section && s->sh_info < c->n_sections &&
+           is_loaded(&c->sections[s->sh_info]);
+}
+
+static bool read_relocations(struct nb_code *c) {
+    for (size_t i = 0; i < c->n_sections; i++) {
+        Elf_Data *data;
+        const size_t n = is_kept(c, &c->sections[i]) ? table_of(c, i, ELF_T_RELA, &data) : 0;
+        if (n == 0) continue;
+        c->relocations = nb_realloc(c->relocations, c->n_relocations + n, sizeof *c->relocations);
+        for (size_t r = 0; r < n; r++)
+            if (gelf_getrela(data, (int)r, &c->relocations[c->n_relocations])) c->n_relocations++;
+    }
+    if (c->n_relocations == 0) return false;
+    qsort(c->relocations, c->n_relocations, sizeof *c->relocations, compare_relocations);
+    return true;
+}
+
+static bool has_marker(const struct nb_code *c) {
+    for (size_t i = 0; i < c->n_symbols; i++)
+        if (strcmp(name_of(c, &c->symbols[i]), NB_CODE_MARKER) == 0) return true;
+    return false;
+}
+
+static const char *read_file(struct nb_code *c, const char *path) {
+    GElf_Ehdr header;
+    size_t len = 0;
+    elf_version(EV_CURRENT);
+    c->bytes = nb_file_read(path, LARGEST_FILE, &len);
+    c->elf = c->bytes && len > 0 ? elf_memory(c->bytes, len) : NULL;
+    if (!c->elf || elf_kind(c->elf) != ELF_K_ELF || gelf_getclass(c->elf) != ELFCLASS64 ||
+        !gelf_getehdr(c->elf, &header) || header.e_machine != EM_X86_64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+        return "no x86-64 ELF file";
+    if (!read_sections(c)) return "no section headers";
+    if (!read_symbols(c)) return "stripped: no symbol table";
+    index_places(c);
+    if (!read_relocations(c)) return "linked without --emit-relocs";
+    if (!has_marker(c)) return "not built with a section for each function (no symbol " NB_CODE_MARKER ")";
+    return NULL;
+}
+
+struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
+    struct nb_code *c = nb_alloc(1, sizeof *c);
+    const char *why = read_file(c, path);
+    if (!why) return c;
+    snprintf(reason, n, "%s", why);
+    nb_code_close(c);
+    return NULL;
+}
+
+void nb_code_close(struct nb_code *c) {
+    if (!c) return;
+    elf_end(c->elf);
+    free(c->bytes);
+    free(c->sections);
+    free(c->symbols);
+    free(c->places);
+    free(c->relocations);
+    free(c);
+}
+
+const struct nb_code_place *nb_code_place(const struct nb_code *c, uint64_t address) {
+    size_t low = 0, high = c->n_places;
+    while (low < high) { /* the first that begins behind the address */
+        size_t middle = (low + high) / 2;
+        if (c->places[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low; i-- > 0 && low - i < 64;)
+        if (address - c->places[i].address < c->places[i].size) return &c->places[i];
+    return NULL;
+}
+
+/* The index of the first at or behind an address. */
+static size_t relocations_from(const struct nb_code *c, uint64_t address) {
+    size_t low = 0, high = c->n_relocations;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c->relocations[middle].r_offset < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The symbol that a relocation names, or null. */
+static const GElf_Sym *symbol_of(const struct nb_code *c, const GElf_Rela *r) {
+    const uint64_t index = GELF_R_SYM(r->r_info);
+    return index < c->n_symbols ? &c->symbols[index] : NULL;
+}
+
+/* ---- instructions ------------------------------------------------------------------------------------------------------ */
+
+/* Of an operand at a distance from the instruction. -1: nothing says how much is read there. */
+static int read_operand(const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operand,
+                        struct nb_instruction *out) {
+    const bool is_of_thread = operand->mem.segment == ZYDIS_REGISTER_FS || operand->mem.segment == ZYDIS_REGISTER_GS;
+    const int bytes = operand->size / 8;
+    out->distance = decoded->raw.disp.offset;
+    if (out->takes_address) return 0;
+    if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM || is_of_thread || bytes < 1 || bytes > NB_WIDEST_OPERAND) return -1;
+    out->operand_bytes = bytes;
+    return 0;
+}
+
+int nb_instruction_read(const unsigned char *code, uint64_t n, struct nb_instruction *out) {
+    ZydisDecoder decoder;
+    ZydisDecoderContext context;
+    ZydisDecodedInstruction decoded;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT_VISIBLE];
+    assert(code && out);
+    if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+        !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, code, n, &decoded)))
+        return -1;
+    *out = (struct nb_instruction){.bytes = decoded.length,
+                                   .operand_bytes = NB_WIDEST_OPERAND,
+                                   .takes_address = decoded.mnemonic == ZYDIS_MNEMONIC_LEA};
+    if (!(decoded.attributes & ZYDIS_ATTRIB_IS_RELATIVE)) return 0;
+    if (decoded.raw.imm[0].is_relative && decoded.raw.imm[0].size == 32) out->jump = decoded.raw.imm[0].offset;
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderDecodeOperands(&decoder, &context, &decoded, operands, decoded.operand_count_visible)))
+        return -1;
+    for (int i = 0; i < decoded.operand_count_visible; i++)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].mem.base == ZYDIS_REGISTER_RIP)
+            return read_operand(&decoded, &operands[i], out);
+    return 0;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------------- */
 
 enum { MAX_PIECES = 4096, MOST_BYTES = 1 << 26 };
 #define REACHES_TOO_MUCH "it reaches too much"
@@ -77,7 +317,7 @@ static bool is_relative(uint32_t type) {
 }
 
 static bool is_code(const struct nb_code *c, uint64_t address) {
-    const Elf64_Shdr *s = nb_code_section(c, address);
+    const GElf_Shdr *s = section_at(c, address);
     return s && (s->sh_flags & SHF_EXECINSTR);
 }
 
@@ -105,9 +345,9 @@ static bool mix_address(struct walk *w, uint64_t target, uint64_t from) {
 
 /* A text without a symbol, to its 0. Of anything else whose address is taken nothing says where it ends. */
 static void mix_text(struct walk *w, uint64_t target) {
-    const Elf64_Shdr *s = nb_code_section(w->code, target);
+    const GElf_Shdr *s = section_at(w->code, target);
     const uint64_t most = s ? s->sh_addr + s->sh_size - target : 0;
-    const unsigned char *bytes = nb_code_bytes(w->code, target, most);
+    const unsigned char *bytes = bytes_at(w->code, target, most);
     uint64_t n = 0;
     while (bytes && n < most && (bytes[n] >= ' ' || bytes[n] == '\n' || bytes[n] == '\t')) n++;
     if (n == 0 || n == most || bytes[n] != 0)
@@ -124,7 +364,8 @@ static const struct nb_instruction *instruction_at(struct reading *r, const stru
         r->at += (uint64_t)i->bytes;
         if (nb_instruction_read(bytes + r->at, piece->size - r->at, &r->instruction) != 0) return NULL;
     }
-    return field == r->at + (uint64_t)(i->distance > 0 ? i->distance : i->bytes - 4) ? i : NULL;
+    const int at = i->distance > 0 ? i->distance : i->jump;
+    return at > 0 && field == r->at + (uint64_t)at ? i : NULL;
 }
 
 /* What an instruction of the piece refers to by the distance from its end. */
@@ -141,7 +382,7 @@ static void mix_distance(struct walk *w, const struct piece *piece, const unsign
                    target = end + (uint64_t)(int64_t)distance;
     const bool address = i->takes_address;
     if (address && !is_code(w->code, target) ? mix_address(w, target, piece->address) : mix_place(w, target)) return;
-    const Elf64_Shdr *s = nb_code_section(w->code, target);
+    const GElf_Shdr *s = section_at(w->code, target);
     if (!s || (s->sh_flags & SHF_EXECINSTR)) {
         w->failed = "it refers to code or data without a symbol";
     } else if (address) {
@@ -153,9 +394,9 @@ static void mix_distance(struct walk *w, const struct piece *piece, const unsign
 }
 
 /* One reference; returns the bytes of the field, 0 after a failure. */
-static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsigned char *bytes, const Elf64_Rela *r) {
-    const uint32_t type = ELF64_R_TYPE(r->r_info);
-    const Elf64_Sym *symbol = nb_code_symbol(w->code, r);
+static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsigned char *bytes, const GElf_Rela *r) {
+    const uint32_t type = GELF_R_TYPE(r->r_info);
+    const GElf_Sym *symbol = symbol_of(w->code, r);
     const uint64_t offset = r->r_offset - piece->address, width = type == R_X86_64_64 ? 8 : 4;
     if (!symbol || (!is_relative(type) && type != R_X86_64_64) || width > piece->size - offset) {
         w->failed = "a relocation of a kind that is not known here";
@@ -163,9 +404,9 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
     }
     mix(w, offset);
     mix(w, type);
-    const bool is_thing = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
+    const bool is_thing = GELF_ST_TYPE(symbol->st_info) == STT_FUNC || GELF_ST_TYPE(symbol->st_info) == STT_OBJECT;
     if (symbol->st_shndx == SHN_UNDEF) { /* of another library: by its name */
-        const char *name = nb_code_name(w->code, symbol);
+        const char *name = name_of(w->code, symbol);
         mix_bytes(w, (const unsigned char *)name, strlen(name));
         mix(w, (uint64_t)r->r_addend);
     } else if (is_thing &&
@@ -185,8 +426,8 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
 
 static void mix_piece(struct walk *w, const struct piece *piece) {
     const struct nb_code *c = w->code;
-    const Elf64_Shdr *s = nb_code_section(c, piece->address);
-    const unsigned char *bytes = nb_code_bytes(c, piece->address, piece->size);
+    const GElf_Shdr *s = section_at(c, piece->address);
+    const unsigned char *bytes = bytes_at(c, piece->address, piece->size);
     mix(w, piece->size);
     w->bytes += piece->size;
     if (w->bytes > MOST_BYTES) w->failed = REACHES_TOO_MUCH;
@@ -198,11 +439,11 @@ static void mix_piece(struct walk *w, const struct piece *piece) {
     }
     uint64_t done = 0;
     w->reading = (struct reading){0};
-    const Elf64_Rela *r;
-    for (size_t i = nb_code_relocations_from(c, piece->address); (r = nb_code_relocation(c, i)) && !w->failed; i++) {
+    for (size_t i = relocations_from(c, piece->address); i < c->n_relocations && !w->failed; i++) {
+        const GElf_Rela *r = &c->relocations[i];
         const uint64_t offset = r->r_offset - piece->address;
         if (offset >= piece->size) break;
-        if (ELF64_R_TYPE(r->r_info) == R_X86_64_NONE) continue;
+        if (GELF_R_TYPE(r->r_info) == R_X86_64_NONE) continue;
         if (offset < done) {
             w->failed = "two relocations of one field";
             return;
@@ -266,3 +507,34 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
     free(w);
     return result;
 }
+
+#else /* no decoder */
+
+struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
+    (void)path;
+    snprintf(reason, n, "not on this architecture");
+    return NULL;
+}
+
+void nb_code_close(struct nb_code *code) { (void)code; }
+
+const struct nb_code_place *nb_code_place(const struct nb_code *code, uint64_t address) {
+    (void)code, (void)address;
+    return NULL;
+}
+
+/* There is no file to digest. */
+int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
+                   char *reason, size_t n) {
+    (void)code, (void)entry, (void)part, (void)digest;
+    snprintf(reason, n, "not on this architecture");
+    return -1;
+}
+
+int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
+                      char *reason, size_t n) {
+    (void)functions, (void)n_functions;
+    return nb_code_digest(code, NULL, NB_CODE_ALL, digest, reason, n);
+}
+
+#endif
