@@ -7,7 +7,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/gate/gate_cases.h"
+#include "src/gate/gate.h"
 #include "src/plan/config.h"
 
 int nb_option_count(const char *option, const char *value, double least, int *out) {

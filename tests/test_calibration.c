@@ -8,8 +8,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/calibration_plan.h"
-#include "src/gate/calibration_run.h"
+#include "src/gate/calibration.h"
 
 enum { BLOCKS = 100 };
 

@@ -14,9 +14,8 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/shared_object.h"
-#include "src/gate/gate_budget.h"
-#include "src/gate/gate_builds.h"
-#include "src/gate/gate_check.h"
+#include "src/gate/gate_run.h"
+#include "src/gate/gate.h"
 #include "tests/test_support_runs.h"
 
 static char *plugin(const char *name) {
@@ -129,7 +128,7 @@ Test(gate, what_is_unique_in_the_process_is_refused) {
 Test(gate, files_that_are_no_builds_are_refused_by_name) {
     char *good = plugin("gate_old"), *other = plugin("bad_abi"), *none = plugin("no_export");
     refuses("/nonexistent.so", good, -1, "/nonexistent.so");
-    refuses(good, "/etc/passwd", -1, "/etc/passwd is no build of kernels");
+    refuses(good, "/etc/passwd", -1, "/etc/passwd is not a build of kernels");
     refuses(none, good, -1, "normbench_kernels");
     refuses(good, "/", -1, "/");
     refuses(other, good, NB_OTHER_ABI, "ABI");

@@ -166,10 +166,10 @@ Test(gate_judge, an_effect_of_some_layouts_is_no_regression) {
     w.layouts = 4;
     w.effect = -0.03;
     w.per_layout = 0.09;
-    expect_inconclusive(w, "sign hangs on the layout");
+    expect_inconclusive(w, "sign depends on the layout");
     w.effect = 0.0;
     w.per_layout = 0.06;
-    expect_inconclusive(w, "size hangs on the layout");
+    expect_inconclusive(w, "size depends on the layout");
     w.effect = 0.05;
     w.per_layout = 0;
     uint64_t state = 61;

@@ -6,8 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#include "src/gate/calibration_plan.h"
-#include "src/gate/calibration_run.h"
+#include "src/gate/calibration.h"
 
 struct nb_calibration_findings { /* one for each group of the run */
     struct nb_gate_design usual; /* the gate's own plan */

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sums of squares within (case, copy), over the degrees of freedom that they have. */
+/* The noise: sums of squares within (case, replica), over their degrees of freedom. The plan: normal theory proposes, simulated gates
+ * decide. */
 #include "src/gate/calibration.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/timer.h"
+#include "src/gate/gate_samples.h"
+#include "src/measure/process.h"
+
+/* ---- the noise ------------------------------------------------------------------------------------------------------- */
 
 const char *const nb_replica_names[NB_N_REPLICAS] = {"control", "copy", "same"};
 
@@ -22,29 +31,29 @@ static bool is_whole(const struct nb_calibration_launch *l) {
 
 enum figure { RATIO, RATIO_MIN };
 
-static double figure_of(const struct nb_calibration_launch *l, int copy, enum figure f) {
-    return f == RATIO ? l->replicas[copy].ratio : l->replicas[copy].ratio_min;
+static double figure_of(const struct nb_calibration_launch *l, int replica, enum figure f) {
+    return f == RATIO ? l->replicas[replica].ratio : l->replicas[replica].ratio_min;
 }
 
-static double case_mean(const struct nb_calibration_launch *launches, size_t n, int case_index, int copy,
+static double case_mean(const struct nb_calibration_launch *launches, size_t n, int case_index, int replica,
                         enum figure f) {
     double sum = 0;
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
         if (launches[i].case_index != case_index) continue;
-        sum += figure_of(&launches[i], copy, f);
+        sum += figure_of(&launches[i], replica, f);
         count++;
     }
     return sum / (double)count;
 }
 
-/* Of one copy, pooled over cases. */
-static double variance_of(const struct nb_calibration_launch *launches, size_t n, size_t n_cases, int copy,
+/* Of one replica, pooled over cases. */
+static double variance_of(const struct nb_calibration_launch *launches, size_t n, size_t n_cases, int replica,
                           enum figure f) {
     double squares = 0;
     for (size_t i = 0; i < n; i++) {
-        const double mean = case_mean(launches, n, launches[i].case_index, copy, f);
-        const double d = figure_of(&launches[i], copy, f) - mean;
+        const double mean = case_mean(launches, n, launches[i].case_index, replica, f);
+        const double d = figure_of(&launches[i], replica, f) - mean;
         squares += d * d;
     }
     return n > n_cases ? squares / (double)(n - n_cases) : (double)NAN;
@@ -169,4 +178,325 @@ double nb_calibration_sd(const struct nb_calibration *c, int blocks) {
 void nb_calibration_release(struct nb_calibration *c) {
     free(c->residuals);
     *c = (struct nb_calibration){0};
+}
+
+/* ---- the plan -------------------------------------------------------------------------------------------------------- */
+
+/* Shares of the levels as src/gate/gate_judge.c spends them at the looks that decide here: PASS after screening, REGRESSION at the end. */
+#define PASS_SHARE 0.3
+#define FAIL_SHARE 0.7
+
+/* Fewer launches, or fewer pairs in them, would be at the mercy of what happened in one of them. */
+enum { GATE_ARMS = 3, FEWEST_SCREEN = 10, FEWEST_CONFIRM = 12, FEWEST_BLOCKS = 50 };
+
+/* ---- simulated gates --------------------------------------------------------------------------------------------------- */
+
+static void draw_launches(struct nb_gate_launch *launches, size_t n, const struct nb_calibration *c, double scale,
+                          double effect, uint64_t *random) {
+    for (size_t i = 0; i < n; i++) {
+        launches[i] = c->residuals[nb_random_next(random) % c->n_residuals];
+        launches[i].ratio = log1p(effect) + scale * launches[i].ratio;
+        launches[i].ratio_min = log1p(effect) + scale * launches[i].ratio_min;
+        launches[i].control *= scale;
+    }
+}
+
+struct rehearsal {
+    struct nb_gate_launch *screen, *confirm;
+    const struct nb_gate_design *plan;
+};
+
+static enum nb_verdict simulate(const struct rehearsal *r, const struct nb_gate_rule *rule) {
+    struct nb_gate_judgement j;
+    struct nb_gate_evidence e = {
+        .screen = r->screen, .confirm = r->confirm, .n_screen = (size_t)r->plan->screen_launches, .n_confirming = 1};
+    nb_gate_judge(&e, rule, &j);
+    for (int stage = NB_GATE_CONFIRM_1; stage < NB_N_GATE_STAGES && j.verdict == NB_VERDICT_NONE; stage++) {
+        e.stage = (enum nb_gate_stage)stage;
+        e.n_confirm += (size_t)r->plan->confirm_launches;
+        nb_gate_judge(&e, rule, &j);
+    }
+    return j.verdict;
+}
+
+struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct nb_gate_design *plan,
+                                   const struct nb_gate_rule *rule, double effect, int draws, uint64_t seed) {
+    const size_t n_screen = (size_t)plan->screen_launches, n_confirm = 2 * (size_t)plan->confirm_launches;
+    const double scale = c->launch_sd > 0 ? nb_calibration_sd(c, plan->blocks) / c->launch_sd : 1;
+    struct rehearsal r = {nb_alloc(n_screen, sizeof *r.screen), nb_alloc(n_confirm, sizeof *r.confirm), plan};
+    const double share = pow(60.0 / (double)(n_screen + n_confirm), 2);
+    int pass[2] = {0}, regression[2] = {0};
+    assert(c->n_residuals > 0 && draws > 0);
+    if (share < 1) draws = (int)fmax(fmin(draws, 60), share * draws);
+    for (int d = 0; d < draws; d++)
+        for (int there = 0; there < 2; there++) {
+            draw_launches(r.screen, n_screen, c, scale, there ? effect : 0, &seed);
+            draw_launches(r.confirm, n_confirm, c, scale, there ? effect : 0, &seed);
+            const enum nb_verdict v = simulate(&r, rule);
+            pass[there] += v == NB_VERDICT_PASS || v == NB_VERDICT_IMPROVED;
+            regression[there] += v == NB_VERDICT_REGRESSION;
+        }
+    free(r.screen);
+    free(r.confirm);
+    return (struct nb_gate_power){.pass_same = (double)pass[0] / draws,
+                                  .regression_same = (double)regression[0] / draws,
+                                  .regression_effect = (double)regression[1] / draws,
+                                  .pass_effect = (double)pass[1] / draws};
+}
+
+/* ---- by normal theory ------------------------------------------------------------------------------------------------------ */
+
+static double pass_z(const struct nb_gate_rule *rule) { return nb_normal_quantile(1 - rule->pass_level * PASS_SHARE); }
+
+/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the misses. */
+static double missed_z(void) { return nb_normal_quantile(1 - (1 - NB_WANTED_POWER) / 2); }
+
+/* Logarithm of the ratio that confirmation finds. */
+static double confirmed_from(const struct nb_gate_rule *rule, double sd, int confirm_launches) {
+    const double z = nb_normal_quantile(1 - rule->run_level * FAIL_SHARE) + missed_z();
+    return log1p(rule->fail_margin) + z * sd / sqrt(2.0 * confirm_launches);
+}
+
+/* ... that screening does not clear: it clears what is neither suspicious nor possibly slower by the margin of acceptance. */
+static double kept_from(const struct nb_gate_rule *rule, double sd, int screen_launches) {
+    const double error = sd / sqrt(screen_launches);
+    const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
+    const double possible = log1p(rule->pass_margin) - pass_z(rule) * error;
+    return fmin(suspicious, possible) + missed_z() * error;
+}
+
+double nb_gate_smallest_effect(const struct nb_calibration *c, const struct nb_gate_design *plan,
+                               const struct nb_gate_rule *rule) {
+    const double sd = nb_calibration_sd(c, plan->blocks);
+    if (!isfinite(sd)) return NAN;
+    return expm1(fmax(confirmed_from(rule, sd, plan->confirm_launches), kept_from(rule, sd, plan->screen_launches)));
+}
+
+/* Seconds of one case. */
+static double seconds_of(const struct nb_calibration *c, const struct nb_gate_design *plan, bool confirmed) {
+    const double launch = c->overhead_s + GATE_ARMS * plan->blocks * c->sample_s;
+    return launch * (plan->screen_launches + (confirmed ? 2 * plan->confirm_launches : 0));
+}
+
+/* Does screening clear a copy in so many of gates as are wanted? */
+static bool clears(const struct nb_gate_rule *rule, double sd, int launches) {
+    const double z = pass_z(rule) + nb_normal_quantile(NB_WANTED_POWER);
+    return z * sd / sqrt(launches) <= log1p(rule->pass_margin);
+}
+
+/* False: more launches than are allowed. */
+static bool propose(const struct nb_calibration *c, const struct nb_gate_rule *rule, double effect, int blocks,
+                    struct nb_gate_design *plan) {
+    const double sd = nb_calibration_sd(c, blocks), wanted = log1p(effect);
+    *plan = (struct nb_gate_design){FEWEST_SCREEN, FEWEST_CONFIRM, blocks};
+    while (plan->screen_launches <= NB_MOST_LAUNCHES &&
+           (!clears(rule, sd, plan->screen_launches) || kept_from(rule, sd, plan->screen_launches) > wanted))
+        plan->screen_launches++;
+    while (plan->confirm_launches <= NB_MOST_LAUNCHES && confirmed_from(rule, sd, plan->confirm_launches) > wanted)
+        plan->confirm_launches++;
+    return plan->screen_launches <= NB_MOST_LAUNCHES && plan->confirm_launches <= NB_MOST_LAUNCHES;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------------------ */
+
+/* Signed-rank bounds are a little wider than normal ones, and real launches have tails: launches grow until simulated gates have the
+ * power. Confirmation grows in any case: an effect that it does not see at its first look may pass there. */
+static bool strengthen(const struct nb_calibration *c, const struct nb_gate_rule *rule, double effect, int draws,
+                       struct nb_recommendation *out) {
+    for (;;) {
+        out->power = nb_gate_power(c, &out->plan, rule, effect, draws, 1);
+        const bool cleared = out->power.pass_same >= NB_WANTED_POWER;
+        const bool found = out->power.regression_effect >= NB_WANTED_POWER;
+        if (cleared && found) return true;
+        const bool too_soon = out->power.pass_effect > (1 - NB_WANTED_POWER) / 2;
+        if (!cleared || (!found && too_soon)) out->plan.screen_launches += (out->plan.screen_launches + 3) / 4;
+        if (!found) out->plan.confirm_launches += (out->plan.confirm_launches + 3) / 4;
+        if (out->plan.screen_launches > NB_MOST_LAUNCHES || out->plan.confirm_launches > NB_MOST_LAUNCHES) return false;
+    }
+}
+
+/* As noisy as the launches do not exclude. The residuals stay; nb_gate_power() scales them by these. */
+static struct nb_calibration pessimistic(const struct nb_calibration *c) {
+    struct nb_calibration worse = *c;
+    const double factor = c->launch_sd > 0 ? c->launch_sd_high / c->launch_sd : 1;
+    worse.within_sd *= factor;
+    worse.between_sd *= factor;
+    return worse;
+}
+
+void nb_gate_recommend(const struct nb_calibration *calibration, const struct nb_gate_rule *rule, double effect,
+                       int draws, struct nb_recommendation *out) {
+    const struct nb_calibration c = pessimistic(calibration);
+    double least = INFINITY;
+    *out = (struct nb_recommendation){0};
+    assert(effect > rule->fail_margin);
+    for (int blocks = FEWEST_BLOCKS; blocks <= NB_MOST_BLOCKS && isfinite(c.launch_sd); blocks *= 2) {
+        struct nb_gate_design plan;
+        if (!propose(&c, rule, effect, blocks, &plan)) continue;
+        const double seconds = seconds_of(&c, &plan, true);
+        if (seconds >= least) continue;
+        least = seconds;
+        out->plan = plan;
+    }
+    if (!isfinite(least)) return;
+    out->is_found = strengthen(&c, rule, effect, draws, out);
+    out->seconds_same = seconds_of(&c, &out->plan, false);
+    out->seconds_effect = seconds_of(&c, &out->plan, true);
+}
+
+const char *nb_gate_hopeless(const struct nb_calibration *c, const struct nb_gate_design *plan,
+                             const struct nb_gate_rule *rule) {
+    static char text[200];
+    const double smallest = nb_gate_smallest_effect(c, plan, rule);
+    text[0] = '\0';
+    if (!isfinite(c->launch_sd))
+        snprintf(text, sizeof text, "too few launches were measured to say");
+    else if (smallest > rule->pass_margin)
+        snprintf(text, sizeof text, "the smallest effect it would find is %.1f %%, PASS is promised below %.3g %%",
+                 100 * smallest, 100 * rule->pass_margin);
+    else if (c->contaminated > rule->most_contaminated)
+        snprintf(text, sizeof text, "%.0f %% of the pairs saw a switch or a migration; %.0f %% are the most",
+                 100 * c->contaminated, 100 * rule->most_contaminated);
+    for (int t = 0; t < NB_N_COPIES && !text[0]; t++)
+        if (fabs(c->bias[t].value) > log1p(rule->fail_margin))
+            snprintf(text, sizeof text, "a byte copy differs by %+.1f %%", 100 * expm1(c->bias[t].value));
+    return text[0] ? text : NULL;
+}
+
+/* ---- launches -------------------------------------------------------------------------------------------------------- */
+
+enum { ARMS = 1 + NB_N_REPLICAS };
+
+/* ---- groups ----------------------------------------------------------------------------------------------------------------- */
+
+static bool is_of(const struct nb_calibration_group *group, const struct nb_case *c) {
+    const struct nb_case *g = group->c;
+    return g->op == c->op && g->pass == c->pass && g->dtype == c->dtype && strcmp(g->shape.text, c->shape.text) == 0;
+}
+
+static struct nb_calibration_group *group_of(struct nb_calibration_run *r, const struct nb_case *c) {
+    for (size_t i = 0; i < r->n_groups; i++)
+        if (is_of(&r->groups[i], c)) return &r->groups[i];
+    r->groups = nb_realloc(r->groups, r->n_groups + 1, sizeof *r->groups);
+    r->groups[r->n_groups] = (struct nb_calibration_group){.c = c};
+    return &r->groups[r->n_groups++];
+}
+
+/* Spread evenly over the group's cases, which are in the order of the registry: neighbours are widths of one kernel. */
+static void thin(struct nb_calibration_group *group, int most) {
+    const size_t keep = group->n_all < (size_t)most ? group->n_all : (size_t)most;
+    for (size_t i = 0; i < keep; i++) group->cases[i] = group->cases[i * group->n_all / keep];
+    group->n_cases = keep;
+}
+
+static void make_groups(struct nb_calibration_run *r) {
+    for (size_t i = 0; i < r->g->n_cases; i++) {
+        struct nb_calibration_group *group = group_of(r, &r->g->cases[i].c);
+        group->cases = nb_realloc(group->cases, group->n_all + 1, sizeof *group->cases);
+        group->cases[group->n_all++] = i;
+    }
+    for (size_t i = 0; i < r->n_groups; i++) thin(&r->groups[i], r->cases_per_group);
+}
+
+/* ---- launches --------------------------------------------------------------------------------------------------------------- */
+
+static struct nb_replica_launch replica_of(const struct nb_gate_samples *replica,
+                                           const struct nb_gate_samples *baseline) {
+    return (struct nb_replica_launch){.ratio = nb_gate_paired(replica, baseline, NB_PAIRS_ALL),
+                                      .ratio_min = log(nb_gate_fastest(replica) / nb_gate_fastest(baseline)),
+                                      .order_effect = nb_gate_paired(replica, baseline, NB_PAIRS_FIRST) -
+                                                      nb_gate_paired(replica, baseline, NB_PAIRS_SECOND),
+                                      .halves = nb_gate_paired(replica, baseline, NB_PAIRS_HALF_A) -
+                                                nb_gate_paired(replica, baseline, NB_PAIRS_HALF_B),
+                                      .contaminated = nb_gate_contaminated(replica, baseline)};
+}
+
+int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
+    const double wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
+    struct nb_gate_samples samples[ARMS] = {{0}};
+    int n = 0, result = -1;
+    *out = (struct nb_calibration_launch){0};
+    if (cJSON_GetArraySize(arms) != ARMS) return -1;
+    cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
+    for (int t = 0; t < NB_N_REPLICAS; t++) out->replicas[t] = replica_of(&samples[1 + t], &samples[0]);
+    out->sample_s = wall_s / (ARMS * (double)samples[0].n);
+    result = 0;
+out:
+    for (int i = 0; i < ARMS; i++) nb_gate_samples_release(&samples[i]);
+    return result;
+}
+
+static int launch_case(struct nb_calibration_run *r, struct nb_calibration_group *group, size_t which, int number) {
+    const struct nb_gate_case *c = &r->g->cases[group->cases[which]];
+    const int layout = number % r->g->builds.n_layouts;
+    const double start = nb_now_s();
+    struct nb_calibration_launch read;
+    struct nb_gate_answer answer;
+    const struct nb_gate_request q = {.files = (const char **)(uintptr_t)r->g->builds.files[layout],
+                                      .n_files = NB_N_BUILDS,
+                                      .keys = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CONTROL],
+                                               c->arm_keys[NB_BUILD_CANDIDATE], c->arm_keys[NB_BUILD_BASELINE]},
+                                      .n_arms = ARMS,
+                                      .launch = number,
+                                      .layout = layout,
+                                      .threads = c->c.threads,
+                                      .blocks = r->g->plan.blocks,
+                                      .sample_ms = r->g->plan.sample_ms,
+                                      .silence_s = r->g->plan.case_timeout_s,
+                                      .seed = r->g->plan.seed + c->c.seed};
+    const int result = nb_gate_launch_run(&q, &answer);
+    if (result != 0) return result;
+    if (answer.raw && r->record) r->record(c, number, answer.raw, r->record_arg);
+    if (answer.status != NB_OK || !answer.raw || nb_calibration_read(answer.raw, &read) != 0) {
+        snprintf(group->refused, sizeof group->refused, "%.100s: %s %.100s", c->key, nb_status_name(answer.status),
+                 answer.reason);
+    } else {
+        read.case_index = (int)which;
+        read.overhead_s = nb_now_s() - start - read.sample_s * ARMS * r->g->plan.blocks;
+        group->launches = nb_realloc(group->launches, group->n_launches + 1, sizeof *group->launches);
+        group->launches[group->n_launches++] = read;
+    }
+    cJSON_Delete(answer.raw);
+    return 0;
+}
+
+static int rounds(struct nb_calibration_run *r, double started_s) {
+    size_t total = 0, done = 0;
+    for (size_t i = 0; i < r->n_groups; i++) total += r->groups[i].n_cases;
+    for (int l = 0; l < r->launches; l++)
+        for (size_t i = 0; i < r->n_groups; i++)
+            for (size_t k = 0; k < r->groups[i].n_cases; k++) {
+                const double elapsed = nb_now_s() - started_s;
+                if (nb_interrupted()) return nb_interrupted();
+                if (r->budget_s > 0 && elapsed > r->budget_s) return 0;
+                nb_progress((double)done++, (double)total * r->launches, elapsed, r->groups[i].c->variant);
+                if (r->groups[i].refused[0]) continue;
+                const int result = launch_case(r, &r->groups[i], k, l);
+                if (result != 0) return result;
+            }
+    return 0;
+}
+
+int nb_calibration_run(struct nb_calibration_run *r) {
+    const double start = nb_now_s();
+    make_groups(r);
+    nb_watch_interrupts();
+    const int result = rounds(r, start);
+    nb_progress_end();
+    for (size_t i = 0; i < r->n_groups; i++)
+        nb_calibration_estimate(r->groups[i].launches, r->groups[i].n_launches, r->g->plan.blocks, &r->groups[i].noise);
+    r->elapsed_s = nb_now_s() - start;
+    return result;
+}
+
+void nb_calibration_run_release(struct nb_calibration_run *r) {
+    for (size_t i = 0; i < r->n_groups; i++) {
+        free(r->groups[i].cases);
+        free(r->groups[i].launches);
+        nb_calibration_release(&r->groups[i].noise);
+    }
+    free(r->groups);
+    r->groups = NULL;
+    r->n_groups = 0;
 }

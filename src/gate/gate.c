@@ -1,8 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Defaults, and what a gate owns. */
+/* What a gate compares and owns: builds as private copies, and the cells of a config as cases of both. */
 #include "src/gate/gate.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/core/files.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/shared_object.h"
+#include "src/core/text_map.h"
+#include "src/plan/cells.h"
+
+/* ---- the builds: copies in a folder for each layout, PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */
+
+const char *const nb_build_names[NB_N_BUILDS] = {"baseline", "control", "candidate"};
+
+enum { LARGEST = 512 << 20 };
+
+static char *copy_path(const struct nb_gate_builds *b, int layout, int build) {
+    struct nb_strbuf path = {0};
+    nb_strbuf_addf(&path, "%s/%d", b->dir, layout);
+    if (build >= 0) nb_strbuf_addf(&path, "/%s.so", nb_build_names[build]);
+    return path.text;
+}
+
+/* Read once, so that a file that is replaced meanwhile gives the same bytes to all. */
+static int copy_build(struct nb_gate_builds *b, int layout, const char *from, const int *builds, int n) {
+    size_t len;
+    char *bytes = nb_file_read(from, LARGEST, &len);
+    int result = bytes ? 0 : -1;
+    for (int i = 0; i < n && result == 0; i++) {
+        char *to = copy_path(b, layout, builds[i]);
+        b->files[layout][builds[i]] = to;
+        result = nb_file_write(to, bytes, len);
+    }
+    free(bytes);
+    return result;
+}
+
+static int make_dir(struct nb_gate_builds *b) {
+    const char *tmp = getenv("TMPDIR");
+    b->dir = nb_path_join(tmp && *tmp ? tmp : "/tmp", "normbench-gate-XXXXXX");
+    if (mkdtemp(b->dir)) return 0;
+    int result = nb_error("%s: no folder for the copies of the builds: %s", b->dir, strerror(errno));
+    free(b->dir);
+    b->dir = NULL;
+    return result;
+}
+
+static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
+    static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
+    char *dir = copy_path(b, layout, -1);
+    int result = nb_dir_make(dir);
+    free(dir);
+    if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
+    if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
+    return result;
+}
+
+/* Two builds that find one symbol in one place run one piece of code, or read one table. */
+static int check_binding(const char *copied, const char *file) {
+    const char *where = "", *symbol = NULL;
+    void *handle = nb_object_open(copied);
+    if (!handle) return -1;
+    symbol = nb_object_foreign(handle, &where);
+    if (symbol)
+        nb_error("%s: its %s is bound to that of %s; build it with -fvisibility=hidden and link it with -Bsymbolic",
+                 file, symbol, where);
+    dlclose(handle);
+    return symbol ? -1 : 0;
+}
+
+/* Of the names of a build's kernels, in order. */
+static uint64_t names_of(int build) {
+    uint64_t digest = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        if (!entry->plugin || strcmp(entry->plugin, nb_build_names[build]) != 0) continue;
+        for (const char *c = entry->id; *c; c++) digest = nb_random_mix(digest ^ (unsigned char)*c);
+        digest = nb_random_mix(digest + 1);
+    }
+    return digest;
+}
+
+static int load_layout(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS],
+                       uint64_t names[NB_N_BUILDS]) {
+    for (int build = 0; build < NB_N_BUILDS; build++) {
+        int result = nb_registry_load(b->files[layout][build]);
+        if (result != 0) nb_error("%s is not a build of kernels that can be compared", sources[build]);
+        if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
+        if (result != 0) return result;
+        names[build] = names_of(build);
+    }
+    return 0;
+}
+
+int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                        const char *const *candidates, size_t n_candidates) {
+    uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS];
+    *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates)};
+    if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
+    if (b->n_layouts > NB_GATE_LAYOUTS) return nb_error("%d layouts; %d are the most", b->n_layouts, NB_GATE_LAYOUTS);
+    if (make_dir(b) != 0) return -1;
+    for (int l = b->n_layouts - 1; l >= 0; l--) {
+        const char *baseline = baselines[(size_t)l % n_baselines], *candidate = candidates[(size_t)l % n_candidates];
+        const char *const sources[NB_N_BUILDS] = {baseline, baseline, candidate};
+        memcpy(b->sources[l], sources, sizeof sources);
+        int result = copy_layout(b, l, baseline, candidate);
+        if (result == 0) result = load_layout(b, l, sources, names[l]);
+        if (result != 0) return result;
+        if (l > 0) nb_registry_release();
+    }
+    for (int l = 1; l < b->n_layouts; l++)
+        for (int build = 0; build < NB_N_BUILDS; build++)
+            if (names[l][build] != names[0][build])
+                return nb_error("%s does not have the kernels of %s: an arm's files are layouts of one source",
+                                build == NB_BUILD_CANDIDATE ? candidates[(size_t)l % n_candidates]
+                                                            : baselines[(size_t)l % n_baselines],
+                                build == NB_BUILD_CANDIDATE ? candidates[0] : baselines[0]);
+    return 0;
+}
+
+void nb_gate_builds_release(struct nb_gate_builds *b) {
+    for (int l = 0; l < b->n_layouts && b->dir; l++) {
+        for (int build = 0; build < NB_N_BUILDS; build++) {
+            if (!b->files[l][build]) continue;
+            unlink(b->files[l][build]);
+            free((char *)(uintptr_t)b->files[l][build]);
+        }
+        char *dir = copy_path(b, l, -1);
+        rmdir(dir);
+        free(dir);
+    }
+    if (b->dir) rmdir(b->dir);
+    free(b->dir);
+    *b = (struct nb_gate_builds){0};
+}
+
+const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate) {
+    const char *in_baseline = NULL, *in_candidate = NULL;
+    const void *a = nb_object_of((void *)(uintptr_t)baseline->kernel->run, &in_baseline);
+    const void *b = nb_object_of((void *)(uintptr_t)candidate->kernel->run, &in_candidate);
+    if (baseline->kernel->run == candidate->kernel->run || a == b)
+        return "both builds run the same function of one loaded file: build them with hidden visibility and -Bsymbolic";
+    return NULL;
+}
+
+/* ---- the gate -------------------------------------------------------------------------------------------------------- */
 
 void nb_gate_init(struct nb_gate *g) {
     *g = (struct nb_gate){.plan = {.screen_launches = 12,
@@ -24,4 +174,97 @@ void nb_gate_release(struct nb_gate *g) {
     free(g->cases);
     nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
+}
+
+/* ---- the cases ------------------------------------------------------------------------------------------------------- */
+
+struct making {
+    struct nb_gate *g;
+    const char *const *kernels;
+    size_t n_kernels;
+    const struct nb_filters *filters;
+    struct nb_text_map known; /* keys without the build */
+    size_t *n_elsewhere;
+    struct nb_skips *skips;
+};
+
+static bool is_wanted(const struct making *m, const char *kernel) {
+    for (size_t i = 0; i < m->n_kernels; i++)
+        if (fnmatch(m->kernels[i], kernel, 0) == 0) return true;
+    return m->n_kernels == 0;
+}
+
+/* "candidate:rmsnorm_.." -> "rmsnorm_.." */
+static const char *without_build(const char *key) {
+    const char *colon = strchr(key, ':');
+    return colon ? colon + 1 : key;
+}
+
+static const struct nb_entry *counterpart(const struct nb_entry *entry, int build) {
+    struct nb_strbuf id = {0};
+    nb_strbuf_addf(&id, "%s:%s", nb_build_names[build], without_build(entry->id));
+    const struct nb_entry *found = nb_registry_find(id.text);
+    nb_strbuf_release(&id);
+    return found;
+}
+
+static void add_case(struct making *m, const struct nb_cell *cell) {
+    struct nb_gate *g = m->g;
+    const char *key = without_build(cell->key);
+    if (!is_wanted(m, cell->entry->kernel->name) || !nb_filters_match(m->filters, key)) return;
+    if (cell->refused) {
+        nb_skips_count(m->skips, 1, "%s", cell->refused);
+        *m->n_elsewhere += cell->refused_by_cpu;
+        return;
+    }
+    char *copy = nb_strdup(key);
+    if (nb_text_map_add(&m->known, copy, g->n_cases) != NB_NOWHERE) {
+        free(copy);
+        return;
+    }
+    if ((g->n_cases & (g->n_cases - 1)) == 0)
+        g->cases = nb_realloc(g->cases, g->n_cases ? 2 * g->n_cases : 1, sizeof *g->cases);
+    struct nb_gate_case *c = &g->cases[g->n_cases++];
+    *c = (struct nb_gate_case){.key = copy, .c = cell->c};
+    for (int b = 0; b < NB_N_BUILDS; b++) {
+        struct nb_strbuf arm = {0};
+        nb_strbuf_addf(&arm, "%s:%s", nb_build_names[b], key);
+        c->arm_keys[b] = arm.text;
+        c->entries[b] = counterpart(cell->entry, b);
+        c->instructions[b] = NAN;
+    }
+}
+
+/* For the candidate first, then for the baseline to see which kernels are gone. */
+static int expand(struct making *m, struct nb_config *config, int build) {
+    static const struct nb_filters none = {0};
+    struct nb_cells cells = {0};
+    struct nb_strbuf backend = {0};
+    nb_strbuf_addf(&backend, "backend=plugin:%s", nb_build_names[build]);
+    int result = nb_config_axis(config, backend.text);
+    if (result == 0) result = nb_cells_expand(&cells, config, &none, m->skips);
+    for (size_t i = 0; i < cells.n && result == 0; i++) add_case(m, &cells.items[i]);
+    nb_cells_release(&cells);
+    nb_strbuf_release(&backend);
+    return result;
+}
+
+int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
+                       const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere) {
+    struct making m = {.g = g,
+                       .kernels = kernels,
+                       .n_kernels = n_kernels,
+                       .filters = filters,
+                       .n_elsewhere = n_elsewhere,
+                       .skips = skips};
+    struct nb_skips again = {0}; /* the same cells fall away a second time */
+    *n_elsewhere = 0;
+    int result = expand(&m, config, NB_BUILD_CANDIDATE);
+    m.skips = &again;
+    size_t elsewhere_again = 0;
+    m.n_elsewhere = &elsewhere_again;
+    if (result == 0) result = expand(&m, config, NB_BUILD_BASELINE);
+    nb_skips_release(&again);
+    nb_text_map_release(&m.known);
+    return result;
 }

@@ -3,10 +3,45 @@
 #ifndef NB_GATE_H
 #define NB_GATE_H
 
-#include "src/gate/gate_builds.h"
+#include "src/core/registry.h"
 #include "src/gate/gate_judge.h"
+#include "src/gate/gate_launch.h"
+#include "src/plan/config.h"
 #include "src/plan/config_gate.h"
+#include "src/plan/match.h"
+#include "src/plan/skips.h"
 #include "src/record/record.h"
+
+/* ---- the builds ------------------------------------------------------------------------------------------------------ */
+
+/* The shared objects that are compared, as private copies: the loader takes one file for one library whatever its path, so that only
+ * files of their own give handles of their own, and a build that goes on beside the gate changes nothing. */
+
+#define NB_GATE_LAYOUTS 16
+
+enum { NB_BUILD_BASELINE, NB_BUILD_CONTROL, NB_BUILD_CANDIDATE, NB_N_BUILDS };
+extern const char *const nb_build_names[NB_N_BUILDS]; /* "baseline", "control", "candidate": plugins are called so */
+
+struct nb_gate_builds {
+    char *dir;                                         /* of the copies */
+    const char *files[NB_GATE_LAYOUTS][NB_N_BUILDS];   /* copies, owned */
+    const char *sources[NB_GATE_LAYOUTS][NB_N_BUILDS]; /* what they are copies of, as the caller named it, borrowed */
+    int n_layouts;
+};
+
+/* Each arm in one or more layouts (builds of the same source that differ in padding and order); the arm with fewer repeats
+ * them. Copies all, looks at all, and leaves the first layout of each loaded (with more than one, instead of whatever was loaded before).
+ * After nb_error -1: a file that is no build of kernels, that binds to code of another one, or that has other kernels than its
+ * arm's first; NB_OTHER_ABI. */
+int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
+                        const char *const *candidates, size_t n_candidates);
+void nb_gate_builds_release(struct nb_gate_builds *b);
+
+/* Null, or why timing two kernels against each other would time one piece of code twice: a build that binds to another's
+ * functions. */
+const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate);
+
+/* ---- the gate -------------------------------------------------------------------------------------------------------- */
 
 struct nb_gate_case {
     char *key;                                   /* without the build: "rmsnorm_twopass_v256_f32/shape:.." */
@@ -19,7 +54,7 @@ struct nb_gate_case {
     bool has_accuracy[NB_N_BUILDS];
     struct nb_accuracy accuracy[NB_N_BUILDS];
     double instructions[NB_N_BUILDS]; /* exact, of one small call; NaN: not counted */
-    char uncounted[160];              /* why not; "": counted, or nobody asked */
+    char uncounted[160];              /* why not; "": counted, or not wanted */
     bool over_budget;                 /* REGRESSION by instructions, not by time */
     struct nb_gate_launch *screen, *confirm;
     size_t n_screen, n_confirm;
@@ -47,7 +82,7 @@ struct nb_gate {
     struct nb_gate_case *cases;
     size_t n_cases;
     double started_s, elapsed_s;
-    /* Every launch as the worker told it; may be null. */
+    /* Every launch as the worker reported it; may be null. */
     void (*record)(const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line, void *arg);
     void *record_arg;
 };
@@ -55,5 +90,13 @@ struct nb_gate {
 /* The defaults, and nothing to compare yet. */
 void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
+
+/* ---- the cases ------------------------------------------------------------------------------------------------------- */
+
+/* The cells of a config for the candidate's kernels, each with its counterpart in the baseline, and the kernels that only the baseline
+ * has. The builds are loaded already. kernels: globs on the kernel's name, any may match; none: all. Fills g->cases. What does not apply
+ * or cannot run here is counted in skips; *n_elsewhere: cells that only this CPU refuses. -1 after nb_error. */
+int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
+                       const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere);
 
 #endif

@@ -151,7 +151,7 @@ static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
 
 /* A change of the code is slower in every build of it; what comes and goes with padding and order is the layout's. The spread that
  * chance alone makes between medians of few launches is allowed for. */
-static bool hangs_on_layout(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
+static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
                             struct nb_gate_judgement *out) {
     const struct layout_effects effects = by_layout(e);
     out->layout_spread = effects.n >= 2 ? expm1(effects.most) - expm1(effects.least) : (double)NAN;
@@ -159,10 +159,10 @@ static bool hangs_on_layout(const struct nb_gate_evidence *e, const struct nb_ga
     const double per_layout = (double)(e->n_screen + e->n_confirm) / effects.n;
     const double chance = 1.2533 * out->launch_sd / sqrt(per_layout); /* standard deviation of a median, sqrt(pi / 2) */
     if (effects.least < 0 && effects.most > 0 && effects.least < -2 * chance)
-        return because(out, "the sign hangs on the layout of the code: %+.1f to %+.1f %% between builds",
+        return because(out, "the sign depends on the layout of the code: %+.1f to %+.1f %% between builds",
                        100 * expm1(effects.least), 100 * expm1(effects.most));
     if (effects.least < log1p(rule->fail_margin) && effects.most - effects.least > 4 * chance)
-        return because(out, "the size hangs on the layout of the code: %+.1f to %+.1f %% between builds",
+        return because(out, "the size depends on the layout of the code: %+.1f to %+.1f %% between builds",
                        100 * expm1(effects.least), 100 * expm1(effects.most));
     return false;
 }
@@ -255,7 +255,7 @@ static void judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *r
     screened.stage = NB_GATE_SCREEN;
     screened.n_confirm = 0;
     out->flagged = still_suspicious(&screened, rule);
-    const bool unfit = is_unfit(e, rule, out), layout = hangs_on_layout(e, rule, out);
+    const bool unfit = is_unfit(e, rule, out), layout = depends_on_layout(e, rule, out);
     const bool confirmed = e->stage != NB_GATE_SCREEN && is_confirmed(e, rule, out);
     const bool suspicious = still_suspicious(e, rule);
     if (unfit || (layout && (confirmed || suspicious))) {

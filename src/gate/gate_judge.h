@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From launches to a verdict: is the candidate slower than the baseline by more than a margin, surely not by more than another,
- * or can it not be told? Pure functions of what was measured, so that simulations can hold them to their error rates.
+ * or can neither be said? Pure functions of what was measured, so that simulations can hold them to their error rates.
  *
  * A launch is one process; its number is the median over blocks of ln(candidate / baseline), both of the same block. The launches
  * are the independent units: Hodges-Lehmann over them, with exact one-sided signed-rank bounds.

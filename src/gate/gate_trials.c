@@ -1,20 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Trials, one after another; each goes through the stages of a gate for every arm at once. */
+/* Processes that load the machine, the proof that injected work is what it says, and trials, one after another; each goes through the
+ * stages of a gate for every arm at once. */
 #include "src/gate/gate_trials.h"
 
 #include <math.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "src/accuracy/saved_statistics.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/core/timer.h"
-#include "src/gate/gate_injection.h"
 #include "src/gate/gate_launch.h"
-#include "src/gate/load.h"
+#include "src/measure/buffers.h"
+#include "src/measure/pool.h"
 #include "src/measure/process.h"
+#include "src/measure/single_step.h"
+
+/* ---- load: children that die with their parent ------------------------------------------------------------------------------------------------------------ */
+
+enum { MAX_BUSY = 4, STREAM_BYTES = 64 << 20 };
+
+struct busy_processes {
+    pid_t pids[MAX_BUSY];
+    int n;
+};
+
+static _Noreturn void compute(uint64_t seed) {
+    volatile uint64_t state = seed;
+    for (;;) state = nb_random_mix(state);
+}
+
+static double uniform(uint64_t *state) { return (double)(nb_random_next(state) >> 11) * 0x1p-53; }
+
+static void rest(double seconds) {
+    const struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&t, NULL);
+}
+
+/* Streams through memory for 0.05 to 1 s and rests as long, at random. */
+static _Noreturn void stream(uint64_t seed) {
+    unsigned char *memory = malloc(STREAM_BYTES);
+    if (!memory) _exit(1);
+    for (;;) {
+        const double until = nb_now_s() + 0.05 + 0.95 * uniform(&seed);
+        while (nb_now_s() < until) memset(memory, (int)(seed & 0xff), STREAM_BYTES);
+        rest(0.05 + 0.95 * uniform(&seed));
+    }
+}
+
+static void start_one(struct busy_processes *h, void (*work)(uint64_t)) {
+    const pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        signal(SIGINT, SIG_IGN); /* the parent ends it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(0);
+        work((uint64_t)getpid());
+    }
+    if (pid < 0)
+        nb_warn("a process that loads the machine cannot be started");
+    else
+        h->pids[h->n++] = pid;
+}
+
+static void start_busy(struct busy_processes *h, int load) {
+    if (load == NB_LOAD_CPU) start_one(h, compute);
+    for (int i = 0; i < 2 && load == NB_LOAD_MEMORY; i++) start_one(h, stream);
+}
+
+static void stop_busy(struct busy_processes *h) {
+    for (int i = 0; i < h->n; i++) kill(h->pids[i], SIGKILL);
+    for (int i = 0; i < h->n; i++) waitpid(h->pids[i], NULL, 0);
+    h->n = 0;
+}
+
+/* ---- injected work --------------------------------------------------------------------------------------------------- */
+
+/* Is a sample that does p % more rows really p % more work? Counted, instruction by instruction, in two calls on the first rows of one
+ * set of buffers. */
+enum { COLS = 64, LIMIT = 400000 };
+
+struct work {
+    const struct nb_kernel *kernel;
+    struct nb_call call;
+};
+
+static void run_work(void *arg) {
+    struct work *w = arg;
+    nb_run_in_ranges(w->kernel, &w->call, 0);
+}
+
+/* Instructions of 100 + percent rows / instructions of 100 rows - 1, on rows of at most 64 columns; NaN with the reason. */
+static double injected_work(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
+                            size_t n) {
+    struct nb_case small = *c;
+    struct nb_inputs in = {0};
+    struct nb_buffers b = {0};
+    double ratio = NAN;
+    if (c->shape.layout != NB_ROWS) {
+        snprintf(reason, n, "not counted for BatchNorm");
+        return NAN;
+    }
+    small.shape.rows = 100 + percent;
+    if (small.shape.cols > COLS) small.shape.cols = COLS;
+    if (small.k > small.shape.cols) small.k = small.shape.cols;
+    snprintf(small.data, sizeof small.data, "normal");
+    small.pad = 0;
+    struct work w = {.kernel = entry->kernel};
+    nb_case_call(&small, &w.call);
+    const struct nb_layout_request q = {.wants = nb_buffers_wants(&small, false),
+                                        .placement = NB_PLACE_SLAB,
+                                        .rows = small.shape.rows,
+                                        .n_stats = small.shape.rows,
+                                        .seed = 1,
+                                        .scratch_bytes = nb_kernel_scratch_bytes(entry->kernel, &w.call),
+                                        .poison = NB_POISON_NUMBER};
+    if (nb_inputs_init(&in, &small) == 0 && nb_saved_statistics_add(&in, &small) == 0 &&
+        nb_buffers_init(&b, &in, &q) == 0) {
+        nb_buffers_attach(&b, &small, &w.call);
+        const int64_t more = nb_single_step(run_work, &w, LIMIT, reason, n);
+        w.call.rows = 100;
+        const int64_t plain = more > 0 ? nb_single_step(run_work, &w, LIMIT, reason, n) : -1;
+        if (plain > 0) ratio = (double)more / (double)plain - 1;
+    } else {
+        snprintf(reason, n, "no memory for the counted call");
+    }
+    nb_buffers_release(&b);
+    nb_inputs_release(&in);
+    return ratio;
+}
+
+/* ---- trials ---------------------------------------------------------------------------------------------------------- */
 
 const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
 
@@ -26,7 +151,7 @@ struct contender {
     struct nb_gate_judgement judgement;
 };
 
-struct session {
+struct self_test {
     const struct nb_gate *g;
     const struct nb_trial_plan *plan;
     struct nb_trials *out;
@@ -35,12 +160,12 @@ struct session {
     int done, total;
 };
 
-static bool is_over(const struct session *s) {
+static bool is_over(const struct self_test *s) {
     return nb_interrupted() || (s->plan->budget_s > 0 && nb_now_s() - s->started_s > s->plan->budget_s);
 }
 
-static void record(const struct session *s, const struct nb_gate_request *q, int load, size_t case_index,
-                   enum nb_gate_stage stage, double at_s, const cJSON *line) {
+static void record_launch(const struct self_test *s, const struct nb_gate_request *q, int load, size_t case_index,
+                          enum nb_gate_stage stage, double at_s, const cJSON *line) {
     struct nb_trial_launch recorded = {.trial = s->done,
                                        .load = load,
                                        .case_index = case_index,
@@ -55,8 +180,8 @@ static void record(const struct session *s, const struct nb_gate_request *q, int
 }
 
 /* One launch; contenders that are decided stay in it, so that the arms beside an open one are always the same. */
-static int launch(struct session *s, int load, size_t case_index, struct contender *contenders, int n,
-                  enum nb_gate_stage stage) {
+static int launch_trial(struct self_test *s, int load, size_t case_index, struct contender *contenders, int n,
+                        enum nb_gate_stage stage) {
     const struct nb_gate_case *c = &s->g->cases[case_index];
     const int layout = s->next_launch % s->g->builds.n_layouts;
     const double at_s = nb_now_s() - s->started_s;
@@ -78,7 +203,7 @@ static int launch(struct session *s, int load, size_t case_index, struct contend
     }
     int result = nb_gate_launch_run(&q, &answer);
     if (result != 0) return result;
-    record(s, &q, load, case_index, stage, at_s, answer.raw);
+    record_launch(s, &q, load, case_index, stage, at_s, answer.raw);
     cJSON_Delete(answer.raw);
     if (answer.status != NB_OK)
         return nb_error("self-test: %s: %s %s", c->key, nb_status_name(answer.status), answer.reason);
@@ -98,7 +223,7 @@ static int count_open(const struct contender *contenders, int n) {
     return open;
 }
 
-static void judge(const struct session *s, struct contender *contenders, int n, enum nb_gate_stage stage) {
+static void judge_open(const struct self_test *s, struct contender *contenders, int n, enum nb_gate_stage stage) {
     for (int i = 0; i < n; i++) {
         struct contender *k = &contenders[i];
         if (k->judgement.verdict != NB_VERDICT_NONE) continue;
@@ -113,8 +238,8 @@ static void judge(const struct session *s, struct contender *contenders, int n, 
     }
 }
 
-static void keep(struct session *s, int load, size_t case_index, const struct contender *k, bool powered,
-                 double seconds) {
+static void keep_result(struct self_test *s, int load, size_t case_index, const struct contender *k, bool powered,
+                        double seconds) {
     struct nb_trials *t = s->out;
     t->results = nb_realloc(t->results, t->n + 1, sizeof *t->results);
     t->results[t->n++] = (struct nb_trial_result){.trial = s->done,
@@ -131,7 +256,7 @@ static void keep(struct session *s, int load, size_t case_index, const struct co
 }
 
 /* The copy, and where `powered` the injected slowdowns. A trial that time cut short leaves nothing. */
-static int trial(struct session *s, int load, size_t case_index, bool powered) {
+static int run_trial(struct self_test *s, int load, size_t case_index, bool powered) {
     const int n = powered ? 1 + s->plan->n_effects : 1;
     const double start = nb_now_s();
     struct contender contenders[1 + NB_MAX_EFFECTS] = {{0}};
@@ -142,11 +267,12 @@ static int trial(struct session *s, int load, size_t case_index, bool powered) {
         const int launches = stage == NB_GATE_SCREEN ? s->g->plan.screen_launches : s->g->plan.confirm_launches;
         for (int l = 0; l < launches && result == 0; l++) {
             nb_progress(s->done, s->total, nb_now_s() - s->started_s, nb_load_names[load]);
-            result = launch(s, load, case_index, contenders, n, (enum nb_gate_stage)stage);
+            result = launch_trial(s, load, case_index, contenders, n, (enum nb_gate_stage)stage);
         }
-        if (result == 0) judge(s, contenders, n, (enum nb_gate_stage)stage);
+        if (result == 0) judge_open(s, contenders, n, (enum nb_gate_stage)stage);
     }
-    for (int i = 0; i < n && result == 0; i++) keep(s, load, case_index, &contenders[i], powered, nb_now_s() - start);
+    for (int i = 0; i < n && result == 0; i++)
+        keep_result(s, load, case_index, &contenders[i], powered, nb_now_s() - start);
     for (int i = 0; i < n; i++) {
         free(contenders[i].screen);
         free(contenders[i].confirm);
@@ -156,24 +282,23 @@ static int trial(struct session *s, int load, size_t case_index, bool powered) {
 }
 
 /* A stretch under one load: one round over the cases. */
-static int stretch(struct session *s, int load, int round) {
-    struct nb_hogs hogs = {0};
+static int run_stretch(struct self_test *s, int load, int round) {
+    struct busy_processes busy = {0};
     int result = 0;
-    if (load == NB_LOAD_CPU) nb_hogs_start_cpu(&hogs);
-    if (load == NB_LOAD_MEMORY) nb_hogs_start_memory(&hogs);
+    start_busy(&busy, load);
     for (size_t i = 0; i < s->g->n_cases && result == 0 && !is_over(s); i++) {
-        if (round < s->plan->trials) result = trial(s, load, i, false);
-        if (round < s->plan->powered && result == 0 && !is_over(s)) result = trial(s, load, i, true);
+        if (round < s->plan->trials) result = run_trial(s, load, i, false);
+        if (round < s->plan->powered && result == 0 && !is_over(s)) result = run_trial(s, load, i, true);
     }
-    nb_hogs_stop(&hogs);
+    stop_busy(&busy);
     return result;
 }
 
-static void verify_injection(const struct session *s) {
+static void verify_injection(const struct self_test *s) {
     const struct nb_gate_case *c = &s->g->cases[0];
     for (int i = 0; i < s->plan->n_effects; i++)
-        s->out->injected[i] = nb_gate_injection(&c->c, c->entries[NB_BUILD_CANDIDATE], s->plan->effects[i],
-                                                s->out->injected_reason, sizeof s->out->injected_reason);
+        s->out->injected[i] = injected_work(&c->c, c->entries[NB_BUILD_CANDIDATE], s->plan->effects[i],
+                                            s->out->injected_reason, sizeof s->out->injected_reason);
 }
 
 int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
@@ -181,17 +306,17 @@ int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan
     int n_loads = 0, result = 0;
     *out = (struct nb_trials){0};
     for (int l = 0; l < NB_N_LOAD_KINDS; l++) n_loads += plan->loads[l];
-    struct session s = {.g = g,
-                        .plan = plan,
-                        .out = out,
-                        .started_s = nb_now_s(),
-                        .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
+    struct self_test s = {.g = g,
+                          .plan = plan,
+                          .out = out,
+                          .started_s = nb_now_s(),
+                          .total = n_loads * (int)g->n_cases * (plan->trials + plan->powered)};
     nb_watch_interrupts();
     verify_injection(&s);
     /* Loads take turns round by round, so that none has a stretch of the day to itself. */
     for (int round = 0; round < rounds && result == 0 && !is_over(&s); round++)
         for (int l = 0; l < NB_N_LOAD_KINDS && result == 0 && !is_over(&s); l++)
-            if (plan->loads[l]) result = stretch(&s, l, round);
+            if (plan->loads[l]) result = run_stretch(&s, l, round);
     nb_progress_end();
     out->elapsed_s = nb_now_s() - s.started_s;
     return result;

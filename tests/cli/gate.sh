@@ -94,7 +94,7 @@ gives 5 "" "${pair[@]}" --kernel gated_doubled --kernel gated_gone --budget 1 --
 # ---- files that are no builds, or not of this ABI -----------------------------------------------------------------------------
 good=$plugins/gate_old.so
 gives 2 "nonexistent.so" --baseline /nonexistent.so --candidate "$good"
-gives 2 "config.json is no build of kernels" --baseline "$good" --candidate "$WORK/config.json"
+gives 2 "config.json is not a build of kernels" --baseline "$good" --candidate "$WORK/config.json"
 gives 2 "normbench_kernels" --baseline "$plugins/no_export.so" --candidate "$good"
 gives 5 "ABI" --baseline "$plugins/bad_abi.so" --candidate "$good"
 gives 5 "ABI" --baseline "$good" --candidate "$plugins/bad_abi.so"
