@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "src/train/text.h"
-#include "src/train/transformer_shape.h"
+#include "src/train/data.h"
+#include "src/train/transformer_layers.h"
 #include "src/train/workload.h"
 
 /* A loss as a function of numbers that the caller moves. */

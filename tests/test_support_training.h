@@ -3,7 +3,7 @@
 #ifndef NB_TEST_SUPPORT_TRAINING_H
 #define NB_TEST_SUPPORT_TRAINING_H
 
-#include "src/train/text.h"
+#include "src/train/data.h"
 #include "src/train/workload.h"
 
 /* Some prose, the same everywhere. Nothing to release. */

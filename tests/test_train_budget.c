@@ -28,7 +28,7 @@ Test(train_budget, the_most_expensive_is_left_out_until_the_others_fit) {
     cr_expect_float_eq(nb_train_budget_wanted(&b, 20), 120, 1e-9, "140 s are out, 20 are left");
 }
 
-Test(train_budget, what_took_less_than_guessed_makes_arena) {
+Test(train_budget, what_took_less_than_guessed_makes_room) {
     struct nb_train_share s[3];
     struct nb_train_budget b = budget_of(s);
     nb_train_share_settle(&s[2], 2);

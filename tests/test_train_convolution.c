@@ -8,12 +8,11 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/arm.h"
 #include "src/train/convolution.h"
-#include "src/train/convpool.h"
+#include "src/train/data.h"
 #include "src/train/matrix.h"
-#include "src/train/pooling.h"
-#include "src/train/textures.h"
+#include "src/train/options.h"
+#include "src/train/workload.h"
 #include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 
@@ -48,12 +47,12 @@ static double convolved(const struct nb_convolution *c, const float *x, const fl
 enum { MOST = 2 * 4 * 5 * 6, MOST_W = 4 * 3 * 25 };
 struct trial {
     struct nb_convolution c;
-    float x[MOST], w[MOST_W], y[MOST], weights[MOST], arena[3 * 25 * 30];
+    float x[MOST], w[MOST_W], y[MOST], weights[MOST], columns[3 * 25 * 30];
 };
 static double trial_loss(void *context) {
     struct trial *t = context;
     double sum = 0;
-    nb_convolution_forward(&t->c, t->y, t->x, t->w, t->arena);
+    nb_convolution_forward(&t->c, t->y, t->x, t->w, t->columns);
     for (int64_t i = 0; i < t->c.batch * t->c.out * t->c.height * t->c.width; i++)
         sum += (double)t->weights[i] * (double)t->y[i];
     return sum;
@@ -77,11 +76,11 @@ Test(train_convolution, as_defined_and_its_gradient) {
                         const double y = convolved(&t.c, t.x, t.w, image, out, row, col, &reach);
                         cr_expect_float_eq(t.y[i], y, reach);
                     }
-        nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.arena);
+        nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.columns);
         const struct nb_test_loss loss = {trial_loss, &t, nb_test_products_noise(trial_loss, &t)};
         nb_test_gradient("x", &loss, t.x, dx, 2 * 3 * 30, 0.25);
         nb_test_gradient("w", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
-        nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.arena);
+        nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.columns);
         for (int i = 0; i < 4 * 3 * sides[s] * sides[s]; i++) dw[i] /= 2;
         nb_test_gradient("w, added to", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
     }

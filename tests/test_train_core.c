@@ -9,9 +9,9 @@
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/train/loss_scale.h"
-#include "src/train/precision.h"
-#include "src/train/transformer_models.h"
+#include "src/train/parameters.h"
+#include "src/train/tensor.h"
+#include "src/train/workload.h"
 #include "tests/test_support_train.h"
 
 /* ---- optimizer ---- */
@@ -241,10 +241,11 @@ Test(train_core, kept_bytes_are_counted) {
 
 Test(train_core, flops_are_six_a_parameter_and_token_and_the_attention) {
     struct nb_train_options o = nb_test_train_options(NB_NORM_RMSNORM, NB_FUSED, NB_PRE_NORM);
-    cr_assert_null(nb_workload_minimind2_small.complete(nb_workload_minimind2_small.own, &o));
+    cr_assert_null(nb_workload_minimind2_small.family->complete(nb_workload_minimind2_small.own, &o));
     const double tokens = (double)o.batch * o.sequence, products = 6 * tokens * (25829888 - 8704);
     const double attention = 3 * 2 * 2.0 * tokens * o.sequence * 512 * 8;
-    cr_assert_float_eq(nb_workload_minimind2_small.flops(nb_workload_minimind2_small.own, &o), products + attention, 1);
+    cr_assert_float_eq(nb_workload_minimind2_small.family->flops(nb_workload_minimind2_small.own, &o),
+                       products + attention, 1);
 }
 
 /* ---- text ---- */
@@ -342,10 +343,10 @@ Test(train_core, options_that_cannot_be_are_refused, .init = cr_redirect_stderr)
     }
     struct nb_train_options o = nb_test_train_options(NB_NORM_RMSNORM, NB_FUSED, NB_PRE_NORM);
     o.hidden = 128;
-    cr_assert_null(nb_workload_tiny_transformer.complete(nb_workload_tiny_transformer.own, &o));
+    cr_assert_null(nb_workload_tiny_transformer.family->complete(nb_workload_tiny_transformer.own, &o));
     cr_assert_eq(o.layers, 4);
     cr_assert_eq(o.norm.eps, 1e-5);
-    cr_assert_gt(nb_workload_tiny_transformer.flops(nb_workload_tiny_transformer.own, &o), 1e6);
+    cr_assert_gt(nb_workload_tiny_transformer.family->flops(nb_workload_tiny_transformer.own, &o), 1e6);
     cr_assert_eq(nb_workload_find("tiny-transformer"), &nb_workload_tiny_transformer);
     cr_assert_null(nb_workload_find("no-such"));
 }

@@ -9,18 +9,16 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/cloze.h"
-#include "src/train/gru.h"
-#include "src/train/lstm.h"
-#include "src/train/order_loss.h"
-#include "src/train/sigmoid.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
+#include "src/train/recurrent.h"
+#include "src/train/tensor.h"
 #include "tests/test_support_training.h"
 
 enum { STEPS = 3, BATCH = 2, IN = 6, HIDDEN = 16, STATE = BATCH * HIDDEN, ALL = STEPS * STATE };
 
 /* A model of one layer: its input and its first state are parameters, its loss is a weighted sum of the states. */
 struct layer {
-    struct nb_model_arenas arenas;
     struct nb_gru gru;
     struct nb_lstm lstm;
     struct nb_parameter *x, *start;
@@ -57,19 +55,16 @@ static int create(struct nb_model *model) {
     l->start = add_input(model, "start", BATCH, HIDDEN);
     for (int64_t i = 0; i < ALL; i++) l->weights[i] = (float)nb_random_normal(nb_random_stream(5, 5), (uint64_t)i) / 4;
     if (is_lstm(model))
-        return nb_lstm_init(&l->lstm, model, &l->arenas, "layer",
-                            &(struct nb_lstm_shape){STEPS, BATCH, IN, HIDDEN, backwards});
-    return nb_gru_init(&l->gru, model, &l->arenas, "layer",
-                       &(struct nb_gru_shape){STEPS, BATCH, IN, HIDDEN, backwards, model->options.residual});
+        return nb_lstm_init(&l->lstm, model, "layer",
+                            &(struct nb_recurrent_shape){STEPS, BATCH, IN, HIDDEN, backwards, false});
+    return nb_gru_init(&l->gru, model, "layer",
+                       &(struct nb_recurrent_shape){STEPS, BATCH, IN, HIDDEN, backwards, model->options.residual});
 }
 
 static void release(struct nb_model *model) {
     struct layer *l = model->inside;
     nb_gru_release(&l->gru);
     nb_lstm_release(&l->lstm);
-    nb_arena_release(&l->arenas.kept);
-    nb_arena_release(&l->arenas.passing);
-    free(l);
 }
 
 static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
@@ -100,12 +95,9 @@ static void backward(struct nb_model *model, double scale) {
     memcpy(l->start->gradient, first_state(model, l->dstates), STATE * sizeof(float));
 }
 
-static const struct nb_workload workload = {.name = "layer",
-                                            .complete = complete,
-                                            .create = create,
-                                            .forward = forward,
-                                            .backward = backward,
-                                            .release = release};
+static const struct nb_model_family layers = {
+    .complete = complete, .create = create, .forward = forward, .backward = backward, .release = release};
+static const struct nb_workload workload = {.name = "layer", .family = &layers};
 
 static void check_layers(int which) {
     for (int kind = 0; kind < NB_N_NORM_KINDS; kind++)

@@ -7,12 +7,10 @@
 
 #include "src/core/case.h"
 #include "src/core/random.h"
-#include "src/train/embedding.h"
-#include "src/train/loss.h"
+#include "src/train/layers.h"
 #include "src/train/matrix.h"
 #include "src/train/norm_layer.h"
-#include "src/train/rope.h"
-#include "src/train/swiglu.h"
+#include "src/train/tensor.h"
 #include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 

@@ -11,9 +11,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/arm.h"
 #include "src/train/norm_layer.h"
-#include "src/train/row_sets.h"
+#include "src/train/options.h"
 #include "tests/test_support_train.h"
 #include "tests/test_support_training.h"
 
@@ -147,7 +146,7 @@ Test(train_padding, padded_transformers_have_the_gradients_of_differences) {
 static void refused(const char *workload, const char *arm, const char *words) {
     struct nb_train_options o = options_of(arm);
     const struct nb_workload *w = nb_workload_find(workload);
-    const char *reason = w->complete(w->own, &o);
+    const char *reason = w->family->complete(w->own, &o);
     cr_expect(reason && strstr(reason, words), "%s %s: %s", workload, arm, reason ? reason : "taken");
 }
 

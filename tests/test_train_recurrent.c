@@ -225,17 +225,17 @@ Test(train_recurrent, what_cannot_be_done_is_refused) {
             if (what == 5) options.sequence = 3;
             if (what == 6) options.norm.eps = (double)NAN;
             if (what == 7) options.learning_rate = -1;
-            cr_expect_not_null(workload->complete(workload->own, &options), "%s, %d", tiny[w], what);
+            cr_expect_not_null(workload->family->complete(workload->own, &options), "%s, %d", tiny[w], what);
         }
         struct nb_train_options options = arm_of(NB_NORM_RMSNORM, NB_FUSED);
-        cr_expect_null(workload->complete(workload->own, &options), "%s", tiny[w]);
-        cr_expect_gt(workload->flops(workload->own, &options), 0);
+        cr_expect_null(workload->family->complete(workload->own, &options), "%s", tiny[w]);
+        cr_expect_gt(workload->family->flops(workload->own, &options), 0);
     }
 }
 
 static const char *complete(const char *name, struct nb_train_options *options) {
     const struct nb_workload *workload = nb_workload_find(name);
-    return workload->complete(workload->own, options);
+    return workload->family->complete(workload->own, options);
 }
 
 Test(train_recurrent, widths_are_the_published_ones) {

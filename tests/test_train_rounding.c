@@ -5,16 +5,14 @@
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/train/attention.h"
-#include "src/train/feed_forward.h"
 #include "src/train/matrix.h"
+#include "src/train/transformer_layers.h"
 #include "tests/test_support_train.h"
 
 enum { ROWS = 12, HIDDEN = 16, N = ROWS * HIDDEN, PARAMETERS = 8 };
 
 struct inside {
     struct nb_model model;
-    struct nb_arena kept, shared;
     float x[N], dy[N], y[N], dx[N];
 };
 
@@ -32,8 +30,8 @@ static void begin(struct inside *t, enum nb_dtype dtype) {
     }
 }
 static void end(struct inside *t) {
-    nb_arena_release(&t->kept);
-    nb_arena_release(&t->shared);
+    nb_arena_release(&t->model.kept);
+    nb_arena_release(&t->model.passing);
     nb_parameters_release(&t->model.parameters);
 }
 
@@ -54,24 +52,24 @@ Test(train_rounding, inside_the_feed_forward_sublayer) {
         for (int gated = 0; gated < 2; gated++) {
             struct inside t;
             struct nb_feed_forward f;
-            struct nb_feed_forward_arena arena;
+            struct nb_feed_forward_buffers buffers;
             struct nb_transformer_shape shape = nb_test_transformer_shape;
             const int64_t n = (int64_t)ROWS * shape.ffn;
             shape.swiglu = gated;
             begin(&t, dtype);
-            nb_feed_forward_arena_take(&arena, &t.shared, &shape);
-            nb_feed_forward_init(&f, "f", &t.model, &shape, &t.kept, &arena);
+            nb_feed_forward_buffers_init(&buffers, &t.model, &shape);
+            nb_feed_forward_init(&f, "f", &t.model, &shape, &buffers);
             nb_parameters_round(&t.model.parameters, dtype);
             nb_feed_forward_forward(&f, t.y, t.x);
             nb_feed_forward_backward(&f, t.dx, t.dy, t.x);
             expect_rounded("up", f.at_up, n, dtype);
             expect_rounded("inner", f.inner, n, dtype);
             expect_rounded("y", t.y, N, dtype);
-            expect_rounded("dinner", arena.dinner, n, dtype);
-            expect_rounded("dup", arena.dup, n, dtype);
+            expect_rounded("dinner", buffers.dinner, n, dtype);
+            expect_rounded("dup", buffers.dup, n, dtype);
             expect_rounded("dx", t.dx, N, dtype);
             if (gated) expect_rounded("gate", f.at_gate, n, dtype);
-            if (gated) expect_rounded("dgate", arena.dgate, n, dtype);
+            if (gated) expect_rounded("dgate", buffers.dgate, n, dtype);
             end(&t);
         }
 }
@@ -80,15 +78,15 @@ Test(train_rounding, inside_attention) {
     for (enum nb_dtype dtype = NB_F32; dtype < NB_N_DTYPES; dtype++) {
         struct inside t;
         struct nb_attention a;
-        struct nb_attention_arena arena;
+        struct nb_attention_buffers buffers;
         struct nb_rope rope;
         struct nb_transformer_shape shape = nb_test_transformer_shape;
         const int64_t n_weights = (int64_t)shape.batch * shape.heads * shape.sequence * shape.sequence;
         shape.qk_norm = true;
         begin(&t, dtype);
         nb_rope_init(&rope, shape.sequence, shape.hidden / shape.heads, shape.rope_theta);
-        nb_attention_arena_take(&arena, &t.shared, &shape);
-        cr_assert_eq(nb_attention_init(&a, "a", &t.model, &shape, &t.kept, &arena, &rope), 0);
+        nb_attention_buffers_init(&buffers, &t.model, &shape);
+        cr_assert_eq(nb_attention_init(&a, "a", &t.model, &shape, &buffers, &rope), 0);
         nb_parameters_round(&t.model.parameters, dtype);
         nb_attention_forward(&a, t.y, t.x, true);
         nb_attention_backward(&a, t.dx, t.dy, t.x);
@@ -99,11 +97,11 @@ Test(train_rounding, inside_attention) {
         expect_rounded("weights", a.weights, n_weights, dtype);
         expect_rounded("mixed", a.mixed, N, dtype);
         expect_rounded("y", t.y, N, dtype);
-        expect_rounded("dmixed", arena.dmixed, N, dtype);
-        expect_rounded("dscores", arena.dscores, (int64_t)shape.sequence * shape.sequence, dtype);
-        expect_rounded("dv", arena.dv, N / 2, dtype);
-        expect_rounded("dq", arena.dq, N, dtype);
-        expect_rounded("through the norm of q", arena.normed, N, dtype);
+        expect_rounded("dmixed", buffers.dmixed, N, dtype);
+        expect_rounded("dscores", buffers.dscores, (int64_t)shape.sequence * shape.sequence, dtype);
+        expect_rounded("dv", buffers.dv, N / 2, dtype);
+        expect_rounded("dq", buffers.dq, N, dtype);
+        expect_rounded("through the norm of q", buffers.normed, N, dtype);
         expect_rounded("dx", t.dx, N, dtype);
         nb_attention_release(&a);
         nb_rope_release(&rope);

@@ -9,10 +9,10 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/train/arm.h"
 #include "src/train/course.h"
+#include "src/train/data.h"
+#include "src/train/options.h"
 #include "src/train/steps.h"
-#include "src/train/text.h"
 
 static void quiet(void) { nb_log_quiet(true); }
 TestSuite(train_steps, .init = quiet);
@@ -45,8 +45,8 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     double loss = 0;
     (void)text, (void)batch;
     for (int i = 0; i < SIZE; i++) loss += (double)t->p->value[i] * (double)t->p->value[i] / SIZE;
-    nb_model_tell(model, "layer0", "input", t->p->value, SIZE);
-    nb_model_tell(model, "layer1", "input", t->p->value, 2);
+    nb_model_observe(model, "layer0", "input", t->p->value, SIZE);
+    nb_model_observe(model, "layer1", "input", t->p->value, 2);
     model->norm_seconds += 1e-9;
     const size_t n = strlen(order);
     if (n + 1 < sizeof order) order[n] = nb_norm_kind_name(model->options.norm.kind)[0];
@@ -55,7 +55,7 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
 static void backward(struct nb_model *model, double scale) {
     struct parabola *t = model->inside;
     for (int i = 0; i < SIZE; i++) t->p->gradient[i] += (float)(2 * scale * (double)t->p->value[i] / SIZE);
-    nb_model_tell_gradient(model, "layer0", "input", t->p->gradient, SIZE);
+    nb_model_observe_gradient(model, "layer0", "input", t->p->gradient, SIZE);
 }
 static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
     (void)own;
@@ -70,15 +70,14 @@ static double flops(const void *own, const struct nb_train_options *o) {
     (void)own;
     return 1e6 * o->layers;
 }
-static const struct nb_workload parabola = {.name = "parabola",
-                                            .summary = "p^2",
-                                            .complete = complete,
-                                            .create = create,
-                                            .forward = forward,
-                                            .backward = backward,
-                                            .optimizer = optimizer,
-                                            .release = release,
-                                            .flops = flops};
+static const struct nb_model_family parabolas = {.complete = complete,
+                                                 .create = create,
+                                                 .forward = forward,
+                                                 .backward = backward,
+                                                 .optimizer = optimizer,
+                                                 .release = release,
+                                                 .flops = flops};
+static const struct nb_workload parabola = {.name = "parabola", .summary = "p^2", .family = &parabolas};
 
 static struct nb_train_options arm_of(const char *text) {
     struct nb_train_options o;

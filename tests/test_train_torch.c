@@ -90,7 +90,7 @@ static double *describe(double *out, const struct nb_parameter *p) {
 
 /* The steps are the model's own, on tokens that are not a text's. */
 static double step(struct nb_model *model, const int32_t *tokens, const int32_t *targets) {
-    const struct nb_optimizer optimizer = model->workload->optimizer(model->workload->own, &model->options);
+    const struct nb_optimizer optimizer = model->workload->family->optimizer(model->workload->own, &model->options);
     nb_parameters_zero_gradients(&model->parameters);
     nb_transformer_loss(model, tokens, targets, true);
     nb_model_backward(model, 1);

@@ -9,7 +9,7 @@
 #include "src/core/case.h"
 #include "src/core/random.h"
 #include "src/train/transformer.h"
-#include "src/train/transformer_models.h"
+#include "src/train/workload.h"
 #include "tests/test_support_products.h"
 #include "tests/test_support_train.h"
 

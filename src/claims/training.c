@@ -9,7 +9,7 @@
 
 #include "src/core/log.h"
 #include "src/core/names.h"
-#include "src/train/arm.h"
+#include "src/train/options.h"
 
 static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, const char *workload) {
     nb_finding_tag(f, "workload", workload);
@@ -45,7 +45,7 @@ static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t
             snprintf(reason, n, "arms '%s' and '%s' are one", t->words.items[j], t->words.items[i]);
             return reason;
         }
-    if (t->workload && (wrong = t->workload->complete(t->workload->own, &o))) {
+    if (t->workload && (wrong = t->workload->family->complete(t->workload->own, &o))) {
         snprintf(reason, n, "arm '%s': %s", t->words.items[i], wrong);
         return reason;
     }

@@ -1,27 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Questions, the two readers, and what is said of them. */
-#include "src/train/attentive_reader.h"
+/* The attentive reader (Hermann et al. 2015) as in table 6 of Zhang & Sennrich 2019: one bidirectional LSTM reads a document, another one a
+ * query with a word left out; attention by the query's vector u over the document's y(t), which of the entities is missing:
+ *   s(t) = softmax(v . tanh(y(t) Wy + u Wu));  r = sum s(t) y(t);  g = tanh(r Wr + u Wg);  logits = g Wa + b
+ * Normalizations stand inside the LSTM alone. Questions are made from the text (data.h). A quarter as many words are in the query as in
+ * the document.
+ *
+ * Observers are given "document.forwards.*", "document.backwards.*", "query.forwards.*", "query.backwards.*" (x, h: product and result;
+ * cell), "document", "query" (the states side by side), "logits"; of gradients at the same places. */
 
+/* Two LSTMs that read the same words in either direction, with the words' vectors in front. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/train/additive.h"
-#include "src/train/cloze.h"
-#include "src/train/loss.h"
-#include "src/train/precision.h"
-#include "src/train/reader_pair.h"
-#include "src/train/recurrent_options.h"
-#include "src/train/sigmoid.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
+#include "src/train/recurrent.h"
+#include "src/train/tensor.h"
+#include "src/train/workload.h"
+
+struct reader_pair {
+    struct nb_recurrent_shape shape; /* of the one that reads forwards */
+    struct nb_model *model;          /* borrowed */
+    const char *name;                /* borrowed */
+    struct nb_parameter *table;      /* borrowed: vocabulary x in */
+    struct nb_lstm lstm[2];          /* forwards, backwards */
+    int32_t *tokens;                 /* steps x batch: the caller's to fill */
+    float *words;
+    float *states[2];
+    float *dwords, *dstates[2];
+};
+
+enum { READER_PAIR_PARAMETERS = 2 * NB_LSTM_PARAMETERS };
+
+/* ---- two LSTMs, one in each direction; the last state of the one that runs backwards is that of the first step ---- */
+
+enum { FORWARDS = 0, BACKWARDS = 1 };
+static const char *const directions[2] = {"forwards", "backwards"};
+
+static int64_t all_rows(const struct reader_pair *p) { return p->shape.n_steps * p->shape.batch; }
+
+static int reader_pair_init(struct reader_pair *p, struct nb_model *model, const char *name,
+                            const struct nb_recurrent_shape *shape, struct nb_parameter *table) {
+    *p = (struct reader_pair){.shape = *shape, .model = model, .name = name, .table = table};
+    const int64_t rows = all_rows(p), n_states = (rows + shape->batch) * shape->hidden;
+    p->tokens = nb_alloc((unsigned long long)rows, sizeof *p->tokens);
+    p->words = nb_arena_take(&model->kept, rows * shape->in);
+    p->dwords = nb_arena_take(&model->passing, rows * shape->in);
+    for (int d = 0; d < 2; d++) {
+        struct nb_recurrent_shape one = *shape;
+        char full[64];
+        one.backwards = d == BACKWARDS;
+        p->states[d] = nb_arena_take(&model->kept, n_states);
+        p->dstates[d] = nb_arena_take(&model->passing, n_states);
+        snprintf(full, sizeof full, "%s.%s", name, directions[d]);
+        if (nb_lstm_init(&p->lstm[d], model, full, &one) != 0) return -1;
+    }
+    return 0;
+}
+
+static void reader_pair_release(struct reader_pair *p) {
+    nb_lstm_release(&p->lstm[FORWARDS]);
+    nb_lstm_release(&p->lstm[BACKWARDS]);
+    free(p->tokens);
+    *p = (struct reader_pair){0};
+}
+
+static double reader_pair_flops(const struct nb_recurrent_shape *shape) { return 2 * nb_lstm_flops(shape); }
+
+/* Outputs of all steps, and the last one to be said, in an array of states. */
+static float *outputs(const struct reader_pair *p, int d, float *states) {
+    return nb_lstm_outputs(&p->lstm[d], states);
+}
+static float *end(const struct reader_pair *p, int d, float *states) {
+    const int64_t step = d == BACKWARDS ? 0 : p->shape.n_steps - 1;
+    return outputs(p, d, states) + step * p->shape.batch * p->shape.hidden;
+}
+
+/* joined: steps x batch x 2 hidden, both directions side by side; ends: batch x 2 hidden, what each said last. Either may be null. */
+static void reader_pair_forward(struct reader_pair *p, float *joined, float *ends) {
+    const int64_t rows = all_rows(p), hidden = p->shape.hidden;
+    nb_embedding_forward(p->words, nb_parameter_used(p->table), p->tokens, rows, p->shape.in, 1);
+    for (int d = 0; d < 2; d++) {
+        nb_lstm_forward(&p->lstm[d], p->states[d], p->words);
+        if (p->model->observer) nb_lstm_observe(&p->lstm[d]);
+    }
+    if (joined) {
+        nb_halves_join(joined, outputs(p, FORWARDS, p->states[FORWARDS]), outputs(p, BACKWARDS, p->states[BACKWARDS]),
+                       rows, hidden);
+        nb_model_observe(p->model, p->name, "", joined, rows * 2 * hidden);
+    }
+    if (!ends) return;
+    nb_halves_join(ends, end(p, FORWARDS, p->states[FORWARDS]), end(p, BACKWARDS, p->states[BACKWARDS]), p->shape.batch,
+                   hidden);
+    nb_model_observe(p->model, p->name, joined ? "ends" : "", ends, p->shape.batch * 2 * hidden);
+}
+
+static void spread(struct reader_pair *p, const float *djoined, const float *dends) {
+    const int64_t rows = all_rows(p), batch = p->shape.batch, hidden = p->shape.hidden;
+    for (int d = 0; d < 2; d++) memset(p->dstates[d], 0, (size_t)((rows + batch) * hidden) * sizeof(float));
+    if (djoined)
+        nb_halves_split(outputs(p, FORWARDS, p->dstates[FORWARDS]), outputs(p, BACKWARDS, p->dstates[BACKWARDS]),
+                        djoined, rows, hidden);
+    float *forwards = end(p, FORWARDS, p->dstates[FORWARDS]), *backwards = end(p, BACKWARDS, p->dstates[BACKWARDS]);
+    for (int64_t b = 0; dends && b < batch; b++)
+        for (int64_t i = 0; i < hidden; i++) {
+            forwards[b * hidden + i] += dends[2 * b * hidden + i];
+            backwards[b * hidden + i] += dends[(2 * b + 1) * hidden + i];
+        }
+}
+
+/* Gradients by the same two, null for one that is not used. */
+static void reader_pair_backward(struct reader_pair *p, const float *djoined, const float *dends) {
+    const int64_t rows = all_rows(p);
+    if (djoined) nb_model_observe_gradient(p->model, p->name, "", djoined, rows * 2 * p->shape.hidden);
+    if (dends)
+        nb_model_observe_gradient(p->model, p->name, djoined ? "ends" : "", dends,
+                                  p->shape.batch * 2 * p->shape.hidden);
+    spread(p, djoined, dends);
+    for (int d = 0; d < 2; d++) {
+        nb_lstm_backward(&p->lstm[d], p->dwords, p->dstates[d], p->states[d], p->words);
+        nb_embedding_backward(p->table->gradient, p->dwords, p->tokens, rows, p->shape.in, 1);
+        if (p->model->observer) nb_lstm_observe_gradients(&p->lstm[d]);
+    }
+}
+
+/* ---- the model: questions, the two readers, the answer ---- */
 
 static const double EMBEDDING_DEVIATION = 0.1;
 
 struct attentive_reader {
-    struct nb_model_arenas arenas;
     struct nb_cloze cloze;
     int64_t batch, hidden;
     struct nb_parameter *table;
-    struct nb_reader_pair document, query;
+    struct reader_pair document, query;
     struct nb_additive attention;
     struct nb_projection of_document, of_query, answer;
     int32_t *answers;
@@ -40,8 +153,8 @@ static struct nb_cloze_shape cloze_shape(const struct nb_train_options *o) {
                                    .entities = (int32_t)n_entities(o),
                                    .vocabulary = 64 * o->hidden};
 }
-static struct nb_lstm_shape reader_shape(const struct nb_train_options *o, int64_t n_words) {
-    return (struct nb_lstm_shape){.n_steps = n_words, .batch = o->batch, .in = o->hidden, .hidden = o->hidden};
+static struct nb_recurrent_shape reader_shape(const struct nb_train_options *o, int64_t n_words) {
+    return (struct nb_recurrent_shape){.n_steps = n_words, .batch = o->batch, .in = o->hidden, .hidden = o->hidden};
 }
 static struct nb_additive_shape attention_shape(const struct nb_train_options *o) {
     const int64_t both = 2 * (int64_t)o->hidden;
@@ -55,20 +168,20 @@ static struct nb_projection_shape answer_shape(const struct nb_train_options *o)
     return (struct nb_projection_shape){1, o->batch, o->hidden, n_entities(o), NB_PROJECTION_BIASED};
 }
 
-static double flops(const void *own, const struct nb_train_options *o) {
+static double attentive_reader_flops(const void *own, const struct nb_train_options *o) {
     (void)own;
     const struct nb_cloze_shape cloze = cloze_shape(o);
-    const struct nb_lstm_shape document = reader_shape(o, cloze.document), query = reader_shape(o, cloze.query);
+    const struct nb_recurrent_shape document = reader_shape(o, cloze.document), query = reader_shape(o, cloze.query);
     const struct nb_additive_shape attention = attention_shape(o);
     const struct nb_projection_shape joint = joint_shape(o, 0), answer = answer_shape(o);
-    return nb_reader_pair_flops(&document) + nb_reader_pair_flops(&query) + nb_additive_flops(&attention) +
+    return reader_pair_flops(&document) + reader_pair_flops(&query) + nb_additive_flops(&attention) +
            2 * nb_projection_flops(&joint) + nb_projection_flops(&answer);
 }
 
 /* ---- set-up ---- */
 
-static void make_arena(struct attentive_reader *s, const struct nb_train_options *o) {
-    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
+static void allocate(struct nb_model *model, struct attentive_reader *s, const struct nb_train_options *o) {
+    struct nb_arena *kept = &model->kept, *passing = &model->passing;
     const int64_t state = s->batch * s->hidden;
     s->memory = nb_arena_take(kept, o->sequence * 2 * state);
     s->question = nb_arena_take(kept, 2 * state);
@@ -84,12 +197,12 @@ static void make_arena(struct attentive_reader *s, const struct nb_train_options
 
 static int init_readers(struct nb_model *model, struct attentive_reader *s) {
     const struct nb_train_options *o = &model->options;
-    const struct nb_lstm_shape document = reader_shape(o, s->cloze.shape.document),
-                               query = reader_shape(o, s->cloze.shape.query);
+    const struct nb_recurrent_shape document = reader_shape(o, s->cloze.shape.document),
+                                    query = reader_shape(o, s->cloze.shape.query);
     s->table = nb_parameter_add(&model->parameters, "words", s->cloze.shape.vocabulary, s->hidden, true);
     nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
-    if (nb_reader_pair_init(&s->document, model, &s->arenas, "document", &document, s->table) != 0) return -1;
-    return nb_reader_pair_init(&s->query, model, &s->arenas, "query", &query, s->table);
+    if (reader_pair_init(&s->document, model, "document", &document, s->table) != 0) return -1;
+    return reader_pair_init(&s->query, model, "query", &query, s->table);
 }
 
 static int init_answer(struct nb_model *model, struct attentive_reader *s) {
@@ -97,42 +210,34 @@ static int init_answer(struct nb_model *model, struct attentive_reader *s) {
     const struct nb_additive_shape attention = attention_shape(o);
     const struct nb_projection_shape found = joint_shape(o, NB_PROJECTION_BIASED), question = joint_shape(o, 0),
                                      answer = answer_shape(o);
-    if (nb_additive_init(&s->attention, model, &s->arenas, "attention", &attention) != 0) return -1;
-    if (nb_projection_init(&s->of_document, model, &s->arenas, "joint.document", &found, NULL) != 0) return -1;
-    if (nb_projection_init(&s->of_query, model, &s->arenas, "joint.query", &question, s->of_document.gradient) != 0)
-        return -1;
-    return nb_projection_init(&s->answer, model, &s->arenas, "answer", &answer, NULL);
+    if (nb_additive_init(&s->attention, model, "attention", &attention) != 0) return -1;
+    if (nb_projection_init(&s->of_document, model, "joint.document", &found, NULL) != 0) return -1;
+    if (nb_projection_init(&s->of_query, model, "joint.query", &question, s->of_document.gradient) != 0) return -1;
+    return nb_projection_init(&s->answer, model, "answer", &answer, NULL);
 }
 
-static int create(struct nb_model *model) {
+static int attentive_reader_create(struct nb_model *model) {
     struct attentive_reader *s = nb_alloc(1, sizeof *s);
     const struct nb_train_options *o = &model->options;
     const struct nb_cloze_shape cloze = cloze_shape(o);
     model->inside = s;
     *s = (struct attentive_reader){.batch = o->batch, .hidden = o->hidden};
     nb_cloze_init(&s->cloze, &cloze);
-    make_arena(s, o);
-    nb_parameters_reserve(&model->parameters, 1 + 2 * NB_READER_PAIR_PARAMETERS + NB_ADDITIVE_PARAMETERS + 5);
+    allocate(model, s, o);
+    nb_parameters_reserve(&model->parameters, 1 + 2 * READER_PAIR_PARAMETERS + NB_ADDITIVE_PARAMETERS + 5);
     if (init_readers(model, s) != 0 || init_answer(model, s) != 0) return -1;
-    model->activation_bytes += s->arenas.kept.bytes;
     return 0;
 }
 
-static void release(struct nb_model *model) {
+static void attentive_reader_release(struct nb_model *model) {
     struct attentive_reader *s = model->inside;
-    if (!s) return;
-    nb_reader_pair_release(&s->document);
-    nb_reader_pair_release(&s->query);
+    reader_pair_release(&s->document);
+    reader_pair_release(&s->query);
     nb_additive_release(&s->attention);
     nb_projection_release(&s->of_document);
     nb_projection_release(&s->of_query);
     nb_projection_release(&s->answer);
     nb_cloze_release(&s->cloze);
-    nb_arena_release(&s->arenas.kept);
-    nb_arena_release(&s->arenas.passing);
-    free(s->answers);
-    free(s);
-    model->inside = NULL;
 }
 
 /* ---- forward ---- */
@@ -145,18 +250,19 @@ static double answer_loss(struct nb_model *model, struct attentive_reader *s) {
     nb_tanh_tensor(s->joint, n);
     nb_round_tensor(s->joint, n, model->options.dtype);
     const float *logits = nb_projection_forward(&s->answer, s->joint, 0, 1);
-    nb_model_tell(model, "logits", "", logits, s->batch * n_entities(&model->options));
+    nb_model_observe(model, "logits", "", logits, s->batch * n_entities(&model->options));
     return nb_cross_entropy_forward(s->probabilities, logits, s->answers, s->batch, n_entities(&model->options));
 }
 
-static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+static double attentive_reader_forward(struct nb_model *model, const struct nb_text *text, int64_t batch,
+                                       bool training) {
     struct attentive_reader *s = model->inside;
     (void)training;
     for (int64_t b = 0; b < s->batch; b++)
         s->answers[b] = nb_cloze_ask(&s->cloze, text, (uint64_t)(batch * s->batch + b), s->document.tokens + b,
                                      s->query.tokens + b, s->batch);
-    nb_reader_pair_forward(&s->document, s->memory, NULL);
-    nb_reader_pair_forward(&s->query, NULL, s->question);
+    reader_pair_forward(&s->document, s->memory, NULL);
+    reader_pair_forward(&s->query, NULL, s->question);
     nb_additive_memory(&s->attention, s->memory);
     nb_additive_step(&s->attention, 0, s->found, s->question, s->memory);
     return answer_loss(model, s);
@@ -167,7 +273,7 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
 static void answer_backward(struct nb_model *model, struct attentive_reader *s, double scale) {
     float *dlogits = nb_projection_gradient(&s->answer, 0), *dsum = nb_projection_gradient(&s->of_document, 0);
     nb_cross_entropy_backward(dlogits, s->probabilities, s->answers, s->batch, n_entities(&model->options), scale);
-    nb_model_tell_gradient(model, "logits", "", dlogits, s->batch * n_entities(&model->options));
+    nb_model_observe_gradient(model, "logits", "", dlogits, s->batch * n_entities(&model->options));
     nb_projection_backward(&s->answer, s->djoint, 0, 1, 0);
     nb_projection_finish(&s->answer, s->joint);
     for (int64_t i = 0; i < s->batch * s->hidden; i++) dsum[i] = s->djoint[i] * (1 - s->joint[i] * s->joint[i]);
@@ -177,7 +283,7 @@ static void answer_backward(struct nb_model *model, struct attentive_reader *s, 
     nb_projection_finish(&s->of_query, s->question);
 }
 
-static void backward(struct nb_model *model, double scale) {
+static void attentive_reader_backward(struct nb_model *model, double scale) {
     struct attentive_reader *s = model->inside;
     const int64_t n = model->options.sequence * 2 * s->batch * s->hidden;
     answer_backward(model, s, scale);
@@ -185,8 +291,8 @@ static void backward(struct nb_model *model, double scale) {
     nb_additive_start_backward(&s->attention);
     nb_additive_step_backward(&s->attention, 0, s->dquestion, s->dmemory, s->dfound, s->memory);
     nb_additive_finish(&s->attention, s->dmemory, s->memory, s->question);
-    nb_reader_pair_backward(&s->document, s->dmemory, NULL);
-    nb_reader_pair_backward(&s->query, NULL, s->dquestion);
+    reader_pair_backward(&s->document, s->dmemory, NULL);
+    reader_pair_backward(&s->query, NULL, s->dquestion);
 }
 
 /* ---- the workloads ---- */
@@ -194,25 +300,21 @@ static void backward(struct nb_model *model, double scale) {
 static const struct nb_recurrent_defaults full = {.hidden = 240, .batch = 64, .sequence = 64, .learning_rate = 8e-5};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 16, .learning_rate = 3e-3};
 
+static const struct nb_model_family attentive_reader_family = {.complete = nb_recurrent_complete,
+                                                               .create = attentive_reader_create,
+                                                               .forward = attentive_reader_forward,
+                                                               .backward = attentive_reader_backward,
+                                                               .optimizer = nb_recurrent_optimizer,
+                                                               .release = attentive_reader_release,
+                                                               .flops = attentive_reader_flops};
+
 const struct nb_workload nb_workload_attentive_reader = {
     .name = "attentive-reader",
     .summary = "Attentive reader: bidirectional LSTMs of 240, batch 64, over documents of 64 words and queries of 16",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &attentive_reader_family,
     .own = &full};
 const struct nb_workload nb_workload_tiny_attentive_reader = {
     .name = "tiny-attentive-reader",
     .summary = "The attentive reader at a width of 16: batch 4, documents of 16 words, queries of 4",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &attentive_reader_family,
     .own = &tiny};

@@ -10,7 +10,7 @@
 static int64_t pixels(const struct nb_convolution *c) { return c->height * c->width; }
 static int64_t patch(const struct nb_convolution *c) { return c->in * c->side * c->side; }
 
-int64_t nb_convolution_arena(const struct nb_convolution *c) { return patch(c) * pixels(c); }
+int64_t nb_convolution_columns(const struct nb_convolution *c) { return patch(c) * pixels(c); }
 double nb_convolution_flops(const struct nb_convolution *c) {
     return 2.0 * (double)c->batch * (double)c->out * (double)patch(c) * (double)pixels(c);
 }
@@ -56,27 +56,65 @@ static void walk(const struct nb_convolution *c, float *columns, const float *x,
             }
 }
 
-void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *arena) {
+void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *columns) {
     assert(c->side % 2 == 1);
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c);
-        if (c->side > 1) walk(c, arena, from, NULL);
-        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? arena : from, c->out, pixels(c), patch(c),
+        if (c->side > 1) walk(c, columns, from, NULL);
+        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? columns : from, c->out, pixels(c), patch(c),
                            0);
     }
 }
 
 void nb_convolution_backward(const struct nb_convolution *c, float *dx, float *dw, const float *dy, const float *x,
-                             const float *w, float *arena) {
+                             const float *w, float *columns) {
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
-        if (c->side > 1) walk(c, arena, from, NULL);
-        nb_matrix_multiply_bt(dw, d, c->side > 1 ? arena : from, c->out, patch(c), pixels(c), 1);
+        if (c->side > 1) walk(c, columns, from, NULL);
+        nb_matrix_multiply_bt(dw, d, c->side > 1 ? columns : from, c->out, patch(c), pixels(c), 1);
         if (!dx) continue;
         float *to = dx + image * c->in * pixels(c);
-        nb_matrix_multiply_at(c->side > 1 ? arena : to, w, d, patch(c), pixels(c), c->out, 0);
+        nb_matrix_multiply_at(c->side > 1 ? columns : to, w, d, patch(c), pixels(c), c->out, 0);
         if (c->side == 1) continue;
         memset(to, 0, (size_t)(c->in * pixels(c)) * sizeof *to);
-        walk(c, arena, NULL, to);
+        walk(c, columns, NULL, to);
     }
+}
+
+/* ---- pooling; of equal values the first counts ---- */
+
+void nb_max_pool_forward(float *y, int32_t *from, const float *x, int64_t planes, int64_t height, int64_t width) {
+    assert(height % 2 == 0 && width % 2 == 0);
+    for (int64_t plane = 0; plane < planes; plane++, x += height * width)
+        for (int64_t row = 0; row < height; row += 2)
+            for (int64_t col = 0; col < width; col += 2) {
+                const int64_t at = row * width + col, others[] = {at + 1, at + width, at + width + 1};
+                int64_t best = at;
+                for (int i = 0; i < 3; i++)
+                    if (x[others[i]] > x[best]) best = others[i];
+                *y++ = x[best];
+                *from++ = (int32_t)best;
+            }
+}
+
+void nb_max_pool_backward(float *dx, const float *dy, const int32_t *from, int64_t planes, int64_t height,
+                          int64_t width) {
+    const int64_t pooled = height * width / 4;
+    memset(dx, 0, (size_t)(planes * height * width) * sizeof *dx);
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t i = 0; i < pooled; i++)
+            dx[plane * height * width + from[plane * pooled + i]] += dy[plane * pooled + i];
+}
+
+void nb_mean_pool_forward(float *y, const float *x, int64_t planes, int64_t pixels) {
+    for (int64_t plane = 0; plane < planes; plane++) {
+        double sum = 0;
+        for (int64_t i = 0; i < pixels; i++) sum += (double)x[plane * pixels + i];
+        y[plane] = (float)(sum / (double)pixels);
+    }
+}
+
+void nb_mean_pool_backward(float *dx, const float *dy, int64_t planes, int64_t pixels) {
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t i = 0; i < pixels; i++) dx[plane * pixels + i] = dy[plane] / (float)pixels;
 }

@@ -1,16 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The net: blocks in a row, the mean of each plane, a linear layer. */
-#include "src/train/convpool.h"
+/* ConvPool-CNN-C (Springenberg et al. 2015, as Salimans & Kingma 2016 and the RMSNorm paper's table 10 train it) on images of CIFAR-10's
+ * shape (data.h): three convolutions of 96 channels, pooling, three of 192, pooling, one of 192 and two of 192 with a side of 1, the
+ * mean of each plane, ten classes. Pooling takes the largest of 2 x 2 where theirs takes 3 x 3 with a stride of 2.
+ *
+ * Behind each convolution a norm, a gain and a bias for each channel, and a leaky ReLU of 0.1. As in the paper's code the norm of LayerNorm,
+ * RMSNorm and pRMSNorm is over height and width of one channel of one image; a row of the kernel is such a plane. BatchNorm is over all
+ * images and positions of a channel; for its kernels, which want channels to be columns, planes are turned, which takes time of its own
+ * that is not counted as the norm's. */
 
+/* A convolution with what follows it: norm, gain and bias of each channel, leaky ReLU, pooling where there is one. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/core/log.h"
-#include "src/train/conv_block.h"
-#include "src/train/loss.h"
+#include "src/train/convolution.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
 #include "src/train/matrix.h"
-#include "src/train/pooling.h"
-#include "src/train/textures.h"
+#include "src/train/norm_layer.h"
+#include "src/train/tensor.h"
+#include "src/train/workload.h"
+
+struct conv_block {
+    char place[16]; /* "layer3" */
+    struct nb_convolution c;
+    bool pools;
+    struct nb_parameter *w, *gain, *bias;
+    struct nb_norm_layer norm;
+    float *before, *normed, *out, *pooled; /* kept; normed is before without a norm */
+    float *turned;                         /* BatchNorm: before with channels as columns; kept */
+    int32_t *from;                         /* of pooling */
+    const float *x;                        /* of the last forward; borrowed */
+};
+struct conv_buffers { /* shared by the blocks of a model: each as large as the largest needs */
+    float *columns, *d, *other, *turned, *turned_back;
+};
+
+/* ---- a block, forward and backward ---- */
+
+static const float LEAK = 0.1f;
+
+static int64_t pixels(const struct conv_block *b) { return b->c.height * b->c.width; }
+/* before pooling */
+static int64_t conv_block_outputs(const struct conv_block *b) { return b->c.batch * b->c.out * pixels(b); }
+static bool turns(const struct conv_block *b) { return b->norm.choice.kind == NB_NORM_BATCHNORM; }
+static bool has_norm(const struct conv_block *b) { return b->norm.choice.kind != NB_NORM_NONE; }
+
+static struct nb_parameter *add(struct conv_block *b, struct nb_model *model, const char *what, int64_t rows,
+                                int64_t cols, bool decays) {
+    char name[48];
+    snprintf(name, sizeof name, "%s.%s", b->place, what);
+    return nb_parameter_add(&model->parameters, name, rows, cols, decays);
+}
+
+static void allocate_block(struct conv_block *b, struct nb_model *model) {
+    const int64_t n = conv_block_outputs(b);
+    b->before = nb_arena_take(&model->kept, n);
+    b->normed = has_norm(b) ? nb_arena_take(&model->kept, n) : b->before;
+    b->out = nb_arena_take(&model->kept, n);
+    if (turns(b)) b->turned = nb_arena_take(&model->kept, n);
+    if (!b->pools) return;
+    b->pooled = nb_arena_take(&model->kept, n / 4);
+    b->from = nb_arena_take_indices(&model->passing, n / 4);
+}
+
+/* Adds up to five parameters. -1 after nb_error; release in either case. */
+static int conv_block_init(struct conv_block *b, struct nb_model *model, int index, const struct nb_convolution *c,
+                           bool pools) {
+    const struct nb_norm_choice *choice = &model->options.norm;
+    struct nb_norm_choice plain = *choice;
+    char name[24];
+    *b = (struct conv_block){.c = *c, .pools = pools};
+    snprintf(b->place, sizeof b->place, "layer%d", index);
+    snprintf(name, sizeof name, "%s.norm", b->place);
+    const int64_t patch = c->in * c->side * c->side;
+    b->w = add(b, model, "w", c->out, patch, true);
+    b->gain = add(b, model, "gain", 1, c->out, false);
+    b->bias = add(b, model, "bias", 1, c->out, false);
+    nb_parameter_draw(b->w, model->options.seed, sqrt(2.0 / (double)patch)); /* He et al. 2015 */
+    nb_parameter_fill(b->gain, 1);
+    b->gain->frozen = choice->kind == NB_NORM_NONE || choice->affine == NB_NORM_FROZEN;
+    /* Gain and bias are of channels here; the kernel's own, of columns, stay 1 and 0. */
+    plain.affine = NB_NORM_FROZEN;
+    const bool by_channel = choice->kind == NB_NORM_BATCHNORM;
+    const int result = nb_norm_layer_init(&b->norm, name, &plain, by_channel ? c->batch * pixels(b) : c->batch * c->out,
+                                          by_channel ? c->out : pixels(b), &model->parameters, model->pool);
+    if (result == 0) allocate_block(b, model);
+    return result;
+}
+
+static void conv_block_release(struct conv_block *b) {
+    nb_norm_layer_release(&b->norm);
+    *b = (struct conv_block){0};
+}
+
+/* to[image][col][row] = from[image][row][col] */
+static void turn(float *to, const float *from, int64_t images, int64_t rows, int64_t cols) {
+    for (int64_t image = 0; image < images; image++, to += rows * cols, from += rows * cols)
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t col = 0; col < cols; col++) to[col * rows + row] = from[row * cols + col];
+}
+
+/* ---- forward ---- */
+
+static void normalize(struct conv_block *b, bool training, const struct conv_buffers *buffers) {
+    const int64_t images = b->c.batch, channels = b->c.out;
+    if (!has_norm(b)) return;
+    if (!turns(b)) {
+        nb_norm_forward(&b->norm, b->normed, b->before, images * channels, training);
+        return;
+    }
+    turn(b->turned, b->before, images, channels, pixels(b));
+    nb_norm_forward(&b->norm, buffers->turned, b->turned, images * pixels(b), training);
+    turn(b->normed, buffers->turned, images, pixels(b), channels);
+}
+
+static void activate(struct conv_block *b) {
+    const int64_t n = pixels(b);
+    for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
+        const float gain = b->gain->value[plane % b->c.out], bias = b->bias->value[plane % b->c.out];
+        for (int64_t i = plane * n; i < (plane + 1) * n; i++) {
+            const float v = gain * b->normed[i] + bias;
+            b->out[i] = v > 0 ? v : LEAK * v;
+        }
+    }
+}
+
+static const float *conv_block_forward(struct conv_block *b, const struct nb_model *model, const float *x,
+                                       bool training, const struct conv_buffers *buffers) {
+    b->x = x;
+    nb_convolution_forward(&b->c, b->before, x, b->w->value, buffers->columns);
+    normalize(b, training, buffers);
+    activate(b);
+    nb_model_observe(model, b->place, "convolution", b->before, conv_block_outputs(b));
+    nb_model_observe(model, b->place, "output", b->out, conv_block_outputs(b));
+    if (!b->pools) return b->out;
+    nb_max_pool_forward(b->pooled, b->from, b->out, b->c.batch * b->c.out, b->c.height, b->c.width);
+    return b->pooled;
+}
+
+/* ---- backward ---- */
+
+/* d, the gradient by out, becomes that by normed. The sign of out is that of what went in. */
+static void activate_back(struct conv_block *b, float *d) {
+    const int64_t n = pixels(b);
+    for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
+        const int64_t channel = plane % b->c.out;
+        const float gain = b->gain->value[channel];
+        float dgain = 0, dbias = 0;
+        for (int64_t i = plane * n; i < (plane + 1) * n; i++) {
+            const float dv = b->out[i] > 0 ? d[i] : LEAK * d[i];
+            dgain += dv * b->normed[i];
+            dbias += dv;
+            d[i] = gain * dv;
+        }
+        b->gain->gradient[channel] += dgain;
+        b->bias->gradient[channel] += dbias;
+    }
+}
+
+/* Returns the gradient by before. */
+static const float *normalize_back(struct conv_block *b, const float *d, const struct conv_buffers *buffers) {
+    const int64_t images = b->c.batch, channels = b->c.out;
+    if (!has_norm(b)) return d;
+    if (!turns(b)) {
+        nb_norm_backward(&b->norm, buffers->other, d, b->before, images * channels);
+        return buffers->other;
+    }
+    turn(buffers->turned, d, images, channels, pixels(b));
+    nb_norm_backward(&b->norm, buffers->turned_back, buffers->turned, b->turned, images * pixels(b));
+    turn(buffers->other, buffers->turned_back, images, pixels(b), channels);
+    return buffers->other;
+}
+
+/* dx may be null. dy is written over. */
+static void conv_block_backward(struct conv_block *b, const struct nb_model *model, float *dx, float *dy,
+                                const struct conv_buffers *buffers) {
+    float *d = dy;
+    if (b->pools) {
+        d = buffers->d;
+        nb_max_pool_backward(d, dy, b->from, b->c.batch * b->c.out, b->c.height, b->c.width);
+    }
+    nb_model_observe_gradient(model, b->place, "output", d, conv_block_outputs(b));
+    activate_back(b, d);
+    const float *dbefore = normalize_back(b, d, buffers);
+    nb_model_observe_gradient(model, b->place, "convolution", dbefore, conv_block_outputs(b));
+    nb_convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, buffers->columns);
+}
+
+/* ---- the net: blocks in a row, the mean of each plane, a linear layer ---- */
 
 enum { BLOCKS = 9, MOST_PARAMETERS = 5 * BLOCKS + 2 };
 struct shape {
@@ -18,9 +198,8 @@ struct shape {
     double learning_rate;
 };
 struct convpool {
-    struct nb_conv_block blocks[BLOCKS];
-    struct nb_conv_arenas arenas;
-    struct nb_arena kept, shared;
+    struct conv_block blocks[BLOCKS];
+    struct conv_buffers buffers;
     struct nb_parameter *w, *bias;
     float *images, *features, *logits; /* logits: probabilities behind the loss */
     float *d, *dnext;
@@ -33,7 +212,7 @@ static const struct shape tiny = {.hidden = 8, .batch = 8, .side = 16, .learning
 
 /* ---- sizes ---- */
 
-static const char *complete(const void *own, struct nb_train_options *o) {
+static const char *convpool_complete(const void *own, struct nb_train_options *o) {
     const struct shape *shape = own;
     if (o->layers == 0) o->layers = BLOCKS;
     if (o->batch == 0) o->batch = shape->batch;
@@ -66,7 +245,7 @@ static struct nb_convolution convolution_of(const struct nb_train_options *o, in
 }
 static bool pools_behind(int index) { return index == 2 || index == 5; }
 
-static double flops(const void *own, const struct nb_train_options *o) {
+static double convpool_flops(const void *own, const struct nb_train_options *o) {
     (void)own;
     double sum = 0;
     for (int i = 0; i < BLOCKS; i++) {
@@ -80,55 +259,48 @@ static double flops(const void *own, const struct nb_train_options *o) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static void take_arenas(struct nb_model *model, struct convpool *t) {
+static void allocate(struct nb_model *model, struct convpool *t) {
     const struct nb_train_options *o = &model->options;
     const int64_t wide = 2 * (int64_t)o->hidden;
     int64_t columns = 0, outputs = (int64_t)o->batch * NB_TEXTURE_COLOURS * o->sequence * o->sequence;
-    t->images = nb_arena_take(&t->kept, outputs);
+    t->images = nb_arena_take(&model->kept, outputs);
     for (int i = 0; i < BLOCKS; i++) {
-        columns = larger(columns, nb_convolution_arena(&t->blocks[i].c));
-        outputs = larger(outputs, nb_conv_block_outputs(&t->blocks[i]));
+        columns = larger(columns, nb_convolution_columns(&t->blocks[i].c));
+        outputs = larger(outputs, conv_block_outputs(&t->blocks[i]));
     }
-    t->features = nb_arena_take(&t->kept, o->batch * wide);
-    t->logits = nb_arena_take(&t->kept, (int64_t)o->batch * NB_TEXTURE_CLASSES);
-    t->classes = nb_alloc((unsigned)o->batch, sizeof *t->classes);
-    t->d = nb_arena_take(&t->shared, outputs);
-    t->dnext = nb_arena_take(&t->shared, outputs);
-    t->arenas.columns = nb_arena_take(&t->shared, columns);
-    t->arenas.d = nb_arena_take(&t->shared, outputs);
-    t->arenas.other = nb_arena_take(&t->shared, outputs);
+    t->features = nb_arena_take(&model->kept, o->batch * wide);
+    t->logits = nb_arena_take(&model->kept, (int64_t)o->batch * NB_TEXTURE_CLASSES);
+    t->classes = nb_arena_take_indices(&model->passing, o->batch);
+    t->d = nb_arena_take(&model->passing, outputs);
+    t->dnext = nb_arena_take(&model->passing, outputs);
+    t->buffers.columns = nb_arena_take(&model->passing, columns);
+    t->buffers.d = nb_arena_take(&model->passing, outputs);
+    t->buffers.other = nb_arena_take(&model->passing, outputs);
     if (o->norm.kind != NB_NORM_BATCHNORM) return;
-    t->arenas.turned = nb_arena_take(&t->shared, outputs);
-    t->arenas.turned_back = nb_arena_take(&t->shared, outputs);
+    t->buffers.turned = nb_arena_take(&model->passing, outputs);
+    t->buffers.turned_back = nb_arena_take(&model->passing, outputs);
 }
 
-static int create(struct nb_model *model) {
+static int convpool_create(struct nb_model *model) {
     struct convpool *t = nb_alloc(1, sizeof *t);
     const int64_t wide = 2 * (int64_t)model->options.hidden;
     model->inside = t;
     nb_parameters_reserve(&model->parameters, MOST_PARAMETERS);
     for (int i = 0; i < BLOCKS; i++) {
         const struct nb_convolution c = convolution_of(&model->options, i);
-        if (nb_conv_block_init(&t->blocks[i], model, i, &c, pools_behind(i), &t->kept) != 0) return -1;
+        if (conv_block_init(&t->blocks[i], model, i, &c, pools_behind(i)) != 0) return -1;
     }
     t->w = nb_parameter_add(&model->parameters, "head.w", NB_TEXTURE_CLASSES, wide, true);
     t->bias = nb_parameter_add(&model->parameters, "head.bias", 1, NB_TEXTURE_CLASSES, false);
     nb_parameter_draw(t->w, model->options.seed, 1 / sqrt((double)wide));
-    take_arenas(model, t);
-    model->activation_bytes = t->kept.bytes;
+    allocate(model, t);
     for (int i = 0; i < BLOCKS; i++) model->activation_bytes += nb_norm_kept_bytes(&t->blocks[i].norm);
     return 0;
 }
 
-static void release(struct nb_model *model) {
+static void convpool_release(struct nb_model *model) {
     struct convpool *t = model->inside;
-    if (!t) return;
-    for (int i = 0; i < BLOCKS; i++) nb_conv_block_release(&t->blocks[i]);
-    nb_arena_release(&t->kept);
-    nb_arena_release(&t->shared);
-    free(t->classes);
-    free(t);
-    model->inside = NULL;
+    for (int i = 0; i < BLOCKS; i++) conv_block_release(&t->blocks[i]);
 }
 
 /* ---- passes ---- */
@@ -149,30 +321,29 @@ static void draw_images(const struct nb_train_options *o, struct convpool *t, in
         t->classes[i] = nb_texture(t->images + i * n, (uint64_t)(batch * o->batch + i), o->sequence);
 }
 
-static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+static double convpool_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct convpool *t = model->inside;
     const struct nb_convolution *c = &t->blocks[BLOCKS - 1].c;
     (void)text; /* images are drawn */
     draw_images(&model->options, t, batch);
     t->last = t->images;
-    for (int i = 0; i < BLOCKS; i++)
-        t->last = nb_conv_block_forward(&t->blocks[i], model, t->last, training, &t->arenas);
+    for (int i = 0; i < BLOCKS; i++) t->last = conv_block_forward(&t->blocks[i], model, t->last, training, &t->buffers);
     nb_mean_pool_forward(t->features, t->last, c->batch * c->out, c->height * c->width);
     nb_linear_forward(t->logits, t->features, t->w->value, t->bias->value, c->batch, c->out, NB_TEXTURE_CLASSES);
-    nb_model_tell(model, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
+    nb_model_observe(model, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
     take_times(model, t);
     return nb_cross_entropy_forward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES);
 }
 
-static void backward(struct nb_model *model, double scale) {
+static void convpool_backward(struct nb_model *model, double scale) {
     struct convpool *t = model->inside;
     const struct nb_convolution *c = &t->blocks[BLOCKS - 1].c;
     nb_cross_entropy_backward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES, scale);
-    nb_linear_backward(t->arenas.other, t->w->gradient, t->bias->gradient, t->logits, t->features, t->w->value,
+    nb_linear_backward(t->buffers.other, t->w->gradient, t->bias->gradient, t->logits, t->features, t->w->value,
                        c->batch, c->out, NB_TEXTURE_CLASSES);
-    nb_mean_pool_backward(t->d, t->arenas.other, c->batch * c->out, c->height * c->width);
+    nb_mean_pool_backward(t->d, t->buffers.other, c->batch * c->out, c->height * c->width);
     for (int i = BLOCKS - 1; i >= 0; i--) {
-        nb_conv_block_backward(&t->blocks[i], model, i > 0 ? t->dnext : NULL, t->d, &t->arenas);
+        conv_block_backward(&t->blocks[i], model, i > 0 ? t->dnext : NULL, t->d, &t->buffers);
         float *const swapped = t->d;
         t->d = t->dnext;
         t->dnext = swapped;
@@ -181,31 +352,27 @@ static void backward(struct nb_model *model, double scale) {
 }
 
 /* Adam as Salimans & Kingma's code, without decay. */
-static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
+static struct nb_optimizer convpool_optimizer(const void *own, const struct nb_train_options *o) {
     (void)own;
     return (struct nb_optimizer){
         .kind = NB_ADAMW, .learning_rate = o->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 }
 
+static const struct nb_model_family convpool_family = {.complete = convpool_complete,
+                                                       .create = convpool_create,
+                                                       .forward = convpool_forward,
+                                                       .backward = convpool_backward,
+                                                       .optimizer = convpool_optimizer,
+                                                       .release = convpool_release,
+                                                       .flops = convpool_flops};
+
 const struct nb_workload nb_workload_convpool = {
     .name = "convpool",
     .summary = "ConvPool-CNN-C on drawn images of 32 x 32 x 3: nine convolutions of 96 and 192 channels, ten classes",
-    .complete = complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &convpool_family,
     .own = &full};
 const struct nb_workload nb_workload_tiny_convpool = {
     .name = "tiny-convpool",
     .summary = "The same net with 8 and 16 channels on images of 16 x 16 x 3",
-    .complete = complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &convpool_family,
     .own = &tiny};

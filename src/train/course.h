@@ -1,10 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One training run from its beginning: the loss of each step, how many steps failed, curves, and the loss in inference mode on batches
- * behind those that were trained on. */
+/* One training run from its beginning, and its curves: how wide activations and gradients are while a model trains, as the standard
+ * deviation of each tensor that the model names, in the steps that are recorded. */
 #ifndef NB_TRAIN_COURSE_H
 #define NB_TRAIN_COURSE_H
 
-#include "src/train/curves.h"
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "src/train/workload.h"
+
+struct nb_curve {
+    char place[96]; /* "layer3.attention.input" */
+    bool gradient;  /* of the loss by it */
+    double *std;    /* by record; NaN where the place was not observed */
+};
+struct nb_curves {
+    struct nb_curve *items;
+    int n;
+    int *steps; /* by record */
+    int n_records, most_records;
+    double scale;                /* of the loss, which gradients carry */
+    struct nb_observer observer; /* for nb_model.observer; context is this struct, which must stay where it is */
+};
+/* [{"place","gradient","std":[..]}] and the steps. */
+void nb_curves_to_json(const struct nb_curves *c, cJSON *json);
+
+/* One training run from its beginning: the loss of each step, how many steps failed, curves, and the loss in inference mode on batches
+ * behind those that were trained on. */
 
 struct nb_course_options {
     int steps;

@@ -54,15 +54,16 @@ static int load(void) {
     return 0;
 }
 
-int nb_matrix_open(int n_threads) {
-    if (!library.sgemm && load() != 0) return -1;
-    nb_matrix_threads(n_threads);
-    return 0;
-}
-
-void nb_matrix_threads(int n_threads) {
+/* Threads of the library, for all products from here on. */
+static void set_threads(int n_threads) {
     assert(library.set_threads && n_threads >= 1);
     library.set_threads(n_threads);
+}
+
+int nb_matrix_open(int n_threads) {
+    if (!library.sgemm && load() != 0) return -1;
+    set_threads(n_threads);
+    return 0;
 }
 
 static int as_int(int64_t v) {

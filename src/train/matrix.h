@@ -9,8 +9,6 @@
 
 /* Loads the library, once a process, and sets its threads. -1 after nb_error. Products before it are a programmer's mistake. */
 int nb_matrix_open(int n_threads);
-/* Threads of the library, for all products from here on. */
-void nb_matrix_threads(int n_threads);
 /* c[m,n] = a[m,k] b[k,n] + keep * c */
 void nb_matrix_multiply(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
 /* c[m,n] = a[m,k] b[n,k]^T + keep * c */

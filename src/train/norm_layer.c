@@ -1,21 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of the registry behind a layer: called through their ABI, timed around the call alone. */
+/* A normalization layer: kernels of the registry called through their ABI and timed around the call alone; what no kernel does, re-centring
+ * and re-scaling alone, is written here. */
 #include "src/train/norm_layer.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case.h"
+#include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/core/tuning.h"
 #include "src/measure/fp_state.h"
-#include "src/train/norm_kernel.h"
-#include "src/train/rescale.h"
-#include "src/train/row_sets.h"
+
+static int64_t row_sets_count(const struct nb_row_sets *s) { return s->by_position ? s->sequence : 1; }
+
+/* The rows of set number i, ascending, into which (long enough for all). Returns how many. */
+static int64_t row_sets_rows(const struct nb_row_sets *s, int64_t i, int64_t *which) {
+    int64_t n = 0;
+    for (int64_t b = 0; b < s->batch; b++)
+        for (int64_t t = 0; t < s->sequence; t++)
+            if ((!s->by_position || t == i) && (!s->masked || t < s->lengths[b])) which[n++] = b * s->sequence + t;
+    return n;
+}
+
+static void rows_gather(float *packed, const float *x, const int64_t *which, int64_t n, int64_t cols) {
+    for (int64_t r = 0; r < n; r++) memcpy(packed + r * cols, x + which[r] * cols, (size_t)cols * sizeof *x);
+}
+
+static void rows_scatter(float *y, const float *packed, const int64_t *which, int64_t n, int64_t cols) {
+    for (int64_t r = 0; r < n; r++) memcpy(y + which[r] * cols, packed + r * cols, (size_t)cols * sizeof *y);
+}
+
+/* ---- the kernel of a layer: found by name and style, the widest first ---- */
+
+static const char *const ops[NB_N_NORM_KINDS] = {[NB_NORM_LAYERNORM] = "layernorm",
+                                                 [NB_NORM_RMSNORM] = "rmsnorm",
+                                                 [NB_NORM_PRMSNORM] = "prmsnorm",
+                                                 [NB_NORM_BATCHNORM] = "batchnorm"};
+enum { N_WAYS = 2 };
+/* In the order of preference. A style takes no kernel of another style in its place: what it costs is what is asked. */
+static const char *const ways[NB_N_STYLES][NB_N_PASSES][N_WAYS] = {
+    [NB_FUSED] = {{"fast", "twopass"}, {"backward_fast", "backward_plain"}},
+    [NB_COMPOSED] = {{"composed"}, {"backward_composed"}}};
+
+/* Is the kind a kernel's? Not none, centre, scale. */
+static bool norm_is_kernel(enum nb_norm_kind kind) { return ops[kind] != NULL; }
+
+static const struct nb_entry *widest(const char *kernel) {
+    const struct nb_entry *best = NULL;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        if (strcmp(e->kernel_id, kernel) != 0 || e->kernel->dtype != NB_F32) continue;
+        if (nb_cpu_refuses(e->kernel->cpu_features, e->kernel->width)) continue;
+        if (!best || e->kernel->width > best->kernel->width) best = e;
+    }
+    return best;
+}
+
+/* In f32, at the widest width of this machine that takes the call; null after nb_error. */
+static const struct nb_entry *norm_kernel_find(const struct nb_norm_choice *choice, enum nb_pass pass,
+                                               const struct nb_call *call) {
+    for (int i = 0; i < N_WAYS; i++) {
+        const char *way = ways[choice->style][pass][i];
+        char name[64];
+        if (!way) break;
+        snprintf(name, sizeof name, "%s_%s", ops[choice->kind], way);
+        const struct nb_entry *e = widest(name);
+        if (e && !nb_kernel_refuses(e->kernel, &call->formula) && !nb_kernel_applicable(e->kernel, call)) return e;
+    }
+    nb_error("no %s kernel %s_%s for rows of %lld in f32 runs here: `normbench list kernels` shows what there is",
+             nb_style_name(choice->style), ops[choice->kind], ways[choice->style][pass][0], (long long)call->cols);
+    return NULL;
+}
+
+/* ---- re-centring and re-scaling alone, a row at a time; sums in double ---- */
+
+/* Half of a LayerNorm: re-centring alone, y = (x - mean) gamma, or re-scaling alone, y = x / sqrt(var + eps) gamma with the variance
+ * about the mean, which itself stays. For g = dy gamma, means over the row and r = 1 / sqrt(var + eps):
+ *   centred  dx = g - mean(g)
+ *   scaled   dx = r g - (x - mean) r^3 mean(g x) */
+
+struct rescale {
+    bool scales; /* else it centres */
+    double eps;
+    int64_t rows, cols;
+    float *mean, *rstd; /* per row: written by forward, read by backward */
+};
+
+static double mean_of(const float *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum / (double)n;
+}
+
+static double rstd_of(const float *x, double mean, double eps, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
+    return 1 / sqrt(sum / (double)n + eps);
+}
+
+static void rescale_forward(const struct rescale *r, float *y, const float *x, const float *gamma) {
+    for (int64_t row = 0; row < r->rows; row++, x += r->cols, y += r->cols) {
+        const double mean = mean_of(x, r->cols);
+        const float rstd = r->scales ? (float)rstd_of(x, mean, r->eps, r->cols) : 1;
+        const float taken = r->scales ? 0 : (float)mean;
+        for (int64_t i = 0; i < r->cols; i++) y[i] = (x[i] - taken) * rstd * gamma[i];
+        r->mean[row] = (float)mean;
+        r->rstd[row] = rstd;
+    }
+}
+
+static void row_back(const struct rescale *r, int64_t row, float *dx, const float *dy, const float *x,
+                     const float *gamma) {
+    const float mean = r->mean[row], rstd = r->rstd[row];
+    double sum_g = 0, sum_gx = 0;
+    for (int64_t i = 0; i < r->cols; i++) {
+        const double g = (double)dy[i] * (double)gamma[i];
+        sum_g += g;
+        sum_gx += g * x[i];
+    }
+    const float mean_g = (float)(sum_g / (double)r->cols);
+    const float pull = (float)(sum_gx / (double)r->cols * rstd * rstd * rstd);
+    for (int64_t i = 0; i < r->cols; i++) {
+        const float g = dy[i] * gamma[i];
+        dx[i] = r->scales ? rstd * g - (x[i] - mean) * pull : g - mean_g;
+    }
+}
+
+/* Overwrites dx and dgamma. */
+static void rescale_backward(const struct rescale *r, float *dx, float *dgamma, const float *dy, const float *x,
+                             const float *gamma) {
+    memset(dgamma, 0, (size_t)r->cols * sizeof *dgamma);
+    for (int64_t row = 0; row < r->rows; row++) {
+        const int64_t at = row * r->cols;
+        const float taken = r->scales ? 0 : r->mean[row], rstd = r->rstd[row];
+        row_back(r, row, dx + at, dy + at, x + at, gamma);
+        for (int64_t i = 0; i < r->cols; i++) dgamma[i] += dy[at + i] * (x[at + i] - taken) * rstd;
+    }
+}
+
+/* ---- the layer ---- */
 
 static const double RUNNING_MOMENTUM = 0.1; /* as PyTorch */
 
@@ -36,7 +166,7 @@ static bool has_sets(const struct nb_norm_layer *n) {
 }
 /* Parameters and statistics of all sets. */
 static int64_t all_columns(const struct nb_norm_layer *n) {
-    return n->cols * (has_sets(n) ? nb_row_sets_count(n->choice.sets) : 1);
+    return n->cols * (has_sets(n) ? row_sets_count(n->choice.sets) : 1);
 }
 
 /* What forward and backward calls have in common. BatchNorm: positions are rows, so that hw is 1. */
@@ -84,7 +214,7 @@ static float *columns(const struct nb_norm_layer *n) {
     return nb_alloc((unsigned long long)all_columns(n), sizeof(float));
 }
 
-static void make_arena(struct nb_norm_layer *n) {
+static void allocate(struct nb_norm_layer *n) {
     const int64_t n_statistics = is_batchnorm(n) ? all_columns(n) : n->rows;
     n->mean = nb_alloc((unsigned long long)n_statistics, sizeof(float));
     n->rstd = nb_alloc((unsigned long long)n_statistics, sizeof(float));
@@ -107,11 +237,11 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
     *n = (struct nb_norm_layer){.choice = *choice, .rows = rows, .cols = cols, .pool = pool};
     if (choice->kind == NB_NORM_NONE) return 0;
     add_parameters(n, name, parameters);
-    make_arena(n);
-    if (!nb_norm_is_kernel(choice->kind)) return 0;
+    allocate(n);
+    if (!norm_is_kernel(choice->kind)) return 0;
     const struct nb_call call = start_call(n, rows, true);
-    n->forward = nb_norm_kernel_find(choice, NB_FORWARD, &call);
-    n->backward = n->forward ? nb_norm_kernel_find(choice, NB_BACKWARD, &call) : NULL;
+    n->forward = norm_kernel_find(choice, NB_FORWARD, &call);
+    n->backward = n->forward ? norm_kernel_find(choice, NB_BACKWARD, &call) : NULL;
     if (n->backward) return 0;
     nb_norm_layer_release(n);
     return -1;
@@ -202,23 +332,23 @@ static void backward_kernel(struct nb_norm_layer *n, float *dx, const float *dy,
 static void run_sets(struct nb_norm_layer *n, float *out, const float *dy, const float *x, int64_t rows,
                      bool training) {
     memset(out, 0, (size_t)(rows * n->cols) * sizeof *out);
-    for (int64_t i = 0; i < nb_row_sets_count(n->choice.sets); i++) {
-        const int64_t count = nb_row_sets_rows(n->choice.sets, i, n->which);
+    for (int64_t i = 0; i < row_sets_count(n->choice.sets); i++) {
+        const int64_t count = row_sets_rows(n->choice.sets, i, n->which);
         n->set_at = i * n->cols;
-        nb_rows_gather(n->packed[0], x, n->which, count, n->cols);
+        rows_gather(n->packed[0], x, n->which, count, n->cols);
         if (dy) {
-            nb_rows_gather(n->packed[1], dy, n->which, count, n->cols);
+            rows_gather(n->packed[1], dy, n->which, count, n->cols);
             backward_kernel(n, n->packed[2], n->packed[1], n->packed[0], count);
         } else {
             forward_kernel(n, n->packed[2], n->packed[0], count, training);
         }
-        nb_rows_scatter(out, n->packed[2], n->which, count, n->cols);
+        rows_scatter(out, n->packed[2], n->which, count, n->cols);
     }
     n->set_at = 0;
 }
 
-static struct nb_rescale rescale_of(const struct nb_norm_layer *n, int64_t rows) {
-    return (struct nb_rescale){n->choice.kind == NB_NORM_SCALE, n->choice.eps, rows, n->cols, n->mean, n->rstd};
+static struct rescale rescale_of(const struct nb_norm_layer *n, int64_t rows) {
+    return (struct rescale){n->choice.kind == NB_NORM_SCALE, n->choice.eps, rows, n->cols, n->mean, n->rstd};
 }
 
 void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training) {
@@ -227,12 +357,12 @@ void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t 
         memcpy(y, x, (size_t)(rows * n->cols) * sizeof *y);
     } else if (has_sets(n)) {
         run_sets(n, y, NULL, x, rows, training);
-    } else if (nb_norm_is_kernel(n->choice.kind)) {
+    } else if (norm_is_kernel(n->choice.kind)) {
         forward_kernel(n, y, x, rows, training);
     } else {
-        const struct nb_rescale r = rescale_of(n, rows);
+        const struct rescale r = rescale_of(n, rows);
         const double start = nb_now_s();
-        nb_rescale_forward(&r, y, x, n->gamma->value);
+        rescale_forward(&r, y, x, n->gamma->value);
         n->seconds += nb_now_s() - start;
         n->calls++;
     }
@@ -244,28 +374,28 @@ void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const
         memcpy(dx, dy, (size_t)(rows * n->cols) * sizeof *dx);
     } else if (has_sets(n)) {
         run_sets(n, dx, dy, x, rows, true);
-    } else if (nb_norm_is_kernel(n->choice.kind)) {
+    } else if (norm_is_kernel(n->choice.kind)) {
         backward_kernel(n, dx, dy, x, rows);
     } else {
-        const struct nb_rescale r = rescale_of(n, rows);
+        const struct rescale r = rescale_of(n, rows);
         const double start = nb_now_s();
-        nb_rescale_backward(&r, dx, n->dgamma, dy, x, n->gamma->value);
+        rescale_backward(&r, dx, n->dgamma, dy, x, n->gamma->value);
         n->seconds += nb_now_s() - start;
         n->calls++;
         take_parameter_gradients(n);
     }
 }
 
-const float *nb_norm_pass(struct nb_norm_layer *n, float *arena, const float *x, int64_t rows, bool training) {
+const float *nb_norm_pass(struct nb_norm_layer *n, float *buffer, const float *x, int64_t rows, bool training) {
     if (n->choice.kind == NB_NORM_NONE) return x;
-    nb_norm_forward(n, arena, x, rows, training);
-    return arena;
+    nb_norm_forward(n, buffer, x, rows, training);
+    return buffer;
 }
 
-const float *nb_norm_pass_back(struct nb_norm_layer *n, float *arena, const float *dy, const float *x, int64_t rows) {
+const float *nb_norm_pass_back(struct nb_norm_layer *n, float *buffer, const float *dy, const float *x, int64_t rows) {
     if (n->choice.kind == NB_NORM_NONE) return dy;
-    nb_norm_backward(n, arena, dy, x, rows);
-    return arena;
+    nb_norm_backward(n, buffer, dy, x, rows);
+    return buffer;
 }
 
 size_t nb_norm_kept_bytes(const struct nb_norm_layer *n) {

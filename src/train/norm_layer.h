@@ -4,13 +4,14 @@
 #ifndef NB_TRAIN_NORM_LAYER_H
 #define NB_TRAIN_NORM_LAYER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/core/registry.h"
 #include "src/measure/pool.h"
-#include "src/train/arena.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
+#include "src/train/tensor.h"
 
 struct nb_norm_layer {
     struct nb_norm_choice choice;
@@ -41,11 +42,23 @@ int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct n
 void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training);
 /* x as the forward call got it. Adds to the gradients of gamma and beta, overwrites dx. */
 void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows);
-/* The same where no copy is wanted: what is returned is x itself for NB_NORM_NONE, else arena, which has been written. */
-const float *nb_norm_pass(struct nb_norm_layer *n, float *arena, const float *x, int64_t rows, bool training);
-const float *nb_norm_pass_back(struct nb_norm_layer *n, float *arena, const float *dy, const float *x, int64_t rows);
+/* The same where no copy is wanted: what is returned is x itself for NB_NORM_NONE, else buffer, which has been written. */
+const float *nb_norm_pass(struct nb_norm_layer *n, float *buffer, const float *x, int64_t rows, bool training);
+const float *nb_norm_pass_back(struct nb_norm_layer *n, float *buffer, const float *dy, const float *x, int64_t rows);
 /* Bytes that stay from forward to backward besides x: the statistics. */
 size_t nb_norm_kept_bytes(const struct nb_norm_layer *n);
 void nb_norm_layer_release(struct nb_norm_layer *n);
+
+/* Which rows of a batch of sequences BatchNorm takes together: all, or those of one position; with the rows behind the end of a
+ * sequence, which hold padding, or without them. */
+
+struct nb_row_sets { /* rows: sequence after sequence */
+    int64_t batch, sequence;
+    const int32_t *lengths; /* of the sequences of the batch under way; borrowed */
+    bool masked;            /* padding belongs to no set */
+    bool by_position;
+};
+
+/* The kernel of the registry that a normalization of a model is. */
 
 #endif

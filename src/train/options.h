@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+#include "src/core/strbuf.h"
 
 /* What stands where the model has a normalization. */
 enum nb_norm_kind {
@@ -51,7 +52,7 @@ struct nb_train_options {
     bool residual; /* paths past the sublayers */
     bool causal;   /* attention sees the past alone */
     enum nb_train_padding padding;
-    enum nb_dtype dtype; /* precision of activations and gradients (precision.h) */
+    enum nb_dtype dtype; /* precision of activations and gradients (tensor.h) */
     int layers, batch, sequence;
     int hidden;           /* 0: the workload's own */
     double learning_rate; /* 0: the workload's own */
@@ -70,5 +71,23 @@ const char *nb_padding_refused(const struct nb_train_options *options);
 /* The inverse; -1: no such name. */
 int nb_norm_kind_find(const char *text);
 int nb_norm_place_find(const char *text);
+
+/* An arm of a training experiment as words, in claim files, jobs and reports: "layernorm composed post layers=4 bf16".
+ *
+ *   none layernorm rmsnorm prmsnorm batchnorm centre scale      the norm; must be there
+ *   fused composed    learned frozen    by_feature by_position    pre post    residual no_residual    causal bidirectional
+ *   unpadded padded masked    f32 f16 bf16
+ *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own */
+
+/* No norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. */
+void nb_arm_default(struct nb_train_options *o);
+/* Words override what *o holds. Null, or why not. */
+const char *nb_arm_parse(struct nb_train_options *o, const char *text, char *reason, size_t n);
+/* The same of words that all arms share, among which need be no norm; null text: none. */
+const char *nb_arm_parse_common(struct nb_train_options *o, const char *text, char *reason, size_t n);
+/* What differs from the default, the norm first; arms that are alike have one text. The seed is not part of it. */
+void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out);
+/* Does the style of its kernels matter? Not where no kernel runs. */
+bool nb_arm_has_kernel(const struct nb_train_options *o);
 
 #endif

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Data, caption encoder and image encoder in front of the loss. Tensors are steps x batch x width. */
-#include "src/train/order_embedding.h"
+/* The order embedding (Vendrov et al. 2016) as in table 8 of Zhang & Sennrich 2019: a gated recurrent unit reads a caption, a matrix takes
+ * the image's features, and both are compared by order violation (layers.h). Captions are words of the text; an image's features are
+ * made of its caption's words (a fixed random vector for each, summed, without what is negative, as behind a ReLU), so that there is
+ * something to learn.
+ *
+ * Observers are given "caption.*" (x_gates, x_candidate, h_gates, h_candidate: product and result), "caption.states" and "image"; of
+ * gradients at the same places. */
 
+/* Data, caption encoder and image encoder in front of the loss. Tensors are steps x batch x width. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/embedding.h"
-#include "src/train/gru.h"
-#include "src/train/order_loss.h"
-#include "src/train/precision.h"
-#include "src/train/recurrent_options.h"
-#include "src/train/words.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
+#include "src/train/recurrent.h"
+#include "src/train/tensor.h"
+#include "src/train/workload.h"
 
 enum { N_TOPICS = 256, TOPIC_STREAM = 0x1a6e };
 static const double MARGIN = 0.05, EMBEDDING_DEVIATION = 0.1;
 
 struct order_embedding {
-    struct nb_model_arenas arenas;
     int64_t n_steps, batch, hidden, word, image, vocabulary;
     struct nb_parameter *table;
     struct nb_gru gru;
@@ -35,8 +39,8 @@ struct order_embedding {
 
 static int64_t word_width(const struct nb_train_options *o) { return (int64_t)o->hidden * 75 / 256; }
 
-static struct nb_gru_shape gru_shape(const struct nb_train_options *o) {
-    return (struct nb_gru_shape){
+static struct nb_recurrent_shape gru_shape(const struct nb_train_options *o) {
+    return (struct nb_recurrent_shape){
         .n_steps = o->sequence, .batch = o->batch, .in = word_width(o), .hidden = o->hidden, .input_by_step = true};
 }
 
@@ -45,17 +49,17 @@ static struct nb_projection_shape image_shape(const struct nb_train_options *o) 
 }
 
 /* A pair of the loss costs 3 a component forward and, where its hinge is open, 4 backward. */
-static double flops(const void *own, const struct nb_train_options *o) {
+static double order_embedding_flops(const void *own, const struct nb_train_options *o) {
     (void)own;
-    const struct nb_gru_shape gru = gru_shape(o);
+    const struct nb_recurrent_shape gru = gru_shape(o);
     const struct nb_projection_shape image = image_shape(o);
     return nb_gru_flops(&gru) + nb_projection_flops(&image) + 7.0 * o->batch * o->batch * o->hidden;
 }
 
 /* ---- set-up ---- */
 
-static void make_arena(struct order_embedding *s) {
-    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
+static void allocate(struct nb_model *model, struct order_embedding *s) {
+    struct nb_arena *kept = &model->kept, *passing = &model->passing;
     const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
     s->words = nb_arena_take(kept, rows * s->word);
     s->features = nb_arena_take(kept, s->batch * s->image);
@@ -63,7 +67,7 @@ static void make_arena(struct order_embedding *s) {
     s->dwords = nb_arena_take(passing, rows * s->word);
     s->dstates = nb_arena_take(passing, n_states);
     s->topics = nb_arena_take(passing, N_TOPICS * s->image);
-    s->tokens = nb_alloc((unsigned long long)rows, sizeof *s->tokens);
+    s->tokens = nb_arena_take_indices(passing, rows);
     nb_order_loss_init(&s->loss, kept, passing, s->batch, s->hidden, MARGIN);
 }
 
@@ -72,7 +76,7 @@ static void draw_topics(struct order_embedding *s) {
     for (int64_t i = 0; i < N_TOPICS * s->image; i++) s->topics[i] = (float)nb_random_normal(r, (uint64_t)i);
 }
 
-static int create(struct nb_model *model) {
+static int order_embedding_create(struct nb_model *model) {
     struct order_embedding *s = nb_alloc(1, sizeof *s);
     const struct nb_train_options *o = &model->options;
     model->inside = s;
@@ -82,29 +86,22 @@ static int create(struct nb_model *model) {
                                   .word = word_width(o),
                                   .image = 4 * (int64_t)o->hidden,
                                   .vocabulary = 8 * (int64_t)o->hidden};
-    make_arena(s);
+    allocate(model, s);
     draw_topics(s);
     nb_parameters_reserve(&model->parameters, NB_GRU_PARAMETERS + 1 + 2);
     s->table = nb_parameter_add(&model->parameters, "words", s->vocabulary, s->word, true);
     nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
-    const struct nb_gru_shape gru = gru_shape(o);
+    const struct nb_recurrent_shape gru = gru_shape(o);
     const struct nb_projection_shape image = image_shape(o);
-    if (nb_gru_init(&s->gru, model, &s->arenas, "caption", &gru) != 0) return -1;
-    if (nb_projection_init(&s->of_image, model, &s->arenas, "image", &image, NULL) != 0) return -1;
-    model->activation_bytes += s->arenas.kept.bytes;
+    if (nb_gru_init(&s->gru, model, "caption", &gru) != 0) return -1;
+    if (nb_projection_init(&s->of_image, model, "image", &image, NULL) != 0) return -1;
     return 0;
 }
 
-static void release(struct nb_model *model) {
+static void order_embedding_release(struct nb_model *model) {
     struct order_embedding *s = model->inside;
-    if (!s) return;
     nb_gru_release(&s->gru);
     nb_projection_release(&s->of_image);
-    nb_arena_release(&s->arenas.kept);
-    nb_arena_release(&s->arenas.passing);
-    free(s->tokens);
-    free(s);
-    model->inside = NULL;
 }
 
 /* ---- forward ---- */
@@ -128,16 +125,17 @@ static const float *last_state(const struct order_embedding *s, const float *sta
     return states + s->n_steps * s->batch * s->hidden;
 }
 
-static void tell(struct nb_model *model) {
+static void observe(struct nb_model *model) {
     const struct order_embedding *s = model->inside;
     const int64_t state = s->batch * s->hidden;
     if (!model->observer) return;
-    nb_gru_tell(&s->gru);
-    nb_model_tell(model, "caption", "states", s->states + state, s->n_steps * state);
-    nb_model_tell(model, "image", "", nb_projection_result(&s->of_image, 0), state);
+    nb_gru_observe(&s->gru);
+    nb_model_observe(model, "caption", "states", s->states + state, s->n_steps * state);
+    nb_model_observe(model, "image", "", nb_projection_result(&s->of_image, 0), state);
 }
 
-static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+static double order_embedding_forward(struct nb_model *model, const struct nb_text *text, int64_t batch,
+                                      bool training) {
     struct order_embedding *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
     (void)training;
@@ -146,22 +144,22 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     nb_embedding_forward(s->words, nb_parameter_used(s->table), s->tokens, rows, s->word, 1);
     nb_gru_forward(&s->gru, s->states, s->words);
     const float *images = nb_projection_forward(&s->of_image, s->features, 0, 1);
-    tell(model);
+    observe(model);
     return nb_order_loss_forward(&s->loss, last_state(s, s->states), images);
 }
 
 /* ---- backward ---- */
 
-static void tell_gradients(struct nb_model *model) {
+static void observe_gradients(struct nb_model *model) {
     const struct order_embedding *s = model->inside;
     const int64_t state = s->batch * s->hidden;
     if (!model->observer) return;
-    nb_gru_tell_gradients(&s->gru);
-    nb_model_tell_gradient(model, "caption", "states", s->dstates + state, s->n_steps * state);
-    nb_model_tell_gradient(model, "image", "", nb_projection_gradient(&s->of_image, 0), state);
+    nb_gru_observe_gradients(&s->gru);
+    nb_model_observe_gradient(model, "caption", "states", s->dstates + state, s->n_steps * state);
+    nb_model_observe_gradient(model, "image", "", nb_projection_gradient(&s->of_image, 0), state);
 }
 
-static void backward(struct nb_model *model, double scale) {
+static void order_embedding_backward(struct nb_model *model, double scale) {
     struct order_embedding *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
     float *dlast = s->dstates + rows * s->hidden;
@@ -173,7 +171,7 @@ static void backward(struct nb_model *model, double scale) {
     nb_round_tensor(dlast, s->batch * s->hidden, model->options.dtype);
     nb_gru_backward(&s->gru, s->dwords, s->dstates, s->states, s->words);
     nb_embedding_backward(s->table->gradient, s->dwords, s->tokens, rows, s->word, 1);
-    tell_gradients(model);
+    observe_gradients(model);
 }
 
 /* ---- the workloads ---- */
@@ -181,25 +179,21 @@ static void backward(struct nb_model *model, double scale) {
 static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 128, .sequence = 10, .learning_rate = 1e-3};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
 
+static const struct nb_model_family order_embedding_family = {.complete = nb_recurrent_complete,
+                                                              .create = order_embedding_create,
+                                                              .forward = order_embedding_forward,
+                                                              .backward = order_embedding_backward,
+                                                              .optimizer = nb_recurrent_optimizer,
+                                                              .release = order_embedding_release,
+                                                              .flops = order_embedding_flops};
+
 const struct nb_workload nb_workload_order_embedding = {
     .name = "order-embedding",
     .summary = "Order embedding: GRU of 1024 over captions of 10 words of 300, image features of 4096, batch 128",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &order_embedding_family,
     .own = &full};
 const struct nb_workload nb_workload_tiny_order_embedding = {
     .name = "tiny-order-embedding",
     .summary = "The order embedding at a width of 16: words of 4, image features of 64, batch 4, captions of 5 words",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &order_embedding_family,
     .own = &tiny};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Without a normalization nothing is copied: result and gradient are those of the product. */
+/* A norm over steps of time: before each call the layer is given the place where the statistics of the step lie. */
 #include "src/train/projection.h"
 
 #include <assert.h>
@@ -7,7 +7,62 @@
 #include <stdio.h>
 
 #include "src/train/matrix.h"
-#include "src/train/precision.h"
+#include "src/train/tensor.h"
+
+int nb_norm_steps_init(struct nb_norm_steps *s, struct nb_model *model, const char *name, int64_t n_steps, int64_t rows,
+                       int64_t cols) {
+    *s = (struct nb_norm_steps){.model = model, .rows = rows};
+    if (nb_norm_layer_init(&s->layer, name, &model->options.norm, n_steps * rows, cols, &model->parameters,
+                           model->pool) != 0)
+        return -1;
+    s->mean = s->layer.mean;
+    s->rstd = s->layer.rstd;
+    model->activation_bytes += nb_norm_kept_bytes(&s->layer);
+    return 0;
+}
+
+static bool norm_steps_are_none(const struct nb_norm_steps *s) { return s->layer.choice.kind == NB_NORM_NONE; }
+
+static void look_at(struct nb_norm_steps *s, int64_t first) {
+    s->layer.mean = s->mean + first * s->rows;
+    s->layer.rstd = s->rstd + first * s->rows;
+}
+
+static void account(struct nb_norm_steps *s) {
+    s->model->norm_seconds += s->layer.seconds;
+    s->model->norm_calls += s->layer.calls;
+    s->layer.seconds = 0;
+    s->layer.calls = 0;
+}
+
+const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *buffer, const float *x, int64_t first,
+                                   int64_t n_steps) {
+    if (norm_steps_are_none(s)) return x;
+    look_at(s, first);
+    nb_norm_forward(&s->layer, buffer, x, n_steps * s->rows, true);
+    account(s);
+    nb_round_tensor(buffer, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
+    return buffer;
+}
+
+const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *buffer, const float *dy, const float *x,
+                                    int64_t first, int64_t n_steps) {
+    if (norm_steps_are_none(s)) return dy;
+    look_at(s, first);
+    nb_norm_backward(&s->layer, buffer, dy, x, n_steps * s->rows);
+    account(s);
+    nb_round_tensor(buffer, n_steps * s->rows * s->layer.cols, s->model->options.dtype);
+    return buffer;
+}
+
+void nb_norm_steps_release(struct nb_norm_steps *s) {
+    s->layer.mean = s->mean;
+    s->layer.rstd = s->rstd;
+    nb_norm_layer_release(&s->layer);
+    *s = (struct nb_norm_steps){0};
+}
+
+/* ---- projections; without a normalization nothing is copied: result and gradient are those of the product ---- */
 
 static int64_t all_rows(const struct nb_projection *p) { return p->shape.n_steps * p->shape.rows; }
 static int64_t all_size(const struct nb_projection *p) { return all_rows(p) * p->shape.out; }
@@ -26,8 +81,8 @@ static void add_parameters(struct nb_projection *p) {
     p->bias = nb_parameter_add(all, full, 1, p->shape.out, false);
 }
 
-int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct nb_model_arenas *arenas,
-                       const char *name, const struct nb_projection_shape *shape, float *gradient) {
+int nb_projection_init(struct nb_projection *p, struct nb_model *model, const char *name,
+                       const struct nb_projection_shape *shape, float *gradient) {
     *p = (struct nb_projection){.shape = *shape, .model = model};
     const int length = snprintf(p->name, sizeof p->name, "%s", name);
     assert(length < (int)sizeof p->name);
@@ -36,13 +91,13 @@ int nb_projection_init(struct nb_projection *p, struct nb_model *model, struct n
     if (shape->flags & NB_PROJECTION_NORMED &&
         nb_norm_steps_init(&p->norm, model, name, shape->n_steps, shape->rows, shape->out) != 0)
         return -1;
-    const bool is_normed = !nb_norm_steps_are_none(&p->norm);
-    struct nb_arena *result = shape->flags & NB_PROJECTION_READ_BACK ? &arenas->kept : &arenas->passing;
-    p->product = nb_arena_take(is_normed ? &arenas->kept : result, all_size(p));
-    p->gradient = gradient ? gradient : nb_arena_take(&arenas->passing, all_size(p));
+    const bool is_normed = !norm_steps_are_none(&p->norm);
+    struct nb_arena *result = shape->flags & NB_PROJECTION_READ_BACK ? &model->kept : &model->passing;
+    p->product = nb_arena_take(is_normed ? &model->kept : result, all_size(p));
+    p->gradient = gradient ? gradient : nb_arena_take(&model->passing, all_size(p));
     if (!is_normed) return 0;
     p->normed = nb_arena_take(result, all_size(p));
-    p->before = nb_arena_take(&arenas->passing, all_size(p));
+    p->before = nb_arena_take(&model->passing, all_size(p));
     return 0;
 }
 
@@ -92,14 +147,14 @@ void nb_projection_finish(struct nb_projection *p, const float *x) {
                        nb_parameter_used(p->weight), all_rows(p), p->shape.in, p->shape.out);
 }
 
-void nb_projection_tell(const struct nb_projection *p) {
-    nb_model_tell(p->model, p->name, "product", p->product, all_size(p));
-    nb_model_tell(p->model, p->name, "result", nb_projection_result(p, 0), all_size(p));
+void nb_projection_observe(const struct nb_projection *p) {
+    nb_model_observe(p->model, p->name, "product", p->product, all_size(p));
+    nb_model_observe(p->model, p->name, "result", nb_projection_result(p, 0), all_size(p));
 }
 
-void nb_projection_tell_gradients(const struct nb_projection *p) {
-    nb_model_tell_gradient(p->model, p->name, "product", p->before ? p->before : p->gradient, all_size(p));
-    nb_model_tell_gradient(p->model, p->name, "result", p->gradient, all_size(p));
+void nb_projection_observe_gradients(const struct nb_projection *p) {
+    nb_model_observe_gradient(p->model, p->name, "product", p->before ? p->before : p->gradient, all_size(p));
+    nb_model_observe_gradient(p->model, p->name, "result", p->gradient, all_size(p));
 }
 
 double nb_projection_flops(const struct nb_projection_shape *shape) {

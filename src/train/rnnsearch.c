@@ -1,28 +1,269 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Encoder, embeddings and data around the decoder. Tensors are steps x batch x width. */
-#include "src/train/rnnsearch.h"
+/* RNNSearch (Bahdanau et al. 2015) as in tables 2, 3 and 5 of Zhang & Sennrich 2019: a bidirectional gated recurrent unit reads a piece of
+ * text, a decoder with attention predicts the piece that follows, byte by byte. Without masks: all pieces are equally long. The 256 bytes
+ * stand for the paper's 32000 word pieces, so that the last product is 125 times narrower.
+ *
+ * Observers are given "encoder.forwards.*", "encoder.backwards.*", "decoder.first.*", "decoder.second.*" (x_gates, x_candidate, h_gates,
+ * h_candidate: product and result; the results of decoder.first.h_gates and .h_candidate are what table 5 is about), "decoder.states",
+ * "decoder.readout", "logits"; of gradients at the same places. */
 
+/* The decoder of RNNSearch (Bahdanau et al. 2015) as Nematus has it: two gated recurrent units a step with the attention between them,
+ * then a readout of state, previous word and context:
+ *   s'_t = gru1(word_t, s_t);  c_t = attention(s'_t, memory);  s_{t+1} = gru2(c_t, s'_t)
+ *   o_t  = tanh(norm(s_{t+1} Ws) + norm(word_t We) + norm(c_t Wc));  logits = o_t Wo + b;   s_0 = tanh(norm(mean(memory) Wi)) */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/train/embedding.h"
-#include "src/train/halves.h"
-#include "src/train/loss.h"
-#include "src/train/precision.h"
-#include "src/train/recurrent_options.h"
-#include "src/train/rnnsearch_decoder.h"
-#include "src/train/text.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
+#include "src/train/recurrent.h"
+#include "src/train/tensor.h"
+#include "src/train/workload.h"
+
+struct decoder_shape {
+    int64_t n_steps, n_sources, batch;
+    int64_t embedding, hidden, memory, vocabulary;
+};
+
+struct decoder {
+    struct decoder_shape shape;
+    struct nb_model *model; /* borrowed */
+    struct nb_projection start;
+    struct nb_gru first, second;
+    struct nb_additive attention;
+    struct nb_projection of_state, of_word, of_context, output;
+    float *mean, *states, *middles, *contexts, *readout;
+    float *dmean, *dstates, *dmiddles, *dcontexts, *dreadout;
+};
+
+enum { DECODER_PARAMETERS = 2 * NB_GRU_PARAMETERS + NB_ADDITIVE_PARAMETERS + 4 * 4 + 2 }; /* at most */
+
+/* ---- the decoder, with teacher forcing: words are known beforehand, so that all but the two units and the attention is done for all steps at once ---- */
+
+/* ---- shapes ---- */
+
+enum { NORMED = NB_PROJECTION_BIASED | NB_PROJECTION_NORMED };
+
+static struct nb_recurrent_shape gru_shape(const struct decoder_shape *s, int64_t in) {
+    return (struct nb_recurrent_shape){.n_steps = s->n_steps, .batch = s->batch, .in = in, .hidden = s->hidden};
+}
+static struct nb_additive_shape attention_shape(const struct decoder_shape *s) {
+    return (struct nb_additive_shape){.n_steps = s->n_steps,
+                                      .n_sources = s->n_sources,
+                                      .batch = s->batch,
+                                      .query = s->hidden,
+                                      .memory = s->memory,
+                                      .width = s->memory,
+                                      .normed = true};
+}
+static struct nb_projection_shape readout_shape(const struct decoder_shape *s, int64_t in) {
+    return (struct nb_projection_shape){s->n_steps, s->batch, in, s->embedding, NORMED};
+}
+static struct nb_projection_shape output_shape(const struct decoder_shape *s) {
+    return (struct nb_projection_shape){s->n_steps, s->batch, s->embedding, s->vocabulary, NB_PROJECTION_BIASED};
+}
+static struct nb_projection_shape start_shape(const struct decoder_shape *s) {
+    return (struct nb_projection_shape){1, s->batch, s->memory, s->hidden, NORMED};
+}
+
+static double decoder_flops(const struct decoder_shape *s) {
+    const struct nb_recurrent_shape first = gru_shape(s, s->embedding), second = gru_shape(s, s->memory);
+    const struct nb_additive_shape attention = attention_shape(s);
+    const struct nb_projection_shape parts[] = {start_shape(s), readout_shape(s, s->hidden),
+                                                readout_shape(s, s->embedding), readout_shape(s, s->memory),
+                                                output_shape(s)};
+    double flops = nb_gru_flops(&first) + nb_gru_flops(&second) + nb_additive_flops(&attention);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) flops += nb_projection_flops(&parts[i]);
+    return flops;
+}
+
+/* ---- set-up ---- */
+
+static int init_projection(struct nb_projection *p, struct decoder *d, const char *name, const char *what,
+                           struct nb_projection_shape shape, float *gradient) {
+    char full[64];
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    return nb_projection_init(p, d->model, full, &shape, gradient);
+}
+
+static int init_units(struct decoder *d, const char *name) {
+    const struct nb_recurrent_shape first = gru_shape(&d->shape, d->shape.embedding),
+                                    second = gru_shape(&d->shape, d->shape.memory);
+    const struct nb_additive_shape attention = attention_shape(&d->shape);
+    char full[64];
+    snprintf(full, sizeof full, "%s.first", name);
+    if (nb_gru_init(&d->first, d->model, full, &first) != 0) return -1;
+    snprintf(full, sizeof full, "%s.second", name);
+    if (nb_gru_init(&d->second, d->model, full, &second) != 0) return -1;
+    snprintf(full, sizeof full, "%s.attention", name);
+    return nb_additive_init(&d->attention, d->model, full, &attention);
+}
+
+static int init_readout(struct decoder *d, const char *name) {
+    const struct decoder_shape *s = &d->shape;
+    if (init_projection(&d->start, d, name, "start", start_shape(s), NULL) != 0) return -1;
+    if (init_projection(&d->of_state, d, name, "of_state", readout_shape(s, s->hidden), NULL) != 0) return -1;
+    float *sum = d->of_state.gradient; /* of the three addends alike */
+    if (init_projection(&d->of_word, d, name, "of_word", readout_shape(s, s->embedding), sum) != 0) return -1;
+    if (init_projection(&d->of_context, d, name, "of_context", readout_shape(s, s->memory), sum) != 0) return -1;
+    return init_projection(&d->output, d, name, "output", output_shape(s), NULL);
+}
+
+/* Parameters NAME.start, NAME.first, NAME.second, NAME.attention, NAME.of_state, ... -1 after nb_error. */
+static int decoder_init(struct decoder *d, struct nb_model *model, const char *name, const struct decoder_shape *s) {
+    *d = (struct decoder){.shape = *s, .model = model};
+    const int64_t rows = s->n_steps * s->batch;
+    d->mean = nb_arena_take(&model->kept, s->batch * s->memory);
+    d->states = nb_arena_take(&model->kept, (rows + s->batch) * s->hidden);
+    d->middles = nb_arena_take(&model->kept, rows * s->hidden);
+    d->contexts = nb_arena_take(&model->kept, rows * s->memory);
+    d->readout = nb_arena_take(&model->kept, rows * s->embedding);
+    d->dmean = nb_arena_take(&model->passing, s->batch * s->memory);
+    d->dstates = nb_arena_take(&model->passing, (rows + s->batch) * s->hidden);
+    d->dmiddles = nb_arena_take(&model->passing, rows * s->hidden);
+    d->dcontexts = nb_arena_take(&model->passing, rows * s->memory);
+    d->dreadout = nb_arena_take(&model->passing, rows * s->embedding);
+    if (init_units(d, name) != 0) return -1;
+    return init_readout(d, name);
+}
+
+static void decoder_release(struct decoder *d) {
+    struct nb_projection *const projections[] = {&d->start, &d->of_state, &d->of_word, &d->of_context, &d->output};
+    for (size_t i = 0; i < sizeof projections / sizeof projections[0]; i++) nb_projection_release(projections[i]);
+    nb_gru_release(&d->first);
+    nb_gru_release(&d->second);
+    nb_additive_release(&d->attention);
+    *d = (struct decoder){0};
+}
+
+/* ---- forward ---- */
+
+static int64_t state_size(const struct decoder *d) { return d->shape.batch * d->shape.hidden; }
+static int64_t context_size(const struct decoder *d) { return d->shape.batch * d->shape.memory; }
+static int64_t readout_size(const struct decoder *d) { return d->shape.n_steps * d->shape.batch * d->shape.embedding; }
+
+static void start(struct decoder *d, const float *memory) {
+    const int64_t n = context_size(d), n_sources = d->shape.n_sources;
+    memset(d->mean, 0, (size_t)n * sizeof *d->mean);
+    for (int64_t j = 0; j < n_sources; j++)
+        for (int64_t i = 0; i < n; i++) d->mean[i] += memory[j * n + i] / (float)n_sources;
+    nb_round_tensor(d->mean, n, d->model->options.dtype);
+    memcpy(d->states, nb_projection_forward(&d->start, d->mean, 0, 1), (size_t)state_size(d) * sizeof(float));
+    nb_tanh_tensor(d->states, state_size(d));
+    nb_round_tensor(d->states, state_size(d), d->model->options.dtype);
+}
+
+static const float *read_out(struct decoder *d, const float *words) {
+    const int64_t n_steps = d->shape.n_steps, n = readout_size(d);
+    const float *of_state = nb_projection_forward(&d->of_state, d->states + state_size(d), 0, n_steps);
+    const float *of_word = nb_projection_forward(&d->of_word, words, 0, n_steps);
+    const float *of_context = nb_projection_forward(&d->of_context, d->contexts, 0, n_steps);
+    for (int64_t i = 0; i < n; i++) d->readout[i] = of_state[i] + of_word[i] + of_context[i];
+    nb_tanh_tensor(d->readout, n);
+    nb_round_tensor(d->readout, n, d->model->options.dtype);
+    return nb_projection_forward(&d->output, d->readout, 0, n_steps);
+}
+
+/* words: steps x batch x embedding; memory: sources x batch x width. Returns the logits, steps x batch x vocabulary. */
+static const float *decoder_forward(struct decoder *d, const float *words, const float *memory) {
+    start(d, memory);
+    nb_additive_memory(&d->attention, memory);
+    nb_gru_input(&d->first, words, 0, d->shape.n_steps);
+    for (int64_t t = 0; t < d->shape.n_steps; t++) {
+        const float *state = d->states + t * state_size(d);
+        float *middle = d->middles + t * state_size(d), *context = d->contexts + t * context_size(d);
+        nb_gru_step(&d->first, t, middle, state);
+        nb_additive_step(&d->attention, t, context, middle, memory);
+        nb_gru_input(&d->second, context, t, 1);
+        nb_gru_step(&d->second, t, d->states + (t + 1) * state_size(d), middle);
+    }
+    return read_out(d, words);
+}
+
+/* ---- backward ---- */
+
+/* Where the gradient by the logits is written before backward. */
+static float *decoder_dlogits(const struct decoder *d) { return nb_projection_gradient(&d->output, 0); }
+
+static void read_out_backward(struct decoder *d, float *dwords, const float *words) {
+    const int64_t n_steps = d->shape.n_steps;
+    float *dsum = nb_projection_gradient(&d->of_state, 0);
+    nb_projection_backward(&d->output, d->dreadout, 0, n_steps, 0);
+    nb_projection_finish(&d->output, d->readout);
+    for (int64_t i = 0; i < readout_size(d); i++) dsum[i] = d->dreadout[i] * (1 - d->readout[i] * d->readout[i]);
+    nb_projection_backward(&d->of_state, d->dstates + state_size(d), 0, n_steps, 0);
+    nb_projection_backward(&d->of_word, dwords, 0, n_steps, 0);
+    nb_projection_backward(&d->of_context, d->dcontexts, 0, n_steps, 0);
+    nb_projection_finish(&d->of_state, d->states + state_size(d));
+    nb_projection_finish(&d->of_word, words);
+    nb_projection_finish(&d->of_context, d->contexts);
+}
+
+static void step_backward(struct decoder *d, int64_t t, float *dmemory, const float *memory) {
+    const int64_t n = state_size(d);
+    const float *state = d->states + t * n, *middle = d->middles + t * n;
+    float *dmiddle = d->dmiddles + t * n, *dcontext = d->dcontexts + t * context_size(d);
+    nb_gru_step_backward(&d->second, t, dmiddle, d->dstates + (t + 1) * n, middle);
+    nb_gru_input_backward(&d->second, dcontext, t, 1, 1);
+    nb_additive_step_backward(&d->attention, t, dmiddle, dmemory, dcontext, memory);
+    nb_gru_step_backward(&d->first, t, d->dstates + t * n, dmiddle, state);
+}
+
+static void start_backward(struct decoder *d, float *dmemory) {
+    const int64_t n = context_size(d);
+    float *dbefore = nb_projection_gradient(&d->start, 0);
+    for (int64_t i = 0; i < state_size(d); i++) dbefore[i] = d->dstates[i] * (1 - d->states[i] * d->states[i]);
+    nb_projection_backward(&d->start, d->dmean, 0, 1, 0);
+    nb_projection_finish(&d->start, d->mean);
+    for (int64_t j = 0; j < d->shape.n_sources; j++)
+        for (int64_t i = 0; i < n; i++) dmemory[j * n + i] += d->dmean[i] / (float)d->shape.n_sources;
+}
+
+/* Overwrites dwords and dmemory. */
+static void decoder_backward(struct decoder *d, float *dwords, float *dmemory, const float *words,
+                             const float *memory) {
+    const int64_t n_steps = d->shape.n_steps;
+    memset(dmemory, 0, (size_t)(d->shape.n_sources * context_size(d)) * sizeof *dmemory);
+    memset(d->dstates, 0, (size_t)state_size(d) * sizeof *d->dstates);
+    memset(d->dmiddles, 0, (size_t)(n_steps * state_size(d)) * sizeof *d->dmiddles);
+    read_out_backward(d, dwords, words);
+    nb_additive_start_backward(&d->attention);
+    for (int64_t t = n_steps - 1; t >= 0; t--) step_backward(d, t, dmemory, memory);
+    nb_gru_input_backward(&d->first, dwords, 0, n_steps, 1);
+    nb_gru_finish(&d->first, words, d->states);
+    nb_gru_finish(&d->second, d->contexts, d->middles);
+    nb_additive_finish(&d->attention, dmemory, memory, d->middles);
+    start_backward(d, dmemory);
+}
+
+/* ---- observers ---- */
+
+static void decoder_observe(const struct decoder *d) {
+    nb_gru_observe(&d->first);
+    nb_gru_observe(&d->second);
+    nb_model_observe(d->model, "decoder", "states", d->states, (d->shape.n_steps + 1) * state_size(d));
+    nb_model_observe(d->model, "decoder", "readout", d->readout, readout_size(d));
+}
+
+static void decoder_observe_gradients(const struct decoder *d) {
+    nb_gru_observe_gradients(&d->first);
+    nb_gru_observe_gradients(&d->second);
+    nb_model_observe_gradient(d->model, "decoder", "states", d->dstates, (d->shape.n_steps + 1) * state_size(d));
+    nb_model_observe_gradient(d->model, "decoder", "readout", d->dreadout, readout_size(d));
+}
+
+/* ---- the model: encoder, embeddings and data around the decoder; tensors are steps x batch x width ---- */
 
 enum { VOCABULARY = 256, FORWARDS = 0, BACKWARDS = 1 };
 static const double EMBEDDING_DEVIATION = 0.1;
 
 struct rnnsearch {
-    struct nb_model_arenas arenas;
     int64_t n_steps, batch, hidden, embedding;
     struct nb_parameter *source_table, *target_table;
     struct nb_gru encoder[2];
-    struct nb_decoder decoder;
+    struct decoder decoder;
     int32_t *sources, *words, *targets; /* steps x batch */
     float *source, *word;               /* embedded */
     float *states[2], *memory;
@@ -32,32 +273,32 @@ struct rnnsearch {
 
 /* ---- shapes: the paper's embedding is half as wide as the state ---- */
 
-static struct nb_gru_shape encoder_shape(const struct nb_train_options *o, bool backwards) {
-    return (struct nb_gru_shape){
+static struct nb_recurrent_shape encoder_shape(const struct nb_train_options *o, bool backwards) {
+    return (struct nb_recurrent_shape){
         .n_steps = o->sequence, .batch = o->batch, .in = o->hidden / 2, .hidden = o->hidden, .backwards = backwards};
 }
 
-static struct nb_decoder_shape decoder_shape(const struct nb_train_options *o) {
-    return (struct nb_decoder_shape){.n_steps = o->sequence,
-                                     .n_sources = o->sequence,
-                                     .batch = o->batch,
-                                     .embedding = o->hidden / 2,
-                                     .hidden = o->hidden,
-                                     .memory = 2 * (int64_t)o->hidden,
-                                     .vocabulary = VOCABULARY};
+static struct decoder_shape decoder_shape(const struct nb_train_options *o) {
+    return (struct decoder_shape){.n_steps = o->sequence,
+                                  .n_sources = o->sequence,
+                                  .batch = o->batch,
+                                  .embedding = o->hidden / 2,
+                                  .hidden = o->hidden,
+                                  .memory = 2 * (int64_t)o->hidden,
+                                  .vocabulary = VOCABULARY};
 }
 
-static double flops(const void *own, const struct nb_train_options *o) {
+static double rnnsearch_flops(const void *own, const struct nb_train_options *o) {
     (void)own;
-    const struct nb_gru_shape encoder = encoder_shape(o, false);
-    const struct nb_decoder_shape decoder = decoder_shape(o);
-    return 2 * nb_gru_flops(&encoder) + nb_decoder_flops(&decoder);
+    const struct nb_recurrent_shape encoder = encoder_shape(o, false);
+    const struct decoder_shape decoder = decoder_shape(o);
+    return 2 * nb_gru_flops(&encoder) + decoder_flops(&decoder);
 }
 
 /* ---- set-up ---- */
 
-static void make_arena(struct rnnsearch *s) {
-    struct nb_arena *kept = &s->arenas.kept, *passing = &s->arenas.passing;
+static void allocate(struct nb_model *model, struct rnnsearch *s) {
+    struct nb_arena *kept = &model->kept, *passing = &model->passing;
     const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
     s->source = nb_arena_take(kept, rows * s->embedding);
     s->word = nb_arena_take(kept, rows * s->embedding);
@@ -70,9 +311,9 @@ static void make_arena(struct rnnsearch *s) {
         s->states[d] = nb_arena_take(kept, n_states);
         s->dstates[d] = nb_arena_take(passing, n_states);
     }
-    s->sources = nb_alloc((unsigned long long)rows, sizeof *s->sources);
-    s->words = nb_alloc((unsigned long long)rows, sizeof *s->words);
-    s->targets = nb_alloc((unsigned long long)rows, sizeof *s->targets);
+    s->sources = nb_arena_take_indices(passing, rows);
+    s->words = nb_arena_take_indices(passing, rows);
+    s->targets = nb_arena_take_indices(passing, rows);
 }
 
 static struct nb_parameter *add_table(struct nb_model *model, const char *name, int64_t width) {
@@ -81,37 +322,28 @@ static struct nb_parameter *add_table(struct nb_model *model, const char *name, 
     return table;
 }
 
-static int create(struct nb_model *model) {
+static int rnnsearch_create(struct nb_model *model) {
     struct rnnsearch *s = nb_alloc(1, sizeof *s);
     const struct nb_train_options *o = &model->options;
     model->inside = s;
     *s = (struct rnnsearch){.n_steps = o->sequence, .batch = o->batch, .hidden = o->hidden, .embedding = o->hidden / 2};
-    make_arena(s);
-    nb_parameters_reserve(&model->parameters, 2 + 2 * NB_GRU_PARAMETERS + NB_DECODER_PARAMETERS);
+    allocate(model, s);
+    nb_parameters_reserve(&model->parameters, 2 + 2 * NB_GRU_PARAMETERS + DECODER_PARAMETERS);
     s->source_table = add_table(model, "source", s->embedding);
     s->target_table = add_table(model, "target", s->embedding);
-    const struct nb_gru_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
-    const struct nb_decoder_shape decoder = decoder_shape(o);
-    if (nb_gru_init(&s->encoder[FORWARDS], model, &s->arenas, "encoder.forwards", &forwards) != 0) return -1;
-    if (nb_gru_init(&s->encoder[BACKWARDS], model, &s->arenas, "encoder.backwards", &backwards) != 0) return -1;
-    if (nb_decoder_init(&s->decoder, model, &s->arenas, "decoder", &decoder) != 0) return -1;
-    model->activation_bytes += s->arenas.kept.bytes;
+    const struct nb_recurrent_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
+    const struct decoder_shape decoder = decoder_shape(o);
+    if (nb_gru_init(&s->encoder[FORWARDS], model, "encoder.forwards", &forwards) != 0) return -1;
+    if (nb_gru_init(&s->encoder[BACKWARDS], model, "encoder.backwards", &backwards) != 0) return -1;
+    if (decoder_init(&s->decoder, model, "decoder", &decoder) != 0) return -1;
     return 0;
 }
 
-static void release(struct nb_model *model) {
+static void rnnsearch_release(struct nb_model *model) {
     struct rnnsearch *s = model->inside;
-    if (!s) return;
     nb_gru_release(&s->encoder[FORWARDS]);
     nb_gru_release(&s->encoder[BACKWARDS]);
-    nb_decoder_release(&s->decoder);
-    nb_arena_release(&s->arenas.kept);
-    nb_arena_release(&s->arenas.passing);
-    free(s->sources);
-    free(s->words);
-    free(s->targets);
-    free(s);
-    model->inside = NULL;
+    decoder_release(&s->decoder);
 }
 
 /* ---- forward ---- */
@@ -137,15 +369,15 @@ static void embed(struct nb_model *model, float *y, const struct nb_parameter *t
     nb_round_tensor(y, s->n_steps * s->batch * s->embedding, model->options.dtype);
 }
 
-static void tell(struct nb_model *model) {
+static void observe(struct nb_model *model) {
     const struct rnnsearch *s = model->inside;
     if (!model->observer) return;
-    nb_gru_tell(&s->encoder[FORWARDS]);
-    nb_gru_tell(&s->encoder[BACKWARDS]);
-    nb_decoder_tell(&s->decoder);
+    nb_gru_observe(&s->encoder[FORWARDS]);
+    nb_gru_observe(&s->encoder[BACKWARDS]);
+    decoder_observe(&s->decoder);
 }
 
-static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+static double rnnsearch_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct rnnsearch *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
     (void)training;
@@ -155,20 +387,20 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     for (int d = 0; d < 2; d++) nb_gru_forward(&s->encoder[d], s->states[d], s->source);
     nb_halves_join(s->memory, nb_gru_outputs(&s->encoder[FORWARDS], s->states[FORWARDS]),
                    nb_gru_outputs(&s->encoder[BACKWARDS], s->states[BACKWARDS]), rows, s->hidden);
-    const float *logits = nb_decoder_forward(&s->decoder, s->word, s->memory);
-    tell(model);
-    nb_model_tell(model, "logits", "", logits, rows * VOCABULARY);
+    const float *logits = decoder_forward(&s->decoder, s->word, s->memory);
+    observe(model);
+    nb_model_observe(model, "logits", "", logits, rows * VOCABULARY);
     return nb_cross_entropy_forward(s->probabilities, logits, s->targets, rows, VOCABULARY);
 }
 
 /* ---- backward ---- */
 
-static void tell_gradients(struct nb_model *model) {
+static void observe_gradients(struct nb_model *model) {
     const struct rnnsearch *s = model->inside;
     if (!model->observer) return;
-    nb_gru_tell_gradients(&s->encoder[FORWARDS]);
-    nb_gru_tell_gradients(&s->encoder[BACKWARDS]);
-    nb_decoder_tell_gradients(&s->decoder);
+    nb_gru_observe_gradients(&s->encoder[FORWARDS]);
+    nb_gru_observe_gradients(&s->encoder[BACKWARDS]);
+    decoder_observe_gradients(&s->decoder);
 }
 
 static void encoder_backward(struct nb_model *model) {
@@ -183,16 +415,16 @@ static void encoder_backward(struct nb_model *model) {
     }
 }
 
-static void backward(struct nb_model *model, double scale) {
+static void rnnsearch_backward(struct nb_model *model, double scale) {
     struct rnnsearch *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
-    float *dlogits = nb_decoder_dlogits(&s->decoder);
+    float *dlogits = decoder_dlogits(&s->decoder);
     nb_cross_entropy_backward(dlogits, s->probabilities, s->targets, rows, VOCABULARY, scale);
-    nb_model_tell_gradient(model, "logits", "", dlogits, rows * VOCABULARY);
-    nb_decoder_backward(&s->decoder, s->dword, s->dmemory, s->word, s->memory);
+    nb_model_observe_gradient(model, "logits", "", dlogits, rows * VOCABULARY);
+    decoder_backward(&s->decoder, s->dword, s->dmemory, s->word, s->memory);
     nb_embedding_backward(s->target_table->gradient, s->dword, s->words, rows, s->embedding, 1);
     encoder_backward(model);
-    tell_gradients(model);
+    observe_gradients(model);
 }
 
 /* ---- the workloads ---- */
@@ -200,27 +432,23 @@ static void backward(struct nb_model *model, double scale) {
 static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 80, .sequence = 8, .learning_rate = 1e-4};
 static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
 
+static const struct nb_model_family rnnsearch_family = {.complete = nb_recurrent_complete,
+                                                        .create = rnnsearch_create,
+                                                        .forward = rnnsearch_forward,
+                                                        .backward = rnnsearch_backward,
+                                                        .optimizer = nb_recurrent_optimizer,
+                                                        .release = rnnsearch_release,
+                                                        .flops = rnnsearch_flops};
+
 const struct nb_workload nb_workload_rnnsearch = {
     .name = "rnnsearch",
     .summary =
         "RNNSearch: bidirectional GRU of 1024, decoder with additive attention, embedding 512, batch 80; pieces of 8 "
         "bytes for sentences of up to 80 word pieces",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &rnnsearch_family,
     .own = &full};
 const struct nb_workload nb_workload_tiny_rnnsearch = {
     .name = "tiny-rnnsearch",
     .summary = "RNNSearch at a width of 16: embedding 8, batch 4, pieces of 5 bytes",
-    .complete = nb_recurrent_complete,
-    .create = create,
-    .forward = forward,
-    .backward = backward,
-    .optimizer = nb_recurrent_optimizer,
-    .release = release,
-    .flops = flops,
+    .family = &rnnsearch_family,
     .own = &tiny};

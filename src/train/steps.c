@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns of the arms. */
+/* The arms take turns. */
 #include "src/train/steps.h"
 
 #include <stdlib.h>

@@ -1,4 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, whoever needs it. */
+#ifndef NB_TRAIN_TRAIN_RESULTS_H
+#define NB_TRAIN_TRAIN_RESULTS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/core/stats.h"
+#include "src/train/steps.h"
+#include "src/train/workload.h"
+
+enum nb_train_measure {
+    NB_TRAIN_STEPS,  /* times of steps, the arms interleaved in one process: steps.h; a round is a launch */
+    NB_TRAIN_MEMORY, /* peak memory of a process that makes steps of one arm; a round is a launch of each */
+    NB_TRAIN_COURSE, /* a run from its beginning: course.h; a round is a seed */
+    NB_N_TRAIN_MEASURES
+};
+extern const char *const nb_train_measure_names[]; /* "steps", "memory", "course"; null-terminated */
+
+struct nb_train_group {
+    enum nb_train_measure measure;
+    const struct nb_workload *workload;
+    int steps;   /* of a course */
+    char **arms; /* canonical texts (options.h) */
+    int *seeds;  /* of a course of each arm, as many as who asks for most needs; 0: the usual number */
+    int n_arms;
+};
+struct nb_train_plan {
+    struct nb_train_group *groups;
+    int n;
+};
+/* Takes the arm along; an arm that is there already is not taken twice. seeds: of a course, 0: as usual. */
+void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
+                       int steps, int seeds, const char *arm);
+/* Whatever was asked for, the usual number of seeds. */
+void nb_train_plan_usual_seeds(struct nb_train_plan *p);
+void nb_train_plan_release(struct nb_train_plan *p);
+
+/* Jobs of a round: one for all arms where they take turns, else one for each. */
+int nb_train_group_jobs(const struct nb_train_group *g);
+/* Rounds that the job takes part in, where others of its measure have so many as usual. */
+int nb_train_job_rounds(const struct nb_train_group *g, int job, int usual);
+/* What a job is asked, as JSON without what does not change its answer; owned. job: of the round. */
+cJSON *nb_train_request(const struct nb_train_group *g, int round, int job);
+/* Floating-point operations of a step of each of the job's arms, together; NaN where an arm is refused. */
+double nb_train_job_flops(const struct nb_train_group *g, int job);
+
 /* What training jobs answered: lines of DIR/training.jsonl, each whole and on the disk before the next job begins, and the figures
  * that are made of them.
  *
@@ -8,15 +56,6 @@
  *       memory: "peak_bytes","kept_bytes","parameter_bytes"
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */
-#ifndef NB_TRAIN_RESULTS_H
-#define NB_TRAIN_RESULTS_H
-
-#include <cjson/cJSON.h>
-#include <stdbool.h>
-
-#include "src/core/stats.h"
-#include "src/train/steps.h"
-#include "src/train/train_plan.h"
 
 #define NB_TRAINING_FILE "training.jsonl"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The transformer from tokens to loss and back. */
+/* The transformer: its sizes, from tokens to loss and back, and the published configurations. */
 #include "src/train/transformer.h"
 
 #include <math.h>
@@ -9,15 +9,80 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/attention.h"
-#include "src/train/embedding.h"
-#include "src/train/feed_forward.h"
-#include "src/train/loss.h"
+#include "src/train/data.h"
+#include "src/train/layers.h"
 #include "src/train/matrix.h"
-#include "src/train/precision.h"
-#include "src/train/row_sets.h"
-#include "src/train/sublayer.h"
-#include "src/train/text.h"
+#include "src/train/norm_layer.h"
+#include "src/train/tensor.h"
+#include "src/train/transformer_layers.h"
+#include "src/train/workload.h"
+
+static const double PARTIAL = 0.0625; /* Zhang & Sennrich 2019: 6.25 % of the elements */
+enum { LAYERS_MOST = 256, WIDTH_MOST = 16384, BATCH_MOST = 65536, SEQUENCE_MOST = 32768 };
+
+static void fill(const struct nb_transformer_shape *shape, struct nb_train_options *o) {
+    if (o->layers == 0) o->layers = shape->layers;
+    if (o->batch == 0) o->batch = shape->batch;
+    if (o->sequence == 0) o->sequence = shape->sequence;
+    if (o->hidden == 0) o->hidden = shape->hidden;
+    if (o->learning_rate == 0) o->learning_rate = shape->learning_rate;
+    if (o->norm.eps == 0) o->norm.eps = shape->eps;
+    if (o->norm.partial == 0) o->norm.partial = PARTIAL;
+}
+
+/* Not within: also where it is NaN. */
+static bool outside(double v, double least, double most) { return !(v >= least && v <= most); }
+
+/* A causal mask keeps real tokens from the padding behind them, so that a norm is the only way from one to the other. */
+static const char *padding_wrong(const struct nb_transformer_shape *shape, const struct nb_train_options *o) {
+    const bool in_sets = o->norm.by_position || o->padding == NB_MASKED;
+    if (in_sets && o->norm.kind != NB_NORM_BATCHNORM)
+        return "masked and by_position are said of BatchNorm's statistics";
+    if (in_sets && shape->qk_norm) return "masked and by_position are of models without QK-norm";
+    if (o->padding != NB_NOT_PADDED && !o->causal) return "padded sequences need a causal mask";
+    if ((in_sets || o->padding != NB_NOT_PADDED) && o->batch < 2) return "padded sequences need a batch of 2 or more";
+    return NULL;
+}
+
+const char *nb_transformer_complete(const void *own, struct nb_train_options *o) {
+    const struct nb_transformer_shape *shape = own;
+    fill(shape, o);
+    if (outside(o->layers, 1, LAYERS_MOST)) return "layers must be 1 to 256";
+    if (outside(o->batch, 1, BATCH_MOST)) return "batch must be 1 to 65536";
+    if (outside(o->sequence, 1, SEQUENCE_MOST)) return "sequence must be 1 to 32768";
+    if (outside((double)o->batch * o->sequence, 2, 1 << 20)) return "batch times sequence must be 2 to 1048576 tokens";
+    if (outside(o->hidden, 1, WIDTH_MOST) || o->hidden % (2 * shape->heads) != 0)
+        return "hidden must be at most 16384 and a multiple of twice the heads";
+    if (outside(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
+    if (outside(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
+    if (outside(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
+    return padding_wrong(shape, o);
+}
+
+/* The sizes that complete options ask for: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
+ * proportion (a multiple of 8). */
+static struct nb_transformer_shape transformer_resolve(const struct nb_transformer_shape *shape,
+                                                       const struct nb_train_options *o) {
+    struct nb_transformer_shape s = *shape;
+    s.hidden = o->hidden;
+    s.layers = o->layers;
+    s.batch = o->batch;
+    s.sequence = o->sequence;
+    if (s.hidden != shape->hidden) s.ffn = (int)((int64_t)shape->ffn * s.hidden / shape->hidden + 7) / 8 * 8;
+    return s;
+}
+
+/* Of a step: products and attention, 2 for a multiply and add, backward counted as two forwards. */
+static double transformer_flops(const void *shape, const struct nb_train_options *options) {
+    const struct nb_transformer_shape s = transformer_resolve(shape, options);
+    const double rows = (double)s.batch * s.sequence, hidden = s.hidden, kv = hidden * s.kv_heads / s.heads;
+    const double projections = 2 * hidden * hidden + 2 * hidden * kv;
+    const double feed_forward = (s.swiglu ? 3.0 : 2.0) * hidden * s.ffn;
+    const double attention = 2 * s.sequence * hidden; /* scores and mixture; masked products are made, too */
+    return 3 * 2 * rows * (s.layers * (projections + feed_forward + attention) + hidden * s.vocabulary);
+}
+
+/* ---- the model, from tokens to loss and back ---- */
 
 enum { PARAMETERS_PER_LAYER = 16, PARAMETERS_OUTSIDE = 4, LENGTH_STREAM = 0x4c454e };
 
@@ -30,7 +95,6 @@ struct layer {
 struct transformer {
     struct nb_transformer_shape shape;
     int64_t rows;
-    struct nb_arena kept, shared; /* from forward to backward; for one layer's backward at a time */
     struct nb_rope rope;
     struct layer *layers;
     struct nb_norm_layer final_norm; /* pre-norm alone */
@@ -39,7 +103,7 @@ struct transformer {
     struct nb_row_sets sets;                 /* for BatchNorm */
     float *embedded, *final_normed, *logits; /* logits become probabilities, then gradients */
     const float *stream, *final;             /* out of the last layer; what the head sees */
-    float *d, *arena, *other_arena;
+    float *d, *buffer, *other_buffer;
 };
 
 /* ---- set-up ---- */
@@ -65,7 +129,7 @@ static int init_sublayers(struct nb_model *model, struct transformer *t, struct 
         char place[48], norm[48];
         snprintf(place, sizeof place, "layer%d.%s", index, parts[i][0]);
         snprintf(norm, sizeof norm, "layer%d.%s", index, parts[i][1]);
-        if (nb_sublayer_init(&l->sublayers[i], model, place, norm, t->rows, t->shape.hidden, &t->kept) != 0) return -1;
+        if (nb_sublayer_init(&l->sublayers[i], model, place, norm, t->rows, t->shape.hidden) != 0) return -1;
     }
     l->sublayers[0].inside = &l->attention;
     l->sublayers[0].forward = wrap_attention;
@@ -77,35 +141,35 @@ static int init_sublayers(struct nb_model *model, struct transformer *t, struct 
 }
 
 static int init_layers(struct nb_model *model, struct transformer *t) {
-    struct nb_attention_arena attention;
-    struct nb_feed_forward_arena feed_forward;
-    nb_attention_arena_take(&attention, &t->shared, &t->shape);
-    nb_feed_forward_arena_take(&feed_forward, &t->shared, &t->shape);
+    struct nb_attention_buffers attention;
+    struct nb_feed_forward_buffers feed_forward;
+    nb_attention_buffers_init(&attention, model, &t->shape);
+    nb_feed_forward_buffers_init(&feed_forward, model, &t->shape);
     t->layers = nb_alloc((unsigned)t->shape.layers, sizeof *t->layers);
     for (int i = 0; i < t->shape.layers; i++) {
         char name[40];
         struct layer *l = &t->layers[i];
         snprintf(name, sizeof name, "layer%d.attention", i);
-        if (nb_attention_init(&l->attention, name, model, &t->shape, &t->kept, &attention,
+        if (nb_attention_init(&l->attention, name, model, &t->shape, &attention,
                               t->shape.rope_theta > 0 ? &t->rope : NULL) != 0)
             return -1;
         snprintf(name, sizeof name, "layer%d.feed_forward", i);
-        nb_feed_forward_init(&l->feed_forward, name, model, &t->shape, &t->kept, &feed_forward);
+        nb_feed_forward_init(&l->feed_forward, name, model, &t->shape, &feed_forward);
         if (init_sublayers(model, t, l, i) != 0) return -1;
     }
     return 0;
 }
 
-static void take_arena(struct transformer *t) {
+static void allocate(struct nb_model *model, struct transformer *t) {
     const int64_t n = t->rows * t->shape.hidden;
-    t->tokens = nb_alloc((unsigned long long)t->rows, sizeof *t->tokens);
-    t->targets = nb_alloc((unsigned long long)t->rows, sizeof *t->targets);
-    t->lengths = nb_alloc((unsigned)t->shape.batch, sizeof *t->lengths);
-    t->embedded = nb_arena_take(&t->kept, n);
-    t->logits = nb_arena_take(&t->kept, t->rows * t->shape.vocabulary);
-    t->d = nb_arena_take(&t->shared, n);
-    t->arena = nb_arena_take(&t->shared, n);
-    t->other_arena = nb_arena_take(&t->shared, n);
+    t->tokens = nb_arena_take_indices(&model->passing, t->rows);
+    t->targets = nb_arena_take_indices(&model->passing, t->rows);
+    t->lengths = nb_arena_take_indices(&model->passing, t->shape.batch);
+    t->embedded = nb_arena_take(&model->kept, n);
+    t->logits = nb_arena_take(&model->kept, t->rows * t->shape.vocabulary);
+    t->d = nb_arena_take(&model->passing, n);
+    t->buffer = nb_arena_take(&model->passing, n);
+    t->other_buffer = nb_arena_take(&model->passing, n);
 }
 
 static bool has_final_norm(const struct nb_model *model) { return model->options.place == NB_PRE_NORM; }
@@ -130,7 +194,7 @@ static void count_kept(struct nb_model *model, struct nb_norm_layer *norm) {
 
 static int init_final_norm(struct nb_model *model, struct transformer *t) {
     const struct nb_norm_choice *choice = &model->options.norm;
-    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_arena_take(&t->kept, t->rows * t->shape.hidden);
+    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_arena_take(&model->kept, t->rows * t->shape.hidden);
     return nb_norm_layer_init(&t->final_norm, "norm", choice, t->rows, t->shape.hidden, &model->parameters,
                               model->pool);
 }
@@ -138,9 +202,9 @@ static int init_final_norm(struct nb_model *model, struct transformer *t) {
 int nb_transformer_create(struct nb_model *model) {
     struct transformer *t = nb_alloc(1, sizeof *t);
     model->inside = t;
-    t->shape = nb_transformer_resolve(model->workload->own, &model->options);
+    t->shape = transformer_resolve(model->workload->own, &model->options);
     t->rows = (int64_t)t->shape.batch * t->shape.sequence;
-    take_arena(t);
+    allocate(model, t);
     for (int b = 0; b < t->shape.batch; b++) t->lengths[b] = t->shape.sequence;
     t->sets = (struct nb_row_sets){t->shape.batch, t->shape.sequence, t->lengths, model->options.padding == NB_MASKED,
                                    model->options.norm.by_position};
@@ -153,14 +217,12 @@ int nb_transformer_create(struct nb_model *model) {
                       t->shape.deviation > 0 ? t->shape.deviation : 1 / sqrt((double)t->shape.hidden));
     if (init_layers(model, t) != 0) return -1;
     if (has_final_norm(model) && init_final_norm(model, t) != 0) return -1;
-    model->activation_bytes = t->kept.bytes;
     each_norm(model, count_kept);
     return 0;
 }
 
 void nb_transformer_release(struct nb_model *model) {
     struct transformer *t = model->inside;
-    if (!t) return;
     for (int i = 0; t->layers && i < t->shape.layers; i++) {
         nb_attention_release(&t->layers[i].attention);
         nb_sublayer_release(&t->layers[i].sublayers[0]);
@@ -168,14 +230,7 @@ void nb_transformer_release(struct nb_model *model) {
     }
     nb_norm_layer_release(&t->final_norm);
     nb_rope_release(&t->rope);
-    nb_arena_release(&t->kept);
-    nb_arena_release(&t->shared);
     free(t->layers);
-    free(t->tokens);
-    free(t->targets);
-    free(t->lengths);
-    free(t);
-    model->inside = NULL;
 }
 
 /* ---- forward ---- */
@@ -198,7 +253,7 @@ static void embed(struct nb_model *model, struct transformer *t) {
                          embedding_factor(t));
     if (has_sinusoids(t)) nb_positions_add(t->embedded, t->rows, t->shape.sequence, t->shape.hidden);
     nb_round_tensor(t->embedded, n, model->options.dtype);
-    nb_model_tell(model, "embedding", "", t->embedded, n);
+    nb_model_observe(model, "embedding", "", t->embedded, n);
 }
 
 static double head_loss(struct nb_model *model, struct transformer *t, bool training) {
@@ -206,11 +261,11 @@ static double head_loss(struct nb_model *model, struct transformer *t, bool trai
     t->final = t->stream;
     if (has_final_norm(model)) t->final = nb_norm_pass(&t->final_norm, t->final_normed, t->stream, t->rows, training);
     if (t->final == t->final_normed) nb_round_tensor(t->final_normed, n, model->options.dtype);
-    nb_model_tell(model, "final", "", t->final, n);
+    nb_model_observe(model, "final", "", t->final, n);
     nb_linear_forward(t->logits, t->final, nb_parameter_used(t->embedding), NULL, t->rows, t->shape.hidden,
                       t->shape.vocabulary);
     nb_round_tensor(t->logits, n_logits, model->options.dtype);
-    nb_model_tell(model, "logits", "", t->logits, n_logits);
+    nb_model_observe(model, "logits", "", t->logits, n_logits);
     return nb_cross_entropy_forward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary);
 }
 
@@ -226,7 +281,7 @@ static double run(struct nb_model *model, bool training) {
     return loss;
 }
 
-/* From a quarter of the arena to all of it; two are whole, so that every position has statistics. The same for every arm. */
+/* From a quarter of the sequence to all of it; two are whole, so that every position has statistics. The same for every arm. */
 static int32_t draw_length(int64_t sequence, int64_t number, int64_t in_batch) {
     const int64_t least = sequence < 4 ? 1 : sequence / 4;
     if (in_batch < 2) return (int32_t)sequence;
@@ -269,12 +324,12 @@ static void head_backward(struct nb_model *model, struct transformer *t, double 
     const enum nb_dtype dtype = model->options.dtype;
     nb_cross_entropy_backward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary, scale);
     nb_round_tensor(t->logits, n_logits, dtype);
-    nb_model_tell_gradient(model, "logits", "", t->logits, n_logits);
-    float *dfinal = has_final_norm(model) ? t->arena : t->d;
+    nb_model_observe_gradient(model, "logits", "", t->logits, n_logits);
+    float *dfinal = has_final_norm(model) ? t->buffer : t->d;
     nb_linear_backward(dfinal, t->embedding->gradient, NULL, t->logits, t->final, nb_parameter_used(t->embedding),
                        t->rows, t->shape.hidden, t->shape.vocabulary);
     nb_round_tensor(dfinal, n, dtype);
-    nb_model_tell_gradient(model, "final", "", dfinal, n);
+    nb_model_observe_gradient(model, "final", "", dfinal, n);
     if (dfinal == t->d) return;
     nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, t->rows); /* without a norm a copy, once a step */
     nb_round_tensor(t->d, n, dtype);
@@ -285,8 +340,118 @@ void nb_transformer_backward(struct nb_model *model, double scale) {
     head_backward(model, t, scale);
     for (int i = t->shape.layers - 1; i >= 0; i--)
         for (int part = 1; part >= 0; part--)
-            nb_sublayer_backward(&t->layers[i].sublayers[part], t->d, t->arena, t->other_arena);
-    nb_model_tell_gradient(model, "embedding", "", t->d, t->rows * t->shape.hidden);
+            nb_sublayer_backward(&t->layers[i].sublayers[part], t->d, t->buffer, t->other_buffer);
+    nb_model_observe_gradient(model, "embedding", "", t->d, t->rows * t->shape.hidden);
     nb_embedding_backward(t->embedding->gradient, t->d, t->tokens, t->rows, t->shape.hidden, embedding_factor(t));
     each_norm(model, take_times);
 }
+
+/* Configurations as published; batch and sequence are cut to what two cores do in a second or two.
+ *
+ * MiniMind (jingyaogong/minimind: model configurations of 2025-04-26 and 2026-04-01): AdamW with PyTorch's beta and decay, rate 5e-4;
+ * first values of deviation 0.02 (GPT-2, and initializer_range of the transformers library). Its byte pair vocabulary of 6400 is
+ * kept as the width of the head, the bytes of the text are its first 256 tokens.
+ * Transformer base (Vaswani et al. 2017, the RMSNorm paper's table 4): the encoder's layers alone, without a decoder, with the shared
+ * vocabulary of 32000 of that experiment; Adam with beta2 0.98 and eps 1e-9. */
+
+static const struct nb_transformer_shape minimind2_small = {.hidden = 512,
+                                                            .layers = 8,
+                                                            .heads = 8,
+                                                            .kv_heads = 2,
+                                                            .ffn = 1408,
+                                                            .vocabulary = 6400,
+                                                            .batch = 4,
+                                                            .sequence = 128,
+                                                            .swiglu = true,
+                                                            .rope_theta = 1e6,
+                                                            .eps = 1e-5,
+                                                            .deviation = 0.02,
+                                                            .learning_rate = 5e-4,
+                                                            .beta2 = 0.999,
+                                                            .adam_eps = 1e-8,
+                                                            .decay = 0.01};
+static const struct nb_transformer_shape minimind_3 = {.hidden = 768,
+                                                       .layers = 8,
+                                                       .heads = 8,
+                                                       .kv_heads = 4,
+                                                       .ffn = 2432,
+                                                       .vocabulary = 6400,
+                                                       .batch = 2,
+                                                       .sequence = 128,
+                                                       .swiglu = true,
+                                                       .qk_norm = true,
+                                                       .rope_theta = 1e6,
+                                                       .eps = 1e-6,
+                                                       .deviation = 0.02,
+                                                       .learning_rate = 5e-4,
+                                                       .beta2 = 0.999,
+                                                       .adam_eps = 1e-8,
+                                                       .decay = 0.01};
+static const struct nb_transformer_shape transformer_base = {.hidden = 512,
+                                                             .layers = 6,
+                                                             .heads = 8,
+                                                             .kv_heads = 8,
+                                                             .ffn = 2048,
+                                                             .vocabulary = 32000,
+                                                             .batch = 4,
+                                                             .sequence = 64,
+                                                             .eps = 1e-8,
+                                                             .learning_rate = 1e-4,
+                                                             .beta2 = 0.98,
+                                                             .adam_eps = 1e-9};
+static const struct nb_transformer_shape tiny = {.hidden = 64,
+                                                 .layers = 4,
+                                                 .heads = 4,
+                                                 .kv_heads = 2,
+                                                 .ffn = 176,
+                                                 .vocabulary = 256,
+                                                 .batch = 4,
+                                                 .sequence = 64,
+                                                 .swiglu = true,
+                                                 .rope_theta = 1e6,
+                                                 .eps = 1e-5,
+                                                 .deviation = 0.02,
+                                                 .learning_rate = 1e-3,
+                                                 .beta2 = 0.999,
+                                                 .adam_eps = 1e-8,
+                                                 .decay = 0.01};
+
+static struct nb_optimizer transformer_optimizer(const void *own, const struct nb_train_options *o) {
+    const struct nb_transformer_shape *s = own;
+    return (struct nb_optimizer){.kind = NB_ADAMW,
+                                 .learning_rate = o->learning_rate,
+                                 .beta1 = 0.9,
+                                 .beta2 = s->beta2,
+                                 .eps = s->adam_eps,
+                                 .decay = s->decay};
+}
+
+static const struct nb_model_family transformer_family = {.complete = nb_transformer_complete,
+                                                          .create = nb_transformer_create,
+                                                          .forward = nb_transformer_forward,
+                                                          .backward = nb_transformer_backward,
+                                                          .optimizer = transformer_optimizer,
+                                                          .release = nb_transformer_release,
+                                                          .flops = transformer_flops};
+
+const struct nb_workload nb_workload_minimind2_small = {
+    .name = "minimind2-small",
+    .summary =
+        "MiniMind2-Small: 8 layers of 512, 8 query heads on 2 of keys and values, SwiGLU of 1408, vocabulary 6400",
+    .family = &transformer_family,
+    .own = &minimind2_small};
+const struct nb_workload nb_workload_minimind_3 = {
+    .name = "minimind-3",
+    .summary = "minimind-3: 8 layers of 768, 8 query heads on 4, QK-norm over 96, SwiGLU of 2432, vocabulary 6400",
+    .family = &transformer_family,
+    .own = &minimind_3};
+const struct nb_workload nb_workload_transformer_base = {
+    .name = "transformer-base",
+    .summary = "Transformer base, its encoder alone: 6 layers of 512, 8 heads, ReLU of 2048, vocabulary 32000",
+    .family = &transformer_family,
+    .own = &transformer_base};
+const struct nb_workload nb_workload_tiny_transformer = {
+    .name = "tiny-transformer",
+    .summary = "MiniMind's layers at a width of 64: 4 layers, 4 query heads on 2, SwiGLU of 176, vocabulary 256",
+    .family = &transformer_family,
+    .own = &tiny};

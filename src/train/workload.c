@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
@@ -14,29 +15,32 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
     *model = (struct nb_model){.workload = workload, .options = *options};
     struct nb_train_options *o = &model->options;
     if (o->n_threads < 1) o->n_threads = 1;
-    const char *refused = workload->complete(workload->own, o);
+    const char *refused = workload->family->complete(workload->own, o);
     if (refused) return nb_error("workload %s: %s", workload->name, refused);
     if (nb_matrix_open(o->n_threads) != 0) return -1;
     nb_loss_scale_init(&model->loss_scale, o->dtype);
     model->pool = nb_pool_new(o->n_threads, NULL);
     if (!model->pool) return -1;
     nb_pool_park(model->pool);
-    if (workload->create(model) == 0) return 0;
-    nb_model_release(model);
-    return -1;
+    if (workload->family->create(model) != 0) {
+        nb_model_release(model);
+        return -1;
+    }
+    model->activation_bytes += model->kept.bytes;
+    return 0;
 }
 
 double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     const double start = nb_now_s();
     nb_parameters_round(&model->parameters, model->options.dtype);
-    const double loss = model->workload->forward(model, text, batch, training);
+    const double loss = model->workload->family->forward(model, text, batch, training);
     model->forward_seconds += nb_now_s() - start;
     return loss;
 }
 
 void nb_model_backward(struct nb_model *model, double scale) {
     const double start = nb_now_s();
-    model->workload->backward(model, scale);
+    model->workload->family->backward(model, scale);
     nb_parameters_round_gradients(&model->parameters, model->options.dtype);
     model->backward_seconds += nb_now_s() - start;
 }
@@ -50,7 +54,7 @@ static void scale_and_clip(struct nb_model *model, double scaled_norm, double sc
 }
 
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch) {
-    const struct nb_optimizer optimizer = model->workload->optimizer(model->workload->own, &model->options);
+    const struct nb_optimizer optimizer = model->workload->family->optimizer(model->workload->own, &model->options);
     const double scale = model->loss_scale.scale;
     nb_parameters_zero_gradients(&model->parameters);
     const double loss = nb_model_forward(model, text, batch, true);
@@ -64,26 +68,49 @@ double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t
 }
 
 void nb_model_release(struct nb_model *model) {
-    if (model->workload) model->workload->release(model);
+    if (model->inside) model->workload->family->release(model);
+    free(model->inside);
+    nb_arena_release(&model->kept);
+    nb_arena_release(&model->passing);
     nb_parameters_release(&model->parameters);
     nb_pool_free(model->pool);
     *model = (struct nb_model){0};
 }
 
-typedef void told(void *context, const char *place, const float *values, int64_t n);
+typedef void observer(void *context, const char *place, const float *values, int64_t n);
 
-static void tell(told *listener, void *context, const char *place, const char *what, const float *values, int64_t n) {
+static void observe(observer *listener, void *context, const char *place, const char *what, const float *values,
+                    int64_t n) {
     char full[96];
     if (!listener) return;
     snprintf(full, sizeof full, "%s%s%s", place, *place && *what ? "." : "", what);
     listener(context, full, values, n);
 }
 
-void nb_model_tell(const struct nb_model *model, const char *place, const char *what, const float *values, int64_t n) {
-    if (model->observer) tell(model->observer->activation, model->observer->context, place, what, values, n);
+void nb_model_observe(const struct nb_model *model, const char *place, const char *what, const float *values,
+                      int64_t n) {
+    if (model->observer) observe(model->observer->activation, model->observer->context, place, what, values, n);
 }
 
-void nb_model_tell_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
-                            int64_t n) {
-    if (model->observer) tell(model->observer->gradient, model->observer->context, place, what, values, n);
+void nb_model_observe_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
+                               int64_t n) {
+    if (model->observer) observe(model->observer->gradient, model->observer->context, place, what, values, n);
+}
+
+/* ---- the workloads there are ---- */
+
+const struct nb_workload *const nb_workloads[] = {
+    &nb_workload_minimind2_small,  &nb_workload_minimind_3,
+    &nb_workload_transformer_base, &nb_workload_tiny_transformer,
+    &nb_workload_rnnsearch,        &nb_workload_tiny_rnnsearch,
+    &nb_workload_order_embedding,  &nb_workload_tiny_order_embedding,
+    &nb_workload_attentive_reader, &nb_workload_tiny_attentive_reader,
+    &nb_workload_convpool,         &nb_workload_tiny_convpool,
+};
+const size_t nb_n_workloads = sizeof nb_workloads / sizeof nb_workloads[0];
+
+const struct nb_workload *nb_workload_find(const char *name) {
+    for (size_t i = 0; i < nb_n_workloads; i++)
+        if (strcmp(nb_workloads[i]->name, name) == 0) return nb_workloads[i];
+    return NULL;
 }

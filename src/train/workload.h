@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A model that can be trained: what the measurement of steps, the curves and the claims know of it. One file defines one
- * workload and is listed in workloads.c. */
+ * family of workloads; they are listed in workload.c. */
 #ifndef NB_TRAIN_WORKLOAD_H
 #define NB_TRAIN_WORKLOAD_H
 
@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 #include "src/measure/pool.h"
-#include "src/train/loss_scale.h"
 #include "src/train/options.h"
 #include "src/train/parameters.h"
+#include "src/train/tensor.h"
 
-struct nb_text; /* text.h: bytes to train on */
+struct nb_text; /* data.h: bytes to train on */
 
-/* Told by a model, while it works, of tensors at named places: "layer3.attention.input". */
+/* Called by a model, while it works, with tensors at named places: "layer3.attention.input". */
 struct nb_observer {
     void (*activation)(void *context, const char *place, const float *values, int64_t n);
     void (*gradient)(void *context, const char *place, const float *values,
@@ -31,22 +31,20 @@ struct nb_model {
     double forward_seconds, backward_seconds; /* of whole passes, since they were last set to 0 */
     double norm_seconds;                      /* in normalizations, forward and backward, since it was last set to 0 */
     int64_t norm_calls;
+    struct nb_arena kept, passing;   /* its arrays: what the backward pass reads of the forward pass, and all else */
     size_t activation_bytes;         /* kept from forward to backward */
     struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */
     struct nb_loss_scale loss_scale; /* f16 */
     double gradient_norm;            /* of the last step, before clipping, without the loss scale */
-    void *inside;                    /* the workload's own */
+    void *inside;                    /* the family's own, from nb_alloc; freed with the model */
 };
 
-struct nb_workload {
-    const char *name;    /* "minimind2-small" */
-    const char *summary; /* one line: which model of which source, its widths */
-    const void
-        *own; /* what tells workloads of one family apart, such as widths; given to the functions without a model */
+/* The functions that workloads of one family share; own: what distinguishes its workloads, such as widths. */
+struct nb_model_family {
     /* Fills what options leave to the workload (0), and refuses what it cannot do: null or the reason. */
     const char *(*complete)(const void *own, struct nb_train_options *options);
-    int (*create)(
-        struct nb_model *model); /* options are complete, pool is there; -1 after nb_error, and release() is called */
+    /* Options are complete, the pool is there; -1 after nb_error, and release() is called. */
+    int (*create)(struct nb_model *model);
     /* Mean loss of batch number `batch` (the same for every arm): forward alone. Training decides about BatchNorm's statistics. */
     double (*forward)(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
     /* After a forward in training: gradients into parameters (added to what is there). The loss is multiplied by scale first. */
@@ -55,6 +53,13 @@ struct nb_workload {
     void (*release)(struct nb_model *model);
     /* Of a step, forward and backward: for budgets. */
     double (*flops)(const void *own, const struct nb_train_options *options);
+};
+
+struct nb_workload {
+    const char *name;    /* "minimind2-small" */
+    const char *summary; /* one line: which model of which source, its widths */
+    const void *own;
+    const struct nb_model_family *family;
 };
 
 extern const struct nb_workload *const nb_workloads[];
@@ -66,13 +71,25 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
 /* The workload's own, with the weights rounded for use before and their gradients after. */
 double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
 void nb_model_backward(struct nb_model *model, double scale);
-/* Tells the observer, if there is one: place is "layer3" and what "attention.input" make "layer3.attention.input". */
-void nb_model_tell(const struct nb_model *model, const char *place, const char *what, const float *values, int64_t n);
-void nb_model_tell_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
-                            int64_t n);
+/* Calls the observer, if there is one: place is "layer3" and what "attention.input" make "layer3.attention.input". */
+void nb_model_observe(const struct nb_model *model, const char *place, const char *what, const float *values,
+                      int64_t n);
+void nb_model_observe_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
+                               int64_t n);
 /* One step: zero gradients, forward, backward, clip, update. Returns the loss; NaN is a result. With f16 the loss scale is the model's
- * business (loss_scale.h): a step whose gradients overflow is skipped and the scale halved. */
+ * business (parameters.h): a step whose gradients overflow is skipped and the scale halved. */
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch);
 void nb_model_release(struct nb_model *model);
+
+extern const struct nb_workload nb_workload_minimind2_small, nb_workload_minimind_3, nb_workload_transformer_base,
+    nb_workload_tiny_transformer;
+
+extern const struct nb_workload nb_workload_rnnsearch, nb_workload_tiny_rnnsearch;
+
+extern const struct nb_workload nb_workload_order_embedding, nb_workload_tiny_order_embedding;
+
+extern const struct nb_workload nb_workload_attentive_reader, nb_workload_tiny_attentive_reader;
+
+extern const struct nb_workload nb_workload_convpool, nb_workload_tiny_convpool;
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/train/arm.h"
+#include "src/train/options.h"
 #include "src/train/course.h"
-#include "src/train/text.h"
+#include "src/train/data.h"
 #include "src/train/train_results.h"
 #include "src/worker/worker.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attention: a head is a block of columns of q, k, v, multiplied where it lies. */
-#include "src/train/attention.h"
+/* Attention, where a head is a block of columns of q, k, v, multiplied where it lies; the feed-forward part; a sublayer. */
+#include "src/train/transformer_layers.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/train/matrix.h"
-#include "src/train/precision.h"
+#include "src/train/tensor.h"
 
 static int64_t rows_of(const struct nb_attention *a) { return a->batch * a->sequence; }
 static int64_t q_width(const struct nb_attention *a) { return a->heads * a->width; }
@@ -15,17 +15,17 @@ static int64_t kv_width(const struct nb_attention *a) { return a->kv_heads * a->
 
 /* ---- set-up ---- */
 
-void nb_attention_arena_take(struct nb_attention_arena *out, struct nb_arena *arena,
-                             const struct nb_transformer_shape *shape) {
+void nb_attention_buffers_init(struct nb_attention_buffers *out, struct nb_model *model,
+                               const struct nb_transformer_shape *shape) {
     const int64_t rows = (int64_t)shape->batch * shape->sequence;
     const int64_t q = rows * shape->hidden, kv = q / shape->heads * shape->kv_heads;
-    *out = (struct nb_attention_arena){
-        .dq = nb_arena_take(arena, q),
-        .dk = nb_arena_take(arena, kv),
-        .dv = nb_arena_take(arena, kv),
-        .dmixed = nb_arena_take(arena, q),
-        .dscores = nb_arena_take(arena, (int64_t)shape->sequence * shape->sequence),
-        .normed = shape->qk_norm ? nb_arena_take(arena, q) : NULL,
+    *out = (struct nb_attention_buffers){
+        .dq = nb_arena_take(&model->passing, q),
+        .dk = nb_arena_take(&model->passing, kv),
+        .dv = nb_arena_take(&model->passing, kv),
+        .dmixed = nb_arena_take(&model->passing, q),
+        .dscores = nb_arena_take(&model->passing, (int64_t)shape->sequence * shape->sequence),
+        .normed = shape->qk_norm ? nb_arena_take(&model->passing, q) : NULL,
     };
 }
 
@@ -38,7 +38,7 @@ static struct nb_parameter *add_matrix(struct nb_model *model, const char *name,
     return p;
 }
 
-static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model, struct nb_arena *kept) {
+static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model) {
     char full[40];
     const struct nb_norm_choice *choice = &model->options.norm;
     snprintf(full, sizeof full, "%s.q_norm", name);
@@ -49,14 +49,14 @@ static int init_norms(struct nb_attention *a, const char *name, struct nb_model 
     if (nb_norm_layer_init(&a->k_norm, full, choice, rows_of(a) * a->kv_heads, a->width, &model->parameters,
                            model->pool) != 0)
         return -1;
-    a->q_before = nb_arena_take(kept, rows_of(a) * q_width(a));
-    a->k_before = nb_arena_take(kept, rows_of(a) * kv_width(a));
+    a->q_before = nb_arena_take(&model->kept, rows_of(a) * q_width(a));
+    a->k_before = nb_arena_take(&model->kept, rows_of(a) * kv_width(a));
     return 0;
 }
 
 int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
-                      const struct nb_transformer_shape *shape, struct nb_arena *kept,
-                      const struct nb_attention_arena *arena, const struct nb_rope *rope) {
+                      const struct nb_transformer_shape *shape, const struct nb_attention_buffers *buffers,
+                      const struct nb_rope *rope) {
     *a = (struct nb_attention){.batch = shape->batch,
                                .sequence = shape->sequence,
                                .heads = shape->heads,
@@ -67,17 +67,17 @@ int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model 
                                .dtype = model->options.dtype,
                                .qk_norm = shape->qk_norm && model->options.norm.kind != NB_NORM_NONE,
                                .rope = rope,
-                               .arena = *arena};
+                               .buffers = *buffers};
     a->wq = add_matrix(model, name, "wq", q_width(a), a->hidden, shape->deviation);
     a->wk = add_matrix(model, name, "wk", kv_width(a), a->hidden, shape->deviation);
     a->wv = add_matrix(model, name, "wv", kv_width(a), a->hidden, shape->deviation);
     a->wo = add_matrix(model, name, "wo", a->hidden, q_width(a), shape->deviation);
-    a->q = nb_arena_take(kept, rows_of(a) * q_width(a));
-    a->k = nb_arena_take(kept, rows_of(a) * kv_width(a));
-    a->v = nb_arena_take(kept, rows_of(a) * kv_width(a));
-    a->weights = nb_arena_take(kept, a->batch * a->heads * a->sequence * a->sequence);
-    a->mixed = nb_arena_take(kept, rows_of(a) * q_width(a));
-    return a->qk_norm ? init_norms(a, name, model, kept) : 0;
+    a->q = nb_arena_take(&model->kept, rows_of(a) * q_width(a));
+    a->k = nb_arena_take(&model->kept, rows_of(a) * kv_width(a));
+    a->v = nb_arena_take(&model->kept, rows_of(a) * kv_width(a));
+    a->weights = nb_arena_take(&model->kept, a->batch * a->heads * a->sequence * a->sequence);
+    a->mixed = nb_arena_take(&model->kept, rows_of(a) * q_width(a));
+    return a->qk_norm ? init_norms(a, name, model) : 0;
 }
 
 void nb_attention_release(struct nb_attention *a) {
@@ -167,7 +167,7 @@ static void softmax_back(float *dw, const float *w, int64_t n) {
 
 static void head_backward(struct nb_attention *a, struct head at) {
     const int64_t n = a->sequence, qs = q_width(a), kvs = kv_width(a);
-    const struct nb_attention_arena *r = &a->arena;
+    const struct nb_attention_buffers *r = &a->buffers;
     const float *w = a->weights + at.weights_at, *dmixed = r->dmixed + at.q_at;
     multiply_heads(a, r->dscores, dmixed, qs, a->v + at.kv_at, kvs, 1);
     nb_round_tensor(r->dscores, n * n, a->dtype);
@@ -219,8 +219,8 @@ static void project_back(struct nb_attention *a, float *dx, float *d, const floa
         nb_round_tensor(d, rows * width, a->dtype);
     }
     if (a->qk_norm) {
-        nb_norm_backward(norm, a->arena.normed, d, before, rows * heads);
-        d = a->arena.normed;
+        nb_norm_backward(norm, a->buffers.normed, d, before, rows * heads);
+        d = a->buffers.normed;
         nb_round_tensor(d, rows * width, a->dtype);
     }
     nb_linear_backward(NULL, w->gradient, NULL, d, x, NULL, rows, a->hidden, width);
@@ -229,7 +229,7 @@ static void project_back(struct nb_attention *a, float *dx, float *d, const floa
 
 void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x) {
     const int64_t rows = rows_of(a), kv = rows * kv_width(a);
-    const struct nb_attention_arena *r = &a->arena;
+    const struct nb_attention_buffers *r = &a->buffers;
     nb_linear_backward(r->dmixed, a->wo->gradient, NULL, dy, a->mixed, nb_parameter_used(a->wo), rows, q_width(a),
                        a->hidden);
     nb_round_tensor(r->dmixed, rows * q_width(a), a->dtype);
@@ -243,3 +243,175 @@ void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, c
     project_back(a, dx, r->dq, a->q_before, &a->q_norm, a->wq, x, a->heads);
     nb_round_tensor(dx, rows * a->hidden, a->dtype);
 }
+
+/* ---- the feed-forward part, gated or not ---- */
+
+void nb_feed_forward_buffers_init(struct nb_feed_forward_buffers *out, struct nb_model *model,
+                                  const struct nb_transformer_shape *shape) {
+    const int64_t n = (int64_t)shape->batch * shape->sequence * shape->ffn;
+    *out = (struct nb_feed_forward_buffers){.dgate = shape->swiglu ? nb_arena_take(&model->passing, n) : NULL,
+                                            .dup = nb_arena_take(&model->passing, n),
+                                            .dinner = nb_arena_take(&model->passing, n)};
+}
+
+static struct nb_parameter *add_parameter(struct nb_model *model, const char *name, const char *what, int64_t out,
+                                          int64_t in, double deviation) {
+    char full[48];
+    const bool is_matrix = in > 1;
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    struct nb_parameter *p = nb_parameter_add(&model->parameters, full, out, in, is_matrix);
+    if (is_matrix)
+        nb_parameter_draw(p, model->options.seed, deviation > 0 ? deviation : sqrt(2.0 / (double)(in + out)));
+    return p;
+}
+
+void nb_feed_forward_init(struct nb_feed_forward *f, const char *name, struct nb_model *model,
+                          const struct nb_transformer_shape *shape, const struct nb_feed_forward_buffers *buffers) {
+    const int64_t rows = (int64_t)shape->batch * shape->sequence, n = rows * shape->ffn;
+    *f = (struct nb_feed_forward){
+        .rows = rows, .hidden = shape->hidden, .ffn = shape->ffn, .dtype = model->options.dtype, .buffers = *buffers};
+    if (shape->swiglu) {
+        f->gate = add_parameter(model, name, "gate", shape->ffn, shape->hidden, shape->deviation);
+        f->at_gate = nb_arena_take(&model->kept, n);
+    } else {
+        f->bias = add_parameter(model, name, "bias", shape->ffn, 1, 0);
+        f->bias_down = add_parameter(model, name, "bias_down", shape->hidden, 1, 0);
+    }
+    f->up = add_parameter(model, name, "up", shape->ffn, shape->hidden, shape->deviation);
+    f->down = add_parameter(model, name, "down", shape->hidden, shape->ffn, shape->deviation);
+    f->at_up = nb_arena_take(&model->kept, n);
+    f->inner = nb_arena_take(&model->kept, n);
+}
+
+static const float *value_of(const struct nb_parameter *p) { return p ? p->value : NULL; }
+static float *gradient_of(const struct nb_parameter *p) { return p ? p->gradient : NULL; }
+
+void nb_feed_forward_forward(struct nb_feed_forward *f, float *y, const float *x) {
+    const int64_t n = f->rows * f->ffn;
+    nb_linear_forward(f->at_up, x, nb_parameter_used(f->up), value_of(f->bias), f->rows, f->hidden, f->ffn);
+    nb_round_tensor(f->at_up, n, f->dtype);
+    if (f->gate) {
+        nb_linear_forward(f->at_gate, x, nb_parameter_used(f->gate), NULL, f->rows, f->hidden, f->ffn);
+        nb_round_tensor(f->at_gate, n, f->dtype);
+        nb_swiglu_forward(f->inner, f->at_gate, f->at_up, n);
+    } else {
+        nb_relu_forward(f->inner, f->at_up, n);
+    }
+    nb_round_tensor(f->inner, n, f->dtype);
+    nb_linear_forward(y, f->inner, nb_parameter_used(f->down), value_of(f->bias_down), f->rows, f->ffn, f->hidden);
+    nb_round_tensor(y, f->rows * f->hidden, f->dtype);
+}
+
+void nb_feed_forward_backward(struct nb_feed_forward *f, float *dx, const float *dy, const float *x) {
+    const int64_t n = f->rows * f->ffn;
+    const struct nb_feed_forward_buffers *r = &f->buffers;
+    nb_linear_backward(r->dinner, f->down->gradient, gradient_of(f->bias_down), dy, f->inner,
+                       nb_parameter_used(f->down), f->rows, f->ffn, f->hidden);
+    nb_round_tensor(r->dinner, n, f->dtype);
+    if (f->gate) {
+        nb_swiglu_backward(r->dgate, r->dup, r->dinner, f->at_gate, f->at_up, n);
+        nb_round_tensor(r->dgate, n, f->dtype);
+    } else {
+        nb_relu_backward(r->dup, r->dinner, f->at_up, n);
+    }
+    nb_round_tensor(r->dup, n, f->dtype);
+    nb_linear_backward(dx, f->up->gradient, gradient_of(f->bias), r->dup, x, nb_parameter_used(f->up), f->rows,
+                       f->hidden, f->ffn);
+    if (f->gate) {
+        nb_linear_backward(NULL, f->gate->gradient, NULL, r->dgate, x, NULL, f->rows, f->hidden, f->ffn);
+        nb_matrix_multiply(dx, r->dgate, nb_parameter_used(f->gate), f->rows, f->hidden, f->ffn, 1);
+    }
+    nb_round_tensor(dx, f->rows * f->hidden, f->dtype);
+}
+
+/* ---- a sublayer: norm, function and residual path in either order ---- */
+
+int nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, const char *place, const char *norm_name,
+                     int64_t rows, int64_t width) {
+    *s = (struct nb_sublayer){.model = model, .rows = rows, .width = width};
+    snprintf(s->place, sizeof s->place, "%s", place);
+    s->sum = nb_arena_take(&model->kept, rows * width);
+    if (model->options.norm.kind != NB_NORM_NONE) s->normed = nb_arena_take(&model->kept, rows * width);
+    return nb_norm_layer_init(&s->norm, norm_name, &model->options.norm, rows, width, &model->parameters, model->pool);
+}
+
+static int64_t size_of(const struct nb_sublayer *s) { return s->rows * s->width; }
+
+static void add_to(float *to, const float *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
+static void round_to_dtype(const struct nb_sublayer *s, float *values) {
+    nb_round_tensor(values, size_of(s), s->model->options.dtype);
+}
+
+static const float *normalize(struct nb_sublayer *s, const float *x, bool training) {
+    const float *y = nb_norm_pass(&s->norm, s->normed, x, s->rows, training);
+    if (y == s->normed) round_to_dtype(s, s->normed);
+    return y;
+}
+
+const float *nb_sublayer_forward(struct nb_sublayer *s, const float *x, bool training) {
+    const struct nb_train_options *o = &s->model->options;
+    const bool pre = o->place == NB_PRE_NORM;
+    const float *input = pre ? normalize(s, x, training) : x;
+    s->x = x;
+    nb_model_observe(s->model, s->place, "input", input, size_of(s));
+    s->forward(s->inside, s->sum, input, training);
+    nb_model_observe(s->model, s->place, "output", s->sum, size_of(s));
+    if (o->residual) {
+        add_to(s->sum, x, size_of(s));
+        round_to_dtype(s, s->sum);
+    }
+    const float *out = pre ? s->sum : normalize(s, s->sum, training);
+    nb_model_observe(s->model, s->place, "stream", out, size_of(s));
+    return out;
+}
+
+/* Adds the gradient that came past f, or takes only the one that came through it. */
+static void join(const struct nb_sublayer *s, float *d, const float *past, const float *through) {
+    const size_t bytes = (size_t)size_of(s) * sizeof *d;
+    if (!s->model->options.residual) {
+        memcpy(d, through, bytes);
+        return;
+    }
+    if (d != past) memcpy(d, past, bytes);
+    add_to(d, through, size_of(s));
+    round_to_dtype(s, d);
+}
+
+static const float *normalize_back(struct nb_sublayer *s, float *buffer, const float *dy, const float *x) {
+    const float *dx = nb_norm_pass_back(&s->norm, buffer, dy, x, s->rows);
+    if (dx == buffer) round_to_dtype(s, buffer);
+    return dx;
+}
+
+static void observe_gradient(const struct nb_sublayer *s, const char *what, const float *d) {
+    nb_model_observe_gradient(s->model, s->place, what, d, size_of(s));
+}
+
+static void pre_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
+    const float *input = s->norm.choice.kind == NB_NORM_NONE ? s->x : s->normed;
+    observe_gradient(s, "output", d);
+    s->backward(s->inside, buffer, d, input);
+    observe_gradient(s, "input", buffer);
+    join(s, d, d, normalize_back(s, other_buffer, buffer, s->x));
+}
+
+static void post_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
+    const float *dsum = normalize_back(s, other_buffer, d, s->sum);
+    observe_gradient(s, "output", dsum);
+    s->backward(s->inside, buffer, dsum, s->x);
+    observe_gradient(s, "input", buffer);
+    join(s, d, dsum, buffer);
+}
+
+void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
+    observe_gradient(s, "stream", d);
+    if (s->model->options.place == NB_PRE_NORM)
+        pre_backward(s, d, buffer, other_buffer);
+    else
+        post_backward(s, d, buffer, other_buffer);
+}
+
+void nb_sublayer_release(struct nb_sublayer *s) { nb_norm_layer_release(&s->norm); }

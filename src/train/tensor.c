@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arenas, rounding, activations. */
+#include "src/train/tensor.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+
+enum { LINE = 64 };
+
+static void *take(struct nb_arena *arena, size_t bytes) {
+    arena->blocks = nb_realloc(arena->blocks, (unsigned)arena->n_blocks + 1, sizeof *arena->blocks);
+    /* Zeroed pages are not touched before they are used: calloc, and the start moved up to a line. */
+    char *block = nb_alloc(bytes + LINE, 1);
+    arena->blocks[arena->n_blocks++] = block;
+    arena->bytes += bytes;
+    return block + (LINE - (uintptr_t)block % LINE) % LINE;
+}
+
+float *nb_arena_take(struct nb_arena *arena, int64_t n) {
+    assert(n > 0);
+    return take(arena, (size_t)n * sizeof(float));
+}
+
+int32_t *nb_arena_take_indices(struct nb_arena *arena, int64_t n) {
+    assert(n > 0);
+    return take(arena, (size_t)n * sizeof(int32_t));
+}
+
+void nb_arena_release(struct nb_arena *arena) {
+    for (int i = 0; i < arena->n_blocks; i++) free(arena->blocks[i]);
+    free(arena->blocks);
+    *arena = (struct nb_arena){0};
+}
+
+/* ---- rounding ---- */
+
+/* Rounding of f32 arrays to 16-bit formats and back, by the bits, so that a compiler without their instructions can do it fast. */
+
+static uint32_t bits_of(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+static float of_bits(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* Half of the last place kept is added, less one where that place is even; a carry into the exponent is right, to infinity too. */
+static float drop_bits(float x, int n) {
+    const uint32_t u = bits_of(x), odd = u >> n & 1;
+    return of_bits((u + (1u << (n - 1)) - 1 + odd) & ~((1u << n) - 1));
+}
+
+static float round_bf16(float x) { return isnan(x) ? x : drop_bits(x, 16); }
+
+/* Below 2^-14 the spacing of f16 is 2^-24, which is that of f32 in [1/2, 1): adding 3/4 rounds. */
+static float round_f16(float x) {
+    if (isnan(x)) return x;
+    const float magnitude = fabsf(x);
+    if (magnitude >= 65520.0f) return copysignf(INFINITY, x);
+    if (magnitude < 0x1p-14f) return copysignf((magnitude + 0.75f) - 0.75f, x);
+    return drop_bits(x, 13);
+}
+
+void nb_round_tensor(float *values, int64_t n, enum nb_dtype dtype) {
+    if (dtype == NB_BF16)
+        for (int64_t i = 0; i < n; i++) values[i] = round_bf16(values[i]);
+    if (dtype == NB_F16)
+        for (int64_t i = 0; i < n; i++) values[i] = round_f16(values[i]);
+}
+
+/* ---- activations ---- */
+
+/* Sigmoid and tanh from one expm1: with x = n ln 2 + r, |r| <= ln 2 / 2, expm1(x) = 2^n expm1(r) + (2^n - 1), where nothing cancels, and
+ * tanh(x) = e / (e + 2) with e = expm1(2x), sigmoid(x) = 1 / (e + 2) with e = expm1(-x). */
+
+enum { LANES = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef uint32_t bits __attribute__((vector_size(LANES * sizeof(float))));
+
+static inline lanes all(float v) { return (lanes){v, v, v, v}; }
+static inline lanes choose(bits mask, lanes yes, lanes no) { return (lanes)((mask & (bits)yes) | (~mask & (bits)no)); }
+
+/* A comparison with NaN is false, so that NaN passes. */
+static inline lanes clamp(lanes x, float most) {
+    x = choose((bits)(x > all(most)), all(most), x);
+    return choose((bits)(x < all(-most)), all(-most), x);
+}
+
+/* For |x| <= 87. Adding 1.5 2^23 leaves the nearest integer in the lowest bits. The polynomial is Taylor's to r^7 / 7!: relative error
+ * (ln 2 / 2)^7 / 8! = 2e-8. */
+static inline lanes expm1_lanes(lanes x) {
+    const lanes magic = all(0x1.8p23f);
+    const lanes shifted = x * all(0x1.715476p+0f) + magic;
+    const lanes n = shifted - magic;
+    const lanes r = x - n * all(0x1.62e4p-1f) - n * all(0x1.7f7d1cp-20f);
+    lanes p = all(1.0f / 5040);
+    p = p * r + all(1.0f / 720);
+    p = p * r + all(1.0f / 120);
+    p = p * r + all(1.0f / 24);
+    p = p * r + all(1.0f / 6);
+    p = p * r + all(0.5f);
+    const lanes q = p * r * r + r;
+    const bits power = ((bits)shifted << 23) + (bits){127u << 23, 127u << 23, 127u << 23, 127u << 23};
+    return (lanes)power * q + ((lanes)power - all(1));
+}
+
+static inline lanes sigmoid_lanes(lanes x) { return all(1) / (expm1_lanes(clamp(-x, 87)) + all(2)); }
+static inline lanes tanh_lanes(lanes x) {
+    const lanes e = expm1_lanes(clamp(x + x, 40));
+    return e / (e + all(2));
+}
+
+static lanes load(const float *p) {
+    lanes v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* What is left at the end goes through a full vector too, so that an element's result does not hang on its place. */
+void nb_sigmoid_tensor(float *values, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const lanes y = sigmoid_lanes(load(values + i));
+        memcpy(values + i, &y, sizeof y);
+    }
+    float rest[LANES] = {0};
+    memcpy(rest, values + i, (size_t)(n - i) * sizeof *rest);
+    const lanes y = sigmoid_lanes(load(rest));
+    memcpy(values + i, &y, (size_t)(n - i) * sizeof *rest);
+}
+
+void nb_tanh_tensor(float *values, int64_t n) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const lanes y = tanh_lanes(load(values + i));
+        memcpy(values + i, &y, sizeof y);
+    }
+    float rest[LANES] = {0};
+    memcpy(rest, values + i, (size_t)(n - i) * sizeof *rest);
+    const lanes y = tanh_lanes(load(rest));
+    memcpy(values + i, &y, (size_t)(n - i) * sizeof *rest);
+}
+
+static float sigmoid(float v) { return 1 / (1 + expf(-v)); }
+
+void nb_swiglu_forward(float *y, const float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i++) y[i] = gate[i] * sigmoid(gate[i]) * up[i];
+}
+
+/* silu' = s + v s (1 - s), s the sigmoid. */
+void nb_swiglu_backward(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const float v = gate[i], s = sigmoid(v);
+        dgate[i] = dy[i] * up[i] * (s + v * s * (1 - s));
+        dup[i] = dy[i] * v * s;
+    }
+}
+
+void nb_relu_forward(float *y, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+void nb_relu_backward(float *dx, const float *dy, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The arrays that a model computes with: where they live, how mixed precision rounds them, and functions of each element. */
+#ifndef NB_TRAIN_TENSOR_H
+#define NB_TRAIN_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+/* Arrays that live as long as a model, and how many bytes they take together. */
+struct nb_arena {
+    void **blocks;
+    int n_blocks;
+    size_t bytes;
+};
+
+/* n floats, zero, aligned to 64 bytes; the program ends where there is no memory. */
+float *nb_arena_take(struct nb_arena *arena, int64_t n);
+/* n indices, likewise. */
+int32_t *nb_arena_take_indices(struct nb_arena *arena, int64_t n);
+void nb_arena_release(struct nb_arena *arena);
+
+/* Where mixed precision rounds (Micikevicius et al. 2018): activations and their gradients are stored in the dtype, weights are kept
+ * in f32 and rounded for use, gradients of weights leave their matrix product in the dtype; products, statistics, losses and the
+ * optimizer work in f32. Here all tensors are f32 arrays, and what would be stored in the dtype is rounded in place, and the norms' kernels are
+ * f32's: such a run says how training goes, not what it costs. */
+
+/* To nearest even, overflow to infinity; nothing happens with f32. */
+void nb_round_tensor(float *values, int64_t n, enum nb_dtype dtype);
+
+/* The two functions of gated networks over whole tensors, in place, four elements at a time: with the C library's they would take
+ * longer than the normalizations between them. Errors against the exact values are below 4 ulp; NaN stays NaN. */
+
+void nb_sigmoid_tensor(float *values, int64_t n); /* 1 / (1 + exp(-x)) */
+void nb_tanh_tensor(float *values, int64_t n);
+
+/* What stands between the matrices of a feed-forward sublayer: silu(gate) * up (Shazeer 2020), silu(v) = v / (1 + exp(-v)); or ReLU. */
+
+void nb_swiglu_forward(float *y, const float *gate, const float *up, int64_t n);
+/* Outputs lie apart from inputs. */
+void nb_swiglu_backward(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t n);
+void nb_relu_forward(float *y, const float *x, int64_t n);
+/* The slope at 0 is 0. dx may be dy. */
+void nb_relu_backward(float *dx, const float *dy, const float *x, int64_t n);
+
+#endif
