@@ -14,7 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/shared_object.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 struct answer {
     bool loads;

@@ -10,7 +10,7 @@
 
 #include "cmd/command.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/worker/worker.h"
 
 #define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;

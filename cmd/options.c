@@ -12,7 +12,7 @@
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/core/tuning_choice.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {

@@ -15,7 +15,7 @@
 #include "src/core/jsonc.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static void quiet(void) {
     nb_log_quiet(true);

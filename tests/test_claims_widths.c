@@ -7,7 +7,7 @@
 
 #include "src/claims/claim_judge.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/measure/turns.h"
 #include "src/record/results.h"
 #include "tests/test_support_plans.h"

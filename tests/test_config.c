@@ -7,7 +7,7 @@
 
 #include "src/core/files.h"
 #include "src/core/jsonc.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "tests/test_support_runs.h"
 

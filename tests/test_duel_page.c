@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reports/run/peers_page.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/peers/peer_comparison.h"
 
 Test(comparison_page, one_cell_far_off_moves_the_mean_and_not_the_median) {

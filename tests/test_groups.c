@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/plan/plan.h"
 #include "src/plan/share.h"
 #include "tests/test_support_plans.h"

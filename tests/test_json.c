@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 static char *printed(const cJSON *json) {
     struct nb_strbuf out = {0};

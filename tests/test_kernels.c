@@ -12,7 +12,7 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/measure/check.h"
 
 struct kernel_name {

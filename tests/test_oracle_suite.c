@@ -9,7 +9,7 @@
 
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
 #include "tests/test_support_mpfr.h"

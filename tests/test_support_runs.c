@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "src/core/files.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 char *new_folder(void) {
     const char *parent = getenv("TMPDIR");

@@ -12,7 +12,7 @@
 #include "src/claims/training_values.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/train/train_study.h"
 #include "tests/test_support_runs.h"
 

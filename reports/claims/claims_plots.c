@@ -13,7 +13,7 @@
 #include "reports/claims/claims_training.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static const char cut_caption[] =
     "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from pairs within blocks of one "

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "src/core/stats.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 #define NB_PAPER_ROWS 16
 

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 const char *nb_claims_text(const cJSON *object, const char *name); /* "" where there is none */
 bool nb_claims_is_bug(const cJSON *claim);

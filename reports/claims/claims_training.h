@@ -7,7 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "reports/figures/plots.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Nothing where nothing was trained. */
 void nb_claims_training_markdown(const cJSON *document, struct nb_strbuf *out);

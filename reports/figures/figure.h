@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 #define NB_FIGURE_PANELS 3
 #define NB_FIGURE_GUIDES 16

@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 void nb_html_grades(const cJSON *stress, struct nb_strbuf *out);
 void nb_html_frontiers(const cJSON *stress, struct nb_strbuf *out);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/peers/peer_comparison.h"
 
 struct nb_peers_style {

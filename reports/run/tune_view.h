@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* json: the file of `normbench tune` (nb_tune_run_to_json), or the choice of a process (nb_tuning_choice_to_json). */
 void nb_tune_print(const cJSON *json, struct nb_strbuf *out);

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "src/core/stats.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 #define NB_BENCHER_LONGEST 1024 /* bytes of a benchmark's name; Bencher refuses the whole file for a longer one */
 

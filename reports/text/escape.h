@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
 size_t nb_utf8_decode(const char *s, uint32_t *code);

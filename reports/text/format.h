@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "src/core/stats.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Significant digits without an exponent between 1e-3 and 1e6, with one outside. */
 void nb_format_digits(struct nb_strbuf *out, double value, int digits);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 enum nb_grid_style { NB_GRID_PLAIN, NB_GRID_BAD, NB_GRID_DOUBTFUL, NB_GRID_GOOD, NB_GRID_N_STYLES };
 #define NB_GRID_STAYS 100 /* a rank: the column is never left out */

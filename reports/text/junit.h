@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Zero-initialise. */
 struct nb_junit {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 struct nb_key_parts {
     struct nb_key_part {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Writes and releases the text. 0, or -1 after nb_error (a full disk, a closed pipe). */
 int nb_output(struct nb_strbuf *text, FILE *out);

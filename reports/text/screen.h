@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Cells of a line: COLUMNS is the user's word, else what the terminal says; 0: a file or a pipe, no limit. */
 size_t nb_screen_width(FILE *out);

@@ -6,7 +6,7 @@
 
 #include "src/claims/claim.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/plan/config_errors.h"
 
 enum { MAX_ENTRIES = 100 };

@@ -6,7 +6,7 @@
 
 #include "src/claims/sensitivity.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static const char *why_not(const struct nb_claim *c, const struct nb_reading *r) {
     const struct nb_experiment *e = &c->experiments[r->experiment];

@@ -11,7 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);

@@ -7,7 +7,7 @@
 #include "src/claims/property.h"
 #include "src/core/guard.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* Seconds; the longest take a tenth of it. */
 static const double limit_s = 60;

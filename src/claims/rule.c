@@ -10,7 +10,7 @@
 
 #include "src/claims/rule_groups.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/record/timing.h"
 
 const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecided", "missing"};

@@ -14,7 +14,7 @@
 #define NB_RULE_H
 
 #include "src/claims/finding.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 enum nb_rule_form {
     NB_RULE_AT_LEAST,

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "src/core/stats.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 struct nb_sample_row { /* one case in one launch of one part of a group */
     int part, launch;

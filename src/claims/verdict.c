@@ -2,7 +2,7 @@
 /* Rulings to a verdict. */
 #include "src/claims/verdict.h"
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 const char *const nb_verdict_names[NB_N_VERDICTS] = {"REPRODUCED", "PARTLY", "NOT REPRODUCED", "NOT TESTABLE HERE"};
 

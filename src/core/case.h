@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 #define NB_VARIANT_MAX 128
 #define NB_TEXT_MAX 32

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/cpu_features.h" /* struct nb_cpu */
+#include "src/core/cpu_features.h"
 
 /* Filled on the first call. The light part (all but codename and disagreement) never touches libcpuid: workers start
  * with it. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 char *nb_file_read(const char *path, size_t limit, size_t *len) {
     struct nb_strbuf text = {0};

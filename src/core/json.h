@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* A finite number, else null. */
 void nb_json_number(cJSON *object, const char *name, double value);

@@ -15,7 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/shared_object.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 

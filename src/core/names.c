@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 const char *const nb_op_names[] = {"rmsnorm", "prmsnorm",    "layernorm",     "batchnorm", "l2norm",
                                    "dyt",     "add_rmsnorm", "add_layernorm", "copy",      NULL};

@@ -15,7 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/shared_object.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 enum { USE_LIMIT_S = 120 }; /* half a GB of libraries from a cold disk */
 

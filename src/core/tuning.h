@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 struct nb_tuning_field {
     const char *name, *help; /* help: one line */

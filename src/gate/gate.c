@@ -14,7 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/shared_object.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/plan/cells.h"
 
 /* ---- the builds: copies in a folder for each layout, PLACE/0/baseline.so, PLACE/0/control.so, PLACE/0/candidate.so, PLACE/1/... */

@@ -14,7 +14,7 @@
 #include "src/core/json.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/measure/counters.h"
 #include "src/plan/inputs.h"
 #include "src/plan/npy.h"

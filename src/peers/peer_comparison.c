@@ -11,7 +11,7 @@
 #include "src/claims/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
     static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",

@@ -7,7 +7,7 @@
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/plan/config.h"
 #include "src/plan/labels.h"
 #include "src/plan/match.h"

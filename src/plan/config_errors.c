@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static const char *type_name(const cJSON *node) {
     if (cJSON_IsString(node)) return "a text";

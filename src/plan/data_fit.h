@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "src/core/case.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 /* Is there such a distribution, data set or file? Whether it fits a shape is another question. */
 bool nb_data_exists(const char *data, char *reason, size_t n);

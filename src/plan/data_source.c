@@ -9,7 +9,7 @@
 
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 static const char x_suffix[] = "_x.npy";
 

@@ -12,7 +12,7 @@
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/plan/npy_header.h"
 
 /* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
-#include "src/plan/cells.h" /* NB_MAX_CASES */
+#include "src/plan/cells.h"
 #include "src/plan/config.h"
-#include "src/plan/estimate.h" /* NB_GROUP_ARMS */
+#include "src/plan/estimate.h"
 #include "src/plan/skips.h"
 
 /* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache state. cases[reference] is the one the others

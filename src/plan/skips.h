@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 struct nb_skip {
     char *reason; /* "width 512: this CPU has no AVX-512" */

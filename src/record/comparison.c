@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 static const char *const change_names[NB_N_CHANGES] = {"refused", "not shown", "slower", "faster", "mixed"};
 static const char *const side_names[NB_N_SIDES] = {"before", "after"};

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/record/results.h"
 
 /* A case within a group. The reference case of a group that was split is an arm of each part, and one record. */

@@ -6,7 +6,7 @@
 
 #include "src/core/log.h"
 #include "src/core/stats.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/record/grade.h"
 
 /* A line while it grows. */

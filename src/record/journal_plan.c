@@ -2,7 +2,7 @@
 /* What the first line of a journal says about the plan: enough to fold the rest without the kernels that it names. */
 #include "src/core/json.h"
 #include "src/core/registry.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/record/journal.h"
 #include "src/record/record.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 struct walk {
     void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg);

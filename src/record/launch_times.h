@@ -4,7 +4,7 @@
 #ifndef NB_LAUNCH_TIMES_H
 #define NB_LAUNCH_TIMES_H
 
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/record/results.h"
 
 struct nb_launch_time {

@@ -6,7 +6,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 #include "src/record/machines.h"
 #include "src/record/results.h"
 

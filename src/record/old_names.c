@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/record/journal.h"
 
 static const struct {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* What stands where the model has a normalization. */
 enum nb_norm_kind {

@@ -12,7 +12,7 @@
 
 #include "kernels/kernel.h"
 #include "src/core/formats.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 
 /* How a row is summed. */
 enum nb_order {

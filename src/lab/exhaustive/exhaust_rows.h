@@ -8,7 +8,7 @@
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/exhaustive/exhaust.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "src/core/strbuf.h"
+#include "src/core/text.h"
 #include "src/lab/stress/trial.h"
 
 /* The standard normal draws that the distributions of a seed are made of, drawn once for many rows. */

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A string that grows. Zero-initialise; text is never null after the first append. */
+#ifndef NB_TEXT_H
+#define NB_TEXT_H
+
+#include <stddef.h>
+
+struct nb_strbuf {
+    char *text;
+    size_t len, cap;
+};
+void nb_strbuf_add(struct nb_strbuf *b, const char *s);
+void nb_strbuf_addn(struct nb_strbuf *b, const char *s, size_t n);
+void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nb_strbuf_clear(struct nb_strbuf *b); /* empty, memory kept */
+void nb_strbuf_release(struct nb_strbuf *b);
+
+/* The name in names[0..n) nearest to s by edit distance, or null when none is near: for "did you mean". */
+const char *nb_nearest(const char *s, const char *const *names, size_t n);
+
+/* ---- numbers by text ---- */
+
+/* Which number belongs to a text: a hash table for keys and variants, of which a matrix may have hundreds of thousands. */
+
+#define NB_NOWHERE ((size_t)-1)
+
+/* Zero-initialise. Texts are borrowed. */
+struct nb_text_map {
+    struct nb_text_slot {
+        const char *text; /* null: free */
+        size_t value;
+    } * slots;
+    size_t n, n_slots; /* n_slots: a power of two, more than n */
+};
+/* Adds the text with its value, and returns NB_NOWHERE; a text that is there keeps its value, which is returned. */
+size_t nb_text_map_add(struct nb_text_map *map, const char *text, size_t value);
+size_t nb_text_map_find(const struct nb_text_map *map, const char *text); /* its value, or NB_NOWHERE */
+void nb_text_map_release(struct nb_text_map *map);
+
+#endif
