@@ -10,7 +10,7 @@
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/core/cpu.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/core/registry.h"

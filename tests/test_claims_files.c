@@ -12,7 +12,7 @@
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
 #include "src/core/files.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/claims/verdict.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "tests/test_support_runs.h"
 
 static struct nb_rule rule_of(const char *text) {

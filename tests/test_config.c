@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
 #include "tests/test_support_runs.h"

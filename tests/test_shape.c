@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/shape.h"
 
 static struct nb_shape parsed(const char *text) {

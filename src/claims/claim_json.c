@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "src/claims/claim.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/plan/config_errors.h"
 
 enum { MAX_ENTRIES = 100 };
 

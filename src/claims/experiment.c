@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/plan/config_errors.h"
 #include "src/plan/labels.h"
 
 const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy"};

@@ -12,7 +12,7 @@
 
 #include "src/claims/finding.h"
 #include "src/claims/samples.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
 #include "src/train/train_results.h"

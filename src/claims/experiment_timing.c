@@ -10,8 +10,8 @@
 #include "src/claims/fields.h"
 #include "src/claims/matrix.h"
 #include "src/claims/timing_pairs.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/plan/config_errors.h"
 
 struct compare {
     struct nb_sides pair, and; /* and: times of a second pair that are added, such as those of the backward pass */

@@ -8,8 +8,8 @@
 
 #include "src/claims/experiment.h"
 #include "src/claims/training.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/plan/config_errors.h"
 #include "src/train/train_study.h"
 
 enum { USUAL_STEPS = 200, MOST_STEPS = 1000000, MOST_SEEDS = 1000 };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/plan/config_errors.h"
 
 enum { MAX_FIELDS = 32 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 
 enum nb_field_kind {
     NB_FIELD_TEXT,   /* char *, owned */

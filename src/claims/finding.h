@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/stats.h"
 
 struct nb_tag {

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/plan/config_errors.h"
 
 const struct nb_property *const nb_properties[] = {
     &nb_property_broadcast,  &nb_property_cast_order,   &nb_property_coupling,         &nb_property_depth,

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/core/text.h"
@@ -33,5 +34,49 @@ void nb_json_print_text(const char *text, struct nb_strbuf *out);
 void nb_json_print(const cJSON *json, struct nb_strbuf *out);
 /* Indented; arrays and objects that hold no container of their own stay on one line. */
 void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out);
+
+/* ---- files that people write ---- */
+
+/* JSON files that people write: comments are allowed, and every value knows the line it stands on, for the errors.
+ * cJSON keeps no positions and no comments, so comments are blanked in place before it parses (lines stay where they
+ * are), size and depth are bounded before it recurses, and a scan of our own finds the lines. */
+
+#define NB_JSONC_MAX_BYTES (1 << 20)
+#define NB_JSONC_MAX_DEPTH 32
+
+struct nb_jsonc_place {
+    const cJSON *node;
+    int line;
+};
+
+struct nb_jsonc {
+    char *path;
+    cJSON *root;
+    struct nb_jsonc_place *places; /* by node address */
+    size_t n_places;
+};
+
+/* Returns -1 after nb_error with file and line. */
+int nb_jsonc_read(struct nb_jsonc *file, const char *path);
+/* The same from a text; path is what errors call it. */
+int nb_jsonc_parse(struct nb_jsonc *file, const char *path, const char *text, size_t len);
+/* The line of a value, for a member of an object that of its key. */
+int nb_jsonc_line(const struct nb_jsonc *file, const cJSON *node);
+void nb_jsonc_release(struct nb_jsonc *file);
+
+/* The path of a file of the configs folder: NORMBENCH_CONFIGS, configs/ beside the program or one above, the installed share
+ * folder. Owned, or null. */
+char *nb_jsonc_find(const char *file_name);
+
+/* ---- errors of their readers ---- */
+
+/* What every reader of a config says when it does not understand: file, line, key, and what would be right. All return -1 after
+ * nb_error, but nb_config_read_number 0 where it is right. */
+
+int nb_config_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted);
+int nb_config_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);
+int nb_config_twice(const struct nb_jsonc *file, const cJSON *node);
+int nb_config_read_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole,
+                          double *value);
 
 #endif

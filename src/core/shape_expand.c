@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/shape.h"
 

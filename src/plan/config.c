@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 
 /* ---- which file ---- */

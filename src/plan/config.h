@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/values.h"
 #include "src/plan/config_compare.h"
 #include "src/plan/config_gate.h"

@@ -7,7 +7,6 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/plan/config_errors.h"
 
 static void add_glob(struct nb_compare_settings *s, const char *glob) {
     s->ours = nb_realloc(s->ours, s->n_ours + 1, sizeof *s->ours);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 
 struct nb_compare_settings {
     char **ours; /* null: the config compares nothing */

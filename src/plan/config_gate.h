@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 
 struct nb_instruction_budget {
     char *filter;

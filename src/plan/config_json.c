@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/jsonc.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/names.h"
 #include "src/plan/config.h"
-#include "src/plan/config_errors.h"
 #include "src/plan/labels.h"
 
 enum { MAX_BLOCKS = 1000 };
