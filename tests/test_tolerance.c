@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "reports/lab/tolerance_view.h"
-#include "src/core/proportion.h"
+#include "src/core/stats.h"
 #include "src/lab/tolerance/tolerance_bugs.h"
 #include "src/lab/tolerance/tolerance_criteria.h"
 #include "src/lab/tolerance/tolerance_detect.h"

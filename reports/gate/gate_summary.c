@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
-#include "src/core/proportion.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
 

@@ -8,7 +8,6 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/proportion.h"
 #include "src/core/stats.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };

@@ -4,6 +4,7 @@
 #define NB_STATS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* An estimate with bounds; NaN in low and high: too few values for an interval at this level. */
 struct nb_interval {
@@ -19,5 +20,12 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
 double nb_signed_rank_cdf(size_t n, long w);
 /* Least squares a + b x; returns -1 when x has no spread. */
 int nb_fit_line(const double *x, const double *y, size_t n, double *a, double *b);
+
+/* ---- proportions ---- */
+
+/* What k of n says of a probability: exact bounds (Clopper & Pearson 1934), each one-sided at its confidence. */
+
+double nb_proportion_upper(int64_t k, int64_t n, double confidence); /* 1 for n = 0 */
+double nb_proportion_lower(int64_t k, int64_t n, double confidence); /* 0 for n = 0 */
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/proportion.h"
+#include "src/core/stats.h"
 
 double nb_tolerance_largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
                                   const double *got) {

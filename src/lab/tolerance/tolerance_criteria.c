@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "src/core/proportion.h"
+#include "src/core/stats.h"
 
 /* torch.testing.assert_close and numpy.testing.assert_allclose without rtol and atol; numpy.allclose; ggml's test-backend-ops;
  * the atol and rtol of vLLM's layernorm test. */

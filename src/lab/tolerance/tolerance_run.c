@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/core/log.h"
-#include "src/core/proportion.h"
+#include "src/core/stats.h"
 #include "src/lab/emulate/design_case.h"
 #include "src/lab/tolerance/tolerance_bugs.h"
 #include "src/lab/tolerance/tolerance_calibrate.h"
