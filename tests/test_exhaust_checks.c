@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/lab/exhaustive/double_rounding.h"
 #include "src/lab/exhaustive/exhaust_convert.h"
 #include "src/lab/exhaustive/exhaust_judge.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "tests/test_support_formats.h"
 #include "tests/test_support_numerics.h"
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
 

@@ -3,7 +3,7 @@
 #ifndef NB_TEST_SUPPORT_FORMATS_H
 #define NB_TEST_SUPPORT_FORMATS_H
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 
 enum exact_op { EXACT_SET, EXACT_ADD, EXACT_MUL, EXACT_DIV, EXACT_SQRT, EXACT_FMA, N_EXACT_OPS };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 
 /* Mean and sum of squared distances from it, updated. */

@@ -10,7 +10,7 @@
 #include "src/accuracy/bias.h"
 #include "src/accuracy/bound.h"
 #include "src/accuracy/ulp_bins.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 
 struct nb_witness {
     int64_t row, col; /* -1: none */

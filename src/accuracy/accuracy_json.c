@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

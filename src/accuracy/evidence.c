@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 
 struct nb_evidence_sum {

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/twofold.h"
 
 bool nb_gradient_centres(const struct nb_case *c) {

@@ -4,6 +4,7 @@
 #include "src/core/dtype.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -130,4 +131,179 @@ void nb_set(void *array, int64_t i, enum nb_dtype dtype, double value) {
 uint64_t nb_bits(const void *array, int64_t i, enum nb_dtype dtype) {
     if (dtype == NB_F32) return ((const uint32_t *)array)[i];
     return ((const uint16_t *)array)[i];
+}
+
+/* ---- formats of the emulator ---- */
+
+/* All narrow formats are rounded the same way: scale by the spacing at the value (a power of two, so exact), round to an
+ * integer, scale back. That is one rounding, subnormals included; what the double does not show only breaks ties, or moves a
+ * value that stands on the grid to the side of it. */
+
+/* e4m3: the code for 480 is the NaN, and the tie at 464 goes to 448, whose significand is even. f64: its threshold, half a
+ * spacing above the largest double, is no double. */
+const struct nb_format nb_numbers[NB_N_NUMBERS] = {
+    [NB_NUM_F64] = {"f64", 8, 53, -1022, 1023, 0x1p-53, DBL_MAX, 0x1p-1022, 0x1p-1074, INFINITY},
+    [NB_NUM_F32] = {"f32", 4, 24, -126, 127, 0x1p-24, 0x1.fffffep127, 0x1p-126, 0x1p-149, 0x1.ffffffp127},
+    [NB_NUM_TF32] = {"tf32", 4, 11, -126, 127, 0x1p-11, 0x1.ffcp127, 0x1p-126, 0x1p-136, 0x1.ffep127},
+    [NB_NUM_F16] = {"f16", 2, 11, -14, 15, 0x1p-11, 65504.0, 0x1p-14, 0x1p-24, 65520.0},
+    [NB_NUM_BF16] = {"bf16", 2, 8, -126, 127, 0x1p-8, 0x1.fep127, 0x1p-126, 0x1p-133, 0x1.ffp127},
+    [NB_NUM_E5M2] = {"e5m2", 1, 3, -14, 15, 0x1p-3, 57344.0, 0x1p-14, 0x1p-16, 61440.0},
+    [NB_NUM_E4M3] = {"e4m3", 1, 4, -6, 8, 0x1p-4, 448.0, 0x1p-6, 0x1p-9, 0x1.d000000000001p8},
+};
+const char *const nb_rounding_names[NB_N_ROUNDINGS] = {"rn", "rz", "sr"};
+
+int nb_number_parse(const char *text) {
+    static const struct {
+        const char *name;
+        enum nb_number number;
+    } names[] = {
+        {"f64", NB_NUM_F64},          {"fp64", NB_NUM_F64},        {"float64", NB_NUM_F64},
+        {"double", NB_NUM_F64},       {"binary64", NB_NUM_F64},    {"tf32", NB_NUM_TF32},
+        {"tfloat32", NB_NUM_TF32},    {"e5m2", NB_NUM_E5M2},       {"fp8_e5m2", NB_NUM_E5M2},
+        {"float8_e5m2", NB_NUM_E5M2}, {"e4m3", NB_NUM_E4M3},       {"e4m3fn", NB_NUM_E4M3},
+        {"fp8_e4m3", NB_NUM_E4M3},    {"fp8_e4m3fn", NB_NUM_E4M3}, {"float8_e4m3fn", NB_NUM_E4M3},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(text, names[i].name) == 0) return (int)names[i].number;
+    const int dtype = nb_dtype_parse(text);
+    return dtype < 0 ? -1 : (int)nb_number_of((enum nb_dtype)dtype);
+}
+
+enum nb_number nb_number_of(enum nb_dtype dtype) {
+    return dtype == NB_F32 ? NB_NUM_F32 : dtype == NB_F16 ? NB_NUM_F16 : NB_NUM_BF16;
+}
+
+bool nb_number_has_inf(enum nb_number number) { return number != NB_NUM_E4M3; }
+
+/* ---- rounding ---------------------------------------------------------------------------------------------------------- */
+
+double nb_number_ulp(double y, enum nb_number number) {
+    if (!isfinite(y)) return NAN;
+    const int e = ulp_exponent(y, &nb_numbers[number]);
+    return e < -1022 ? ldexp(1, e) : power_of_two(e);
+}
+
+/* The multiple of the spacing nearest to magnitude + rest, ties to even; may be beyond the largest number. */
+static double nearest(double magnitude, double rest, const struct nb_format *f) {
+    const double to_integer = 0x1p52; /* from here on doubles are integers: adding it rounds to nearest even */
+    const int e = ulp_exponent(magnitude, f);
+    const double steps = magnitude * power_of_two(-e);
+    double rounded = (steps + to_integer) - to_integer;
+    if (rest != 0 && fabs(rounded - steps) == 0.5) rounded = rest > 0 ? steps + 0.5 : steps - 0.5;
+    return rounded * power_of_two(e);
+}
+
+/* The largest number of the format that is not above magnitude + rest. */
+static double towards_zero(double magnitude, double rest, const struct nb_format *f) {
+    if (magnitude > f->max_finite) return f->max_finite;
+    if (f->precision == DBL_MANT_DIG) return rest < 0 ? nextafter(magnitude, 0) : magnitude;
+    const int e = ulp_exponent(magnitude, f);
+    const double steps = magnitude * power_of_two(-e), whole = floor(steps);
+    if (!(rest < 0) || whole != steps || steps == 0) return whole * power_of_two(e);
+    const bool at_power_of_two = steps == power_of_two(f->precision - 1) && magnitude > f->min_normal;
+    return (steps - (at_power_of_two ? 0.5 : 1)) * power_of_two(e);
+}
+
+/* Up with the probability that the distance from the number below has in the gap: unbiased. Above the largest number the next one
+ * would be the end of the gap, which is out of range. */
+static double stochastic(double magnitude, double rest, const struct nb_format *f, enum nb_number number,
+                         uint64_t random) {
+    const double low = towards_zero(magnitude, rest, f), gap = nb_number_ulp(low, number);
+    const double share = ((magnitude - low) + rest) / gap;
+    return (double)(random >> 11) * 0x1p-53 < share ? low + gap : low;
+}
+
+double nb_number_round(double v, double below, enum nb_number number, enum nb_rounding rounding, uint64_t random) {
+    const struct nb_format *f = &nb_numbers[number];
+    if (isnan(v)) return v;
+    const double magnitude = fabs(v), rest = signbit(v) ? -below : below;
+    const double beyond = nb_number_has_inf(number) ? INFINITY : NAN;
+    if (isinf(v) && !(rest < 0)) return copysign(beyond, v);
+    double rounded;
+    if (rounding == NB_ROUND_ZERO)
+        rounded = towards_zero(magnitude, rest, f);
+    else if (rounding == NB_ROUND_STOCHASTIC)
+        rounded = isinf(v) ? INFINITY : stochastic(magnitude, rest, f, number, random);
+    else
+        rounded = number == NB_NUM_F64 || isinf(v) ? magnitude : nearest(magnitude, rest, f);
+    return copysign(rounded > f->max_finite ? beyond : rounded, v);
+}
+
+/* ---- stored bits ------------------------------------------------------------------------------------------------------- */
+
+/* Sign, exponent and significand fields; tf32 lies in the upper bits of an f32 word. */
+struct layout {
+    int sign_shift, field_bits, pad;
+};
+
+static struct layout layout_of(enum nb_number number) {
+    assert(number != NB_NUM_F64);
+    const struct nb_format *f = &nb_numbers[number];
+    const int width = (int)f->bytes * 8, pad = number == NB_NUM_TF32 ? 13 : 0;
+    return (struct layout){width - 1, f->precision - 1, pad};
+}
+
+uint32_t nb_number_encode(double v, enum nb_number number) {
+    const struct nb_format *f = &nb_numbers[number];
+    const struct layout l = layout_of(number);
+    const uint32_t sign = (uint32_t)(signbit(v) != 0) << l.sign_shift, hidden = 1u << l.field_bits;
+    const uint32_t infinity = (uint32_t)(f->emax - f->emin + 2) << (l.field_bits + l.pad);
+    if (!nb_number_has_inf(number) && !isfinite(v)) return sign | 0x7f;
+    if (isnan(v)) return sign | infinity | hidden >> 1 << l.pad;
+    if (isinf(v)) return sign | infinity;
+    const int e = ulp_exponent(v, f);
+    const double multiple = fabs(v) * power_of_two(-e);
+    const uint32_t steps = (uint32_t)multiple;
+    assert(multiple == (double)steps && fabs(v) <= f->max_finite);
+    const uint32_t exponent = steps < hidden ? 0 : (uint32_t)(e + f->precision - f->emin); /* 0: subnormal */
+    return sign | (exponent << l.field_bits | (steps & (hidden - 1))) << l.pad;
+}
+
+double nb_number_decode(uint32_t bits, enum nb_number number) {
+    const struct nb_format *f = &nb_numbers[number];
+    const struct layout l = layout_of(number);
+    const double sign = bits >> l.sign_shift & 1 ? -1 : 1;
+    const uint32_t hidden = 1u << l.field_bits, rest = (bits & ((1u << l.sign_shift) - 1)) >> l.pad;
+    const uint32_t field = rest & (hidden - 1), exponent = rest >> l.field_bits;
+    if (!nb_number_has_inf(number)) {
+        if (rest == 0x7f) return copysign(NAN, sign);
+    } else if ((int)exponent == f->emax - f->emin + 2) {
+        return field ? copysign(NAN, sign) : sign * INFINITY;
+    }
+    if (exponent == 0) return sign * (double)field * f->min_subnormal;
+    return sign * (double)(hidden | field) * power_of_two((int)exponent - 1 + f->emin - f->precision + 1);
+}
+
+/* ---- neighbours ---- */
+
+/* The stored bits of positive numbers are in the order of their values. */
+
+/* tf32 has bits to spare behind its significand. */
+static uint32_t step_of(enum nb_number number) { return nb_number_encode(nb_numbers[number].min_subnormal, number); }
+
+static uint32_t position(double v, enum nb_number number) { return nb_number_encode(v, number) / step_of(number); }
+
+static double at(uint32_t i, enum nb_number number) { return nb_number_decode(i * step_of(number), number); }
+
+double nb_next_above(double v, enum nb_number number) {
+    assert(v >= 0);
+    return v < nb_numbers[number].max_finite ? at(position(v, number) + 1, number) : (double)INFINITY;
+}
+
+double nb_next_below(double v, enum nb_number number) {
+    if (isinf(v)) return nb_numbers[number].max_finite;
+    return v > 0 ? at(position(v, number) - 1, number) : 0;
+}
+
+double nb_first_representable(enum nb_number number, bool (*holds)(double v, const void *arg), const void *arg) {
+    uint32_t below = 0, from = position(nb_numbers[number].max_finite, number);
+    if (!holds(at(from, number), arg)) return (double)INFINITY;
+    while (from - below > 1) {
+        const uint32_t middle = below + (from - below) / 2;
+        if (holds(at(middle, number), arg))
+            from = middle;
+        else
+            below = middle;
+    }
+    return at(from, number);
 }

@@ -3,6 +3,7 @@
 #ifndef NB_DTYPE_H
 #define NB_DTYPE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +39,61 @@ uint16_t nb_bf16_encode(double v);
 /* 2^(max(floor(log2|y|), emin) - p + 1), the spacing of the format at the real number y (Goldberg 1991 on reals; at a power of
  * two the spacing above it; 2^(emin-p+1) at 0). */
 double nb_ulp(double y, enum nb_dtype dtype);
+
+/* ---- formats of the emulator ---- */
+
+/* Number formats beyond those that tensors are stored in: what a design may be emulated in, and how a real number is rounded to
+ * each. All are held in double, exactly. */
+
+enum nb_number {
+    NB_NUM_F64,
+    NB_NUM_F32,
+    NB_NUM_TF32, /* f32's range, 11 bits of significand (NVIDIA tensor cores) */
+    NB_NUM_F16,
+    NB_NUM_BF16,
+    NB_NUM_E5M2, /* OCP 8-bit formats (Micikevicius et al. 2022): e5m2 has infinities, */
+    NB_NUM_E4M3, /* e4m3 (the "fn" kind) has none: NaN beyond 448 */
+    NB_N_NUMBERS
+};
+extern const struct nb_format nb_numbers[NB_N_NUMBERS]; /* bytes: of a stored element; tf32 4 */
+
+enum nb_rounding { NB_ROUND_NEAREST, NB_ROUND_ZERO, NB_ROUND_STOCHASTIC, NB_N_ROUNDINGS };
+extern const char *const nb_rounding_names[NB_N_ROUNDINGS]; /* "rn", "rz", "sr" */
+
+/* "f16", "fp16", "float16", "tf32", "e4m3", "float8_e4m3fn" ... -> enum nb_number, or -1. */
+int nb_number_parse(const char *text);
+enum nb_number nb_number_of(enum nb_dtype dtype);
+/* Has it infinities (else NaN stands for what is beyond the range)? */
+bool nb_number_has_inf(enum nb_number number);
+
+/* v rounded. `below` is the exact remainder that v does not show, v being the double nearest to the whole (0: v is exact): a sum
+ * or a product computed in double gives it by an error-free transformation, so that nothing is rounded twice. Only its sign
+ * counts, but for stochastic rounding, where it is part of the chance. random: 64 uniform bits, used by stochastic rounding
+ * alone. An infinite v with a `below` of the other sign is a finite number beyond the range of double. Numbers beyond the range
+ * of the format become what a non-saturating conversion gives: infinity, or NaN in e4m3; rounding to zero gives the largest
+ * number for finite ones. */
+double nb_number_round(double v, double below, enum nb_number number, enum nb_rounding rounding, uint64_t random);
+/* The spacing at the real number y, as nb_ulp() of dtype.h. */
+double nb_number_ulp(double y, enum nb_number number);
+/* The multiple of a spacing (a power of two) that is nearest to v, ties to even; |v| / spacing < 2^51. */
+static inline double nb_nearest_multiple(double v, double spacing) {
+    const double to_integer = 0x1p52; /* from here on doubles are integers: adding it rounds to nearest even */
+    return copysign(((fabs(v) / spacing + to_integer) - to_integer) * spacing, v);
+}
+/* Stored bits of a number of the format (round first), and back: for sweeps over every number of it. Not for f64. tf32: in the upper
+ * 19 bits of an f32 word; the lower ones are ignored. */
+uint32_t nb_number_encode(double v, enum nb_number number);
+double nb_number_decode(uint32_t bits, enum nb_number number);
+
+/* ---- neighbours ---- */
+
+/* The numbers of a format as a line of points: neighbours, and the point where something begins. Not for f64. */
+
+/* The neighbours of v >= 0, which the format has: above its largest number Infinity, below 0 is 0. */
+double nb_next_above(double v, enum nb_number number);
+double nb_next_below(double v, enum nb_number number);
+/* The least positive finite number of the format from which on `holds` is true, given that it is false below and true above;
+ * Infinity: nowhere. */
+double nb_first_representable(enum nb_number number, bool (*holds)(double v, const void *arg), const void *arg);
 
 #endif

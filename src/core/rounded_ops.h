@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 
 struct nb_rounder {
     enum nb_rounding rounding;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/text.h"
 
 /* How a row is summed. */

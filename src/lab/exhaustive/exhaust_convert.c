@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "src/core/cpu.h"
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"

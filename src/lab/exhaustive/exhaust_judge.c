@@ -2,7 +2,7 @@
 /* The rare cases of a judgement, and what is told of it. */
 #include "src/lab/exhaustive/exhaust_judge.h"
 
-#include "src/core/formats.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 
 struct nb_judge nb_judge_of(enum nb_dtype dtype) {

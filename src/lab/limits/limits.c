@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/representable.h"
 
 const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
 

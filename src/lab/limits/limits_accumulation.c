@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "src/core/compensated.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
 

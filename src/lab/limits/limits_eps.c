@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/representable.h"
 #include "src/lab/limits/limits_rules.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/representable.h"
 
 /* What is added at each step: the square of a normal number, or a sum of `mean` of them, which is nearly normal itself.
  * Squares of few bits are far from any value in their lowest ones (an odd number's square is 1 modulo 8), so that the squares of

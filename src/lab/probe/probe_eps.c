@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
-#include "src/core/formats.h"
 #include "src/lab/probe/probe_box.h"
 
 enum { COLS = 64 };
