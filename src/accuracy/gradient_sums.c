@@ -8,9 +8,9 @@
 #include "src/accuracy/gradient.h"
 #include "src/accuracy/gradient_terms.h"
 #include "src/accuracy/truth.h"
-#include "src/core/compensated.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/twofold.h"
 
 /* ---- along a row ------------------------------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "src/accuracy/truth.h"
-#include "src/core/compensated.h"
 #include "src/core/log.h"
+#include "src/core/twofold.h"
 
 double *nb_gradient_zeros(int64_t n) { return nb_alloc((unsigned long long)(n + n % 2), sizeof(double)); }
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/core/compensated.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/twofold.h"
 
 static bool centres(const struct nb_case *c) {
     return c->op == NB_OP_LAYERNORM || c->op == NB_OP_BATCHNORM || c->op == NB_OP_ADD_LAYERNORM;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/core/compensated.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/twofold.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/lab/limits/sum_law.h"
 

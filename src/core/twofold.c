@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Two independent pairs of accumulators hide the latency of the additions. Products are split after Dekker and not by fma(),
  * which is a library call wherever the program is built for a CPU without it. */
-#include "src/core/compensated.h"
+#include "src/core/twofold.h"
 
 static inline void pair_accumulate(nb_pair *hi, nb_pair *lo, nb_pair term, nb_pair term_lo) {
     nb_pair s = *hi + term, part = s - *hi;
