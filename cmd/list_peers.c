@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "src/core/files.h"
+#include "src/core/foreign.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/shared_object.h"
 #include "src/core/text.h"
 
 struct answer {

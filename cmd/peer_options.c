@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/core/files.h"
-#include "src/core/guard.h"
+#include "src/core/foreign.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/measure/own_threads.h"

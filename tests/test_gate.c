@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "src/core/files.h"
+#include "src/core/foreign.h"
 #include "src/core/log.h"
-#include "src/core/shared_object.h"
-#include "src/gate/gate_run.h"
 #include "src/gate/gate.h"
+#include "src/gate/gate_run.h"
 #include "tests/test_support_runs.h"
 
 static char *plugin(const char *name) {

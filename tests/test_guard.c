@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A question to code that crashes, hangs or recurses without end leaves the program where it was. */
-#include "src/core/guard.h"
+#include "src/core/foreign.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 #include "src/claims/experiment.h"
 #include "src/claims/fields.h"
 #include "src/claims/property.h"
-#include "src/core/guard.h"
+#include "src/core/foreign.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 

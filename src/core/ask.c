@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "src/core/guard.h"
+#include "src/core/foreign.h"
 #include "src/core/log.h"
 
 enum { LIMIT_S = 2 };

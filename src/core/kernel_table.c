@@ -10,11 +10,10 @@
 
 #include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/guard.h"
+#include "src/core/foreign.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/shared_object.h"
 #include "src/core/text.h"
 
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);

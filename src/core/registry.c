@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "src/core/files.h"
+#include "src/core/foreign.h"
 #include "src/core/kernel_table.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/core/shared_object.h"
 
 static struct nb_library *libraries;
 static size_t n_libraries;

@@ -21,10 +21,10 @@
 #include <string.h>
 
 #include "src/core/files.h"
+#include "src/core/foreign.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/shared_object.h"
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shared objects with kernels: opened so that two builds can live in one process, and asked where their code lies. */
-#ifndef NB_SHARED_OBJECT_H
-#define NB_SHARED_OBJECT_H
+#ifndef NB_FOREIGN_H
+#define NB_FOREIGN_H
 
 /* Null after nb_error naming the file. One handle for one file, however often it is opened; each is closed by dlclose.
  */
@@ -17,5 +17,14 @@ const char *nb_object_soname(const char *path);
  * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
  * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */
 const char *nb_object_foreign(void *handle, const char **where);
+
+/* ---- guarded calls ---- */
+
+/* A short call into code that is not ours, in a process that must survive it. */
+
+/* work(arg), for at most limit_s seconds. Null when it returned; else what happened instead ("segmentation fault", "no end within
+ * 2 s"). What it had in hand is lost then, so that this serves questions, not work: workers are for that. Code that ends the
+ * program ends it with a message and exit code 2. Not for several threads at once. */
+const char *nb_guarded(void (*work)(void *arg), void *arg, double limit_s);
 
 #endif
