@@ -8,8 +8,8 @@
 #include "cmd/options.h"
 #include "reports/lab/limits_view.h"
 #include "reports/text/output.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/limits/limits_rules.h"
 #include "src/measure/process.h"
 

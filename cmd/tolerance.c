@@ -8,8 +8,8 @@
 #include "cmd/options.h"
 #include "reports/lab/tolerance_view.h"
 #include "reports/text/output.h"
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/tolerance/tolerance_run.h"
 #include "src/measure/process.h"
 

@@ -9,7 +9,6 @@
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/kernel_fields.h"
-#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/measure/pool.h"
 #include "tests/test_support_gradients.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/names.h"
 #include "tests/test_support_cases.h"
 
 Test(case, the_default_affine_is_the_usual_one_of_the_op) {

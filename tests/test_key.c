@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/names.h"
 #include "tests/test_support_cases.h"
 #include "tests/test_support_runs.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "reports/gate/calibration_report.h"
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
 #include "src/record/fingerprint.h"
 
 static void add_interval(cJSON *object, const char *name, const struct nb_interval *i) {

@@ -9,9 +9,9 @@
 
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/record/fingerprint.h"
 
 enum { DRAWS = 300 }; /* of simulated gates: 95 % is told to 1.3 % */

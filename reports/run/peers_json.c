@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "reports/run/peers_page.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
 #include "src/record/call_overhead.h"
 
 static void add_interval(cJSON *json, const char *name, const struct nb_interval *i) {

@@ -13,8 +13,8 @@
 #include "reports/text/grid.h"
 #include "reports/text/libraries.h"
 #include "reports/text/screen.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
-#include "src/core/names.h"
 
 struct page {
     const struct nb_results *results;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "src/claims/norm_call.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/emulate/quantize.h"
 
 static const struct nb_property_param params[] = {

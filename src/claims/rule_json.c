@@ -6,9 +6,9 @@
 
 #include "src/claims/fields.h"
 #include "src/claims/rule.h"
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 
 const char *const nb_rule_form_names[] = {"at_least", "at_most",  "between", "near",
                                           "equals",   "ordering", "spread",  NULL};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/train/options.h"
 
 static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, const char *workload) {

@@ -127,4 +127,75 @@ double nb_case_bytes(const struct nb_case *c);
 /* Tensors of the op, rows x cols each: how many it must read and write. */
 void nb_op_tensors(uint32_t op, uint32_t pass, int *n_loads, int *n_stores);
 
+/* ---- names ---- */
+
+/* The words for what kernels and cases are: one null-terminated list for each enum of kernel.h, in its order. */
+
+extern const char *const nb_op_names[],
+    *const nb_pass_names[],
+        *const nb_dtype_names[],
+            *const nb_width_names[],
+                *const nb_style_names[],
+                    *const nb_stats_names[],
+                        *const nb_stats_dtype_names[],
+                            *const nb_variance_names[],
+                                *const nb_root_names[],
+                                    *const nb_eps_place_names[],
+                                        *const nb_cast_names[],
+                                            *const nb_affine_names[],
+                                                *const nb_param_names[],
+                                                    *const nb_mode_names[],
+                                                        *const nb_layout_names[],
+                                                            *const nb_cache_names[],
+                                                                *const nb_switch_names[]; /* "0", "1" */
+
+size_t nb_names_count(const char *const *names);
+/* The index of a name or of another usual word for it ("ln", "fp32", "v512"); -1. */
+int nb_name_find(const char *const *names, const char *text);
+/* Writes "is not one of a, b, c; did you mean 'b'?". */
+void nb_name_refuse(const char *const *names, const char *text, char *reason, size_t n);
+
+/* The shortest decimal text that reads back as the same double. */
+void nb_shortest_text(double value, char text[32]);
+
+/* ---- lists of values ---- */
+
+/* The list of values that a block gives to one axis. */
+
+struct nb_values {
+    char **texts;
+    size_t n;
+    int line; /* where it stands in the file; 0: from an option or a default */
+};
+
+/* Adds what a text stands for: one value, or all shapes of a preset or range. Choices are stored by their usual name ("fp32" as
+ * "f32"), other values as typed. -1 with the reason written, as by nb_axis.set. */
+int nb_values_add(struct nb_values *values, const struct nb_axis *axis, const char *text, char *reason, size_t n);
+void nb_values_copy(struct nb_values *to, const struct nb_values *from);
+void nb_values_release(struct nb_values *values);
+
+/* ---- what gamma and beta hold ---- */
+
+/* What gamma and beta hold: the values of the params axis. Stored values; a weight_offset is added to them by the formula.
+ *   drawn        1 + 0.3 N(0,1) and 0.1 N(0,1), or the files beside real rows
+ *   negative     every gamma below 0
+ *   zeros        every third gamma and beta 0, the others drawn
+ *   tiny         2^-8 N(0,1): 1 + gamma is all but 1, and bf16 has few numbers there
+ *   fixed(g,b)   g and b everywhere; fixed(g): beta 0 */
+
+#define NB_PARAMS_DRAWN "drawn"
+
+enum nb_params_kind { NB_PARAMS_OF_DRAWS, NB_PARAMS_NEGATIVE, NB_PARAMS_ZEROS, NB_PARAMS_TINY, NB_PARAMS_FIXED };
+
+struct nb_params {
+    enum nb_params_kind kind;
+    double gamma, beta; /* of NB_PARAMS_FIXED */
+};
+
+/* "" is drawn. -1 with the reason written, as by nb_axis.set. */
+int nb_params_parse(const char *text, struct nb_params *params, char *reason, size_t n);
+/* Element i from a standard normal draw z. */
+double nb_params_gamma(const struct nb_params *params, int64_t i, double z);
+double nb_params_beta(const struct nb_params *params, int64_t i, double z);
+
 #endif

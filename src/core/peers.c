@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/core/text.h"
 
 enum { USE_LIMIT_S = 120 }; /* half a GB of libraries from a cold disk */

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/counters.h"

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/core/case.h"
 #include "src/core/json.h"
-#include "src/core/values.h"
 #include "src/plan/config_compare.h"
 #include "src/plan/config_gate.h"
 

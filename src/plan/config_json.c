@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/plan/config.h"
 #include "src/plan/labels.h"
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/params.h"
 
 enum stream {
     STREAM_X,

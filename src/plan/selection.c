@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/plan/match.h"
 
 struct nb_product nb_product_of(const struct nb_block *block, const struct nb_block *include) {

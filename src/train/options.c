@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/names.h"
+#include "src/core/case.h"
 
 static const char *const kinds[NB_N_NORM_KINDS] = {"none",      "layernorm", "rmsnorm", "prmsnorm",
                                                    "batchnorm", "centre",    "scale"};

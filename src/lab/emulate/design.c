@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 
 void nb_design_init(struct nb_design *d) {
     *d = (struct nb_design){

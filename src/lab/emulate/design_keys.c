@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/names.h"
+#include "src/core/case.h"
 #include "src/lab/emulate/design.h"
 
 #define NUMBERS "f64, f32, tf32, f16, bf16, e5m2 or e4m3"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/core/params.h"
 #include "src/lab/emulate/design_case.h"
 #include "src/plan/data_source.h"
 #include "src/plan/inputs.h"

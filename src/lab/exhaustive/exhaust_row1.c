@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/lab/exhaustive/exhaust_rows.h"

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/measure/pool.h"
 

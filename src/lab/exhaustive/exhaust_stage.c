@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/lab/exhaustive/double_rounding.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "src/core/case.h"
 #include "src/core/json.h"
-#include "src/core/names.h"
 
 static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_min", "rho_max"};
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/core/names.h"
 #include "src/core/random.h"
 #include "src/plan/distributions.h"
 #include "src/plan/inputs.h"
