@@ -11,9 +11,9 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
+#include "src/core/shape.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
-#include "src/plan/level_shape.h"
 #include "src/plan/plan.h"
 #include "tests/test_support_runs.h"
 

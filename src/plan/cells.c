@@ -9,8 +9,8 @@
 #include "src/core/ask.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
+#include "src/core/shape.h"
 #include "src/plan/data_fit.h"
-#include "src/plan/level_shape.h"
 #include "src/plan/match.h"
 #include "src/plan/selection.h"
 
