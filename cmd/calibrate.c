@@ -10,7 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 
 extern const struct nb_command nb_command_calibrate;
 

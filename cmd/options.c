@@ -13,7 +13,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 
 void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);

@@ -23,7 +23,7 @@ void nb_texts_release(struct nb_texts *t);
 
 /* Options that every subcommand takes: --help, --quiet, --color. Ids from 1000 on. */
 enum { NB_OPT_HELP = 1000, NB_OPT_QUIET, NB_OPT_COLOR, NB_OPT_TUNING };
-/* Of those that call kernels: what kernels are told of the machine (src/core/tuning_choice.h). */
+/* Of those that call kernels: what kernels are told of the machine (src/core/tuning_file.h). */
 #define NB_TUNING_OPTION                                                                                               \
     { "tuning", required_argument, NULL, NB_OPT_TUNING }
 #define NB_TUNING_HELP                                                                                                 \

@@ -11,7 +11,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_choice.h"
 #include "src/core/tuning_file.h"
 #include "src/tune/tune_run.h"
 

@@ -12,7 +12,6 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"
-#include "src/core/tuning_choice.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/job.h"
 #include "src/tune/tune_judge.h"

@@ -17,7 +17,7 @@
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 #include "src/record/system.h"
 
 /* ---- hashes ---- */

@@ -8,7 +8,6 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/tuning_choice.h"
 #include "src/core/tuning_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -10,7 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/tuning_choice.h"
+#include "src/core/tuning_file.h"
 #include "src/record/fold_plan.h"
 #include "src/record/old_names.h"
 
