@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What this machine's CPU may run and how its caches are cut. Which instructions may run is decided by CPUID and XGETBV
- * alone; libcpuid names the CPU. */
+/* The CPU's own words: instruction sets by CPUID and XGETBV, names by libcpuid. For src/core/cpu.c. */
 #ifndef NB_CPU_H
 #define NB_CPU_H
 
 #include <stdint.h>
 
 #include "kernels/kernel.h"
-#include "src/core/cpu_features.h"
+
+struct nb_cpu {
+    uint32_t features; /* mask of enum nb_cpu_feature */
+    char vendor[32], model[96];
+    char codename[64]; /* libcpuid's, "" when it does not know the CPU or takes it for another */
+    int family, model_number, stepping;
+    int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0 when unknown; l3 is what one core can reach */
+    int n_online;
+    char hypervisor[32];    /* "" on bare metal */
+    char disagreement[160]; /* where libcpuid and CPUID differ, "" where not */
+};
+
+/* Features, vendor, model, family, hypervisor. */
+void nb_cpuid_fill(struct nb_cpu *c);
+/* Codename and disagreement. */
+void nb_libcpuid_fill(struct nb_cpu *c);
+/* Why features of the mask are missing; static. */
+const char *nb_cpuid_why_missing(uint32_t missing);
+
+/* What this machine's CPU may run and how its caches are cut. Which instructions may run is decided by CPUID and XGETBV
+ * alone; libcpuid names the CPU. */
 
 /* Filled on the first call. The light part (all but codename and disagreement) never touches libcpuid: workers start
  * with it. */
@@ -22,5 +41,24 @@ const char *nb_cpu_refuses(uint32_t features, uint32_t width);
 uint32_t nb_width_features(uint32_t width);
 /* The CPU numbers this process may run on, in order; returns how many were written, at most max. */
 int nb_cpu_allowed(int *cpus, int max);
+
+/* ---- code for one instruction set ---- */
+
+/* Files of src/ that hold code for an instruction set which the program as a whole is not compiled for: everything between
+ * BEGIN and END may use it, and is called only after the CPU was asked (src/core/cpu.h). Headers of the system come before BEGIN. */
+
+#if defined(__clang__)
+#define NB_TARGET_PRAGMA(text) _Pragma(#text)
+#define NB_TARGET_BEGIN(isa) NB_TARGET_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))
+#define NB_TARGET_END _Pragma("clang attribute pop")
+#else
+#define NB_TARGET_PRAGMA(text) _Pragma(#text)
+#define NB_TARGET_BEGIN(isa) _Pragma("GCC push_options") NB_TARGET_PRAGMA(GCC target(isa))
+#define NB_TARGET_END _Pragma("GCC pop_options")
+#endif
+
+/* As the kernels of these widths are compiled. */
+#define NB_TARGET_V3 "avx2,fma,f16c,bmi,bmi2,lzcnt"
+#define NB_TARGET_V4 "avx2,fma,f16c,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512vl,avx512dq"
 
 #endif

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #include "kernels/kernel.h"
-#include "src/core/simd_target.h"
+#include "src/core/cpu.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V4)
 

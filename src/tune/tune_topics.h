@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "src/core/case.h"
-#include "src/core/cpu_features.h"
+#include "src/core/cpu.h"
 #include "src/core/tuning.h"
 
 enum { NB_TUNE_SETTINGS = 5, NB_TUNE_SHAPES = 8, NB_TUNE_CANDIDATES = 9 };

@@ -8,8 +8,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
+#include "src/core/cpu.h"
 #include "src/core/dtype.h"
-#include "src/core/simd_target.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "src/core/simd_target.h"
+#include "src/core/cpu.h"
 #include "src/lab/exhaustive/simd_functions.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)

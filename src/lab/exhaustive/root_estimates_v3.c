@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "src/core/simd_target.h"
+#include "src/core/cpu.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/core/simd_target.h"
+#include "src/core/cpu.h"
 
 NB_TARGET_BEGIN(NB_TARGET_V3)
 #define NB_SIMD_HEADER "kernels/simd/128.h"

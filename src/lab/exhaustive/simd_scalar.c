@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include "src/core/simd_target.h"
+#include "src/core/cpu.h"
 
 #define NB_SIMD_HEADER "kernels/simd/scalar.h"
 #if defined(__x86_64__)
