@@ -9,7 +9,6 @@
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
 #include "reports/lab/probes.h"
-#include "src/core/ask.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"

@@ -12,7 +12,6 @@
 #include "cmd/peer_options.h"
 #include "cmd/run_plan.h"
 #include "reports/run/report.h"
-#include "src/core/ask.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
- * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
+/* A kernel as the program knows it: what its table says, and where it comes from. */
 #ifndef NB_REGISTRY_H
 #define NB_REGISTRY_H
 
@@ -9,8 +8,23 @@
 
 #include "kernels/kernel.h"
 #include "src/core/case.h"
-#include "src/core/entry.h"
 #include "src/core/kernel_fields.h"
+
+struct nb_entry {
+    const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
+                                       is never null, summary neither */
+    const char *plugin; /* null for the built-in kernels, else the plugin's name (file name without lib and .so) */
+    bool is_peer;       /* an adapter to another library (peers.h); plugin is its name */
+    const char *file;   /* the shared object, as the user named it, or "peer:NAME[=LIBRARY]" */
+    char *id;           /* "[plugin:]variant" */
+    char *kernel_id;    /* "[plugin:]kernel" */
+};
+
+/* What loading returns of a file that serves another kernel ABI. */
+#define NB_OTHER_ABI (-2)
+
+/* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
+ * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
@@ -25,5 +39,15 @@ void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
 /* The shared objects loaded, in order: null behind the last. */
 const char *nb_registry_file(size_t i);
 void nb_registry_release(void);
+
+/* ---- questions ---- */
+
+/* What a kernel says of a call, asked where the program must go on whatever it does: while planning. A plugin that crashes or
+ * hangs at the question is not asked again, and its cases are planned as if it had said yes, so that a worker meets the same and
+ * their records tell. */
+
+/* Null: yes; else the reason why not, good until the next question. */
+const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);
+bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
 
 #endif

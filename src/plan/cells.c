@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/ask.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/plan/data_fit.h"
 #include "src/plan/match.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "src/core/ask.h"
+#include "src/core/registry.h"
 
 /* A process that loads the kernels and makes its buffers. */
 static const double start_s = 12e-3;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/ask.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
