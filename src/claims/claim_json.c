@@ -15,7 +15,7 @@ enum { MAX_ENTRIES = 100 };
 static int count_entries(const struct nb_jsonc *file, const cJSON *node, size_t *n) {
     *n = (size_t)cJSON_GetArraySize(node);
     if (!cJSON_IsArray(node) || *n == 0 || *n > MAX_ENTRIES)
-        return nb_config_wrong_type(file, node, node->string, "a list of 1 to 100 entries");
+        return nb_jsonc_wrong_type(file, node, node->string, "a list of 1 to 100 entries");
     return 0;
 }
 
@@ -36,11 +36,11 @@ static int read_sources(const struct nb_jsonc *file, const cJSON *node, void *in
 static int read_experiments(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct nb_claim *c = into;
     if (!cJSON_IsObject(node) || !node->child)
-        return nb_config_wrong_type(file, node, node->string, "an object: a name for each experiment");
+        return nb_jsonc_wrong_type(file, node, node->string, "an object: a name for each experiment");
     c->experiments = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *c->experiments);
     for (const cJSON *item = node->child; item; item = item->next) {
         for (size_t i = 0; i < c->n_experiments; i++)
-            if (strcmp(c->experiments[i].name, item->string) == 0) return nb_config_twice(file, item);
+            if (strcmp(c->experiments[i].name, item->string) == 0) return nb_jsonc_twice(file, item);
         if (nb_experiment_read(&c->experiments[c->n_experiments++], c->id, file, item) != 0) return -1;
     }
     return 0;
@@ -74,7 +74,7 @@ static int read_needs(const struct nb_jsonc *file, const cJSON *node, void *into
 }
 
 static int read_alternative(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    if (!cJSON_IsBool(node)) return nb_config_wrong_type(file, node, node->string, "true or false");
+    if (!cJSON_IsBool(node)) return nb_jsonc_wrong_type(file, node, node->string, "true or false");
     ((struct written_reading *)into)->reading->alternative = cJSON_IsTrue(node);
     return 0;
 }

@@ -43,7 +43,7 @@ int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct 
     if (label.len > NB_LABEL_MAX)
         return nb_error("%s:%d: \"%s\": claim and experiment together have more than %d characters", file->path,
                         nb_jsonc_line(file, node), node->string, NB_LABEL_MAX);
-    if (!cJSON_IsObject(node)) return nb_config_wrong_type(file, node, node->string, "an object with a \"kind\"");
+    if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object with a \"kind\"");
     e->kind = kind_of(file, node);
     return e->kind ? e->kind->read(e, file, node) : -1;
 }

@@ -57,7 +57,7 @@ static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) 
 }
 
 static int read_share(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_config_read_number(file, node, 0, 1, false, &((struct compare *)into)->share);
+    return nb_jsonc_number(file, node, 0, 1, false, &((struct compare *)into)->share);
 }
 
 /* `pair` is the first member, so that of and against are read into it. */

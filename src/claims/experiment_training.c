@@ -37,11 +37,11 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
 }
 
 static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_config_read_number(file, node, 1, MOST_STEPS, true, &((struct nb_training *)into)->steps);
+    return nb_jsonc_number(file, node, 1, MOST_STEPS, true, &((struct nb_training *)into)->steps);
 }
 
 static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_config_read_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
+    return nb_jsonc_number(file, node, 1, MOST_SEEDS, true, &((struct nb_training *)into)->seeds);
 }
 
 static int read_training(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {

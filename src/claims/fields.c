@@ -20,7 +20,7 @@ void nb_strings_release(struct nb_strings *s) {
 
 static int read_text(const struct nb_jsonc *file, const cJSON *node, const char *key, char **out) {
     if (!cJSON_IsString(node) || !*node->valuestring)
-        return nb_config_wrong_type(file, node, key, "a text that is not empty");
+        return nb_jsonc_wrong_type(file, node, key, "a text that is not empty");
     for (const char *p = node->valuestring; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             return nb_error("%s:%d: \"%s\" has a control character in it", file->path, nb_jsonc_line(file, node), key);
@@ -48,7 +48,7 @@ static int read_field(const struct nb_jsonc *file, const cJSON *node, const stru
         return read_text(file, node, field->name, member);
     case NB_FIELD_NUMBER:
         if (!cJSON_IsNumber(node) || !isfinite(node->valuedouble))
-            return nb_config_wrong_type(file, node, field->name, "a number");
+            return nb_jsonc_wrong_type(file, node, field->name, "a number");
         memcpy(member, &node->valuedouble, sizeof(double));
         return 0;
     case NB_FIELD_TEXTS:
@@ -62,14 +62,14 @@ int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struc
                    const char *what, void *into) {
     uint32_t seen = 0;
     if (!cJSON_IsObject(object))
-        return nb_config_wrong_type(file, object, object->string ? object->string : what, "an object");
+        return nb_jsonc_wrong_type(file, object, object->string ? object->string : what, "an object");
     for (const cJSON *node = object->child; node; node = node->next) {
         const char *names[MAX_FIELDS];
         size_t i = 0;
         while (i < n && strcmp(fields[i].name, node->string) != 0) i++;
         for (size_t j = 0; j < n; j++) names[j] = fields[j].name;
-        if (i == n) return nb_config_unknown_key(file, node, names, n);
-        if (seen >> i & 1) return nb_config_twice(file, node);
+        if (i == n) return nb_jsonc_unknown_key(file, node, names, n);
+        if (seen >> i & 1) return nb_jsonc_twice(file, node);
         seen |= 1u << i;
         if (read_field(file, node, &fields[i], into) != 0) return -1;
     }

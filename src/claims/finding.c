@@ -113,7 +113,7 @@ static int read_value(struct nb_wanted *w, const struct nb_jsonc *file, const cJ
         snprintf(text, sizeof text, "%.15g", node->valuedouble);
         value = text;
     }
-    if (!value || !*value) return nb_config_wrong_type(file, node, w->axis, "a text, a number, or a list of them");
+    if (!value || !*value) return nb_jsonc_wrong_type(file, node, w->axis, "a text, a number, or a list of them");
     w->values = nb_realloc(w->values, w->n + 1, sizeof *w->values);
     w->values[w->n++] = nb_strdup(value);
     return 0;
@@ -121,10 +121,10 @@ static int read_value(struct nb_wanted *w, const struct nb_jsonc *file, const cJ
 
 int nb_selector_read(struct nb_selector *s, const struct nb_jsonc *file, const cJSON *node) {
     if (!cJSON_IsObject(node))
-        return nb_config_wrong_type(file, node, node->string ? node->string : "entry", "an object that names axes");
+        return nb_jsonc_wrong_type(file, node, node->string ? node->string : "entry", "an object that names axes");
     s->axes = nb_alloc((unsigned)cJSON_GetArraySize(node) + 1, sizeof *s->axes);
     for (const cJSON *item = node->child; item; item = item->next) {
-        if (nb_selector_axis(s, item->string)) return nb_config_twice(file, item);
+        if (nb_selector_axis(s, item->string)) return nb_jsonc_twice(file, item);
         struct nb_wanted *w = &s->axes[s->n++];
         w->axis = nb_strdup(item->string);
         const bool list = cJSON_IsArray(item);

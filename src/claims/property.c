@@ -78,22 +78,22 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
         if (strcmp(given->string, names[i]) != 0) continue;
         const cJSON *fallback = cJSON_GetObjectItemCaseSensitive(out, names[i]);
         if (!fits(given, fallback))
-            return nb_config_wrong_type(file, given, given->string,
-                                        cJSON_IsArray(fallback)    ? "one value of its kind, or a list of them"
-                                        : cJSON_IsNumber(fallback) ? "a number"
-                                                                   : "a text");
+            return nb_jsonc_wrong_type(file, given, given->string,
+                                       cJSON_IsArray(fallback)    ? "one value of its kind, or a list of them"
+                                       : cJSON_IsNumber(fallback) ? "a number"
+                                                                  : "a text");
         if (p->params[i].count && check_count(file, given) != 0) return -1;
         cJSON_ReplaceItemInObjectCaseSensitive(out, names[i], cJSON_Duplicate(given, true));
         return 0;
     }
-    return nb_config_unknown_key(file, given, names, p->n_params);
+    return nb_jsonc_unknown_key(file, given, names, p->n_params);
 }
 
 int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
     *out = cJSON_CreateObject();
     for (size_t i = 0; i < p->n_params; i++)
         cJSON_AddItemToObject(*out, p->params[i].name, cJSON_Parse(p->params[i].fallback));
-    if (given && !cJSON_IsObject(given)) return nb_config_wrong_type(file, given, "params", "an object");
+    if (given && !cJSON_IsObject(given)) return nb_jsonc_wrong_type(file, given, "params", "an object");
     for (const cJSON *item = given ? given->child : NULL; item; item = item->next)
         if (read_param(p, file, item, *out) != 0) return -1;
     return 0;

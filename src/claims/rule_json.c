@@ -29,7 +29,7 @@ static int read_where(const struct nb_jsonc *file, const cJSON *node, void *into
 static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into) {
     struct written *w = into;
     if (!cJSON_IsArray(node) || cJSON_GetArraySize(node) < 2)
-        return nb_config_wrong_type(file, node, "steps", "a list of two or more objects that name axes");
+        return nb_jsonc_wrong_type(file, node, "steps", "a list of two or more objects that name axes");
     w->steps = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *w->steps);
     for (const cJSON *item = node->child; item; item = item->next)
         if (nb_selector_read(&w->steps[w->n_steps++], file, item) != 0) return -1;

@@ -71,12 +71,11 @@ char *nb_jsonc_find(const char *file_name);
 /* ---- errors of their readers ---- */
 
 /* What every reader of a config says when it does not understand: file, line, key, and what would be right. All return -1 after
- * nb_error, but nb_config_read_number 0 where it is right. */
+ * nb_error, but nb_jsonc_number 0 where it is right. */
 
-int nb_config_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted);
-int nb_config_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);
-int nb_config_twice(const struct nb_jsonc *file, const cJSON *node);
-int nb_config_read_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole,
-                          double *value);
+int nb_jsonc_wrong_type(const struct nb_jsonc *file, const cJSON *node, const char *key, const char *wanted);
+int nb_jsonc_unknown_key(const struct nb_jsonc *file, const cJSON *node, const char *const *names, size_t n);
+int nb_jsonc_twice(const struct nb_jsonc *file, const cJSON *node);
+int nb_jsonc_number(const struct nb_jsonc *file, const cJSON *node, double low, double high, bool whole, double *value);
 
 #endif

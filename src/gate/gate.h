@@ -7,7 +7,6 @@
 #include "src/gate/gate_judge.h"
 #include "src/gate/gate_launch.h"
 #include "src/plan/config.h"
-#include "src/plan/config_gate.h"
 #include "src/plan/match.h"
 #include "src/plan/skips.h"
 #include "src/record/record.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Our kernels against others: every comparison of a run whose config has "compare" (src/plan/config_compare.h), from pairs of samples of
+/* Our kernels against others: every comparison of a run whose config has "compare" (src/plan/config.h), from pairs of samples of
  * the same block. A comparison is one op, pass, dtype and formula on one shape with one thread count; in it the fastest of ours meets
  * the fastest of each library. What looks behind was measured again, in a run of its own in DIR/confirm, and counts as behind only
  * when it is so there, too. */
 #ifndef NB_PEER_COMPARISON_H
 #define NB_PEER_COMPARISON_H
 
-#include "src/plan/config_compare.h"
+#include "src/plan/config.h"
 #include "src/record/results.h"
 
 #define NB_CONFIRM_FOLDER "confirm"

@@ -9,10 +9,47 @@
 
 #include "src/core/case.h"
 #include "src/core/json.h"
-#include "src/plan/config_compare.h"
-#include "src/plan/config_gate.h"
+
+/* What a config says about gating, under its key "gate":
+ *   { "fail_margin": 1, "pass_margin": 3, "level": 1,                   in %, as the options of the same names
+ *     "instructions": { "rmsnorm_*_f32": 5200, "*": "+2%" } }            budgets of exact instruction counts
+ * A budget belongs to the cases that a filter (nb_filters_match) takes, and is a number of instructions of one small call or a
+ * share above the baseline's. A case keeps to every budget that is its. */
+struct nb_instruction_budget {
+    char *filter;
+    double most; /* instructions, or with relative the share above the baseline's (0.02) */
+    bool relative;
+};
+
+struct nb_gate_settings {
+    double fail_margin, pass_margin, level; /* shares, not %; 0: not said */
+    struct nb_instruction_budget *budgets;
+    size_t n_budgets;
+};
+
+void nb_gate_settings_release(struct nb_gate_settings *settings);
+
+/* What a config says about comparing our kernels with others, under its key "compare":
+ *   { "ours": ["*_fast"],               globs on kernels; every other kernel of a comparison is compared with the best of these
+ *     "confirm": { "launches": 16,      what looks behind is measured again in so many fresh processes,
+ *                  "behind_percent": 5 } }   behind: slower by more than that, with the whole interval
+ * With it cases of several ops do not share a group, and a budget drops whole comparisons. */
+
+struct nb_compare_settings {
+    char **ours; /* null: the config compares nothing */
+    size_t n_ours;
+    int confirm_launches; /* 0: nothing is measured again */
+    double behind;        /* share: 0.05 */
+};
+
+/* {"ours":[..],"confirm_launches":16,"behind":0.05}, and back; null for a config that compares nothing. */
+cJSON *nb_compare_settings_to_json(const struct nb_compare_settings *settings);
+void nb_compare_settings_from_json(struct nb_compare_settings *settings, const cJSON *json);
+void nb_compare_settings_copy(struct nb_compare_settings *to, const struct nb_compare_settings *from);
+void nb_compare_settings_release(struct nb_compare_settings *settings);
 
 #define NB_MAX_AXES 40
+#define NB_LABEL_MAX 80 /* characters of a label */
 
 /* A product of lists; values[i] belongs to nb_axes[i]; n == 0: the axis's default.
  * includes: partial blocks, each a product of its own in which an axis that it does not name has the block's values.

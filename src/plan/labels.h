@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NB_LABEL_MAX 80 /* characters of a name */
-
 struct nb_label {
     char *name;          /* "onnxruntime#28463" */
     char *source, *text; /* where it comes from, what it is about; may be null */
