@@ -7,7 +7,7 @@
 
 #include "cmd/options.h"
 #include "src/gate/gate.h"
-#include "src/plan/skips.h"
+#include "src/plan/cells.h"
 
 /* Ids of the options, below those of a command itself. */
 enum nb_selection_option {

@@ -16,7 +16,6 @@
 #include "src/core/registry.h"
 #include "src/measure/counters.h"
 #include "src/plan/config.h"
-#include "src/plan/data_source.h"
 #include "src/plan/inputs.h"
 
 extern const struct nb_command nb_command_list;

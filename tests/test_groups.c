@@ -8,8 +8,8 @@
 
 #include "src/core/cpu.h"
 #include "src/core/text.h"
+#include "src/plan/groups.h"
 #include "src/plan/plan.h"
-#include "src/plan/share.h"
 #include "tests/test_support_plans.h"
 
 TestSuite(groups, .init = load_kernels);

@@ -10,7 +10,6 @@
 
 #include "src/core/random.h"
 #include "src/plan/npy.h"
-#include "src/plan/npy_header.h"
 
 static char dir[] = "/tmp/normbench-test-XXXXXX", path[PATH_MAX], reason[512];
 

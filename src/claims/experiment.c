@@ -8,7 +8,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/plan/labels.h"
+#include "src/plan/cells.h"
 
 const char *const nb_claims_plan_names[NB_N_CLAIMS_PLANS] = {"timing", "accuracy"};
 

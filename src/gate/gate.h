@@ -6,9 +6,9 @@
 #include "src/core/registry.h"
 #include "src/gate/gate_judge.h"
 #include "src/gate/gate_launch.h"
+#include "src/plan/cells.h"
 #include "src/plan/config.h"
 #include "src/plan/match.h"
-#include "src/plan/skips.h"
 #include "src/record/record.h"
 
 /* ---- the builds ------------------------------------------------------------------------------------------------------ */

@@ -2,17 +2,337 @@
 /* The expansion. The size of a product is known before it is expanded, so that a slip of the hand costs nothing. */
 #include "src/plan/cells.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/cpu.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/plan/data_fit.h"
+#include "src/plan/inputs.h"
 #include "src/plan/match.h"
-#include "src/plan/selection.h"
+
+/* ---- labels: few, so that they are looked for one after another ---- */
+
+static size_t add_label(struct nb_labels *labels, const char *name, const char *source, const char *text) {
+    size_t at = 0;
+    while (at < labels->n && strcmp(labels->items[at].name, name) != 0) at++;
+    if (at == labels->n) {
+        labels->items = nb_realloc(labels->items, ++labels->n, sizeof *labels->items);
+        labels->items[at] = (struct nb_label){.name = nb_strdup(name)};
+    }
+    struct nb_label *label = &labels->items[at];
+    if (!label->source && source) label->source = nb_strdup(source);
+    if (!label->text && text) label->text = nb_strdup(text);
+    return at;
+}
+
+cJSON *nb_labels_to_json(const struct nb_labels *labels) {
+    cJSON *list = cJSON_CreateArray();
+    for (size_t i = 0; i < labels->n; i++) {
+        cJSON *label = cJSON_CreateObject();
+        nb_json_text(label, "name", labels->items[i].name);
+        nb_json_text(label, "source", labels->items[i].source);
+        nb_json_text(label, "text", labels->items[i].text);
+        cJSON_AddItemToArray(list, label);
+    }
+    return list;
+}
+
+void nb_labels_release(struct nb_labels *labels) {
+    for (size_t i = 0; i < labels->n; i++) {
+        free(labels->items[i].name);
+        free(labels->items[i].source);
+        free(labels->items[i].text);
+    }
+    free(labels->items);
+    *labels = (struct nb_labels){0};
+}
+
+void nb_label_set_add(struct nb_label_set *set, size_t label) {
+    for (size_t i = 0; i < set->n; i++)
+        if (set->at[i] == label) return;
+    set->at = nb_realloc(set->at, set->n + 1, sizeof *set->at);
+    set->at[set->n++] = label;
+}
+
+void nb_label_set_release(struct nb_label_set *set) {
+    free(set->at);
+    *set = (struct nb_label_set){0};
+}
+
+/* ---- what is left out ---- */
+
+static struct nb_skip *append(struct nb_skips *s, const char *reason, const char *key, size_t n) {
+    if ((s->n & (s->n - 1)) == 0) s->items = nb_realloc(s->items, s->n ? 2 * s->n : 1, sizeof *s->items);
+    s->items[s->n] = (struct nb_skip){.reason = nb_strdup(reason), .key = key ? nb_strdup(key) : NULL, .n = n};
+    return &s->items[s->n++];
+}
+
+void nb_skips_count(struct nb_skips *s, size_t n, const char *format, ...) {
+    char reason[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    size_t found = nb_text_map_find(&s->by_reason, reason);
+    if (found != NB_NOWHERE) {
+        s->items[found].n += n;
+        return;
+    }
+    const struct nb_skip *added = append(s, reason, NULL, n);
+    nb_text_map_add(&s->by_reason, added->reason, s->n - 1);
+}
+
+void nb_skips_case(struct nb_skips *s, const char *key, const char *reason) { append(s, reason, key, 1); }
+
+/* An entry with what it is sorted by. */
+struct ranked {
+    struct nb_skip skip;
+    size_t total, first, index; /* of its reason: cells, the first entry; its own place */
+};
+
+static int compare_ranked(const void *a, const void *b) {
+    const struct ranked *p = a, *q = b;
+    if (p->total != q->total) return p->total < q->total ? 1 : -1;
+    if (p->first != q->first) return p->first < q->first ? -1 : 1;
+    return (p->index > q->index) - (p->index < q->index);
+}
+
+void nb_skips_sort(struct nb_skips *s) {
+    struct nb_text_map firsts = {0};
+    struct ranked *ranked = nb_alloc(s->n, sizeof *ranked);
+    for (size_t i = 0; i < s->n; i++) {
+        size_t found = nb_text_map_add(&firsts, s->items[i].reason, i);
+        ranked[i] = (struct ranked){.skip = s->items[i], .first = found == NB_NOWHERE ? i : found, .index = i};
+        ranked[ranked[i].first].total += s->items[i].n;
+    }
+    for (size_t i = 0; i < s->n; i++) ranked[i].total = ranked[ranked[i].first].total;
+    if (s->n > 1) qsort(ranked, s->n, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < s->n; i++) s->items[i] = ranked[i].skip;
+    free(ranked);
+    nb_text_map_release(&firsts);
+    nb_text_map_release(&s->by_reason); /* its indices hold no more */
+}
+
+void nb_skips_release(struct nb_skips *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->items[i].reason);
+        free(s->items[i].key);
+    }
+    free(s->items);
+    nb_text_map_release(&s->by_reason);
+    *s = (struct nb_skips){0};
+}
+
+/* ---- does the data exist and fit: each question is put once ---- */
+
+struct data_fits {
+    struct nb_text_map known;
+    char **keys, **reasons;
+};
+
+static bool data_exists(const char *name, char *reason, size_t n) {
+    struct nb_recipe recipe;
+    char **sets;
+    if (nb_distribution_parse(name, &recipe, reason, n) != 0) return false;
+    bool exists = recipe.data || (strpbrk(name, "/.") && nb_path_exists(name));
+    int n_sets = nb_inputs_list(&sets);
+    for (int i = 0; i < n_sets; i++) {
+        exists = exists || strcmp(sets[i], name) == 0;
+        free(sets[i]);
+    }
+    free(sets);
+    if (exists) return true;
+    struct nb_case c;
+    nb_case_init(&c);
+    snprintf(c.data, sizeof c.data, "%s", name);
+    char *why = nb_inputs_refuse(&c);
+    snprintf(reason, n, "%s", why ? why : "cannot be read");
+    free(why);
+    return false;
+}
+
+static const char *data_refuses(struct data_fits *fits, const struct nb_case *c) {
+    struct nb_strbuf key = {0};
+    nb_strbuf_addf(&key, "%s %d %u %s", c->shape.text, c->op == NB_OP_BATCHNORM, c->pass, c->data);
+    size_t n = fits->known.n, found = nb_text_map_find(&fits->known, key.text);
+    if (found != NB_NOWHERE) {
+        nb_strbuf_release(&key);
+        return fits->reasons[found];
+    }
+    fits->keys = nb_realloc(fits->keys, n + 1, sizeof *fits->keys);
+    fits->reasons = nb_realloc(fits->reasons, n + 1, sizeof *fits->reasons);
+    fits->keys[n] = key.text;
+    fits->reasons[n] = nb_inputs_refuse(c);
+    nb_text_map_add(&fits->known, fits->keys[n], n);
+    return fits->reasons[n];
+}
+
+static void release_data_fits(struct data_fits *fits) {
+    for (size_t i = 0; i < fits->known.n; i++) {
+        free(fits->keys[i]);
+        free(fits->reasons[i]);
+    }
+    free(fits->keys);
+    free(fits->reasons);
+    nb_text_map_release(&fits->known);
+    *fits = (struct data_fits){0};
+}
+
+/* ---- which kernels a block selects ---- */
+
+/* One product of lists: a block, or one of its includes with the block's lists where it names none. */
+struct product {
+    const struct nb_values *lists[NB_MAX_AXES]; /* n == 0: the axis's default */
+    const struct nb_block *block;
+    int line;
+    bool is_include;
+};
+
+/* Matching kernels against the lists of a block. Copies stay out unless they are asked for by name: every group has its
+ * own. */
+
+static struct product product_of(const struct nb_block *block, const struct nb_block *include) {
+    struct product p = {.block = block, .line = include ? include->line : block->line, .is_include = include != NULL};
+    for (size_t a = 0; a < nb_n_axes; a++)
+        p.lists[a] = include && include->values[a].n > 0 ? &include->values[a] : &block->values[a];
+    return p;
+}
+
+static const struct nb_values *list_of(const struct product *p, const char *axis) {
+    return p->lists[nb_axis_find(axis) - nb_axes];
+}
+
+static bool is_copy_glob(const char *glob) { return strncmp(glob, "copy", 4) == 0; }
+
+/* A copy that no op list names: only where a glob says "copy". */
+static bool names_copy(const struct product *p, const struct nb_entry *e) {
+    const struct nb_values *globs = list_of(p, "kernel");
+    for (size_t i = 0; i < globs->n; i++) {
+        const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
+        if (is_copy_glob(globs->texts[i]) && nb_list_selects(&one, nb_axis_find("kernel"), e)) return true;
+    }
+    return false;
+}
+
+/* A kernel that chooses its width itself has none to be selected by: else a preset's list of widths would keep every plugin
+ * out. */
+static bool axis_selects(const struct product *p, size_t axis, const struct nb_entry *e) {
+    const struct nb_values *list = p->lists[axis];
+    if (e->kernel->width == NB_NATIVE && strcmp(nb_axes[axis].name, "width") == 0) return true;
+    if (list->n > 0) return nb_list_selects(list, &nb_axes[axis], e);
+    if (!nb_axes[axis].fallback) return true;
+    char *fallback = nb_strdup(nb_axes[axis].fallback);
+    const struct nb_values one = {.texts = &fallback, .n = 1};
+    bool selected = nb_list_selects(&one, &nb_axes[axis], e);
+    free(fallback);
+    return selected;
+}
+
+static bool product_selects(const struct product *p, const struct nb_entry *entry) {
+    for (size_t a = 0; a < nb_n_axes; a++)
+        if (nb_axes[a].kind == NB_AXIS_SELECT && !axis_selects(p, a, entry)) return false;
+    return entry->kernel->op != NB_OP_COPY || list_of(p, "op")->n > 0 || names_copy(p, entry);
+}
+
+/* ---- what is not there ---- */
+
+static void count_backends(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_values *backends = list_of(p, "backend");
+    for (size_t i = 0; i < backends->n; i++) {
+        const char *text = backends->texts[i];
+        const struct nb_values one = {.texts = &backends->texts[i], .n = 1};
+        const bool is_peer = strncmp(text, "peer:", 5) == 0;
+        bool loaded = false;
+        if (strcmp(text, "cuda") == 0) nb_skips_count(skips, cells, "backend %s: not built", text);
+        if (!is_peer && strncmp(text, "plugin:", 7) != 0) continue;
+        for (size_t k = 0; k < nb_registry_size() && !loaded; k++)
+            loaded = nb_list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
+        if (!loaded)
+            nb_skips_count(skips, cells, "backend %s: not loaded; --%s loads it", text,
+                           is_peer ? "peer NAME" : "plugin FILE");
+    }
+}
+
+static void count_widths(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_values *widths = list_of(p, "width");
+    for (size_t i = 0; i < widths->n; i++) {
+        bool built = strcmp(widths->texts[i], "all") == 0;
+        for (size_t k = 0; k < nb_registry_size() && !built; k++)
+            built = strcmp(nb_width_name(nb_registry_at(k)->kernel->width), widths->texts[i]) == 0;
+        if (!built) nb_skips_count(skips, cells, "width %s: no kernel is built for it", widths->texts[i]);
+    }
+}
+
+static void count_kernels(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_values *globs = list_of(p, "kernel");
+    const size_t n = nb_registry_size();
+    for (size_t i = 0; i < globs->n; i++) {
+        bool known = false;
+        const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
+        const char **names = nb_alloc(n, sizeof *names);
+        for (size_t k = 0; k < n; k++) {
+            names[k] = nb_registry_at(k)->kernel_id;
+            known = known || nb_list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
+        }
+        const char *nearest = nb_nearest(globs->texts[i], names, n);
+        if (!known && strcmp(globs->texts[i], "*:*") == 0)
+            nb_skips_count(skips, cells,
+                           "kernel *:*: no peer and no plugin is loaded; `normbench list peers` has the peers");
+        else if (!known)
+            nb_skips_count(skips, cells, "kernel %s: none has this name%s%s%s", globs->texts[i],
+                           nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+        free(names);
+    }
+}
+
+/* Is there, and does the product select, any kernel of this op, pass and dtype? */
+static void find_kernel(const struct product *p, const char *op, const char *pass, const char *dtype, bool *exists,
+                        bool *selected) {
+    *exists = *selected = false;
+    for (size_t i = 0; i < nb_registry_size() && !*selected; i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        if (strcmp(nb_op_name(k->op), op) != 0 || strcmp(nb_pass_name(k->pass), pass) != 0 ||
+            strcmp(nb_dtype_names[k->dtype], dtype) != 0)
+            continue;
+        *exists = true;
+        *selected = product_selects(p, nb_registry_at(i));
+    }
+}
+
+static const char *text_at(const struct nb_values *list, size_t i, const char *fallback) {
+    return list->n == 0 ? fallback : list->texts[i];
+}
+
+static void count_ops(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_values *ops = list_of(p, "op"), *passes = list_of(p, "pass"), *dtypes = list_of(p, "dtype");
+    for (size_t o = 0; o < ops->n; o++)
+        for (size_t s = 0; s < (passes->n ? passes->n : 1); s++)
+            for (size_t d = 0; d < (dtypes->n ? dtypes->n : 1); d++) {
+                const char *op = ops->texts[o], *pass = text_at(passes, s, "forward"),
+                           *dtype = text_at(dtypes, d, "f32");
+                bool exists, selected;
+                if (!strcmp(op, "all") || !strcmp(pass, "all") || !strcmp(dtype, "all")) continue;
+                find_kernel(p, op, pass, dtype, &exists, &selected);
+                if (!exists) nb_skips_count(skips, cells, "no kernel for %s %s %s", op, pass, dtype);
+                if (exists && !selected)
+                    nb_skips_count(skips, cells, "no kernel for %s %s %s is among those selected at %s:%d", op, pass,
+                                   dtype, p->block->path, p->line);
+            }
+}
+
+static void count_missing(const struct product *p, size_t cells, struct nb_skips *skips) {
+    count_backends(p, cells, skips);
+    count_widths(p, cells, skips);
+    count_kernels(p, cells, skips);
+    count_ops(p, cells, skips);
+}
 
 struct expansion {
     const struct nb_config *config;
@@ -20,13 +340,13 @@ struct expansion {
     struct nb_cells *cells;
     struct nb_skips *skips;
     size_t planned; /* cells of the products so far */
-    struct nb_data_fits data;
+    struct data_fits data;
     int n_cpus;
 };
 
 /* ---- sizes ---- */
 
-static int absurd(const struct nb_product *p, double n_cells, const char *with) {
+static int absurd(const struct product *p, double n_cells, const char *with) {
     size_t longest = 0;
     for (size_t a = 1; a < nb_n_axes; a++)
         if (p->lists[a]->n > p->lists[longest]->n) longest = a;
@@ -35,12 +355,12 @@ static int absurd(const struct nb_product *p, double n_cells, const char *with) 
                     nb_axes[longest].name, p->lists[longest]->n);
 }
 
-static double count_values(const struct nb_product *p, size_t axis) {
+static double count_values(const struct product *p, size_t axis) {
     return p->lists[axis]->n > 0 ? (double)p->lists[axis]->n : 1;
 }
 
 /* The product of all cell axes, whatever the kernel. */
-static double count_all(const struct nb_product *p) {
+static double count_all(const struct product *p) {
     double n = 1;
     for (size_t a = 0; a < nb_n_axes; a++)
         if (nb_axes[a].kind == NB_AXIS_CELL) n *= count_values(p, a);
@@ -67,7 +387,7 @@ static bool may_apply(const struct nb_axis *axis, const struct nb_case *base) {
 /* ---- one cell ---- */
 
 /* An exclude comes last, even after --axis: where it takes away what an option asked for, it says so. */
-static void count_excluded(struct expansion *e, const struct nb_product *p, const struct nb_block *exclude) {
+static void count_excluded(struct expansion *e, const struct product *p, const struct nb_block *exclude) {
     const char *asked = NULL;
     for (size_t a = 0; a < nb_n_axes && !asked; a++)
         if (exclude->values[a].n > 0 && p->lists[a]->n > 0 && p->lists[a]->line == 0) asked = nb_axes[a].name;
@@ -83,7 +403,7 @@ static const char *senseless(struct expansion *e, const struct nb_case *c, const
     if (reason) return reason;
     nb_case_call(c, &call);
     reason = nb_ask_applicable(entry, &call);
-    return reason ? reason : nb_data_refuses(&e->data, c);
+    return reason ? reason : data_refuses(&e->data, c);
 }
 
 static void add_refusal(struct nb_cell *cell, int n_cpus) {
@@ -103,8 +423,7 @@ static void take_block(struct nb_cells *cells, size_t cell, const struct nb_bloc
     if (cell == NB_NOWHERE) return;
     cells->items[cell].isolate_width |= block->isolate_width;
     if (!block->label) return;
-    nb_label_set_add(&cells->items[cell].labels,
-                     nb_labels_add(&cells->labels, block->label, block->source, block->text));
+    nb_label_set_add(&cells->items[cell].labels, add_label(&cells->labels, block->label, block->source, block->text));
 }
 
 /* Keeps the key by which the cell is known; false when another cell has it, which takes the block's label too. */
@@ -128,7 +447,7 @@ static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct
     return true;
 }
 
-static void add_cell(struct expansion *e, const struct nb_product *p, const struct nb_entry *entry,
+static void add_cell(struct expansion *e, const struct product *p, const struct nb_entry *entry,
                      const struct nb_case *c) {
     struct nb_cells *cells = e->cells;
     struct nb_strbuf key = {0};
@@ -174,7 +493,7 @@ struct combinations {
     double n;
 };
 
-static void count_combinations(struct combinations *k, const struct nb_product *p, const struct nb_entry *entry) {
+static void count_combinations(struct combinations *k, const struct product *p, const struct nb_entry *entry) {
     k->base = base_case(entry);
     k->n = 1;
     for (size_t a = 0; a < nb_n_axes; a++) {
@@ -200,7 +519,7 @@ static bool is_sized(struct expansion *e, const struct nb_case *c, const struct 
     return false;
 }
 
-static int expand_kernel(struct expansion *e, const struct nb_product *p, const struct nb_entry *entry) {
+static int expand_kernel(struct expansion *e, const struct product *p, const struct nb_entry *entry) {
     char reason[256];
     struct combinations k = {0};
     count_combinations(&k, p, entry);
@@ -223,11 +542,11 @@ static int expand_kernel(struct expansion *e, const struct nb_product *p, const 
 }
 
 /* A name that stands for nothing is a mistake, not a cell that does not apply. */
-static int check_data(const struct nb_product *p) {
+static int check_data(const struct product *p) {
     const struct nb_values *list = p->lists[nb_axis_find("data") - nb_axes];
     for (size_t i = 0; i < list->n; i++) {
         char reason[512];
-        if (nb_data_exists(list->texts[i], reason, sizeof reason)) continue;
+        if (data_exists(list->texts[i], reason, sizeof reason)) continue;
         return list->line > 0 ? nb_error("%s:%d: \"data\": %s", p->block->path, list->line, reason)
                               : nb_error("--axis data: %s", reason);
     }
@@ -235,13 +554,13 @@ static int check_data(const struct nb_product *p) {
 }
 
 /* Before anything is expanded. */
-static int check_product(struct expansion *e, const struct nb_product *p) {
+static int check_product(struct expansion *e, const struct product *p) {
     double n_cells = count_all(p), n_with_kernels = 0;
     if (check_data(p) != 0) return -1;
     if (n_cells > NB_MAX_CASES) return absurd(p, n_cells, "");
     for (size_t i = 0; i < nb_registry_size(); i++) {
         struct combinations k = {0};
-        if (!nb_product_selects(p, nb_registry_at(i))) continue;
+        if (!product_selects(p, nb_registry_at(i))) continue;
         count_combinations(&k, p, nb_registry_at(i));
         n_with_kernels += k.n;
     }
@@ -250,22 +569,22 @@ static int check_product(struct expansion *e, const struct nb_product *p) {
     return e->planned > NB_MAX_CASES ? absurd(p, (double)e->planned, " with the blocks before it") : 0;
 }
 
-static int expand_product(struct expansion *e, const struct nb_product *p) {
-    nb_product_count_missing(p, (size_t)count_all(p), e->skips);
+static int expand_product(struct expansion *e, const struct product *p) {
+    count_missing(p, (size_t)count_all(p), e->skips);
     for (size_t i = 0; i < nb_registry_size(); i++)
-        if (nb_product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
+        if (product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
     return 0;
 }
 
 /* Calls step for each product of the config, in order, until one fails. */
-static int for_products(struct expansion *e, int (*step)(struct expansion *e, const struct nb_product *p)) {
+static int for_products(struct expansion *e, int (*step)(struct expansion *e, const struct product *p)) {
     int result = 0;
     for (size_t i = 0; i < e->config->n_blocks && result == 0; i++) {
         const struct nb_block *block = &e->config->blocks[i];
-        struct nb_product p = nb_product_of(block, NULL);
+        struct product p = product_of(block, NULL);
         result = step(e, &p);
         for (size_t j = 0; j < block->n_includes && result == 0; j++) {
-            p = nb_product_of(block, &block->includes[j]);
+            p = product_of(block, &block->includes[j]);
             result = step(e, &p);
         }
     }
@@ -279,7 +598,7 @@ int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, cons
     e.n_cpus = nb_cpu_allowed(cpus, 1024);
     int result = for_products(&e, check_product);
     if (result == 0) result = for_products(&e, expand_product);
-    nb_data_fits_release(&e.data);
+    release_data_fits(&e.data);
     return result;
 }
 

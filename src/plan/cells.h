@@ -3,15 +3,61 @@
 #ifndef NB_CELLS_H
 #define NB_CELLS_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
-#include "src/plan/labels.h"
 #include "src/plan/match.h"
-#include "src/plan/skips.h"
+
+/* Names that a config gives to the cases of its blocks, so that a reader can take together what belongs to one question or to
+ * one public bug report. A case that several blocks make has all their labels. */
+struct nb_label {
+    char *name;          /* "onnxruntime#28463" */
+    char *source, *text; /* where it comes from, what it is about; may be null */
+};
+/* Zero-initialise. */
+struct nb_labels {
+    struct nb_label *items;
+    size_t n;
+};
+/* [{"name","source","text"}] */
+cJSON *nb_labels_to_json(const struct nb_labels *labels);
+void nb_labels_release(struct nb_labels *labels);
+
+/* The labels of one case, by index, in the order in which they were given. Zero-initialise. */
+struct nb_label_set {
+    size_t *at;
+    size_t n;
+};
+void nb_label_set_add(struct nb_label_set *set, size_t label);
+void nb_label_set_release(struct nb_label_set *set);
+
+/* What a plan leaves out, counted by reason. */
+
+struct nb_skip {
+    char *reason; /* "width 512: this CPU has no AVX-512" */
+    char *key;    /* null for cells that were never built (no kernel); else the case, which gets a record "skipped" */
+    size_t n;     /* cells with this reason; 1 where there is a key */
+};
+
+/* Zero-initialise. */
+struct nb_skips {
+    struct nb_skip *items;
+    size_t n;
+    struct nb_text_map by_reason; /* of those without a key */
+};
+
+/* n more cells that have no record of their own. */
+void nb_skips_count(struct nb_skips *s, size_t n, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A case that gets a record. */
+void nb_skips_case(struct nb_skips *s, const char *key, const char *reason);
+/* Most frequent reason first, the entries of a reason together. */
+void nb_skips_sort(struct nb_skips *s);
+void nb_skips_release(struct nb_skips *s);
 
 #define NB_MAX_CASES 200000
 

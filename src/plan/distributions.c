@@ -1,18 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The ordinary distributions, one function each, the table of all, and how a text names one. */
+/* The distributions, one function each, the table of all, and how a text names one. Each value comes from its place alone: a
+ * sorted row is made from ranks, not by sorting. */
 #include "src/plan/distributions.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/plan/distributions_special.h"
+static uint64_t position(const struct nb_draw *d, int64_t row, int64_t col) {
+    return (uint64_t)row * (uint64_t)d->cols + (uint64_t)col;
+}
 
-static double normal(const struct nb_draw *d, int64_t row, int64_t col) { return nb_draw_normal(d, row, col); }
+static double normal(const struct nb_draw *d, int64_t row, int64_t col) {
+    return nb_random_normal(d->random, position(d, row, col));
+}
+
+/* A column for each row: neighbours differ, so that a kernel's lanes and tails all meet it. */
+static int64_t marked_column(const struct nb_draw *d, int64_t row) { return row * 7919 % d->cols; }
+
+/* ---- values that the text gives ---- */
+
+static double draw_values(const struct nb_draw *d, int64_t row, int64_t col) {
+    (void)row;
+    return d->numbers[col % d->n_given];
+}
+
+static double draw_linear(const struct nb_draw *d, int64_t row, int64_t col) {
+    (void)row;
+    return d->numbers[0] + d->numbers[1] * (double)col;
+}
+
+static double draw_noise(const struct nb_draw *d, int64_t row, int64_t col) {
+    return d->numbers[0] + d->numbers[1] * normal(d, row, col);
+}
+
+static double draw_columns(const struct nb_draw *d, int64_t row, int64_t col) {
+    return (col % 2 ? -d->numbers[0] : d->numbers[0]) + d->numbers[1] * normal(d, row, col);
+}
+
+/* ---- outliers ---- */
+
+/* The last of each period, so that the first row of lanes has none and the tail may. */
+static double draw_every(const struct nb_draw *d, int64_t row, int64_t col) {
+    const int64_t period = (int64_t)d->numbers[0];
+    return normal(d, row, col) * (col % period == period - 1 ? d->numbers[1] : 1);
+}
+
+/* Sun et al. 2024 (Massive Activations in Large Language Models): LLaMA2-7B has them in features 1415 and 2533 of 4096, of
+ * about 2622, 1547 and 802 over a median near 0.2. The third column is this file's choice. One number scales these three; more
+ * stand for the three themselves. */
+static double draw_massive(const struct nb_draw *d, int64_t row, int64_t col) {
+    static const struct {
+        int64_t column_of_4096;
+        double share;
+    } spikes[] = {{1415, 1}, {2533, -1547.0 / 2622}, {512, 802.0 / 2622}};
+    const int n = sizeof spikes / sizeof spikes[0];
+    for (int i = 0; i < n; i++) {
+        const int64_t at = d->cols / 4096 * spikes[i].column_of_4096 + d->cols % 4096 * spikes[i].column_of_4096 / 4096;
+        if (col == at) return d->n_given > 1 ? d->numbers[i] : d->numbers[0] * spikes[i].share;
+    }
+    return d->numbers[n] * normal(d, row, col);
+}
+
+/* The ratio of two independent normal values has the Cauchy distribution. */
+static double draw_cauchy(const struct nb_draw *d, int64_t row, int64_t col) {
+    const uint64_t bits = nb_random_mix(~nb_random_bits(d->random, position(d, row, col)));
+    const double below = nb_normal_quantile(((double)(bits >> 12) + 0.5) * 0x1p-52), limit = d->numbers[0];
+    const double value = normal(d, row, col) / below;
+    return value > limit ? limit : value < -limit ? -limit : value;
+}
+
+/* ---- every number of the dtype alike ---- */
+
+/* The finite numbers from 0 up, counted through. */
+static double number_at(const struct nb_format *f, uint64_t ordinal) {
+    const uint64_t per_binade = (uint64_t)1 << (f->precision - 1);
+    const uint64_t binade = ordinal / per_binade, rest = ordinal % per_binade;
+    if (binade == 0) return (double)rest * f->min_subnormal;
+    return ldexp((double)(per_binade + rest), (int)binade - 1 + f->emin - (f->precision - 1));
+}
+
+static uint64_t ordinal_of(const struct nb_format *f, double value) {
+    const uint64_t per_binade = (uint64_t)1 << (f->precision - 1);
+    if (value >= f->max_finite) return (uint64_t)(f->emax - f->emin + 2) * per_binade - 1;
+    if (value < f->min_normal) return (uint64_t)(value / f->min_subnormal);
+    const int exponent = ilogb(value);
+    return (uint64_t)(exponent - f->emin) * per_binade + (uint64_t)ldexp(value, f->precision - 1 - exponent);
+}
+
+/* One stratum a column, in an order that no kernel's lanes follow; the sign is drawn. */
+static double draw_stratified(const struct nb_draw *d, int64_t row, int64_t col) {
+    const int64_t stratum = d->cols % 7919 ? (col + row) % d->cols * 7919 % d->cols : col;
+    const uint64_t low = ordinal_of(d->format, d->numbers[0]), high = ordinal_of(d->format, d->numbers[1]);
+    const uint64_t bits = nb_random_bits(d->random, position(d, row, col));
+    const double share = ((double)stratum + (double)(bits >> 12) * 0x1p-52) / (double)d->cols;
+    uint64_t ordinal = low + (uint64_t)(share * ((double)(high - low) + 1));
+    if (ordinal > high) ordinal = high;
+    return bits & 1 ? -number_at(d->format, ordinal) : number_at(d->format, ordinal);
+}
+
+/* ---- sorted ---- */
+
+static double quantile_at(const struct nb_draw *d, int64_t row, int64_t rank) {
+    const double within = nb_random_open(d->random, (uint64_t)row);
+    return nb_normal_quantile(((double)rank + within) / (double)d->cols);
+}
+
+/* From the middle of the ranks to both sides by turns. */
+static int64_t rank_by_magnitude(int64_t n, int64_t place) {
+    const int64_t middle = (n - 1) / 2;
+    return place % 2 ? middle + (place + 1) / 2 : middle - place / 2;
+}
+
+static double draw_ascending(const struct nb_draw *d, int64_t row, int64_t col) { return quantile_at(d, row, col); }
+
+static double draw_descending(const struct nb_draw *d, int64_t row, int64_t col) {
+    return quantile_at(d, row, d->cols - 1 - col);
+}
+
+static double draw_interleaved(const struct nb_draw *d, int64_t row, int64_t col) {
+    return quantile_at(d, row, col % 2 ? d->cols - 1 - col / 2 : col / 2);
+}
+
+static double draw_growing(const struct nb_draw *d, int64_t row, int64_t col) {
+    return quantile_at(d, row, rank_by_magnitude(d->cols, col));
+}
+
+static double draw_shrinking(const struct nb_draw *d, int64_t row, int64_t col) {
+    return quantile_at(d, row, rank_by_magnitude(d->cols, d->cols - 1 - col));
+}
+
+/* ---- no numbers ---- */
+
+/* A column as the text gives it, from the end where it is negative; each row's own where it gives none. */
+static bool is_marked(const struct nb_draw *d, int64_t row, int64_t col, int number) {
+    if (d->n_given <= number) return col == marked_column(d, row);
+    const int64_t at = (int64_t)d->numbers[number];
+    return col == (at < 0 ? at % d->cols + d->cols : at % d->cols) % d->cols;
+}
+
+static double draw_inf(const struct nb_draw *d, int64_t row, int64_t col) {
+    return is_marked(d, row, col, 1) ? copysign((double)INFINITY, d->numbers[0]) : normal(d, row, col);
+}
+
+static double draw_nan(const struct nb_draw *d, int64_t row, int64_t col) {
+    return is_marked(d, row, col, 0) ? (double)NAN : normal(d, row, col);
+}
+
+/* ---- ordinary ---- */
 
 static double uniform(const struct nb_draw *d, int64_t row, int64_t col) {
-    return d->numbers[0] * (2 * nb_random_open(d->random, nb_draw_position(d, row, col)) - 1);
+    return d->numbers[0] * (2 * nb_random_open(d->random, position(d, row, col)) - 1);
 }
 
 static double scale(const struct nb_draw *d, int64_t row, int64_t col) { return d->numbers[0] * normal(d, row, col); }
@@ -48,7 +188,7 @@ static double alternating(const struct nb_draw *d, int64_t row, int64_t col) {
 }
 
 static double one(const struct nb_draw *d, int64_t row, int64_t col) {
-    return col == nb_draw_marked_column(d, row) ? d->numbers[0] : 0;
+    return col == marked_column(d, row) ? d->numbers[0] : 0;
 }
 
 static double swamp(const struct nb_draw *d, int64_t row, int64_t col) {
@@ -58,7 +198,7 @@ static double swamp(const struct nb_draw *d, int64_t row, int64_t col) {
 
 /* The quantile of Student's t with two degrees of freedom. */
 static double heavy_tail(const struct nb_draw *d, int64_t row, int64_t col) {
-    double p = nb_random_open(d->random, nb_draw_position(d, row, col));
+    double p = nb_random_open(d->random, position(d, row, col));
     return (2 * p - 1) / sqrt(2 * p * (1 - p));
 }
 
@@ -68,7 +208,7 @@ static double lognormal(const struct nb_draw *d, int64_t row, int64_t col) {
 
 /* The mix of the position's bits decides whether there is a value, so that it is independent of what the value is. */
 static double sparse(const struct nb_draw *d, int64_t row, int64_t col) {
-    uint64_t bits = nb_random_mix(~nb_random_bits(d->random, nb_draw_position(d, row, col)));
+    uint64_t bits = nb_random_mix(~nb_random_bits(d->random, position(d, row, col)));
     return (double)(bits >> 11) * 0x1p-53 < d->numbers[0] ? normal(d, row, col) : 0;
 }
 
@@ -83,7 +223,7 @@ static double small(const struct nb_draw *d, int64_t row, int64_t col) {
 
 /* Evenly from all subnormal numbers of the dtype but 0. */
 static double subnormal(const struct nb_draw *d, int64_t row, int64_t col) {
-    uint64_t bits = nb_random_bits(d->random, nb_draw_position(d, row, col));
+    uint64_t bits = nb_random_bits(d->random, position(d, row, col));
     uint64_t n = ((uint64_t)1 << (d->format->precision - 1)) - 1;
     double magnitude = (double)(1 + (bits >> 1) % n) * d->format->min_subnormal;
     return bits & 1 ? -magnitude : magnitude;
@@ -104,16 +244,16 @@ const struct nb_data nb_distributions[] = {
     {"offset", "normal plus 100; offset(m): plus m. Far from 0, a variance loses its digits",
      ONE_NUMBER(100, -LARGEST, LARGEST), .value = offset},
     {"noise", "100 plus 0.01 times normal; noise(m,s): m plus s times normal", .most = 2,
-     .numbers = {ANY(100), {0.01, 0, LARGEST}}, .value = nb_draw_noise},
+     .numbers = {ANY(100), {0.01, 0, LARGEST}}, .value = draw_noise},
     {"columns", "noise about 5 and -5 by turns of the columns, times 0.1; columns(m,s): about m and -m, times s",
-     .most = 2, .numbers = {ANY(5), {0.1, 0, LARGEST}}, .value = nb_draw_columns},
+     .most = 2, .numbers = {ANY(5), {0.1, 0, LARGEST}}, .value = draw_columns},
     {"values", "values(a,b,..): these numbers, cycled over the columns", .least = 1, .most = NB_MAX_NUMBERS,
-     .numbers = {ANY(0), ANY(0), ANY(0), ANY(0)}, .value = nb_draw_values},
+     .numbers = {ANY(0), ANY(0), ANY(0), ANY(0)}, .value = draw_values},
     {"constant", "1234.5 everywhere; constant(c): c, -0 too. LayerNorm's exact result is beta",
      ONE_NUMBER(1234.5, -LARGEST, LARGEST), .value = constant},
     {"ramp", "0, 1/256 ... 255/256 and again; ramp(m): plus m", ONE_NUMBER(0, -LARGEST, LARGEST), .value = ramp},
     {"linear", "0, 1, 2, ...; linear(a,s): a, a + s, a + 2 s, ...", .most = 2, .numbers = {ANY(0), ANY(1)},
-     .value = nb_draw_linear},
+     .value = draw_linear},
     {"alternating", "1, -1, 1, ...; alternating(c): c, -c", ONE_NUMBER(1, -LARGEST, LARGEST), .value = alternating},
     {"zeros", "0 everywhere: only eps keeps the root from dividing by 0", .value = zeros},
     {"one", "one 1 in each row, else 0; one(c): c. Gives the largest output there is, sqrt(cols)",
@@ -123,32 +263,32 @@ const struct nb_data nb_distributions[] = {
     {"massive",
      "normal times 0.3, and in three fixed columns 2622, -1547, 802, as large language models have; massive(m): the "
      "largest is m; massive(a,b,c,s): a, b, c over normal times s",
-     .most = 4, .numbers = {{2622, 1, LARGEST}, ANY(-1547), ANY(802), {0.3, 0, LARGEST}}, .value = nb_draw_massive},
+     .most = 4, .numbers = {{2622, 1, LARGEST}, ANY(-1547), ANY(802), {0.3, 0, LARGEST}}, .value = draw_massive},
     {"every", "normal, every 512th column times 40; every(n,f): every n-th times f", .most = 2,
-     .numbers = {{512, 1, 1e9}, ANY(40)}, .value = nb_draw_every},
+     .numbers = {{512, 1, 1e9}, ANY(40)}, .value = draw_every},
     {"heavy_tail", "Student's t with 2 degrees of freedom: no finite variance", .value = heavy_tail},
     {"cauchy", "Cauchy distribution, cut at 1000; cauchy(m): at m. No mean", ONE_NUMBER(1000, 1e-3, LARGEST),
-     .value = nb_draw_cauchy},
+     .value = draw_cauchy},
     {"lognormal", "exp(normal); lognormal(s): exp(s * normal)", ONE_NUMBER(1, 0.01, 10), .value = lognormal},
     {"sparse", "normal in 1 % of the places, else 0; sparse(p): in a share p", ONE_NUMBER(0.01, 0, 1), .value = sparse},
-    {"ascending", "normal quantiles, from the least to the largest", .value = nb_draw_ascending},
-    {"descending", "the same numbers from the largest to the least", .value = nb_draw_descending},
-    {"interleaved", "the same numbers: least, largest, second least, second largest ...", .value = nb_draw_interleaved},
-    {"growing", "the same numbers by magnitude, smallest first", .value = nb_draw_growing},
+    {"ascending", "normal quantiles, from the least to the largest", .value = draw_ascending},
+    {"descending", "the same numbers from the largest to the least", .value = draw_descending},
+    {"interleaved", "the same numbers: least, largest, second least, second largest ...", .value = draw_interleaved},
+    {"growing", "the same numbers by magnitude, smallest first", .value = draw_growing},
     {"shrinking", "the same numbers by magnitude, largest first, the worst order for a running sum",
-     .value = nb_draw_shrinking},
+     .value = draw_shrinking},
     {"stratified",
      "all finite numbers of the dtype alike, a column from each stretch; stratified(a,b): magnitudes from a to b",
-     .most = 2, .numbers = {{0, 0, LARGEST}, {3.5e38, 0, 3.5e38}}, .value = nb_draw_stratified},
+     .most = 2, .numbers = {{0, 0, LARGEST}, {3.5e38, 0, 3.5e38}}, .value = draw_stratified},
     {"big", "normal times 1/8 of the dtype's largest number; big(s): times s. Squares overflow",
      ONE_NUMBER(0.125, 1e-6, 1), .value = big},
     {"small", "normal times 2^-k, k half of the dtype's exponent range; small(k): k. Squares underflow",
      ONE_NUMBER((double)NAN, 0, 149), .value = small},
     {"subnormal", "subnormal numbers of the dtype", .value = subnormal},
     {"inf", "normal, and one Inf in each row; inf(-1): -Inf; inf(s,i): in column i, from the end below 0", .most = 2,
-     .numbers = {{1, -1, 1}, {0, -1e9, 1e9}}, .value = nb_draw_inf},
+     .numbers = {{1, -1, 1}, {0, -1e9, 1e9}}, .value = draw_inf},
     {"nan", "normal, and one NaN in each row; nan(i): in column i, from the end below 0", ONE_NUMBER(0, -1e9, 1e9),
-     .value = nb_draw_nan},
+     .value = draw_nan},
 };
 const size_t nb_n_distributions = sizeof nb_distributions / sizeof nb_distributions[0];
 

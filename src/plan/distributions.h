@@ -8,7 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/plan/draw.h"
+#include "src/core/dtype.h"
+#include "src/core/random.h"
+
+#define NB_MAX_NUMBERS 64 /* in the brackets of a distribution */
+
+/* What a generated value is a function of: the numbers in the brackets of its distribution, the dtype, the row and the column. */
+struct nb_draw {
+    double numbers[NB_MAX_NUMBERS]; /* those left out have their fallbacks */
+    int n_given;                    /* how many stood in the brackets */
+    const struct nb_format *format;
+    int64_t cols;
+    struct nb_random random;
+};
 
 /* A number in the brackets behind the name. */
 struct nb_data_number {

@@ -9,7 +9,6 @@
 
 #include "src/core/log.h"
 #include "src/plan/groups.h"
-#include "src/plan/share.h"
 
 /* ---- hash ---- */
 

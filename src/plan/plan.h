@@ -10,8 +10,7 @@
 #include "src/core/case.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
-#include "src/plan/estimate.h"
-#include "src/plan/skips.h"
+#include "src/plan/groups.h"
 
 /* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache state. cases[reference] is the one the others
  * are compared with; a group that was split carries it in each part (only the first part reports it). */

@@ -2,7 +2,7 @@
 /* The first bytes of a .npy file. */
 #include <string.h>
 
-#include "src/plan/npy_header.h"
+#include "src/plan/npy.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

@@ -10,7 +10,6 @@
 #include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/lab/emulate/design_case.h"
-#include "src/plan/data_source.h"
 #include "src/plan/inputs.h"
 
 /* The streams of inputs.c, so that a case and a design with the same seed see the same numbers. */

@@ -11,7 +11,7 @@
 #include "src/lab/emulate/design_case.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/emulate/exact_row.h"
-#include "src/plan/data_source.h"
+#include "src/plan/inputs.h"
 
 const char *const nb_reference_kind_names[] = {"exact", "rounded", "peer", NULL};
 
