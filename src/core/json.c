@@ -12,6 +12,7 @@
 
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/stats.h"
 #include "src/core/text.h"
 
 void nb_json_number(cJSON *object, const char *name, double value) {
@@ -63,6 +64,19 @@ double nb_json_get_exact(const cJSON *object, const char *name) {
     char *end;
     double value = strtod(text, &end);
     return end == text || *end ? (double)NAN : value;
+}
+
+void nb_json_interval(cJSON *object, const char *name, const struct nb_interval *interval) {
+    cJSON *json = cJSON_AddObjectToObject(object, name);
+    nb_json_number(json, "value", interval->value);
+    nb_json_number(json, "low", interval->low);
+    nb_json_number(json, "high", interval->high);
+}
+
+struct nb_interval nb_json_get_interval(const cJSON *object, const char *name) {
+    const cJSON *json = cJSON_GetObjectItemCaseSensitive(object, name);
+    return (struct nb_interval){nb_json_get_number(json, "value"), nb_json_get_number(json, "low"),
+                                nb_json_get_number(json, "high")};
 }
 
 void nb_json_uint64(cJSON *object, const char *name, uint64_t value) {

@@ -23,6 +23,10 @@ bool nb_json_get_bool(const cJSON *object, const char *name); /* absent: false *
 /* An exact value as text: a hexadecimal float such as "0x1.8p-3", or "nan", "inf", "-inf". */
 void nb_json_exact(cJSON *object, const char *name, double value);
 double nb_json_get_exact(const cJSON *object, const char *name);
+/* An estimate and its bounds, as an object of "value", "low" and "high"; NaN is null. */
+struct nb_interval;
+void nb_json_interval(cJSON *object, const char *name, const struct nb_interval *interval);
+struct nb_interval nb_json_get_interval(const cJSON *object, const char *name); /* all NaN when null or absent */
 /* 64 bits as decimal text. */
 void nb_json_uint64(cJSON *object, const char *name, uint64_t value);
 

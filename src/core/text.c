@@ -84,20 +84,23 @@ const char *nb_nearest(const char *s, const char *const *names, size_t n) {
     return nearest;
 }
 
+/* ---- hashes ---- */
+
+uint64_t nb_hash_text(const char *text) { return nb_hash(NB_HASH_EMPTY, text, strlen(text)); }
+
+uint32_t nb_hash32_text(const char *text) {
+    uint32_t hash = 0x811c9dc5u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x01000193u;
+    return hash;
+}
+
 /* ---- numbers by text ---- */
 
 /* Open addressing with linear probing, at most half full. */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash(const char *text) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return h;
-}
-
 /* Where the text is, or belongs. */
 static struct nb_text_slot *place(const struct nb_text_map *map, const char *text) {
-    size_t i = hash(text) & (map->n_slots - 1);
+    size_t i = nb_hash_text(text) & (map->n_slots - 1);
     while (map->slots[i].text && strcmp(map->slots[i].text, text) != 0) i = (i + 1) & (map->n_slots - 1);
     return &map->slots[i];
 }

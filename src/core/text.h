@@ -4,6 +4,7 @@
 #define NB_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct nb_strbuf {
     char *text;
@@ -17,6 +18,17 @@ void nb_strbuf_release(struct nb_strbuf *b);
 
 /* The name in names[0..n) nearest to s by edit distance, or null when none is near: for "did you mean". */
 const char *nb_nearest(const char *s, const char *const *names, size_t n);
+
+/* ---- hashes ---- */
+
+/* FNV-1a, 64 bits (Fowler, Noll & Vo): of more bytes after those that `hash` is of; the first hash is NB_HASH_EMPTY. */
+#define NB_HASH_EMPTY 0xcbf29ce484222325u
+static inline uint64_t nb_hash(uint64_t hash, const void *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+uint64_t nb_hash_text(const char *text);   /* without its null byte */
+uint32_t nb_hash32_text(const char *text); /* FNV-1a, 32 bits: for names of files */
 
 /* ---- numbers by text ---- */
 
