@@ -92,7 +92,7 @@ report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
-commands := $(filter-out main options output_options peer_options list_peers claims_try claims_training gate_selection gate_self_test run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+commands := $(filter-out main options output_options peer_options list_peers claims_try claims_training gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))

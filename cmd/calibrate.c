@@ -16,13 +16,10 @@ extern const struct nb_command nb_command_calibrate;
 
 static const char help[] =
     "usage: normbench calibrate [OPTIONS]\n\n"
-    "Launches kernels beside byte copies of themselves, as `normbench gate` launches two builds, and says by op, dtype "
-    "and "
-    "shape\n"
-    "how far the ratio of the same code scatters on this machine, what can be gated with that, and how many launches "
-    "and "
-    "pairs\n"
-    "an effect takes. The answer holds for this machine and its load of today; the gate reads nothing of it.\n\n"
+    "Launches kernels beside byte copies of themselves, as `normbench gate` launches two builds, and says\n"
+    "by op, dtype and shape how far the ratio of the same code scatters on this machine, what can be\n"
+    "gated with that, and how many launches and pairs an effect takes. The answer holds for this machine\n"
+    "and its load of today; the gate reads nothing of it.\n\n"
     "  --baseline FILE.so   the kernels (default: the built-in ones); repeatable: builds in other layouts\n"
     "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
     "  --kernel GLOB        only these kernels; repeatable\n"
@@ -37,9 +34,8 @@ static const char help[] =
     "  --out DIR            calibration.json and samples.jsonl (every sample) in a folder\n"
     "  --list               prints the cases that would be launched from; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP
     "\n"
-    "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here, 128+n ended by "
-    "signal "
-    "n.\n";
+    "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here,\n"
+    "128+n ended by signal n.\n";
 
 enum { OPT_CASES = NB_SELECT_END, OPT_LAUNCHES, OPT_BLOCKS, OPT_EFFECT, OPT_BUDGET, OPT_FORMAT, OPT_OUT };
 
@@ -137,7 +133,7 @@ static int calibrate(const struct nb_gate *g, const struct calibrate_options *o)
     return result > 0 ? 128 + result : exit_code;
 }
 
-static int run_command(int argc, char **argv) {
+static int run_calibrate(int argc, char **argv) {
     struct calibrate_options o = {
         .selection.config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
     struct nb_gate g;
@@ -162,4 +158,4 @@ out:
 
 const struct nb_command nb_command_calibrate = {
     "calibrate", "noise of this machine for the gate, and the launches and pairs that an effect takes", help,
-    run_command};
+    run_calibrate};

@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/gate_self_test.h"
+#include "cmd/gate_selection.h"
 #include "reports/gate/gate_report.h"
+#include "reports/gate/gate_trials_report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_file.h"
 #include "src/gate/gate_run.h"
+#include "src/gate/gate_trials.h"
 
 extern const struct nb_command nb_command_gate;
 
 static const char help[] =
     "usage: normbench gate --baseline A.so --candidate B.so [OPTIONS]\n"
     "       normbench gate --self-test [--baseline A.so] [OPTIONS]\n\n"
-    "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in the same "
-    "processes, "
-    "in\n"
-    "pairs, on the same buffers. Kernels whose machine code is the same pass untimed; a candidate that computes "
-    "something\n"
-    "wrong, or less accurately than the baseline, fails whatever its speed.\n\n"
+    "Says PASS, REGRESSION or INCONCLUSIVE for each kernel of two builds, timed against each other in\n"
+    "the same processes, in pairs, on the same buffers. Kernels whose machine code is the same pass\n"
+    "untimed; a candidate that computes something wrong, or less accurately than the baseline, fails\n"
+    "whatever its speed.\n\n"
     "What is compared\n"
     "  --baseline FILE.so   the build before the change; repeatable: builds of the same source in other layouts\n"
     "  --candidate FILE.so  the build after it; repeatable\n"
@@ -43,24 +43,30 @@ static const char help[] =
     "  --case-timeout S     ends a kernel that makes no step forward for so long (default 20)\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
     "How good it is here\n"
-    "  --self-test          a copy of the baseline (or of the built-in kernels) against itself, and the same code "
-    "doing\n"
-    "                       some rows more: how often it cries wolf, and what it finds\n"
+    "  --self-test          a copy of the baseline (or of the built-in kernels) against itself, and the\n"
+    "                       same code doing some rows more: false alarms, and what it finds\n"
     "  --trials N           of the copy, for each case and load (default 20)\n"
     "  --powered N          with slowdowns too (default 2)\n"
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
     "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
-    "What is left\n"
+    "Results\n"
     "  --format NAME        on stdout: table, json, markdown, junit, bencher\n"
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
     "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
-    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not comparable, 77 "
-    "nothing\n"
-    "selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
+    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not\n"
+    "comparable, 77 nothing selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
+
+/* The options of trials lie between those of the selection and the gate's own. */
+enum { TRIAL_TRIALS = NB_SELECT_END, TRIAL_POWERED, TRIAL_EFFECTS, TRIAL_LOAD, TRIAL_END };
+#define TRIAL_OPTIONS                                                                                                  \
+    {"trials", required_argument, NULL, TRIAL_TRIALS}, {"powered", required_argument, NULL, TRIAL_POWERED},            \
+        {"effects", required_argument, NULL, TRIAL_EFFECTS}, {                                                         \
+        "load", required_argument, NULL, TRIAL_LOAD                                                                    \
+    }
 
 enum {
-    OPT_FAIL_MARGIN = NB_TRIAL_END,
+    OPT_FAIL_MARGIN = TRIAL_END,
     OPT_PASS_MARGIN,
     OPT_LEVEL,
     OPT_SCREEN,
@@ -83,6 +89,51 @@ struct gate_options {
     struct nb_trial_plan trials;
 };
 
+static const struct nb_trial_plan default_trials = {
+    .trials = 20, .powered = 2, .effects = {1, 2, 3, 5, 10}, .n_effects = 5, .loads = {true}};
+
+static int set_effects(struct nb_trial_plan *plan, const char *value) {
+    const char *at = value;
+    for (plan->n_effects = 0; plan->n_effects < NB_MAX_EFFECTS; at++) {
+        char *end;
+        const long percent = strtol(at, &end, 10);
+        if (end == at || percent < 1 || percent > 100) break;
+        plan->effects[plan->n_effects++] = (int)percent;
+        if (*end == '\0') return 0;
+        if (*end != ',') break;
+        at = end;
+    }
+    return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
+}
+
+static int set_loads(struct nb_trial_plan *plan, const char *value) {
+    const char *at = value;
+    memset(plan->loads, 0, sizeof plan->loads);
+    for (;;) {
+        const size_t n = strcspn(at, ",");
+        int found = -1;
+        for (int l = 0; l < NB_N_LOAD_KINDS; l++)
+            if (strlen(nb_load_names[l]) == n && strncmp(nb_load_names[l], at, n) == 0) found = l;
+        if (found < 0) return nb_error("--load %s: idle, cpu and memory, with commas", value);
+        plan->loads[found] = true;
+        if (at[n] == '\0') return 0;
+        at += n + 1;
+    }
+}
+
+static int set_trial_option(struct nb_trial_plan *plan, int id, const char *value) {
+    switch (id) {
+    case TRIAL_TRIALS:
+        return nb_option_count("--trials", value, 0, &plan->trials);
+    case TRIAL_POWERED:
+        return nb_option_count("--powered", value, 0, &plan->powered);
+    case TRIAL_EFFECTS:
+        return set_effects(plan, value);
+    default:
+        return set_loads(plan, value);
+    }
+}
+
 static int set_percent(const char *option, const char *value, double least, double most, double *out) {
     if (nb_option_number(option, value, least, most, out) != 0) return -1;
     *out /= 100;
@@ -91,7 +142,7 @@ static int set_percent(const char *option, const char *value, double least, doub
 
 static int set_option(struct gate_options *o, int id, const char *value) {
     if (nb_selection_take(&o->selection, id, value)) return 0;
-    if (id < NB_TRIAL_END) return nb_trial_plan_take(&o->trials, id, value);
+    if (id < TRIAL_END) return set_trial_option(&o->trials, id, value);
     switch (id) {
     case OPT_FAIL_MARGIN:
         o->said_fail_margin = true;
@@ -159,7 +210,7 @@ static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
 static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code) {
     static const struct option options[] = {NB_SELECTION_OPTIONS,
                                             {"candidate", required_argument, NULL, NB_SELECT_CANDIDATE},
-                                            NB_TRIAL_OPTIONS,
+                                            TRIAL_OPTIONS,
                                             {"fail-margin", required_argument, NULL, OPT_FAIL_MARGIN},
                                             {"pass-margin", required_argument, NULL, OPT_PASS_MARGIN},
                                             {"level", required_argument, NULL, OPT_LEVEL},
@@ -210,7 +261,7 @@ static void record(const struct nb_gate_case *c, enum nb_gate_stage stage, const
     nb_gate_record_sample(arg, c, stage, line);
 }
 
-static int gate(struct nb_gate *g, const struct gate_options *o) {
+static int compare_builds(struct nb_gate *g, const struct gate_options *o) {
     FILE *samples = NULL;
     if (o->out && !(samples = nb_gate_samples_open(o->out))) return NB_EXIT_USAGE;
     g->record = samples ? record : NULL;
@@ -223,8 +274,31 @@ static int gate(struct nb_gate *g, const struct gate_options *o) {
     return result > 0 ? 128 + result : exit_code_of(g, o);
 }
 
-static int run(int argc, char **argv) {
-    struct gate_options o = {.format = "table", .trials = nb_trial_plan_default};
+/* ---- the self-test ------------------------------------------------------------------------------------------------------ */
+
+/* Trials say how good the gate is and are no gate themselves, so that the exit code says only whether they could be made. out may be
+ * null. */
+static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, const char *format, const char *out) {
+    struct nb_trials trials;
+    struct nb_trials_record record;
+    struct nb_trial_plan plan = *wanted;
+    plan.budget_s = g->plan.budget_s;
+    if (out && nb_trials_record_open(&record, g, &plan, out) != 0) return NB_EXIT_USAGE;
+    if (out) plan.recorder = nb_trials_recorder(&record);
+    const int result = nb_gate_trials_run(g, &plan, &trials);
+    int reported = 0;
+    if (out) reported = nb_trials_record_close(&record);
+    if (out && nb_trials_write(g, &plan, &trials, out) != 0) reported = -1;
+    if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, format, stdout) != 0) reported = -1;
+    nb_trials_release(&trials);
+    if (result < 0 || reported != 0) return NB_EXIT_USAGE;
+    return result > 0 ? 128 + result : NB_EXIT_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------------------- */
+
+static int run_gate(int argc, char **argv) {
+    struct gate_options o = {.format = "table", .trials = default_trials};
     struct nb_gate g;
     struct nb_skips skips = {0};
     size_t n_elsewhere = 0;
@@ -239,7 +313,7 @@ static int run(int argc, char **argv) {
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
     if (nb_selection_settles(&o.selection, &g, n_elsewhere, &exit_code)) goto out;
-    exit_code = o.self_test ? nb_self_test(&g, &o.trials, o.format, o.out) : gate(&g, &o);
+    exit_code = o.self_test ? self_test(&g, &o.trials, o.format, o.out) : compare_builds(&g, &o);
 out:
     nb_gate_release(&g);
     nb_skips_release(&skips);
@@ -247,4 +321,4 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, run};
+const struct nb_command nb_command_gate = {"gate", "says whether a build is slower than another", help, run_gate};

@@ -63,7 +63,7 @@ if [ -n "$widths" ]; then
     kernels=$({ echo "$kernels"; reached_in_both kernels/shared/vec.h | kernels_of; } | sort -u)
 fi
 
-# ---- what of it is asked for -----------------------------------------------------------------------------------------------
+# ---- what of it is wanted -----------------------------------------------------------------------------------------------
 wanted() { # NAME PATTERNS: make's, where % is anything
     local pattern
     for pattern in $2; do
@@ -80,14 +80,14 @@ for kernel in $kernels; do
     done
     ! has_kernel "$root" "$kernel" || ! has_kernel "$base_dir" "$kernel" || compared+=("$kernel")
 done
-[ ${#chosen[@]} -gt 0 ] || ended 0 "no kernel that is asked for includes what differs from $base: PASS"
+[ ${#chosen[@]} -gt 0 ] || ended 0 "no kernel that is wanted includes what differs from $base: PASS"
 [ ${#compared[@]} -gt 0 ] || ended 5 "every kernel that differs from $base is new or gone: nothing to compare"
-[ -z "$only_widths" ] || { # those asked for, of those that differ
+[ -z "$only_widths" ] || { # those wanted, of those that differ
     asked=${WIDTHS:-$widths} WIDTHS=
     for width in $widths; do
         ! wanted "$width" "$asked" || WIDTHS+=" $width"
     done
-    [ -n "$WIDTHS" ] || ended 0 "no width that is asked for differs from $base: PASS"
+    [ -n "$WIDTHS" ] || ended 0 "no width that is wanted differs from $base: PASS"
 }
 if [ -n "$only_list" ]; then
     printf '%s\n' "${compared[@]}"

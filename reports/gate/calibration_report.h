@@ -3,7 +3,6 @@
 #ifndef NB_CALIBRATION_REPORT_H
 #define NB_CALIBRATION_REPORT_H
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "src/gate/calibration.h"
@@ -29,7 +28,6 @@ void nb_calibration_report_init(struct nb_calibration_report *report, const stru
                                 const char *config, double effect);
 void nb_calibration_report_release(struct nb_calibration_report *report);
 
-cJSON *nb_calibration_to_json(const struct nb_calibration_report *report);
 /* table or json. -1 after nb_error. */
 int nb_calibration_print(const struct nb_calibration_report *report, const char *format, FILE *out);
 /* DIR/calibration.json (reports/schema/calibration.schema.json). -1 after nb_error. */

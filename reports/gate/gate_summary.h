@@ -18,7 +18,7 @@ struct nb_gate_summary {
         largest_smallest; /* ratio - 1 that would be found: median over the timed cases, the worst */
     /* Cases whose ratio is inside the margin of failure: how many lean to the slow side, of how many. */
     size_t n_slower, n_null;
-    size_t n_control_slower, n_control; /* the same of the copies of the baseline, of all timed cases */
+    size_t n_control_slower, n_control; /* the same of the controls, of all timed cases */
     struct nb_key_parts parts;
     int n_layouts;
 };
@@ -40,5 +40,21 @@ void nb_gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out)
 void nb_say_machine(const cJSON *fingerprint, struct nb_strbuf *out);
 /* What a person does about a verdict; "" when nothing. */
 const char *nb_gate_advice(enum nb_verdict v);
+
+/* ---- formats for people ---------------------------------------------------------------------------------------------- */
+
+/* What all formats are made of. */
+struct nb_gate_view {
+    const struct nb_gate *g;
+    struct nb_gate_summary summary;
+    cJSON *fingerprint;
+};
+
+void nb_gate_add_table(const struct nb_gate_view *view, size_t screen, bool color, struct nb_strbuf *out);
+void nb_gate_add_markdown(const struct nb_gate_view *view, struct nb_strbuf *out);
+void nb_gate_add_junit(const struct nb_gate_view *view, struct nb_strbuf *out);
+
+/* Verdicts from this one on call for something to be done. */
+#define NB_GATE_FIRST_OPEN NB_VERDICT_INCONCLUSIVE
 
 #endif

@@ -89,7 +89,7 @@ struct nb_recommendation {
 #define NB_WANTED_POWER 0.95
 
 /* Launches are drawn from the calibration's own, scaled to the plan's blocks; effect: ratio - 1. Plans of many launches get fewer
- * draws than asked for: a judgement costs their square. */
+ * draws than wanted: a judgement costs their square. */
 struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct nb_gate_design *plan,
                                    const struct nb_gate_rule *rule, double effect, int draws, uint64_t seed);
 /* Ratio - 1 that a single case under suspicion with this plan shows with the wanted power, were launches normal. */
