@@ -51,7 +51,7 @@ reached() { # ROOT FILES
     printf '%s\n' $files
 }
 reached_in_both() { { reached "$root" "$1"; reached "$base_dir" "$1"; } | sort -u; }
-kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vx table || true; }; }
+kernels_of() { sed -n 's|^kernels/\(.*/\)*\([^/]*\)\.c$|\2|p' | { grep -vx table || true; } | sort; }
 has_kernel() { [ -n "$(find "$1/kernels" -name "$2.c" -not -path '*/peers/*' -print -quit)" ]; }
 
 files=$(reached_in_both "$(sort -u <<<"$changed")")
