@@ -94,6 +94,8 @@ test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
 commands := $(filter-out main options output_options peer_options list_peers claims_try claims_training gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
+# A job is done in a worker process by src/.../NAME_job.c.
+jobs := $(patsubst %_job,%,$(basename $(notdir $(sort $(wildcard src/*/*_job.c src/*/*/*_job.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
@@ -131,6 +133,8 @@ $(BUILD)/gen/command_list.h: FORCE
 	$(call write_list,$(foreach v,$(commands),'NB_COMMAND_ENTRY($(v))'))
 $(BUILD)/gen/renderer_list.h: FORCE
 	$(call write_list,$(foreach v,$(renderers),'NB_RENDERER_ENTRY($(v))'))
+$(BUILD)/gen/job_list.h: FORCE
+	$(call write_list,$(foreach v,$(jobs),'NB_JOB_ENTRY($(v))'))
 commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
 $(BUILD)/gen/build_info.h: FORCE
@@ -179,7 +183,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/build_info.h
+gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/build_info.h
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)

@@ -11,7 +11,7 @@
 #include "cmd/command.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 #define NB_COMMAND_ENTRY(name) extern const struct nb_command nb_command_##name;
 #include "command_list.h"

@@ -255,7 +255,7 @@ static void take(int i, cJSON *answer, void *arg) {
 
 static int ask(const struct probe_options *o, const struct nb_case *cases, int n) {
     struct told told = {.answers = nb_alloc((unsigned long long)n, sizeof *told.answers)};
-    const struct nb_study study = {.kind = NB_JOB_PROBE,
+    const struct nb_study study = {.kind = "probe",
                                    .cases = cases,
                                    .n_cases = n,
                                    .plugins = o->plugins.items,

@@ -10,10 +10,10 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/measure/journal.h"
 #include "src/measure/launch.h"
 #include "src/plan/match.h"
 #include "src/record/fingerprint.h"
-#include "src/record/journal.h"
 
 static int set_shard(struct nb_plan_options *o, const char *value) {
     char rest;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "cmd/options.h"
+#include "src/measure/journal.h"
 #include "src/plan/plan.h"
-#include "src/record/journal.h"
 
 /* The options that decide the plan. */
 enum nb_request_option {

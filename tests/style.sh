@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What the sources promise about their form: an SPDX line first, headers that compile alone, folders of src/ that include only
-# folders above them in src/LAYERS, no circle of files that include each other.
+# what src/LAYERS allows them, no circle of files that include each other.
 set -u
 failed=0
 bad() {
@@ -39,7 +39,18 @@ report "$(find src cmd reports kernels/kernel.h -name '*.h' | xargs -P "$(nproc)
 
 report "$(awk '
     function folder(path) { sub(/^src\//, "", path); sub(/\/[^\/]*$/, "", path); return path }
-    FNR == NR { if (!/^#/) rank[$0] = ++n; next }
+    FNR == NR {
+        if (/^#/) next
+        name = $1
+        application = sub(/:$/, "", name)
+        rank[name] = ++n
+        if (application) uses[name] = " "
+        for (i = 2; i <= NF; i++) {
+            if (!($i in uses)) print "src/LAYERS: " name " names " $i ", which is no application above it"
+            uses[name] = uses[name] $i " "
+        }
+        next
+    }
     FNR == 1 {
         own = folder(FILENAME)
         if (!(own in rank)) { print FILENAME ": its folder is not in src/LAYERS"; nextfile }
@@ -50,7 +61,10 @@ report "$(awk '
         included = $2
         gsub(/"/, "", included)
         from = folder(included)
+        if (from == own) next
         if (!(from in rank)) print FILENAME ": includes " included ", whose folder is not in src/LAYERS"
+        else if (from in uses && !(own in uses && index(uses[own], " " from " ")))
+            print FILENAME ": includes " included ", of an application that src/LAYERS does not name for its own folder"
         else if (rank[from] > rank[own]) print FILENAME ": includes " included ", of a folder below its own"
     }
     END { for (f in rank) if (!(f in used)) print "src/LAYERS: no folder " f }

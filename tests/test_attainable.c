@@ -10,7 +10,7 @@
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/measure/core_rate.h"
-#include "src/record/timing_json.h"
+#include "src/measure/timing.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/journal.h"
+#include "src/measure/journal.h"
 #include "src/record/results.h"
 #include "tests/test_support_runs.h"
 

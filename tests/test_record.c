@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/core/log.h"
+#include "src/measure/journal.h"
 #include "src/record/record.h"
 #include "tests/test_support_runs.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/record/timing.h"
+#include "src/measure/timing.h"
 
 #define assert_near(a, b)                                                                                              \
     cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))

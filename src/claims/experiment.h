@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "src/claims/finding.h"
-#include "src/claims/samples.h"
+#include "src/measure/samples.h"
 #include "src/core/json.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"

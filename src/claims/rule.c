@@ -11,7 +11,7 @@
 #include "src/claims/rule_groups.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/record/timing.h"
+#include "src/measure/timing.h"
 
 const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecided", "missing"};
 

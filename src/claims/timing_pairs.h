@@ -4,7 +4,7 @@
 #define NB_TIMING_PAIRS_H
 
 #include "src/claims/finding.h"
-#include "src/claims/samples.h"
+#include "src/measure/samples.h"
 #include "src/record/results.h"
 
 struct nb_sides {

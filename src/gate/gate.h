@@ -3,13 +3,14 @@
 #ifndef NB_GATE_H
 #define NB_GATE_H
 
+#include "src/accuracy/accuracy.h"
 #include "src/core/registry.h"
 #include "src/gate/gate_judge.h"
 #include "src/gate/gate_launch.h"
+#include "src/measure/status.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
 #include "src/plan/match.h"
-#include "src/record/record.h"
 
 /* ---- the builds ------------------------------------------------------------------------------------------------------ */
 

@@ -84,7 +84,7 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
     cJSON *options = cJSON_CreateObject(), *raw = NULL;
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
-    struct nb_job job = {.kind = NB_JOB_GATE,
+    struct nb_job job = {.kind = "gate",
                          .launch = q->launch,
                          .plugins = q->files,
                          .n_plugins = q->n_files,

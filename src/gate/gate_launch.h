@@ -5,9 +5,10 @@
 #define NB_GATE_LAUNCH_H
 
 #include <cjson/cJSON.h>
+#include <stdint.h>
 
 #include "src/gate/gate_judge.h"
-#include "src/record/record.h"
+#include "src/measure/status.h"
 
 #define NB_GATE_ARMS 12
 

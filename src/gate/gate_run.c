@@ -63,7 +63,7 @@ static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
     int samples[] = {0, 0}, copies[] = {-1, -1};
     bool steps[] = {true, true};
     struct nb_outcome o;
-    const struct nb_job job = {.kind = NB_JOB_COUNTERS,
+    const struct nb_job job = {.kind = "counters",
                                .launch = -1,
                                .plugins = (const char **)(uintptr_t)g->builds.files[0],
                                .n_plugins = NB_N_BUILDS,
@@ -227,7 +227,7 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
         const char *key = checks->c->arm_keys[b];
         int sample = 0;
         struct nb_outcome o;
-        struct nb_job job = {.kind = NB_JOB_CHECK,
+        struct nb_job job = {.kind = "check",
                              .launch = -1,
                              .plugins = (const char **)(uintptr_t)g->builds.files[0],
                              .n_plugins = NB_N_BUILDS,

@@ -59,7 +59,7 @@ static int check_group(struct nb_run *run, int group, struct checker *checker) {
     while (result == 0 && v.n > 0) {
         const int before = v.n;
         char reason[200];
-        nb_session_worker(&v, NB_JOB_CHECK, &o);
+        nb_session_worker(&v, "check", &o);
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
         nb_session_settle(&v, !state->checked);
         if (o.ending == NB_NOT_STARTED) result = -1;
@@ -175,7 +175,7 @@ int nb_choose_copies(struct nb_run *run, int group) {
     if (!is_due(run, group) || run->state.groups[group].copies) return 0;
     nb_session_init(&v, run, group, -1);
     one_of_each_pattern(&v);
-    if (v.n > 0) nb_session_worker(&v, NB_JOB_COPYS, &o);
+    if (v.n > 0) nb_session_worker(&v, "copies", &o);
     if (run->state.groups[group].copies) write_check(&v, nb_now_s() - start);
     if (o.ending != NB_ENDED_WELL && o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
         nb_session_blame(&o, reason, sizeof reason);

@@ -9,11 +9,21 @@
 #ifndef NB_COUNTERS_H
 #define NB_COUNTERS_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "src/measure/single_step.h" /* nb_work, nb_single_step */
-#include "src/record/record.h"
+
+struct nb_counter {
+    char name[48];
+    double value;     /* NaN: not measured */
+    char source[24];  /* "papi", "papi_software", "single_step" */
+    char reason[120]; /* why value is NaN */
+};
+#define NB_MAX_COUNTERS 16
+cJSON *nb_counter_to_json(const struct nb_counter *c);
+int nb_counter_from_json(struct nb_counter *c, const cJSON *json);
 
 struct nb_counter_info {
     char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */

@@ -38,7 +38,7 @@ static bool receive(const struct nb_fork_server *n, void *out, size_t bytes, int
 }
 
 static bool start(struct nb_fork_server *n) {
-    const struct nb_job job = {.kind = NB_JOB_FORK_SERVER,
+    const struct nb_job job = {.kind = "fork_server",
                                .plugins = n->plugins,
                                .n_plugins = n->n_plugins,
                                .max_width = n->max_width,

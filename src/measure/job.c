@@ -12,8 +12,24 @@
 #include "src/core/log.h"
 #include "src/core/tuning.h"
 
-static const char *const kinds[NB_N_JOB_KINDS] = {"check", "copies", "launch", "counters", "search",
-                                                  "probe", "gate",   "tune",   "train",    "fork_server"};
+#define NB_JOB_ENTRY(name) extern const struct nb_job_type nb_##name##_job;
+#include "job_list.h"
+#undef NB_JOB_ENTRY
+
+static const struct {
+    const char *kind;
+    const struct nb_job_type *type;
+} types[] = {
+#define NB_JOB_ENTRY(name) {#name, &nb_##name##_job},
+#include "job_list.h"
+#undef NB_JOB_ENTRY
+};
+
+const struct nb_job_type *nb_job_type_find(const char *kind) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(kind, types[i].kind) == 0) return types[i].type;
+    return NULL;
+}
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -21,8 +37,9 @@ static void add_texts(cJSON *object, const char *name, const char *const *texts,
 }
 
 char *nb_job_print(const struct nb_job *job) {
+    assert(nb_job_type_find(job->kind));
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "kind", kinds[job->kind]);
+    nb_json_text(json, "kind", job->kind);
     cJSON_AddNumberToObject(json, "group", job->group);
     cJSON_AddNumberToObject(json, "launch", job->launch);
     cJSON_AddBoolToObject(json, "check_only", job->check_only);
@@ -95,10 +112,10 @@ static int load_kernels(struct nb_job *job) {
 int nb_job_read(struct nb_job *job, const char *text) {
     *job = (struct nb_job){.json = cJSON_Parse(text)};
     const cJSON *json = job->json, *item;
-    const char *kind = nb_json_get_text(json, "kind"), *seed = nb_json_get_text(json, "seed");
-    if (!kind || !seed) return nb_error("a worker's job cannot be read");
-    for (int k = 0; k < NB_N_JOB_KINDS; k++)
-        if (strcmp(kind, kinds[k]) == 0) job->kind = (enum nb_job_kind)k;
+    const char *seed = nb_json_get_text(json, "seed");
+    job->kind = nb_json_get_text(json, "kind");
+    job->type = job->kind ? nb_job_type_find(job->kind) : NULL;
+    if (!job->type || !seed) return nb_error("a worker's job cannot be read");
     job->group = (int)nb_json_get_number(json, "group");
     job->launch = (int)nb_json_get_number(json, "launch");
     job->check_only = nb_json_get_bool(json, "check_only");
@@ -126,9 +143,7 @@ int nb_job_read(struct nb_job *job, const char *text) {
     job->steps = nb_alloc(n, sizeof *job->steps);
     if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
     cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
-    return job->n_cases > 0 || job->kind == NB_JOB_TRAIN || job->kind == NB_JOB_FORK_SERVER
-               ? 0
-               : nb_error("a worker's job has no case");
+    return job->n_cases > 0 || job->type->no_cases ? 0 : nb_error("a worker's job has no case");
 }
 
 void nb_job_release(struct nb_job *job) {

@@ -27,22 +27,19 @@ struct nb_shared {
     volatile int32_t beats;   /* grows with every step forward */
 };
 
-enum nb_job_kind {
-    NB_JOB_CHECK,
-    NB_JOB_COPYS, /* times the candidates for the roof of these cases */
-    NB_JOB_LAUNCH,
-    NB_JOB_COUNTERS,
-    NB_JOB_SEARCH,
-    NB_JOB_PROBE,
-    NB_JOB_GATE,
-    NB_JOB_TUNE,
-    NB_JOB_TRAIN,
-    NB_JOB_FORK_SERVER, /* no work of its own: src/measure/fork_server.h */
-    NB_N_JOB_KINDS
+/* A kind of job. The file NAME_job.c of whichever folder defines nb_NAME_job and is thereby listed: a job names its kind "NAME", and a
+ * worker finds here what to do, so that this folder need not know the applications. */
+struct nb_workplace; /* src/measure/worker.h */
+struct nb_job_type {
+    int (*work)(struct nb_workplace *w); /* in the worker process: 0 or -1 */
+    bool own_inputs;                     /* makes the inputs of its cases itself, or needs none */
+    bool no_cases;                       /* its jobs name none */
 };
+const struct nb_job_type *nb_job_type_find(const char *kind); /* null: no such kind */
 
 struct nb_job {
-    enum nb_job_kind kind;
+    const char *kind;               /* borrowed */
+    const struct nb_job_type *type; /* of the kind; in the worker */
     int group, launch;
     bool
         check_only; /* nothing will be timed: no copies, no digests; and every figure there is; counters: exact ones alone */

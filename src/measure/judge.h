@@ -3,11 +3,13 @@
 #ifndef NB_JUDGE_H
 #define NB_JUDGE_H
 
+#include "src/accuracy/accuracy.h"
+#include "src/accuracy/evidence.h"
 #include "src/accuracy/oracle.h"
 #include "src/accuracy/yardstick.h"
 #include "src/measure/buffers.h"
+#include "src/measure/status.h"
 #include "src/plan/inputs.h"
-#include "src/record/record.h"
 
 struct nb_checked {
     enum nb_status status;

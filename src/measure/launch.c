@@ -15,6 +15,7 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/check_session.h"
+#include "src/measure/counters.h"
 #include "src/measure/session.h"
 #include "src/measure/turns.h"
 
@@ -29,7 +30,7 @@ static int launch_group(struct nb_run *run, int group, int launch) {
         char reason[200];
         nb_session_timed_members(&v);
         if (v.n == 0) break;
-        nb_session_worker(&v, NB_JOB_LAUNCH, &o);
+        nb_session_worker(&v, "launch", &o);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.whole) break;
         enum nb_status status = nb_session_blame(&o, reason, sizeof reason);
         if (o.current >= 0 && o.current < v.n)
@@ -58,7 +59,7 @@ static int count_group(struct nb_run *run, int group) {
     nb_session_timed_members(&v);
     while (v.n > 0) {
         char reason[200];
-        nb_session_worker(&v, NB_JOB_COUNTERS, &o);
+        nb_session_worker(&v, "counters", &o);
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
         nb_session_settle(&v, false);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;

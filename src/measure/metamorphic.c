@@ -3,40 +3,803 @@
 #include "src/measure/metamorphic.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "src/accuracy/bound.h"
+#include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
-#include "src/measure/metamorphic_bits.h"
-#include "src/measure/metamorphic_gradient.h"
-#include "src/measure/metamorphic_residuals.h"
-#include "src/measure/metamorphic_scale.h"
-#include "src/measure/metamorphic_within.h"
+#include "src/core/random.h"
+#include "src/measure/fixture.h"
 
-static void skip_all(struct nb_trials *t, const char *reason) {
-    for (int i = 0; i < NB_N_RELATIONS; i++) nb_trials_skip(t, (enum nb_relation)i, reason);
+/* ---- what trials share ------------------------------------------------------------------------------------------- */
+
+/* What the trials of one case share. */
+struct trials {
+    struct nb_fixture *fixture;
+    const struct nb_oracle *oracle; /* of the whole case */
+    struct nb_bound bound;
+    struct nb_metamorphic *out;
+    void *first, *y;           /* of the first call and of the last, packed */
+    double *exact, *tolerance; /* one row */
+    int64_t n_compared;        /* elements or rows that a ratio was taken of */
+};
+
+static bool is_batchnorm(const struct trials *t) { return t->fixture->c.op == NB_OP_BATCHNORM; }
+
+static void trial_fail(struct trials *t, enum nb_relation relation, const char *reason) {
+    t->out->relations[relation].verdict = NB_BROKEN;
+    snprintf(t->out->relations[relation].reason, sizeof t->out->relations[relation].reason, "%s", reason);
 }
 
-typedef void (*trial_fn)(struct nb_trials *t);
+/* Calls, and takes y; false after a failure, which is judged. */
+static bool trial_call(struct trials *t, enum nb_relation relation, int64_t rows, int64_t range) {
+    if (nb_fixture_run(t->fixture, rows, range) == 0) {
+        nb_fixture_take(t->fixture, rows, t->y);
+        return true;
+    }
+    trial_fail(t, relation, "run() returned an error");
+    return false;
+}
 
-static void try_all(struct nb_trials *t) {
-    static const trial_fn forward[] = {nb_trials_scale,  nb_trials_negate,    nb_trials_permute,
-                                       nb_trials_shift,  nb_trials_row_order, nb_trials_batch,
-                                       nb_trials_ranges, nb_trials_twice,     nb_trials_residuals};
-    static const trial_fn backward[] = {nb_trials_scale_gradient, nb_trials_negate, nb_trials_row_order,
-                                        nb_trials_batch,          nb_trials_ranges, nb_trials_twice};
+static void trial_skip(struct trials *t, enum nb_relation relation, const char *reason) {
+    t->out->relations[relation].verdict = NB_NOT_PROMISED;
+    t->out->relations[relation].figure = NAN;
+    snprintf(t->out->relations[relation].reason, sizeof t->out->relations[relation].reason, "%s", reason);
+}
+
+/* Passed when nothing was counted. */
+static void trial_judge(struct trials *t, enum nb_relation relation, const char *what_failed) {
+    t->out->relations[relation].verdict = NB_HOLDS;
+    if (t->out->relations[relation].figure > 0) trial_fail(t, relation, what_failed);
+}
+
+/* Passed when the figure is at most the threshold; not applicable when nothing was compared. */
+static void trial_judge_ratio(struct trials *t, enum nb_relation relation, double threshold, const char *what_failed) {
+    t->out->relations[relation].verdict = NB_HOLDS;
+    if (t->n_compared == 0)
+        trial_skip(t, relation, "every row is lost, as the formula predicts");
+    else if (t->out->relations[relation].figure > threshold)
+        trial_fail(t, relation, what_failed);
+}
+
+/* Fills exact and tolerance of a row. */
+static void trial_exact(struct trials *t, const struct nb_oracle *oracle, const struct nb_bound *bound, int64_t row) {
+    nb_oracle_row(oracle, row, t->exact);
+    nb_bound_row(bound, row, t->exact, t->tolerance);
+}
+
+/* ---- names, and JSON --------------------------------------------------------------------------------------------- */
+
+const char *nb_relation_name(enum nb_relation relation) {
+    static const char *const names[NB_N_RELATIONS] = {"scale", "negate", "permute", "shift",   "row_order",
+                                                      "batch", "ranges", "twice",   "squares", "sum"};
+    return names[relation];
+}
+
+const char *nb_holds_name(enum nb_holds verdict) {
+    static const char *const names[NB_N_HOLDS] = {"not_applicable", "passed", "failed"};
+    return names[verdict];
+}
+
+/* A power, or a place, where -1 stands for none. */
+static void add_index(cJSON *json, const char *name, int64_t value) {
+    nb_json_number(json, name, value >= 0 ? (double)value : (double)NAN);
+}
+
+cJSON *nb_metamorphic_to_json(const struct nb_metamorphic *m) {
+    cJSON *json = cJSON_CreateObject();
+    for (int i = 0; i < NB_N_RELATIONS; i++) {
+        cJSON *relation = cJSON_AddObjectToObject(json, nb_relation_name((enum nb_relation)i));
+        nb_json_text(relation, "verdict", nb_holds_name(m->relations[i].verdict));
+        nb_json_number(relation, "figure", m->relations[i].figure);
+        if (m->relations[i].row >= 0) add_index(relation, "row", m->relations[i].row);
+        if (m->relations[i].col >= 0) add_index(relation, "col", m->relations[i].col);
+        if (*m->relations[i].reason) nb_json_text(relation, "reason", m->relations[i].reason);
+    }
+    nb_json_number(json, "order_noise_ulp", m->order_noise_ulp);
+    add_index(json, "scale_up", m->scale_up);
+    add_index(json, "scale_down", m->scale_down);
+    cJSON_AddBoolToObject(json, "up_ended_by_input", m->up_ended_by_input);
+    cJSON_AddBoolToObject(json, "down_ended_by_input", m->down_ended_by_input);
+    return json;
+}
+
+static int64_t get_index(const cJSON *json, const char *name) {
+    const double value = nb_json_get_number(json, name);
+    return value >= 0 && value <= 0x1p53 ? (int64_t)value : -1;
+}
+
+static int relation_from_json(struct nb_metamorphic *m, int i, const cJSON *json) {
+    const char *verdict = nb_json_get_text(json, "verdict");
+    int v = 0;
+    while (verdict && v < NB_N_HOLDS && strcmp(verdict, nb_holds_name((enum nb_holds)v)) != 0) v++;
+    if (!verdict || v == NB_N_HOLDS)
+        return nb_error("metamorphic: \"%s\" has no verdict", nb_relation_name((enum nb_relation)i));
+    m->relations[i].verdict = (enum nb_holds)v;
+    m->relations[i].figure = nb_json_get_number(json, "figure");
+    m->relations[i].row = get_index(json, "row");
+    m->relations[i].col = get_index(json, "col");
+    return nb_json_copy_text(m->relations[i].reason, sizeof m->relations[i].reason, json, "reason");
+}
+
+int nb_metamorphic_from_json(struct nb_metamorphic *m, const cJSON *json) {
+    *m = (struct nb_metamorphic){.order_noise_ulp = nb_json_get_number(json, "order_noise_ulp"),
+                                 .scale_up = (int)get_index(json, "scale_up"),
+                                 .scale_down = (int)get_index(json, "scale_down"),
+                                 .up_ended_by_input = nb_json_get_bool(json, "up_ended_by_input"),
+                                 .down_ended_by_input = nb_json_get_bool(json, "down_ended_by_input")};
+    for (int i = 0; i < NB_N_RELATIONS; i++) {
+        const char *name = nb_relation_name((enum nb_relation)i);
+        if (relation_from_json(m, i, cJSON_GetObjectItemCaseSensitive(json, name)) != 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- the same bits ----------------------------------------------------------------------------------------------- */
+
+/* Relations that keep every bit: place of a row, size of the batch, ranges, repetition, sign. Each transforms the fixture's rows,
+ * calls, and compares with the first call's bits. */
+
+static bool same_row(const struct trials *t, const void *a, int64_t row_a, const void *b, int64_t row_b, int64_t *col) {
+    const int64_t cols = t->fixture->in.cols;
+    const size_t bytes = (size_t)cols * t->fixture->item;
+    const unsigned char *p = (const unsigned char *)a + (size_t)row_a * bytes;
+    const unsigned char *q = (const unsigned char *)b + (size_t)row_b * bytes;
+    if (memcmp(p, q, bytes) == 0) return true;
+    for (int64_t i = 0; i < cols; i++) {
+        const double v = nb_get(p, i, t->fixture->in.dtype), w = nb_get(q, i, t->fixture->in.dtype);
+        if (nb_bits(p, i, t->fixture->in.dtype) == nb_bits(q, i, t->fixture->in.dtype) || (isnan(v) && isnan(w)))
+            continue;
+        *col = i;
+        return false;
+    }
+    return true;
+}
+
+/* Counts a row of the last call (t->y) against one of the first. */
+static void compare_row(struct trials *t, enum nb_relation relation, int64_t row, int64_t of_first) {
+    int64_t col = 0;
+    if (same_row(t, t->y, row, t->first, of_first, &col)) return;
+    if (t->out->relations[relation].figure++ == 0) {
+        t->out->relations[relation].row = of_first;
+        t->out->relations[relation].col = col;
+    }
+}
+
+static void try_row_order(struct trials *t) {
+    struct nb_inputs *in = &t->fixture->in;
+    const size_t bytes = (size_t)in->cols * t->fixture->item;
+    if (is_batchnorm(t)) {
+        trial_skip(t, NB_REL_ROW_ORDER, "the statistics go over the rows");
+        return;
+    }
+    nb_fixture_reset(t->fixture);
+    void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
+    for (int i = 0; i < 4; i++) {
+        if (!tensors[i]) continue;
+        unsigned char *copy = nb_alloc((unsigned long long)in->rows, bytes);
+        memcpy(copy, tensors[i], (size_t)in->rows * bytes);
+        for (int64_t r = 0; r < in->rows; r++)
+            memcpy((unsigned char *)tensors[i] + (size_t)r * bytes, copy + (size_t)(in->rows - 1 - r) * bytes, bytes);
+        free(copy);
+    }
+    if (!trial_call(t, NB_REL_ROW_ORDER, in->rows, 0)) return;
+    for (int64_t r = 0; r < in->rows; r++) compare_row(t, NB_REL_ROW_ORDER, r, in->rows - 1 - r);
+    trial_judge(t, NB_REL_ROW_ORDER, "a row's result hangs on its place");
+}
+
+/* The first and the last row, each alone. */
+static void try_batch(struct trials *t) {
+    struct nb_inputs *in = &t->fixture->in;
+    const int64_t rows = in->rows, last = rows - 1;
+    const size_t bytes = (size_t)in->cols * t->fixture->item;
+    if (is_batchnorm(t)) {
+        trial_skip(t, NB_REL_BATCH, "the statistics go over the rows");
+        return;
+    }
+    for (int64_t r = 0; r <= last; r += last > 0 ? last : 1) {
+        nb_fixture_reset(t->fixture);
+        void *tensors[] = {in->x, in->residual, in->dy, in->dresidual_out};
+        for (int i = 0; i < 4; i++)
+            if (tensors[i]) memmove(tensors[i], (unsigned char *)tensors[i] + (size_t)r * bytes, bytes);
+        if (!trial_call(t, NB_REL_BATCH, 1, 0)) return;
+        compare_row(t, NB_REL_BATCH, 0, r);
+    }
+    trial_judge(t, NB_REL_BATCH, "a row's result hangs on the size of the batch");
+}
+
+static void try_ranges(struct trials *t) {
+    const int64_t units = nb_kernel_n_units(t->fixture->entry->kernel, &t->fixture->call, 0),
+                  rows = t->fixture->in.rows;
+    nb_fixture_reset(t->fixture);
+    for (int64_t range = 1; range <= units && range <= 3; range += 2) {
+        if (!trial_call(t, NB_REL_RANGES, rows, range)) return;
+        for (int64_t r = 0; r < rows; r++) compare_row(t, NB_REL_RANGES, r, r);
+    }
+    trial_judge(t, NB_REL_RANGES, "the result hangs on how the call is cut into ranges");
+}
+
+static void try_twice(struct trials *t) {
+    nb_fixture_reset(t->fixture);
+    if (!trial_call(t, NB_REL_TWICE, t->fixture->in.rows, 0)) return;
+    for (int64_t r = 0; r < t->fixture->in.rows; r++) compare_row(t, NB_REL_TWICE, r, r);
+    trial_judge(t, NB_REL_TWICE, "the same call gives other bits");
+}
+
+/* ---- the other sign ---- */
+
+static void try_negate(struct trials *t) {
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
+    nb_fixture_reset(t->fixture);
+    nb_fixture_negate(t->fixture);
+    if (!trial_call(t, NB_REL_NEGATE, t->fixture->in.rows, 0)) return;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = nb_get(t->y, i, dtype), w = -nb_get(t->first, i, dtype);
+        if (v == w || (isnan(v) && isnan(w))) continue; /* 0 has no sign to be held to: c - c is +0 on either side */
+        if (t->out->relations[NB_REL_NEGATE].figure++ > 0) continue;
+        t->out->relations[NB_REL_NEGATE].row = i / cols;
+        t->out->relations[NB_REL_NEGATE].col = i % cols;
+    }
+    trial_judge(t, NB_REL_NEGATE, "roundings prefer a side: the other sign of the input is not that of the result");
+}
+
+/* ---- powers of two ----------------------------------------------------------------------------------------------- */
+
+/* Multiplying by 2^k commutes with every rounding as long as nothing leaves the normal numbers. */
+
+/* Least magnitude beside 0, and largest, of what is stored and of what is normalized. */
+struct extent {
+    double least, largest;
+    bool finite;
+};
+
+static void extend(struct extent *e, double v) {
+    const double magnitude = fabs(v);
+    if (!isfinite(magnitude)) e->finite = false;
+    if (magnitude == 0 || !e->finite) return;
+    e->least = fmin(e->least, magnitude);
+    e->largest = fmax(e->largest, magnitude);
+}
+
+static struct extent extent_of(const struct trials *t) {
+    const struct nb_inputs *in = &t->fixture->in;
+    struct extent e = {.least = INFINITY, .finite = true};
+    for (int64_t r = 0; r < in->rows; r++) {
+        nb_truth_row(&t->fixture->c, in, r, t->exact);
+        for (int64_t i = 0; i < in->cols; i++) {
+            extend(&e, t->exact[i]);
+            if (in->residual) extend(&e, nb_get(in->x, r * in->cols + i, in->dtype));
+            if (in->residual) extend(&e, nb_get(in->residual, r * in->cols + i, in->dtype));
+        }
+    }
+    return e;
+}
+
+static const struct nb_format *statistics_format(const struct nb_case *c) {
+    return &nb_formats[c->stats_dtype == NB_STATS_X ? c->dtype : NB_F32];
+}
+
+static bool is_normal(double v, const struct nb_format *f) { return v >= f->min_normal && v <= f->max_finite; }
+
+/* Does a parameter of the call scale exactly in the statistics' dtype? */
+static bool scales(double v, int k, const struct nb_format *f) {
+    const enum nb_dtype dtype = (enum nb_dtype)(f - nb_formats);
+    if (v == 0) return true;
+    const double before = nb_round_to(v, dtype), after = nb_round_to(ldexp(v, k), dtype);
+    return is_normal(before, f) && is_normal(after, f) && after == ldexp(before, k);
+}
+
+static int eps_power(const struct nb_case *c, int k) { return c->formula.eps_place == NB_EPS_INSIDE ? 2 * k : k; }
+
+/* Why the bits may change under 2^k, or null. */
+static const char *excuse(const struct trials *t, const struct extent *e, int k) {
+    const struct nb_case *c = &t->fixture->c;
+    const struct nb_format *f = statistics_format(c), *stored = &nb_formats[c->dtype];
+    const double n = (double)t->oracle->n_stats;
+    if (!e->finite) return "Inf or NaN in the rows";
+    if (c->op == NB_OP_DYT) return scales(c->alpha, -k, f) ? NULL : "alpha leaves the normal numbers";
+    if (!scales(c->eps, eps_power(c, k), f)) return "eps leaves the normal numbers of the statistics";
+    for (int power = 0;; power = k) {
+        const double least = ldexp(e->least, power), largest = ldexp(e->largest, power);
+        /* Centred, the smallest distance from a mean is of the order of the least number's last place, over n. */
+        const double distance = nb_op_centres(c->op) ? least * f->unit_roundoff / n : least;
+        if (e->largest > 0 && (!is_normal(least, stored) || !is_normal(largest, stored)))
+            return "rows leave the normal numbers";
+        if (e->largest > 0 && (distance * distance < f->min_normal || 8 * n * largest * largest > f->max_finite))
+            return "squares may leave the normal numbers of the statistics";
+        for (int64_t i = 0; i < t->oracle->n_truth; i++) {
+            const double scale = ldexp(t->oracle->truth[i].scale, -power);
+            if (isfinite(scale) && !is_normal(scale, f))
+                return "1 / sqrt(v) leaves the normal numbers of the statistics";
+        }
+        if (power == k) return NULL;
+    }
+}
+
+/* The rows times 2^k, and what must go with them. */
+static bool scale_by(struct nb_fixture *fixture, int k) {
+    nb_fixture_reset(fixture);
+    fixture->c.eps = ldexp(fixture->eps, eps_power(&fixture->c, k));
+    fixture->c.alpha = ldexp(fixture->alpha, -k);
+    return nb_fixture_scale(fixture, k);
+}
+
+/* Elements of rows whose bits are others than the first call's; -1 when the call fails. */
+static int64_t count_changed(struct trials *t, int64_t rows, int64_t *first) {
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t n = rows * t->fixture->in.cols;
+    int64_t changed = 0;
+    if (!trial_call(t, NB_REL_SCALE, rows, 0)) return -1;
+    if (memcmp(t->y, t->first, (size_t)n * t->fixture->item) == 0) return 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (nb_bits(t->y, i, dtype) == nb_bits(t->first, i, dtype)) continue;
+        if (isnan(nb_get(t->y, i, dtype)) && isnan(nb_get(t->first, i, dtype))) continue;
+        if (changed++ == 0) *first = i;
+    }
+    return changed;
+}
+
+static void judge_powers(struct trials *t) {
+    static const int powers[] = {1, -1, 4, -4};
+    const uint32_t root = t->fixture->c.formula.root;
+    const bool estimate = t->fixture->c.op != NB_OP_DYT && (root == NB_ROOT_RSQRT_NR || root == NB_ROOT_RSQRT_RAW);
+    const char *why = NULL;
+    int64_t changed = 0, at = -1;
+    int tried = 0;
+    nb_fixture_reset(t->fixture);
+    const struct extent e = extent_of(t);
+    for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
+        const char *excused = excuse(t, &e, powers[i]);
+        if (!excused && !scale_by(t->fixture, powers[i])) excused = "rows leave the normal numbers";
+        if (excused) {
+            why = excused;
+            continue;
+        }
+        int64_t first = -1, n = count_changed(t, t->fixture->in.rows, &first);
+        if (n < 0) return;
+        if (changed == 0 && n > 0) at = first;
+        changed += n;
+        tried++;
+    }
+    if (tried == 0) {
+        trial_skip(t, NB_REL_SCALE, why ? why : "");
+        return;
+    }
+    t->out->relations[NB_REL_SCALE].figure = (double)changed;
+    if (at >= 0) {
+        t->out->relations[NB_REL_SCALE].row = at / t->fixture->in.cols;
+        t->out->relations[NB_REL_SCALE].col = at % t->fixture->in.cols;
+    }
+    if (changed > 0 && estimate)
+        trial_skip(t, NB_REL_SCALE, "the hardware's estimate is declared, and it need not scale");
+    else
+        trial_judge(t, NB_REL_SCALE, "a power of two changes the bits");
+}
+
+/* ---- scan ---- */
+
+enum { MOST = 256 };
+
+enum step { SAME, CHANGED, INPUT_ENDS };
+
+static enum step step_at(struct trials *t, int64_t rows, int k) {
+    int64_t first;
+    if (!scale_by(t->fixture, k)) return INPUT_ENDS;
+    return count_changed(t, rows, &first) == 0 ? SAME : CHANGED;
+}
+
+/* Doubling steps until something breaks, then halving between the last that held and the first that did not. */
+static int scan(struct trials *t, int sign, bool *ended_by_input) {
+    const int64_t rows = t->fixture->c.op == NB_OP_BATCHNORM ? t->fixture->in.rows : 1;
+    int held = 0, broken = MOST + 1;
+    enum step how = INPUT_ENDS;
+    for (int k = 4; k <= MOST; k *= 2) {
+        const enum step step = step_at(t, rows, sign * k);
+        if (step != SAME) {
+            broken = k;
+            how = step;
+            break;
+        }
+        held = k;
+    }
+    while (broken - held > 1) {
+        const int middle = held + (broken - held) / 2;
+        const enum step step = step_at(t, rows, sign * middle);
+        if (step == SAME) {
+            held = middle;
+        } else {
+            broken = middle;
+            how = step;
+        }
+    }
+    *ended_by_input = how == INPUT_ENDS;
+    return held;
+}
+
+/* Judges NB_REL_SCALE and scans for the powers up and down to which the bits stay. */
+static void try_scale(struct trials *t) {
+    const int64_t rows = t->fixture->in.rows;
+    judge_powers(t);
+    if (t->out->relations[NB_REL_SCALE].verdict == NB_BROKEN) return;
+    if (t->fixture->c.op != NB_OP_BATCHNORM) t->fixture->in.rows = 1;
+    t->out->scale_up = scan(t, 1, &t->out->up_ended_by_input);
+    t->out->scale_down = scan(t, -1, &t->out->down_ended_by_input);
+    t->fixture->in.rows = rows;
+    nb_fixture_reset(t->fixture);
+}
+
+/* ---- powers of two, backward ------------------------------------------------------------------------------------- */
+
+/* Multiplying by 2^k commutes with every rounding of a sum of products as long as nothing leaves the normal numbers. */
+
+/* Factors of this size leave f32 room for their products: dy w (x - mean) rstd, its sums, and both terms of dx. */
+static const double least_factor = 0x1p-24, largest_factor = 0x1p24;
+
+static bool is_moderate(double v) { return v == 0 || (fabs(v) >= least_factor && fabs(v) <= largest_factor); }
+
+static bool all_moderate(const void *array, int64_t n, enum nb_dtype dtype) {
+    for (int64_t i = 0; array && i < n; i++)
+        if (!is_moderate(nb_get(array, i, dtype))) return false;
+    return true;
+}
+
+/* Why the bits may change, or null. */
+static const char *gradient_excuse(const struct trials *t) {
+    const struct nb_inputs *in = &t->fixture->in;
+    const struct nb_case *c = &t->fixture->c;
+    const int64_t n = in->rows * in->cols;
+    if (c->stats_dtype == NB_STATS_X && c->dtype == NB_F16) return "intermediate results in f16 may be subnormal";
+    if (!all_moderate(in->dy, n, in->dtype) || !all_moderate(in->dresidual_out, n, in->dtype) ||
+        !all_moderate(in->x, n, in->dtype) || !all_moderate(in->gamma_f32, in->n_params, NB_F32))
+        return "the inputs are near the ends of the numbers";
+    for (int i = 0; i < in->n_saved; i++)
+        if (!all_moderate(in->saved[i].rstd, in->saved[i].n, NB_F32)) return "rstd is near the ends of the numbers";
+    return NULL;
+}
+
+static bool is_normal_of(double v, enum nb_dtype dtype) {
+    return v == 0 || (fabs(v) >= nb_formats[dtype].min_normal && fabs(v) <= nb_formats[dtype].max_finite);
+}
+
+static void compare_gradient(struct trials *t, int k) {
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
+    for (int64_t i = 0; i < n; i++) {
+        const double now = nb_get(t->y, i, dtype), want = ldexp(nb_get(t->first, i, dtype), k);
+        if (now == want || !is_normal_of(want, dtype) || !is_normal_of(ldexp(want, -k), dtype)) continue;
+        if (t->out->relations[NB_REL_SCALE].figure++ > 0) continue;
+        t->out->relations[NB_REL_SCALE].row = i / cols;
+        t->out->relations[NB_REL_SCALE].col = i % cols;
+    }
+}
+
+/* Judges NB_REL_SCALE of a backward case: a gradient is linear in what comes in, so that dy and dresidual_out times 2^k give dx times
+ * 2^k, wherever both are normal numbers. */
+static void try_scale_gradient(struct trials *t) {
+    static const int powers[] = {1, -1, 4, -4};
+    nb_fixture_reset(t->fixture);
+    const char *why = gradient_excuse(t);
+    for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !why; i++) {
+        nb_fixture_reset(t->fixture);
+        if (!nb_fixture_scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
+        if (!why && !trial_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
+        if (!why) compare_gradient(t, powers[i]);
+    }
+    if (why)
+        trial_skip(t, NB_REL_SCALE, why);
+    else
+        trial_judge(t, NB_REL_SCALE, "a power of two of dy changes more than the power of dx");
+    nb_fixture_reset(t->fixture);
+}
+
+/* ---- within the bound -------------------------------------------------------------------------------------------- */
+
+/* Both results are within the bound of their own rows, whose exact results are the same: they differ by the sum at most. */
+
+/* A row of y beside a row of the first call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
+static void compare_within(struct trials *t, enum nb_relation relation, const void *now, const void *before,
+                           int64_t row, const int64_t *place, const double *exact, const double *tolerance) {
+    const enum nb_dtype dtype = t->fixture->in.dtype;
+    for (int64_t i = 0; i < t->fixture->in.cols; i++) {
+        const double v = nb_get(now, place ? place[i] : i, dtype), w = nb_get(before, i, dtype);
+        if (!isfinite(tolerance[i]) || !(tolerance[i] > 0)) continue;
+        const double difference = fabs(v - w);
+        double ratio = isfinite(difference) ? difference / tolerance[i] : INFINITY;
+        if (isnan(v) && isnan(w)) ratio = 0; /* the check has said so */
+        t->n_compared++;
+        if (relation == NB_REL_PERMUTE && isfinite(difference))
+            t->out->order_noise_ulp = fmax(t->out->order_noise_ulp, difference / nb_ulp(exact[i], dtype));
+        if (!(ratio > t->out->relations[relation].figure)) continue;
+        t->out->relations[relation].figure = ratio;
+        t->out->relations[relation].row = row;
+        t->out->relations[relation].col = i;
+    }
+}
+
+/* A shuffle of [from, to). */
+static void shuffle(int64_t *place, int64_t from, int64_t to, uint64_t seed) {
+    for (int64_t i = to - 1; i > from; i--) {
+        const int64_t j = from + (int64_t)(nb_random_next(&seed) % (uint64_t)(i - from + 1)), other = place[i];
+        place[i] = place[j];
+        place[j] = other;
+    }
+}
+
+static void move_columns(void *row, int64_t cols, size_t item, const int64_t *place) {
+    if (!row) return;
+    unsigned char *copy = nb_alloc((unsigned long long)cols, item), *to = row;
+    memcpy(copy, row, (size_t)cols * item);
+    for (int64_t i = 0; i < cols; i++) memcpy(to + (size_t)place[i] * item, copy + (size_t)i * item, item);
+    free(copy);
+}
+
+/* The first column stays, since a shifted variance is taken about it; what pRMSNorm looks at stays among itself. */
+static void try_permute(struct trials *t) {
+    struct nb_inputs *in = &t->fixture->in;
+    const int64_t cols = in->cols, seen = t->oracle->n_stats < cols ? t->oracle->n_stats : cols;
+    const size_t bytes = (size_t)cols * t->fixture->item;
+    if (is_batchnorm(t) || t->fixture->c.op == NB_OP_DYT || cols < 3) {
+        trial_skip(t, NB_REL_PERMUTE, cols < 3 ? "fewer than 3 columns" : "nothing is summed along a row");
+        return;
+    }
+    int64_t *place = nb_alloc((unsigned long long)cols, sizeof *place);
+    for (int64_t i = 0; i < cols; i++) place[i] = i;
+    shuffle(place, 1, seen, t->fixture->c.seed + 1);
+    shuffle(place, seen, cols, t->fixture->c.seed + 2);
+    nb_fixture_reset(t->fixture);
+    for (int64_t r = 0; r < in->rows; r++) {
+        move_columns((unsigned char *)in->x + (size_t)r * bytes, cols, t->fixture->item, place);
+        if (in->residual)
+            move_columns((unsigned char *)in->residual + (size_t)r * bytes, cols, t->fixture->item, place);
+    }
+    move_columns(in->gamma_f32, cols, sizeof(float), place);
+    move_columns(in->beta_f32, cols, sizeof(float), place);
+    move_columns(in->gamma_x, cols, t->fixture->item, place);
+    move_columns(in->beta_x, cols, t->fixture->item, place);
+    t->out->order_noise_ulp = 0;
+    t->n_compared = 0;
+    if (trial_call(t, NB_REL_PERMUTE, in->rows, 0)) {
+        for (int64_t r = 0; r < in->rows; r++) {
+            trial_exact(t, t->oracle, &t->bound, r % t->fixture->source_rows);
+            for (int64_t i = 0; i < cols; i++) t->tolerance[i] *= 2;
+            compare_within(t, NB_REL_PERMUTE, (unsigned char *)t->y + (size_t)r * bytes,
+                           (unsigned char *)t->first + (size_t)r * bytes, r, place, t->exact, t->tolerance);
+        }
+        trial_judge_ratio(t, NB_REL_PERMUTE, 1, "another order of the columns changes y beyond the bound");
+    }
+    if (t->n_compared == 0) t->out->order_noise_ulp = NAN;
+    free(place);
+}
+
+/* ---- shift ---- */
+
+/* Every x on a grid so coarse that the shift by a power of two beyond the largest is exact. 0: no such shift in the dtype. */
+static double make_coarse(struct nb_fixture *fixture) {
+    const struct nb_format *f = &nb_formats[fixture->in.dtype];
+    const int64_t n = fixture->in.rows * fixture->in.cols;
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = fabs(nb_get(fixture->in.x, i, fixture->in.dtype));
+        if (!isfinite(v)) return 0;
+        largest = fmax(largest, v);
+    }
+    if (!(largest > 0)) return 0;
+    const int top = ilogb(largest), grid = top - f->precision + 4;
+    if (top + 2 > f->emax || grid < f->emin) return 0;
+    for (int64_t i = 0; i < n; i++) {
+        nb_set(fixture->in.x, i, fixture->in.dtype,
+               ldexp(rint(ldexp(nb_get(fixture->in.x, i, fixture->in.dtype), -grid)), grid));
+        if (fixture->in.residual) nb_set(fixture->in.residual, i, fixture->in.dtype, 0);
+    }
+    return ldexp(1, top + 1);
+}
+
+/* Tolerances of all rows of the fixture as it stands, added to sums. */
+static bool add_tolerances(struct trials *t, double *sums) {
+    struct nb_oracle oracle;
+    struct nb_bound bound;
+    const int64_t cols = t->fixture->in.cols;
+    if (nb_oracle_init(&oracle, &t->fixture->c, &t->fixture->in) != 0) return false;
+    nb_bound_init(&bound, &t->fixture->c, &oracle, t->bound.chain);
+    for (int64_t r = 0; r < t->fixture->in.rows; r++) {
+        trial_exact(t, &oracle, &bound, r);
+        for (int64_t i = 0; i < cols; i++) sums[r * cols + i] += t->tolerance[i];
+    }
+    nb_bound_release(&bound);
+    nb_oracle_release(&oracle);
+    return true;
+}
+
+static void shift_rows(struct trials *t, double by) {
+    struct nb_inputs *in = &t->fixture->in;
+    const int64_t cols = in->cols, n = in->rows * cols;
+    const size_t bytes = (size_t)cols * t->fixture->item;
+    double *sums = nb_alloc((unsigned long long)n, sizeof *sums);
+    void *before = nb_alloc((unsigned long long)in->rows, bytes);
+    t->n_compared = 0;
+    bool whole = add_tolerances(t, sums) && trial_call(t, NB_REL_SHIFT, in->rows, 0);
+    if (whole) {
+        memcpy(before, t->y, (size_t)in->rows * bytes);
+        for (int64_t i = 0; i < n; i++) nb_set(in->x, i, in->dtype, nb_get(in->x, i, in->dtype) + by);
+        whole = add_tolerances(t, sums) && trial_call(t, NB_REL_SHIFT, in->rows, 0);
+    }
+    for (int64_t r = 0; whole && r < in->rows; r++)
+        compare_within(t, NB_REL_SHIFT, (unsigned char *)t->y + (size_t)r * bytes,
+                       (unsigned char *)before + (size_t)r * bytes, r, NULL, t->exact, sums + r * cols);
+    if (whole) trial_judge_ratio(t, NB_REL_SHIFT, 1, "a constant added to the row changes y beyond the bound");
+    free(sums);
+    free(before);
+}
+
+/* Two rows are enough for a relation that needs oracles of its own. */
+static void try_shift(struct trials *t) {
+    const int64_t rows = t->fixture->in.rows;
+    if (!nb_op_centres(t->fixture->c.op) || (is_batchnorm(t) && t->fixture->c.mode == NB_INFERENCE)) {
+        trial_skip(t, NB_REL_SHIFT, "the op does not centre its rows");
+        return;
+    }
+    nb_fixture_reset(t->fixture);
+    if (!is_batchnorm(t) && rows > 2) t->fixture->in.rows = 2;
+    const double by = make_coarse(t->fixture);
+    if (by > 0)
+        shift_rows(t, by);
+    else
+        trial_skip(t, NB_REL_SHIFT, "no shift of these rows is exact in the dtype");
+    t->fixture->in.rows = rows;
+}
+
+/* ---- sums over y ------------------------------------------------------------------------------------------------- */
+
+/* Sums in double over the y that the kernel stored. */
+
+/* Of one row or channel. */
+struct sums {
+    double sum, squares, largest;
+};
+
+static double rho_of(const struct nb_row_truth *t) { return t->var > 0 ? fabs(t->mean) / sqrt(t->var) : 0; }
+
+/* How much the declared variance magnifies a relative error of the numbers. */
+static double conditioning(const struct nb_case *c, const struct nb_row_truth *t) {
+    const double rho = rho_of(t);
+    if (c->variance == NB_VAR_WELFORD) return 1 + rho;
+    if (c->variance == NB_VAR_ONEPASS) return 1 + rho * rho;
+    if (c->variance != NB_VAR_SHIFTED || !(t->var > 0)) return 1;
+    const double from_first = (t->mean - t->first) * (t->mean - t->first) / t->var;
+    return 1 + from_first + rho; /* x - x_0 is rounded at the size of x */
+}
+
+static double squares_unit(const struct trials *t, const struct nb_row_truth *truth) {
+    const struct nb_case *c = &t->fixture->c;
+    const struct nb_arithmetic *a = &t->bound.arithmetic;
+    const double eps = c->stats_dtype == NB_STATS_X ? nb_round_to(c->eps, (enum nb_dtype)c->dtype) : c->eps;
+    const double stored_eps = fabs(eps - c->eps) * truth->scale * truth->scale; /* |d eps| / (v + eps) */
+    const double estimate = c->formula.root == NB_ROOT_RSQRT_RAW ? 2 * nb_rsqrt_estimate_error() : 0;
+    return (a->chain + 8) * a->op.u * conditioning(c, truth) + 2 * nb_formats[c->dtype].unit_roundoff + stored_eps +
+           estimate;
+}
+
+static double sum_unit(const struct trials *t, const struct nb_row_truth *truth) {
+    const struct nb_arithmetic *a = &t->bound.arithmetic;
+    return (a->chain + 8) * a->op.u * (1 + rho_of(truth)) + nb_formats[t->fixture->c.dtype].unit_roundoff;
+}
+
+static void keep(struct trials *t, enum nb_relation relation, double ratio, int64_t row) {
+    if (!(ratio > t->out->relations[relation].figure) && !isnan(ratio)) return;
+    t->out->relations[relation].figure = isnan(ratio) ? INFINITY : ratio;
+    t->out->relations[relation].row = row;
+}
+
+/* The residual over its unit; what the bound of the declared formula allows is within the threshold whatever the unit. */
+static double in_units(double residual, double unit, double allowed) {
+    return residual / fmax(unit, allowed / NB_RESIDUAL_THRESHOLD);
+}
+
+static void judge_sums(struct trials *t, const struct sums *s, int64_t truth, int64_t row, int64_t n_counted[2]) {
+    const struct nb_case *c = &t->fixture->c;
+    const struct nb_row_truth *at = &t->oracle->truth[truth];
+    const struct nb_statistics_error error = nb_bound_statistics(&t->bound, truth);
+    const double n = (double)t->oracle->n_stats, store = nb_formats[c->dtype].unit_roundoff;
+    if (error.loss != NB_LOSS_NONE || !isfinite(at->scale)) return;
+    const double want = at->var * at->scale * at->scale, got = c->op == NB_OP_L2NORM ? s->squares : s->squares / n;
+    const double off = error.mean * at->scale * (1 + error.scale); /* of every y, by the error of the mean */
+    if (want > 0x1p-20) {                                          /* beside nothing the square says nothing */
+        const double relative = error.scale + off / sqrt(want) + 4 * store;
+        keep(t, NB_REL_SQUARES,
+             in_units(fabs(got - want), want * squares_unit(t, at), want * relative * (2 + relative)), row);
+        n_counted[0]++;
+    }
+    if (!nb_op_centres(c->op)) return;
+    const double residual = fabs(s->sum / n);
+    keep(t, NB_REL_SUM,
+         residual == 0 ? 0 : in_units(residual, s->largest * sum_unit(t, at), off + 2 * store * s->largest), row);
+    n_counted[1]++;
+}
+
+static void add(struct sums *s, double y) {
+    s->sum += y;
+    s->squares += y * y;
+    s->largest = fmax(s->largest, fabs(y));
+}
+
+static void all_rows(struct trials *t, int64_t n_counted[2]) {
+    const struct nb_inputs *in = &t->fixture->in;
+    for (int64_t r = 0; r < in->rows; r++) {
+        struct sums s = {0};
+        for (int64_t i = 0; i < t->oracle->n_stats; i++) add(&s, nb_get(t->y, r * in->cols + i, in->dtype));
+        judge_sums(t, &s, r % t->fixture->source_rows, r, n_counted);
+    }
+}
+
+static void all_channels(struct trials *t, int64_t n_counted[2]) {
+    const struct nb_inputs *in = &t->fixture->in;
+    struct sums *sums = nb_alloc((unsigned long long)t->oracle->n_truth, sizeof *sums);
+    for (int64_t r = 0; r < in->rows; r++)
+        for (int64_t i = 0; i < in->cols; i++)
+            add(&sums[nb_oracle_truth(t->oracle, r, i) - t->oracle->truth], nb_get(t->y, r * in->cols + i, in->dtype));
+    for (int64_t i = 0; i < t->oracle->n_truth; i++) judge_sums(t, &sums[i], i, i, n_counted);
+    free(sums);
+}
+
+/* Judges NB_REL_SQUARES and NB_REL_SUM. The units: (h + 8) u for h roundings in a chain of the statistics' arithmetic, times what the
+ * declared variance loses with rho = |mean| / sigma (two-pass nothing, updating 1 + rho, one pass 1 + rho^2), 2 u of the store, and the
+ * declared error of an estimate; the sum: (h + 8) u (1 + rho) + u of the store, of the largest |y|. */
+static void try_residuals(struct trials *t) {
+    const struct nb_case *c = &t->fixture->c;
+    const bool given = c->op == NB_OP_BATCHNORM && c->mode == NB_INFERENCE;
+    int64_t n_counted[2] = {0, 0};
+    if (c->op == NB_OP_DYT || given) {
+        const char *reason = given ? "the statistics are not the batch's" : "the op has no statistics";
+        trial_skip(t, NB_REL_SQUARES, reason);
+        trial_skip(t, NB_REL_SUM, reason);
+        return;
+    }
+    nb_fixture_reset(t->fixture);
+    nb_fixture_plain_params(t->fixture);
+    if (!trial_call(t, NB_REL_SQUARES, t->fixture->in.rows, 0)) return;
+    if (c->op == NB_OP_BATCHNORM)
+        all_channels(t, n_counted);
+    else
+        all_rows(t, n_counted);
+    t->n_compared = n_counted[0];
+    trial_judge_ratio(t, NB_REL_SQUARES, NB_RESIDUAL_THRESHOLD, "the mean of y^2 is not v / (v + eps)");
+    t->n_compared = n_counted[1];
+    if (nb_op_centres(c->op))
+        trial_judge_ratio(t, NB_REL_SUM, NB_RESIDUAL_THRESHOLD, "the mean of y is not 0");
+    else
+        trial_skip(t, NB_REL_SUM, "the op does not centre its rows");
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static void skip_all(struct trials *t, const char *reason) {
+    for (int i = 0; i < NB_N_RELATIONS; i++) trial_skip(t, (enum nb_relation)i, reason);
+}
+
+typedef void (*trial_fn)(struct trials *t);
+
+static void try_all(struct trials *t) {
+    static const trial_fn forward[] = {try_scale, try_negate, try_permute, try_shift,    try_row_order,
+                                       try_batch, try_ranges, try_twice,   try_residuals};
+    static const trial_fn backward[] = {try_scale_gradient, try_negate, try_row_order,
+                                        try_batch,          try_ranges, try_twice};
     const bool is_backward = t->fixture->c.pass == NB_BACKWARD;
     const size_t n = is_backward ? sizeof backward / sizeof backward[0] : sizeof forward / sizeof forward[0];
     if (is_backward) {
-        nb_trials_skip(t, NB_REL_PERMUTE, "not asked of gradients");
-        nb_trials_skip(t, NB_REL_SHIFT, "not asked of gradients");
-        nb_trials_skip(t, NB_REL_SQUARES, "a gradient is not normalized");
-        nb_trials_skip(t, NB_REL_SUM, "a gradient is not normalized");
+        trial_skip(t, NB_REL_PERMUTE, "not asked of gradients");
+        trial_skip(t, NB_REL_SHIFT, "not asked of gradients");
+        trial_skip(t, NB_REL_SQUARES, "a gradient is not normalized");
+        trial_skip(t, NB_REL_SUM, "a gradient is not normalized");
     }
     for (size_t i = 0; i < n; i++) (is_backward ? backward : forward)[i](t);
 }
 
-static void check_all(struct nb_trials *t) {
+static void check_all(struct trials *t) {
     const int64_t rows = t->fixture->in.rows;
     const unsigned long long cols = (unsigned long long)t->fixture->in.cols;
     t->first = nb_alloc((unsigned long long)rows * cols, t->fixture->item);
@@ -60,7 +823,7 @@ enum { ROWS = 5, LONG_ROWS = 2, LONG = 16384 };
 void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry, const struct nb_oracle *oracle,
                           struct nb_metamorphic *out) {
     struct nb_fixture fixture = {0};
-    struct nb_trials t = {.fixture = &fixture, .oracle = oracle, .out = out};
+    struct trials t = {.fixture = &fixture, .oracle = oracle, .out = out};
     *out = (struct nb_metamorphic){.order_noise_ulp = NAN, .scale_up = -1, .scale_down = -1};
     for (int i = 0; i < NB_N_RELATIONS; i++) out->relations[i].row = out->relations[i].col = -1;
     if (c->op == NB_OP_COPY) {

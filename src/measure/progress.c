@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/record/journal.h"
+#include "src/measure/journal.h"
 
 const struct nb_case *nb_group_case(const struct nb_plan *plan, int group, int index) {
     return &plan->cases[plan->groups[group].cases[index]];

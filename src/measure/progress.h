@@ -6,8 +6,8 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
+#include "src/measure/status.h"
 #include "src/plan/plan.h"
-#include "src/record/record.h"
 
 struct nb_case_state {
     bool checked;

@@ -151,7 +151,7 @@ static int choose_copy(struct nb_job *job, const struct nb_group_state *state, c
     return job->n_copies++;
 }
 
-void nb_session_worker(struct nb_session *v, enum nb_job_kind kind, struct nb_outcome *o) {
+void nb_session_worker(struct nb_session *v, const char *kind, struct nb_outcome *o) {
     const struct nb_run *run = v->run;
     const struct nb_plan *plan = run->plan;
     const struct nb_group_state *state = &run->state.groups[v->group];
@@ -186,8 +186,8 @@ void nb_session_worker(struct nb_session *v, enum nb_job_kind kind, struct nb_ou
     for (int i = 0; i < v->n; i++) {
         const struct nb_case *c = nb_group_case(plan, v->group, v->members[i]);
         keys[i] = nb_group_key(plan, v->group, v->members[i]);
-        steps[i] = kind == NB_JOB_COUNTERS && !nb_step_memory_find(&run->steps, c);
-        copy_of[i] = kind == NB_JOB_LAUNCH ? choose_copy(&job, state, c) : -1;
+        steps[i] = strcmp(kind, "counters") == 0 && !nb_step_memory_find(&run->steps, c);
+        copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, state, c) : -1;
     }
     nb_process_run_from(v->fork_server, &job, run->digests_fd, silence(v), seed, take_answer, v, o);
     free(keys);

@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 #include "src/measure/job.h"
+#include "src/measure/journal.h"
 #include "src/measure/process.h"
 #include "src/measure/progress.h"
 #include "src/measure/step_memory.h"
-#include "src/record/journal.h"
 
 enum { NB_MAX_CPUS = 1024 };
 
@@ -57,7 +57,7 @@ void nb_session_release(struct nb_session *v);
 /* The group's cases that may be timed. */
 void nb_session_timed_members(struct nb_session *v);
 /* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
-void nb_session_worker(struct nb_session *v, enum nb_job_kind kind, struct nb_outcome *o);
+void nb_session_worker(struct nb_session *v, const char *kind, struct nb_outcome *o);
 /* Of a group's row digests. */
 int64_t nb_session_digest_bytes(const struct nb_plan *plan, int group);
 /* What the end of a worker says of the case it was at. */

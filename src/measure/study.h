@@ -9,7 +9,7 @@
 #include "src/measure/job.h"
 
 struct nb_study {
-    enum nb_job_kind kind; /* NB_JOB_SEARCH, NB_JOB_PROBE ... */
+    const char *kind; /* of its jobs: "search", "probe" ... */
     const struct nb_case *cases;
     int n_cases;
     const char **plugins;

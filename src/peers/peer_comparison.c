@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/measure/samples.h"
 
 const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
     static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",

@@ -18,7 +18,7 @@
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_file.h"
-#include "src/record/system.h"
+#include "src/measure/system.h"
 
 /* ---- hashes ---- */
 

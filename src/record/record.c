@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Statuses, and a record as JSON. The key says what was measured; the axes it is made of stand beside it as text, for
+/* A record as JSON. The key says what was measured; the axes it is made of stand beside it as text, for
  * readers that do not parse keys. */
 #include "src/record/record.h"
 
@@ -11,120 +11,8 @@
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/record/timing_json.h"
-
-static const char *const status_names[NB_N_STATUSES] = {
-    [NB_OK] = "ok",
-    [NB_OUT_OF_RANGE] = "out_of_range",
-    [NB_INACCURATE] = "inaccurate",
-    [NB_BIASED] = "biased",
-    [NB_WROTE_OUTSIDE] = "wrote_outside",
-    [NB_READ_OUTSIDE] = "read_outside",
-    [NB_CHANGED_INPUT] = "changed_input",
-    [NB_NOT_REPRODUCIBLE] = "not_reproducible",
-    [NB_WRONG_WHEN_TIMED] = "wrong_when_timed",
-    [NB_RETURNED_ERROR] = "returned_error",
-    [NB_CRASHED] = "crashed",
-    [NB_TIMED_OUT] = "timed_out",
-    [NB_SKIPPED] = "skipped",
-    [NB_NOT_RUN] = "not_run",
-};
-
-const char *nb_status_name(enum nb_status s) { return status_names[s]; }
-
-enum nb_status nb_status_parse(const char *name) {
-    int s = 0;
-    while (s < NB_N_STATUSES && strcmp(name, status_names[s]) != 0) s++;
-    return (enum nb_status)s;
-}
-
-bool nb_status_timed(enum nb_status s) { return s == NB_OK || s == NB_OUT_OF_RANGE; }
-
-bool nb_status_failed(enum nb_status s) { return !nb_status_timed(s) && s != NB_SKIPPED && s != NB_NOT_RUN; }
-
-/* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
-
-static const char *dtype_name(uint32_t dtype) { return nb_formats[dtype].name; }
-
-/* The fields that are one of an enum, with the names of its values. */
-static const struct enum_field {
-    const char *name;
-    const char *(*text)(uint32_t value);
-    uint32_t n;
-    size_t offset; /* in struct nb_case */
-} enum_fields[] = {
-    {"op", nb_op_name, NB_N_OPS, offsetof(struct nb_case, op)},
-    {"pass", nb_pass_name, NB_N_PASSES, offsetof(struct nb_case, pass)},
-    {"dtype", dtype_name, NB_N_DTYPES, offsetof(struct nb_case, dtype)},
-    {"width", nb_width_name, NB_N_WIDTHS, offsetof(struct nb_case, width)},
-    {"style", nb_style_name, NB_N_STYLES, offsetof(struct nb_case, style)},
-    {"stats", nb_stats_name, NB_N_STATS, offsetof(struct nb_case, stats)},
-    {"stats_dtype", nb_stats_dtype_name, NB_N_STATS_DTYPES, offsetof(struct nb_case, stats_dtype)},
-    {"variance", nb_variance_name, NB_N_VARIANCES, offsetof(struct nb_case, variance)},
-};
-enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
-
-static const char peer_prefix[] = "peer:";
-
-void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
-    struct nb_strbuf backend = {0};
-    nb_case_axis(c, "backend", &backend);
-    nb_json_text(object, "variant", c->variant);
-    nb_json_text(object, "backend", backend.text);
-    nb_strbuf_release(&backend);
-    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
-        uint32_t value;
-        memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
-        nb_json_text(object, enum_fields[i].name, enum_fields[i].text(value));
-    }
-    if (c->op != NB_OP_COPY) return;
-    nb_json_number(object, "copy_loads", c->copy_loads);
-    nb_json_number(object, "copy_stores", c->copy_stores);
-}
-
-int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
-    const char *variant = nb_json_get_text(object, "variant"), *backend = nb_json_get_text(object, "backend");
-    if (!variant || strlen(variant) >= sizeof c->variant) return nb_error("\"variant\" is missing or too long");
-    snprintf(c->variant, sizeof c->variant, "%s", variant);
-    c->is_peer = backend && strncmp(backend, peer_prefix, sizeof peer_prefix - 1) == 0;
-    for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
-        const struct enum_field *field = &enum_fields[i];
-        const char *text = nb_json_get_text(object, field->name);
-        uint32_t value = 0;
-        while (text && value < field->n && strcmp(text, field->text(value)) != 0) value++;
-        if (!text || value == field->n)
-            return nb_error("%s: \"%s\" is \"%s\", which this version does not know", variant, field->name,
-                            text ? text : "(missing)");
-        memcpy((char *)c + field->offset, &value, sizeof value);
-    }
-    double loads = nb_json_get_number(object, "copy_loads"), stores = nb_json_get_number(object, "copy_stores");
-    c->copy_loads = isfinite(loads) ? loads : 0;
-    c->copy_stores = isfinite(stores) ? stores : 0;
-    nb_case_normalize(c);
-    return 0;
-}
-
-/* ---- counters ----------------------------------------------------------------------------------------------------- */
-
-cJSON *nb_counter_to_json(const struct nb_counter *c) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "name", c->name);
-    nb_json_number(json, "value", c->value);
-    nb_json_text(json, "source", c->source);
-    if (c->reason[0]) nb_json_text(json, "reason", c->reason);
-    return json;
-}
-
-int nb_counter_from_json(struct nb_counter *c, const cJSON *json) {
-    if (!nb_json_get_text(json, "name") || !nb_json_get_text(json, "source"))
-        return nb_error("a counter without \"name\" or \"source\"");
-    *c = (struct nb_counter){.value = nb_json_get_number(json, "value")};
-    if (nb_json_copy_text(c->name, sizeof c->name, json, "name") != 0) return -1;
-    if (nb_json_copy_text(c->source, sizeof c->source, json, "source") != 0) return -1;
-    return nb_json_copy_text(c->reason, sizeof c->reason, json, "reason");
-}
-
-/* ---- records ------------------------------------------------------------------------------------------------------ */
+#include "src/measure/journal.h"
+#include "src/measure/timing.h"
 
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");

@@ -9,7 +9,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/old_names.h"
+#include "src/measure/journal.h"
 
 /* Whole files are read into memory; this is some million records. */
 static const size_t largest_file = (size_t)4 << 30;

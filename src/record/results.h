@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/record/journal.h" /* the journal's lines, and their writer */
+#include "src/measure/journal.h" /* the journal's lines, and their writer */
 #include "src/record/record.h"
 
 #define NB_RESULTS_FILE "results.json"

@@ -79,7 +79,7 @@ static cJSON *ask(struct party *p, const struct job *j) {
     char reason[200];
     cJSON *answer = NULL, *options = options_of(p, j);
     const double start = nb_now_s();
-    const struct nb_job job = {.kind = NB_JOB_TRAIN,
+    const struct nb_job job = {.kind = "train",
                                .launch = j->round,
                                .max_width = p->study->max_width,
                                .digests_at = -1,

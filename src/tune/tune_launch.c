@@ -61,7 +61,7 @@ int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) 
         keys[a] = key.text;
         cJSON_AddItemToArray(tunings, nb_tuning_to_json(&q->arms[a]));
     }
-    const struct nb_job job = {.kind = NB_JOB_TUNE,
+    const struct nb_job job = {.kind = "tune",
                                .launch = q->launch,
                                .keys = keys,
                                .samples = samples,

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "src/core/files.h"
-#include "src/record/journal.h"
+#include "src/measure/journal.h"
 #include "src/record/results.h"
 #include "tests/fuzz/fuzz.h"
 

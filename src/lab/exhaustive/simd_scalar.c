@@ -16,7 +16,6 @@ const struct nb_simd_functions nb_simd_scalar = NB_SIMD_FUNCTIONS("scalar");
 NB_TARGET_END
 const struct nb_simd_functions *const nb_simd_functions[] = {&nb_simd_scalar, &nb_simd_128, &nb_simd_256, &nb_simd_512};
 #else
-#include "src/lab/exhaustive/simd_template.h"
 const struct nb_simd_functions nb_simd_scalar = NB_SIMD_FUNCTIONS("scalar");
 const struct nb_simd_functions *const nb_simd_functions[] = {&nb_simd_scalar};
 #endif

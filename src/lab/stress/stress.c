@@ -11,8 +11,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/tuning_file.h"
+#include "src/measure/journal.h"
 #include "src/record/fold_plan.h"
-#include "src/record/old_names.h"
 
 static const size_t largest_file = (size_t)1 << 30;
 
@@ -213,8 +213,7 @@ cJSON *nb_stress_read(const char *dir) {
     char *text = nb_file_read(path, largest_file, &len);
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
-    const bool usable = nb_schema_readable(schema) &&
-                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
+    const bool usable = nb_schema_readable(schema) && cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
     if (usable) nb_rename_old(json, atoi(schema));

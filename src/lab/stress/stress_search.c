@@ -192,7 +192,7 @@ int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searc
     int result = nb_dir_make(witnesses) == 0 ? choose(&s) : -1;
     if (result == 0) absolute = realpath(witnesses, NULL);
     nb_json_text(options, "witness_dir", absolute ? absolute : witnesses);
-    const struct nb_study study = {.kind = NB_JOB_SEARCH,
+    const struct nb_study study = {.kind = "search",
                                    .cases = s.cases,
                                    .n_cases = s.n,
                                    .plugins = q->plugins,

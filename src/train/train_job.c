@@ -7,11 +7,11 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/measure/worker.h"
 #include "src/train/options.h"
 #include "src/train/course.h"
 #include "src/train/data.h"
 #include "src/train/train_results.h"
-#include "src/worker/worker.h"
 
 enum { MOST_BLOCKS = 256, RECORDS = 11, MEMORY_STEPS = 2 };
 
@@ -156,7 +156,7 @@ static int course(struct order *o) {
     return result;
 }
 
-int nb_worker_train(struct nb_workplace *w) {
+static int train_job(struct nb_workplace *w) {
     struct order o;
     const char *measure = nb_json_get_text(w->job.options, "measure");
     int result = read_order(&o, w);
@@ -170,3 +170,5 @@ int nb_worker_train(struct nb_workplace *w) {
     release_order(&o);
     return 0;
 }
+
+const struct nb_job_type nb_train_job = {.work = train_job, .own_inputs = true, .no_cases = true};

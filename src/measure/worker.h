@@ -4,7 +4,7 @@
  *   {"type":"copies","copies":[..]}                              the check's trial of the roof
  *   {"type":"launch",..} {"type":"counters",..}                whole journal lines
  *   {"type":"failure",..}                                      a case that went wrong while timed
- *   {"type":"answer","case":i,..}                              what a study found out
+ *   {"type":"answer","case":i,..}                              what the job of an application found out
  *   {"type":"fault",..}                                        last words (src/measure/faults.h) */
 #ifndef NB_WORKER_H
 #define NB_WORKER_H
@@ -17,29 +17,13 @@
 /* The hidden subcommand. Returns the process's exit code. */
 int nb_worker_main(void);
 
-/* What all kinds of job share. */
+/* What the jobs of all kinds share (struct nb_job_type, src/measure/job.h). */
 struct nb_workplace {
     struct nb_job job;
     struct nb_shared *shared;
     uint64_t *digests; /* of the group; null when there are none */
     struct nb_inputs inputs;
 };
-int nb_worker_check(struct nb_workplace *w);
-int nb_worker_copies(struct nb_workplace *w);
-int nb_worker_launch(struct nb_workplace *w);
-int nb_worker_counters(struct nb_workplace *w);
-/* Studies (src/measure/study.h): one {"type":"answer","case":i,..} for each case. */
-int nb_worker_search(struct nb_workplace *w);
-int nb_worker_probe(struct nb_workplace *w);
-/* One launch of the gate (src/gate/gate_launch.h): its cases are builds of one kernel. */
-int nb_worker_gate(struct nb_workplace *w);
-/* One launch of `normbench tune` (src/tune/tune_launch.h): its cases are one, under several tunings. */
-int nb_worker_tune(struct nb_workplace *w);
-/* One job of a training study (src/train/train_study.h): it has no cases. */
-int nb_worker_train(struct nb_workplace *w);
-
-/* Brings forth workers until the parent is gone (src/measure/fork_server.h); in each of them it is nb_worker_main(). */
-int nb_worker_fork_server(struct nb_workplace *w);
 
 /* One line to the parent; takes json. */
 void nb_worker_say(cJSON *json);

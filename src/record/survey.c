@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The survey, section by section. */
-#include "src/measure/survey.h"
+#include "src/record/survey.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -16,10 +16,10 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/measure/counters.h"
+#include "src/measure/system.h"
 #include "src/plan/inputs.h"
 #include "src/plan/npy.h"
 #include "src/record/fingerprint.h"
-#include "src/record/system.h"
 
 static int n_allowed(void) {
     int cpus[4096];

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "src/measure/own_threads.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 /* The descriptors of the next worker; false: the parent is gone. fds: -1 where there is none. */
 static bool next_worker(int fds[NB_N_WORKER_FDS]) {
@@ -73,10 +73,12 @@ static void bring_forth(void) {
     }
 }
 
-int nb_worker_fork_server(struct nb_workplace *w) {
+static int fork_server_job(struct nb_workplace *w) {
     const char ready = 1;
     (void)w;
     if (nb_threads_others() > 0 || !send_word(&ready, 1)) return -1;
     bring_forth();
     return 0;
 }
+
+const struct nb_job_type nb_fork_server_job = {.work = fork_server_job, .own_inputs = true, .no_cases = true};

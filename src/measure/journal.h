@@ -50,6 +50,7 @@
 #define NB_JOURNAL_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 
 #include "src/plan/plan.h"
 
@@ -75,5 +76,21 @@ int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg),
 /* The members of a "run" line that follow from the plan: plan, shard, kernels, groups, skips. shard counts from 1, 0:
  * all. The registry must hold the kernels of the plan. */
 void nb_journal_add_plan(cJSON *run, const struct nb_plan *plan, int shard, int n_shards);
+
+/* What a case has from its kernel: variant, op, pass, dtype, width, style, stats, stats_dtype, variance; of a copy also
+ * copy_loads and copy_stores. Reading normalizes the case. */
+void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c);
+int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
+
+/* ---- files of schema 1 ------------------------------------------------------------------------------------------- */
+
+/* Files of schema 1 say some things by other words than today's. They are read all the same: their members and the names of kernels
+ * in their texts are renamed before anything looks at them. */
+
+/* Can this version read a file of this schema ("1.1"), as it is or renamed? */
+bool nb_schema_readable(const char *schema);
+
+/* Renames in a document of the schema with this major number, all the way down. Does nothing to one of today's. */
+void nb_rename_old(cJSON *json, int schema_major);
 
 #endif

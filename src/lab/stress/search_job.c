@@ -2,7 +2,7 @@
 /* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
  *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
  * as src/lab/stress/frontier.h, adversary.h, sweeps.h and landscape.h have them; null, with "reason", where the op has none or the kernel failed. */
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 #include <stdio.h>
 
@@ -62,7 +62,7 @@ static void answer_one(struct place *p, cJSON *answer, const char *name, search_
     nb_trial_release(&t);
 }
 
-int nb_worker_search(struct nb_workplace *w) {
+static int search_job(struct nb_workplace *w) {
     for (int i = 0; i < w->job.n_cases; i++) {
         struct place p = {w, i};
         cJSON *answer = cJSON_CreateObject();
@@ -75,3 +75,5 @@ int nb_worker_search(struct nb_workplace *w) {
     }
     return 0;
 }
+
+const struct nb_job_type nb_search_job = {.work = search_job};

@@ -9,6 +9,7 @@
 #ifndef NB_TIMING_H
 #define NB_TIMING_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -81,5 +82,13 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level)
  */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);
 void nb_launches_release(struct nb_launches *l);
+
+/* ---- as JSON ----------------------------------------------------------------------------------------------------- */
+
+/* A timing as JSON (reports/schema/results.schema.json, "timing"). */
+
+cJSON *nb_timing_to_json(const struct nb_timing *t);
+int nb_timing_from_json(struct nb_timing *t,
+                        const cJSON *json); /* -1 after nb_error; t->reference becomes the caller's */
 
 #endif

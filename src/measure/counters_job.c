@@ -13,8 +13,7 @@
 #include "src/measure/counters.h"
 #include "src/measure/measure.h"
 #include "src/measure/own_threads.h"
-#include "src/record/record.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 enum {
     STEP_COLS = 512,     /* the longest row that is stepped through */
@@ -143,7 +142,7 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     return 0;
 }
 
-int nb_worker_counters(struct nb_workplace *w) {
+static int counters_job(struct nb_workplace *w) {
     struct nb_pool *pool = nb_pool_new(w->job.cases[0].threads, w->job.cpus);
     if (!pool) return -1;
     for (int i = 0; i < w->job.n_cases; i++) {
@@ -161,3 +160,5 @@ int nb_worker_counters(struct nb_workplace *w) {
     nb_pool_free(pool);
     return 0;
 }
+
+const struct nb_job_type nb_counters_job = {.work = counters_job};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reads /proc and /sys. Each file may be missing: containers and other kernels hide many. */
-#include "src/record/system.h"
+#include "src/measure/system.h"
 
 #include <math.h>
 #include <stdio.h>

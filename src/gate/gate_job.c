@@ -12,7 +12,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/check.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same) {
     cJSON *json = cJSON_CreateObject(), *samples = cJSON_AddArrayToObject(json, "sample_ns");
@@ -93,7 +93,7 @@ static void own_pages(const struct nb_job *job) {
     if (maps) fclose(maps);
 }
 
-int nb_worker_gate(struct nb_workplace *w) {
+static int gate_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n = job->n_cases;
     const cJSON *extra = cJSON_GetObjectItemCaseSensitive(job->options, "extra_percent");
@@ -146,3 +146,5 @@ out:
     free(same);
     return result;
 }
+
+const struct nb_job_type nb_gate_job = {.work = gate_job};

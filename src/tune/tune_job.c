@@ -8,7 +8,7 @@
 #include "src/core/log.h"
 #include "src/core/tuning.h"
 #include "src/measure/check.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_case *cases, struct nb_tuning *tunings) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(job->options, "tunings");
@@ -54,7 +54,7 @@ static void say(const struct nb_job *job, const struct nb_arm *arms, bool differ
     nb_worker_say(answer);
 }
 
-int nb_worker_tune(struct nb_workplace *w) {
+static int tune_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n = job->n_cases;
     struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
@@ -99,3 +99,5 @@ out:
     free(tunings);
     return result;
 }
+
+const struct nb_job_type nb_tune_job = {.work = tune_job};

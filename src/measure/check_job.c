@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The check of a group: every case against the oracle; and the trial that chooses its copies. */
+/* The check of a group: every case against the oracle. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/accuracy_json.h"
+#include "src/accuracy/evidence_json.h"
 #include "src/accuracy/saved_statistics.h"
-#include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/stats.h"
 #include "src/measure/check.h"
 #include "src/measure/faults.h"
 #include "src/measure/metamorphic.h"
-#include "src/worker/worker.h"
-
-enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };
+#include "src/measure/worker.h"
 
 /* May two cases share an oracle? All that it follows is the same. */
 static bool same_mathematics(const struct nb_case *a, const struct nb_case *b) {
@@ -132,77 +130,10 @@ static int check_cases(struct nb_workplace *w) {
     return 0;
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------------- */
-
-/* The copies with this pattern of loads and stores that can run here; single_width: of the case's width. */
-static int candidates(const struct nb_case *c, bool single_width, int n_loads, int n_stores,
-                      const struct nb_entry *out[MAX_CANDIDATES]) {
-    int n = 0;
-    for (size_t i = 0; i < nb_registry_size() && n < MAX_CANDIDATES; i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        const struct nb_kernel *k = e->kernel;
-        if (k->op != NB_OP_COPY || e->plugin || k->dtype != c->dtype || k->pass != c->pass ||
-            k->loads != (float)n_loads || k->stores != (float)n_stores || (single_width && k->width != c->width) ||
-            nb_cpu_refuses(k->cpu_features, k->width))
-            continue;
-        out[n++] = e;
-    }
-    return n;
-}
-
-/* Times the candidates interleaved, and says each one's time. */
-static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loads, int n_stores, cJSON *out) {
-    const struct nb_entry *entries[MAX_CANDIDATES];
-    struct nb_case cases[MAX_CANDIDATES];
-    struct nb_arm arms[MAX_CANDIDATES] = {0};
-    struct nb_noise noise;
-    int n = candidates(c, w->job.single_width, n_loads, n_stores, entries);
-    if (n == 0) return 0;
-    for (int i = 0; i < n; i++) {
-        nb_copy_case(&cases[i], c, entries[i]);
-        arms[i] = (struct nb_arm){.entry = entries[i], .c = &cases[i]};
-    }
-    struct nb_sets sets;
-    struct nb_pool *pool = nb_pool_new(c->threads, w->job.cpus);
-    int result = -1;
-    if (nb_sets_init(&sets, w, arms, n) != 0 || !pool) goto out;
-    nb_arms_init(arms, n, sets.sets, sets.n, TRIAL_BLOCKS);
-    struct nb_measure_options options = {
-        .blocks = TRIAL_BLOCKS, .sample_s = w->job.sample_s / 2, .seed = w->job.seed, .cold = c->cache == NB_COLD};
-    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
-    for (int i = 0; i < n; i++) {
-        cJSON *copy = cJSON_CreateObject();
-        nb_json_text(copy, "variant", entries[i]->id);
-        nb_json_number(copy, "ns", nb_median(arms[i].sample_ns, TRIAL_BLOCKS));
-        cJSON_AddItemToArray(out, copy);
-    }
-    nb_arms_release(arms, n);
-    result = 0;
-out:
-    nb_pool_free(pool);
-    nb_sets_release(&sets);
-    return result;
-}
-
-int nb_worker_copies(struct nb_workplace *w) {
-    bool tried[4][4] = {{false}};
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "copies");
-    cJSON *copies = cJSON_AddArrayToObject(line, "copies");
-    for (int i = 0; i < w->job.n_cases; i++) {
-        const struct nb_case *c = &w->job.cases[i];
-        int n_loads, n_stores;
-        nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
-        if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || tried[n_loads][n_stores]) continue;
-        tried[n_loads][n_stores] = true;
-        if (try_copies(w, c, n_loads, n_stores, copies) != 0) nb_warn("no roof for %s", w->job.keys[i]);
-    }
-    nb_worker_say(line);
-    return 0;
-}
-
-int nb_worker_check(struct nb_workplace *w) {
+static int check_job(struct nb_workplace *w) {
     const int result = check_cases(w);
     nb_worker_at(w, -1);
     return result;
 }
+
+const struct nb_job_type nb_check_job = {.work = check_job, .own_inputs = true};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A worker's start, its line to the parent, and the buffers that its arms share. */
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 #include <alloca.h>
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
 #include "src/measure/own_threads.h"
-#include "src/record/record.h"
-#include "src/record/system.h"
+#include "src/measure/status.h"
+#include "src/measure/system.h"
 
 /* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
  * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */
@@ -167,16 +167,12 @@ static int open_kernels(struct nb_workplace *w) {
     return -1;
 }
 
-static int (*const works[NB_N_JOB_KINDS])(struct nb_workplace *) = {
-    nb_worker_check, nb_worker_copies, nb_worker_launch, nb_worker_counters, nb_worker_search,
-    nb_worker_probe, nb_worker_gate,   nb_worker_tune,   nb_worker_train,    nb_worker_fork_server};
-
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
 static __attribute__((noinline)) int work_below(struct nb_workplace *w, size_t stretch) {
     // cppcheck-suppress allocaCalled ; a stretch of stack is what is wanted, and 4 KiB of it cannot overflow
     volatile char *stack = alloca(stretch + 1);
     stack[0] = 0;
-    return works[w->job.kind](w);
+    return w->job.type->work(w);
 }
 
 int nb_worker_main(void) {
@@ -203,9 +199,7 @@ int nb_worker_main(void) {
     if (open_kernels(&w) != 0) goto out;
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
     nb_faults_watch(NB_FD_ANSWERS);
-    const bool as_it_goes =
-        w.job.kind == NB_JOB_CHECK || w.job.kind == NB_JOB_TRAIN || w.job.kind == NB_JOB_FORK_SERVER;
-    if (!as_it_goes && init_inputs(&w) != 0) {
+    if (!w.job.type->own_inputs && init_inputs(&w) != 0) {
         nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
         goto out;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Launch lines of a journal by case, and paired ratios of any two of them. */
-#include "src/claims/samples.h"
+#include "src/measure/samples.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/journal.h"
+#include "src/measure/journal.h"
 
 enum { MOST_LAUNCHES = 1000000 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the probe study. */
 #include "src/lab/probe/probe.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 struct place {
     struct nb_workplace *w;
@@ -12,7 +12,7 @@ static void beat(void *arg) {
     nb_worker_at(place->w, place->i);
 }
 
-int nb_worker_probe(struct nb_workplace *w) {
+static int probe_job(struct nb_workplace *w) {
     for (int i = 0; i < w->job.n_cases; i++) {
         struct place place = {w, i};
         beat(&place);
@@ -23,3 +23,5 @@ int nb_worker_probe(struct nb_workplace *w) {
     }
     return 0;
 }
+
+const struct nb_job_type nb_probe_job = {.work = probe_job};

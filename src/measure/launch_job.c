@@ -9,7 +9,7 @@
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/core_rate.h"
-#include "src/worker/worker.h"
+#include "src/measure/worker.h"
 
 static void add_samples(cJSON *json, const struct nb_arm *arm, int blocks) {
     cJSON *samples = cJSON_AddArrayToObject(json, "sample_ns"), *contaminated = cJSON_CreateArray();
@@ -192,7 +192,7 @@ static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case
     return 0;
 }
 
-int nb_worker_launch(struct nb_workplace *w) {
+static int launch_job(struct nb_workplace *w) {
     const struct nb_job *job = &w->job;
     const int n_arms = job->n_cases + job->n_copies;
     const double start = nb_now_s();
@@ -235,3 +235,5 @@ out:
     free(failed);
     return result;
 }
+
+const struct nb_job_type nb_launch_job = {.work = launch_job};
