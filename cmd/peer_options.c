@@ -9,7 +9,7 @@
 #include "src/core/foreign.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 
 enum { START_LIMIT_S = 60 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels with threads of their own: opened once with the CPUs of the case, called whole by one thread while the harness's sleep, and
  * waited for when they spin on. */
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 
 #include "src/core/cpu.h"
 #include "src/core/timer.h"
-#include "src/measure/pool.h"
 
 static atomic_int opened, closed, ending, spinning;
 static int cpus_at_open;

@@ -16,7 +16,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 
 enum { CPUS_TRIED = 64 };
 

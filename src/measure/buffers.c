@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tensors in memory that betrays what a kernel does outside of them. */
+/* Filling and comparing by doubling and by overlap: as fast as memory goes. */
 #include "src/measure/buffers.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,7 +13,27 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/measure/poison.h"
+
+/* ---- poison ------------------------------------------------------------------------------------------------------ */
+
+enum { PATTERN = 64 };
+
+void nb_poison(unsigned char *p, size_t bytes, uint32_t word) {
+    size_t done = bytes < PATTERN ? bytes : PATTERN;
+    for (size_t i = 0; i < done; i++) p[i] = (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4));
+    for (; done < bytes; done += done < bytes - done ? done : bytes - done)
+        memcpy(p + done, p, done < bytes - done ? done : bytes - done);
+}
+
+bool nb_is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
+    for (size_t i = 0; i < bytes && i < 4; i++)
+        if (p[i] != (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4))) return false;
+    return bytes <= 4 || memcmp(p, p + 4, bytes - 4) == 0;
+}
+
+/* ---- the layout -------------------------------------------------------------------------------------------------- */
+
+/* Tensors in memory that betrays what a kernel does outside of them. */
 
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
@@ -257,4 +279,160 @@ void nb_buffers_release(struct nb_buffers *b) {
     free(b->saved[0]);
     free(b->saved[1]);
     *b = (struct nb_buffers){0};
+}
+
+/* ---- a case's call ----------------------------------------------------------------------------------------------- */
+
+/* Which tensors a case's call takes, and where they are. */
+
+const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c) {
+    return &b->tensors[c->pass == NB_BACKWARD ? NB_T_DX : NB_T_Y];
+}
+
+static uint32_t backward_wants(const struct nb_case *c) {
+    uint32_t wants = 1u << NB_T_X | 1u << NB_T_DY | 1u << NB_T_DX;
+    if (nb_op_adds(c->op) || c->op == NB_OP_COPY) wants |= 1u << NB_T_DRESIDUAL_OUT;
+    if (c->op == NB_OP_COPY) return wants;
+    if (c->formula.affine != NB_AFFINE_NONE)
+        wants |= 1u << NB_T_DGAMMA | 1u << (c->formula.param == NB_PARAM_X ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
+    if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << NB_T_DBETA;
+    if (c->op == NB_OP_DYT) return wants | 1u << NB_T_DALPHA;
+    return wants | 1u << NB_T_SAVED_RSTD | (nb_op_centres(c->op) ? 1u << NB_T_SAVED_MEAN : 0);
+}
+
+uint32_t nb_buffers_wants(const struct nb_case *c, bool with_stats) {
+    if (c->pass == NB_BACKWARD) return backward_wants(c);
+    uint32_t wants = 1u << NB_T_X | 1u << NB_T_Y;
+    if (nb_op_adds(c->op) || c->op == NB_OP_COPY) wants |= 1u << NB_T_RESIDUAL | 1u << NB_T_RESIDUAL_OUT;
+    if (c->op == NB_OP_COPY) return wants;
+    bool in_x = c->formula.param == NB_PARAM_X;
+    if (c->formula.affine != NB_AFFINE_NONE) wants |= 1u << (in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32);
+    if (c->formula.affine == NB_AFFINE_GAMMA_BETA) wants |= 1u << (in_x ? NB_T_BETA_X : NB_T_BETA_F32);
+    if (c->op == NB_OP_BATCHNORM) {
+        wants |= 1u << NB_T_RUNNING_MEAN_IN | 1u << NB_T_RUNNING_VAR_IN;
+        if (c->mode == NB_TRAINING) wants |= 1u << NB_T_RUNNING_MEAN_OUT | 1u << NB_T_RUNNING_VAR_OUT;
+    }
+    if (with_stats && c->op != NB_OP_DYT) wants |= 1u << NB_T_MEAN | 1u << NB_T_RSTD;
+    return wants;
+}
+
+/* ---- the call ---- */
+
+/* What a case is given of the tensors that hold a row for each mathematics. */
+static float *saved_for(const struct nb_buffers *b, const struct nb_case *c, enum nb_tensor_id id) {
+    const struct nb_tensor *t = &b->tensors[id];
+    if (!t->data || c->op == NB_OP_COPY || c->op == NB_OP_DYT) return NULL;
+    const int at = b->request.saved == NB_ALL_SAVED ? nb_inputs_saved(b->in, c) : 0;
+    assert(at >= 0 && at < t->rows);
+    return nb_tensor_row(t, at);
+}
+
+/* What the formula has no gradient of is not wanted, though another case of the same buffers may want it. */
+static void attach_backward(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
+    const struct nb_tensor *t = b->tensors;
+    const bool adds = nb_op_adds(c->op) || c->op == NB_OP_COPY;
+    call->dy = t[NB_T_DY].data;
+    call->dy_stride = t[NB_T_DY].stride;
+    call->dresidual_out = adds ? t[NB_T_DRESIDUAL_OUT].data : NULL;
+    call->dresidual_out_stride = t[NB_T_DRESIDUAL_OUT].stride;
+    call->dx = t[NB_T_DX].data;
+    call->dx_stride = t[NB_T_DX].stride;
+    call->dgamma = c->formula.affine != NB_AFFINE_NONE ? t[NB_T_DGAMMA].data : NULL;
+    call->dbeta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[NB_T_DBETA].data : NULL;
+    call->dalpha = c->op == NB_OP_DYT ? t[NB_T_DALPHA].data : NULL;
+    call->mean = nb_op_centres(c->op) ? saved_for(b, c, NB_T_SAVED_MEAN) : NULL;
+    call->rstd = saved_for(b, c, NB_T_SAVED_RSTD);
+}
+
+static void attach_forward(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
+    const struct nb_tensor *t = b->tensors;
+    const bool in_x = c->formula.param == NB_PARAM_X;
+    call->residual = t[NB_T_RESIDUAL].data;
+    call->residual_stride = t[NB_T_RESIDUAL].stride;
+    call->beta = c->formula.affine == NB_AFFINE_GAMMA_BETA ? t[in_x ? NB_T_BETA_X : NB_T_BETA_F32].data : NULL;
+    call->y = t[NB_T_Y].data;
+    call->y_stride = t[NB_T_Y].stride;
+    call->residual_out = t[NB_T_RESIDUAL_OUT].data;
+    call->residual_out_stride = t[NB_T_RESIDUAL_OUT].stride;
+    call->mean = t[NB_T_MEAN].data;
+    call->rstd = t[NB_T_RSTD].data;
+    call->running_mean_in = t[NB_T_RUNNING_MEAN_IN].data;
+    call->running_var_in = t[NB_T_RUNNING_VAR_IN].data;
+    call->running_mean_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_MEAN_OUT].data : NULL;
+    call->running_var_out = c->mode == NB_TRAINING ? t[NB_T_RUNNING_VAR_OUT].data : NULL;
+}
+
+void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call) {
+    const struct nb_tensor *t = b->tensors;
+    const bool in_x = c->formula.param == NB_PARAM_X, affine = c->formula.affine != NB_AFFINE_NONE;
+    call->x = t[NB_T_X].data;
+    call->x_stride = t[NB_T_X].stride;
+    call->gamma = affine ? t[in_x ? NB_T_GAMMA_X : NB_T_GAMMA_F32].data : NULL;
+    call->scratch = t[NB_T_SCRATCH].data;
+    if (c->pass == NB_BACKWARD)
+        attach_backward(b, c, call);
+    else
+        attach_forward(b, c, call);
+}
+
+/* ---- after a call ------------------------------------------------------------------------------------------------ */
+
+/* After a call: is all that the kernel must not have touched as it was laid there? */
+
+static enum nb_damage outside(char *where, size_t n, const char *name, const char *side, int64_t row) {
+    if (row < 0)
+        snprintf(where, n, "wrote %s %s", side, name);
+    else
+        snprintf(where, n, "wrote %s row %lld of %s", side, (long long)row, name);
+    return NB_DAMAGED_OUTSIDE;
+}
+
+static enum nb_damage verify_margins(const struct nb_tensor *t, const char *name, uint32_t word, char *where,
+                                     size_t n) {
+    const unsigned char *end = (unsigned char *)t->data + nb_tensor_bytes(t);
+    if (!nb_is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
+        return outside(where, n, name, "before", -1);
+    if (!nb_is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
+    return NB_INTACT;
+}
+
+static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n) {
+    const size_t row_bytes = (size_t)t->cols * t->item, gap = (size_t)(t->stride - t->cols) * t->item;
+    if (verify_margins(t, name, word, where, n) != NB_INTACT) return NB_DAMAGED_OUTSIDE;
+    for (int64_t r = 0; r < t->rows; r++) {
+        const unsigned char *row = nb_tensor_row(t, r);
+        if (r + 1 < t->rows && !nb_is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
+        if (t->source && memcmp(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes) != 0) {
+            snprintf(where, n, "changed row %lld of its input %s", (long long)r, name);
+            return NB_DAMAGED_INPUT;
+        }
+    }
+    return NB_INTACT;
+}
+
+typedef enum nb_damage (*verify_fn)(const struct nb_tensor *t, const char *name, uint32_t word, char *where, size_t n);
+static enum nb_damage verify_all(const struct nb_buffers *b, verify_fn verify, char *where, size_t n) {
+    enum nb_damage damage = NB_INTACT;
+    for (int i = 0; i < NB_N_TENSORS && damage == NB_INTACT; i++)
+        if (b->tensors[i].data)
+            damage = verify(&b->tensors[i], nb_tensor_name((enum nb_tensor_id)i), b->request.poison, where, n);
+    return damage;
+}
+
+enum nb_damage nb_buffers_verify(const struct nb_buffers *b, char *where, size_t n) {
+    return verify_all(b, verify_tensor, where, n);
+}
+enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where, size_t n) {
+    return verify_all(b, verify_margins, where, n);
+}
+
+enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
+    const unsigned char *p = address;
+    for (int i = 0; i < NB_N_TENSORS; i++) {
+        const struct nb_tensor *t = &b->tensors[i];
+        if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
+        *after = p >= t->area;
+        return (enum nb_tensor_id)i;
+    }
+    return NB_N_TENSORS;
 }

@@ -14,7 +14,6 @@
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
-#include "src/measure/judge_gradient.h"
 #include "src/measure/pool.h"
 
 struct subject {

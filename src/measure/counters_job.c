@@ -12,7 +12,7 @@
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
 #include "src/measure/measure.h"
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 #include "src/measure/worker.h"
 
 enum {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker that brings forth others (src/measure/fork_server.h): everything is loaded, nothing opened, and no thread runs but this one, or
+/* A worker that brings forth others (src/measure/spawn.h): everything is loaded, nothing opened, and no thread runs but this one, or
  * fork() would leave the rest of them behind. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 #include "src/measure/worker.h"
 
 /* The descriptors of the next worker; false: the parent is gone. fds: -1 where there is none. */

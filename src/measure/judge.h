@@ -5,6 +5,7 @@
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/evidence.h"
+#include "src/accuracy/gradient.h"
 #include "src/accuracy/oracle.h"
 #include "src/accuracy/yardstick.h"
 #include "src/measure/buffers.h"
@@ -33,5 +34,15 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
 
 /* Sets the status that the accuracy of y or dx deserves; its bias has been judged. */
 void nb_judge_accuracy(struct nb_checked *out);
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+/* Is what a backward call wrote right? */
+
+/* Compares dx, dgamma, dbeta and dalpha in b with the exact gradient, which may have been made for another case of the same mathematics:
+ * how c is computed is taken from c. out->chain, column_chain and evidence.claimed are given; status,
+ * reason, accuracy (of dx, with the parameters' errors beside it) and evidence are filled. flushes: NB_FLAG_FLUSHES. */
+void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradient, const struct nb_oracle *oracle,
+                       bool flushes, const struct nb_buffers *b, struct nb_checked *out);
 
 #endif

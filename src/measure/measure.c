@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Samples, blocks and one launch of a group. */
+/* From getrusage() of the thread and /proc/stat of the machine. */
 #include "src/measure/measure.h"
 
 #include <math.h>
@@ -8,12 +8,49 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/fp_state.h"
+
+/* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
+
+/* Time that the hypervisor gave to others, over all CPUs (/proc/stat, in ticks). */
+static double steal_ms(void) {
+    unsigned long long user, nice, system, idle, iowait, irq, softirq, steal = 0;
+    FILE *f = fopen("/proc/stat", "re");
+    if (!f) return NAN;
+    int n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
+                   &softirq, &steal);
+    fclose(f);
+    return n == 8 ? 1000.0 * (double)steal / (double)sysconf(_SC_CLK_TCK) : NAN;
+}
+
+static void disturbance_begin(struct nb_noise *noise, struct rusage *before) {
+    *noise = (struct nb_noise){.steal_ms = steal_ms(), .cpu = sched_getcpu()};
+    getrusage(RUSAGE_THREAD, before);
+    noise->wall_s = nb_now_s();
+}
+
+static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
+
+static void disturbance_end(struct nb_noise *noise, const struct rusage *before) {
+    struct rusage after;
+    noise->wall_s = nb_now_s() - noise->wall_s;
+    getrusage(RUSAGE_THREAD, &after);
+    noise->cpu_s =
+        seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before->ru_utime) - seconds(before->ru_stime);
+    noise->involuntary = after.ru_nivcsw - before->ru_nivcsw;
+    noise->voluntary = after.ru_nvcsw - before->ru_nvcsw;
+    noise->steal_ms = steal_ms() - noise->steal_ms;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+/* Samples, blocks and one launch of a group. */
 
 /* Where the next sample begins, for all arms together. */
 struct cursor {
@@ -221,7 +258,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
         look_for_damage(&arms[a], options);
     }
     if (options->even_samples) even_samples(arms, n_arms);
-    nb_disturbance_begin(noise, &before);
+    disturbance_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
@@ -236,7 +273,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             look_for_damage(arm, options);
         }
     }
-    nb_disturbance_end(noise, &before);
+    disturbance_end(noise, &before);
     free(order);
 }
 

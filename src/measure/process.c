@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker from its start to its end: what it says, how long it may be silent, how it ended. */
+/* Workers are started by executing this program again: nothing of the parent's state reaches them but the job. */
 #include "src/measure/process.h"
 
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/measure/spawn.h"
 
 static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }
@@ -130,7 +129,7 @@ static void wait_for(const struct child *c, struct nb_outcome *outcome) {
     }
 }
 
-/* From the fork server when there is one that works, else by execution. 0, or an error number. */
+/* A worker from its start to its end: what it says, how long it may be silent, how it ended. */
 static int start(struct child *c, struct nb_fork_server *fork_server, const int fds[NB_N_WORKER_FDS], uint64_t seed) {
     if (fork_server && nb_fork_server_spawn(fork_server, fds, &c->pid)) {
         c->fork_server = fork_server;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/measure/fork_server.h"
 #include "src/measure/job.h"
+#include "src/measure/spawn.h"
 
 enum nb_ending {
     NB_ENDED_WELL,

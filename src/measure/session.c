@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Jobs of one group, and what their workers answer. */
+/* The state of a run, from its plan and its journal. */
 #include "src/measure/session.h"
 
 #include <math.h>
@@ -12,7 +12,173 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/registry.h"
+#include "src/measure/journal.h"
 #include "src/measure/judge.h"
+
+/* ---- what the run knows ------------------------------------------------------------------------------------------ */
+
+const struct nb_case *nb_group_case(const struct nb_plan *plan, int group, int index) {
+    return &plan->cases[plan->groups[group].cases[index]];
+}
+const char *nb_group_key(const struct nb_plan *plan, int group, int index) {
+    return plan->keys[plan->groups[group].cases[index]];
+}
+int nb_group_find(const struct nb_plan *plan, int group, const char *key) {
+    for (int i = 0; key && i < (int)plan->groups[group].n; i++)
+        if (strcmp(nb_group_key(plan, group, i), key) == 0) return i;
+    return -1;
+}
+
+void nb_run_state_init(struct nb_run_state *s, const struct nb_plan *plan) {
+    *s = (struct nb_run_state){.plan = plan, .groups = nb_alloc(plan->n_groups, sizeof *s->groups)};
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        s->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *s->groups[g].cases);
+        s->groups[g].launched = nb_alloc((unsigned)plan->launches, sizeof(bool));
+        s->groups[g].digests_at = -1;
+    }
+}
+
+void nb_run_state_release(struct nb_run_state *s) {
+    for (size_t g = 0; s->plan && g < s->plan->n_groups; g++) {
+        free(s->groups[g].cases);
+        free(s->groups[g].launched);
+        cJSON_Delete(s->groups[g].copies);
+    }
+    free(s->groups);
+    *s = (struct nb_run_state){0};
+}
+
+const char *nb_group_copy(const struct nb_group_state *g, int n_loads, int n_stores) {
+    const char *best = NULL;
+    double best_ns = INFINITY;
+    const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) {
+        const char *variant = nb_json_get_text(copy, "variant");
+        double ns = nb_json_get_number(copy, "ns");
+        const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
+        if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
+        if (ns < best_ns) {
+            best_ns = ns;
+            best = variant;
+        }
+    }
+    return best;
+}
+
+/* ---- from the journal --------------------------------------------------------------------------------------------- */
+
+static int take_run(struct nb_run_state *s, const cJSON *line) {
+    const char *hash = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(line, "plan"), "hash");
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(line, "groups");
+    if (hash && strcmp(hash, s->plan->hash) == 0 && cJSON_GetArraySize(groups) == (int)s->plan->n_groups) return 0;
+    return nb_error(
+        "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
+}
+
+static void take_check(struct nb_run_state *s, int g, const cJSON *line) {
+    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+        int i = nb_group_find(s->plan, g, nb_json_get_text(c, "key"));
+        const char *status = nb_json_get_text(c, "status");
+        if (i < 0 || !status) continue;
+        s->groups[g].cases[i] = (struct nb_case_state){true, nb_status_parse(status)};
+    }
+    s->groups[g].checked = true;
+    if (cJSON_GetArraySize(copies) > 0) {
+        cJSON_Delete(s->groups[g].copies);
+        s->groups[g].copies = cJSON_Duplicate(copies, 1);
+    }
+}
+
+static void take_failure(struct nb_run_state *s, int g, const cJSON *line) {
+    int i = nb_group_find(s->plan, g, nb_json_get_text(line, "key"));
+    const char *status = nb_json_get_text(line, "status");
+    if (i >= 0 && status) s->groups[g].cases[i] = (struct nb_case_state){true, nb_status_parse(status)};
+}
+
+static int take_line(const cJSON *line, void *arg) {
+    struct nb_run_state *s = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (!type) return 0;
+    if (strcmp(type, "run") == 0) return take_run(s, line);
+    double group = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
+    if (!(group >= 0 && group < (double)s->plan->n_groups)) return 0;
+    int g = (int)group;
+    if (strcmp(type, "check") == 0)
+        take_check(s, g, line);
+    else if (strcmp(type, "failure") == 0)
+        take_failure(s, g, line);
+    else if (strcmp(type, "counters") == 0)
+        s->groups[g].counted = true;
+    else if (strcmp(type, "launch") == 0 && launch >= 0 && launch < s->plan->launches)
+        s->groups[g].launched[(int)launch] = true;
+    return 0;
+}
+
+int nb_run_state_read(struct nb_run_state *s, const char *dir) { return nb_journal_read(dir, take_line, s); }
+
+/* ---- instructions counted once ----------------------------------------------------------------------------------- */
+
+/* Known instruction counts, by what decides them. */
+
+/* A library that is opened for more threads takes another way through the same call. */
+static bool has_own_threads(const struct nb_case *c) {
+    const struct nb_entry *entry = nb_registry_find(c->variant);
+    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
+}
+
+/* The case with everything that the count does not depend on at its default. */
+static char *what_decides(const struct nb_case *c) {
+    struct nb_case plain = *c;
+    struct nb_strbuf key = {0};
+    struct nb_case defaults;
+    nb_case_init(&defaults);
+    plain.seed = defaults.seed;
+    if (!has_own_threads(c)) plain.threads = defaults.threads;
+    plain.cache = defaults.cache;
+    plain.pad = defaults.pad;
+    memcpy(plain.data, defaults.data, sizeof plain.data);
+    memset(plain.shape.text, 0, sizeof plain.shape.text);
+    nb_case_key(&plain, &key);
+    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
+    return key.text;
+}
+
+const cJSON *nb_step_memory_find(const struct nb_step_memory *m, const struct nb_case *c) {
+    char *what = what_decides(c);
+    const cJSON *found = NULL;
+    for (size_t i = 0; i < m->n && !found; i++)
+        if (strcmp(m->steps[i].what, what) == 0) found = m->steps[i].counter;
+    free(what);
+    return found;
+}
+
+void nb_step_memory_exchange(struct nb_step_memory *m, const struct nb_case *c, cJSON *answer) {
+    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
+    cJSON_ArrayForEach(counter, counters) {
+        const char *name = nb_json_get_text(counter, "name");
+        if (!name || strcmp(name, "instructions_exact") != 0) continue;
+        m->steps = nb_realloc(m->steps, m->n + 1, sizeof *m->steps);
+        m->steps[m->n++] = (struct nb_step){what_decides(c), cJSON_Duplicate(counter, 1)};
+        return;
+    }
+    const cJSON *known = nb_step_memory_find(m, c);
+    if (known) cJSON_AddItemToArray(counters, cJSON_Duplicate(known, 1));
+}
+
+void nb_step_memory_release(struct nb_step_memory *m) {
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->steps[i].what);
+        cJSON_Delete(m->steps[i].counter);
+    }
+    free(m->steps);
+    *m = (struct nb_step_memory){0};
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
+
+/* Jobs of one group, and what their workers answer. */
 
 enum { MAX_COPYS = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 };
 /* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */

@@ -4,13 +4,70 @@
 #ifndef NB_SESSION_H
 #define NB_SESSION_H
 
+#include <cjson/cJSON.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+#include "src/core/case.h"
 #include "src/measure/job.h"
 #include "src/measure/journal.h"
 #include "src/measure/process.h"
-#include "src/measure/progress.h"
-#include "src/measure/step_memory.h"
+#include "src/measure/status.h"
+#include "src/plan/plan.h"
+
+/* ---- what the run knows ------------------------------------------------------------------------------------------ */
+
+/* How far a run has come: by group, which cases are checked, which launches and counters are in the journal. */
+struct nb_case_state {
+    bool checked;
+    enum nb_status status;
+};
+
+struct nb_group_state {
+    struct nb_case_state *cases; /* as the plan's group has them */
+    bool checked;                /* its check is in the journal */
+    bool *launched;              /* by launch */
+    bool counted;
+    cJSON *copies;      /* candidates with their times, as in the check line */
+    int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
+};
+
+struct nb_run_state {
+    const struct nb_plan *plan;
+    struct nb_group_state *groups;
+};
+
+void nb_run_state_init(struct nb_run_state *s, const struct nb_plan *plan);
+/* Takes over what DIR's journal holds. A journal of another plan is an error. */
+int nb_run_state_read(struct nb_run_state *s, const char *dir);
+void nb_run_state_release(struct nb_run_state *s);
+
+/* The index of a key in a group, or -1. */
+int nb_group_find(const struct nb_plan *plan, int group, const char *key);
+const char *nb_group_key(const struct nb_plan *plan, int group, int index);
+const struct nb_case *nb_group_case(const struct nb_plan *plan, int group, int index);
+/* The fastest candidate with a pattern of loads and stores: its variant, or null. */
+const char *nb_group_copy(const struct nb_group_state *g, int n_loads, int n_stores);
+
+/* ---- instructions counted once ----------------------------------------------------------------------------------- */
+
+/* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or
+ * threads share them (of kernels with threads of their own not in threads). */
+struct nb_step_memory {
+    struct nb_step {
+        char *what;
+        cJSON *counter;
+    } * steps;
+    size_t n;
+};
+/* The counter known for such a case, or null. */
+const cJSON *nb_step_memory_find(const struct nb_step_memory *m, const struct nb_case *c);
+/* Keeps the exact count among answer's counters, or adds the known one to them. */
+void nb_step_memory_exchange(struct nb_step_memory *m, const struct nb_case *c, cJSON *answer);
+void nb_step_memory_release(struct nb_step_memory *m);
+
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 enum { NB_MAX_CPUS = 1024 };
 

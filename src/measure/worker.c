@@ -24,7 +24,7 @@
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/judge.h"
-#include "src/measure/own_threads.h"
+#include "src/measure/pool.h"
 #include "src/measure/status.h"
 #include "src/measure/system.h"
 

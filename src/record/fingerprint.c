@@ -9,13 +9,17 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
+
 #if defined(__x86_64__)
 #include <libcpuid/libcpuid.h>
 #endif
 
 #include "build_info.h"
 #include "src/core/cpu.h"
-#include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/system.h"
@@ -157,4 +161,71 @@ cJSON *nb_load_to_json(void) {
                              isnan(load.average[i]) ? cJSON_CreateNull() : cJSON_CreateNumber(load.average[i]));
     add_number(json, "memory_available_bytes", load.memory_available_bytes, load.memory_available_bytes >= 0);
     return json;
+}
+
+/* ---- differences ------------------------------------------------------------------------------------------------- */
+
+/* A walk through both values at once. */
+
+struct walk {
+    void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg);
+    void *arg;
+};
+
+static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b);
+
+static void compare_member(const struct walk *w, const char *path, const char *name, const cJSON *a, const cJSON *b) {
+    struct nb_strbuf inner = {0};
+    nb_strbuf_addf(&inner, "%s%s%s", path, *path ? "." : "", name);
+    compare(w, inner.text, cJSON_GetObjectItemCaseSensitive(a, name), cJSON_GetObjectItemCaseSensitive(b, name));
+    nb_strbuf_release(&inner);
+}
+
+static void compare(const struct walk *w, const char *path, const cJSON *a, const cJSON *b) {
+    const cJSON *child;
+    if (cJSON_Compare(a, b, true) || (!a && !b)) return;
+    if (!cJSON_IsObject(a) || !cJSON_IsObject(b)) {
+        w->found(path, a, b, w->arg);
+        return;
+    }
+    cJSON_ArrayForEach(child, a) compare_member(w, path, child->string, a, b);
+    cJSON_ArrayForEach(child, b) {
+        if (!cJSON_GetObjectItemCaseSensitive(a, child->string)) compare_member(w, path, child->string, a, b);
+    }
+}
+
+void nb_json_differences(const cJSON *a, const cJSON *b,
+                         void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg), void *arg) {
+    compare(&(struct walk){found, arg}, "", a, b);
+}
+
+/* ---- several machines -------------------------------------------------------------------------------------------- */
+
+/* Fingerprints side by side, path by path. */
+
+/* A missing value prints as null. */
+static void add_difference(const char *path, const cJSON *here, const cJSON *first, void *differs) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s: ", path);
+    nb_json_print(here, &text);
+    nb_strbuf_add(&text, ", first machine ");
+    nb_json_print(first, &text);
+    cJSON_AddItemToArray(differs, cJSON_CreateString(text.text));
+    nb_strbuf_release(&text);
+}
+
+int nb_machine_index(cJSON *machines, const cJSON *fingerprint) {
+    int index = 0;
+    const cJSON *machine;
+    cJSON_ArrayForEach(machine, machines) {
+        if (cJSON_Compare(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), fingerprint, true)) return index;
+        index++;
+    }
+    cJSON *json = cJSON_CreateObject(), *differs = cJSON_CreateArray();
+    const cJSON *first = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(machines, 0), "fingerprint");
+    if (first) nb_json_differences(fingerprint, first, add_difference, differs);
+    cJSON_AddItemToObject(json, "fingerprint", cJSON_Duplicate(fingerprint, true));
+    cJSON_AddItemToObject(json, "differs", differs);
+    cJSON_AddItemToArray(machines, json);
+    return index;
 }

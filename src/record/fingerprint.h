@@ -22,4 +22,21 @@ void nb_file_hash(const char *path, char out[20]);
 /* Hash of a string, same function. */
 void nb_text_hash(const char *text, char out[20]);
 
+/* ---- differences ------------------------------------------------------------------------------------------------- */
+
+/* Two JSON values side by side, path by path. */
+
+/* Calls found for every path ("cpu.model") at which two values differ. Objects are compared by their members, those of both sides;
+ * all else as a whole. A side that has no such member is null. */
+void nb_json_differences(const cJSON *a, const cJSON *b,
+                         void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg), void *arg);
+
+/* ---- several machines -------------------------------------------------------------------------------------------- */
+
+/* Which machine a shard comes from: fingerprints that differ in anything are different machines. */
+
+/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names
+ * every path whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
+int nb_machine_index(cJSON *machines, const cJSON *fingerprint);
+
 #endif

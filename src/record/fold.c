@@ -1,18 +1,385 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, line by line, to the records of its run. */
+#include <limits.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/record/fold_launch.h"
-#include "src/record/fold_plan.h"
+#include "src/core/text.h"
 #include "src/record/results.h"
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+
+/* Every case that was planned has a record before anything is known of it, so that nothing can be forgotten silently. */
+
+/* The state of folding a journal: what the "run" line planned, and what the later lines have left for each case so far. */
+/* A case within a group. The reference case of a group that was split is an arm of each part, and one record. */
+struct fold_arm {
+    const char *key; /* of the record, or of the run line */
+    size_t record;   /* NB_NOWHERE: another shard reports it */
+    bool reported;   /* this arm's figures are the record's */
+    bool checked;
+    int *seen; /* the launches it took part in */
+    int n_seen;
+    struct nb_launches launches;
+    char copy[NB_VARIANT_MAX];
+    bool chunked;
+    double per_sample;
+};
+struct fold_group {
+    struct fold_arm *arms;
+    size_t n, reference;
+    int index; /* in the whole plan */
+};
+struct fold {
+    struct nb_results *results; /* records with identity, status NB_NOT_RUN or NB_SKIPPED */
+    cJSON *run;                 /* the first line; null until it came */
+    struct fold_group *groups;
+    size_t n_groups;
+    int launches;            /* planned */
+    struct nb_text_map keys; /* -> index of the record */
+    cJSON *resumed, *ends;   /* later lines, in order */
+};
+
+/* A whole number from 0 to max; -1 after nb_error. */
+static int get_whole(const cJSON *json, const char *name, double max, size_t *value) {
+    double number = nb_json_get_number(json, name);
+    if (!(number >= 0 && number <= max && number == floor(number)))
+        return nb_error("\"%s\" is not a whole number from 0 to %.0f", name, max);
+    *value = (size_t)number;
+    return 0;
+}
+
+/* The file of the plugin that a variant "plugin:name" comes from; null for a built-in kernel. */
+static const char *plugin_file(const cJSON *run, const char *variant) {
+    const char *colon = strchr(variant, ':');
+    const cJSON *plugin;
+    cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(run, "plugins")) {
+        const char *name = nb_json_get_text(plugin, "name");
+        size_t len = colon ? (size_t)(colon - variant) : 0;
+        if (colon && name && strlen(name) == len && strncmp(name, variant, len) == 0)
+            return nb_json_get_text(plugin, "file");
+    }
+    return NULL;
+}
+
+/* What the run's calls carried beyond the defaults of its CPU, or null. */
+static const char *tuning_of(const cJSON *run) {
+    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(run, "fingerprint");
+    return nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "tuning"), "replay");
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------ */
+
+struct kernels {
+    const cJSON **items;
+    struct nb_text_map by_variant;
+};
+
+static int index_kernels(struct kernels *k, const cJSON *run) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(run, "kernels"), *item;
+    size_t n = 0;
+    k->items = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *k->items);
+    cJSON_ArrayForEach(item, list) {
+        const char *variant = nb_json_get_text(item, "variant");
+        if (!variant) return nb_error("a kernel without \"variant\"");
+        k->items[n] = item;
+        if (nb_text_map_add(&k->by_variant, variant, n++) != NB_NOWHERE) return nb_error("kernel %s twice", variant);
+    }
+    return 0;
+}
+
+/* The index of a new record, NB_NOWHERE after nb_error. */
+static size_t add_record(struct fold *f, const cJSON *run, const struct kernels *kernels, const char *key) {
+    struct nb_results *results = f->results;
+    results->records = nb_realloc(results->records, results->n + 1, sizeof *results->records);
+    struct nb_record *r = &results->records[results->n];
+    *r = (struct nb_record){.status = NB_NOT_RUN};
+    if (nb_case_parse(&r->c, key) != 0) return NB_NOWHERE;
+    size_t kernel = nb_text_map_find(&kernels->by_variant, r->c.variant);
+    if (kernel == NB_NOWHERE) {
+        nb_error("%s: its kernel is not among \"kernels\"", key);
+        return NB_NOWHERE;
+    }
+    if (nb_kernel_fields_from_json(&r->c, kernels->items[kernel]) != 0) return NB_NOWHERE;
+    r->key = nb_strdup(key);
+    r->bytes = nb_case_bytes(&r->c);
+    r->replay = nb_replay_command(key, plugin_file(run, r->c.variant), tuning_of(run));
+    size_t twice = nb_text_map_add(&f->keys, r->key, results->n++);
+    if (twice != NB_NOWHERE) nb_error("%s is planned twice", key);
+    return twice == NB_NOWHERE ? results->n - 1 : NB_NOWHERE;
+}
+
+/* The names of one key's labels. -1 after nb_error. */
+static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) {
+    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(run, "labels"), *at;
+    cJSON_ArrayForEach(at, list) {
+        const double i = cJSON_IsNumber(at) ? at->valuedouble : -1;
+        const bool is_index = i >= 0 && i < (double)cJSON_GetArraySize(labels) && i == floor(i);
+        const char *name = is_index ? nb_json_get_text(cJSON_GetArrayItem(labels, (int)i), "name") : NULL;
+        if (!name) return nb_error("%s has a label that is not among \"labels\"", r->key);
+        nb_record_add_label(r, name);
+    }
+    return 0;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------- */
+
+static int plan_group(struct fold *f, struct fold_group *group, const cJSON *run, const struct kernels *kernels,
+                      const cJSON *json) {
+    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(json, "keys"), *key;
+    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(json, "labels");
+    size_t part = 0, index = 0, n = (size_t)cJSON_GetArraySize(keys);
+    if (n == 0) return nb_error("a group without \"keys\"");
+    if (get_whole(json, "index", INT_MAX, &index) != 0 || get_whole(json, "part", INT_MAX, &part) != 0 ||
+        get_whole(json, "reference", (double)n - 1, &group->reference) != 0)
+        return -1;
+    group->index = (int)index;
+    group->arms = nb_alloc(n, sizeof *group->arms);
+    cJSON_ArrayForEach(key, keys) {
+        struct fold_arm *arm = &group->arms[group->n];
+        if (!cJSON_IsString(key)) return nb_error("a key that is no text");
+        *arm = (struct fold_arm){.key = key->valuestring, .reported = part == 0 || group->n != group->reference};
+        group->n++;
+        if (!arm->reported) continue;
+        arm->record = add_record(f, run, kernels, key->valuestring);
+        if (arm->record == NB_NOWHERE) return -1;
+        struct nb_record *r = &f->results->records[arm->record];
+        r->group = group->index;
+        if (add_labels(r, run, cJSON_GetArrayItem(labels, (int)group->n - 1)) != 0) return -1;
+    }
+    return 0;
+}
+
+/* After all groups: the record of a reference stands in the first part of its group. */
+static void link_references(struct fold *f) {
+    for (size_t g = 0; g < f->n_groups; g++) {
+        for (size_t a = 0; a < f->groups[g].n; a++) {
+            struct fold_arm *arm = &f->groups[g].arms[a];
+            if (!arm->reported) arm->record = nb_text_map_find(&f->keys, arm->key);
+        }
+    }
+}
+
+static int by_key(const void *a, const void *b) {
+    return strcmp(nb_json_get_text(*(const cJSON *const *)a, "key"), nb_json_get_text(*(const cJSON *const *)b, "key"));
+}
+
+/* In the order of their keys, which does not depend on how the plan was cut into shards. */
+static int plan_skips(struct fold *f, const cJSON *run, const struct kernels *kernels) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(run, "skips"), *skip;
+    const cJSON **keyed = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *keyed);
+    size_t n = 0;
+    int result = 0;
+    cJSON_ArrayForEach(skip, list) {
+        if (!nb_json_get_text(skip, "reason")) result = nb_error("a skip without \"reason\"");
+        if (nb_json_get_text(skip, "key")) keyed[n++] = skip;
+    }
+    qsort(keyed, n, sizeof *keyed, by_key);
+    for (size_t i = 0; i < n && result == 0; i++) {
+        size_t at = add_record(f, run, kernels, nb_json_get_text(keyed[i], "key"));
+        result = at == NB_NOWHERE ? -1 : 0;
+        if (result != 0) break;
+        f->results->records[at].status = NB_SKIPPED;
+        f->results->records[at].reason = nb_strdup(nb_json_get_text(keyed[i], "reason"));
+    }
+    free(keyed);
+    return result;
+}
+
+static int fold_plan(struct fold *f, const cJSON *run) {
+    if (f->run) return nb_error("a second \"run\" line");
+    f->run = cJSON_Duplicate(run, true);
+    struct kernels kernels = {0};
+    size_t launches = 0;
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(f->run, "groups"), *group;
+    int result = get_whole(cJSON_GetObjectItemCaseSensitive(f->run, "plan"), "launches", INT_MAX, &launches);
+    if (result == 0) f->launches = (int)launches;
+    if (result == 0) result = index_kernels(&kernels, f->run);
+    f->groups = nb_alloc((size_t)cJSON_GetArraySize(groups), sizeof *f->groups);
+    cJSON_ArrayForEach(group, groups) {
+        if (result == 0) result = plan_group(f, &f->groups[f->n_groups++], f->run, &kernels, group);
+    }
+    if (result == 0) result = plan_skips(f, f->run, &kernels);
+    link_references(f);
+    free(kernels.items);
+    nb_text_map_release(&kernels.by_variant);
+    return result;
+}
+
+static void fold_release(struct fold *f) {
+    for (size_t g = 0; g < f->n_groups; g++) {
+        for (size_t a = 0; a < f->groups[g].n; a++) {
+            free(f->groups[g].arms[a].seen);
+            nb_launches_release(&f->groups[g].arms[a].launches);
+        }
+        free(f->groups[g].arms);
+    }
+    free(f->groups);
+    nb_text_map_release(&f->keys);
+    cJSON_Delete(f->run);
+    cJSON_Delete(f->resumed);
+    cJSON_Delete(f->ends);
+    *f = (struct fold){0};
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* A launch line is taken in whole or not at all: first all its samples are read, then paired. */
+
+static struct fold_group *fold_find_group(struct fold *f, const cJSON *line) {
+    double group = nb_json_get_number(line, "group");
+    if (group >= 0 && group < (double)f->n_groups && group == floor(group)) return &f->groups[(size_t)group];
+    nb_error("\"group\" is not the number of a group, 0 to %zu", f->n_groups - (f->n_groups > 0));
+    return NULL;
+}
+
+static struct fold_arm *fold_find_arm(struct fold_group *group, const cJSON *json) {
+    const char *key = nb_json_get_text(json, "key");
+    for (size_t i = 0; key && i < group->n; i++) {
+        if (strcmp(group->arms[i].key, key) == 0) return &group->arms[i];
+    }
+    nb_error("\"%s\" is no case of group %d", key ? key : "(no key)", group->index);
+    return NULL;
+}
+
+/* One entry of "cases" or "copies". */
+struct timed {
+    const cJSON *json;
+    struct fold_arm *arm; /* null for a copy */
+    double *ns;
+    bool *contaminated;
+};
+struct launch_line {
+    struct timed *entries; /* cases first, then copies */
+    size_t n, n_cases, n_blocks;
+    struct nb_launch_noise noise;
+};
+
+static int read_samples(struct launch_line *l, struct timed *t) {
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(t->json, "sample_ns"), *item;
+    size_t n = (size_t)cJSON_GetArraySize(samples), block = 0;
+    if (t == l->entries) l->n_blocks = n;
+    if (n != l->n_blocks) return nb_error("%zu samples beside %zu of the other arms", n, l->n_blocks);
+    t->ns = nb_alloc(n, sizeof *t->ns);
+    t->contaminated = nb_alloc(n, sizeof *t->contaminated);
+    cJSON_ArrayForEach(item, samples) {
+        bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
+        if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
+        t->ns[block++] = time ? item->valuedouble : (double)NAN;
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(t->json, "contaminated")) {
+        double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"contaminated\" names no block");
+        t->contaminated[(size_t)at] = true;
+    }
+    return 0;
+}
+
+static int read_entries(struct launch_line *l, struct fold_group *group, const cJSON *line) {
+    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
+    const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    l->n_cases = (size_t)cJSON_GetArraySize(cases);
+    l->entries = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->entries);
+    cJSON_ArrayForEach(item, cases) {
+        struct timed *t = &l->entries[l->n++];
+        *t = (struct timed){.json = item, .arm = fold_find_arm(group, item)};
+        if (!t->arm || read_samples(l, t) != 0) return -1;
+    }
+    cJSON_ArrayForEach(item, copies) {
+        struct timed *t = &l->entries[l->n++];
+        *t = (struct timed){.json = item};
+        if (!nb_json_get_text(item, "variant")) return nb_error("a copy without \"variant\"");
+        if (read_samples(l, t) != 0) return -1;
+    }
+    return 0;
+}
+
+static struct nb_samples samples_of(const struct launch_line *l, const struct timed *t) {
+    return (struct nb_samples){t->ns, t->contaminated, l->n_blocks};
+}
+
+static const struct timed *find_copy(const struct launch_line *l, const char *variant) {
+    for (size_t i = l->n_cases; variant && i < l->n; i++) {
+        if (strcmp(nb_json_get_text(l->entries[i].json, "variant"), variant) == 0) return &l->entries[i];
+    }
+    return NULL;
+}
+
+static const struct timed *find_reference(const struct launch_line *l, const struct fold_group *group) {
+    for (size_t i = 0; i < l->n_cases; i++) {
+        if (l->entries[i].arm == &group->arms[group->reference]) return &l->entries[i];
+    }
+    return NULL;
+}
+
+/* A launch counts once: a second line about it would give one process the weight of two. */
+static int mark_seen(struct fold_arm *arm, int launch) {
+    for (int i = 0; i < arm->n_seen; i++) {
+        if (arm->seen[i] == launch) return nb_error("%s: launch %d a second time", arm->key, launch);
+    }
+    arm->seen = nb_realloc(arm->seen, (unsigned)arm->n_seen + 1, sizeof *arm->seen);
+    arm->seen[arm->n_seen++] = launch;
+    return 0;
+}
+
+static int add_case(const struct launch_line *l, const struct fold_group *group, const struct timed *t, int launch) {
+    const char *variant = nb_json_get_text(t->json, "copy");
+    const struct timed *copy = find_copy(l, variant), *reference = find_reference(l, group);
+    if (variant && !copy) return nb_error("%s: its copy %s is not among \"copies\"", t->arm->key, variant);
+    if (variant && nb_json_copy_text(t->arm->copy, sizeof t->arm->copy, t->json, "copy") != 0) return -1;
+    if (mark_seen(t->arm, launch) != 0) return -1;
+    struct nb_samples own = samples_of(l, t), copies = {0}, references = {0};
+    if (copy) copies = samples_of(l, copy);
+    if (reference) references = samples_of(l, reference);
+    const size_t before = t->arm->launches.n;
+    nb_launches_add(&t->arm->launches, &own, copy ? &copies : NULL, reference ? &references : NULL, &l->noise);
+    const char *level = nb_json_get_text(t->json, "level");
+    if (level && t->arm->launches.n > before)
+        nb_launches_bound(&t->arm->launches, nb_json_get_number(t->json, "core_ns"), level);
+    t->arm->chunked = nb_json_get_bool(t->json, "chunked");
+    t->arm->per_sample = nb_json_get_number(t->json, "per_sample");
+    return 0;
+}
+
+static void release_line(struct launch_line *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->entries[i].ns);
+        free(l->entries[i].contaminated);
+    }
+    free(l->entries);
+}
+
+static int fold_launch(struct fold *f, const cJSON *line) {
+    struct launch_line l = {0};
+    struct fold_group *group = fold_find_group(f, line);
+    double launch = nb_json_get_number(line, "launch");
+    const cJSON *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
+    if (!group) return -1;
+    if (!(launch >= 0 && launch < f->launches && launch == floor(launch)))
+        return nb_error("\"launch\" is not the number of one of %d launches", f->launches);
+    l.noise = (struct nb_launch_noise){
+        .steal_ms = nb_json_get_number(noise, "steal_ms"),
+        .involuntary = nb_json_get_number(noise, "involuntary"),
+        .wall_s = nb_json_get_number(noise, "wall_s"),
+        .cpu_s = nb_json_get_number(noise, "cpu_s"),
+    };
+    int result = read_entries(&l, group, line);
+    for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.entries[i], (int)launch);
+    release_line(&l);
+    return result;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 
-static struct nb_record *record_of(struct nb_fold *f, const struct nb_fold_arm *arm) {
+static struct nb_record *record_of(struct fold *f, const struct fold_arm *arm) {
     return arm->record == NB_NOWHERE ? NULL : &f->results->records[arm->record];
 }
 
@@ -32,11 +399,9 @@ static int get_status(const cJSON *json, enum nb_status *status) {
     return 0;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------------- */
-
 /* A reference that fails in a later part of its group has failed; its figures are those of the first part. */
-static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, const cJSON *json) {
-    struct nb_fold_arm *arm = nb_fold_find_arm(group, json);
+static int fold_checked_case(struct fold *f, struct fold_group *group, const cJSON *json) {
+    struct fold_arm *arm = fold_find_arm(group, json);
     enum nb_status status;
     if (!arm || get_status(json, &status) != 0) return -1;
     if (arm->checked) return nb_error("%s is checked a second time", arm->key);
@@ -59,8 +424,8 @@ static int fold_checked_case(struct nb_fold *f, struct nb_fold_group *group, con
     return r->has_accuracy ? nb_accuracy_from_json(&r->accuracy, accuracy) : 0;
 }
 
-static int fold_check(struct nb_fold *f, const cJSON *line) {
-    struct nb_fold_group *group = nb_fold_find_group(f, line);
+static int fold_check(struct fold *f, const cJSON *line) {
+    struct fold_group *group = fold_find_group(f, line);
     int result = group ? 0 : -1;
     const cJSON *item;
     cJSON_ArrayForEach(item, member(line, "cases")) {
@@ -69,8 +434,8 @@ static int fold_check(struct nb_fold *f, const cJSON *line) {
     return result;
 }
 
-static int fold_case_counters(struct nb_fold *f, struct nb_fold_group *group, const cJSON *json) {
-    struct nb_fold_arm *arm = nb_fold_find_arm(group, json);
+static int fold_case_counters(struct fold *f, struct fold_group *group, const cJSON *json) {
+    struct fold_arm *arm = fold_find_arm(group, json);
     if (!arm) return -1;
     struct nb_record *r = record_of(f, arm);
     const cJSON *counter;
@@ -84,8 +449,8 @@ static int fold_case_counters(struct nb_fold *f, struct nb_fold_group *group, co
     return 0;
 }
 
-static int fold_counters(struct nb_fold *f, const cJSON *line) {
-    struct nb_fold_group *group = nb_fold_find_group(f, line);
+static int fold_counters(struct fold *f, const cJSON *line) {
+    struct fold_group *group = fold_find_group(f, line);
     int result = group ? 0 : -1;
     const cJSON *item;
     cJSON_ArrayForEach(item, member(line, "cases")) {
@@ -94,9 +459,9 @@ static int fold_counters(struct nb_fold *f, const cJSON *line) {
     return result;
 }
 
-static int fold_failure(struct nb_fold *f, const cJSON *line) {
-    struct nb_fold_group *group = nb_fold_find_group(f, line);
-    struct nb_fold_arm *arm = group ? nb_fold_find_arm(group, line) : NULL;
+static int fold_failure(struct fold *f, const cJSON *line) {
+    struct fold_group *group = fold_find_group(f, line);
+    struct fold_arm *arm = group ? fold_find_arm(group, line) : NULL;
     enum nb_status status;
     if (!arm || get_status(line, &status) != 0) return -1;
     if (!nb_status_failed(status)) return nb_error("%s: a failure whose status is none", arm->key);
@@ -114,15 +479,15 @@ static int keep(cJSON **list, const cJSON *line) {
     return 0;
 }
 
-static int fold_resume(struct nb_fold *f, const cJSON *line) { return keep(&f->resumed, line); }
-static int fold_end(struct nb_fold *f, const cJSON *line) { return keep(&f->ends, line); }
+static int fold_resume(struct fold *f, const cJSON *line) { return keep(&f->resumed, line); }
+static int fold_end(struct fold *f, const cJSON *line) { return keep(&f->ends, line); }
 
 static int fold_line(const cJSON *line, void *arg) {
     static const struct {
         const char *type;
-        int (*fold)(struct nb_fold *f, const cJSON *line);
+        int (*fold)(struct fold *f, const cJSON *line);
     } types[] = {
-        {"run", nb_fold_plan},     {"check", fold_check},   {"launch", nb_fold_launch}, {"counters", fold_counters},
+        {"run", fold_plan},        {"check", fold_check},   {"launch", fold_launch}, {"counters", fold_counters},
         {"failure", fold_failure}, {"resume", fold_resume}, {"end", fold_end},
     };
     const char *type = nb_json_get_text(line, "type");
@@ -141,7 +506,7 @@ static void not_run(struct nb_record *r, const char *reason) {
 }
 
 /* Times of a case that failed, whenever it did, are no times. Returns whether nothing of the plan is missing. */
-static bool finish_arm(struct nb_fold *f, const struct nb_fold_group *group, struct nb_fold_arm *arm) {
+static bool finish_arm(struct fold *f, const struct fold_group *group, struct fold_arm *arm) {
     struct nb_record *r = record_of(f, arm);
     if (!r || !arm->reported || nb_status_failed(r->status) || r->status == NB_SKIPPED) return true;
     if (!arm->checked) {
@@ -182,7 +547,7 @@ static void add_ends(cJSON *meta, const cJSON *ends) {
     nb_json_number(meta, "interrupted", interrupted);
 }
 
-static void add_meta(struct nb_fold *f, bool complete) {
+static void add_meta(struct fold *f, bool complete) {
     static const char *const copied[] = {"schema", "program", "version", "started",     "config", "argv",
                                          "shard",  "plan",    "plugins", "fingerprint", "skips"};
     cJSON *meta = f->results->meta = cJSON_CreateObject(), *resumed, *line;
@@ -201,7 +566,7 @@ static void add_meta(struct nb_fold *f, bool complete) {
 
 int nb_results_fold(struct nb_results *r, const char *dir) {
     *r = (struct nb_results){.dir = nb_strdup(dir)};
-    struct nb_fold f = {.results = r};
+    struct fold f = {.results = r};
     int result = nb_journal_read(dir, fold_line, &f);
     if (result == 0 && !f.run) result = nb_error("%s/%s: holds no whole line", dir, NB_JOURNAL_FILE);
     bool complete = true;
@@ -213,6 +578,6 @@ int nb_results_fold(struct nb_results *r, const char *dir) {
         add_meta(&f, complete);
     else
         nb_results_release(r);
-    nb_fold_release(&f);
+    fold_release(&f);
     return result;
 }

@@ -7,7 +7,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/record/machines.h"
+#include "src/record/fingerprint.h"
 #include "src/record/results.h"
 
 struct shard {

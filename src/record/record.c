@@ -154,3 +154,31 @@ void nb_record_release(struct nb_record *r) {
     free(r->labels);
     *r = (struct nb_record){0};
 }
+
+/* ---- replay ------------------------------------------------------------------------------------------------------ */
+
+static void add_quoted(struct nb_strbuf *out, const char *text) {
+    nb_strbuf_add(out, "'");
+    for (; *text; text++) {
+        if (*text == '\'')
+            nb_strbuf_add(out, "'\\''");
+        else
+            nb_strbuf_addn(out, text, 1);
+    }
+    nb_strbuf_add(out, "'");
+}
+
+char *nb_replay_command(const char *key, const char *file, const char *tuning) {
+    struct nb_strbuf out = {0};
+    nb_strbuf_add(&out, "normbench replay ");
+    add_quoted(&out, key);
+    if (file) {
+        nb_strbuf_add(&out, " --plugin ");
+        add_quoted(&out, file);
+    }
+    if (tuning) {
+        nb_strbuf_add(&out, " --tuning ");
+        add_quoted(&out, tuning);
+    }
+    return out.text;
+}

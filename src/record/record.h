@@ -52,4 +52,7 @@ void nb_record_take_library(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 
+/* normbench replay 'KEY' [--plugin 'FILE'] [--tuning 'TEXT'], quoted for a POSIX shell; owned. file and tuning may be null. */
+char *nb_replay_command(const char *key, const char *file, const char *tuning);
+
 #endif

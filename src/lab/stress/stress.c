@@ -12,7 +12,7 @@
 #include "src/core/log.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/journal.h"
-#include "src/record/fold_plan.h"
+#include "src/record/record.h"
 
 static const size_t largest_file = (size_t)1 << 30;
 
