@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 #include "src/claims/finding.h"
-#include "src/measure/samples.h"
 #include "src/core/json.h"
+#include "src/measure/samples.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
 #include "src/train/train_results.h"

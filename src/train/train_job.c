@@ -8,9 +8,9 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/worker.h"
-#include "src/train/options.h"
 #include "src/train/course.h"
 #include "src/train/data.h"
+#include "src/train/options.h"
 #include "src/train/train_results.h"
 
 enum { MOST_BLOCKS = 256, RECORDS = 11, MEMORY_STEPS = 2 };
