@@ -63,12 +63,6 @@ static double value_of(const cJSON *entry, const char *name) {
     return nb_json_get_number(cJSON_GetObjectItemCaseSensitive(entry, name), "value");
 }
 
-static struct nb_interval interval_of(const cJSON *entry, const char *name) {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(entry, name);
-    return (struct nb_interval){nb_json_get_number(v, "value"), nb_json_get_number(v, "low"),
-                                nb_json_get_number(v, "high")};
-}
-
 /* The share of the step that LayerNorm has in the arm that the entry is compared with. */
 static double share_of(const cJSON *steps, const cJSON *entry) {
     const cJSON *other;
@@ -85,7 +79,7 @@ static bool begins(const char *text, const char *word) { return strncmp(text, wo
 static void add_step(struct nb_figure *f, const cJSON *steps, const cJSON *entry) {
     const char *arm = nb_claims_text(entry, "arm");
     const bool composed = strstr(arm, " composed"), partial = begins(arm, "prmsnorm ");
-    const struct nb_interval cut = interval_of(entry, "cut");
+    const struct nb_interval cut = nb_json_get_interval(entry, "cut");
     const struct nb_point point = point_of(share_of(steps, entry), &cut);
     char label[96];
     snprintf(label, sizeof label, "%s here%s", nb_claims_text(entry, "workload"), composed ? "" : ", fused");

@@ -10,13 +10,6 @@
 #include "src/core/json.h"
 #include "src/record/call_overhead.h"
 
-static void add_interval(cJSON *json, const char *name, const struct nb_interval *i) {
-    cJSON *object = cJSON_AddObjectToObject(json, name);
-    nb_json_number(object, "value", i->value);
-    nb_json_number(object, "low", i->low);
-    nb_json_number(object, "high", i->high);
-}
-
 static void add_case(cJSON *json, const struct nb_peer_comparison *d) {
     const struct nb_case *c = &d->theirs->c;
     nb_json_text(json, "library", d->library);
@@ -49,9 +42,9 @@ static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
     cJSON_AddNumberToObject(json, "threads", d->theirs->c.threads);
     add_side(json, "ours", d->ours);
     add_side(json, "theirs", d->theirs);
-    add_interval(json, "ratio", &d->ratio);
+    nb_json_interval(json, "ratio", &d->ratio);
     cJSON_AddNumberToObject(json, "launches", d->n_launches);
-    add_interval(json, "confirmed", &d->confirmed);
+    nb_json_interval(json, "confirmed", &d->confirmed);
     cJSON_AddNumberToObject(json, "confirming_launches", d->n_confirmed);
     nb_json_text(json, "verdict", nb_peer_comparison_verdict_name(d->verdict));
     nb_json_text(json, "reason", d->reason);
@@ -61,7 +54,7 @@ static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
 static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     cJSON *json = cJSON_CreateObject();
     add_case(json, m->first);
-    add_interval(json, "ratio", &m->ratio);
+    nb_json_interval(json, "ratio", &m->ratio);
     nb_json_number(json, "median", m->median);
     nb_json_number(json, "least", m->n > 0 ? m->least : (double)NAN);
     nb_json_number(json, "most", m->n > 0 ? m->most : (double)NAN);
@@ -83,7 +76,7 @@ static void add_overheads(cJSON *json, const struct nb_results *results) {
         nb_json_text(one, "variant", found[i].record->c.variant);
         cJSON_AddNumberToObject(one, "cols", (double)found[i].record->c.shape.cols);
         cJSON_AddNumberToObject(one, "threads", found[i].record->c.threads);
-        add_interval(one, "ns", &found[i].overhead.ns);
+        nb_json_interval(one, "ns", &found[i].overhead.ns);
         nb_json_number(one, "ns_per_byte", found[i].overhead.ns_per_byte);
         nb_json_text(one, "reason", found[i].overhead.reason[0] ? found[i].overhead.reason : NULL);
         cJSON_AddItemToArray(list, one);

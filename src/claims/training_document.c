@@ -76,17 +76,10 @@ static double number(const cJSON *arm, const cJSON *against, const void *name) {
     return nb_json_get_number(arm, name);
 }
 
-static void put_interval(cJSON *json, const char *name, const struct nb_interval *v) {
-    cJSON *interval = cJSON_AddObjectToObject(json, name);
-    nb_json_number(interval, "value", v->value);
-    nb_json_number(interval, "low", v->low);
-    nb_json_number(interval, "high", v->high);
-}
-
 static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
                          nb_train_value *value, const void *context) {
     struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false);
-    put_interval(json, name, &f.value);
+    nb_json_interval(json, name, &f.value);
     nb_train_figure_release(&f);
 }
 
@@ -94,7 +87,7 @@ static void add_cut(cJSON *json, const char *name, const struct subject *s, cons
                     const char *against, const char *part) {
     struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, nb_training_time_ratio, part, true);
     const struct nb_interval cut = {1 - f.value.value, 1 - f.value.high, 1 - f.value.low};
-    put_interval(json, name, &cut);
+    nb_json_interval(json, name, &cut);
     nb_train_figure_release(&f);
 }
 
