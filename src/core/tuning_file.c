@@ -10,6 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/text.h"
 
 enum { FILE_MAX_BYTES = 4 << 20 };
 
@@ -36,12 +37,6 @@ void nb_tuning_default(struct nb_tuning *t) {
 
 /* ---- identity ---- */
 
-static uint32_t hash_text(const char *text) {
-    uint32_t hash = 0x811c9dc5u; /* FNV-1a, 32 bits */
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x01000193u;
-    return hash;
-}
-
 char *nb_tuning_cpu(void) {
     const struct nb_cpu *cpu = nb_cpu_light();
     struct nb_strbuf kind = {0}, name = {0};
@@ -52,7 +47,7 @@ char *nb_tuning_cpu(void) {
         const char safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
         nb_strbuf_addn(&name, &safe, 1);
     }
-    nb_strbuf_addf(&name, "-%d-%d-%d-%08x", cpu->family, cpu->model_number, cpu->stepping, hash_text(kind.text));
+    nb_strbuf_addf(&name, "-%d-%d-%d-%08x", cpu->family, cpu->model_number, cpu->stepping, nb_hash32_text(kind.text));
     nb_strbuf_release(&kind);
     return name.text;
 }

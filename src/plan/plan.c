@@ -8,25 +8,23 @@
 #include <string.h>
 
 #include "src/core/log.h"
+#include "src/core/text.h"
 #include "src/plan/groups.h"
 
 /* ---- hash ---- */
 
-static uint64_t hash_text(uint64_t h, const char *text) {
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u; /* FNV-1a, 64 bits */
-    return (h ^ '\n') * 0x100000001b3u;
-}
+static uint64_t hash_line(uint64_t h, const char *text) { return nb_hash(nb_hash(h, text, strlen(text)), "\n", 1); }
 
 static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const struct nb_wholes *wholes,
                       const struct nb_config *config) {
     struct nb_strbuf head = {0};
     nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->sample_ms,
                    (unsigned long long)plan->order_seed, config->reference ? config->reference : "");
-    uint64_t h = hash_text(0xcbf29ce484222325u, head.text);
+    uint64_t h = hash_line(NB_HASH_EMPTY, head.text);
     nb_strbuf_release(&head);
     for (size_t i = 0; i < wholes->n; i++) {
-        for (size_t j = 0; j < wholes->items[i].n; j++) h = hash_text(h, cells->items[wholes->items[i].cells[j]].key);
-        h = hash_text(h, "");
+        for (size_t j = 0; j < wholes->items[i].n; j++) h = hash_line(h, cells->items[wholes->items[i].cells[j]].key);
+        h = hash_line(h, "");
     }
     snprintf(plan->hash, sizeof plan->hash, "%016llx", (unsigned long long)h);
 }

@@ -21,30 +21,23 @@
 #include "build_info.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
+#include "src/core/text.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/system.h"
 
 /* ---- hashes ---- */
 
-/* Fowler, Noll and Vo; the 64-bit offset basis and prime. */
-static const uint64_t fnv_basis = 0xcbf29ce484222325u, fnv_prime = 0x100000001b3u;
-
-static uint64_t fnv(uint64_t hash, const void *bytes, size_t n) {
-    for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * fnv_prime;
-    return hash;
-}
-
 static void print_hash(uint64_t hash, char out[20]) { snprintf(out, 20, "%016llx", (unsigned long long)hash); }
 
-void nb_text_hash(const char *text, char out[20]) { print_hash(fnv(fnv_basis, text, strlen(text)), out); }
+void nb_text_hash(const char *text, char out[20]) { print_hash(nb_hash_text(text), out); }
 
 void nb_file_hash(const char *path, char out[20]) {
     unsigned char chunk[65536];
-    uint64_t hash = fnv_basis;
+    uint64_t hash = NB_HASH_EMPTY;
     FILE *f = fopen(path, "rbe");
     out[0] = '\0';
     if (!f) return;
-    for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;) hash = fnv(hash, chunk, n);
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;) hash = nb_hash(hash, chunk, n);
     if (!ferror(f)) print_hash(hash, out);
     fclose(f);
 }

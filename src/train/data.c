@@ -13,6 +13,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/text.h"
 
 /* English prose of Debian's base-files package, longest first; the last one is of netbase. */
 static const char *const usual[] = {"/usr/share/common-licenses/GPL-3", "/usr/share/common-licenses/GFDL-1.3",
@@ -87,9 +88,10 @@ size_t nb_words_start(const struct nb_text *text, uint64_t i) {
 
 /* FNV-1a, mixed at the end since its low bits are weak. */
 static struct nb_word read_word(const struct nb_text *text, size_t *at) {
-    struct nb_word word = {.hash = 0xcbf29ce484222325u};
+    struct nb_word word = {.hash = NB_HASH_EMPTY};
     do {
-        word.hash = (word.hash ^ lower(text->bytes[*at])) * 0x100000001b3u;
+        const unsigned char c = (unsigned char)lower(text->bytes[*at]);
+        word.hash = nb_hash(word.hash, &c, 1);
         word.n_bytes++;
         *at = (*at + 1) % text->n;
     } while (in_word(text->bytes[*at]) && *at != 0 && (size_t)word.n_bytes < text->n);

@@ -10,6 +10,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/core/text.h"
 #include "src/train/tensor.h"
 
 static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols; }
@@ -42,15 +43,8 @@ struct nb_parameter *nb_parameter_find(const struct nb_parameters *p, const char
     return NULL;
 }
 
-/* FNV-1a. */
-static uint64_t hash_of(const char *name) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    return h;
-}
-
 void nb_parameter_draw(struct nb_parameter *parameter, uint64_t seed, double deviation) {
-    const struct nb_random r = nb_random_stream(seed, hash_of(parameter->name));
+    const struct nb_random r = nb_random_stream(seed, nb_hash_text(parameter->name));
     for (int64_t i = 0; i < size_of(parameter); i++)
         parameter->value[i] = (float)(deviation * nb_random_normal(r, (uint64_t)i));
 }

@@ -7,6 +7,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/text.h"
 #include "src/lab/stress/hunt.h"
 #include "src/lab/stress/trial_rows.h"
 
@@ -45,12 +46,10 @@ static void add_witness(cJSON *json, const struct nb_champion *c, int quarry) {
 /* A name of its own for each case, kernel and quarry: what a path may not hold is left out, the key's hash is added. */
 static void name_file(const struct nb_case *c, const char *dir, int quarry, struct nb_strbuf *path) {
     struct nb_strbuf key = {0};
-    uint32_t hash = 2166136261u; /* FNV-1a */
     nb_case_key(c, &key);
-    for (const char *p = key.text; *p; p++) hash = (hash ^ (unsigned char)*p) * 16777619u;
     nb_strbuf_addf(path, "%s/", dir);
     for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
-    nb_strbuf_addf(path, "-%08x-%s.npy", hash, nb_quarry_name(quarry));
+    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), nb_quarry_name(quarry));
     nb_strbuf_release(&key);
 }
 
