@@ -79,7 +79,7 @@ static struct approximate stored(struct approximate a, const struct nb_bound *b)
 static struct approximate normalized(const struct nb_bound *b, const struct nb_row_truth *t,
                                      const struct nb_statistics_error *row, double xhat) {
     const struct nb_precision *p = &b->arithmetic.op;
-    const bool centres = b->c->op == NB_OP_LAYERNORM || b->c->op == NB_OP_ADD_LAYERNORM || b->c->op == NB_OP_BATCHNORM;
+    const bool centres = nb_op_centres(b->c->op);
     struct approximate d = {xhat / t->scale, row->mean};
     if (centres) d = operation(d, p);
     return (struct approximate){xhat, xhat * row->scale + d.e * t->scale * (1 + row->scale)};

@@ -9,12 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/twofold.h"
 
-bool nb_gradient_centres(const struct nb_case *c) {
-    return c->op == NB_OP_LAYERNORM || c->op == NB_OP_BATCHNORM || c->op == NB_OP_ADD_LAYERNORM;
-}
-
-bool nb_gradient_adds(const struct nb_case *c) { return c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM; }
-
 struct nb_gradient_place nb_gradient_place_of(const struct nb_case *c, int64_t row) {
     const int64_t n_coupled = c->op == NB_OP_PRMSNORM ? nb_truth_elements(c) : c->shape.cols;
     if (c->op != NB_OP_BATCHNORM) return (struct nb_gradient_place){row, 0, 0, 1, n_coupled};
@@ -82,7 +76,7 @@ static void normalized_chunk(const struct nb_gradient *g, int64_t row, int64_t c
     double x[CHUNK], dy[CHUNK], past[CHUNK] = {0};
     nb_truth_widen(in->x, first, n, in->dtype, x);
     nb_truth_widen(in->dy, first, n, in->dtype, dy);
-    if (in->dresidual_out && nb_gradient_adds(g->c)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
+    if (in->dresidual_out && nb_op_adds(g->c->op)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
     for (int64_t i = 0; i < n; i++) {
         const int64_t stat = at.stat + (col + i) * at.stat_step, param = at.param + (col + i) * at.param_step;
         const struct element e = {

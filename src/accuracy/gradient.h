@@ -60,7 +60,5 @@ struct nb_gradient_place {
     int64_t stat, param, stat_step, param_step, n_coupled;
 };
 struct nb_gradient_place nb_gradient_place_of(const struct nb_case *c, int64_t row);
-bool nb_gradient_centres(const struct nb_case *c);
-bool nb_gradient_adds(const struct nb_case *c);
 
 #endif

@@ -103,7 +103,7 @@ static void bound_chunk(const struct nb_gradient_bound *b, int64_t row, int64_t 
     const struct nb_gradient_shared *s = &own;
     nb_truth_widen(in->x, first, n, in->dtype, x);
     nb_truth_widen(in->dy, first, n, in->dtype, dy);
-    if (in->dresidual_out && nb_gradient_adds(b->c)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
+    if (in->dresidual_out && nb_op_adds(b->c->op)) nb_truth_widen(in->dresidual_out, first, n, in->dtype, past);
     for (int64_t i = 0; i < n; i++) {
         const int64_t place = col + i;
         if (b->channels)

@@ -97,7 +97,7 @@ struct nb_row_gradient_error nb_row_gradient_error(const struct nb_gradient_arit
     const double lost_g = eta + a->flushed * (a->g->max_abs_weight + r->max_abs_dy);
     const double reach = r->max_abs_xhat + 1 + (a->c->folded ? fabs(mean) * rstd : 0);
     const double lost_gx = lost_g * reach + eta * (1 + rstd);
-    if (nb_gradient_centres(a->c)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;
+    if (nb_op_centres(a->c->op)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;
     e.mean_gx = r->mean_abs_gx * a->of_mean_gx + eta * (reach + 2 * rstd) +
                 (r->mean_abs_g * e.xhat.in_sums + a->n / a->divisor * lost_gx) * (1 + a->of_mean_gx);
     return e;

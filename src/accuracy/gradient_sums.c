@@ -59,7 +59,7 @@ static void sum_row(const struct nb_gradient *g, int64_t row, struct nb_gradient
     struct nb_sum sum_g = {0}, sum_gd = {0};
     const int64_t n = g->in->cols;
     const double divisor = divisor_of(g->c), rstd = g->rstd[row];
-    const bool centred = nb_gradient_centres(g->c);
+    const bool centred = nb_op_centres(g->c->op);
     nb_pairs_multiply(n, s->dy, g->weight, g->weight_lo, s->g, s->g_lo);
     add_magnitudes(r, s, s->g, n);
     if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx)) {
@@ -193,7 +193,7 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
     assert(c->op != NB_OP_COPY);
     *g = (struct nb_gradient){.c = c, .in = in, .rstd = rstd, .n_params = in->n_params};
     if (nb_oracle_environment() != 0) return -1;
-    if (nb_gradient_centres(c)) g->mean = mean;
+    if (nb_op_centres(c->op)) g->mean = mean;
     set_weights(g);
     if (c->op == NB_OP_DYT) {
         g->squashed = nb_squashed_row_new(in->cols);

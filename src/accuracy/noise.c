@@ -22,12 +22,6 @@ struct nb_noise {
     struct change *changes; /* NB_PERTURBATIONS for each truth */
 };
 
-static bool adds(const struct nb_case *c) { return c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM; }
-
-static bool centres(const struct nb_case *c) {
-    return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_BATCHNORM;
-}
-
 /* BatchNorm: are the statistics taken from the perturbed numbers at all? */
 static bool has_statistics(const struct nb_case *c) { return c->mode != NB_INFERENCE; }
 
@@ -47,7 +41,7 @@ double nb_noise_move(const struct nb_noise *noise, bool residual, int64_t row, i
 
 static void read_row(struct nb_noise *noise, int64_t row) {
     const struct nb_inputs *in = noise->o->in;
-    const bool both = adds(noise->o->c);
+    const bool both = nb_op_adds(noise->o->c->op);
     nb_truth_row(noise->o->c, in, row, noise->v);
     for (int64_t i = 0; i < in->cols; i++) {
         const int64_t at = row * in->cols + i;
@@ -77,7 +71,7 @@ static void add_variances(const struct nb_noise *noise, int64_t row) {
     const struct nb_oracle *o = noise->o;
     const int64_t n = o->c->op == NB_OP_BATCHNORM ? o->in->cols : o->n_stats;
     const double divisor = o->c->op == NB_OP_L2NORM ? 1 : (double)o->n_stats;
-    const bool centred = centres(o->c);
+    const bool centred = nb_op_centres(o->c->op);
     for (int64_t i = 0; i < n; i++) {
         const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
         const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
@@ -178,7 +172,7 @@ static double element(const struct nb_noise *noise, int64_t row, int64_t i) {
     const struct nb_oracle *o = noise->o;
     const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
     const struct change *changes = changes_at(noise, t);
-    const bool centred = centres(o->c);
+    const bool centred = nb_op_centres(o->c->op);
     const double g = weight_of(o, o->c->op == NB_OP_BATCHNORM ? t - o->truth : i);
     const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
     double largest = 0;

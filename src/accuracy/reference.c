@@ -33,10 +33,6 @@ static float squares_of(const float *v, int64_t n, float centre) {
     return lanes[0];
 }
 
-static bool centres(const struct nb_case *c) {
-    return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM || c->op == NB_OP_BATCHNORM;
-}
-
 static float reciprocal(const struct nb_case *c, float var) {
     const float eps = (float)c->eps;
     if (c->formula.eps_place == NB_EPS_OUTSIDE) return 1 / (sqrtf(var) + eps);
@@ -45,7 +41,7 @@ static float reciprocal(const struct nb_case *c, float var) {
 }
 
 static void statistics(const struct nb_case *c, const float *v, int64_t n, float *mean, float *rstd) {
-    *mean = centres(c) ? sum_of(v, n) / (float)n : 0;
+    *mean = nb_op_centres(c->op) ? sum_of(v, n) / (float)n : 0;
     const float squares = squares_of(v, n, *mean);
     *rstd = reciprocal(c, c->op == NB_OP_L2NORM ? squares : squares / (float)n);
 }
@@ -114,7 +110,7 @@ static float affine(const struct nb_oracle *o, float xhat, int64_t param) {
 static void read_row(const struct nb_reference *r, int64_t row) {
     const struct nb_case *c = r->o->c;
     const struct nb_inputs *in = r->o->in;
-    const bool adds = c->op == NB_OP_ADD_RMSNORM || c->op == NB_OP_ADD_LAYERNORM;
+    const bool adds = nb_op_adds(c->op);
     for (int64_t i = 0; i < in->cols; i++) {
         r->v[i] = x_at(in, row, i);
         if (!adds) continue;

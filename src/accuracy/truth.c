@@ -12,10 +12,6 @@
 #include "src/core/log.h"
 #include "src/core/twofold.h"
 
-static bool centres(const struct nb_case *c) {
-    return c->op == NB_OP_LAYERNORM || c->op == NB_OP_BATCHNORM || c->op == NB_OP_ADD_LAYERNORM;
-}
-
 int64_t nb_truth_elements(const struct nb_case *c) {
     if (c->op == NB_OP_BATCHNORM) return c->shape.n * c->shape.hw;
     if (c->op == NB_OP_PRMSNORM && c->k >= 1 && c->k < c->shape.cols) return c->k;
@@ -149,8 +145,8 @@ void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const doub
     first_sweep(&s, x, n);
     set_mean(t, &s);
     if (!isfinite(s.abs))
-        set_not_finite(t, centres(c));
-    else if (centres(c)) {
+        set_not_finite(t, nb_op_centres(c->op));
+    else if (nb_op_centres(c->op)) {
         nb_sum_add_squares_about(&s.squares, x, n, t->mean);
         set_variance(t, nb_sum_total(&s.squares), (double)n);
     } else {

@@ -123,6 +123,8 @@ const char *nb_eps_place_name(uint32_t place) { return name_at(nb_eps_place_name
 const char *nb_layout_name(uint32_t layout) { return name_at(nb_layout_names, layout); }
 
 bool nb_op_adds(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
+/* Of a row, or in BatchNorm of a channel. What is about one row at a time may ask too, since it never has a BatchNorm: searches refuse
+ * it (nb_row_score_refuses), sweeps over short rows and the emulator's designs have no such op. */
 bool nb_op_centres(uint32_t op) { return op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM; }
 
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin) {

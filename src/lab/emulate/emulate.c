@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/rounded_ops.h"
@@ -19,8 +20,6 @@ struct row {
     double *work;    /* n distances */
     double mean, residual, var, scale;
 };
-
-static bool centres(const struct nb_design *d) { return d->op == NB_OP_LAYERNORM; }
 
 /* A number as read from memory. */
 static double loaded(const struct nb_design *d, double v, enum nb_number number) {
@@ -70,7 +69,7 @@ static void one_pass(struct row *w, bool shifted) {
 
 static void statistics(struct row *w) {
     const struct nb_design *d = w->d;
-    if (!centres(d)) {
+    if (!nb_op_centres(d->op)) {
         const double sum = nb_emulate_sum_squares(d, &w->r, w->x, w->n);
         w->var = d->op == NB_OP_L2NORM ? nb_convert(&w->r, sum, d->stat) : over_n(w, sum);
         return;
@@ -138,7 +137,7 @@ static double scaled(struct row *w, double v) {
 
 static double normalized(struct row *w, double x) {
     const enum nb_number scale = w->d->scale;
-    if (centres(w->d)) {
+    if (nb_op_centres(w->d->op)) {
         x = nb_rounded_sub(&w->r, x, w->mean, scale);
         if (w->d->variance == NB_VAR_CORRECTED) x = nb_rounded_sub(&w->r, x, w->residual, scale);
     }
@@ -179,7 +178,7 @@ static double cast_then_scaled(struct row *w, double v, double g, const double *
 static double folded(struct row *w, double x, double g, const double *beta) {
     const enum nb_number scale = w->d->scale;
     const double a = scaled(w, g), zero = 0;
-    if (!centres(w->d)) return store(w, times_plus(w, x, a, beta, scale));
+    if (!nb_op_centres(w->d->op)) return store(w, times_plus(w, x, a, beta, scale));
     const double b = times_plus(w, -w->mean, a, beta ? beta : &zero, scale);
     return store(w, times_plus(w, x, a, &b, scale));
 }

@@ -11,6 +11,7 @@
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/measure/process.h"
 
 struct crew {
@@ -20,12 +21,6 @@ struct crew {
     pthread_cond_t ended;
     int n_working;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void *work(void *arg) {
     struct crew *crew = arg;
@@ -52,7 +47,7 @@ static void watch(struct crew *crew, double start_s) {
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&crew->ended, &crew->mutex, &until);
-        nb_progress((double)atomic_load(&crew->finished), (double)crew->sweep->n_chunks, now_s() - start_s,
+        nb_progress((double)atomic_load(&crew->finished), (double)crew->sweep->n_chunks, nb_now_s() - start_s,
                     crew->sweep->label);
     }
     pthread_mutex_unlock(&crew->mutex);
@@ -62,7 +57,7 @@ static void watch(struct crew *crew, double start_s) {
 int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done) {
     struct crew crew = {.sweep = s, .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     pthread_t *ids = nb_alloc((unsigned)threads, sizeof *ids);
-    const double start_s = now_s();
+    const double start_s = nb_now_s();
     int n = 0, result = 0;
     pthread_mutex_lock(&crew.mutex);
     while (n < threads && pthread_create(&ids[n], NULL, work, &crew) == 0) n++;
@@ -78,9 +73,9 @@ int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done) {
 
 double nb_sweep_estimate(const struct nb_sweep *s, int threads) {
     if (s->n_chunks == 0) return 0;
-    const double start_s = now_s();
+    const double start_s = nb_now_s();
     s->chunk(s->n_chunks / 2, s->arg);
-    return (now_s() - start_s) * ceil((double)s->n_chunks / threads);
+    return (nb_now_s() - start_s) * ceil((double)s->n_chunks / threads);
 }
 
 void nb_exhaust_announce(const char *what, double inputs, double seconds, const struct nb_exhaust_options *o) {

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_convert.h"
 #include "src/lab/exhaustive/simd_functions.h"
@@ -195,12 +195,6 @@ static void task_init(struct task *t, const struct nb_narrow *format, const stru
     t->wrong = nb_alloc((uint64_t)((t->n_inputs + CHUNK - 1) / CHUNK * t->n), sizeof *t->wrong);
 }
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     const struct nb_narrow *const formats[] = {&nb_narrow_f16, &nb_narrow_bf16, &nb_narrow_e5m2, &nb_narrow_e4m3};
     enum { N = sizeof formats / sizeof formats[0] };
@@ -217,9 +211,9 @@ int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
                 seconds += nb_sweep_estimate(&sweep, o->threads);
                 inputs += (double)t.n_inputs;
             } else {
-                const double start_s = now_s();
+                const double start_s = nb_now_s();
                 result = nb_sweep_run(&sweep, o->threads, &done);
-                tell(&t, done, now_s() - start_s, rows);
+                tell(&t, done, nb_now_s() - start_s, rows);
             }
             free(t.wrong);
         }

@@ -10,6 +10,7 @@
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/text.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/lab/exhaustive/exhaust_rows.h"
@@ -27,14 +28,8 @@ struct task {
     struct answer1 *answers; /* by source and eps */
 };
 
-static uint64_t hash_of(const uint16_t *y, int64_t n) {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (int64_t i = 0; i < n; i++) hash = (hash ^ y[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static double exact_of(const struct nb_row_source *s, double x, double eps) {
-    if (nb_row_source_centres(s)) return eps > 0 ? 0 : NAN;
+    if (nb_op_centres(s->op)) return eps > 0 ? 0 : NAN;
     return s->weight * x / sqrt(x * x + eps);
 }
 
@@ -61,7 +56,7 @@ static void check_chunk(int64_t chunk, void *arg) {
         if (nb_judge_add(&judge, &answer.judged, b.x[i], exact_of(s, x, eps), got))
             nb_judge_resolve(&judge, &answer.judged, exact_twofold(s, x, eps), got);
     }
-    answer.hash = hash_of(b.y, n);
+    answer.hash = nb_hash(NB_HASH_EMPTY, b.y, (size_t)n * sizeof *b.y);
     nb_row_buffers_release(&b);
     t->answers[chunk] = answer;
 }

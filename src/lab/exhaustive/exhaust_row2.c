@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/lab/exhaustive/exhaust_rows.h"
@@ -31,7 +31,7 @@ struct pair {
 };
 static inline struct pair exact_of(const struct task *t, double x0, double x1) {
     const struct nb_row_source *s = t->source;
-    if (nb_row_source_centres(s)) {
+    if (nb_op_centres(s->op)) {
         const double d = (x0 - x1) / 2, y = s->weight * d / sqrt(d * d + t->eps);
         return (struct pair){y, -y};
     }
@@ -44,7 +44,7 @@ static inline struct pair exact_of(const struct task *t, double x0, double x1) {
 static struct nb_twofold exact_twofold(const struct task *t, double x0, double x1, int at) {
     const struct nb_row_source *s = t->source;
     struct nb_twofold numerator = nb_twofold_of(s->weight * (at ? x1 : x0)), v;
-    if (nb_row_source_centres(s)) {
+    if (nb_op_centres(s->op)) {
         const struct nb_twofold twice = at ? nb_two_sum(x1, -x0) : nb_two_sum(x0, -x1);
         const struct nb_twofold d = {twice.hi / 2, twice.lo / 2};
         numerator = nb_twofold_mul(d, nb_twofold_of(s->weight));
@@ -108,18 +108,12 @@ static void tell(const struct task *t, int64_t done, double seconds, cJSON *rows
     nb_json_number(row, "seconds", seconds);
 }
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int run_one(struct task *t, int threads, cJSON *rows) {
     const struct nb_sweep sweep = {t->source->text, t->n, check_chunk, t};
-    const double start_s = now_s();
+    const double start_s = nb_now_s();
     int64_t done = 0;
     const int result = nb_sweep_run(&sweep, threads, &done);
-    tell(t, done, now_s() - start_s, rows);
+    tell(t, done, nb_now_s() - start_s, rows);
     return result;
 }
 

@@ -150,10 +150,6 @@ int nb_row_sources(const struct nb_exhaust_options *o, struct nb_row_source **so
     return result;
 }
 
-bool nb_row_source_centres(const struct nb_row_source *s) {
-    return s->op == NB_OP_LAYERNORM || s->op == NB_OP_ADD_LAYERNORM;
-}
-
 /* ---- rows ---- */
 
 void nb_row_buffers_init(struct nb_row_buffers *b, int64_t rows, int64_t cols) {

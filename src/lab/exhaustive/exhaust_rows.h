@@ -23,8 +23,6 @@ struct nb_row_source {
     uint32_t op;    /* enum nb_op */
 };
 
-bool nb_row_source_centres(const struct nb_row_source *s);
-
 /* The sources that the options name, each formula of a kernel that matters for short rows by itself: root, cast order with a weight.
  * -1 after nb_error. *sources is the caller's. */
 int nb_row_sources(const struct nb_exhaust_options *o, struct nb_row_source **sources, int *n);

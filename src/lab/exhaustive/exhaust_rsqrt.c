@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/root_check.h"
 #include "src/lab/exhaustive/root_variants.h"
@@ -180,20 +180,14 @@ static void tell(const struct task *t, int64_t done, const struct nb_root_varian
     }
 }
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int run_variant(const struct nb_root_variant *v, const struct nb_exhaust_options *o, cJSON *rows) {
     struct task t;
     int64_t done = 0;
     task_init(&t, v, o);
     const struct nb_sweep sweep = {v->name, t.first_chunk[t.n_segments], check_chunk, &t};
-    const double start_s = now_s();
+    const double start_s = nb_now_s();
     const int result = nb_sweep_run(&sweep, o->threads, &done);
-    tell(&t, done, v, now_s() - start_s, rows);
+    tell(&t, done, v, nb_now_s() - start_s, rows);
     free(t.sums);
     return result;
 }

@@ -7,21 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/lab/exhaustive/double_rounding.h"
 #include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- x * rstd ---- */
 
@@ -72,9 +66,9 @@ static int multiply(const struct nb_exhaust_options *o, cJSON *rows) {
     const double seconds = nb_sweep_estimate(&sweep, o->threads);
     int64_t done = 0;
     nb_exhaust_announce("x * rstd, by significands", (double)n * N_RSTD / (double)o->stride, seconds, o);
-    const double start_s = now_s();
+    const double start_s = nb_now_s();
     const int result = nb_sweep_run(&sweep, o->threads, &done);
-    tell_products(&p, done, now_s() - start_s, rows);
+    tell_products(&p, done, nb_now_s() - start_s, rows);
     free(p.found);
     return result;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
@@ -15,7 +16,7 @@ const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold"
 
 /* Squares are those of the distances from the mean, where there is one. */
 static const char *unit_of(const struct nb_limit_rule *rule, const struct nb_limits *l) {
-    if (!nb_limits_centres(l)) return rule->unit;
+    if (!nb_op_centres(l->design.op)) return rule->unit;
     if (strcmp(rule->unit, "|x|") == 0) return "|x - mean|";
     return strcmp(rule->unit, "rms") == 0 ? "sigma" : rule->unit;
 }
@@ -69,8 +70,6 @@ int nb_limits_refuse(const struct nb_limits *l) {
 }
 
 /* ---- what rules share -------------------------------------------------------------------------------------------------- */
-
-bool nb_limits_centres(const struct nb_limits *l) { return l->design.op == NB_OP_LAYERNORM; }
 
 bool nb_limit_is_never(const struct nb_limit *line) { return isnan(line->from); }
 

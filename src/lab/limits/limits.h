@@ -71,7 +71,6 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 static inline const struct nb_format *nb_limits_format(enum nb_number number) { return &nb_numbers[number]; }
 
-bool nb_limits_centres(const struct nb_limits *l);
 /* from = the least number of the format at which `holds` begins, safe = the one below. */
 void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
                       const void *arg);

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/lab/limits/limits_rules.h"
 
 static int conditioning(const struct nb_limits *l, struct nb_limit *line) {
-    const bool centred = nb_limits_centres(l);
+    const bool centred = nb_op_centres(l->design.op);
     const double rho = centred ? l->rho : 0, u_in = nb_limits_format(l->design.store)->unit_roundoff;
     if (l->n < 3) return nb_limit_says(line, "Rows of one or two elements follow other laws.");
     line->law = line->from = sqrt(1 + rho * rho);
@@ -44,7 +45,7 @@ static double norm(const double *v, int64_t n) {
 /* |dy| / |y| over |dx| / |x| along a direction in which nothing is lost. */
 static double amplification(const struct nb_limits *l, double rho) {
     const int64_t n = l->n;
-    const bool centred = nb_limits_centres(l);
+    const bool centred = nb_op_centres(l->design.op);
     double *z = nb_alloc((unsigned long long)n, 6 * sizeof *z), *dx = z + n, *x = dx + n, *moved = x + n,
            *y = moved + n, *y_moved = y + n;
     struct nb_design d = nb_limits_isolated(l);
@@ -72,7 +73,7 @@ static double amplification(const struct nb_limits *l, double rho) {
     return result;
 }
 static bool conditioning_holds(const struct nb_limits *l, struct nb_limit *line) {
-    const double rho = nb_limits_centres(l) ? l->rho : 0, got = amplification(l, rho);
+    const double rho = nb_op_centres(l->design.op) ? l->rho : 0, got = amplification(l, rho);
     snprintf(line->at, sizeof line->at, "a change of the input grew %.5g-fold", got);
     return fabs(got / line->from - 1) < 0.01;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"
@@ -41,7 +42,7 @@ static double coarsest_u(const struct nb_design *d) {
 static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_design *d = &l->design;
     const double u = coarsest_u(d), most = 1 / format(d->store)->unit_roundoff;
-    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(u);
     if (line->law > 1e5) return nb_limit_says(line, "In f64 this is beyond what inputs can hold.");
     for (double r = 2; r < 2 * line->law + 2 && isnan(line->from); r++) {
@@ -81,7 +82,7 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
     nb_sum_law(&l->design, l->n, &law);
     const double u = coarsest_u(&l->design);
-    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(sqrt(u));
     if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
     if (law.nu > 0.01)
@@ -188,7 +189,7 @@ static int first_exponent(const struct nb_limits *l) {
 static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_format *f = format(l->design.store);
     const int count = constants_in_binade(l);
-    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
     if (l->design.variance != NB_VAR_TWOPASS || l->design.root_form != NB_ROOT_MUL_RECIP ||
         l->design.eps_place != NB_EPS_INSIDE || l->design.folded || l->design.flush)
         return nb_limit_says(

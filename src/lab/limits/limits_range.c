@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/lab/limits/limits_rules.h"
@@ -43,7 +44,7 @@ static int square_overflow(const struct nb_limits *l, struct nb_limit *line) {
         nb_limit_says(line,
                       "From here on a single element makes the row %s: square in a wider format, or scale the row "
                       "by a power of two first.",
-                      nb_limits_centres(l) || !nb_number_has_inf(number) ? "NaN" : "0");
+                      nb_op_centres(l->design.op) || !nb_number_has_inf(number) ? "NaN" : "0");
     return 0;
 }
 static bool square_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -131,7 +132,7 @@ static bool squares_are_infinite(const struct nb_limits *l, double v, char *seen
     return exact_sum_is_infinite(l, v, seen, size, true);
 }
 static int mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
-    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm takes no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm takes no mean.");
     return exact_overflow(l, line, false);
 }
 static bool mean_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -160,7 +161,7 @@ static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, ch
 
 static int ordered_mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const struct equal_row row = {l, false};
-    if (!nb_limits_centres(l)) return nb_limit_says(line, "RMSNorm takes no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm takes no mean.");
     if (l->design.variance == NB_VAR_WELFORD) return nb_limit_says(line, "An updated mean is no sum.");
     if (l->design.variance == NB_VAR_SHIFTED) return nb_limit_says(line, "A constant row, shifted, is 0.");
     nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);
@@ -180,7 +181,9 @@ static bool ordered_mean_is_infinite(const struct nb_limits *l, double v, char *
 /* ---- output ------------------------------------------------------------------------------------------------------------ */
 
 /* |y| <= sqrt(n) |gamma|, with equality for a row of one non-zero element; centred, sqrt(n - 1). */
-static double peak_squared(const struct nb_limits *l) { return (double)(nb_limits_centres(l) ? l->n - 1 : l->n); }
+static double peak_squared(const struct nb_limits *l) {
+    return (double)(nb_op_centres(l->design.op) ? l->n - 1 : l->n);
+}
 
 static bool output_overflows(double gamma, const void *arg) {
     const struct nb_limits *l = arg;
@@ -194,7 +197,7 @@ static enum nb_number weight_format(const struct nb_limits *l) {
 
 static int output_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const double peak = sqrt(peak_squared(l));
-    if (l->n < 2 && nb_limits_centres(l)) return nb_limit_says(line, "A row of one element is 0.");
+    if (l->n < 2 && nb_op_centres(l->design.op)) return nb_limit_says(line, "A row of one element is 0.");
     line->law = format(l->design.store)->overflow / peak;
     nb_limit_upwards(line, weight_format(l), output_overflows, l);
     const double most = peak * l->gamma_max;

@@ -12,7 +12,7 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
     *p = (struct nb_probe){.c = *c,
                            .entry = entry,
                            .format = &nb_formats[c->dtype],
-                           .centres = c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM,
+                           .centres = nb_op_centres(c->op),
                            .of_sum = c->op == NB_OP_L2NORM,
                            .has_gamma = c->formula.affine != NB_AFFINE_NONE,
                            .has_beta = c->formula.affine == NB_AFFINE_GAMMA_BETA,

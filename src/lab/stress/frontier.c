@@ -111,8 +111,7 @@ int nb_frontier_find(struct nb_prober *p, enum nb_frontier_of of, enum nb_demand
     out->good_beyond = NAN;
     out->searched_to = end_of(of, w.dtype);
     out->predicted = nb_frontier_predict(t, of, demand, &p->facts);
-    const bool centres = t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM;
-    if (of == NB_RHO_MAX && !centres) return 0;
+    if (of == NB_RHO_MAX && !nb_op_centres(t->c.op)) return 0;
     const int64_t end = ordinal(out->searched_to, w.dtype);
     struct coarse c;
     if (walk_out(&w, ordinal(of == NB_RHO_MAX ? 0x1p-4 : 1, w.dtype), end, &c) != 0) return -1;

@@ -26,8 +26,6 @@ static double shared_tolerance(enum nb_demand demand, enum nb_dtype dtype) {
     return fmax(nb_demand_relative(demand, dtype), 1.5 * nb_granted_ulp(dtype) * nb_formats[dtype].unit_roundoff);
 }
 
-static bool centres(const struct nb_case *c) { return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM; }
-
 static struct nb_arithmetic arithmetic_of(const struct nb_trial *t) {
     struct nb_arithmetic a;
     nb_arithmetic_init(&a, &t->c, nb_kernel_chain(t->entry->kernel, &t->call));
@@ -154,6 +152,6 @@ struct nb_prediction nb_frontier_predict(const struct nb_trial *t, enum nb_front
         return (struct nb_prediction){of == NB_SCALE_MIN ? 0 : (double)INFINITY, "none: the op sums nothing"};
     if (of == NB_SCALE_MAX) return largest_scale(&a, facts);
     if (of == NB_SCALE_MIN) return smallest_scale(&a, t, demand, facts);
-    if (centres(&t->c)) return largest_rho(&a, t, demand, facts);
+    if (nb_op_centres(t->c.op)) return largest_rho(&a, t, demand, facts);
     return (struct nb_prediction){INFINITY, "none: the op does not centre"};
 }

@@ -14,8 +14,6 @@ enum { PAIRWISE = 0, FIRST_SEED = 1 };
 static const int lane_counts[] = {1, 4, 8, 16, 32, 64, 128, PAIRWISE};
 enum { N_LANE_COUNTS = sizeof lane_counts / sizeof lane_counts[0] };
 
-static bool centres(const struct nb_trial *t) { return t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM; }
-
 /* A long row is not worth a second of draws: fewer candidates, but two. */
 static int affordable(const struct nb_hunt *h, int best_of) {
     const double most = 4e6 / ((double)h->rows * (double)h->cols);
@@ -36,7 +34,7 @@ static struct nb_greedy attack(const struct nb_hunt *h, int lanes, int best_of, 
 
 /* What an attempt is judged by: the sum's error where the outputs show it alone, else how near the bound. */
 static double worth(const struct nb_trial *t, const struct nb_row_score *s) {
-    const double value = nb_quarry_value(s, centres(t) ? (int)NB_BY_BOUND : (int)NB_QUARRY_SUM);
+    const double value = nb_quarry_value(s, nb_op_centres(t->c.op) ? (int)NB_BY_BOUND : (int)NB_QUARRY_SUM);
     return isnan(value) ? -1 : value;
 }
 
@@ -119,7 +117,7 @@ void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
     for (int i = 0; i < N_LANE_COUNTS && !nb_hunt_over(h); i++) {
         if (lane_counts[i] > h->cols) continue;
         struct nb_greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
-        if (centres(h->t)) {
+        if (nb_op_centres(h->t->c.op)) {
             g.offset = fmin(16, largest_rho(h));
             g.order.squares = false;
         }
@@ -127,7 +125,7 @@ void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
         if (value > worst) lanes = lane_counts[i];
         worst = fmax(worst, value);
     }
-    if (centres(h->t)) attack_mean(h, lanes, attempts);
+    if (nb_op_centres(h->t->c.op)) attack_mean(h, lanes, attempts);
     for (uint64_t seed = FIRST_SEED + 1; !nb_hunt_over(h); seed += (uint64_t)h->rows)
         for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !nb_hunt_over(h); k++)
             both_signs(h, attack(h, lanes, candidates[k], seed), seed == FIRST_SEED + 1 ? attempts : NULL);

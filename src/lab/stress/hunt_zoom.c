@@ -25,7 +25,7 @@ enum { N_OBJECTIVES = sizeof objectives / sizeof objectives[0], ROWS_PER_HALF = 
 
 static struct box whole_box(const struct nb_hunt *h, double eps_low, double eps_high) {
     const struct nb_format *f = &nb_formats[h->t->in.dtype];
-    const bool centres = h->t->c.op == NB_OP_LAYERNORM || h->t->c.op == NB_OP_ADD_LAYERNORM;
+    const bool centres = nb_op_centres(h->t->c.op);
     struct nb_range range;
     nb_kernel_range(h->t->entry->kernel, &h->t->call, &range);
     const double largest = fmin(f->max_finite, range.max_abs) / 8.5; /* no draw is further than 8.3 from the mean */

@@ -9,8 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 
-static bool centres(const struct nb_case *c) { return c->op == NB_OP_LAYERNORM || c->op == NB_OP_ADD_LAYERNORM; }
-
 static double weight_of(const struct nb_oracle *o, int64_t i) {
     if (!o->gamma) return 1;
     return fabs(o->gamma[i] + (o->c->formula.weight_offset ? 1 : 0));
@@ -39,7 +37,7 @@ static void of_tanh(const struct nb_oracle *o, const double *v, double *noise) {
 static void of_norm(const struct nb_oracle *o, int64_t row, const double *v, double *noise) {
     const struct nb_row_truth *t = nb_oracle_truth(o, row, 0);
     const int64_t seen = o->n_stats; /* elements that the statistics see */
-    const bool centred = centres(o->c);
+    const bool centred = nb_op_centres(o->c->op);
     const double n = (double)seen, divisor = o->c->op == NB_OP_L2NORM ? 1 : n, q = pull(o->c, t) / divisor;
     const double mean = centred ? t->mean : 0, mean_share = centred ? t->scale / n : 0;
     double sum_h = 0, sum_ch = 0, sum_cch = 0; /* of h^2, c h^2, c^2 h^2 */
@@ -70,7 +68,7 @@ void nb_input_noise(const struct nb_oracle *o, int64_t row, double *noise) {
 
 void nb_row_magnitude(const struct nb_oracle *o, int64_t row, const double *y, double *magnitude) {
     double shared = 0;
-    if (centres(o->c)) {
+    if (nb_op_centres(o->c->op)) {
         const struct nb_row_truth *t = nb_oracle_truth(o, row, 0);
         shared = sqrt(t->var) * t->scale;
     }

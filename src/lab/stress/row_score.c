@@ -79,7 +79,7 @@ static void fit_gain(const struct nb_trial *t, const struct nb_oracle *o, const 
 }
 
 static bool is_claimed(const struct nb_range *range, const struct nb_trial *t, const struct nb_row_truth *truth) {
-    const bool centres = t->c.op == NB_OP_LAYERNORM || t->c.op == NB_OP_ADD_LAYERNORM;
+    const bool centres = nb_op_centres(t->c.op);
     const double rms = sqrt(truth->mean_square);
     if (rms < range->min_rms || truth->max_abs > range->max_abs) return false;
     return !centres || !(fabs(truth->mean) > range->max_rho * sqrt(truth->var));

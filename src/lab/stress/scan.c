@@ -84,11 +84,6 @@ void nb_scan_release(struct nb_scan *s) {
     *s = (struct nb_scan){0};
 }
 
-bool nb_scan_centres(const struct nb_scan *s) {
-    const uint32_t op = s->trial.c.op;
-    return op == NB_OP_LAYERNORM || op == NB_OP_ADD_LAYERNORM || op == NB_OP_BATCHNORM;
-}
-
 /* ---- one point ---- */
 
 static bool is_storable(const struct nb_scan *s) {

@@ -46,8 +46,6 @@ struct nb_scan_point {
 int nb_scan_init(struct nb_scan *s, const struct nb_trial *like, int64_t rows, int64_t cols, uint64_t seed);
 /* Calls the kernel at a point. quick: only state and scaled_u are found, at a quarter of the time. */
 void nb_scan_measure(struct nb_scan *s, double scale, double rho, bool quick, struct nb_scan_point *out);
-/* Is the op one that subtracts the mean? */
-bool nb_scan_centres(const struct nb_scan *s);
 void nb_scan_release(struct nb_scan *s);
 
 #endif

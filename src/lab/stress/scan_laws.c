@@ -17,7 +17,7 @@ void nb_scan_theory_init(struct nb_scan_theory *t, const struct nb_scan *s) {
     nb_arithmetic_init(&t->arithmetic, c, s->chain);
     t->eps = nb_round_to(c->eps, stats);
     t->u = nb_formats[dtype].unit_roundoff;
-    t->centres = nb_scan_centres(s);
+    t->centres = nb_op_centres(s->trial.c.op);
     t->squares_raw = !t->centres || c->variance == NB_VAR_ONEPASS;
 }
 

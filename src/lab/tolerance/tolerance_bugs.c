@@ -4,9 +4,8 @@
 
 #include <math.h>
 
+#include "src/core/case.h"
 #include "src/lab/emulate/emulate.h"
-
-static bool centres(const struct nb_design *d) { return d->op == NB_OP_LAYERNORM; }
 
 /* ---- of the arithmetic --------------------------------------------------------------------------------------------------- */
 
@@ -59,7 +58,7 @@ static bool raw_estimate(struct nb_design *d, const struct nb_tolerance_test *t)
 }
 static bool one_pass(struct nb_design *d, const struct nb_tolerance_test *t) {
     (void)t;
-    if (!centres(d) || d->variance == NB_VAR_ONEPASS) return false;
+    if (!nb_op_centres(d->op) || d->variance == NB_VAR_ONEPASS) return false;
     d->variance = NB_VAR_ONEPASS;
     return true;
 }
@@ -99,7 +98,7 @@ static void finish(const struct nb_design *d, const struct nb_tolerance_test *t,
 }
 
 static double exact_mean(const struct nb_design *d, const struct nb_tolerance_test *t, int64_t row) {
-    return centres(d) ? t->truth[row].mean : 0;
+    return nb_op_centres(d->op) ? t->truth[row].mean : 0;
 }
 
 static bool right(const struct nb_design *d, const struct nb_tolerance_test *t, int64_t row, double *y) {
@@ -132,7 +131,7 @@ static bool leaves_tail_out(const struct nb_design *d, const struct nb_tolerance
     return n > 8 && with_sum(d, t, row, y, n - tail, (double)n);
 }
 static bool rounds_mean(const struct nb_design *d, const struct nb_tolerance_test *t, int64_t row, double *y) {
-    if (!centres(d) || d->store == NB_NUM_F32) return false;
+    if (!nb_op_centres(d->op) || d->store == NB_NUM_F32) return false;
     const double mean = nb_number_round(t->truth[row].mean, 0, d->store, NB_ROUND_NEAREST, 0);
     const double var = squares_about(t->rows.x + row * t->rows.cols, t->rows.cols, mean, (double)t->rows.cols);
     finish(d, t, row, mean, scale_of(d, var), y);
@@ -142,7 +141,7 @@ static bool other_mean(const struct nb_design *d, const struct nb_tolerance_test
     const int64_t cols = t->rows.cols;
     const double *x = t->rows.x + row * cols;
     double mean = 0;
-    for (int64_t i = 0; i < cols && !centres(d); i++) mean += x[i] / (double)cols;
+    for (int64_t i = 0; i < cols && !nb_op_centres(d->op); i++) mean += x[i] / (double)cols;
     if (d->op != NB_OP_LAYERNORM && d->op != NB_OP_RMSNORM) return false;
     finish(d, t, row, mean, scale_of(d, squares_about(x, cols, mean, (double)cols)), y);
     return true;
