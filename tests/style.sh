@@ -37,6 +37,9 @@ compile="${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -mavx2 -mfma -mf16c -I. -I${BUILD:-
 report "$(find src cmd reports kernels/kernel.h -name '*.h' | xargs -P "$(nproc)" -I '{}' \
     sh -c "$compile \"\$1\" 2>/dev/null || echo \"\$1: does not compile alone\"" sh '{}' || echo "the check of headers does not run")"
 
+# Points of size 0: librsvg refuses a picture that has them.
+report "$(find reports/published -name '*.svg' | xargs grep -lF 'scale(0.0' | sed 's/$/: a mark of scale 0, which librsvg refuses/')"
+
 report "$(awk '
     function folder(path) { sub(/^src\//, "", path); sub(/\/[^\/]*$/, "", path); return path }
     FNR == NR {

@@ -258,6 +258,7 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
         snprintf(name, sizeof name, "plots/%s.svg", figures.list[i].name);
         char *svg = read_in(name);
         cr_assert_null(strstr(svg, "<script"), "%s", name);
+        cr_assert_null(strstr(svg, "scale(0.0"), "%s: librsvg refuses the whole picture", name);
         cr_assert_not_null(strstr(svg, "</svg>"), "%s", name);
         free(svg);
     }

@@ -130,7 +130,7 @@ static void add_line(const struct nb_figure *f, size_t line, struct nb_strbuf *o
     }
     if (!l->law) {
         add_using(f, p, line, true, out);
-        nb_strbuf_addf(out, " with %s ls %zu lw 1 dt 1 ps 0 notitle, \\\n       ",
+        nb_strbuf_addf(out, " with %s ls %zu lw 1 dt 1 pt -1 notitle, \\\n       ",
                        p->y_scale == NB_SCALE_NAMES ? "xerrorbars" : "yerrorbars", style);
     }
     add_using(f, p, line, false, out);
