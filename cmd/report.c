@@ -30,8 +30,8 @@ static const char help[] =
     "DIR/claims.json,\n"
     "its verdicts are printed (table, markdown or json) and its pages made again.\n"
     "\n"
-    "  --format NAME        what stdout gets: table (the default), markdown, csv, json, or another tool's format\n"
-    "                       (`normbench list formats`)\n"
+    "  --format NAME        what stdout gets: table (the default), summary, markdown, csv, json, or another tool's\n"
+    "                       format (`normbench list formats`)\n"
     "  --no-write           only print; DIR stays as it is\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, also when cases of the run failed; 2 DIR holds no results, or they cannot be read or written.\n";
 

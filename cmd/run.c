@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench run: plans a matrix, measures it, leaves a folder with journal, results, plots and page, prints the table. */
+/* normbench run: plans a matrix, measures it, leaves a folder with journal, results, plots and page, prints a summary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,8 @@ static const char help[] =
     "What is left\n"
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
-    "  --format NAME        the table on stdout: `normbench list formats`; default table\n"
+    "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
+    "                       `normbench list formats`\n"
     "  --no-plots           leaves plots and page out\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 77 nothing selected can run here,\n"
     "128+n ended by signal n (what is done is kept; --resume goes on).\n";
@@ -124,7 +125,7 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     *n_failed = nb_results_failed(&results);
-    const char *usual = compares ? "peers" : "table";
+    const char *usual = compares ? "peers" : "summary";
     if (nb_renderer_find(o->output.format ? o->output.format : usual)->render(&results, stdout) != 0) goto out;
     fflush(stdout);
     if (compares && nb_peers_write(&results, dir) != 0) goto out;

@@ -3,7 +3,7 @@
 # A backward pass goes the whole way: planned, checked, timed beside its own roof, recorded, reported, replayed. Faults are named.
 set -eu
 "$NORMBENCH" run --axis pass=backward --axis op=rmsnorm,layernorm,add_rmsnorm --axis shape=64x1024 --axis width=256 --axis kernel='*_plain' \
-    --launches 2 --blocks 4 --no-counters --out "$WORK/run" >"$WORK/table"
+    --launches 2 --blocks 4 --no-counters --format table --out "$WORK/run" >"$WORK/table"
 grep -q "dgamma of bound" "$WORK/table" || { echo "no column for the parameters"; cat "$WORK/table"; exit 1; }
 /usr/bin/python3 - "$WORK/run/results.json" >"$WORK/key" <<'PY'
 import json, sys

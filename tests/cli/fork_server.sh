@@ -16,7 +16,7 @@ run() {
     local name=$1 least=$(($2 + 1)) most=$(($2 + (cpus < $3 ? cpus : $3))) loadings
     shift 3
     rm -f "$FAKELIB_LOG"
-    "$NORMBENCH" run "$WORK/config.json" --peer fakelib --no-plots --out "$WORK/$name" "$@" >"$WORK/$name.table" 2>"$WORK/$name.err" || code=$?
+    "$NORMBENCH" run "$WORK/config.json" --peer fakelib --no-plots --format table --out "$WORK/$name" "$@" >"$WORK/$name.table" 2>"$WORK/$name.err" || code=$?
     loadings=$(wc -l <"$FAKELIB_LOG")
     [ "$loadings" -ge "$least" ] && [ "$loadings" -le "$most" ] || fail "$name: $loadings loadings, should be $least to $most"
 }

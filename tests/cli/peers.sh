@@ -47,7 +47,7 @@ cat >"$WORK/config.json" <<'JSON'
 { "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": "64x384", "kernel": ["rmsnorm", "rmsnorm_twopass"], "width": "256",
                 "stride": ["packed", "16"], "threads": [1, 2] } ], "launches": 2, "blocks_per_launch": 4 }
 JSON
-"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --no-plots --no-counters --out "$WORK/run" \
+"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --no-plots --no-counters --format table --out "$WORK/run" \
     >"$WORK/table"
 grep -q "^fakelib: fakelib 1.0; rows among 1: rmsnorm_f32" "$WORK/table" || { cat "$WORK/table"; fail "the table names no library"; }
 "$NORMBENCH" report "$WORK/run" --format csv >"$WORK/csv"
@@ -73,7 +73,7 @@ open(sys.argv[1] + ".replay", "w").write(peer[0]["replay"])
 PY
 
 # Counters see the calling thread: where others take part they are null with that reason, and where they do not they are not.
-"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --axis stride=packed --no-plots --launches 1 --blocks 2 --out "$WORK/counted" >"$WORK/table"
+"$NORMBENCH" run "$WORK/config.json" --peer fakelib --axis backend=cpu,peer:fakelib --axis stride=packed --no-plots --launches 1 --blocks 2 --format table --out "$WORK/counted" >"$WORK/table"
 /usr/bin/python3 - "$WORK/counted/results.json" "$(nproc)" <<'PY'
 import json, sys
 seen = set()

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which commands, and their words. */
+#include "reports/run/next_commands.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/text/escape.h"
+#include "src/core/files.h"
+#include "src/core/log.h"
+
+enum { MOST_COMMANDS = 3, MOST_LINES = 3, PURPOSE = 54 };
+
+/* ---- words -------------------------------------------------------------------------------------------------------- */
+
+static bool needs_quotes(const char *word) {
+    return !*word ||
+           strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") != strlen(word);
+}
+
+/* What a terminal would take for a command of its own cannot be printed as it stands. */
+static bool is_printable(const char *word) {
+    struct nb_strbuf shown = {0};
+    nb_strbuf_add(&shown, "");
+    nb_escape_terminal(&shown, word, true);
+    const bool same = strcmp(shown.text, word) == 0;
+    nb_strbuf_release(&shown);
+    return same;
+}
+
+/* The word as a shell reads it; a line that it would fill goes on in the next one. */
+static void add_word(struct nb_strbuf *out, size_t width, const char *word) {
+    const bool quoted = needs_quotes(word);
+    const char *line = strrchr(out->text, '\n');
+    size_t column = strlen(line ? line + 1 : out->text);
+    if (column > 0) {
+        nb_strbuf_add(out, " ");
+        column++;
+    }
+    if (column > 2 && column + strlen(word) + 2 * quoted > width) {
+        nb_strbuf_add(out, "\\\n");
+        column = 0;
+    }
+    nb_strbuf_add(out, quoted ? "'" : "");
+    column += quoted;
+    for (; *word; word++) {
+        if (column + 3 > width) {
+            nb_strbuf_add(out, quoted ? "'\\\n'" : "\\\n");
+            column = quoted;
+        }
+        if (*word == '\'')
+            nb_strbuf_add(out, "'\\''");
+        else
+            nb_strbuf_addn(out, word, 1);
+        column += *word == '\'' ? 4 : 1;
+    }
+    nb_strbuf_add(out, quoted ? "'" : "");
+}
+
+static bool is_on_path(void) {
+    const char *path = getenv("PATH");
+    for (const char *s = path ? path : ""; *s;) {
+        char file[PATH_MAX], found[PATH_MAX], own[PATH_MAX];
+        const size_t n = strcspn(s, ":");
+        snprintf(file, sizeof file, "%.*s/normbench", (int)n, s);
+        if (realpath(file, found) && realpath("/proc/self/exe", own)) return strcmp(found, own) == 0;
+        s += n + (s[n] == ':');
+    }
+    return false;
+}
+
+/* How this program is called: by its name where PATH finds it, else by its file, from here. */
+static char *program_name(void) {
+    char own[PATH_MAX], here[PATH_MAX];
+    if (is_on_path() || !realpath("/proc/self/exe", own)) return nb_strdup("normbench");
+    const size_t n = getcwd(here, sizeof here) ? strlen(here) : 0;
+    return nb_strdup(n > 1 && strncmp(own, here, n) == 0 && own[n] == '/' ? own + n + 1 : own);
+}
+
+/* ---- commands ----------------------------------------------------------------------------------------------------- */
+
+struct commands {
+    const struct nb_next *next;
+    struct nb_strbuf *out;
+    char *program;
+    size_t begin; /* of the command that is being written */
+    int n, n_lines;
+};
+
+static int count_lines(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+/* A command that fills the summary with its folder's name is none. */
+static void end_command(struct commands *c, const char *purpose) {
+    const int n_lines = 1 + count_lines(c->out->text + c->begin);
+    if (n_lines > MOST_LINES) {
+        c->out->text[c->out->len = c->begin] = '\0';
+        return;
+    }
+    const char *line = strrchr(c->out->text, '\n');
+    size_t column = strlen(line ? line + 1 : c->out->text);
+    if (column + 4 + strlen(purpose) <= c->next->width) {
+        nb_strbuf_addf(c->out, "%*s# %s", column < PURPOSE ? (int)(PURPOSE - column) : 2, "", purpose);
+    }
+    nb_strbuf_add(c->out, "\n");
+    c->begin = c->out->len;
+    c->n_lines += n_lines;
+    c->n++;
+}
+
+static void add_command(struct commands *c, const char *verb, const char *option, const char *word,
+                        const char *purpose) {
+    const char *const words[] = {c->program, verb, option, word};
+    for (size_t i = 0; i < 4; i++)
+        if (c->n >= MOST_COMMANDS || (words[i] && !is_printable(words[i]))) return;
+    for (size_t i = 0; i < 4; i++)
+        if (words[i]) add_word(c->out, c->next->width, words[i]);
+    end_command(c, purpose);
+}
+
+static size_t count_matches(const struct nb_results *results, const char *pattern) {
+    size_t n = 0;
+    for (size_t i = 0; i < results->n; i++) {
+        const char *key = results->records[i].key;
+        n += key && (strstr(key, pattern) || fnmatch(pattern, key, 0) == 0);
+    }
+    return n;
+}
+
+/* As much of the key as no other case has: its variant, and of the rest what tells it from the others that are left. */
+static char *short_key(const struct nb_results *results, const char *key) {
+    struct nb_strbuf pattern = {0}, longer = {0};
+    const char *rest = key + strcspn(key, "/");
+    if (strpbrk(key, "*?[\\")) return nb_strdup(key);
+    nb_strbuf_addn(&pattern, key, (size_t)(rest - key));
+    nb_strbuf_add(&pattern, "/");
+    size_t n = count_matches(results, pattern.text);
+    while (n > 1 && *rest == '/') {
+        const size_t part = 1 + strcspn(rest + 1, "/");
+        nb_strbuf_clear(&longer);
+        nb_strbuf_add(&longer, pattern.text);
+        longer.text[--longer.len] = '\0'; /* its last '/' or '*' */
+        nb_strbuf_addf(&longer, "*%.*s*", (int)part, rest);
+        rest += part;
+        const size_t fewer = count_matches(results, longer.text);
+        if (fewer >= n) continue;
+        n = fewer;
+        nb_strbuf_clear(&pattern);
+        nb_strbuf_add(&pattern, longer.text);
+    }
+    nb_strbuf_release(&longer);
+    if (n == 1) return pattern.text;
+    nb_strbuf_release(&pattern);
+    return nb_strdup(key);
+}
+
+static void add_replay(struct commands *c, const struct nb_record *r, const char *purpose) {
+    if (!r || !r->key || !c->next->results->dir) return;
+    char *key = short_key(c->next->results, r->key);
+    add_command(c, "replay", c->next->results->dir, key, purpose);
+    free(key);
+}
+
+/* The same run with twice as many launches, into a folder of its own. */
+static void add_longer_run(struct commands *c) {
+    static const char *const left_out[] = {"--out", "--launches", "--resume", "--format"};
+    const cJSON *meta = c->next->results->meta, *argv = cJSON_GetObjectItemCaseSensitive(meta, "argv"), *word;
+    const double launches = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(meta, "plan"), "launches");
+    struct nb_strbuf text = {0};
+    bool skips = false;
+    const cJSON *first = cJSON_GetArrayItem(argv, 0);
+    if (c->n >= MOST_COMMANDS || !cJSON_IsString(first) || strcmp(first->valuestring, "run") != 0 || !(launches >= 1))
+        return;
+    cJSON_ArrayForEach(word, argv) if (!cJSON_IsString(word) || !is_printable(word->valuestring)) return;
+    add_word(c->out, c->next->width, c->program);
+    cJSON_ArrayForEach(word, argv) {
+        bool skipped = skips;
+        skips = false;
+        for (size_t i = 0; i < 4 && !skipped; i++) {
+            const size_t n = strlen(left_out[i]);
+            if (strncmp(word->valuestring, left_out[i], n) != 0) continue;
+            skipped = word->valuestring[n] == '\0' || word->valuestring[n] == '=';
+            skips = word->valuestring[n] == '\0';
+        }
+        if (!skipped) add_word(c->out, c->next->width, word->valuestring);
+    }
+    nb_strbuf_addf(&text, "--launches=%.0f", 2 * launches);
+    add_word(c->out, c->next->width, text.text);
+    nb_strbuf_release(&text);
+    end_command(c, "narrower intervals");
+}
+
+int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
+    struct commands c = {.next = next, .out = out, .program = program_name(), .begin = out->len};
+    const struct nb_results *results = next->results;
+    char *journal = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
+    const bool going_on = journal && nb_path_exists(journal) &&
+                          cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(results->meta, "complete"));
+    nb_strbuf_add(out, "");
+    if (going_on) add_command(&c, "run", "--resume", results->dir, "goes on with it");
+    add_replay(&c, next->failed, "what failed");
+    if (results->dir) add_command(&c, "report", results->dir, NULL, "every case, plots");
+    if (next->noisy) add_longer_run(&c);
+    if (next->nearest != next->failed) add_replay(&c, next->nearest, "nearest its bound");
+    add_command(&c, "claims", "--quick", NULL, "papers' claims here");
+    free(journal);
+    free(c.program);
+    return c.n_lines;
+}
