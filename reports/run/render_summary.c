@@ -23,7 +23,7 @@
 #include "src/claims/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/core/text_map.h"
+#include "src/core/text.h"
 
 enum { MOST_LINES = 20, WIDTH = 80, LABEL = 19, CELL = 30, MOST_OPS = 3 };
 

@@ -34,7 +34,7 @@ if [ "$(nproc)" -ge 2 ]; then
 fi
 
 code=0
-"$NORMBENCH" run --plugin "$BUILD/tests/plugins/gradients.so" --axis backend=plugin:gradients --axis pass=backward \
+"$NORMBENCH" run --plugin "$BUILD/tests/plugins/gradients.so" --axis backend=plugin:gradients --axis kernel='*' --axis width=native --axis pass=backward \
     --axis op=rmsnorm,layernorm,add_layernorm,batchnorm --axis shape=64x40 --launches 1 --blocks 4 --no-counters --no-plots --out "$WORK/faults" \
     >"$WORK/table" || code=$?
 [ "$code" = 1 ] || { echo "exit code $code, should be 1"; cat "$WORK/table"; exit 1; }
