@@ -92,10 +92,12 @@ report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
-commands := $(filter-out main options output_options peer_options list_peers claims_try claims_training gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+commands := $(filter-out main options output_options peer_options list_peers claims_try gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
 # A job is done in a worker process by src/.../NAME_job.c.
 jobs := $(patsubst %_job,%,$(basename $(notdir $(sort $(wildcard src/*/*_job.c src/*/*/*_job.c)))))
+# A property experiment of the claims is any src/claims/property_NAME.c.
+properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/claims/property_*.c)))))
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
@@ -135,6 +137,8 @@ $(BUILD)/gen/renderer_list.h: FORCE
 	$(call write_list,$(foreach v,$(renderers),'NB_RENDERER_ENTRY($(v))'))
 $(BUILD)/gen/job_list.h: FORCE
 	$(call write_list,$(foreach v,$(jobs),'NB_JOB_ENTRY($(v))'))
+$(BUILD)/gen/property_list.h: FORCE
+	$(call write_list,$(foreach v,$(properties),'NB_PROPERTY_ENTRY($(v))'))
 commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
 $(BUILD)/gen/build_info.h: FORCE
@@ -183,7 +187,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/build_info.h
+gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/property_list.h $(BUILD)/gen/build_info.h
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)

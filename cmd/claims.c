@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/claims_training.h"
 #include "cmd/claims_try.h"
 #include "cmd/options.h"
 #include "reports/claims/claims_report.h"
@@ -23,7 +22,9 @@ static const char help[] =
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED or NOT TESTABLE HERE, with what was measured, the\n"
     "interval, the published figure, the reason, and which choice makes or breaks it. Without names: all of them.\n\n"
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
-    "  --explain ID         one claim: sources, readings, and what would be expected of which figures\n"
+    "  --explain ID         one claim: sources, readings, and what would be expected of which figures; \"properties\": "
+    "the\n"
+    "                       property experiments that claims may use, with their parameters and defaults\n"
     "  --quick              fewer launches and smaller shapes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds or "
     "what\n"
@@ -137,6 +138,12 @@ static void print_list(const struct nb_claims *claims, const char *format) {
 static int explain(const char *id) {
     struct nb_claims claims;
     struct nb_strbuf text = {0};
+    if (strcmp(id, "properties") == 0) {
+        nb_properties_explain(&text);
+        fputs(text.text, stdout);
+        nb_strbuf_release(&text);
+        return NB_EXIT_OK;
+    }
     if (nb_claims_read(&claims, &id, 1) != 0) return NB_EXIT_USAGE;
     for (size_t i = 0; i < claims.n; i++) {
         if (i) nb_strbuf_add(&text, "\n");
@@ -181,7 +188,7 @@ static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *s
     return 0;
 }
 
-static int run(int argc, char **argv) {
+static int claims_main(int argc, char **argv) {
     struct nb_claims_options o = {.output.case_timeout_s = 20, .train_budget_s = NAN};
     struct nb_journaled_argv saved = {0};
     struct nb_claims claims = {0};
@@ -212,4 +219,4 @@ out:
 }
 
 const struct nb_command nb_command_claims = {
-    .name = "claims", .summary = "tries what papers and tutorials say", .help = help, .run = run};
+    .name = "claims", .summary = "tries what papers and tutorials say", .help = help, .run = claims_main};

@@ -7,7 +7,9 @@
 
 #include "cmd/output_options.h"
 #include "cmd/run_measure.h"
+#include "cmd/run_plan.h"
 #include "src/claims/claims.h"
+#include "src/train/train_results.h"
 
 struct nb_claims_options {
     struct nb_plan_request request;
@@ -25,5 +27,15 @@ struct nb_claims_options {
 bool nb_claims_has_journal(const char *dir);
 /* Tries the claims, whose blocks move to the plans, into dir. Returns the exit code. */
 int nb_claims_run(const struct nb_claims_options *o, struct nb_claims *claims, const char *dir);
+
+/* The training part of a run of claims: DIR/training/. */
+
+struct nb_claims_trained {
+    struct nb_train_results results;
+    bool there;      /* something was asked for, and the time allowed was not 0 */
+    const char *why; /* nothing was trained */
+};
+/* The options of the run that is resumed; -1 without nb_error: no training began there. */
+int nb_claims_training_argv(const char *dir, struct nb_journaled_argv *saved);
 
 #endif

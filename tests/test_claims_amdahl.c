@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/claims/claims_amdahl.h"
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_training.h"
 #include "src/claims/training_document.h"

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/claim_judge.h"
+#include "reports/claims/claims_report.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
+#include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -185,15 +186,28 @@ Test(claims_files, the_readme_lists_them_all) {
         nb_strbuf_release(&row);
         free(ids[i]);
     }
-    for (size_t i = 0; nb_properties[i]; i++) {
-        struct nb_strbuf row = {0};
-        nb_strbuf_addf(&row, "| `%s` | %s |", nb_properties[i]->name, nb_properties[i]->summary);
-        cr_expect(strstr(readme, row.text), "%s", row.text);
-        nb_strbuf_release(&row);
-    }
     free(readme);
     free(path);
     free(ids);
+}
+
+Test(claims_files, property_experiments_explain_themselves) {
+    struct nb_strbuf text = {0}, row = {0};
+    nb_properties_explain(&text);
+    cr_assert_not_null(nb_properties[0]);
+    for (size_t i = 0; nb_properties[i]; i++) {
+        const struct nb_property *p = nb_properties[i];
+        nb_strbuf_clear(&row);
+        nb_strbuf_addf(&row, "%s: %s\n", p->name, p->summary);
+        cr_expect(*p->summary && strstr(text.text, row.text), "%s", row.text);
+        for (size_t j = 0; j < p->n_params; j++) {
+            nb_strbuf_clear(&row);
+            nb_strbuf_addf(&row, "  %s = ", p->params[j].name);
+            cr_expect(strstr(text.text, row.text), "%s: %s", p->name, row.text);
+        }
+    }
+    nb_strbuf_release(&text);
+    nb_strbuf_release(&row);
 }
 
 Test(claims_files, readings_that_differ_make_partly) {

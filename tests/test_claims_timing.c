@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/claim_judge.h"
 #include "src/claims/timing_pairs.h"
+#include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/results.h"

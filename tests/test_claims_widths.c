@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/claim_judge.h"
+#include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/turns.h"

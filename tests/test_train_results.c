@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/claim_judge.h"
 #include "src/claims/training.h"
-#include "src/claims/training_values.h"
+#include "src/claims/verdict.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* claims.md: one line a claim, then what each rests on, so that a reader can disagree with it. */
-#include "reports/claims/claims_markdown.h"
+#include "reports/claims/claims_report.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/claims/claims_lines.h"
-#include "reports/claims/claims_report.h"
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_text.h"
 #include "reports/claims/claims_training.h"

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <stddef.h>
 
+#include "reports/figures/plots.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 
@@ -38,5 +39,10 @@ struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, c
 void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
 /* Sentences about it, one a line. */
 void nb_paper_sentences(const struct nb_paper *paper, struct nb_strbuf *out);
+
+/* Amdahl's law for norms: what a step gains is the norm's share of it times what the norm saves. The paper's rows, and the steps that
+ * were measured here. */
+
+void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 
 #endif

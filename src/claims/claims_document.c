@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/sensitivity.h"
 #include "src/claims/training_document.h"
+#include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -12,6 +12,7 @@
 
 #include "src/claims/finding.h"
 #include "src/core/json.h"
+#include "src/core/text.h"
 #include "src/measure/samples.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
@@ -40,6 +41,8 @@ struct nb_experiment_kind {
     void (*plan)(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]);
     /* Adds what is to be trained; null: nothing is. */
     void (*train)(const struct nb_experiment *e, struct nb_train_plan *plan);
+    /* One line on what it does, where the kind has more to say than its summary; or null. */
+    void (*describe)(const struct nb_experiment *e, struct nb_strbuf *out);
     /* Why it cannot be run here, or null; null function: it always can. */
     const char *(*refuses)(const struct nb_experiment *e);
     /* Adds what was found. What cannot be measured is a finding without a value, with the reason. */
@@ -58,5 +61,27 @@ struct nb_experiment {
 int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct nb_jsonc *file, const cJSON *node);
 void nb_experiment_release(struct nb_experiment *e);
 size_t nb_experiment_kinds(const struct nb_experiment_kind *const **kinds);
+
+/* What timing and accuracy experiments share: blocks of the matrix in a claim file, and the records that came of them. */
+
+struct nb_blocks {
+    struct nb_config blocks, quick; /* quick: with --quick in place of blocks; no blocks: the same */
+};
+/* The keys "blocks" and "quick", for tables of fields. */
+int nb_blocks_read(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node, bool quick);
+/* {"config": "bugs", "label": "onnxruntime#28463"}: the blocks of a preset that have the label. */
+int nb_blocks_read_from(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node);
+/* Cases of these blocks are timed beside none of another SIMD width. */
+void nb_blocks_isolate_width(struct nb_blocks *m);
+/* Moves the blocks to the config, under the label. */
+void nb_blocks_move(struct nb_blocks *m, bool quick, const char *label, struct nb_config *config);
+void nb_blocks_release(struct nb_blocks *m);
+
+bool nb_record_has_label(const struct nb_record *r, const char *label);
+/* Tags of a record: every axis that means something for it, kernel, op, rows, cols, and "fits": the first cache that holds what the op
+ * must move (L1, L2, L3, memory). */
+void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON *meta);
+/* Why nothing was measured for the label: the reason most often given for a cell left out whose key it may be, else a general one. */
+const char *nb_blocks_why_none(const struct nb_results *results);
 
 #endif

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "src/claims/experiment.h"
 #include "src/claims/fields.h"
-#include "src/claims/matrix.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"
@@ -42,40 +42,40 @@ static const struct figure {
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
 static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_matrix_read_blocks(into, file, node, false);
+    return nb_blocks_read(into, file, node, false);
 }
 static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_matrix_read_blocks(into, file, node, true);
+    return nb_blocks_read(into, file, node, true);
 }
 static int read_from(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_matrix_read_from(into, file, node);
+    return nb_blocks_read_from(into, file, node);
 }
 static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
     (void)file, (void)node, (void)into;
     return 0;
 }
 
-static int read_accuracy(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
+static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
                                              {"blocks", NB_FIELD_READ, 0, false, read_blocks},
                                              {"from", NB_FIELD_READ, 0, false, read_from},
                                              {"quick", NB_FIELD_READ, 0, false, read_quick}};
     const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(node, "blocks");
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(node, "from");
-    e->own = nb_alloc(1, sizeof(struct nb_matrix));
+    e->own = nb_alloc(1, sizeof(struct nb_blocks));
     if (!blocks == !from)
         return nb_error("%s:%d: an accuracy experiment needs \"blocks\", or \"from\" a config", file->path,
                         nb_jsonc_line(file, node));
     return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "an accuracy experiment", e->own);
 }
 
-static void release(struct nb_experiment *e) {
-    nb_matrix_release(e->own);
+static void accuracy_release(struct nb_experiment *e) {
+    nb_blocks_release(e->own);
     free(e->own);
 }
 
-static void plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
-    nb_matrix_move(e->own, quick, e->label, &configs[NB_PLAN_ACCURACY]);
+static void accuracy_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
+    nb_blocks_move(e->own, quick, e->label, &configs[NB_PLAN_ACCURACY]);
 }
 
 static void add_record(const struct nb_record *r, const struct nb_results *results, struct nb_findings *out) {
@@ -91,19 +91,20 @@ static void add_record(const struct nb_record *r, const struct nb_results *resul
     }
 }
 
-static void find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+static void accuracy_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     const struct nb_results *results = m->results[NB_PLAN_ACCURACY];
     const size_t before = out->n;
     for (size_t i = 0; results && i < results->n; i++)
         if (nb_record_has_label(&results->records[i], e->label)) add_record(&results->records[i], results, out);
     for (int i = 0; out->n == before && i < N_FIGURES; i++)
-        nb_findings_add_missing(out, figures[i].name, "%s", nb_matrix_why_none(results));
+        nb_findings_add_missing(out, figures[i].name, "%s", nb_blocks_why_none(results));
 }
 
-const struct nb_experiment_kind nb_experiment_accuracy = {.name = "accuracy",
-                                                          .summary =
-                                                              "cases checked against the exact result, not timed",
-                                                          .read = read_accuracy,
-                                                          .release = release,
-                                                          .plan = plan,
-                                                          .find = find};
+const struct nb_experiment_kind nb_experiment_accuracy = {
+    .name = "accuracy",
+    .summary = "cases checked against the exact result, not timed",
+    .read = accuracy_read,
+    .release = accuracy_release,
+    .plan = accuracy_plan,
+    .find = accuracy_find,
+};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/experiment.h"
 #include "src/claims/fields.h"
-#include "src/claims/matrix.h"
 #include "src/claims/timing_pairs.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -20,7 +20,7 @@ struct compare {
     struct nb_selector tags; /* tags of its own: axis and one value */
 };
 struct timing {
-    struct nb_matrix matrix;
+    struct nb_blocks matrix;
     char *isolate; /* "width", or null */
     struct compare *compares;
     size_t n;
@@ -29,10 +29,10 @@ struct timing {
 /* ---- reading ---- */
 
 static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_matrix_read_blocks(&((struct timing *)into)->matrix, file, node, false);
+    return nb_blocks_read(&((struct timing *)into)->matrix, file, node, false);
 }
 static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_matrix_read_blocks(&((struct timing *)into)->matrix, file, node, true);
+    return nb_blocks_read(&((struct timing *)into)->matrix, file, node, true);
 }
 static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
     (void)file, (void)node, (void)into;
@@ -81,7 +81,7 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
     return 0;
 }
 
-static int read_timing(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
+static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
                                              {"blocks", NB_FIELD_READ, 0, true, read_blocks},
                                              {"quick", NB_FIELD_READ, 0, false, read_quick},
@@ -95,7 +95,7 @@ static int read_timing(struct nb_experiment *e, const struct nb_jsonc *file, con
                     nb_jsonc_line(file, cJSON_GetObjectItemCaseSensitive(node, "isolate")), t->isolate);
 }
 
-static void release(struct nb_experiment *e) {
+static void timing_release(struct nb_experiment *e) {
     struct timing *t = e->own;
     for (size_t i = 0; i < t->n; i++) {
         struct compare *c = &t->compares[i];
@@ -107,14 +107,14 @@ static void release(struct nb_experiment *e) {
     }
     free(t->compares);
     free(t->isolate);
-    nb_matrix_release(&t->matrix);
+    nb_blocks_release(&t->matrix);
     free(t);
 }
 
-static void plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
+static void timing_plan(struct nb_experiment *e, bool quick, struct nb_config configs[NB_N_CLAIMS_PLANS]) {
     struct timing *t = e->own;
-    if (t->isolate) nb_matrix_isolate_width(&t->matrix);
-    nb_matrix_move(&t->matrix, quick, e->label, &configs[NB_PLAN_TIMING]);
+    if (t->isolate) nb_blocks_isolate_width(&t->matrix);
+    nb_blocks_move(&t->matrix, quick, e->label, &configs[NB_PLAN_TIMING]);
 }
 
 /* ---- findings ---- */
@@ -184,7 +184,7 @@ static void add_none(struct nb_findings *out, const struct compare *by, const ch
     }
 }
 
-static void find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+static void timing_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     const struct timing *t = e->own;
     const struct nb_results *results = m->results[NB_PLAN_TIMING];
     struct nb_timed_cases cases = {0};
@@ -198,14 +198,16 @@ static void find(const struct nb_experiment *e, const struct nb_claims_measured 
             const struct place at = {&cases, of, against, &t->compares[i]};
             if (against != NB_NO_CASE) add_pair(out, &at, m->samples);
         }
-        if (out->n == before) add_none(out, &t->compares[i], nb_matrix_why_none(results));
+        if (out->n == before) add_none(out, &t->compares[i], nb_blocks_why_none(results));
     }
     nb_timed_cases_release(&cases);
 }
 
-const struct nb_experiment_kind nb_experiment_timing = {.name = "timing",
-                                                        .summary = "cases timed against each other",
-                                                        .read = read_timing,
-                                                        .release = release,
-                                                        .plan = plan,
-                                                        .find = find};
+const struct nb_experiment_kind nb_experiment_timing = {
+    .name = "timing",
+    .summary = "cases timed against each other",
+    .read = timing_read,
+    .release = timing_release,
+    .plan = timing_plan,
+    .find = timing_find,
+};

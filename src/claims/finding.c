@@ -84,7 +84,8 @@ static bool is_bounded(const char *pattern, const char *value, bool *inside) {
     return true;
 }
 
-bool nb_wanted_takes(const struct nb_wanted *w, const char *value) {
+/* value null: no */
+static bool wanted_takes(const struct nb_wanted *w, const char *value) {
     bool inside;
     for (size_t i = 0; value && i < w->n; i++) {
         if (is_bounded(w->values[i], value, &inside) ? inside : fnmatch(w->values[i], value, 0) == 0) return true;
@@ -95,7 +96,7 @@ bool nb_wanted_takes(const struct nb_wanted *w, const char *value) {
 bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, const char *but_not) {
     for (size_t i = 0; i < s->n; i++) {
         if (but_not && strcmp(s->axes[i].axis, but_not) == 0) continue;
-        if (!nb_wanted_takes(&s->axes[i], nb_finding_get(f, s->axes[i].axis))) return false;
+        if (!wanted_takes(&s->axes[i], nb_finding_get(f, s->axes[i].axis))) return false;
     }
     return true;
 }

@@ -59,7 +59,6 @@ int nb_selector_read(struct nb_selector *s, const struct nb_jsonc *file, const c
 bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, const char *but_not);
 /* The values of the selector's axis, or null. */
 const struct nb_wanted *nb_selector_axis(const struct nb_selector *s, const char *axis);
-bool nb_wanted_takes(const struct nb_wanted *w, const char *value); /* value null: no */
 void nb_selector_release(struct nb_selector *s);
 
 #endif

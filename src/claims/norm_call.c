@@ -31,8 +31,8 @@ static void *take(unsigned char **at, size_t bytes) {
     return here;
 }
 
-static int room_init(struct nb_norm_room *r, const struct nb_call *call, size_t item, size_t scratch,
-                     int64_t n_params) {
+static int buffers_init(struct nb_norm_buffers *r, const struct nb_call *call, size_t item, size_t scratch,
+                        int64_t n_params) {
     const size_t elements = (size_t)call->rows * (size_t)call->cols, params = (size_t)n_params * sizeof(float);
     const size_t bytes = 2 * (elements * item + 128) + scratch + 6 * (params + 128) + 128;
     r->block = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -50,7 +50,7 @@ static int room_init(struct nb_norm_room *r, const struct nb_call *call, size_t 
     return 0;
 }
 
-static void fill(struct nb_norm_room *r, const struct nb_norm *n, const struct nb_matrix_view *v, int64_t n_params) {
+static void fill(struct nb_norm_buffers *r, const struct nb_norm *n, const struct nb_matrix_view *v, int64_t n_params) {
     for (int64_t i = 0; i < v->rows * v->cols; i++) nb_set(r->x, i, n->dtype, v->x[i]);
     for (int64_t i = 0; i < n_params; i++) {
         r->gamma[i] = v->gamma ? (float)v->gamma[i] : n->formula.weight_offset ? 0 : 1;
@@ -82,7 +82,7 @@ static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb
     return refused ? -1 : 0;
 }
 
-static void attach(struct nb_call *call, const struct nb_norm_room *r) {
+static void attach(struct nb_call *call, const struct nb_norm_buffers *r) {
     call->x = r->x;
     call->y = r->y;
     call->gamma = r->gamma;
@@ -111,13 +111,13 @@ int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const s
     }
     p->n_params = nb_case_n_params(&c);
     if (p->call.rows * p->call.cols != v->rows * v->cols ||
-        room_init(&p->room, &p->call, nb_formats[n->dtype].bytes, nb_kernel_scratch_bytes(p->entry->kernel, &p->call),
-                  p->n_params) != 0) {
+        buffers_init(&p->buffers, &p->call, nb_formats[n->dtype].bytes,
+                     nb_kernel_scratch_bytes(p->entry->kernel, &p->call), p->n_params) != 0) {
         snprintf(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
         return -1;
     }
-    fill(&p->room, n, v, p->n_params);
-    attach(&p->call, &p->room);
+    fill(&p->buffers, n, v, p->n_params);
+    attach(&p->call, &p->buffers);
     return 0;
 }
 
@@ -128,18 +128,19 @@ int nb_norm_call(const struct nb_norm_prepared *p) {
     return code;
 }
 
-void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->room.block); }
+void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->buffers.block); }
 
-int nb_norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
+/* y: rows x cols, exact values of what the kernel stored. -1 with the reason written. */
+static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
     struct nb_norm_prepared p;
     if (nb_norm_prepare(&p, n, v, reason, reason_n) != 0) return -1;
     const int code = nb_norm_call(&p);
     const size_t bytes = (size_t)p.n_params * sizeof(float);
     const bool trains = p.entry->kernel->op == NB_OP_BATCHNORM && p.call.mode == NB_TRAINING;
     if (code != 0) snprintf(reason, reason_n, "%s returned error %d", p.entry->id, code);
-    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.room.y, i, n->dtype);
-    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.room.mean_out, bytes);
-    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.room.var_out, bytes);
+    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.buffers.y, i, n->dtype);
+    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.buffers.mean_out, bytes);
+    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.buffers.var_out, bytes);
     nb_norm_prepared_release(&p);
     return code == 0 ? 0 : -1;
 }
@@ -147,7 +148,7 @@ int nb_norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double 
 int nb_norm_found(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, const char *figure,
                   struct nb_findings *out) {
     char reason[300];
-    if (nb_norm_run(n, v, y, reason, sizeof reason) == 0) return 0;
+    if (norm_run(n, v, y, reason, sizeof reason) == 0) return 0;
     nb_findings_add_missing(out, figure, "%s", reason);
     return -1;
 }

@@ -27,13 +27,11 @@ struct nb_matrix_view { /* rows x cols numbers, packed */
     float *running_mean, *running_var; /* BatchNorm: in and out; null: 0 and 1 */
 };
 
-/* y: rows x cols, exact values of what the kernel stored. -1 with the reason written. */
-int nb_norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n);
 /* The same; on failure adds a finding without a value to out and returns -1. */
 int nb_norm_found(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, const char *figure,
                   struct nb_findings *out);
 /* A call that is ready to be made, again and again, such as under a counter. */
-struct nb_norm_room {
+struct nb_norm_buffers {
     unsigned char *block;
     void *x, *y, *scratch;
     float *gamma, *beta, *mean_in, *var_in, *mean_out, *var_out;
@@ -41,7 +39,7 @@ struct nb_norm_room {
 struct nb_norm_prepared {
     const struct nb_entry *entry;
     struct nb_call call;
-    struct nb_norm_room room;
+    struct nb_norm_buffers buffers;
     int64_t n_params;
 };
 /* -1 with the reason written; nothing to release then. */

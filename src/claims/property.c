@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The experiments by name, and their parameters. */
+/* The experiments by name, their parameters, and the kind of experiment that runs one under guard, since kernels are called in this very
+ * process. */
 #include "src/claims/property.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/experiment.h"
+#include "src/claims/fields.h"
+#include "src/core/foreign.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/text.h"
+
+#define NB_PROPERTY_ENTRY(name) extern const struct nb_property nb_property_##name;
+#include "property_list.h"
+#undef NB_PROPERTY_ENTRY
 
 const struct nb_property *const nb_properties[] = {
-    &nb_property_broadcast,  &nb_property_cast_order,   &nb_property_coupling,         &nb_property_depth,
-    &nb_property_descent,    &nb_property_design,       &nb_property_direction,        &nb_property_divide,
-    &nb_property_eps_place,  &nb_property_fewer_ops,    &nb_property_gradient_balance, &nb_property_gradient_scale,
-    &nb_property_invariance, &nb_property_moments,      &nb_property_normalized_shape, &nb_property_outlier,
-    &nb_property_padding,    &nb_property_printed_rows, &nb_property_promotion,        &nb_property_quantized,
-    &nb_property_root_forms, &nb_property_running,      &nb_property_same_result,      &nb_property_saturation,
-    &nb_property_spread,     &nb_property_structure,    &nb_property_tokens,           NULL};
+#define NB_PROPERTY_ENTRY(name) &nb_property_##name,
+#include "property_list.h"
+#undef NB_PROPERTY_ENTRY
+    NULL};
 
 const struct nb_property *nb_property_find(const char *name) {
     for (size_t i = 0; nb_properties[i]; i++)
@@ -98,3 +105,91 @@ int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file,
         if (read_param(p, file, item, *out) != 0) return -1;
     return 0;
 }
+
+/* ---- the kind of experiment ---- */
+
+/* Seconds; the longest take a tenth of it. */
+static const double limit_s = 60;
+
+struct named {
+    const struct nb_property *property;
+    cJSON *params;
+};
+
+static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    (void)file, (void)node, (void)into;
+    return 0;
+}
+
+static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    const char *names[64], *text = cJSON_GetStringValue(node);
+    size_t n = 0;
+    for (; nb_properties[n]; n++) names[n] = nb_properties[n]->name;
+    struct named *own = into;
+    own->property = text ? nb_property_find(text) : NULL;
+    if (own->property) return 0;
+    const char *nearest = text ? nb_nearest(text, names, n) : NULL;
+    return nb_error(
+        "%s:%d: \"property\" must name an experiment (`normbench claims --explain properties` lists them)%s%s%s",
+        file->path, nb_jsonc_line(file, node), nearest ? "; did you mean '" : "", nearest ? nearest : "",
+        nearest ? "'?" : "");
+}
+
+static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
+                                             {"property", NB_FIELD_READ, 0, true, read_name},
+                                             {"params", NB_FIELD_READ, 0, false, skip}};
+    struct named *own = e->own = nb_alloc(1, sizeof *own);
+    if (nb_fields_read(file, node, fields, 3, "a property experiment", own) != 0) return -1;
+    return nb_property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);
+}
+
+/* "saturation: slopes of sigmoid and tanh behind a norm (norm ["none"], scale [1,10,100])" */
+static void property_describe(const struct nb_experiment *e, struct nb_strbuf *out) {
+    const struct named *own = e->own;
+    nb_strbuf_addf(out, "%s: %s", own->property->name, own->property->summary);
+    for (const cJSON *item = own->params->child; item; item = item->next) {
+        char *value = cJSON_PrintUnformatted(item);
+        nb_strbuf_addf(out, "%s%s %s", item == own->params->child ? " (" : ", ", item->string, value);
+        cJSON_free(value);
+    }
+    if (own->params->child) nb_strbuf_add(out, ")");
+}
+
+static void property_release(struct nb_experiment *e) {
+    cJSON_Delete(((struct named *)e->own)->params);
+    free(e->own);
+}
+
+struct work {
+    const struct named *own;
+    struct nb_property_call call;
+    struct nb_findings *out;
+};
+
+static void work(void *arg) {
+    struct work *w = arg;
+    w->own->property->run(&w->call, w->out);
+}
+
+/* What was found before a crash is not kept: nobody knows what it is worth. */
+static void property_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
+    struct nb_findings found = {0};
+    struct work w = {.own = e->own, .out = &found};
+    w.call = (struct nb_property_call){.params = w.own->params, .quick = m->quick};
+    const char *died = nb_guarded(work, &w, limit_s);
+    if (!died) {
+        *out = found;
+        return;
+    }
+    nb_findings_add_missing(out, "", "the experiment %s ended by %s", w.own->property->name, died);
+}
+
+const struct nb_experiment_kind nb_experiment_property = {
+    .name = "property",
+    .summary = "a small experiment with a known answer",
+    .read = property_read,
+    .release = property_release,
+    .describe = property_describe,
+    .find = property_find,
+};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small experiments with a known answer, named and with parameters, so that claims can share them: property_*.c, one question each.
+/* Small experiments with a known answer, named and with parameters, so that claims can share them: one question each. The file
+ * src/claims/property_NAME.c defines `const struct nb_property nb_property_NAME`; the Makefile finds it, and nothing else is edited:
+ * the struct holds its line of documentation and its parameters with their defaults (`normbench claims --explain properties`).
  * Where a kernel of the registry computes what is asked about, it is called (norm_call.h); what none computes (WeightNorm, min-max,
  * statistics of n - 1, gradient descent) is written out in the experiment. */
 #ifndef NB_PROPERTY_H
@@ -30,7 +32,7 @@ struct nb_property {
     void (*run)(const struct nb_property_call *call, struct nb_findings *out);
 };
 
-/* null-terminated, by name */
+/* Of all files, null-terminated, by name. */
 extern const struct nb_property *const nb_properties[];
 const struct nb_property *nb_property_find(const char *name);
 
@@ -42,12 +44,5 @@ double nb_param_number_at(const struct nb_property_call *call, const char *name,
 const char *nb_param_text_at(const struct nb_property_call *call, const char *name, int i);
 /* An owned object: the params given, and the fallbacks of those that are not. -1 after nb_error. */
 int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out);
-
-extern const struct nb_property nb_property_broadcast, nb_property_cast_order, nb_property_coupling, nb_property_depth,
-    nb_property_descent, nb_property_design, nb_property_direction, nb_property_divide, nb_property_eps_place,
-    nb_property_fewer_ops, nb_property_gradient_balance, nb_property_gradient_scale, nb_property_invariance,
-    nb_property_moments, nb_property_normalized_shape, nb_property_outlier, nb_property_padding,
-    nb_property_printed_rows, nb_property_promotion, nb_property_quantized, nb_property_root_forms, nb_property_running,
-    nb_property_same_result, nb_property_saturation, nb_property_spread, nb_property_structure, nb_property_tokens;
 
 #endif

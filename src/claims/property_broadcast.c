@@ -80,14 +80,15 @@ static void try_shape(const char *text, double eps, struct nb_findings *out) {
     if (!reshaped) add(out, "off", off, text, "no");
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void broadcast_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "shapes"); i++)
         try_shape(nb_param_text_at(call, "shapes", i), nb_param_number(call, "eps"), out);
 }
 
-const struct nb_property nb_property_broadcast = {.name = "broadcast",
-                                                  .summary =
-                                                      "statistics without keepdim: error, wrong result, or neither",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_broadcast = {
+    .name = "broadcast",
+    .summary = "statistics without keepdim: error, wrong result, or neither",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = broadcast_run,
+};

@@ -73,7 +73,7 @@ static void try_one(const struct trial *t, struct nb_findings *out) {
     free(after);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void cast_order_run(const struct nb_property_call *call, struct nb_findings *out) {
     struct trial t = {.rows = (int64_t)nb_param_number(call, "rows"),
                       .cols = (int64_t)nb_param_number(call, "cols"),
                       .eps = nb_param_number(call, "eps")};
@@ -88,8 +88,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
             }
 }
 
-const struct nb_property nb_property_cast_order = {.name = "cast_order",
-                                                   .summary = "rounding before or after the weight",
-                                                   .params = params,
-                                                   .n_params = sizeof params / sizeof params[0],
-                                                   .run = run};
+const struct nb_property nb_property_cast_order = {
+    .name = "cast_order",
+    .summary = "rounding before or after the weight",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = cast_order_run,
+};

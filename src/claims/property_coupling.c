@@ -102,7 +102,7 @@ static void try_batch(const struct trial *t, struct nb_findings *out) {
     free(sums);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void coupling_run(const struct nb_property_call *call, struct nb_findings *out) {
     struct trial t = {.features = (int64_t)nb_param_number(call, "features"),
                       .draws = (int)nb_param_number(call, "draws")};
     for (int k = 0; k < nb_param_count(call, "kernel"); k++)
@@ -113,8 +113,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
         }
 }
 
-const struct nb_property nb_property_coupling = {.name = "coupling",
-                                                 .summary = "what companions in a batch do to one sample",
-                                                 .params = params,
-                                                 .n_params = sizeof params / sizeof params[0],
-                                                 .run = run};
+const struct nb_property nb_property_coupling = {
+    .name = "coupling",
+    .summary = "what companions in a batch do to one sample",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = coupling_run,
+};

@@ -92,14 +92,16 @@ static void try_one(const struct nb_property_call *call, const char *kernel, int
     free(net.h);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void depth_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int k = 0; k < nb_param_count(call, "kernel"); k++)
         for (int d = 0; d < nb_param_count(call, "depth"); d++)
             try_one(call, nb_param_text_at(call, "kernel", k), (int)nb_param_number_at(call, "depth", d), out);
 }
 
-const struct nb_property nb_property_depth = {.name = "depth",
-                                              .summary = "training against inference through many layers",
-                                              .params = params,
-                                              .n_params = sizeof params / sizeof params[0],
-                                              .run = run};
+const struct nb_property nb_property_depth = {
+    .name = "depth",
+    .summary = "training against inference through many layers",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = depth_run,
+};

@@ -107,13 +107,15 @@ static void try_divisor(const struct nb_property_call *call, double divisor, str
     add(out, "loss_ratio", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300, divisor);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void descent_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "divide"); i++)
         try_divisor(call, nb_param_number_at(call, "divide", i), out);
 }
 
-const struct nb_property nb_property_descent = {.name = "descent",
-                                                .summary = "gradient descent on raw and on divided inputs",
-                                                .params = params,
-                                                .n_params = sizeof params / sizeof params[0],
-                                                .run = run};
+const struct nb_property nb_property_descent = {
+    .name = "descent",
+    .summary = "gradient descent on raw and on divided inputs",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = descent_run,
+};

@@ -92,14 +92,16 @@ static void try_one(const struct nb_property_call *call, const char *design, con
     nb_design_rows_release(&rows);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void design_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "design"); i++)
         for (int j = 0; j < nb_param_count(call, "data"); j++)
             try_one(call, nb_param_text_at(call, "design", i), nb_param_text_at(call, "data", j), out);
 }
 
-const struct nb_property nb_property_design = {.name = "design",
-                                               .summary = "a class executed step by step in given formats",
-                                               .params = params,
-                                               .n_params = sizeof params / sizeof params[0],
-                                               .run = run};
+const struct nb_property nb_property_design = {
+    .name = "design",
+    .summary = "a class executed step by step in given formats",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = design_run,
+};

@@ -44,14 +44,16 @@ static void try_one(const struct nb_property_call *call, const char *kernel, con
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void direction_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int k = 0; k < nb_param_count(call, "kernel"); k++)
         for (int d = 0; d < nb_param_count(call, "data"); d++)
             try_one(call, nb_param_text_at(call, "kernel", k), nb_param_text_at(call, "data", d), out);
 }
 
-const struct nb_property nb_property_direction = {.name = "direction",
-                                                  .summary = "how far a norm turns a row",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_direction = {
+    .name = "direction",
+    .summary = "how far a norm turns a row",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = direction_run,
+};

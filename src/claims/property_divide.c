@@ -40,7 +40,7 @@ static void add(struct nb_findings *out, const char *divided, struct sums s) {
     nb_finding_tag(nb_findings_add_exact(out, "relative", "", s.relative), "divided", divided);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void divide_run(const struct nb_property_call *call, struct nb_findings *out) {
     enum { MOST = 64 };
     double x[MOST] = {0}, target[MOST] = {0}, small[MOST] = {0}, small_target[MOST] = {0};
     const double by = nb_param_number(call, "by"), error = nb_param_number(call, "error");
@@ -58,8 +58,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     add(out, "inputs, fitted", errors_of(small, target, n, best_w(small, target, n)));
 }
 
-const struct nb_property nb_property_divide = {.name = "divide",
-                                               .summary = "what dividing inputs by a constant does to the loss",
-                                               .params = params,
-                                               .n_params = sizeof params / sizeof params[0],
-                                               .run = run};
+const struct nb_property nb_property_divide = {
+    .name = "divide",
+    .summary = "what dividing inputs by a constant does to the loss",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = divide_run,
+};

@@ -37,7 +37,7 @@ static struct nb_finding *add(struct nb_findings *out, const char *name, double 
     return f;
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void eps_place_run(const struct nb_property_call *call, struct nb_findings *out) {
     const int64_t cols = (int64_t)nb_param_number(call, "cols");
     const char *kernel = nb_param_text(call, "kernel");
     for (int i = 0; i < nb_param_count(call, "rms"); i++)
@@ -52,8 +52,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
         }
 }
 
-const struct nb_property nb_property_eps_place = {.name = "eps_place",
-                                                  .summary = "eps inside or outside the root",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_eps_place = {
+    .name = "eps_place",
+    .summary = "eps inside or outside the root",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = eps_place_run,
+};

@@ -61,7 +61,7 @@ static void add(struct nb_findings *out, const char *name, double of, double aga
     nb_finding_tag(f, "style", w->style);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void fewer_ops_run(const struct nb_property_call *call, struct nb_findings *out) {
     const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
     for (int i = 0; i < nb_param_count(call, "of"); i++) {
         const char *kernel = nb_param_text_at(call, "of", i), *other = nb_param_text_at(call, "against", i);
@@ -78,8 +78,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     }
 }
 
-const struct nb_property nb_property_fewer_ops = {.name = "fewer_ops",
-                                                  .summary = "instructions, sweeps and phases of two kernels",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_fewer_ops = {
+    .name = "fewer_ops",
+    .summary = "instructions, sweeps and phases of two kernels",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = fewer_ops_run,
+};

@@ -65,7 +65,7 @@ static void try_norm(const char *norm, const double *x, int64_t rows, int64_t co
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void gradient_balance_run(const struct nb_property_call *call, struct nb_findings *out) {
     const int64_t rows = (int64_t)nb_param_number(call, "samples"), cols = nb_param_count(call, "features");
     const struct nb_random random = nb_random_stream(1, 0);
     double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
@@ -77,8 +77,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     free(x);
 }
 
-const struct nb_property nb_property_gradient_balance = {.name = "gradient_balance",
-                                                         .summary = "gradients of features of different size",
-                                                         .params = params,
-                                                         .n_params = sizeof params / sizeof params[0],
-                                                         .run = run};
+const struct nb_property nb_property_gradient_balance = {
+    .name = "gradient_balance",
+    .summary = "gradients of features of different size",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = gradient_balance_run,
+};

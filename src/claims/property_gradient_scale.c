@@ -30,7 +30,7 @@ static void add(struct nb_findings *out, const char *reading, double g, double r
     nb_finding_tag(nb_findings_add_exact(out, "step", "", rate * g), "reading", reading);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void gradient_scale_run(const struct nb_property_call *call, struct nb_findings *out) {
     double x[MOST] = {0}, target[MOST] = {0};
     const double error = nb_param_number(call, "error"), rate = nb_param_number(call, "rate");
     const int same = (int)nb_param_number(call, "same"), given = nb_param_count(call, "x");
@@ -45,8 +45,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     add(out, "sum", whole, rate);
 }
 
-const struct nb_property nb_property_gradient_scale = {.name = "gradient_scale",
-                                                       .summary = "a worked gradient, as one term and as the sum",
-                                                       .params = params,
-                                                       .n_params = sizeof params / sizeof params[0],
-                                                       .run = run};
+const struct nb_property nb_property_gradient_scale = {
+    .name = "gradient_scale",
+    .summary = "a worked gradient, as one term and as the sum",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = gradient_scale_run,
+};

@@ -128,14 +128,16 @@ static void try_change(const char *norm, int change, const struct nb_property_ca
     layer_release(&after);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void invariance_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "norm"); i++)
         for (int change = 0; change < N_CHANGES; change++)
             try_change(nb_param_text_at(call, "norm", i), change, call, out);
 }
 
-const struct nb_property nb_property_invariance = {.name = "invariance",
-                                                   .summary = "what leaves norm(X W^T) as it is",
-                                                   .params = params,
-                                                   .n_params = sizeof params / sizeof params[0],
-                                                   .run = run};
+const struct nb_property nb_property_invariance = {
+    .name = "invariance",
+    .summary = "what leaves norm(X W^T) as it is",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = invariance_run,
+};

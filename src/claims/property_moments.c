@@ -50,7 +50,7 @@ static void try_one(const struct trial *t, struct nb_findings *out) {
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void moments_run(const struct nb_property_call *call, struct nb_findings *out) {
     struct trial t = {.rows = (int64_t)nb_param_number(call, "rows"), .cols = (int64_t)nb_param_number(call, "cols")};
     for (int k = 0; k < nb_param_count(call, "kernel"); k++)
         for (int d = 0; d < nb_param_count(call, "data"); d++)
@@ -62,8 +62,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
             }
 }
 
-const struct nb_property nb_property_moments = {.name = "moments",
-                                                .summary = "mean and variance of what a norm returns",
-                                                .params = params,
-                                                .n_params = sizeof params / sizeof params[0],
-                                                .run = run};
+const struct nb_property nb_property_moments = {
+    .name = "moments",
+    .summary = "mean and variance of what a norm returns",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = moments_run,
+};

@@ -53,12 +53,14 @@ static void try_shape(const struct nb_property_call *call, const char *shape, st
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void normalized_shape_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "shape"); i++) try_shape(call, nb_param_text_at(call, "shape", i), out);
 }
 
-const struct nb_property nb_property_normalized_shape = {.name = "normalized_shape",
-                                                         .summary = "statistics over all dimensions or the last one",
-                                                         .params = params,
-                                                         .n_params = sizeof params / sizeof params[0],
-                                                         .run = run};
+const struct nb_property nb_property_normalized_shape = {
+    .name = "normalized_shape",
+    .summary = "statistics over all dimensions or the last one",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = normalized_shape_run,
+};

@@ -71,14 +71,16 @@ static void try_one(const struct nb_property_call *call, const char *norm, doubl
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void outlier_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "norm"); i++)
         for (int j = 0; j < nb_param_count(call, "spike"); j++)
             try_one(call, nb_param_text_at(call, "norm", i), nb_param_number_at(call, "spike", j), out);
 }
 
-const struct nb_property nb_property_outlier = {.name = "outlier",
-                                                .summary = "what one extreme value does to the others",
-                                                .params = params,
-                                                .n_params = sizeof params / sizeof params[0],
-                                                .run = run};
+const struct nb_property nb_property_outlier = {
+    .name = "outlier",
+    .summary = "what one extreme value does to the others",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = outlier_run,
+};

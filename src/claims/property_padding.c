@@ -120,7 +120,7 @@ static void try_one(const struct nb_property_call *call, const char *norm, const
     free(b.padded);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void padding_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "norm"); i++) {
         const char *norm = nb_param_text_at(call, "norm", i);
         const int n = strncmp(norm, "batchnorm", 9) == 0 ? nb_param_count(call, "statistics") : 1;
@@ -128,8 +128,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     }
 }
 
-const struct nb_property nb_property_padding = {.name = "padding",
-                                                .summary = "what padding and cutting do to real tokens",
-                                                .params = params,
-                                                .n_params = sizeof params / sizeof params[0],
-                                                .run = run};
+const struct nb_property nb_property_padding = {
+    .name = "padding",
+    .summary = "what padding and cutting do to real tokens",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = padding_run,
+};

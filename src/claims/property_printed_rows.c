@@ -56,7 +56,7 @@ static void try_map(const struct nb_property_call *call, const char *map, const 
     }
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void printed_rows_run(const struct nb_property_call *call, struct nb_findings *out) {
     double x[MOST], y[MOST], printed[MOST];
     const int n = nb_param_count(call, "x") < MOST ? nb_param_count(call, "x") : MOST;
     for (int i = 0; i < n; i++) {
@@ -71,8 +71,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     }
 }
 
-const struct nb_property nb_property_printed_rows = {.name = "printed_rows",
-                                                     .summary = "printed demonstrations, shifted and scaled",
-                                                     .params = params,
-                                                     .n_params = sizeof params / sizeof params[0],
-                                                     .run = run};
+const struct nb_property nb_property_printed_rows = {
+    .name = "printed_rows",
+    .summary = "printed demonstrations, shifted and scaled",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = printed_rows_run,
+};

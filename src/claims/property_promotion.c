@@ -45,7 +45,7 @@ static void try_one(const struct nb_property_call *call, enum nb_dtype dtype, co
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void promotion_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int d = 0; d < nb_param_count(call, "dtype"); d++)
         for (int w = 0; w < nb_param_count(call, "weight"); w++) {
             const int dtype = nb_dtype_parse(nb_param_text_at(call, "dtype", d));
@@ -53,8 +53,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
         }
 }
 
-const struct nb_property nb_property_promotion = {.name = "promotion",
-                                                  .summary = "16-bit rows times weights of another dtype",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_promotion = {
+    .name = "promotion",
+    .summary = "16-bit rows times weights of another dtype",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = promotion_run,
+};

@@ -75,14 +75,16 @@ static void try_one(const struct nb_property_call *call, const char *norm, const
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void quantized_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "norm"); i++)
         for (int j = 0; j < nb_param_count(call, "data"); j++)
             try_one(call, nb_param_text_at(call, "norm", i), nb_param_text_at(call, "data", j), out);
 }
 
-const struct nb_property nb_property_quantized = {.name = "quantized",
-                                                  .summary = "rows stored in few bits, with and without a norm",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_quantized = {
+    .name = "quantized",
+    .summary = "rows stored in few bits, with and without a norm",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = quantized_run,
+};

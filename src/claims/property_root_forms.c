@@ -51,7 +51,7 @@ static void try_form(const struct nb_root_variant *v, uint32_t stride, struct nb
     nb_finding_tag(nb_findings_add_exact(out, "misrounded", "share", o.n_differ / o.n), "form", v->name);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void root_forms_run(const struct nb_property_call *call, struct nb_findings *out) {
     const double stride = nb_param_number(call, "stride");
     for (size_t i = 0; i < nb_n_root_variants; i++)
         for (int j = 0; j < nb_param_count(call, "form"); j++)
@@ -61,8 +61,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
             }
 }
 
-const struct nb_property nb_property_root_forms = {.name = "root_forms",
-                                                   .summary = "ways to form 1/sqrt in f32",
-                                                   .params = params,
-                                                   .n_params = sizeof params / sizeof params[0],
-                                                   .run = run};
+const struct nb_property nb_property_root_forms = {
+    .name = "root_forms",
+    .summary = "ways to form 1/sqrt in f32",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = root_forms_run,
+};

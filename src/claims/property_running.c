@@ -64,7 +64,7 @@ static void try_one(const struct trial *t, struct nb_findings *out) {
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void running_run(const struct nb_property_call *call, struct nb_findings *out) {
     struct trial t = {.features = (int64_t)nb_param_number(call, "features"),
                       .momentum = nb_param_number(call, "momentum")};
     for (int k = 0; k < nb_param_count(call, "kernel"); k++)
@@ -77,8 +77,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
             }
 }
 
-const struct nb_property nb_property_running = {.name = "running",
-                                                .summary = "training against inference on one batch",
-                                                .params = params,
-                                                .n_params = sizeof params / sizeof params[0],
-                                                .run = run};
+const struct nb_property nb_property_running = {
+    .name = "running",
+    .summary = "training against inference on one batch",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = running_run,
+};

@@ -66,14 +66,16 @@ static void try_one(const struct nb_property_call *call, const char *data, bool 
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void same_result_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int d = 0; d < nb_param_count(call, "data"); d++)
         for (int c = 0; c < nb_param_count(call, "centred"); c++)
             try_one(call, nb_param_text_at(call, "data", d), nb_param_number_at(call, "centred", c) != 0, out);
 }
 
-const struct nb_property nb_property_same_result = {.name = "same_result",
-                                                    .summary = "two kernels on the same rows",
-                                                    .params = params,
-                                                    .n_params = sizeof params / sizeof params[0],
-                                                    .run = run};
+const struct nb_property nb_property_same_result = {
+    .name = "same_result",
+    .summary = "two kernels on the same rows",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = same_result_run,
+};

@@ -62,14 +62,16 @@ static void try_one(const struct nb_property_call *call, const char *norm, doubl
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void saturation_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "norm"); i++)
         for (int j = 0; j < nb_param_count(call, "scale"); j++)
             try_one(call, nb_param_text_at(call, "norm", i), nb_param_number_at(call, "scale", j), out);
 }
 
-const struct nb_property nb_property_saturation = {.name = "saturation",
-                                                   .summary = "slopes of sigmoid and tanh behind a norm",
-                                                   .params = params,
-                                                   .n_params = sizeof params / sizeof params[0],
-                                                   .run = run};
+const struct nb_property nb_property_saturation = {
+    .name = "saturation",
+    .summary = "slopes of sigmoid and tanh behind a norm",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = saturation_run,
+};

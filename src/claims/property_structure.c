@@ -63,7 +63,7 @@ static void try_norm(const char *norm, const double *x, int64_t rows, int64_t co
     free(y);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void structure_run(const struct nb_property_call *call, struct nb_findings *out) {
     const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
     const struct nb_random random = nb_random_stream(1, 0);
     double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
@@ -76,8 +76,10 @@ static void run(const struct nb_property_call *call, struct nb_findings *out) {
     free(x);
 }
 
-const struct nb_property nb_property_structure = {.name = "structure",
-                                                  .summary = "order within rows, distances between them",
-                                                  .params = params,
-                                                  .n_params = sizeof params / sizeof params[0],
-                                                  .run = run};
+const struct nb_property nb_property_structure = {
+    .name = "structure",
+    .summary = "order within rows, distances between them",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = structure_run,
+};

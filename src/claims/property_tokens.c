@@ -38,14 +38,16 @@ static void try_kernel(const char *kernel, int64_t rows, int64_t cols, struct nb
     free(x);
 }
 
-static void run(const struct nb_property_call *call, struct nb_findings *out) {
+static void tokens_run(const struct nb_property_call *call, struct nb_findings *out) {
     for (int i = 0; i < nb_param_count(call, "kernel"); i++)
         try_kernel(nb_param_text_at(call, "kernel", i), (int64_t)nb_param_number(call, "rows"),
                    (int64_t)nb_param_number(call, "cols"), out);
 }
 
-const struct nb_property nb_property_tokens = {.name = "tokens",
-                                               .summary = "does a row's result hang on other rows?",
-                                               .params = params,
-                                               .n_params = sizeof params / sizeof params[0],
-                                               .run = run};
+const struct nb_property nb_property_tokens = {
+    .name = "tokens",
+    .summary = "does a row's result hang on other rows?",
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
+    .run = tokens_run,
+};

@@ -69,4 +69,17 @@ void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *finding
                    const char *value, struct nb_rulings *out);
 void nb_rulings_release(struct nb_rulings *r);
 
+/* Figures that stand together on one side of a comparison, such as all shapes of one width, and what lies between two such sides. */
+
+struct nb_rule_group {                 /* zero-initialise */
+    const struct nb_finding **figures; /* that have a value */
+    size_t n;
+    const char *missing; /* why another has none, or null */
+};
+
+struct nb_rule_gap {
+    struct nb_interval value;
+    int n_launches;
+};
+
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/matrix.h"
+#include "src/claims/experiment.h"
 #include "src/core/log.h"
 
 void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/claims/training.h"
-#include "src/claims/training_values.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 

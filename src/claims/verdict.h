@@ -41,4 +41,18 @@ struct nb_claim_result {
 };
 #define NB_NO_READING ((size_t)-1)
 
+/* Which choice makes or breaks a claim: its rules applied to the figures of one value of an axis at a time, whatever values the rules
+ * select. */
+
+/* Do the values of the axis that entry i belongs to come to different verdicts? */
+bool nb_sensitivity_decides(const struct nb_claim_result *result, size_t i);
+
+/* Tries a claim: its experiments, its readings, its verdict. */
+
+/* Judges findings that are there already: result->claim and ->findings are given. */
+void nb_claim_judge(struct nb_claim_result *result);
+/* Runs what is not a matrix experiment, takes what was measured of the others, and judges. */
+void nb_claim_try(struct nb_claim_result *result, const struct nb_claim *claim, const struct nb_claims_measured *m);
+void nb_claim_result_release(struct nb_claim_result *result);
+
 #endif
