@@ -4,7 +4,7 @@
  *
  * Times are compared only in one place of the matrix: one shape, dtype, data and formula, with the rows in a cache or in memory. Of the
  * places of a run the one with the most cases answers for either. Ratios of two cases come from the journal's samples, paired as they
- * were measured (src/claims/samples.h); results without a journal have them from both cases' ratios to the reference. f32 and bf16 are
+ * were measured (src/measure/samples.h); results without a journal have them from both cases' ratios to the reference. f32 and bf16 are
  * never measured in one group: there the bounds of both times are taken at their worst. */
 #include <math.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
-#include "src/claims/samples.h"
+#include "src/measure/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
