@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/lab/designs.h"
+#include "reports/lab/lab.h"
 #include "reports/text/grid.h"
 #include "src/core/case.h"
 #include "src/core/log.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/lab/exhaustive.h"
+#include "reports/lab/lab.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/lab/limits_view.h"
+#include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 #include "src/measure/process.h"
 
 extern const struct nb_command nb_command_limits;

@@ -8,7 +8,7 @@
 
 #include "cmd/options.h"
 #include "cmd/peer_options.h"
-#include "reports/lab/probes.h"
+#include "reports/lab/lab.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"

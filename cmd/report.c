@@ -5,7 +5,6 @@
 #include "cmd/options.h"
 #include "reports/claims/claims_report.h"
 #include "reports/lab/stress_report.h"
-#include "reports/lab/stress_table.h"
 #include "reports/run/report.h"
 #include "src/claims/claims_document.h"
 #include "src/core/log.h"

@@ -8,7 +8,6 @@
 #include "cmd/peer_options.h"
 #include "cmd/run_measure.h"
 #include "reports/lab/stress_report.h"
-#include "reports/lab/stress_table.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress_search.h"

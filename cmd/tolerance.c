@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "reports/lab/tolerance_view.h"
+#include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
 #include "src/core/log.h"
-#include "src/lab/tolerance/tolerance_run.h"
+#include "src/lab/tolerance/tolerance.h"
 #include "src/measure/process.h"
 
 extern const struct nb_command nb_command_tolerance;

@@ -10,10 +10,8 @@
 
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
-#include "src/lab/stress/adversary.h"
-#include "src/lab/stress/greedy.h"
 #include "src/lab/stress/hunt.h"
-#include "src/lab/stress/trial_rows.h"
+#include "src/lab/stress/trial.h"
 #include "test_support_trials.h"
 
 static cJSON *options_of(double calls) {

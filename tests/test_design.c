@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "src/lab/emulate/design.h"
-#include "src/lab/emulate/design_case.h"
 #include "tests/test_support_numerics.h"
 
 static struct nb_design parsed(const char *text) {

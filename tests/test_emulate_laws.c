@@ -7,10 +7,9 @@
 #include <stdlib.h>
 
 #include "src/core/random.h"
-#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/design.h"
 #include "src/lab/emulate/design_report.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/exact_row.h"
 
 static struct nb_design parsed(const char *text) {
     struct nb_design d;

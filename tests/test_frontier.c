@@ -8,7 +8,7 @@
 #include "src/accuracy/noise.h"
 #include "src/core/json.h"
 #include "src/lab/stress/frontier.h"
-#include "src/lab/stress/input_noise.h"
+#include "src/lab/stress/row_score.h"
 #include "test_support_trials.h"
 
 static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {

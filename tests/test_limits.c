@@ -7,7 +7,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 #include "src/lab/limits/sum_law.h"
 
 static struct nb_limit line_of(const struct nb_limits *l, const char *id, bool verified) {

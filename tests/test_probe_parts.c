@@ -3,8 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "src/lab/probe/probe_integers.h"
-#include "src/lab/probe/probe_sum.h"
+#include "src/lab/probe/probe_internal.h"
 #include "tests/test_support_probe.h"
 
 /* The same sum in f32, block by block: its lanes as they are, then all else in double, which loses nothing. */

@@ -12,6 +12,7 @@
 #include "reports/lab/stress_report.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/lab/stress/stress.h"
 #include "tests/test_support_folder.h"
 #include "tests/test_support_stress.h"
 

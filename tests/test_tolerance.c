@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/lab/tolerance_view.h"
+#include "reports/lab/lab.h"
 #include "src/core/stats.h"
+#include "src/lab/tolerance/tolerance.h"
 #include "src/lab/tolerance/tolerance_bugs.h"
-#include "src/lab/tolerance/tolerance_criteria.h"
-#include "src/lab/tolerance/tolerance_detect.h"
-#include "src/lab/tolerance/tolerance_line.h"
-#include "src/lab/tolerance/tolerance_run.h"
+#include "src/lab/tolerance/tolerance_test.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
     struct nb_tolerance_request q = {

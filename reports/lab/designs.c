@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A row for each design, a row for each design and depth; what has no figure is an empty cell. */
-#include "reports/lab/designs.h"
+#include "reports/lab/lab.h"
 
 #include <stdio.h>
 #include <string.h>

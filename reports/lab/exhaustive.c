@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Each mode has one or more tables over the rows of its answer; a row takes part in a table when it has the table's key field. */
-#include "reports/lab/exhaustive.h"
+#include "reports/lab/lab.h"
 
 #include <inttypes.h>
 #include <math.h>

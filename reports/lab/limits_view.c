@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A line has more to say than a table has room for: the figure and the verdict first, what was seen and what it means below. */
-#include "reports/lab/limits_view.h"
+#include "reports/lab/lab.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

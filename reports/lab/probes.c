@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A table of answers for each kernel, the line that sums them up behind it; or all of it as JSON. */
-#include "reports/lab/probes.h"
+#include "reports/lab/lab.h"
 
 #include <string.h>
 

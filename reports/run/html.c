@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "reports/lab/stress_report.h"
 #include "reports/run/overheads.h"
 #include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "reports/text/libraries.h"
 #include "src/core/files.h"
+#include "src/lab/stress/stress.h"
 
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d8dee4;--card:#f6f8fa;--bad:#b3261e;"

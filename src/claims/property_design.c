@@ -7,10 +7,9 @@
 
 #include "src/claims/norm_call.h"
 #include "src/core/log.h"
-#include "src/lab/emulate/design_case.h"
-#include "src/lab/emulate/design_rows.h"
+#include "src/lab/emulate/design.h"
+#include "src/lab/emulate/design_report.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/exact_row.h"
 
 static const struct nb_property_param params[] = {
     {"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},

@@ -11,9 +11,8 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/rounded_ops.h"
-#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/exact_row.h"
 
 struct block {
     int64_t *place; /* P y at i is sign[i] y at place[i] */

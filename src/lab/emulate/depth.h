@@ -17,7 +17,7 @@
 #include <cjson/cJSON.h>
 #include <stdint.h>
 
-#include "src/lab/emulate/design_rows.h"
+#include "src/lab/emulate/design_report.h"
 
 struct nb_depth_options {
     int blocks;

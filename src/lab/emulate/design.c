@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Text to design and back. A text is a start, which is an op or a preset, and changes to it in any number. */
+/* Designs with names. The letters are those of the table of cast orders in README.md. */
 #include "src/lab/emulate/design.h"
 
 #include <assert.h>
@@ -11,6 +11,37 @@
 
 #include "src/core/case.h"
 #include "src/core/log.h"
+
+const struct nb_design_preset nb_design_presets[] = {
+    {"ideal", "A", "rmsnorm/store:bf16/weight:bf16", "all in f32, rounded once at the end"},
+    {"llama", "B", "rmsnorm/store:bf16/weight:bf16/cast:before",
+     "x * rstd rounded to the dtype, then times the weight (Hugging Face Llama)"},
+    {"cast_each", "C", "rmsnorm/store:bf16/weight:bf16/rstd:bf16/scale:bf16",
+     "rstd rounded to the dtype, each product too"},
+    {"eager", "D", "rmsnorm/store:bf16/weight:bf16/stat:bf16/rstd:bf16/scale:bf16",
+     "op by op in the dtype, sums in f32 (PyTorch eager without a cast)"},
+    {"truncate", "F", "rmsnorm/store:bf16/weight:bf16/store_round:rz", "as ideal, but the last rounding cuts off"},
+    {"gemma", NULL, "rmsnorm/store:bf16/weight:bf16/weight_offset:1", "1 + w in f32, rounded once at the end (Gemma)"},
+    {"gemma_bf16", "G", "rmsnorm/store:bf16/weight:bf16/weight_offset:1/offset:bf16",
+     "1 + w made into a bf16 weight beforehand, rounded once at the end"},
+    {"var_bf16", "I", "rmsnorm/store:bf16/weight:bf16/stat:bf16", "variance and eps rounded to the dtype, rest f32"},
+    {"rstd_bf16", "J", "rmsnorm/store:bf16/weight:bf16/rstd:bf16", "rstd rounded to the dtype, rest f32"},
+    {"autocast", NULL, "rmsnorm/store:bf16", "f32 inside, f32 weights, rounded for the next matmul (torch.autocast)"},
+    {"all_bf16", NULL, "rmsnorm/all:bf16", "sums in bf16, too"},
+    {"all_f16", NULL, "rmsnorm/all:f16", "sums in f16, too"},
+    {"stochastic", NULL, "rmsnorm/all:bf16/round:sr/store_round:sr", "as all_bf16, every rounding stochastic"},
+    {"fp8", NULL, "rmsnorm/store:e4m3/weight:bf16", "e4m3 in and out, f32 inside"},
+    {"fp64_acc", NULL, "rmsnorm/acc:f64/square:f64", "f32 in and out, squares and sums in f64"},
+    {"kahan", NULL, "rmsnorm/order:kahan", "f32, compensated sum"},
+    {"pairwise", NULL, "rmsnorm/order:pairwise", "f32, pairwise sum down to 8 elements"},
+    {"corrected", NULL, "layernorm/order:pairwise/variance:corrected",
+     "LayerNorm in f32, two-pass with the residual mean taken off"},
+    {"naive", NULL, "layernorm/variance:onepass", "LayerNorm in f32, E[x^2] - mean^2"},
+    {"welford", NULL, "layernorm/variance:welford", "LayerNorm in f32, updating"},
+};
+const size_t nb_n_design_presets = sizeof nb_design_presets / sizeof nb_design_presets[0];
+
+/* ---- Text to design and back. A text is a start, which is an op or a preset, and changes to it in any number ---- */
 
 void nb_design_init(struct nb_design *d) {
     *d = (struct nb_design){
@@ -236,4 +267,57 @@ int64_t nb_design_chain(const struct nb_design *d, int64_t n) {
     default:
         return step * ((n + d->lanes - 1) / d->lanes) + merge * levels(d->lanes);
     }
+}
+
+/* ---- Which case a design's arithmetic is no worse than ---- */
+
+/* Has a every number that b has? */
+static bool covers(enum nb_number a, enum nb_number b) {
+    const struct nb_format *fa = &nb_numbers[a], *fb = &nb_numbers[b];
+    return fa->precision >= fb->precision && fa->emin <= fb->emin && fa->emax >= fb->emax;
+}
+
+static bool all_steps_cover(const struct nb_design *d, enum nb_number number) {
+    const enum nb_number steps[] = {d->square, d->acc, d->stat, d->root, d->rstd, d->scale, d->offset};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (!covers(steps[i], number)) return false;
+    return true;
+}
+
+const char *nb_design_unbounded(const struct nb_design *d) {
+    const bool is_dtype = d->store == NB_NUM_F32 || d->store == NB_NUM_F16 || d->store == NB_NUM_BF16;
+    if (!is_dtype) return "the bound is for outputs in f32, f16 and bf16";
+    if (d->rounding != NB_ROUND_NEAREST || d->store_rounding != NB_ROUND_NEAREST)
+        return "the bound is for rounding to nearest";
+    if (d->flush) return "the bound does not know flushed subnormals";
+    if (!all_steps_cover(d, NB_NUM_F32) && !all_steps_cover(d, d->store))
+        return "a step is narrower than both f32 and the stored format";
+    if (d->cast == NB_CAST_BEFORE && !d->weight_offset && !covers(d->store, d->weight))
+        return "the bound does not know the rounding of the weight to the stored format";
+    return NULL;
+}
+
+static enum nb_dtype dtype_of(enum nb_number number) {
+    return number == NB_NUM_F16 ? NB_F16 : number == NB_NUM_BF16 ? NB_BF16 : NB_F32;
+}
+
+void nb_design_case(struct nb_case *c, const struct nb_design *d, int64_t rows, int64_t cols, enum nb_affine affine) {
+    nb_case_init(c);
+    c->op = d->op;
+    c->dtype = dtype_of(d->store);
+    c->shape.rows = rows;
+    c->shape.cols = cols;
+    c->formula = (struct nb_formula){.struct_size = sizeof c->formula,
+                                     .root = d->root_form,
+                                     .eps_place = d->eps_place,
+                                     .cast = d->cast,
+                                     .weight_offset = d->weight_offset,
+                                     .affine = affine};
+    c->variance = d->op == NB_OP_LAYERNORM ? d->variance : NB_VAR_NONE;
+    c->folded = d->folded;
+    c->eps = d->eps;
+    snprintf(c->eps_text, sizeof c->eps_text, "%s", d->eps_text);
+    c->k = nb_design_elements(d, cols);
+    if (!all_steps_cover(d, NB_NUM_F32)) c->stats_dtype = NB_STATS_X;
+    if (covers(d->acc, NB_NUM_F32)) c->style = NB_COMPOSED; /* sums in f32 whatever the tensors are */
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/kernel.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/text.h"
 
@@ -76,5 +77,13 @@ extern const size_t nb_n_design_keys;
 int64_t nb_design_elements(const struct nb_design *d, int64_t cols);
 /* Longest chain of dependent roundings between an addend and the sum of n, as nb_kernel.chain. */
 int64_t nb_design_chain(const struct nb_design *d, int64_t n);
+
+/* ---- A design seen as a case, where oracle, bound and data are at home ---- */
+
+/* Rows of so many columns. dtype and stats_dtype are only meant where the bound knows the design. */
+void nb_design_case(struct nb_case *c, const struct nb_design *d, int64_t rows, int64_t cols, enum nb_affine affine);
+/* Why the a-priori bound of bound.h cannot express the design, or null. It knows statistics in f32 and statistics in the stored
+ * dtype; a step in a wider format than that is no worse. */
+const char *nb_design_unbounded(const struct nb_design *d);
 
 #endif

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
@@ -44,7 +48,8 @@ uint32_t nb_convert_by_integers(uint32_t bits, const struct nb_narrow *to) {
 const struct nb_narrow nb_narrow_f16 = {"f16", 5, 10, true, 0x7e00}, nb_narrow_bf16 = {"bf16", 8, 7, true, 0x7fc0},
                        nb_narrow_e5m2 = {"e5m2", 5, 2, true, 0x7e}, nb_narrow_e4m3 = {"e4m3", 4, 3, false, 0x7f};
 
-bool nb_narrow_same(uint32_t a, uint32_t b, const struct nb_narrow *f) {
+/* Does the code a stand for what b does? NaNs are all the same. */
+static bool narrow_same(uint32_t a, uint32_t b, const struct nb_narrow *f) {
     const uint32_t magnitude = (1u << (f->exponent_bits + f->fraction_bits)) - 1;
     const uint32_t infinity = ((1u << f->exponent_bits) - 1) << f->fraction_bits;
     const uint32_t first_nan = f->has_inf ? infinity + 1 : f->nan;
@@ -53,6 +58,26 @@ bool nb_narrow_same(uint32_t a, uint32_t b, const struct nb_narrow *f) {
 }
 
 /* ---- the conversions ---- */
+
+#if defined(__x86_64__)
+/* AVX512-BF16's vcvtneps2bf16; the kernels do not use it. */
+static __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void avx512bf16_to_bf16(const float *x,
+                                                                                               uint16_t *y) {
+    for (int i = 0; i < NB_BATCH; i += 16) {
+        const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+        memcpy(y + i, &rounded, sizeof rounded);
+    }
+}
+#endif
+
+struct conversion {
+    const struct nb_narrow *format;
+    char name[64];
+    uint32_t needs;                               /* mask of enum nb_cpu_feature */
+    bool is_ieee;                                 /* must be right on every input */
+    void (*convert)(const float *x, uint16_t *y); /* NB_BATCH of them */
+};
+enum { MAX_CONVERSIONS = 32 };
 
 static void f16_by_dtype(const float *x, uint16_t *y) {
     for (int i = 0; i < NB_BATCH; i++) y[i] = nb_f16_encode(x[i]);
@@ -71,8 +96,9 @@ static void bf16_by_formats(const float *x, uint16_t *y) { by_formats(x, y, NB_N
 static void e5m2_by_formats(const float *x, uint16_t *y) { by_formats(x, y, NB_NUM_E5M2); }
 static void e4m3_by_formats(const float *x, uint16_t *y) { by_formats(x, y, NB_NUM_E4M3); }
 
-size_t nb_conversions(struct nb_conversion *out) {
-    const struct nb_conversion plain[] = {
+/* All, into out[MAX_CONVERSIONS]; returns how many. */
+static size_t list_conversions(struct conversion *out) {
+    const struct conversion plain[] = {
         {&nb_narrow_f16, "src/core/dtype.c", 0, true, f16_by_dtype},
         {&nb_narrow_f16, "src/core/formats.c", 0, true, f16_by_formats},
         {&nb_narrow_bf16, "src/core/dtype.c", 0, true, bf16_by_dtype},
@@ -84,18 +110,18 @@ size_t nb_conversions(struct nb_conversion *out) {
     memcpy(out, plain, sizeof plain);
     for (size_t i = 0; i < nb_n_simd_functions; i++) {
         const struct nb_simd_functions *w = nb_simd_functions[i];
-        const struct nb_conversion both[] = {{&nb_narrow_f16, "", w->needs, true, w->to_f16},
-                                             {&nb_narrow_f16, "", w->needs, true, w->to_f16_single},
-                                             {&nb_narrow_bf16, "", w->needs, true, w->to_bf16},
-                                             {&nb_narrow_bf16, "", w->needs, true, w->to_bf16_single}};
+        const struct conversion both[] = {{&nb_narrow_f16, "", w->needs, true, w->to_f16},
+                                          {&nb_narrow_f16, "", w->needs, true, w->to_f16_single},
+                                          {&nb_narrow_bf16, "", w->needs, true, w->to_bf16},
+                                          {&nb_narrow_bf16, "", w->needs, true, w->to_bf16_single}};
         for (int k = 0; k < 4; k++) {
             out[n] = both[k];
             snprintf(out[n++].name, sizeof out[0].name, "kernels/simd/%s.h %s", w->width, k % 2 ? "single" : "vector");
         }
     }
 #if defined(__x86_64__)
-    out[n++] = (struct nb_conversion){&nb_narrow_bf16, "vcvtneps2bf16 (subnormals as 0, by its specification)",
-                                      NB_CPU_AVX512 | NB_CPU_AVX512BF16, false, nb_avx512bf16_to_bf16};
+    out[n++] = (struct conversion){&nb_narrow_bf16, "vcvtneps2bf16 (subnormals as 0, by its specification)",
+                                   NB_CPU_AVX512 | NB_CPU_AVX512BF16, false, avx512bf16_to_bf16};
 #endif
     return n;
 }
@@ -110,19 +136,19 @@ enum { CHUNK = 1 << 20, N_INPUTS_LOG2 = 32 };
 
 struct task {
     const struct nb_narrow *format;
-    struct nb_conversion conversions[NB_MAX_CONVERSIONS]; /* of the format, those that run here */
+    struct conversion conversions[MAX_CONVERSIONS]; /* of the format, those that run here */
     int n;
     int64_t stride, n_inputs;
     struct wrong *wrong; /* chunk by chunk, n each */
 };
 
-static void compare(const struct task *t, const struct nb_conversion *c, const uint32_t *bits, const float *x,
+static void compare(const struct task *t, const struct conversion *c, const uint32_t *bits, const float *x,
                     const uint16_t *want, int n, struct wrong *wrong) {
     uint16_t got[NB_BATCH];
     c->convert(x, got);
     if (memcmp(got, want, (size_t)n * sizeof *got) == 0) return;
     for (int i = 0; i < n; i++) {
-        if (nb_narrow_same(got[i], want[i], t->format)) continue;
+        if (narrow_same(got[i], want[i], t->format)) continue;
         if (wrong->n++ == 0) wrong->first = bits[i];
         wrong->subnormal += (bits[i] & 0x7f800000u) == 0;
     }
@@ -171,7 +197,7 @@ static void tell(const struct task *t, int64_t done, double seconds, cJSON *rows
     }
 }
 
-static void refuse(const struct nb_conversion *c, const char *reason, cJSON *rows) {
+static void refuse(const struct conversion *c, const char *reason, cJSON *rows) {
     cJSON *row = cJSON_CreateObject();
     cJSON_AddItemToArray(rows, row);
     nb_json_text(row, "format", c->format->name);
@@ -180,8 +206,8 @@ static void refuse(const struct nb_conversion *c, const char *reason, cJSON *row
 }
 
 static void task_init(struct task *t, const struct nb_narrow *format, const struct nb_exhaust_options *o, cJSON *rows) {
-    struct nb_conversion all[NB_MAX_CONVERSIONS];
-    const size_t n = nb_conversions(all);
+    struct conversion all[MAX_CONVERSIONS];
+    const size_t n = list_conversions(all);
     *t = (struct task){.format = format, .stride = o->stride};
     t->n_inputs = ((1ll << N_INPUTS_LOG2) + o->stride - 1) / o->stride;
     for (size_t i = 0; i < n; i++) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels and designs, made alike: each turns short rows into short rows. */
-#include "src/lab/exhaustive/exhaust_rows.h"
-
+/* The modes row1 and row2: short rows of a 16-bit dtype through kernels and designs, which are made alike first: each turns rows into
+ * rows. */
 #include <assert.h>
 #include <fnmatch.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +13,44 @@
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
+#include "src/core/text.h"
+#include "src/core/timer.h"
+#include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
+#include "src/lab/exhaustive/exhaust.h"
+#include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/measure/pool.h"
 
+/* What computes the rows: a kernel with a formula, or a design. */
+struct row_source {
+    const struct nb_entry *entry; /* null: the design */
+    struct nb_formula formula;
+    struct nb_design design;
+    char text[256]; /* as the user would write it */
+    double gamma;   /* of all elements, representable in the dtype */
+    double weight;  /* that the exact result has: gamma, 1 + gamma, or 1 without */
+    uint32_t op;    /* enum nb_op */
+};
+
+/* Memory for so many rows of cols elements, of one thread. */
+struct row_buffers {
+    int64_t rows, cols;
+    uint16_t *x, *y, *zero, *residual_out, gamma_x[8];
+    float gamma_f32[8];
+    void *scratch;
+    size_t scratch_bytes;
+};
+
 struct list {
-    struct nb_row_source *items;
+    struct row_source *items;
     int n;
 };
 
-static void append(struct list *l, const struct nb_row_source *s) {
+static void append(struct list *l, const struct row_source *s) {
     l->items = nb_realloc(l->items, (unsigned)l->n + 1, sizeof *l->items);
     l->items[l->n++] = *s;
 }
@@ -41,7 +70,7 @@ static void append_formulas(struct list *l, const struct nb_entry *entry, const 
     const struct nb_kernel *k = entry->kernel;
     for (uint32_t root = 0; root < NB_N_ROOTS; root++)
         for (int form = 0; form < 3; form++) {
-            struct nb_row_source s = {.entry = entry, .gamma = 1, .weight = 1, .op = k->op};
+            struct row_source s = {.entry = entry, .gamma = 1, .weight = 1, .op = k->op};
             s.formula = (struct nb_formula){.struct_size = sizeof s.formula, .root = root, .affine = NB_AFFINE_NONE};
             if (form > 0) {
                 s.gamma = s.weight = nb_round_to(o->gamma, o->dtype);
@@ -83,7 +112,7 @@ static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
 /* ---- designs ---- */
 
 static int append_design(struct list *l, const char *text, bool weighted, const struct nb_exhaust_options *o) {
-    struct nb_row_source s = {.gamma = 1, .weight = 1};
+    struct row_source s = {.gamma = 1, .weight = 1};
     if (nb_design_parse(&s.design, text) != 0) return -1;
     if (s.design.store != nb_number_of(o->dtype))
         return nb_error("--design %s stores %s, --dtype says %s: they must be the same", text,
@@ -139,7 +168,9 @@ static int add_designs(struct list *l, const struct nb_exhaust_options *o) {
     return result;
 }
 
-int nb_row_sources(const struct nb_exhaust_options *o, struct nb_row_source **sources, int *n) {
+/* The sources that the options name, each formula of a kernel that matters for short rows by itself: root, cast order with a weight.
+ * -1 after nb_error. *sources is the caller's. */
+static int row_sources(const struct nb_exhaust_options *o, struct row_source **sources, int *n) {
     struct list l = {0};
     int result = 0;
     if (o->n_names == 0 && o->n_designs == 0) result = add_usual_designs(&l, o);
@@ -152,27 +183,27 @@ int nb_row_sources(const struct nb_exhaust_options *o, struct nb_row_source **so
 
 /* ---- rows ---- */
 
-void nb_row_buffers_init(struct nb_row_buffers *b, int64_t rows, int64_t cols) {
+static void row_buffers_init(struct row_buffers *b, int64_t rows, int64_t cols) {
     const uint64_t n = (uint64_t)(rows * cols);
     assert(cols <= 8);
-    *b = (struct nb_row_buffers){.rows = rows, .cols = cols};
+    *b = (struct row_buffers){.rows = rows, .cols = cols};
     b->x = nb_alloc(n, sizeof *b->x);
     b->y = nb_alloc(n, sizeof *b->y);
     b->zero = nb_alloc(n, sizeof *b->zero);
     b->residual_out = nb_alloc(n, sizeof *b->residual_out);
 }
 
-void nb_row_buffers_release(struct nb_row_buffers *b) {
+static void row_buffers_release(struct row_buffers *b) {
     free(b->x);
     free(b->y);
     free(b->zero);
     free(b->residual_out);
     free(b->scratch);
-    *b = (struct nb_row_buffers){0};
+    *b = (struct row_buffers){0};
 }
 
-static void fill_call(const struct nb_row_source *s, struct nb_row_buffers *b, enum nb_dtype dtype, int64_t n,
-                      double eps, struct nb_call *call) {
+static void fill_call(const struct row_source *s, struct row_buffers *b, enum nb_dtype dtype, int64_t n, double eps,
+                      struct nb_call *call) {
     for (int64_t i = 0; i < b->cols; i++) {
         b->gamma_f32[i] = (float)s->gamma;
         nb_set(b->gamma_x, i, dtype, s->gamma);
@@ -190,8 +221,7 @@ static void fill_call(const struct nb_row_source *s, struct nb_row_buffers *b, e
     call->residual_out = b->residual_out;
 }
 
-static void run_kernel(const struct nb_row_source *s, struct nb_row_buffers *b, enum nb_dtype dtype, int64_t n,
-                       double eps) {
+static void run_kernel(const struct row_source *s, struct row_buffers *b, enum nb_dtype dtype, int64_t n, double eps) {
     struct nb_call call;
     fill_call(s, b, dtype, n, eps, &call);
     const size_t bytes = (nb_kernel_scratch_bytes(s->entry->kernel, &call) + 63) / 64 * 64;
@@ -205,8 +235,7 @@ static void run_kernel(const struct nb_row_source *s, struct nb_row_buffers *b, 
     nb_run_in_ranges(s->entry->kernel, &call, 0);
 }
 
-static void run_design(const struct nb_row_source *s, struct nb_row_buffers *b, enum nb_dtype dtype, int64_t n,
-                       double eps) {
+static void run_design(const struct row_source *s, struct row_buffers *b, enum nb_dtype dtype, int64_t n, double eps) {
     struct nb_design d = s->design;
     double x[8], y[8], gamma[8];
     d.eps = eps;
@@ -218,10 +247,287 @@ static void run_design(const struct nb_row_source *s, struct nb_row_buffers *b, 
     }
 }
 
-void nb_row_source_run(const struct nb_row_source *s, struct nb_row_buffers *b, enum nb_dtype dtype, int64_t n,
-                       double eps) {
+/* x -> y, n <= rows of b->x. Kernels are called as they are, in this process: only built-in ones are. */
+static void row_source_run(const struct row_source *s, struct row_buffers *b, enum nb_dtype dtype, int64_t n,
+                           double eps) {
     if (s->entry)
         run_kernel(s, b, dtype, n, eps);
     else
         run_design(s, b, dtype, n, eps);
+}
+
+/* ---- Rows of one element: y = weight x / sqrt(x^2 + eps), a function of one number, so that a kernel's or a design's every rounding
+ * from end to end is seen. The exact value: x^2 of 11 bits or fewer is exact in double; the sum, the root and the division leave a
+ * relative 2^-51. A LayerNorm's row of one element is 0. */
+
+enum { N_CODES = 1 << 16 };
+
+struct answer1 {
+    struct nb_judged judged;
+    uint64_t hash; /* of all outputs */
+};
+struct row1_task {
+    const struct nb_exhaust_options *o;
+    const struct row_source *sources;
+    int n_sources;
+    struct answer1 *answers; /* by source and eps */
+};
+
+static double row1_exact(const struct row_source *s, double x, double eps) {
+    if (nb_op_centres(s->op)) return eps > 0 ? 0 : NAN;
+    return s->weight * x / sqrt(x * x + eps);
+}
+
+static struct nb_twofold row1_exact_twofold(const struct row_source *s, double x, double eps) {
+    const struct nb_twofold root = nb_twofold_sqrt(nb_two_sum(x * x, eps));
+    return nb_twofold_div(nb_twofold_of(s->weight * x), root);
+}
+
+static void row1_chunk(int64_t chunk, void *arg) {
+    const struct row1_task *t = arg;
+    const struct row_source *s = &t->sources[chunk / t->o->n_eps];
+    const double eps = t->o->eps[chunk % t->o->n_eps];
+    const struct nb_judge judge = nb_judge_of(t->o->dtype);
+    const int64_t n = (N_CODES + t->o->stride - 1) / t->o->stride;
+    struct answer1 answer = {0};
+    struct row_buffers b;
+    row_buffers_init(&b, n, 1);
+    for (int64_t i = 0; i < n; i++) b.x[i] = (uint16_t)(i * t->o->stride);
+    row_source_run(s, &b, t->o->dtype, n, eps);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = nb_get(b.x, i, t->o->dtype);
+        if (!isfinite(x)) continue;
+        const double got = nb_get(b.y, i, t->o->dtype);
+        if (nb_judge_add(&judge, &answer.judged, b.x[i], row1_exact(s, x, eps), got))
+            nb_judge_resolve(&judge, &answer.judged, row1_exact_twofold(s, x, eps), got);
+    }
+    answer.hash = nb_hash(NB_HASH_EMPTY, b.y, (size_t)n * sizeof *b.y);
+    row_buffers_release(&b);
+    t->answers[chunk] = answer;
+}
+
+/* Variants of a kernel follow one another; those whose outputs are the same bit for bit share a row. */
+static bool is_same(const struct row1_task *t, int a, int b) {
+    if (!t->sources[a].entry || !t->sources[b].entry || strcmp(t->sources[a].text, t->sources[b].text) != 0)
+        return false;
+    for (int e = 0; e < t->o->n_eps; e++)
+        if (t->answers[a * t->o->n_eps + e].hash != t->answers[b * t->o->n_eps + e].hash) return false;
+    return true;
+}
+
+static void row1_answer(const struct row1_task *t, int s, const char *widths, cJSON *rows) {
+    for (int e = 0; e < t->o->n_eps; e++) {
+        const struct nb_judged *judged = &t->answers[s * t->o->n_eps + e].judged;
+        char text[32];
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddItemToArray(rows, row);
+        nb_json_text(row, "source", t->sources[s].entry ? "kernel" : "design");
+        nb_json_text(row, "formula", t->sources[s].text);
+        nb_shortest_text(t->o->eps[e], text);
+        nb_json_text(row, "eps", text);
+        nb_judged_tell(judged, row);
+        snprintf(text, sizeof text, "0x%04x", (unsigned)judged->witness);
+        nb_json_text(row, "witness", judged->max_ulp > 0 ? text : NULL);
+        nb_json_text(row, "widths", *widths ? widths : NULL);
+    }
+}
+
+/* Sources whose chunks are all done. */
+static void tell_all(const struct row1_task *t, int n_done, cJSON *rows) {
+    bool *told = nb_alloc((unsigned)t->n_sources, sizeof *told);
+    for (int s = 0; s < n_done; s++) {
+        struct nb_strbuf widths = {0};
+        if (told[s]) continue;
+        nb_strbuf_add(&widths, "");
+        for (int k = s; k < n_done; k++) {
+            if (k != s && !is_same(t, s, k)) continue;
+            told[k] = true;
+            if (t->sources[k].entry)
+                nb_strbuf_addf(&widths, "%s%s", widths.len ? " " : "",
+                               nb_width_name(t->sources[k].entry->kernel->width));
+        }
+        row1_answer(t, s, widths.text, rows);
+        nb_strbuf_release(&widths);
+    }
+    free(told);
+}
+
+int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
+    struct row_source *sources = NULL;
+    struct row1_task t = {.o = o};
+    int64_t done = 0;
+    int result = row_sources(o, &sources, &t.n_sources);
+    if (result == 0) {
+        const int64_t n = (int64_t)t.n_sources * o->n_eps;
+        t.sources = sources;
+        t.answers = nb_alloc((uint64_t)n, sizeof *t.answers);
+        const struct nb_sweep sweep = {"rows of one element", n, row1_chunk, &t};
+        nb_exhaust_announce("rows of one element", (double)n * N_CODES / (double)o->stride,
+                            nb_sweep_estimate(&sweep, o->threads), o);
+        cJSON *rows = nb_exhaust_answer(answer, "row1", o);
+        nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
+        result = nb_sweep_run(&sweep, o->threads, &done);
+        tell_all(&t, (int)(done / o->n_eps), rows);
+    }
+    free(t.answers);
+    free(sources);
+    return result;
+}
+
+/* ---- Rows of two elements, every pair of non-negative finite numbers of a 16-bit dtype: some 10^9. A sign goes through a norm without
+ * centring untouched (every operation is odd or even in each element, and rounding to nearest is odd), so the other three quarters
+ * follow; for a LayerNorm (x, y) -> (-x, -y) does, and pairs of unlike signs are not looked at.
+ *
+ * The exact values in double: squares of 11 bits or fewer are exact, and each of the four operations after leaves 2^-53. */
+
+struct row2_task {
+    const struct row_source *source;
+    double eps;
+    enum nb_dtype dtype;
+    int64_t stride, n;        /* n numbers in each place */
+    const float *decoded;     /* of all 2^16 codes */
+    struct nb_judged *judged; /* by the first element */
+};
+
+struct pair {
+    double y0, y1;
+};
+static inline struct pair row2_exact(const struct row2_task *t, double x0, double x1) {
+    const struct row_source *s = t->source;
+    if (nb_op_centres(s->op)) {
+        const double d = (x0 - x1) / 2, y = s->weight * d / sqrt(d * d + t->eps);
+        return (struct pair){y, -y};
+    }
+    const double squares = x0 * x0 + x1 * x1, v = s->op == NB_OP_L2NORM ? squares : squares / 2;
+    const double root = sqrt(v + t->eps);
+    return (struct pair){s->weight * x0 / root, s->weight * x1 / root};
+}
+
+/* Element `at` to 100 bits. */
+static struct nb_twofold row2_exact_twofold(const struct row2_task *t, double x0, double x1, int at) {
+    const struct row_source *s = t->source;
+    struct nb_twofold numerator = nb_twofold_of(s->weight * (at ? x1 : x0)), v;
+    if (nb_op_centres(s->op)) {
+        const struct nb_twofold twice = at ? nb_two_sum(x1, -x0) : nb_two_sum(x0, -x1);
+        const struct nb_twofold d = {twice.hi / 2, twice.lo / 2};
+        numerator = nb_twofold_mul(d, nb_twofold_of(s->weight));
+        v = nb_twofold_mul(d, d);
+    } else {
+        const double share = s->op == NB_OP_L2NORM ? 1 : 0.5;
+        v = nb_two_sum(share * (x0 * x0), share * (x1 * x1));
+    }
+    return nb_twofold_div(numerator, nb_twofold_sqrt(nb_twofold_add(v, nb_twofold_of(t->eps))));
+}
+
+static void judge_one(const struct row2_task *t, const struct nb_judge *judge, struct nb_judged *judged,
+                      const uint16_t *row, uint16_t got, double exact, int at) {
+    const int64_t index = (int64_t)row[0] << 32 | (int64_t)row[1] << 16 | at;
+    const double y = (double)t->decoded[got];
+    if (nb_judge_add(judge, judged, index, exact, y))
+        nb_judge_resolve(judge, judged,
+                         row2_exact_twofold(t, (double)t->decoded[row[0]], (double)t->decoded[row[1]], at), y);
+}
+
+/* One first element with all second ones. */
+static void row2_chunk(int64_t chunk, void *arg) {
+    const struct row2_task *t = arg;
+    const struct nb_judge judge = nb_judge_of(t->dtype);
+    const uint16_t first = (uint16_t)(chunk * t->stride);
+    struct nb_judged judged = {0};
+    struct row_buffers b;
+    row_buffers_init(&b, t->n, 2);
+    for (int64_t i = 0; i < t->n; i++) {
+        b.x[2 * i] = first;
+        b.x[2 * i + 1] = (uint16_t)(i * t->stride);
+    }
+    row_source_run(t->source, &b, t->dtype, t->n, t->eps);
+    for (int64_t i = 0; i < t->n; i++) {
+        const uint16_t *row = b.x + 2 * i;
+        const struct pair y = row2_exact(t, (double)t->decoded[first], (double)t->decoded[row[1]]);
+        judge_one(t, &judge, &judged, row, b.y[2 * i], y.y0, 0);
+        judge_one(t, &judge, &judged, row, b.y[2 * i + 1], y.y1, 1);
+    }
+    row_buffers_release(&b);
+    t->judged[chunk] = judged;
+}
+
+static void row2_answer(const struct row2_task *t, int64_t done, double seconds, cJSON *rows) {
+    struct nb_judged sum = {0};
+    char text[64];
+    for (int64_t i = 0; i < done; i++) nb_judged_merge(&sum, &t->judged[i]);
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddItemToArray(rows, row);
+    nb_json_text(row, "source", t->source->entry ? "kernel" : "design");
+    nb_json_text(row, "formula", t->source->text);
+    nb_json_text(row, "variant", t->source->entry ? t->source->entry->id : NULL);
+    nb_shortest_text(t->eps, text);
+    nb_json_text(row, "eps", text);
+    nb_judged_tell(&sum, row);
+    nb_json_number(row, "n_rows", (double)(done * t->n));
+    snprintf(text, sizeof text, "(0x%04x, 0x%04x)[%d]", (unsigned)(sum.witness >> 32),
+             (unsigned)(sum.witness >> 16 & 0xffff), (int)(sum.witness & 1));
+    nb_json_text(row, "witness", sum.max_ulp > 0 ? text : NULL);
+    cJSON_AddBoolToObject(row, "complete", t->stride == 1 && done == t->n);
+    nb_json_number(row, "seconds", seconds);
+}
+
+static int run_one(struct row2_task *t, int threads, cJSON *rows) {
+    const struct nb_sweep sweep = {t->source->text, t->n, row2_chunk, t};
+    const double start_s = nb_now_s();
+    int64_t done = 0;
+    const int result = nb_sweep_run(&sweep, threads, &done);
+    row2_answer(t, done, nb_now_s() - start_s, rows);
+    return result;
+}
+
+/* Without a wish: the widest RMSNorm kernel here. */
+static void choose(const struct nb_exhaust_options *o, const struct row_source *sources, int *first, int *n) {
+    if (o->n_names > 0 || o->n_designs > 0) return;
+    for (int i = 0; i < *n; i++) {
+        const struct nb_entry *entry = sources[i].entry;
+        if (!entry || strcmp(entry->kernel->name, "rmsnorm_twopass") != 0) continue;
+        if (sources[i].formula.root == NB_ROOT_MUL_RECIP && sources[i].formula.affine == NB_AFFINE_NONE) *first = i;
+    }
+    *n = *first + 1;
+}
+
+static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, const struct row_source *sources, int first,
+                   int end, cJSON *rows) {
+    double seconds = 0;
+    int result = 0;
+    for (int s = first; s < end; s++) {
+        t->source = &sources[s];
+        const struct nb_sweep sweep = {"", t->n, row2_chunk, t};
+        seconds += nb_sweep_estimate(&sweep, o->threads) * o->n_eps;
+    }
+    nb_exhaust_announce("rows of two elements", (double)t->n * (double)t->n * o->n_eps * (end - first), seconds, o);
+    for (int s = first; s < end; s++)
+        for (int e = 0; e < o->n_eps && result == 0; e++) {
+            t->source = &sources[s];
+            t->eps = o->eps[e];
+            result = run_one(t, o->threads, rows);
+        }
+    return result;
+}
+
+int nb_exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
+    const int64_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
+    struct row_source *sources = NULL;
+    struct row2_task t = {.dtype = o->dtype, .stride = o->stride, .eps = o->eps[0]};
+    int n = 0, first = 0, result = row_sources(o, &sources, &n);
+    float *decoded = nb_alloc(1 << 16, sizeof *decoded);
+    if (result == 0) {
+        for (int i = 0; i < 1 << 16; i++) decoded[i] = (float)nb_get(&(uint16_t){(uint16_t)i}, 0, o->dtype);
+        t.n = (infinity + o->stride - 1) / o->stride;
+        t.decoded = decoded;
+        t.judged = nb_alloc((uint64_t)t.n, sizeof *t.judged);
+        choose(o, sources, &first, &n);
+        cJSON *rows = nb_exhaust_answer(answer, "row2", o);
+        nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
+        result = run_all(o, &t, sources, first, n, rows);
+    }
+    free(t.judged);
+    free(decoded);
+    free(sources);
+    return result;
 }

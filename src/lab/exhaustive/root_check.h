@@ -51,8 +51,5 @@ void nb_root_merge(struct nb_root_sums *a, const struct nb_root_sums *b);
 /* For both ways. */
 enum nb_root_outcome nb_root_outcome(float r);
 double nb_root_error_ulp(float x, float r); /* signed */
-int nb_root_bucket(uint32_t distance);
-/* sums->max_ulp was raised to this by one of the n values: finds the first. */
-void nb_root_find_witness(const float *x, const float *r, int n, struct nb_root_sums *sums);
 
 #endif

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of ways to form 1/sqrt(x), and those that are plain C. */
+/* Every way to form 1/sqrt(x): plain C, AVX2, AVX-512, the kernels' own; and the table of them. */
 #include "src/lab/exhaustive/root_variants.h"
 
 #include <math.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "src/core/cpu.h"
 
@@ -33,6 +36,96 @@ static void quake1(const float *x, float *r) { quake(x, r, 1); }
 static void quake2(const float *x, float *r) { quake(x, r, 2); }
 static void quake3(const float *x, float *r) { quake(x, r, 3); }
 
+#if defined(__x86_64__)
+/* ---- AVX2 and FMA: IEEE operations, and rsqrtps with its Newton steps ---- */
+
+NB_TARGET_BEGIN(NB_TARGET_V3)
+
+typedef __m256 (*root_fn_8)(__m256 x);
+static inline __attribute__((always_inline)) void over_batch_8(const float *x, float *r, root_fn_8 root) {
+    for (int i = 0; i < NB_BATCH; i += 8) _mm256_storeu_ps(r + i, root(_mm256_loadu_ps(x + i)));
+}
+
+static inline __m128 double_root(__m128 x) {
+    return _mm256_cvtpd_ps(_mm256_div_pd(_mm256_set1_pd(1.0), _mm256_sqrt_pd(_mm256_cvtps_pd(x))));
+}
+static inline __m256 by_double_8(__m256 x) {
+    return _mm256_set_m128(double_root(_mm256_extractf128_ps(x, 1)), double_root(_mm256_castps256_ps128(x)));
+}
+static inline __m256 recip_sqrt_8(__m256 x) { return _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(x)); }
+
+/* r (1.5 - (x / 2) r^2), as it stands in textbooks. */
+static inline __m256 step_textbook(__m256 x, __m256 r) {
+    const __m256 half = _mm256_mul_ps(_mm256_set1_ps(0.5f), x);
+    return _mm256_mul_ps(r, _mm256_sub_ps(_mm256_set1_ps(1.5f), _mm256_mul_ps(half, _mm256_mul_ps(r, r))));
+}
+/* r (1.5 - ((x / 2) r) r): no r^2, which overflows and underflows before r does. */
+static inline __m256 step_eigen(__m256 x, __m256 r) {
+    const __m256 half = _mm256_mul_ps(_mm256_set1_ps(0.5f), x);
+    return _mm256_mul_ps(r, _mm256_sub_ps(_mm256_set1_ps(1.5f), _mm256_mul_ps(_mm256_mul_ps(half, r), r)));
+}
+/* r + (r / 2) (1 - (x r) r), the residual fused: rsqrt_newton() of kernels/shared/root.h. */
+static inline __m256 step_fma(__m256 x, __m256 r) {
+    const __m256 residual = _mm256_fnmadd_ps(_mm256_mul_ps(x, r), r, _mm256_set1_ps(1.0f));
+    return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(0.5f), r), residual, r);
+}
+
+static inline __m256 estimate_8(__m256 x) { return _mm256_rsqrt_ps(x); }
+static inline __m256 textbook_8(__m256 x) { return step_textbook(x, _mm256_rsqrt_ps(x)); }
+static inline __m256 eigen_8(__m256 x) { return step_eigen(x, _mm256_rsqrt_ps(x)); }
+static inline __m256 newton_8(__m256 x) { return step_fma(x, _mm256_rsqrt_ps(x)); }
+static inline __m256 newton2_8(__m256 x) { return step_fma(x, step_fma(x, _mm256_rsqrt_ps(x))); }
+static inline __m256 recip_sqrt_newton_8(__m256 x) { return step_fma(x, recip_sqrt_8(x)); }
+
+static void double_v3(const float *x, float *r) { over_batch_8(x, r, by_double_8); }
+static void recip_sqrt_v3(const float *x, float *r) { over_batch_8(x, r, recip_sqrt_8); }
+static void recip_sqrt_newton_v3(const float *x, float *r) { over_batch_8(x, r, recip_sqrt_newton_8); }
+static void rsqrtps(const float *x, float *r) { over_batch_8(x, r, estimate_8); }
+static void rsqrtps_textbook(const float *x, float *r) { over_batch_8(x, r, textbook_8); }
+static void rsqrtps_eigen(const float *x, float *r) { over_batch_8(x, r, eigen_8); }
+static void rsqrtps_newton(const float *x, float *r) { over_batch_8(x, r, newton_8); }
+static void rsqrtps_newton2(const float *x, float *r) { over_batch_8(x, r, newton2_8); }
+
+NB_TARGET_END
+
+/* ---- AVX-512: rsqrt14 with its Newton steps, and the estimate of AVX512-FP16 ---- */
+
+NB_TARGET_BEGIN(NB_TARGET_V4)
+
+typedef __m512 (*root_fn_16)(__m512 x);
+static inline __attribute__((always_inline)) void over_batch_16(const float *x, float *r, root_fn_16 root) {
+    for (int i = 0; i < NB_BATCH; i += 16) _mm512_storeu_ps(r + i, root(_mm512_loadu_ps(x + i)));
+}
+static inline __m512 estimate_16(__m512 x) { return _mm512_rsqrt14_ps(x); }
+static inline __m512 textbook_16(__m512 x) {
+    const __m512 r = _mm512_rsqrt14_ps(x), half = _mm512_mul_ps(_mm512_set1_ps(0.5f), x);
+    return _mm512_mul_ps(r, _mm512_sub_ps(_mm512_set1_ps(1.5f), _mm512_mul_ps(half, _mm512_mul_ps(r, r))));
+}
+static inline __m512 newton_16(__m512 x) {
+    const __m512 r = _mm512_rsqrt14_ps(x);
+    const __m512 residual = _mm512_fnmadd_ps(_mm512_mul_ps(x, r), r, _mm512_set1_ps(1.0f));
+    return _mm512_fmadd_ps(_mm512_mul_ps(_mm512_set1_ps(0.5f), r), residual, r);
+}
+
+static void rsqrt14(const float *x, float *r) { over_batch_16(x, r, estimate_16); }
+static void rsqrt14_textbook(const float *x, float *r) { over_batch_16(x, r, textbook_16); }
+static void rsqrt14_newton(const float *x, float *r) { over_batch_16(x, r, newton_16); }
+
+NB_TARGET_END
+
+/* x is rounded to f16 first, so what it does not hold is lost: from 65520 on Inf. By assembler: clang 14 offers the intrinsic only
+ * to files compiled for AVX512-FP16 as a whole. */
+static __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512fp16"))) void rsqrtph(const float *x, float *r) {
+    for (int i = 0; i < NB_BATCH; i += 16) {
+        __m256i h = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        __asm__("vrsqrtph %1, %0" : "=v"(h) : "v"(h));
+        _mm512_storeu_ps(r + i, _mm512_cvtph_ps(h));
+    }
+}
+#endif
+
+/* ---- the table ---- */
+
 /* What the kernels do, by their own code. */
 static void scalar_div_sqrt(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_DIV_SQRT); }
 static void scalar_mul_recip(const float *x, float *r) { nb_simd_scalar.rstd(x, r, NB_ROOT_MUL_RECIP); }
@@ -57,24 +150,22 @@ static void wide_raw(const float *x, float *r) { nb_simd_512.rstd(x, r, NB_ROOT_
 #define RSQRT14_LIMIT 0x1p-14
 
 const struct nb_root_variant nb_root_variants[] = {
-    {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double, V3(nb_root_double_v3)},
-    {"recip_sqrt", "1 / sqrtf(x)", 0, NULL, 0x1.8p-23, recip_sqrt, V3(nb_root_recip_sqrt_v3)},
+    {"double", "(float)(1 / sqrt((double)x))", 0, NULL, 0x1p-24, by_double, V3(double_v3)},
+    {"recip_sqrt", "1 / sqrtf(x)", 0, NULL, 0x1.8p-23, recip_sqrt, V3(recip_sqrt_v3)},
     {"recip_sqrt_newton", "1 / sqrtf(x), a Newton step by FMA", 0, NULL, 0, recip_sqrt_newton,
-     V3(nb_root_recip_sqrt_newton_v3)},
+     V3(recip_sqrt_newton_v3)},
     {"quake1", "0x5f3759df - (bits >> 1), 1 Newton step", 0, NULL, 0, quake1, NULL},
     {"quake2", "the same, 2 steps", 0, NULL, 0, quake2, NULL},
     {"quake3", "the same, 3 steps", 0, NULL, 0, quake3, NULL},
-    {"rsqrtps", "rsqrtps", NB_CPU_AVX2, ON_X86, RSQRTPS_LIMIT, V3(nb_root_rsqrtps), NULL},
-    {"rsqrtps_textbook", "rsqrtps, r (1.5 - x/2 r^2)", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_textbook), NULL},
-    {"rsqrtps_eigen", "rsqrtps, r (1.5 - (x/2 r) r)", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_eigen), NULL},
-    {"rsqrtps_newton", "rsqrtps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_newton), NULL},
-    {"rsqrtps_newton2", "the same, 2 steps", NB_CPU_AVX2, ON_X86, 0, V3(nb_root_rsqrtps_newton2), NULL},
-    {"rsqrt14", "vrsqrt14ps", NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(nb_root_rsqrt14), NULL},
-    {"rsqrt14_textbook", "vrsqrt14ps, r (1.5 - x/2 r^2)", NB_CPU_AVX512, ON_X86, 0, V4(nb_root_rsqrt14_textbook), NULL},
-    {"rsqrt14_newton", "vrsqrt14ps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX512, ON_X86, 0, V4(nb_root_rsqrt14_newton),
-     NULL},
-    {"rsqrtph", "vrsqrtph of x rounded to f16", NB_CPU_AVX512 | NB_CPU_AVX512FP16, ON_X86, 0, V4(nb_root_rsqrtph),
-     NULL},
+    {"rsqrtps", "rsqrtps", NB_CPU_AVX2, ON_X86, RSQRTPS_LIMIT, V3(rsqrtps), NULL},
+    {"rsqrtps_textbook", "rsqrtps, r (1.5 - x/2 r^2)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_textbook), NULL},
+    {"rsqrtps_eigen", "rsqrtps, r (1.5 - (x/2 r) r)", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_eigen), NULL},
+    {"rsqrtps_newton", "rsqrtps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton), NULL},
+    {"rsqrtps_newton2", "the same, 2 steps", NB_CPU_AVX2, ON_X86, 0, V3(rsqrtps_newton2), NULL},
+    {"rsqrt14", "vrsqrt14ps", NB_CPU_AVX512, ON_X86, RSQRT14_LIMIT, V4(rsqrt14), NULL},
+    {"rsqrt14_textbook", "vrsqrt14ps, r (1.5 - x/2 r^2)", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_textbook), NULL},
+    {"rsqrt14_newton", "vrsqrt14ps, r + r/2 (1 - x r r) by FMA", NB_CPU_AVX512, ON_X86, 0, V4(rsqrt14_newton), NULL},
+    {"rsqrtph", "vrsqrtph of x rounded to f16", NB_CPU_AVX512 | NB_CPU_AVX512FP16, ON_X86, 0, V4(rsqrtph), NULL},
     {"kernel_div_sqrt", "kernels/shared/root.h, div_sqrt: what the rstd output gets", SCALAR_NEEDS, NULL, 0x1.8p-23,
      scalar_div_sqrt, NULL},
     {"kernel_mul_recip", "kernels/shared/root.h, mul_recip", SCALAR_NEEDS, NULL, 0x1.8p-23, scalar_mul_recip, NULL},

@@ -28,19 +28,4 @@ const char *nb_root_variant_refuses(const struct nb_root_variant *v);
 typedef void (*nb_root_fill)(const float *x, float *r);
 nb_root_fill nb_root_variant_fill(const struct nb_root_variant *v);
 
-#if defined(__x86_64__)
-void nb_root_double_v3(const float *x, float *r);
-void nb_root_recip_sqrt_v3(const float *x, float *r);
-void nb_root_recip_sqrt_newton_v3(const float *x, float *r);
-void nb_root_rsqrtps(const float *x, float *r);
-void nb_root_rsqrtps_textbook(const float *x, float *r);
-void nb_root_rsqrtps_eigen(const float *x, float *r);
-void nb_root_rsqrtps_newton(const float *x, float *r);
-void nb_root_rsqrtps_newton2(const float *x, float *r);
-void nb_root_rsqrt14(const float *x, float *r);
-void nb_root_rsqrt14_textbook(const float *x, float *r);
-void nb_root_rsqrt14_newton(const float *x, float *r);
-void nb_root_rsqrtph(const float *x, float *r);
-#endif
-
 #endif

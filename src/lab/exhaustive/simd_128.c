@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels' vocabulary at width 128. */
 #if defined(__x86_64__)
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-
-#include "src/core/cpu.h"
-
-NB_TARGET_BEGIN(NB_TARGET_V3)
 #define NB_SIMD_HEADER "kernels/simd/128.h"
+#define NB_SIMD_TARGET NB_TARGET_V3
+#define NB_SIMD_TABLE nb_simd_128
+#define NB_SIMD_NAME "128"
 #include "src/lab/exhaustive/simd_template.h"
-
-const struct nb_simd_functions nb_simd_128 = NB_SIMD_FUNCTIONS("128");
-NB_TARGET_END
 #endif

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels' vocabulary at width 512. */
 #if defined(__x86_64__)
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-
-#include "src/core/cpu.h"
-
-NB_TARGET_BEGIN(NB_TARGET_V4)
 #define NB_SIMD_HEADER "kernels/simd/512.h"
+#define NB_SIMD_TARGET NB_TARGET_V4
+#define NB_SIMD_TABLE nb_simd_512
+#define NB_SIMD_NAME "512"
 #include "src/lab/exhaustive/simd_template.h"
-
-const struct nb_simd_functions nb_simd_512 = NB_SIMD_FUNCTIONS("512");
-NB_TARGET_END
 #endif

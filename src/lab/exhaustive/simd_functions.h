@@ -27,8 +27,6 @@ extern const size_t nb_n_simd_functions;
 extern const struct nb_simd_functions nb_simd_scalar;
 #if defined(__x86_64__)
 extern const struct nb_simd_functions nb_simd_128, nb_simd_256, nb_simd_512;
-/* AVX512-BF16's vcvtneps2bf16; the kernels do not use it. */
-void nb_avx512bf16_to_bf16(const float *x, uint16_t *y);
 #endif
 
 #endif

@@ -87,4 +87,14 @@ struct nb_design nb_limits_isolated(const struct nb_limits *l);
 void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_number number, uint64_t seed,
                           uint64_t row);
 
+/* ---- All rules of limits.h, a file for each group ---- */
+
+extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulation_rules[], nb_mean_rules[],
+    nb_conditioning_rules[];
+extern const size_t nb_n_range_rules, nb_n_eps_rules, nb_n_accumulation_rules, nb_n_mean_rules, nb_n_conditioning_rules;
+
+/* In the order of the report; null behind the last. */
+const struct nb_limit_rule *nb_limit_rule_at(size_t i);
+const struct nb_limit_rule *nb_limit_rule_find(const char *id);
+
 #endif

@@ -6,7 +6,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
 

@@ -8,7 +8,7 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
-#include "src/lab/limits/limits_rules.h"
+#include "src/lab/limits/limits.h"
 #include "src/lab/limits/sum_law.h"
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }

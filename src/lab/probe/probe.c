@@ -1,9 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All questions in order, and what becomes of the answers. */
+/* Answers as they are told. */
 #include "src/lab/probe/probe.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "src/core/json.h"
-#include "src/lab/probe/probe_sum.h"
+#include "src/lab/probe/probe_internal.h"
+
+void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
+    *p = (struct nb_probe){.c = *c,
+                           .entry = entry,
+                           .format = &nb_formats[c->dtype],
+                           .centres = nb_op_centres(c->op),
+                           .of_sum = c->op == NB_OP_L2NORM,
+                           .has_gamma = c->formula.affine != NB_AFFINE_NONE,
+                           .has_beta = c->formula.affine == NB_AFFINE_GAMMA_BETA,
+                           .cols = c->shape.cols,
+                           .eps_place = -1,
+                           .variance = -1,
+                           .answers = cJSON_CreateArray()};
+}
+
+void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
+                  const char *evidence, ...) {
+    char text[600];
+    va_list arguments;
+    va_start(arguments, evidence);
+    vsnprintf(text, sizeof text, evidence, arguments);
+    va_end(arguments);
+    cJSON *answer = cJSON_CreateObject();
+    nb_json_text(answer, "question", question);
+    nb_json_text(answer, "value", value);
+    nb_json_text(answer, "confidence", value ? confidence : NULL);
+    nb_json_text(answer, "evidence", text);
+    cJSON_AddItemToArray(p->answers, answer);
+}
+
+/* Of an array of answers: null when undetermined or not asked. */
+static const char *probe_value_in(const cJSON *answers, const char *question) {
+    const cJSON *answer;
+    cJSON_ArrayForEach(answer, answers) {
+        const char *name = nb_json_get_text(answer, "question");
+        if (name && strcmp(name, question) == 0) return nb_json_get_text(answer, "value");
+    }
+    return NULL;
+}
+
+/* ---- One line of what is known, in the words of the field: "f32, 16 lanes, sequential in interleaved lanes, squares: fma, eps inside in
+ * f32, mul_recip, cast after weight". */
+
+static const struct {
+    const char *question, *before, *behind;
+} parts[] = {
+    {"accumulator", "", ""},
+    {"lanes", "", " lanes"},
+    {"order", "", ""},
+    {"sum_fma", "squares: ", ""},
+    {"variance", "", " variance"},
+    {"eps_place", "eps ", ""},
+    {"eps_dtype", "in ", ""},
+    {"root", "", ""},
+    {"cast", "cast ", " weight"},
+    {"weight_offset", "weight offset ", ""},
+    {"affine_fma", "beta: ", ""},
+    {"rounding", "rounding ", ""},
+};
+
+/* All that is known on one line. */
+static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const char *value = probe_value_in(p->answers, parts[i].question);
+        const bool follows = strcmp(parts[i].question, "eps_dtype") == 0;
+        if (!value || strcmp(value, "0") == 0) continue;
+        nb_strbuf_addf(out, "%s%s%s%s",
+                       !out->len ? ""
+                       : follows ? " "
+                                 : ", ",
+                       parts[i].before, value, strcmp(value, "1") == 0 && i == 1 ? " lane" : parts[i].behind);
+    }
+    if (!out->len) nb_strbuf_add(out, "nothing could be told");
+}
+
+/* ---- All questions in order, and what becomes of the answers ---- */
 
 const struct nb_probe_question nb_probe_questions[] = {
     {"weight_offset", "is gamma the weight (0), or 1 + gamma (1)?"},
@@ -58,7 +138,7 @@ static void (*const rooms[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps
                                                    nb_probe_affine, nb_probe_special, nb_probe_context};
 
 const char *nb_probe_value(const cJSON *result, const char *question) {
-    return nb_probe_value_in(cJSON_GetObjectItemCaseSensitive(result, "answers"), question);
+    return probe_value_in(cJSON_GetObjectItemCaseSensitive(result, "answers"), question);
 }
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
@@ -73,7 +153,7 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     nb_json_text(result, "status", p.failure ? "failed" : "ok");
     nb_json_text(result, "reason", p.failure);
     cJSON_AddItemToObject(result, "answers", p.answers);
-    nb_probe_summary(&p, &summary);
+    probe_summary(&p, &summary);
     nb_json_text(result, "summary", summary.text);
     nb_json_number(result, "calls", (double)p.calls);
     nb_strbuf_release(&summary);

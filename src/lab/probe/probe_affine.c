@@ -8,7 +8,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/lab/probe/probe_box.h"
+#include "src/lab/probe/probe_internal.h"
 
 enum { ROWS = 16, COLS = 256 };
 

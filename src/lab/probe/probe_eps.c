@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "src/core/dtype.h"
-#include "src/lab/probe/probe_box.h"
+#include "src/lab/probe/probe_internal.h"
 
 enum { COLS = 64 };
 

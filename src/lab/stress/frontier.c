@@ -1,12 +1,216 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The search proper. A parameter is a positive number of the dtype, taken as its bits: neighbours are one apart, powers of two a
- * fixed stride. Answers are remembered, since three demands ask about the same rows. */
+/* All seeds, all rows; the worst counts. */
 #include "src/lab/stress/frontier.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "src/accuracy/truth.h"
+#include "src/core/case.h"
 #include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+
+struct nb_answer {
+    enum nb_family family;
+    double parameter;
+    struct nb_seen seen;
+};
+
+/* What the closed forms need to know of the draws. */
+static void take_facts(struct nb_prober *p) {
+    const int64_t rows = p->t->in.rows, cols = p->t->in.cols, seen = nb_truth_elements(&p->t->c);
+    const bool adds = p->t->in.residual != NULL;
+    p->facts = (struct nb_draw_facts){.n = seen, .least_square = INFINITY};
+    for (int s = 0; s < p->n_seeds; s++)
+        for (int64_t r = 0; r < rows; r++) {
+            const double *z = p->draws[s].z + r * cols, *other = adds ? p->draws[s].z_other + r * cols : NULL;
+            double squares = 0;
+            for (int64_t i = 0; i < seen; i++) {
+                const double v = z[i] + (other ? other[i] : 0);
+                squares += v * v;
+                p->facts.max_abs = fmax(p->facts.max_abs, fabs(v));
+            }
+            p->facts.mean_square = fmax(p->facts.mean_square, squares / (double)seen);
+            p->facts.least_square = fmin(p->facts.least_square, squares / (double)seen);
+        }
+}
+
+int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds) {
+    const char *refused = nb_row_score_refuses(&t->c);
+    *p = (struct nb_prober){.t = t, .n_seeds = n_seeds > 0 ? n_seeds : 1};
+    if (refused) {
+        t->reason = refused;
+        return -1;
+    }
+    p->draws = nb_alloc((unsigned)p->n_seeds, sizeof *p->draws);
+    for (int s = 0; s < p->n_seeds; s++) nb_draws_init(&p->draws[s], t, t->c.seed + (unsigned)s);
+    p->scores = nb_alloc((unsigned long long)t->in.rows, sizeof *p->scores);
+    take_facts(p);
+    return 0;
+}
+
+void nb_prober_release(struct nb_prober *p) {
+    for (int s = 0; p->draws && s < p->n_seeds; s++) nb_draws_release(&p->draws[s]);
+    free(p->draws);
+    free(p->scores);
+    free(p->answers);
+    *p = (struct nb_prober){0};
+}
+
+static void set_witness(struct nb_seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
+    seen->seed = seed;
+    seen->row = row;
+    seen->col = col;
+    seen->got = got;
+    seen->want = want;
+}
+
+static void add_row(struct nb_seen *seen, uint64_t seed, int64_t row, const struct nb_row_score *s) {
+    const struct nb_row_worst *ulp = &s->worst[NB_BY_SCALED];
+    const bool first_strange = seen->nan + seen->inf + seen->zero == 0 && !nb_row_is_ordinary(s);
+    const bool nothing_strange = seen->nan + seen->inf + seen->zero == 0;
+    if (first_strange)
+        set_witness(seen, seed, row, s->strange_col, s->strange_got, s->strange_want);
+    else if (nothing_strange && ulp->col >= 0 && !(ulp->value <= seen->max_ulp))
+        set_witness(seen, seed, row, ulp->col, ulp->got, ulp->want);
+    seen->nan += s->n_nan;
+    seen->inf += s->n_inf;
+    seen->zero += s->n_zero;
+    seen->accurate = fmax(seen->accurate, s->accurate);
+    seen->relative = fmax(seen->relative, s->relative);
+    if (ulp->col >= 0) seen->max_ulp = fmax(seen->max_ulp, ulp->value);
+}
+
+static int ask(struct nb_prober *p, enum nb_family family, double parameter, struct nb_seen *seen) {
+    *seen = (struct nb_seen){.row = -1, .col = -1, .max_ulp = -1};
+    for (int s = 0; s < p->n_seeds; s++) {
+        nb_trial_load(p->t, &p->draws[s], family, parameter);
+        if (nb_trial_run(p->t) != 0 || nb_row_score(p->t, p->scores) != 0) return -1;
+        for (int64_t r = 0; r < p->t->in.rows; r++) add_row(seen, p->draws[s].seed, r, &p->scores[r]);
+    }
+    return 0;
+}
+
+/* -1 with t->reason when the kernel failed. */
+static int prober_look(struct nb_prober *p, enum nb_family family, double parameter, struct nb_seen *seen) {
+    for (int i = 0; i < p->n_answers; i++)
+        if (p->answers[i].family == family && p->answers[i].parameter == parameter) {
+            *seen = p->answers[i].seen;
+            return 0;
+        }
+    if (ask(p, family, parameter, seen) != 0) return -1;
+    if (p->n_answers == p->room) {
+        p->room = p->room ? 2 * p->room : 256;
+        p->answers = nb_realloc(p->answers, (unsigned)p->room, sizeof *p->answers);
+    }
+    p->answers[p->n_answers++] = (struct nb_answer){family, parameter, *seen};
+    return 0;
+}
+
+static bool seen_is_right(const struct nb_seen *seen, enum nb_demand demand, enum nb_dtype dtype) {
+    if (seen->nan + seen->inf + seen->zero > 0) return false;
+    return seen->accurate <= 1 || seen->relative <= nb_demand_relative(demand, dtype);
+}
+
+/* 1, 0, or -1 with t->reason. */
+static int prober_right(struct nb_prober *p, enum nb_family family, double parameter, enum nb_demand demand) {
+    struct nb_seen seen;
+    if (prober_look(p, family, parameter, &seen) != 0) return -1;
+    return seen_is_right(&seen, demand, p->t->in.dtype) ? 1 : 0;
+}
+
+/* ---- What was found, in words and keys that replay it ---- */
+
+static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_min", "rho_max"};
+
+static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enum nb_frontier_of of, double value,
+                    uint64_t seed) {
+    char number[32], data[64];
+    struct nb_strbuf key = {0}, replay = {0};
+    nb_shortest_text(value, number);
+    snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
+    nb_trial_key(&t->c, data, seed, 0, &key);
+    nb_json_text(json, name, key.text);
+    nb_trial_replay(t, key.text, &replay);
+    if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
+    nb_strbuf_release(&key);
+    nb_strbuf_release(&replay);
+}
+
+static cJSON *seen_to_json(const struct nb_seen *seen) {
+    cJSON *json = cJSON_CreateObject(), *witness = cJSON_AddObjectToObject(json, "witness");
+    nb_json_number(json, "nan", (double)seen->nan);
+    nb_json_number(json, "inf", (double)seen->inf);
+    nb_json_number(json, "zero", (double)seen->zero);
+    nb_json_number(json, "max_ulp", seen->max_ulp < 0 ? NAN : seen->max_ulp);
+    nb_json_uint64(witness, "seed", seen->seed);
+    nb_json_number(witness, "row", (double)seen->row);
+    nb_json_number(witness, "col", (double)seen->col);
+    nb_json_exact(witness, "got", seen->got);
+    nb_json_exact(witness, "want", seen->want);
+    return json;
+}
+
+static const char *status_of(const struct nb_frontier *f) {
+    if (!f->has_good && !f->has_bad) return "does_not_apply";
+    if (!f->has_good) return "never";
+    return f->has_bad ? "found" : "none";
+}
+
+/* Null after a failure of the kernel. */
+static cJSON *to_json(struct nb_prober *p, const struct nb_frontier *f) {
+    cJSON *json = cJSON_CreateObject();
+    const enum nb_family family = f->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
+    nb_json_text(json, "of", frontier_names[f->of]);
+    nb_json_text(json, "demand", nb_demand_names[f->demand]);
+    nb_json_number(json, "relative", nb_demand_relative(f->demand, p->t->in.dtype));
+    nb_json_number(json, "ulp", nb_granted_ulp(p->t->in.dtype));
+    nb_json_number(json, "noise", NB_GRANTED_NOISE);
+    nb_json_text(json, "status", status_of(f));
+    nb_json_number(json, "good", f->good);
+    nb_json_number(json, "bad", f->bad);
+    nb_json_number(json, "searched_to", f->searched_to);
+    cJSON_AddBoolToObject(json, "monotone", f->monotone);
+    nb_json_number(json, "good_beyond", f->good_beyond);
+    nb_json_number(json, "predicted", f->predicted.at);
+    nb_json_text(json, "rule", f->predicted.rule);
+    nb_json_number(json, "ratio", f->has_good && f->has_bad ? f->good / f->predicted.at : NAN);
+    struct nb_seen seen = {.seed = p->t->c.seed};
+    if (f->has_bad && prober_look(p, family, f->bad, &seen) != 0) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    if (f->has_bad) cJSON_AddItemToObject(json, "seen", seen_to_json(&seen));
+    if (f->has_good) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
+    if (f->has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
+    return json;
+}
+
+cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
+    const double wanted = nb_json_get_number(options, "seeds");
+    struct nb_prober p;
+    if (nb_prober_init(&p, t, wanted >= 1 && wanted <= 64 ? (int)wanted : 2) != 0) return NULL;
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; all && i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
+        struct nb_frontier f;
+        cJSON *one = NULL;
+        if (nb_frontier_find(&p, (enum nb_frontier_of)(i / NB_N_DEMANDS), (enum nb_demand)(i % NB_N_DEMANDS), &f) == 0)
+            one = to_json(&p, &f);
+        if (one) {
+            cJSON_AddItemToArray(all, one);
+            continue;
+        }
+        cJSON_Delete(all);
+        all = NULL;
+    }
+    nb_prober_release(&p);
+    return all;
+}
+
+/* ---- The search proper. A parameter is a positive number of the dtype, taken as its bits: neighbours are one apart, powers of two a
+ * fixed stride. Answers are remembered, since three demands ask about the same rows. */
 
 /* ---- the positive numbers of a dtype, in order ---- */
 
@@ -50,7 +254,7 @@ struct walk {
 
 /* 1 right, 0 wrong, -1 failed. */
 static int right_at(const struct walk *w, int64_t at) {
-    return nb_prober_right(w->p, w->family, number(at, w->dtype), w->demand);
+    return prober_right(w->p, w->family, number(at, w->dtype), w->demand);
 }
 
 static bool is_beyond(const struct walk *w, int64_t at, int64_t end) { return w->direction * (at - end) > 0; }

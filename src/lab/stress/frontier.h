@@ -11,8 +11,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/lab/stress/frontier_probe.h"
 #include "src/lab/stress/frontier_theory.h"
+#include "src/lab/stress/row_score.h"
 #include "src/lab/stress/trial.h"
 
 /* Options: "seeds" (2): how many seeds, from the case's own on, each with all rows of the shape.
@@ -27,6 +27,30 @@
  *   good_key, bad_key, replay           as data axes
  * Null with t->reason when the kernel fails or the op has no such frontiers. */
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options);
+
+/* ---- One question of the search for frontiers: do the rows of this family and parameter come back right? ---- */
+
+/* What the worst row of one call over all seeds had. */
+struct nb_seen {
+    int64_t nan, inf, zero; /* elements of all rows */
+    double accurate, relative, max_ulp;
+    uint64_t seed; /* of the witness: the first strange element, else the one with the largest error */
+    int64_t row, col;
+    double got, want;
+};
+
+struct nb_prober {
+    struct nb_trial *t;
+    int n_seeds;
+    struct nb_draws *draws;
+    struct nb_draw_facts facts;
+    struct nb_row_score *scores;
+    struct nb_answer *answers; /* remembered */
+    int n_answers, room;
+};
+
+int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds); /* -1 with t->reason */
+void nb_prober_release(struct nb_prober *p);
 
 /* One of them, for whoever wants numbers. */
 struct nb_frontier {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What all searches for the worst row share: a trial, a budget, and the worst rows so far. Rows beyond what the kernel claims are not
- * taken. */
+/* Rows that a sum of many terms rounds badly: walk the order in which a kernel adds, draw several candidates for each element
+ * from the distribution that is wanted, keep the one whose addition rounds the most in the wanted direction. The row keeps the
+ * distribution's mean and variance, since only low bits of the sums decide. */
 #ifndef NB_HUNT_H
 #define NB_HUNT_H
 
@@ -8,7 +9,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/core/dtype.h"
 #include "src/lab/stress/row_score.h"
+#include "src/lab/stress/trial.h"
+
+/* The order that is assumed of the kernel. */
+struct nb_sum_order {
+    int lanes;    /* element i goes to lane i mod lanes, at most NB_MAX_LANES; 0: pairwise, halves down to leaves */
+    int leaf;     /* pairwise: elements summed one after another */
+    bool squares; /* what is summed: squares of x - about (fused: rounded once, in the addition), or x */
+    double about;
+    enum nb_dtype sum; /* the accumulators' format */
+    bool fused;        /* squares enter unrounded */
+};
+enum { NB_MAX_LANES = 128 };
+
+struct nb_greedy {
+    struct nb_sum_order order;
+    enum nb_dtype dtype;  /* of the elements, as stored */
+    double offset, scale; /* the distribution: offset + scale N(0,1) */
+    int best_of;
+    int sign; /* of the rounding errors wanted: 1 or -1 */
+    uint64_t seed;
+};
+
+/* n elements, each a number of the dtype. */
+void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x);
+
+/* ---- What all searches for the worst row share: a trial, a budget, and the worst rows so far. Rows beyond what the kernel claims are not
+ * taken. */
 
 /* What is hunted for: the four measures, and two more. */
 enum nb_quarry {
@@ -57,9 +86,6 @@ struct nb_row_look {
 };
 struct nb_row_look nb_row_look(const double *x, int64_t n);
 
-/* In [0, 1), for choices. */
-double nb_hunt_uniform(uint64_t *state);
-
 /* ---- the searches; each stops when nb_hunt_over() ---- */
 /* Along assumed orders of summation; an array of attempts, {"order","best_of","sign","offset","sum_error_u","bound",..}. */
 void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts);
@@ -70,7 +96,22 @@ void nb_hunt_zoom(struct nb_hunt *h, double eps_low, double eps_high);
 /* Elements of the worst rows are drawn again, and what is worse is kept. */
 void nb_hunt_climb(struct nb_hunt *h);
 
-/* One object for each quarry that has a champion; files go to witness_dir, where that is not null. */
-cJSON *nb_hunt_report(struct nb_hunt *h, const char *witness_dir);
+/* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
+ * interval splitting on scale, rho and outliers, hill climbing. Within the rows that the kernel claims its accuracy for, if it
+ * does. */
+
+/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
+ * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
+ * An array with an object for each objective that has a worst row:
+ *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp", "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
+ *                      Inf or lost zeros, "sum_error_u" of the sum of squares in u, as the outputs tell it
+ *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
+ *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
+ *   generator, seed, eps                 what made it
+ *   row {mean, variance, kurtosis, max_abs}, witness {col, x, got, want}, x (up to 16 columns, exact)
+ *   file, key, replay                    with witness_dir
+ * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
+ * Null with t->reason when the kernel fails or the op cannot be searched. */
+cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
 
 #endif

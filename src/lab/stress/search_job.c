@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
  *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
- * as src/lab/stress/frontier.h, adversary.h, sweeps.h and landscape.h have them; null, with "reason", where the op has none or the kernel failed. */
+ * as src/lab/stress/frontier.h, hunt.h and sweeps.h have them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/measure/worker.h"
 
 #include <stdio.h>
 
 #include "src/core/json.h"
-#include "src/lab/stress/adversary.h"
 #include "src/lab/stress/frontier.h"
-#include "src/lab/stress/landscape.h"
+#include "src/lab/stress/hunt.h"
 #include "src/lab/stress/sweeps.h"
 
 typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);

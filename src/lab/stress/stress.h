@@ -10,6 +10,7 @@
 #include "src/record/grade.h"
 
 #define NB_STRESS_FILE "stress.json"
+#define NB_STRESS_PAGE "precision.html"
 
 /* What was searched so far. */
 struct nb_searched {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "src/core/registry.h"
-#include "src/lab/emulate/design_rows.h"
+#include "src/lab/emulate/design_report.h"
 
 /* What the output is compared with. */
 enum nb_reference_kind {
@@ -87,5 +87,10 @@ struct nb_tolerance {
                                                               seen in 99 % of `detection_tests` */
     int64_t detection_tests;
 };
+
+/* ---- Derives a tolerance and tries it ---- */
+
+/* -1 after nb_error. 128 + signal: interrupted. */
+int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Three sets of tests, so that nothing is judged by what it was made from: the line is drawn above the first; its scale is calibrated
  * on correct kernels' outputs for the same; rates are counted on the second. */
-#include "src/lab/tolerance/tolerance_run.h"
+#include "src/lab/tolerance/tolerance.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,13 +10,9 @@
 
 #include "src/core/log.h"
 #include "src/core/stats.h"
-#include "src/lab/emulate/design_case.h"
+#include "src/lab/emulate/design.h"
 #include "src/lab/tolerance/tolerance_bugs.h"
-#include "src/lab/tolerance/tolerance_calibrate.h"
-#include "src/lab/tolerance/tolerance_criteria.h"
-#include "src/lab/tolerance/tolerance_detect.h"
-#include "src/lab/tolerance/tolerance_line.h"
-#include "src/lab/tolerance/tolerance_subjects.h"
+#include "src/lab/tolerance/tolerance_test.h"
 #include "src/measure/process.h"
 
 struct run {

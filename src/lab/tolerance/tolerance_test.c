@@ -1,17 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Truth and bound of generated rows, as for a design's report. */
+/* The lowest line above points at x = X is the edge of their upper convex hull over X. */
 #include "src/lab/tolerance/tolerance_test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/accuracy/bound.h"
 #include "src/core/log.h"
-#include "src/lab/emulate/design_case.h"
+#include "src/core/stats.h"
+#include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
-#include "src/lab/emulate/exact_row.h"
 #include "src/plan/inputs.h"
+
+enum { PER_OCTAVE = 256, LEAST_EXPONENT = -160, OCTAVES = 320, BINS = PER_OCTAVE * OCTAVES };
+
+void nb_cloud_init(struct nb_cloud *c) { *c = (struct nb_cloud){.largest = nb_alloc(BINS + 1, sizeof *c->largest)}; }
+void nb_cloud_release(struct nb_cloud *c) { free(c->largest); }
+
+/* Bin 0 is y = 0 and what is below all bins. */
+static int bin_of(double y) {
+    if (!(y >= ldexp(1, LEAST_EXPONENT))) return 0;
+    int e;
+    const double share = frexp(y, &e); /* [1/2, 1) */
+    const int bin = 1 + (e - 1 - LEAST_EXPONENT) * PER_OCTAVE + (int)((share - 0.5) * 2 * PER_OCTAVE);
+    return bin < BINS ? bin : BINS;
+}
+static double least_of(int bin) {
+    if (bin == 0) return 0;
+    const int octave = (bin - 1) / PER_OCTAVE, part = (bin - 1) % PER_OCTAVE;
+    return ldexp(1 + (double)part / PER_OCTAVE, octave + LEAST_EXPONENT);
+}
+
+void nb_cloud_add(struct nb_cloud *c, double y, double error) {
+    const int bin = bin_of(fabs(y));
+    if (error > c->largest[bin]) c->largest[bin] = error;
+    c->sum_squares += y * y;
+    c->n++;
+}
+
+double nb_cloud_rms(const struct nb_cloud *c) { return c->n > 0 ? sqrt(c->sum_squares / (double)c->n) : 0; }
+
+double nb_round_up(double v) {
+    if (!(v > 0) || isinf(v)) return v;
+    char text[32];
+    snprintf(text, sizeof text, "%.2e", v);
+    double rounded = strtod(text, NULL);
+    if (rounded >= v) return rounded;
+    const double step = pow(10, floor(log10(v)) - 2);
+    snprintf(text, sizeof text, "%.2e", rounded + step);
+    return strtod(text, NULL);
+}
+
+struct point {
+    double x, y;
+};
+
+static double cross(struct point o, struct point a, struct point b) {
+    return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
+}
+
+void nb_cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
+    struct point *hull = nb_alloc(BINS + 2, sizeof *hull);
+    const double at = nb_cloud_rms(c);
+    int n = 0;
+    hull[n++] = (struct point){0, c->largest[0]};
+    for (int bin = 1; bin <= BINS; bin++) {
+        if (c->largest[bin] <= 0) continue;
+        const struct point p = {least_of(bin), c->largest[bin]};
+        while (n >= 2 && cross(hull[n - 2], hull[n - 1], p) >= 0) n--;
+        hull[n++] = p;
+    }
+    int i = 1;
+    while (i < n - 1 && hull[i].x < at) i++;
+    double slope = n > 1 ? (hull[i].y - hull[i - 1].y) / (hull[i].x - hull[i - 1].x) : 0;
+    if (slope < 0) slope = 0;
+    *rtol = nb_round_up(slope);
+    double above = 0; /* with the slope as printed */
+    for (int k = 0; k < n; k++) above = fmax(above, hull[k].y - *rtol * hull[k].x);
+    *atol = nb_round_up(above);
+    free(hull);
+}
+
+/* ---- Truth and bound of generated rows, as for a design's report ---- */
 
 const char *const nb_reference_kind_names[] = {"exact", "rounded", "peer", NULL};
 
@@ -109,4 +181,159 @@ void nb_tolerance_test_release(struct nb_tolerance_test *t) {
     free(t->usable);
     free(t->truth);
     *t = (struct nb_tolerance_test){0};
+}
+
+/* ---- The comparison functions that tests are written with ---- */
+
+/* torch.testing.assert_close and numpy.testing.assert_allclose without rtol and atol; numpy.allclose; ggml's test-backend-ops;
+ * the atol and rtol of vLLM's layernorm test. */
+void nb_criteria_in_use(struct nb_tolerance *t, enum nb_number store) {
+    const double torch_rtol = store == NB_NUM_F32 ? 1.3e-6 : store == NB_NUM_F16 ? 1e-3 : 1.6e-2;
+    const struct nb_criterion in_use[] = {
+        {"torch assert_close", NB_CRITERION_ALLCLOSE, torch_rtol, 1e-5, NAN},
+        {"numpy assert_allclose", NB_CRITERION_ALLCLOSE, 1e-7, 0, NAN},
+        {"numpy allclose", NB_CRITERION_ALLCLOSE, 1e-5, 1e-8, NAN},
+        {"ggml NMSE 1e-7", NB_CRITERION_NMSE, NAN, NAN, 1e-7},
+        {"vLLM 1e-2", NB_CRITERION_ALLCLOSE, 1e-2, 1e-2, NAN},
+    };
+    for (size_t i = 0; i < sizeof in_use / sizeof in_use[0]; i++) t->criteria[t->n_criteria++] = in_use[i];
+}
+
+static bool is_usable(const bool *usable, int64_t i) { return !usable || usable[i]; }
+
+static bool element_fails(const struct nb_criterion *c, enum nb_number store, double got, double want) {
+    const double error = fabs(got - want);
+    if (got == want) return false;
+    if (c->kind == NB_CRITERION_ULP) return !(error <= c->limit * nb_number_ulp(want, store));
+    return !(error <= c->atol + c->rtol * fabs(want));
+}
+
+static bool nmse_fails(const struct nb_criterion *c, int64_t n, const double *got, const double *want,
+                       const bool *usable) {
+    double errors = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!is_usable(usable, i)) continue;
+        errors += (got[i] - want[i]) * (got[i] - want[i]);
+        squares += want[i] * want[i];
+    }
+    return !(errors <= c->limit * squares);
+}
+
+double nb_mean_error(int64_t rows, int64_t cols, const double *got, const double *want, const bool *usable) {
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t first = row * cols;
+        double squares = 0;
+        for (int64_t i = first; i < first + cols; i++) squares += is_usable(usable, i) ? want[i] * want[i] : 0;
+        const double least = sqrt(squares / (double)cols) / 4;
+        for (int64_t i = first; i < first + cols; i++) {
+            if (!is_usable(usable, i) || !(fabs(want[i]) > least)) continue;
+            sum += (fabs(got[i]) - fabs(want[i])) / fabs(want[i]);
+            n++;
+        }
+    }
+    return n > 0 ? sum / (double)n : NAN;
+}
+
+bool nb_criterion_alarms(const struct nb_criterion *c, enum nb_number store, int64_t rows, int64_t cols,
+                         const double *got, const double *want, const bool *usable) {
+    const int64_t n = rows * cols;
+    if (c->kind == NB_CRITERION_MEAN_ERROR)
+        return !isnan(c->limit) && fabs(nb_mean_error(rows, cols, got, want, usable)) > c->limit;
+    if (c->kind == NB_CRITERION_NMSE) return nmse_fails(c, n, got, want, usable);
+    for (int64_t i = 0; i < n; i++)
+        if (is_usable(usable, i) && element_fails(c, store, got[i], want[i])) return true;
+    return false;
+}
+
+void nb_rate_count(struct nb_rate *rate, bool seen) {
+    rate->n++;
+    rate->seen += seen;
+}
+
+void nb_rate_finish(struct nb_rate *rate) {
+    rate->low = nb_proportion_lower(rate->seen, rate->n, 0.95);
+    rate->high = nb_proportion_upper(rate->seen, rate->n, 0.95);
+}
+
+/* ---- Order statistics of few numbers ---- */
+
+double nb_tolerance_largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
+                                  const double *got) {
+    double worst = 0;
+    for (int64_t i = 0; i < test->n; i++) {
+        if (!test->usable[i] || got[i] == test->want[i]) continue;
+        const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
+        if (!(share <= worst)) worst = isnan(share) ? (double)INFINITY : share;
+    }
+    return worst;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double nb_tolerance_share_for(double *worst, int64_t n, double alarm) {
+    qsort(worst, (size_t)n, sizeof *worst, ascending);
+    int64_t beyond = 0;
+    while (beyond + 1 < n && nb_proportion_upper(beyond + 1, n, 0.95) <= alarm) beyond++;
+    return worst[n - 1 - beyond];
+}
+
+double nb_tolerance_mean_error_limit(const double *errors, int64_t n) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
+    return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
+}
+
+double nb_tolerance_high_quantile(double *v, int64_t n) {
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[(int64_t)ceil(0.99 * (double)n) - 1];
+}
+
+/* ---- Bisection on the logarithm: what is seen at g is taken to be seen above ---- */
+
+struct shifted {
+    const struct nb_criterion *c;
+    enum nb_number store;
+    const struct nb_tolerance_test *t;
+    enum nb_fault_kind kind;
+    double *rms, *got; /* rms of each row */
+};
+
+static bool is_seen(const struct shifted *s, double g) {
+    const int64_t cols = s->t->rows.cols;
+    for (int64_t i = 0; i < s->t->n; i++) {
+        const double y = s->t->exact[i], v = s->kind == NB_FAULT_GAIN ? y * (1 + g) : y + g * s->rms[i / cols];
+        s->got[i] = s->t->usable[i] ? nb_number_round(v, 0, s->store, NB_ROUND_NEAREST, 0) : y;
+    }
+    return nb_criterion_alarms(s->c, s->store, s->t->rows.rows, cols, s->got, s->t->want, s->t->usable);
+}
+
+double nb_least_seen(const struct nb_criterion *c, enum nb_number store, const struct nb_tolerance_test *t,
+                     enum nb_fault_kind kind) {
+    const int64_t rows = t->rows.rows, cols = t->rows.cols;
+    struct shifted s = {c, store, t, kind, nb_alloc((unsigned long long)(rows + t->n), sizeof *s.rms), NULL};
+    s.got = s.rms + rows;
+    for (int64_t i = 0; i < t->n; i++) s.rms[i / cols] += t->usable[i] ? t->exact[i] * t->exact[i] / (double)cols : 0;
+    for (int64_t row = 0; row < rows; row++) s.rms[row] = sqrt(s.rms[row]);
+    double low = -40, high = 0; /* log2 g */
+    double least = (double)INFINITY;
+    if (is_seen(&s, 0)) {
+        least = 0;
+    } else if (is_seen(&s, 1)) {
+        while (high - low > 0.07) {
+            const double middle = (low + high) / 2;
+            if (is_seen(&s, exp2(middle)))
+                high = middle;
+            else
+                low = middle;
+        }
+        least = exp2(high);
+    }
+    free(s.rms);
+    return least;
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the commands limits, tolerance, probe, exhaustive and emulate print. */
+#ifndef NB_LAB_H
+#define NB_LAB_H
+
+#include <cjson/cJSON.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "src/core/case.h"
+#include "src/lab/emulate/depth.h"
+#include "src/lab/emulate/design_report.h"
+#include "src/lab/limits/limits.h"
+#include "src/lab/tolerance/tolerance.h"
+
+/* ---- limits ---- */
+
+/* Appends the whole report on the lines. format: table, markdown or json. */
+void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, size_t n, const char *format,
+                    struct nb_strbuf *out);
+
+/* ---- tolerance ---- */
+
+/* Appends: "table", "json", or text to paste into a test: "torch", "numpy", "c". -1: no such format. */
+int nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
+                      struct nb_strbuf *out);
+/* Whether there is such a format. */
+bool nb_tolerance_format_known(const char *format);
+
+/* ---- probe ---- */
+
+/* answers[i]: nb_probe_kernel()'s of cases[i], or what a study says of a worker that died; null: not asked. format: "table" or "json":
+ * {"probes": [{"variant", "called_as" (a case key), "status", "answers" ..}]}. */
+void nb_probes_print(const struct nb_case *cases, cJSON *const *answers, int n, const char *format, FILE *out);
+
+/* ---- exhaustive ---- */
+
+/* An answer of src/lab/exhaustive/exhaust.h as tables. -1 after nb_error. */
+int nb_exhaustive_print(const cJSON *answer, FILE *out);
+
+/* ---- emulate: designs and what was found about them ---- */
+
+struct nb_judged_design {
+    struct nb_design design;
+    char *text; /* as nb_design_print() has it */
+    struct nb_design_report report;
+    struct nb_depth depth; /* blocks 0: none */
+};
+
+/* format: as nb_grid_format_known() says. -1 after nb_error. */
+int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
+                     const struct nb_depth_options *depth, const char *format);
+/* Presets, and the parts of a design's text. */
+int nb_list_designs(const char *format);
+
+#endif

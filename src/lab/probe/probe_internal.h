@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the rooms of a probe share: the kernel, what is known of it so far, and the answers. Each room asks some of the questions, in the
+ * order of src/lab/probe/probe.c; later ones build on what earlier ones found. */
+#ifndef NB_PROBE_INTERNAL_H
+#define NB_PROBE_INTERNAL_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/core/case.h"
+#include "src/core/dtype.h"
+#include "src/core/registry.h"
+#include "src/lab/exhaustive/root_variants.h"
+#include "src/lab/stress/trial.h"
+
+struct nb_probe {
+    struct nb_case c;
+    const struct nb_entry *entry;
+    const struct nb_format *format;
+    bool centres; /* LayerNorm: the mean is taken off */
+    bool of_sum;  /* L2Norm: v is the sum, not the mean */
+    bool has_gamma, has_beta;
+    double unit;                 /* the gamma that leaves x * rstd as it is: 1, or 0 where 1 + gamma is applied */
+    int eps_place;               /* enum nb_eps_place; -1: not known */
+    bool eps_plain;              /* eps enters v (or its root) as given, or the sum as given (eps_on_sum) */
+    bool eps_on_sum;             /* n v + eps */
+    const char *why_not_weighed; /* the statistics are not known to be fine: the reason */
+    bool coarse_stats;           /* they have the 16 bits of x */
+    bool fine_stats;             /* the statistics keep more than 12 bits */
+    int variance;                /* enum nb_variance; -1: not known */
+    int64_t cols;                /* length of the rows that show how a row is summed: a power of two, 2^13 .. 2^20 */
+    int64_t lanes;               /* of the sum of squares; 0: not known */
+    const char *failure;         /* the kernel refused, or returned an error: nothing more can be asked */
+    char failure_text[200];
+    int64_t calls;
+    cJSON *answers;
+};
+
+void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry);
+/* One answer. value null: undetermined, and the evidence is the reason. confidence: "certain" where one output that differs disproves
+ * every other answer, "strong" where several numbers fit one answer of a family, or what the limit of the trial is. */
+void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
+                  const char *evidence, ...) __attribute__((format(printf, 5, 6)));
+
+/* The rooms; those of sums and variances are in probe_sum.h. */
+void nb_probe_params(struct nb_probe *p);  /* 1 + gamma or gamma */
+void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistics' dtype */
+void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
+void nb_probe_affine(struct nb_probe *p);  /* cast order, dtype of 1 + gamma, fma with beta */
+void nb_probe_special(struct nb_probe *p); /* subnormals, NaN, Inf */
+void nb_probe_context(struct nb_probe *p); /* repeated calls, other rows, threads, padding */
+
+/* ---- The instrument of the probes: a kernel, a tensor of rows that one writes into, and a scale for sums of squares.
+ *
+ * The scale: with eps inside the root y falls monotonically in v + eps, v being the row's variance or mean square. The eps at which
+ * an output drops to a given level is found by bisection; the difference of two rows' drops is the difference of their v, whatever
+ * the root does and however few bits the output has. With eps outside the root it is the difference of the two roots. */
+
+struct nb_box {
+    struct nb_probe *p;
+    struct nb_trial t;
+    double *x; /* rows x cols; zeros at first */
+    double *gamma, *beta;
+    int64_t rows, cols;
+    bool broken; /* a call failed; p->failure says why */
+};
+
+/* gamma: p->unit; beta: 0; eps as given. -1 with p->failure. */
+int nb_box_init(struct nb_box *b, struct nb_probe *p, int64_t rows, int64_t cols, double eps);
+void nb_box_release(struct nb_box *b);
+void nb_box_clear(struct nb_box *b);                                   /* all x to 0 */
+void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x); /* as the dtype stores it */
+/* Standard normal numbers; where the mean is taken off in pairs of +-, so that it is 0. */
+void nb_box_fill_normal(struct nb_box *b, uint64_t stream);
+/* Calls the kernel with x, gamma and beta as they are. */
+int nb_box_run(struct nb_box *b);
+/* The same with another eps and x unchanged. */
+int nb_box_rerun(struct nb_box *b, double eps);
+double nb_box_y(const struct nb_box *b, int64_t row, int64_t col);
+
+/* The eps in (low, high) from which |y(0, col)| is at most level, by bisection to 2^-36; NaN when it does not cross. */
+double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, double high);
+
+/* The eps that is worth 1 in v of a row of n columns. */
+double nb_eps_unit(const struct nb_probe *p, int64_t n);
+
+/* Weighs sums of squares against that of a row which is known: x_at = a, all else 0, sum a^2. */
+struct nb_scale {
+    int64_t n;
+    double known; /* the sum of that row as v sees it: over n, for L2Norm as it is */
+    double level, drop;
+    double unit;      /* eps that is worth 1 in v, or in its root */
+    double tolerance; /* of a sum of squares, absolute */
+    bool direct;      /* read off y, since eps is a clamp */
+};
+/* -1: this kernel cannot be weighed; why says so. b holds the known row afterwards. */
+int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why);
+/* Sum of squares of the row in b as the kernel formed it, read at the element of value a; NaN when it left the scale. */
+double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, double a);
+
+/* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known ---- */
+
+/* cols 4^bits <= 2^24. */
+struct nb_integers {
+    int64_t cols;
+    int bits; /* elements below 2^bits */
+};
+extern const struct nb_integers nb_integers[NB_N_DTYPES];
+
+/* All rows of the box: odd integers of up to 2 .. bits bits, a row each; where the mean is taken off in pairs of +-. */
+void nb_integers_fill(struct nb_box *b);
+/* One row with the element x in column 0 and the sum of squares `sum` (centred: an even one, and -x beside it). -1: no room. */
+int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum);
+/* v of a row: exact. */
+float nb_integers_variance(const struct nb_box *b, int64_t row);
+
+/* ---- The order of a sum, as probes see it: what is lost beside a large addend tells what is added after it to the same running sum ---- */
+
+/* Blocks of consecutive columns, each summed in interleaved lanes one after another: column i in lane i mod lanes of its block. */
+struct nb_structure {
+    int64_t block, lanes;
+};
+
+enum { NB_SUM_POSITIONS = 16 };
+/* Ones lost with the large addend in column `at`. */
+struct nb_losses {
+    int64_t n, at[NB_SUM_POSITIONS];
+    double loss[NB_SUM_POSITIONS], tolerance, relative; /* off by up to tolerance + relative * loss */
+    int n_positions;
+};
+/* In a row of n columns with one zero (nb_sum_zero), the large addend in column j: how many ones this structure loses. */
+int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j);
+/* The column that is 0 in such rows. */
+int64_t nb_sum_zero(int64_t n, int64_t j);
+/* Every structure that fits: lanes m 2^k up to 1024, m = 1, 3, 5, 7, in the whole row or in blocks of 2^k. How many; the first. */
+int nb_structure_search(const struct nb_losses *losses, struct nb_structure *found);
+/* Weighs the losses at positions that tell structures apart. loss(b, j, arg) is NaN where it cannot be told. Returns how many
+ * structures fit, -1 when a loss is NaN. */
+int nb_structure_find(struct nb_losses *losses, double (*loss)(struct nb_box *b, int64_t j, void *arg),
+                      struct nb_box *b, void *arg, struct nb_structure *found);
+void nb_losses_print(const struct nb_losses *losses, struct nb_strbuf *out);
+
+/* The sum of squares. */
+struct nb_sum {
+    bool found, wide; /* wide: nothing is lost */
+    struct nb_structure structure;
+    struct nb_losses losses;
+    const char *why; /* not found: the reason */
+};
+void nb_sum_measure(struct nb_sum *m, struct nb_probe *p);
+
+/* The mean of a LayerNorm. */
+struct nb_mean {
+    int n_missed, n_rows;  /* rows with a mean of 0 that was missed */
+    bool hits_fractions;   /* a mean between two numbers of f32 is taken off as it is; */
+    bool rounds_fractions; /* the nearest of these is */
+    bool found;            /* one plain f32 sum, of the structure */
+    bool corrected;        /* the losses are those of a mean that was corrected once */
+    struct nb_structure structure;
+    struct nb_losses losses;
+    const char *why; /* not found: the reason; may be null */
+};
+
+/* The answers about the sum of squares, once the variance is known. */
+void nb_probe_sum(struct nb_probe *p, const struct nb_sum *m);
+void nb_probe_variance(struct nb_probe *p, const struct nb_sum *m);
+
+/* ---- The ways to form x / sqrt(v) that are in use, as predictions of an output's bits; and rows on which two of them differ ---- */
+
+enum nb_way_kind { NB_BY_PRODUCT, NB_BY_QUOTIENT, NB_BY_DOUBLE };
+struct nb_way {
+    const char *root; /* div_sqrt, mul_recip, rsqrt_nr ... */
+    const char *name, *formula;
+    enum nb_way_kind kind;                 /* x r, x / sqrtf(v), or x / sqrt(v) in double */
+    const struct nb_root_variant *variant; /* that gives r */
+    int64_t n_wrong;                       /* outputs that differ; counting ends at NB_GIVEN_UP */
+};
+enum { NB_MAX_WAYS = 40, NB_GIVEN_UP = 8 };
+
+#endif
