@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "src/core/json.h"
+#include "src/core/json_members.h"
+#include "src/core/stats.h"
 #include "src/core/text.h"
 
 static char *printed(const cJSON *json) {
@@ -169,4 +171,100 @@ Test(text_map, finds_each_text_among_many_and_keeps_the_first_value) {
     }
     cr_assert_eq(nb_text_map_find(&map, "key 5000"), NB_NOWHERE);
     nb_text_map_release(&map);
+}
+
+/* ---- tables of members ---- */
+
+enum fruit { APPLE, PEAR };
+struct inner {
+    int32_t narrow;
+    double exact;
+};
+struct outer {
+    double number;
+    int64_t wide, counts[3];
+    uint64_t bits;
+    bool flag;
+    char text[8], *owned;
+    enum fruit fruit;
+    struct nb_interval interval;
+    struct inner inner;
+    double grouped;
+};
+static const char *const fruits[] = {"apple", "pear", NULL};
+static const struct nb_member inner[] = {NB_MEMBER(COUNT, struct inner, narrow), NB_MEMBER(EXACT, struct inner, exact),
+                                         NB_MEMBERS_END};
+static const struct nb_member group[] = {NB_MEMBER_AS("renamed", NUMBER, struct outer, grouped), NB_MEMBERS_END};
+static const struct nb_member outer[] = {NB_MEMBER(NUMBER, struct outer, number),
+                                         NB_MEMBER(COUNT, struct outer, wide),
+                                         NB_MEMBER(COUNTS, struct outer, counts),
+                                         NB_MEMBER(UINT64, struct outer, bits),
+                                         NB_MEMBER(BOOL, struct outer, flag),
+                                         NB_MEMBER(TEXT, struct outer, text),
+                                         NB_MEMBER(STRING, struct outer, owned),
+                                         NB_MEMBER_NAMED(struct outer, fruit, fruits),
+                                         NB_MEMBER(INTERVAL, struct outer, interval),
+                                         NB_MEMBER_STRUCT(struct outer, inner, inner),
+                                         NB_MEMBER_GROUP("group", group),
+                                         NB_MEMBERS_END};
+
+Test(json, a_table_of_members_writes_and_reads_a_struct) {
+    char words[] = "words";
+    const struct outer a = {.number = NAN,
+                            .wide = (int64_t)1 << 53,
+                            .counts = {1, 0, 3},
+                            .bits = UINT64_MAX,
+                            .flag = true,
+                            .text = "seven77",
+                            .owned = words,
+                            .fruit = PEAR,
+                            .interval = {2, NAN, 3},
+                            .inner = {INT32_MAX, -INFINITY},
+                            .grouped = 0.1};
+    struct outer b = {0};
+    struct nb_strbuf text = {0};
+    cJSON *json = cJSON_CreateObject();
+    nb_json_add_members(json, outer, &a);
+    nb_json_print(json, &text);
+    cr_expect_str_eq(text.text, "{\"number\":null,\"wide\":9007199254740992,\"counts\":[1,0,3],"
+                                "\"bits\":\"18446744073709551615\",\"flag\":true,\"text\":\"seven77\","
+                                "\"owned\":\"words\",\"fruit\":\"pear\","
+                                "\"interval\":{\"value\":2,\"low\":null,\"high\":3},"
+                                "\"inner\":{\"narrow\":2147483647,\"exact\":\"-inf\"},"
+                                "\"group\":{\"renamed\":0.1}}");
+    cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
+    cr_expect(isnan(b.number) && isnan(b.interval.low) && b.interval.high == 3 && b.grouped == 0.1);
+    cr_expect(b.wide == a.wide && b.counts[2] == 3 && b.bits == UINT64_MAX && b.flag && b.fruit == PEAR);
+    cr_expect(b.inner.narrow == INT32_MAX && b.inner.exact == -INFINITY);
+    cr_expect_str_eq(b.text, "seven77");
+    cr_expect_str_eq(b.owned, "words");
+    free(b.owned);
+    cJSON_Delete(json);
+    nb_strbuf_release(&text);
+}
+
+Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
+    static const struct {
+        const char *key, *value;
+    } wrong[] = {{"wide", "-1"},
+                 {"wide", "0.5"},
+                 {"wide", "null"},
+                 {"counts", "[1,2]"},
+                 {"counts", "[1,2,-3]"},
+                 {"bits", "7"},
+                 {"bits", "\"-1\""},
+                 {"bits", "\"18446744073709551616\""},
+                 {"fruit", "\"plum\""},
+                 {"text", "\"too long\""},
+                 {"inner", "{\"narrow\":2147483648,\"exact\":\"0\"}"}};
+    const struct outer a = {.text = "", .fruit = APPLE};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct outer b = {0};
+        cJSON *json = cJSON_CreateObject();
+        nb_json_add_members(json, outer, &a);
+        cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
+        cJSON_ReplaceItemInObjectCaseSensitive(json, wrong[i].key, cJSON_Parse(wrong[i].value));
+        cr_expect_eq(nb_json_get_members(json, outer, &b, "a test"), -1, "%s: %s", wrong[i].key, wrong[i].value);
+        cJSON_Delete(json);
+    }
 }
