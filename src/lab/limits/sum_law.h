@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a sum in limited precision loses, from its order and format alone: for equal addends exactly, for squares of independent
- * normal numbers as a mean and a standard deviation. src/README.md derives them; nothing is fitted. */
+ * normal numbers as a mean and a standard deviation. src/lab/README.md derives them; nothing is fitted. */
 #ifndef NB_SUM_LAW_H
 #define NB_SUM_LAW_H
 
