@@ -68,6 +68,35 @@ Test(reports, table_fits_the_screen_and_says_what_it_left_out) {
     nb_results_release(&results);
 }
 
+/* What makes a case goes into one column, and no line is longer than the screen. */
+Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
+    nb_test_plain_terminal();
+    setenv("COLUMNS", "80", 1);
+    struct nb_results results = nb_test_small();
+    char *reference = nb_strdup(results.records[0].key);
+    for (uint32_t root = NB_ROOT_DIV_SQRT; root <= NB_ROOT_RSQRT_RAW; root++) {
+        struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
+        snprintf(r->c.eps_text, sizeof r->c.eps_text, "1e-12");
+        r->c.formula.root = root;
+        nb_test_times(r, 5000 + root, (struct nb_interval){0.4, 0.38, 0.42}, reference);
+        nb_test_accuracy(r, 3680, 0);
+    }
+    char *text = nb_test_render("table", &results), *end = strstr(text, "\n1 failed");
+    cr_assert_not_null(end);
+    for (char *line = text; line < end; line = strchr(line, '\n') + 1)
+        cr_assert_leq(strcspn(line, "\n"), 80, "%s", text);
+    cr_assert_not_null(strstr(text, "\ncase "), "%s", text);
+    cr_assert_not_null(strstr(text, "rmsnorm_twopass 256 rsqrt_raw"), "%s", text);
+    cr_assert_not_null(strstr(text, "5.003 us +-1.0%"), "%s", text);
+    cr_assert_not_null(strstr(text, "0.400 +-5.0%"), "%s", text);
+    cr_assert_not_null(strstr(text, "3680"), "%s", text);
+    cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
+    cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
+    free(text);
+    free(reference);
+    nb_results_release(&results);
+}
+
 Test(reports, table_groups_cases_under_what_they_share) {
     nb_test_plain_terminal();
     struct nb_results results = {0};

@@ -64,6 +64,15 @@ static void print_ratio(const struct nb_record *r, bool utf8, struct nb_strbuf *
         nb_format_interval(out, &r->timing.vs_reference);
 }
 
+static void print_ratio_narrow(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
+    if (nb_is_reference(r)) {
+        nb_strbuf_add(out, "reference");
+    } else if (r->has_timing && isfinite(r->timing.vs_reference.value)) {
+        nb_strbuf_addf(out, "%.3f", r->timing.vs_reference.value);
+        nb_format_half_width(out, &r->timing.vs_reference, utf8);
+    }
+}
+
 static void print_max_ulp(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
     (void)utf8;
     if (r->has_accuracy) print_plain(r->accuracy.max_ulp, false, out);
@@ -97,18 +106,18 @@ static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *o
 }
 
 const struct nb_column nb_measured_columns[] = {
-    {"kernel", NULL, print_kernel, false, NB_KEEP},
-    {"status", NULL, print_status, false, NB_KEEP},
-    {"time", NULL, print_time, true, NB_KEEP},
-    {"GB/s", NULL, print_rate, true, NB_DROP_THIRD},
-    {"roof", NULL, print_roof, true, NB_DROP_LAST},
-    {"attained", NULL, print_attained, true, NB_DROP_THIRD},
-    {"vs reference", NULL, print_ratio, true, NB_DROP_LAST},
-    {"max ulp", NULL, print_max_ulp, true, NB_DROP_LAST},
-    {"of bound", NULL, print_bound, true, NB_DROP_FIRST},
-    {"dgamma of bound", NULL, print_parameters, true, NB_DROP_THIRD},
-    {"bias/u", NULL, print_bias, true, NB_DROP_SECOND},
-    {"note", NULL, print_note, false, NB_DROP_SECOND},
+    {"kernel", NULL, print_kernel, NULL, false, NB_KEEP},
+    {"status", NULL, print_status, NULL, false, NB_KEEP},
+    {"time", NULL, print_time, NULL, true, NB_KEEP},
+    {"GB/s", NULL, print_rate, NULL, true, NB_DROP_THIRD},
+    {"roof", NULL, print_roof, NULL, true, NB_DROP_LAST},
+    {"attained", NULL, print_attained, NULL, true, NB_DROP_SECOND},
+    {"vs reference", NULL, print_ratio, print_ratio_narrow, true, NB_KEEP},
+    {"max ulp", NULL, print_max_ulp, NULL, true, NB_KEEP},
+    {"of bound", NULL, print_bound, NULL, true, NB_DROP_LAST},
+    {"dgamma of bound", NULL, print_parameters, NULL, true, NB_DROP_THIRD},
+    {"bias/u", NULL, print_bias, NULL, true, NB_DROP_SECOND},
+    {"note", NULL, print_note, NULL, false, NB_DROP_FIRST},
 };
 const size_t nb_n_measured_columns = sizeof nb_measured_columns / sizeof *nb_measured_columns;
 

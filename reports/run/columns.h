@@ -21,7 +21,9 @@ struct nb_column {
     const char *title;
     const struct nb_axis *axis; /* a case column; null: a measured one, made by print */
     void (*print)(const struct nb_record *r, bool utf8, struct nb_strbuf *out);
-    bool right; /* aligned to the right */
+    void (*print_narrow)(const struct nb_record *r, bool utf8,
+                         struct nb_strbuf *out); /* for narrow screens; null: print */
+    bool right;                                  /* aligned to the right */
     enum nb_priority priority;
 };
 

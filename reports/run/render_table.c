@@ -14,13 +14,14 @@
 #include "reports/text/screen.h"
 #include "src/core/log.h"
 
-enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40 };
+enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40, NARROWEST_CASE = 12 };
 
 struct table {
     struct nb_view *view;
     size_t widths[NB_VIEW_COLUMNS]; /* in terminal cells */
     bool dropped[NB_VIEW_COLUMNS];  /* from some section, since the screen is too narrow */
     bool utf8, color;
+    bool narrow;   /* kernel, width and what else makes a case stand in one column */
     size_t screen; /* cells of a line; 0: no limit */
     struct nb_strbuf out;
 };
@@ -32,26 +33,78 @@ static void paint(struct table *t, const char *style) {
 }
 static void unpaint(struct table *t) { paint(t, "\033[0m"); }
 
-static void make_cell(const struct table *t, size_t column, const struct nb_record *r, struct nb_strbuf *cell) {
+/* The value that most rows of the section have. */
+static void usual_value(const struct table *t, const struct nb_section *section, size_t column, struct nb_strbuf *out) {
+    struct nb_strbuf value = {0}, other = {0};
+    size_t most = 0;
+    nb_strbuf_clear(out);
+    for (size_t i = 0; i < section->n; i++) {
+        const char *axis = t->view->columns[column].axis->name;
+        size_t n = 0;
+        nb_strbuf_clear(&value);
+        nb_case_axis(&t->view->results->records[section->records[i]].c, axis, &value);
+        for (size_t j = 0; j < section->n && value.len; j++) {
+            nb_strbuf_clear(&other);
+            nb_case_axis(&t->view->results->records[section->records[j]].c, axis, &other);
+            n += other.len && strcmp(value.text, other.text) == 0;
+        }
+        if (n <= most) continue;
+        most = n;
+        nb_strbuf_clear(out);
+        nb_strbuf_add(out, value.text);
+    }
+    nb_strbuf_release(&value);
+    nb_strbuf_release(&other);
+}
+
+/* "rmsnorm_twopass 256 eps 1e-12 rsqrt_nr": of the columns of axes only what is not usual in the section. */
+static void print_case(const struct table *t, const struct nb_section *section, const struct nb_record *r,
+                       struct nb_strbuf *out) {
+    struct nb_strbuf value = {0};
+    nb_kernel_name(&r->c, out);
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        const struct nb_axis *axis = t->view->columns[c].axis;
+        if (!axis || section->said[c]) continue;
+        nb_strbuf_clear(&value);
+        nb_case_axis(&r->c, axis->name, &value);
+        if (!value.len || (section->usual[c] && strcmp(section->usual[c], value.text) == 0)) continue;
+        nb_strbuf_addf(out, axis->choices || strcmp(axis->name, "width") == 0 ? " " : " %s ", axis->name);
+        nb_strbuf_add(out, value.text);
+    }
+    if (r->status != NB_OK) nb_strbuf_addf(out, " %s", r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
+    nb_strbuf_release(&value);
+}
+
+static void make_cell(const struct table *t, const struct nb_section *section, size_t column, const struct nb_record *r,
+                      struct nb_strbuf *cell) {
+    const struct nb_column *what = &t->view->columns[column];
     struct nb_strbuf raw = {0};
-    nb_column_print(&t->view->columns[column], r, t->utf8, &raw);
+    if (t->narrow && column == 0)
+        print_case(t, section, r, &raw);
+    else if (t->narrow && what->print_narrow)
+        what->print_narrow(r, t->utf8, &raw);
+    else
+        nb_column_print(what, r, t->utf8, &raw);
     nb_strbuf_clear(cell);
     nb_strbuf_add(cell, "");
     nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);
-    nb_utf8_cut(cell, MAX_CELL, t->utf8 ? "…" : "~");
+    nb_utf8_cut(cell, t->widths[column] && column == 0 && t->narrow ? t->widths[0] : MAX_CELL, t->utf8 ? "…" : "~");
     nb_strbuf_release(&raw);
 }
 
 static void measure_columns(struct table *t) {
     struct nb_strbuf cell = {0};
     for (size_t c = 0; c < t->view->n_columns; c++) {
-        t->widths[c] = nb_utf8_cells(t->view->columns[c].title);
+        size_t widest = nb_utf8_cells(t->view->columns[c].title);
+        t->widths[c] = 0;
         for (size_t s = 0; s < t->view->n_sections; s++)
             for (size_t i = 0; i < t->view->sections[s].n; i++) {
-                make_cell(t, c, &t->view->results->records[t->view->sections[s].records[i]], &cell);
+                const struct nb_section *section = &t->view->sections[s];
+                make_cell(t, section, c, &t->view->results->records[section->records[i]], &cell);
                 size_t cells = nb_utf8_cells(cell.text);
-                if (cells > t->widths[c]) t->widths[c] = cells;
+                if (cells > widest) widest = cells;
             }
+        t->widths[c] = widest;
     }
     nb_strbuf_release(&cell);
 }
@@ -85,6 +138,51 @@ static void fit_section(struct table *t, struct nb_section *section) {
     }
 }
 
+/* Is the screen too narrow for the columns that stay? */
+static bool is_too_narrow(const struct table *t) {
+    for (size_t s = 0; s < t->view->n_sections; s++) {
+        struct nb_section stays = t->view->sections[s];
+        for (size_t c = 0; c < t->view->n_columns; c++) stays.hidden[c] |= t->view->columns[c].priority != NB_KEEP;
+        if (t->screen && line_width(t, &stays) > t->screen) return true;
+    }
+    return false;
+}
+
+/* Columns of axes and the status go into the first one; what most rows of a section have goes into its heading. */
+static void narrow_section(struct table *t, struct nb_section *section) {
+    struct nb_strbuf usual = {0}, heading = {0};
+    nb_strbuf_add(&heading, section->heading);
+    for (size_t c = 0; c < t->view->n_columns; c++) {
+        const struct nb_axis *axis = t->view->columns[c].axis;
+        if (strcmp(t->view->columns[c].title, "status") == 0) section->hidden[c] = true;
+        if (!axis) continue;
+        section->said[c] = section->hidden[c];
+        section->hidden[c] = true;
+        if (section->said[c] || strcmp(axis->name, "width") == 0) continue;
+        usual_value(t, section, c, &usual);
+        if (!usual.len) continue;
+        section->usual[c] = nb_strdup(usual.text);
+        nb_view_add_to_heading(axis, usual.text, &heading);
+    }
+    free(section->heading);
+    section->heading = heading.text;
+    nb_strbuf_release(&usual);
+}
+
+static void fit(struct table *t) {
+    t->narrow = is_too_narrow(t);
+    for (size_t i = 0; i < t->view->n_sections && t->narrow; i++) narrow_section(t, &t->view->sections[i]);
+    if (t->narrow) {
+        t->view->columns[0].title = "case";
+        measure_columns(t);
+    }
+    for (size_t i = 0; i < t->view->n_sections; i++) fit_section(t, &t->view->sections[i]);
+    for (size_t i = 0; i < t->view->n_sections && t->narrow; i++) {
+        const size_t width = line_width(t, &t->view->sections[i]), over = width > t->screen ? width - t->screen : 0;
+        if (over && t->widths[0] > over + NARROWEST_CASE) t->widths[0] -= over;
+    }
+}
+
 static void add_padded(struct table *t, size_t column, const char *text, bool last) {
     size_t cells = nb_utf8_cells(text), pad = t->widths[column] > cells ? t->widths[column] - cells : 0;
     bool right = t->view->columns[column].right;
@@ -114,13 +212,28 @@ static void print_row(struct table *t, const struct nb_section *section, const s
     paint(t, failed ? RED : doubtful ? YELLOW : "");
     for (size_t c = 0; c < t->view->n_columns; c++) {
         if (section->hidden[c]) continue;
-        make_cell(t, c, r, &cell);
+        make_cell(t, section, c, r, &cell);
         add_padded(t, c, cell.text, c == last_column(t, section));
     }
     while (t->out.len && t->out.text[t->out.len - 1] == ' ') t->out.text[--t->out.len] = '\0';
     if (failed || doubtful) unpaint(t);
     nb_strbuf_add(&t->out, "\n");
     nb_strbuf_release(&cell);
+}
+
+static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
+
+static void print_heading(struct table *t, const char *heading) {
+    struct nb_strbuf line = {0};
+    nb_strbuf_add(&line, t->utf8 ? "── " : "-- ");
+    nb_strbuf_add(&line, heading);
+    if (t->screen && nb_utf8_cells(line.text) > t->screen) {
+        print_wrapped(t, line.text);
+    } else {
+        nb_escape_terminal(&t->out, line.text, t->utf8);
+        nb_strbuf_add(&t->out, "\n");
+    }
+    nb_strbuf_release(&line);
 }
 
 static void print_sections(struct table *t) {
@@ -130,10 +243,8 @@ static void print_sections(struct table *t) {
         nb_strbuf_add(&t->out, "\n");
         if (*section->heading) {
             paint(t, BOLD);
-            nb_strbuf_add(&t->out, t->utf8 ? "── " : "-- ");
-            nb_escape_terminal(&t->out, section->heading, t->utf8);
+            print_heading(t, section->heading);
             unpaint(t);
-            nb_strbuf_add(&t->out, "\n");
         }
         bool same = s > 0 && memcmp(section->hidden, section[-1].hidden, sizeof section->hidden) == 0;
         if (since_titles >= ROWS_A_HEADER || !same) {
@@ -144,8 +255,6 @@ static void print_sections(struct table *t) {
         since_titles += section->n;
     }
 }
-
-static void print_wrapped(struct table *t, const char *text) { nb_screen_wrap(&t->out, text, t->screen, t->utf8); }
 
 static void print_failure(struct table *t, const struct nb_record *r) {
     struct nb_strbuf line = {0};
@@ -182,23 +291,44 @@ static void print_failures(struct table *t, const struct nb_summary *summary) {
         nb_strbuf_addf(&t->out, "... and %zu more: --format=csv has them all.\n", summary->n_failures - MAX_FAILURES);
 }
 
+/* As it stands where it fits, else in several lines. */
+static void print_fitting(struct table *t, const char *text) {
+    struct nb_strbuf line = {0};
+    nb_strbuf_add(&line, "");
+    nb_escape_terminal(&line, text, t->utf8);
+    const size_t indent = strspn(text, " ");
+    if (t->screen > indent && nb_utf8_cells(line.text) > t->screen) {
+        nb_strbuf_addf(&t->out, "%*s", (int)indent, "");
+        nb_screen_wrap(&t->out, text, t->screen - indent, t->utf8);
+    } else {
+        nb_strbuf_addf(&t->out, "%s\n", line.text);
+    }
+    nb_strbuf_release(&line);
+}
+
 static void print_skips(struct table *t, const struct nb_summary *summary) {
     if (summary->n_skips) nb_strbuf_addf(&t->out, "\n%zu cells left out\n", summary->n_skipped_cells);
     for (size_t i = 0; i < summary->n_skips && i < MAX_SKIPS; i++) {
-        nb_strbuf_addf(&t->out, "%7zu  ", summary->skips[i].n);
-        nb_escape_terminal(&t->out, summary->skips[i].text, t->utf8);
-        nb_strbuf_add(&t->out, "\n");
+        struct nb_strbuf line = {0};
+        nb_strbuf_addf(&line, "%7zu  ", summary->skips[i].n);
+        nb_strbuf_add(&line, summary->skips[i].text);
+        print_fitting(t, line.text);
+        nb_strbuf_release(&line);
     }
     if (summary->n_skips > MAX_SKIPS)
         nb_strbuf_addf(&t->out, "         ... and %zu more reasons\n", summary->n_skips - MAX_SKIPS);
 }
 
 static void print_hidden(struct table *t) {
-    size_t n = 0;
+    struct nb_strbuf line = {0};
     for (size_t c = 0; c < t->view->n_columns; c++)
         if (t->dropped[c])
-            nb_strbuf_addf(&t->out, "%s%s", n++ ? ", " : "\nToo narrow for: ", t->view->columns[c].title);
-    if (n) nb_strbuf_add(&t->out, ". A wider terminal or --format=csv shows them.\n");
+            nb_strbuf_addf(&line, "%s%s", line.len ? ", " : "Too narrow for: ", t->view->columns[c].title);
+    if (!line.len) return;
+    nb_strbuf_add(&line, ". A wider terminal or --format=csv shows them.");
+    nb_strbuf_add(&t->out, "\n");
+    print_wrapped(t, line.text);
+    nb_strbuf_release(&line);
 }
 
 /* Lines of foreign text, each of them escaped. */
@@ -207,8 +337,7 @@ static void print_lines(struct table *t, const char *text) {
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
         nb_strbuf_clear(&line);
         nb_strbuf_addn(&line, text, (size_t)(end - text));
-        nb_escape_terminal(&t->out, line.text, t->utf8);
-        nb_strbuf_add(&t->out, "\n");
+        print_fitting(t, line.text ? line.text : "");
     }
     nb_strbuf_release(&line);
 }
@@ -220,16 +349,14 @@ static void print_end(struct table *t, const struct nb_summary *summary) {
     nb_strbuf_addf(&t->out, "\n%s\n", text.text);
     nb_strbuf_clear(&text);
     nb_summary_noise(summary, results, &text);
-    nb_strbuf_add(&t->out, text.text);
-    nb_strbuf_clear(&text);
     nb_libraries_print(results, &text);
     nb_overheads_print(results, &text);
     print_lines(t, text.text);
     nb_strbuf_release(&text);
     if (!results->dir) return;
-    nb_strbuf_add(&t->out, "Results: ");
-    nb_escape_terminal(&t->out, results->dir, t->utf8);
-    nb_strbuf_add(&t->out, " (results.json, index.html, plots/)\n");
+    nb_strbuf_addf(&text, "Results: %s (results.json, index.html, plots/)", results->dir);
+    print_fitting(t, text.text);
+    nb_strbuf_release(&text);
 }
 
 static int render(const struct nb_results *results, FILE *out) {
@@ -241,7 +368,7 @@ static int render(const struct nb_results *results, FILE *out) {
     struct table t = {
         .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
     measure_columns(&t);
-    for (size_t i = 0; i < view.n_sections; i++) fit_section(&t, &view.sections[i]);
+    fit(&t);
     nb_meta_footer(results, &head);
     if (head.len) print_wrapped(&t, head.text);
     nb_strbuf_clear(&head);

@@ -105,7 +105,7 @@ static bool is_usual(const struct nb_axis *axis, const char *value) {
 }
 
 /* "f32  64x384": values that speak for themselves stand alone, the others behind their axis's name. */
-static void add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *out) {
+void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *out) {
     static const char *const plain[] = {"pass", "dtype", "shape", NULL};
     if (!*value || is_usual(axis, value)) return;
     nb_strbuf_add(out, out->len ? "  " : "");
@@ -120,7 +120,7 @@ static void print_heading(const struct nb_case *c, const enum role *roles, struc
         if (roles[a] != HEADING) continue;
         nb_strbuf_clear(&value);
         nb_case_axis(c, nb_axes[a].name, &value);
-        add_to_heading(&nb_axes[a], value.text, out);
+        nb_view_add_to_heading(&nb_axes[a], value.text, out);
     }
     nb_strbuf_release(&value);
 }
@@ -178,6 +178,7 @@ static void release_sections(struct nb_view *view) {
     for (size_t i = 0; i < view->n_sections; i++) {
         free(view->sections[i].heading);
         free(view->sections[i].records);
+        for (size_t c = 0; c < NB_VIEW_COLUMNS; c++) free(view->sections[i].usual[c]);
     }
     free(view->sections);
     view->sections = NULL;
@@ -233,7 +234,7 @@ static void hide_columns(const struct nb_view *view, struct nb_section *section)
         const struct nb_axis *axis = view->columns[c].axis;
         if (!axis || strcmp(axis->name, "width") == 0 || !has_one_value(view, section, axis, &value)) continue;
         section->hidden[c] = true;
-        add_to_heading(axis, value.text, &heading);
+        nb_view_add_to_heading(axis, value.text, &heading);
     }
     free(section->heading);
     section->heading = heading.text;

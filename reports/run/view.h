@@ -13,6 +13,8 @@ struct nb_section {
     char *heading;   /* "f32  64x384  data normal"; "" when there is nothing to tell apart; owned */
     size_t *records; /* indices into results->records, in their order; owned */
     size_t n;
+    bool said[NB_VIEW_COLUMNS];   /* on a narrow screen: axis columns that the heading has */
+    char *usual[NB_VIEW_COLUMNS]; /* and the value that the heading gives for most of its rows; owned, or null */
     bool hidden[NB_VIEW_COLUMNS]; /* axis columns that say the same in all its rows: the heading has them */
 };
 
@@ -27,6 +29,8 @@ struct nb_view {
 
 void nb_view_init(struct nb_view *view, const struct nb_results *results);
 void nb_view_release(struct nb_view *view);
+/* Appends "root div_sqrt" to a heading, but for values that a reader expects anyway. */
+void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *heading);
 /* Did the case run (or fail to), so that it belongs in a table? */
 bool nb_record_ran(const struct nb_record *r);
 
