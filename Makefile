@@ -94,6 +94,7 @@ test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
 # A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
 commands := $(filter-out main options output_options peer_options list_peers claims_try gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
+plots := $(patsubst plot_%,%,$(basename $(notdir $(sort $(wildcard reports/figures/plot_*.c)))))
 # A job is done in a worker process by src/.../NAME_job.c.
 jobs := $(patsubst %_job,%,$(basename $(notdir $(sort $(wildcard src/*/*_job.c src/*/*/*_job.c)))))
 # A property experiment of the claims is any src/claims/property_NAME.c.
@@ -135,6 +136,8 @@ $(BUILD)/gen/command_list.h: FORCE
 	$(call write_list,$(foreach v,$(commands),'NB_COMMAND_ENTRY($(v))'))
 $(BUILD)/gen/renderer_list.h: FORCE
 	$(call write_list,$(foreach v,$(renderers),'NB_RENDERER_ENTRY($(v))'))
+$(BUILD)/gen/plot_list.h: FORCE
+	$(call write_list,$(foreach v,$(plots),'NB_PLOT_ENTRY($(v))'))
 $(BUILD)/gen/job_list.h: FORCE
 	$(call write_list,$(foreach v,$(jobs),'NB_JOB_ENTRY($(v))'))
 $(BUILD)/gen/property_list.h: FORCE
@@ -187,7 +190,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/property_list.h $(BUILD)/gen/build_info.h
+gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/plot_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/property_list.h $(BUILD)/gen/build_info.h
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)

@@ -54,14 +54,16 @@ void nb_figures_note(struct nb_figures *figures, const char *format, ...) {
     free(text);
 }
 
+static nb_plot *const families[] = {
+#define NB_PLOT_ENTRY(name) nb_plot_##name,
+#include "plot_list.h"
+#undef NB_PLOT_ENTRY
+};
+
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results) {
     *figures = (struct nb_figures){0};
     nb_strbuf_add(&figures->notes, "");
-    nb_plot_cut(results, figures);
-    nb_plot_error(results, figures);
-    nb_plot_histogram(results, figures);
-    nb_plot_frontier(results, figures);
-    nb_plot_speed(results, figures);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) families[i](results, figures);
 }
 
 void nb_figures_release(struct nb_figures *figures) {

@@ -12,17 +12,11 @@ struct nb_figures {
     struct nb_strbuf notes; /* one line each: what is not drawn, and why */
 };
 
-/* GB/s and share of the roof against row length: kernels of an op, widths of a kernel, dtypes of a kernel. */
-void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures);
-/* 1 - t_rmsnorm / t_layernorm against row length and against the working set. */
-void nb_plot_cut(const struct nb_results *results, struct nb_figures *figures);
-/* max ulp, mean ulp and bias by kernel and dtype. */
-void nb_plot_error(const struct nb_results *results, struct nb_figures *figures);
-
-/* Share of results by |error| in ulp. */
-void nb_plot_histogram(const struct nb_results *results, struct nb_figures *figures);
-/* Largest error against time per element, and the cases that none beats in both. */
-void nb_plot_frontier(const struct nb_results *results, struct nb_figures *figures);
+/* A family is one file: reports/figures/plot_NAME.c defines nb_plot_NAME(), and the build lists it. */
+typedef void nb_plot(const struct nb_results *results, struct nb_figures *figures);
+#define NB_PLOT_ENTRY(name) nb_plot nb_plot_##name;
+#include "plot_list.h"
+#undef NB_PLOT_ENTRY
 
 void nb_figures_init(struct nb_figures *figures, const struct nb_results *results); /* all families */
 void nb_figures_release(struct nb_figures *figures);
