@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/accuracy/accuracy_json.h"
-#include "src/accuracy/saved_statistics.h"
+#include "src/accuracy/gradient.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/measure/check.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/accuracy/evidence_json.h"
+#include "src/accuracy/accuracy_json.h"
 #include "src/core/dtype.h"
 #include "tests/test_support_cases.h"
 

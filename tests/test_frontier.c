@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/noise.h"
+#include "src/accuracy/yardstick.h"
 #include "src/core/json.h"
 #include "src/lab/stress/frontier.h"
 #include "src/lab/stress/row_score.h"

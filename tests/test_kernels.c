@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/saved_statistics.h"
+#include "src/accuracy/gradient.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"

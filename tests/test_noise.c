@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "src/accuracy/bound.h"
-#include "src/accuracy/noise.h"
-#include "src/accuracy/reference.h"
 #include "src/accuracy/yardstick.h"
 #include "src/core/dtype.h"
 #include "tests/test_support_numerics.h"

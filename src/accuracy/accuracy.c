@@ -1,15 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One sweep over a row for the errors and their sums, a second over the kept errors for what is left beside gain and offset. */
+/* Exponent and first bits of the significand are taken as they stand in the double. */
 #include "src/accuracy/accuracy.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/truth.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+
+/* ---- errors by size -------------------------------------------------------------------------------------------------- */
+
+/* Counted by powers of two for the eye, finely for an order statistic. */
+
+/* Logarithmic: 32 bins an octave from 2^-40 to 2^40. */
+enum { BIN_BITS = 5, LOWEST_OCTAVE = -40, OCTAVES = 80 };
+struct ulp_bins {
+    int64_t n, of[OCTAVES << BIN_BITS];
+};
+
+enum { BINS_PER_OCTAVE = 1 << BIN_BITS, N_BINS = OCTAVES * BINS_PER_OCTAVE };
+
+static uint64_t bits_of(double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static int bucket_of(double ulps) {
+    if (ulps <= 0.5) return 0;
+    const uint64_t bits = bits_of(ulps);
+    const bool power_of_two = bits << 12 == 0;
+    const int bucket = (int)(bits >> 52) - 1023 + (power_of_two ? 1 : 2); /* (1/2, 1] is 1 */
+    return bucket < NB_ULP_BUCKETS ? bucket : NB_ULP_BUCKETS - 1;
+}
+
+static int bin_of(double ulps) {
+    if (ulps < 0x1p-40) return 0;
+    const int64_t lowest = (int64_t)(1023 + LOWEST_OCTAVE) * BINS_PER_OCTAVE;
+    const int64_t bin = (int64_t)(bits_of(ulps) >> (52 - BIN_BITS)) - lowest;
+    return bin < N_BINS ? (int)bin : N_BINS - 1;
+}
+
+static void add_to_bins(struct ulp_bins *b, double ulps) {
+    b->n++;
+    b->of[bin_of(ulps)]++;
+}
+
+/* The 99th percentile, to 1/32 of itself above, and not above the largest error. */
+static double p99_of(const struct ulp_bins *b, double largest) {
+    const double wanted = 0.99 * (double)b->n;
+    int64_t below = 0;
+    for (int bin = 0; bin < N_BINS; bin++) {
+        below += b->of[bin];
+        if ((double)below < wanted) continue;
+        const double upper = 1 + (bin % BINS_PER_OCTAVE + 1.0) / BINS_PER_OCTAVE;
+        return fmin(ldexp(upper, bin / BINS_PER_OCTAVE + LOWEST_OCTAVE), largest);
+    }
+    return largest;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+
+/* One sweep over a row for the errors and their sums, a second over the kept errors for what is left beside gain and offset. */
 
 /* Mean and sum of squared distances from it, updated. */
 struct moments {
@@ -27,7 +83,7 @@ struct nb_accuracy_sum {
     int64_t n_biased, n_rounded;
     double abs_ulp, bias, bias_large;
     struct moments large, rounding; /* over rows */
-    struct nb_ulp_bins bins;
+    struct ulp_bins bins;
     double *error, *ulp; /* of the row's elements: NaN for those left out; spacing at the exact value */
     int64_t cols;
 };
@@ -135,8 +191,8 @@ static void compare(struct nb_accuracy_sum *s, const struct element *e, double u
     const double error = error_of(e), ulps = fabs(error) / ulp, nearest = nearest_of(s, e, ulp);
     s->abs_ulp += ulps;
     if (ulps > a->max_ulp) a->max_ulp = ulps;
-    nb_ulp_bins_add(&s->bins, ulps);
-    a->histogram[nb_ulp_bucket(ulps)]++;
+    add_to_bins(&s->bins, ulps);
+    a->histogram[bucket_of(ulps)]++;
     if (e->got == nearest) s->n_rounded++;
     const bool beyond = !(fabs(error) <= e->tolerance);
     if (beyond) a->n_beyond++;
@@ -279,7 +335,7 @@ void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out) {
     const bool any = s->bins.n > 0;
     if (!any) a->max_ulp = a->gain_u = a->offset_u = a->residual_ulp = NAN;
     a->mean_ulp = any ? s->abs_ulp / (double)s->bins.n : NAN;
-    a->p99_ulp = any ? nb_ulp_bins_p99(&s->bins, a->max_ulp) : NAN;
+    a->p99_ulp = any ? p99_of(&s->bins, a->max_ulp) : NAN;
     a->correctly_rounded = any ? (double)s->n_rounded / (double)s->bins.n : NAN;
     a->bias_u = s->n_biased > 0 ? s->bias / (double)s->n_biased / u : NAN;
     a->bias_large_u = a->n_large > 0 ? s->bias_large / (double)a->n_large / u : NAN;
@@ -299,4 +355,40 @@ double nb_accuracy_parameters_ratio(const struct nb_accuracy *a) {
     for (int i = 0; a->has_parameters && i < 3; i++)
         if (errors[i]->n > 0 && !(errors[i]->ratio <= largest)) largest = errors[i]->ratio;
     return largest;
+}
+
+/* ---- the judgement of the bias --------------------------------------------------------------------------------------- */
+
+/* Two tests of one-sided errors, in standard deviations of what chance gives; src/README.md derives them. */
+
+/* Distance of v from the interval expected +- allowance, in sigma, with its sign. */
+static double beyond(double v, double expected, double allowance, double sigma) {
+    const double distance = fabs(v - expected) - allowance;
+    return distance > 0 ? copysign(distance / sigma, v - expected) : 0;
+}
+
+static double whole_bias_sigma(const struct nb_accuracy *a, double u, const struct nb_bias *e) {
+    const double scales = fmin((double)e->n_scales, (double)a->n_rows);
+    const double own = e->element_sd / sqrt(fmin((double)a->n_large, e->n_elements));
+    const double shared = fmax(e->scale_sd, a->bias_large_sd_u * u) / sqrt(scales);
+    return beyond(a->bias_large_u * u, e->expected, e->systematic, hypot(own, shared));
+}
+
+/* Of rows that are rounded to nearest the intercept has 0.29 ulp sqrt(1 / n + mean^2 / n / variance) of |y| / ulp, which for
+ * significands in [1, 2) is at most 1.6 ulp / sqrt(n); more is measured where other errors add to it. */
+static double rounding_sigma(const struct nb_accuracy *a, const struct nb_bias *e) {
+    const double rows = (double)a->n_rounding_rows, per_row = 1.6 / sqrt((double)a->n_rounding / rows);
+    const double beside = fmax(0, a->rounding_sd_ulp * a->rounding_sd_ulp - per_row * per_row);
+    const double scales = fmin(rows, (double)e->n_scales);
+    const double sigma = hypot(sqrt(per_row * per_row / rows + beside / scales), e->rounding_shared_ulp);
+    return beyond(a->rounding_ulp, 0, e->rounding_allowance_ulp, sigma);
+}
+
+void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected) {
+    a->bias_sigma = NAN;
+    if (!expected->predictable || a->n_rows < 16 || a->n_large == 0) return;
+    a->bias_sigma = whole_bias_sigma(a, nb_formats[dtype].unit_roundoff, expected);
+    if (!expected->rounding_predictable || a->n_rounding_rows < 32) return;
+    const double rounding = rounding_sigma(a, expected);
+    if (fabs(rounding) > fabs(a->bias_sigma)) a->bias_sigma = rounding;
 }

@@ -9,8 +9,9 @@
 
 #include "src/accuracy/bias.h"
 #include "src/accuracy/bound.h"
-#include "src/accuracy/ulp_bins.h"
 #include "src/core/dtype.h"
+
+#define NB_ULP_BUCKETS 16 /* |error| in ulp: [0, 1/2], (1/2, 1], (1, 2], (2, 4] ... */
 
 struct nb_witness {
     int64_t row, col; /* -1: none */

@@ -6,10 +6,20 @@
 #include <cjson/cJSON.h>
 
 #include "src/accuracy/accuracy.h"
+#include "src/accuracy/evidence.h"
+
+/* ---- an accuracy ----------------------------------------------------------------------------------------------------- */
 
 /* dtype: of the output judged; its name and unit roundoff are written beside the figures that count in u. */
 cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype);
 cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number);
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
+
+/* ---- evidence -------------------------------------------------------------------------------------------------------- */
+
+/* Evidence as JSON, the same in the journal and in results.json (reports/schema/results.schema.json, "evidence"). */
+
+cJSON *nb_evidence_to_json(const struct nb_evidence *e);
+int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json); /* -1 after nb_error */
 
 #endif

@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 #include "src/accuracy/bound.h"
+#include "src/accuracy/gradient.h"
+
+/* ---- forward --------------------------------------------------------------------------------------------------------- */
 
 struct nb_bias {
     bool
@@ -24,5 +27,12 @@ struct nb_bias {
 };
 
 void nb_bias_predict(const struct nb_bound *b, struct nb_bias *bias);
+
+/* ---- gradients ------------------------------------------------------------------------------------------------------- */
+
+/* How one-sided the error of a correct dx is on independent random data: not at all, but for the rounding of 1 + gamma. The two sums of a
+ * row cannot tilt it, whatever they are off: what they take away is proportional to 1 and to xhat, both of which dx is orthogonal to. */
+
+void nb_bias_predict_gradient(const struct nb_case *c, const struct nb_gradient *g, struct nb_bias *bias);
 
 #endif

@@ -1,14 +1,291 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One element: an error e of a value of magnitude |v| is carried through the operations that follow the statistics, each
- * adding its rounding, to the store. The rounding of the store is half a spacing at the largest value it can see. */
+/* Intervals, not first-order terms: each step gives the least and the largest value that rounding can produce, so that the
+ * bound holds where errors are no longer small (bf16 accumulators, eps near the variance) and turns infinite exactly where
+ * the result may be lost. A rounding to nearest multiplies by a factor in [1 / (1 + u), 1 + u]. */
 #include "src/accuracy/bound.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "src/accuracy/squash.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+
+/* ---- what a row shares ----------------------------------------------------------------------------------------------- */
+
+const char *nb_loss_name(enum nb_loss loss) {
+    static const char *const names[NB_N_LOSSES] = {
+        [NB_LOSS_NONE] = "none",
+        [NB_LOSS_SQUARE_OVERFLOW] = "square_overflow",
+        [NB_LOSS_SQUARE_UNDERFLOW] = "square_underflow",
+        [NB_LOSS_EPS_ZERO] = "eps_zero",
+        [NB_LOSS_CANCELLATION] = "cancellation",
+        [NB_LOSS_OUTPUT_OVERFLOW] = "output_overflow",
+        [NB_LOSS_INPUT_NOT_FINITE] = "input_not_finite",
+        [NB_LOSS_SCALE_OVERFLOW] = "scale_overflow",
+    };
+    return (unsigned)loss < NB_N_LOSSES ? names[loss] : "?";
+}
+
+/* x86 rsqrtps: 1.5 * 2^-12 (Intel SDM, AMD APM), rsqrt14: 2^-14. ARM frsqrte: 8 bits. */
+double nb_rsqrt_estimate_error(void) {
+#if defined(__aarch64__)
+    return 0x1p-8;
+#else
+    return 1.5 * 0x1p-12;
+#endif
+}
+
+static struct nb_precision precision_of(enum nb_dtype dtype) {
+    const struct nb_format *f = &nb_formats[dtype], *single = &nb_formats[NB_F32];
+    if (dtype == NB_F32) return (struct nb_precision){f->unit_roundoff, f->min_subnormal / 2, f->overflow};
+    /* computed in f32, then rounded */
+    return (struct nb_precision){f->unit_roundoff + 2 * single->unit_roundoff, f->min_subnormal * 0.501, f->overflow};
+}
+
+/* (1 + g) (1 + u)^k - 1 */
+static double compound(double g, double u, int k) {
+    double factor = 1 + g;
+    for (int i = 0; i < k; i++) factor *= 1 + u;
+    return factor - 1;
+}
+
+/* A composed kernel sums as an eager framework does: in f32 whatever the tensors are, and rounds the result. */
+void nb_arithmetic_init(struct nb_arithmetic *a, const struct nb_case *c, int64_t chain) {
+    assert(chain >= 0);
+    const bool narrow = c->stats_dtype == NB_STATS_X;
+    a->op = precision_of(narrow ? (enum nb_dtype)c->dtype : NB_F32);
+    a->sum = precision_of(narrow && c->style != NB_COMPOSED ? (enum nb_dtype)c->dtype : NB_F32);
+    if (c->flushes) a->op.eta = fmax(a->op.eta, NB_FLUSHED);
+    a->chain = (double)chain;
+    a->growth = expm1((double)chain * log1p(a->sum.u));
+}
+
+/* ---- variance ---------------------------------------------------------------------------------------------------------- */
+
+/* What the kernel may hold for the variance (or mean square, or sum of squares), and its mean's error. */
+struct spread {
+    double low, high, mean_error;
+    bool overflow;
+};
+
+/* Roundings of a division by n: n itself where f32 does not hold it, and the quotient (or a multiplication by 1/n). */
+enum { DIVISION = 2, PRODUCT = 1, DIFFERENCE = 1 };
+
+static double mean_sum_error(const struct nb_arithmetic *a, double mean_abs) {
+    return mean_abs * compound(a->growth, a->op.u, DIVISION) + a->op.eta;
+}
+
+static struct spread squares(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_row_truth *t,
+                             double n) {
+    const bool mean = c->op != NB_OP_L2NORM;
+    const double d = compound(a->growth, a->op.u, PRODUCT + (mean ? DIVISION : 0));
+    const double lost = a->op.eta * (mean ? 2 : n); /* squares, each up to eta; and the quotient */
+    const double largest = t->max_abs * t->max_abs;
+    /* No sum of squares is below its largest term, however it stagnates. */
+    const double floor = largest / (mean ? n : 1) / compound(1, a->op.u, 4) - lost;
+    return (struct spread){
+        .low = fmax(fmax(t->var / (1 + d) - lost, floor), 0),
+        .high = t->var * (1 + d) + lost,
+        .overflow = largest * (1 + a->op.u) >= a->op.overflow || (mean ? n : 1) * t->var * (1 + d) >= a->sum.overflow,
+    };
+}
+
+/* Sum of squared distances from a mean that is off: v + mean_error^2, in which each distance is rounded. */
+static struct spread squares_about_mean(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
+    const double off = mean_sum_error(a, t->mean_abs);
+    const double d = compound(a->growth, a->op.u, 2 * DIFFERENCE + PRODUCT + DIVISION), lost = 2 * a->op.eta;
+    const double reach = fmax(t->max - t->mean, t->mean - t->min) + off;
+    const double high = (t->var + off * off) * (1 + d) + lost;
+    return (struct spread){
+        .low = fmax(t->var / (1 + d) - lost, 0),
+        .high = high,
+        .mean_error = off,
+        .overflow = reach * reach * (1 + compound(0, a->op.u, 3)) >= a->op.overflow || n * high >= a->sum.overflow ||
+                    n * t->mean_abs * (1 + a->growth) >= a->sum.overflow,
+    };
+}
+
+/* From that, the square of the residual mean: it takes mean_error^2 away again, up to the residual's own error e. */
+static struct spread corrected(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
+    struct spread s = squares_about_mean(a, t, n);
+    const double off = s.mean_error, u = a->op.u;
+    const double e = compound(a->growth, u, DIFFERENCE + DIVISION) * (sqrt(t->var) + off) + a->op.eta;
+    const double d = compound(a->growth, u, 2 * DIFFERENCE + PRODUCT + DIVISION + 1);
+    const double error = d * (t->var + off * off) + 2 * off * e + e * e + 4 * u * (off + e) * (off + e) + 3 * a->op.eta;
+    s.low = t->var - error;
+    s.high = t->var + error;
+    return s;
+}
+
+/* E[t^2] - E[t]^2 with t = x - shift, where t is rounded unless the shift is 0. */
+static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n, double shift,
+                              bool shifted) {
+    const double u = a->op.u, mean = fabs(t->mean - shift), mean_square = t->var + mean * mean;
+    const double mean_abs = shifted ? sqrt(mean_square) : t->mean_abs; /* at least the mean of |t| */
+    const int subtraction = shifted ? DIFFERENCE : 0;
+    const double off = mean_abs * compound(a->growth, u, subtraction + DIVISION) + a->op.eta;
+    const double d = compound(a->growth, u, 2 * subtraction + PRODUCT + DIVISION);
+    const double squared_mean = 2 * mean * off + off * off + u * (mean + off) * (mean + off);
+    double error = d * mean_square + squared_mean + 3 * a->op.eta;
+    error += u * (t->var + error);
+    const double reach = fmax(fabs(t->max - shift), fabs(t->min - shift));
+    return (struct spread){
+        .low = t->var - error,
+        .high = t->var + error,
+        .mean_error = off + (shifted ? u * (fabs(t->mean) + off) : 0),
+        .overflow = reach * reach * (1 + 3 * u) >= a->op.overflow || n * mean_square * (1 + d) >= a->sum.overflow ||
+                    n * mean_abs * (1 + a->growth) >= a->sum.overflow,
+    };
+}
+
+/* Updating, lanes merged in up to log2(n) levels, one after the other or about the mean of one of them, which is no further from
+ * the mean than sqrt(n v). The running means' errors have a root mean square of at most (chain + 3 ln chain + 8) u rms(x); they
+ * meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). Steps that are subnormal lose up to eta each. */
+static struct spread updating(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
+    const double u = a->op.u, chain = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
+    const double steps = chain + 3 * log(chain) + 8 + 3 * levels;
+    const double growth = expm1(steps * log1p(u)), merging = expm1((3 * levels + 4) * log1p(u));
+    const double lost = (steps + 2) * a->op.eta, reach = t->max - t->min;
+    const double merged = merging * fmin(sqrt(n * t->var), reach);
+    const double off = growth * sqrt(t->mean_square) + merged + lost;
+    const double d = compound(a->growth, u, 6);
+    const double error =
+        d * (t->var + off * off) + 2 * sqrt(2 * (1 + levels) * t->var) * off + (1 + levels) * off * off + 4 * a->op.eta;
+    return (struct spread){
+        .low = fmax(t->var - error, 0), /* a sum of products of equal sign */
+        .high = t->var + error,
+        .mean_error = growth * t->mean_abs + merged + lost,
+        .overflow =
+            (reach + off) * (reach + off) * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
+    };
+}
+
+static struct spread running(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_row_truth *t) {
+    const bool narrow = c->stats_dtype == NB_STATS_X; /* stored in f32, so exact there */
+    const double d = narrow ? a->op.u : 0, lost = narrow ? a->op.eta : 0;
+    return (struct spread){.low = fmax(t->var / (1 + d) - lost, 0),
+                           .high = t->var * (1 + d) + lost,
+                           .mean_error = fabs(t->mean) * d + lost,
+                           .overflow = t->var >= a->op.overflow};
+}
+
+static struct spread spread_of(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_row_truth *t,
+                               double n) {
+    if (c->op == NB_OP_BATCHNORM && c->mode == NB_INFERENCE) return running(a, c, t);
+    if (c->op != NB_OP_LAYERNORM && c->op != NB_OP_ADD_LAYERNORM && c->op != NB_OP_BATCHNORM)
+        return squares(a, c, t, n);
+    switch (c->variance) {
+    case NB_VAR_CORRECTED:
+        return corrected(a, t, n);
+    case NB_VAR_WELFORD:
+        return updating(a, t, n);
+    case NB_VAR_ONEPASS:
+        return one_pass(a, t, n, 0, false);
+    case NB_VAR_SHIFTED:
+        return one_pass(a, t, n, t->first, true);
+    default:
+        return squares_about_mean(a, t, n);
+    }
+}
+
+/* ---- scale ------------------------------------------------------------------------------------------------------------- */
+
+struct range {
+    double low, high;
+};
+
+/* eps as the double that was asked for, as f32 and as the statistics' dtype holds it. */
+static struct range stored_eps(const struct nb_case *c) {
+    const double single = nb_round_to(c->eps, NB_F32);
+    const double narrow = c->stats_dtype == NB_STATS_X ? nb_round_to(c->eps, (enum nb_dtype)c->dtype) : single;
+    return (struct range){fmin(c->eps, fmin(single, narrow)), fmax(c->eps, fmax(single, narrow))};
+}
+
+static struct range rounded(struct range r, const struct nb_precision *p) {
+    return (struct range){r.low / (1 + p->u) - p->eta, r.high * (1 + p->u) + p->eta};
+}
+
+/* sqrt(v) and eps in their places: what the elements are divided by, before the kernel's root is taken into account. */
+static struct range denominator(const struct nb_arithmetic *a, const struct nb_case *c, struct range v) {
+    const struct range eps = stored_eps(c);
+    if (c->formula.eps_place == NB_EPS_INSIDE) {
+        struct range q = rounded((struct range){v.low + eps.low, v.high + eps.high}, &a->op);
+        return q.low > 0 ? (struct range){sqrt(q.low), sqrt(q.high)} : (struct range){0, sqrt(fmax(q.high, 0))};
+    }
+    struct range s = {sqrt(fmax(v.low, 0)), sqrt(v.high)};
+    if (c->formula.eps_place == NB_EPS_OUTSIDE)
+        return rounded((struct range){s.low / (1 + a->op.u) + eps.low, s.high * (1 + a->op.u) + eps.high}, &a->op);
+    return (struct range){fmax(s.low / (1 + a->op.u), eps.low), fmax(s.high * (1 + a->op.u), eps.high)};
+}
+
+/* Relative error of 1 / denominator by the kernel's root; a division per element is counted with the elements. */
+static double root_error(const struct nb_arithmetic *a, const struct nb_case *c) {
+    const double u = a->op.u, estimate = nb_rsqrt_estimate_error();
+    const double narrowing = c->stats_dtype == NB_STATS_X ? u : 0;
+    switch (c->formula.root) {
+    case NB_ROOT_DIV_SQRT:
+        return u;
+    case NB_ROOT_MUL_RECIP:
+        return compound(0, u, 2);
+    case NB_ROOT_RSQRT_NR: /* Newton leaves 3/2 e^2 + 1/2 e^3; 4 roundings, of which those of the residual count half */
+        return 1.5 * estimate * estimate + 0.5 * estimate * estimate * estimate + 4 * 0x1p-24 + narrowing;
+    default:
+        return estimate + narrowing;
+    }
+}
+
+static enum nb_loss why_zero(const struct nb_case *c, const struct nb_row_truth *t, double var_low) {
+    const bool subtracts =
+        c->variance == NB_VAR_ONEPASS || c->variance == NB_VAR_SHIFTED || c->variance == NB_VAR_CORRECTED;
+    if (subtracts && var_low < 0) return NB_LOSS_CANCELLATION;
+    if (t->var > 0 && !(c->eps > 0 && stored_eps(c).low == 0)) return NB_LOSS_SQUARE_UNDERFLOW;
+    return NB_LOSS_EPS_ZERO;
+}
+
+static void set_scale_error(struct nb_statistics_error *e, const struct nb_arithmetic *a, const struct nb_case *c,
+                            const struct nb_row_truth *t, const struct spread *v) {
+    const bool estimate = c->formula.root == NB_ROOT_RSQRT_NR || c->formula.root == NB_ROOT_RSQRT_RAW;
+    const struct range s = denominator(a, c, (struct range){v->low, v->high});
+    /* A negative variance has no root. An estimate is Inf for a subnormal argument, and NaN after Newton. */
+    const bool no_root = v->low < 0 && c->formula.eps_place != NB_EPS_INSIDE;
+    const bool no_estimate = estimate && s.low * s.low < nb_formats[NB_F32].min_normal;
+    if (!(s.low > 0) || no_root || no_estimate || !(t->scale > 0) || isinf(t->scale)) {
+        e->loss = why_zero(c, t, v->low);
+        return;
+    }
+    const double root = 1 + root_error(a, c), largest = root / s.low;
+    if (c->formula.root != NB_ROOT_DIV_SQRT && largest >= a->op.overflow) {
+        e->loss = NB_LOSS_SCALE_OVERFLOW;
+        return;
+    }
+    e->scale = fmax(largest / t->scale - 1, 1 - (2 - root) / s.high / t->scale);
+}
+
+struct nb_statistics_error nb_statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
+                                               const struct nb_row_truth *t, int64_t n) {
+    struct nb_statistics_error e = {.scale = INFINITY, .var = INFINITY, .loss = NB_LOSS_NONE};
+    if (!isfinite(t->mean) || !isfinite(t->var)) {
+        e.loss = NB_LOSS_INPUT_NOT_FINITE;
+        return e;
+    }
+    const struct spread v = spread_of(a, c, t, (double)n);
+    e.mean = v.mean_error;
+    if (v.overflow || v.high >= a->op.overflow) {
+        e.loss = NB_LOSS_SQUARE_OVERFLOW;
+        return e;
+    }
+    e.var = fmax(v.high - t->var, t->var - v.low);
+    set_scale_error(&e, a, c, t, &v);
+    return e;
+}
+
+/* ---- elements -------------------------------------------------------------------------------------------------------- */
+
+/* One element: an error e of a value of magnitude |v| is carried through the operations that follow the statistics, each
+ * adding its rounding, to the store. The rounding of the store is half a spacing at the largest value it can see. */
 
 static const double single_u = 0x1p-24, single_eta = 0x1p-150;
 

@@ -1,13 +1,343 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two evaluations of each element, as the oracle has them: in double, whose few 2^-53 of the largest term are enough unless the terms
- * cancel, and in pairs of doubles where they do. */
+/* See gradient_terms.h. dy, w and x - mean are kept as exact pairs, so that only the accumulators round, at 2^-106. */
 #include "src/accuracy/gradient.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
-#include "src/accuracy/truth.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
+#include "src/core/log.h"
 #include "src/core/twofold.h"
+
+/* ---- terms ----------------------------------------------------------------------------------------------------------- */
+
+/* Numbers of one row, with room for an even number of them. */
+struct terms {
+    double *all; /* what is allocated; free it */
+    double *x, *dy, *mean, *rstd;
+    double *d, *d_lo;        /* x - mean */
+    double *g, *g_lo;        /* dy * w: the caller's to fill */
+    double *dy_rstd, *no_lo; /* exact in double; zeros */
+};
+
+/* Accumulators of all columns, and sums of magnitudes. */
+struct columns {
+    double *all; /* what is allocated; free it */
+    double *dgamma, *dgamma_lo, *dbeta, *dbeta_lo, *abs_dgamma, *abs_dbeta;
+};
+
+/* n zeros, with room for an even number. */
+static double *new_zeros(int64_t n) { return nb_alloc((unsigned long long)(n + n % 2), sizeof(double)); }
+
+static double *take(double **from, int64_t n) {
+    double *piece = *from;
+    *from += n + n % 2;
+    return piece;
+}
+
+static struct terms new_terms(int64_t n) {
+    double *all = new_zeros((n + n % 2) * 10), *rest = all;
+    return (struct terms){.all = all,
+                          .x = take(&rest, n),
+                          .dy = take(&rest, n),
+                          .mean = take(&rest, n),
+                          .rstd = take(&rest, n),
+                          .d = take(&rest, n),
+                          .d_lo = take(&rest, n),
+                          .g = take(&rest, n),
+                          .g_lo = take(&rest, n),
+                          .dy_rstd = take(&rest, n),
+                          .no_lo = take(&rest, n)};
+}
+
+static struct columns new_columns(int64_t n) {
+    double *all = new_zeros((n + n % 2) * 6), *rest = all;
+    return (struct columns){.all = all,
+                            .dgamma = take(&rest, n),
+                            .dgamma_lo = take(&rest, n),
+                            .dbeta = take(&rest, n),
+                            .dbeta_lo = take(&rest, n),
+                            .abs_dgamma = take(&rest, n),
+                            .abs_dbeta = take(&rest, n)};
+}
+
+static void load_terms(const struct nb_gradient *g, int64_t row, struct terms *s) {
+    const struct nb_inputs *in = g->in;
+    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
+    nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
+    nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
+    for (int64_t i = 0; i < in->cols; i++) {
+        const int64_t stat = at.stat + i * at.stat_step;
+        s->mean[i] = g->mean ? g->mean[stat] : 0;
+        s->rstd[i] = g->rstd[stat];
+        s->dy_rstd[i] = s->dy[i] * s->rstd[i];
+    }
+    nb_pairs_subtract(in->cols, s->x, s->mean, s->d, s->d_lo);
+}
+
+/* A row of n elements, each to its own column. */
+static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) {
+    nb_columns_add(n, t->dbeta, t->dbeta_lo, s->dy);
+    nb_columns_add_products(n, t->dgamma, t->dgamma_lo, s->dy_rstd, s->d, s->d_lo);
+    for (int64_t i = 0; i < n; i++) {
+        t->abs_dbeta[i] += fabs(s->dy[i]);
+        t->abs_dgamma[i] += fabs(s->dy_rstd[i] * s->d[i]);
+    }
+}
+
+/* A plane of NCHW: its row goes to one column. */
+/* A plane of NCHW, all to one column. */
+static void add_plane(struct columns *t, int64_t channel, const struct terms *s, int64_t n) {
+    struct nb_sum sum_dy = {0}, sum_dyx = {0};
+    double abs_dy = 0, abs_dyx = 0;
+    nb_sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
+    nb_sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
+    for (int64_t i = 0; i < n; i++) {
+        abs_dy += fabs(s->dy[i]);
+        abs_dyx += fabs(s->dy_rstd[i] * s->d[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        struct nb_twofold beta = {t->dbeta[channel], t->dbeta_lo[channel]};
+        struct nb_twofold gamma = {t->dgamma[channel], t->dgamma_lo[channel]};
+        nb_accumulate(&beta, sum_dy.hi[i / 2][i % 2], sum_dy.lo[i / 2][i % 2]);
+        nb_accumulate(&gamma, sum_dyx.hi[i / 2][i % 2], sum_dyx.lo[i / 2][i % 2]);
+        t->dbeta[channel] = beta.hi;
+        t->dbeta_lo[channel] = beta.lo;
+        t->dgamma[channel] = gamma.hi;
+        t->dgamma_lo[channel] = gamma.lo;
+    }
+    t->abs_dbeta[channel] += abs_dy;
+    t->abs_dgamma[channel] += abs_dyx;
+}
+
+/* Of Inf and NaN the upper part alone is right. */
+/* Of an accumulator, given its sum of magnitudes: of Inf and NaN the upper part alone is right. */
+static struct nb_twofold total_of(double hi, double lo, double magnitudes) {
+    return isfinite(magnitudes) ? nb_twofold_renormalize(hi, lo) : nb_twofold_of(hi);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------------ */
+
+/* The sums of a backward call in one sweep over x and dy: along the rows those that dx needs, down the columns dgamma and dbeta.
+ * BatchNorm's sums of a channel are both. */
+
+/* ---- along a row ------------------------------------------------------------------------------------------------------- */
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* Sums and extremes of magnitudes, not yet divided. */
+static void add_magnitudes(struct nb_row_gradient *r, const struct terms *s, const double *g, int64_t n) {
+    struct nb_row_gradient t = *r;
+    for (int64_t i = 0; i < n; i++) {
+        const double size = fabs(g[i]), xhat = fabs(s->d[i] * s->rstd[i]);
+        t.mean_abs_g += size;
+        t.mean_abs_gx += size * xhat;
+        t.max_abs_g = larger(size, t.max_abs_g);
+        t.max_abs_dy = larger(fabs(s->dy[i]), t.max_abs_dy);
+        t.max_abs_xhat = larger(xhat, t.max_abs_xhat);
+    }
+    *r = t;
+}
+
+/* By the formula as it stands: what Inf and NaN become. */
+static void set_not_finite(struct nb_row_gradient *r, const struct terms *s, const double *g, int64_t n, double divisor,
+                           bool centred) {
+    double sum = 0, sum_gx = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += g[i];
+        sum_gx += g[i] * (s->d[i] * s->rstd[i]);
+    }
+    r->mean_g = centred ? sum / divisor : 0;
+    r->mean_gx = sum_gx / divisor;
+}
+
+static double divisor_of(const struct nb_case *c) { return c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(c); }
+
+static void set_means(struct nb_row_gradient *r, struct nb_twofold g, struct nb_twofold gx, double divisor,
+                      bool centred) {
+    g = centred ? nb_twofold_div(g, nb_twofold_of(divisor)) : nb_twofold_of(0);
+    gx = nb_twofold_div(gx, nb_twofold_of(divisor));
+    r->mean_g = g.hi;
+    r->mean_g_lo = g.lo;
+    r->mean_gx = gx.hi;
+    r->mean_gx_lo = gx.lo;
+}
+
+static void sum_row(const struct nb_gradient *g, int64_t row, struct terms *s) {
+    struct nb_row_gradient *r = &g->rows[row];
+    struct nb_sum sum_g = {0}, sum_gd = {0};
+    const int64_t n = g->in->cols;
+    const double divisor = divisor_of(g->c), rstd = g->rstd[row];
+    const bool centred = nb_op_centres(g->c->op);
+    nb_pairs_multiply(n, s->dy, g->weight, g->weight_lo, s->g, s->g_lo);
+    add_magnitudes(r, s, s->g, n);
+    if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx)) {
+        if (centred) nb_sum_add_pairs(&sum_g, n, s->g, s->g_lo);
+        nb_sum_add_products(&sum_gd, n, s->g, s->g_lo, s->d, s->d_lo);
+        struct nb_twofold gx = nb_twofold_mul(nb_sum_total(&sum_gd), nb_twofold_of(rstd));
+        set_means(r, nb_sum_total(&sum_g), gx, divisor, centred);
+    } else {
+        set_not_finite(r, s, s->g, n, divisor, centred);
+    }
+    r->mean_abs_g /= divisor;
+    r->mean_abs_gx /= divisor;
+}
+
+/* ---- all rows ---------------------------------------------------------------------------------------------------------- */
+
+static void extremes_of_channels(const struct nb_gradient *g, int64_t row, const struct terms *s) {
+    const struct nb_gradient_place at = nb_gradient_place_of(g->c, row);
+    for (int64_t i = 0; i < g->in->cols; i++) {
+        struct nb_row_gradient *r = &g->rows[at.stat + i * at.stat_step];
+        r->max_abs_dy = larger(fabs(s->dy[i]), r->max_abs_dy);
+        r->max_abs_xhat = larger(fabs(s->d[i] * s->rstd[i]), r->max_abs_xhat);
+    }
+}
+
+/* g = w dy with one w for the channel: its sums are those of the parameter gradients times w. */
+static void sum_channels(const struct nb_gradient *g, struct columns *t, struct terms *s) {
+    const bool planes = g->c->shape.layout == NB_NCHW;
+    const double n = (double)nb_truth_elements(g->c);
+    for (int64_t row = 0; row < g->in->rows; row++) {
+        load_terms(g, row, s);
+        extremes_of_channels(g, row, s);
+        if (planes)
+            add_plane(t, row % g->c->shape.c, s, g->in->cols);
+        else
+            add_to_columns(t, s, g->in->cols);
+    }
+    for (int64_t i = 0; i < g->n_stats; i++) {
+        struct nb_row_gradient *r = &g->rows[i];
+        const struct nb_twofold w = {g->weight[i], g->weight_lo[i]};
+        r->max_abs_g = r->max_abs_dy * fabs(w.hi);
+        if (g->c->mode != NB_TRAINING) continue;
+        const struct nb_twofold sum_dy = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]);
+        const struct nb_twofold sum_dyx = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]);
+        r->mean_abs_g = t->abs_dbeta[i] / n * fabs(w.hi);
+        r->mean_abs_gx = t->abs_dgamma[i] / n * fabs(w.hi);
+        if (isfinite(r->mean_abs_g) && isfinite(r->mean_abs_gx))
+            set_means(r, nb_twofold_mul(sum_dy, w), nb_twofold_mul(sum_dyx, w), n, true);
+        else {
+            r->mean_g = sum_dy.hi * w.hi / n;
+            r->mean_gx = sum_dyx.hi * w.hi / n;
+        }
+    }
+}
+
+static void sum_rows(const struct nb_gradient *g, struct columns *t, struct terms *s) {
+    for (int64_t row = 0; row < g->in->rows; row++) {
+        load_terms(g, row, s);
+        sum_row(g, row, s);
+        if (g->dgamma) add_to_columns(t, s, g->in->cols);
+    }
+}
+
+/* xhat is tanh, which stands in the place of x - mean; the slope's product goes to dalpha. */
+static void sum_squashed(struct nb_gradient *g, struct columns *t, struct terms *s) {
+    const struct nb_inputs *in = g->in;
+    struct nb_sum dalpha = {0};
+    for (int64_t row = 0; row < in->rows; row++) {
+        nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
+        nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
+        const struct nb_squash *squash = nb_gradient_squash(g, row);
+        for (int64_t i = 0; i < in->cols; i++) {
+            s->dy_rstd[i] = s->dy[i];
+            s->d[i] = squash[i].tanh;
+            const double unsquashed = s->dy[i] * g->weight[i] * s->x[i];
+            s->g[i] = unsquashed * squash[i].slope;
+            g->abs_dalpha += fabs(s->g[i]);
+            g->abs_dy_w_x += fabs(unsquashed);
+        }
+        nb_sum_add_pairs(&dalpha, in->cols, s->g, s->no_lo);
+        if (g->dgamma) add_to_columns(t, s, in->cols);
+    }
+    for (int i = 0; i < 4; i++) g->dalpha += dalpha.hi[i / 2][i % 2];
+    if (isfinite(g->abs_dalpha)) g->dalpha = nb_sum_total(&dalpha).hi;
+}
+
+/* ---- the struct -------------------------------------------------------------------------------------------------------- */
+
+static void set_weights(struct nb_gradient *g) {
+    const struct nb_formula *f = &g->c->formula;
+    g->weight = new_zeros(g->n_params);
+    g->weight_lo = new_zeros(g->n_params);
+    for (int64_t i = 0; i < g->n_params; i++) {
+        struct nb_twofold w = nb_twofold_of(1);
+        if (f->affine != NB_AFFINE_NONE) {
+            const bool narrow = f->param == NB_PARAM_X;
+            const double gamma = narrow ? nb_get(g->in->gamma_x, i, g->in->dtype) : (double)g->in->gamma_f32[i];
+            w = f->weight_offset && isfinite(gamma) ? nb_two_sum(1, gamma) : nb_twofold_of(gamma);
+        }
+        g->weight[i] = w.hi;
+        g->weight_lo[i] = w.lo;
+        g->max_abs_weight = larger(fabs(w.hi), g->max_abs_weight);
+    }
+}
+
+static void set_parameter_gradients(struct nb_gradient *g, const struct columns *t) {
+    for (int64_t i = 0; g->dgamma && i < g->n_params; i++) {
+        g->abs_dgamma[i] = t->abs_dgamma[i];
+        g->abs_dbeta[i] = t->abs_dbeta[i];
+        g->dgamma[i] = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]).hi;
+        if (g->dbeta) g->dbeta[i] = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]).hi;
+    }
+}
+
+static void sum_all(struct nb_gradient *g) {
+    struct terms s = new_terms(g->in->cols);
+    struct columns t = new_columns(g->n_params);
+    if (g->c->op == NB_OP_DYT)
+        sum_squashed(g, &t, &s);
+    else if (g->c->op == NB_OP_BATCHNORM)
+        sum_channels(g, &t, &s);
+    else
+        sum_rows(g, &t, &s);
+    set_parameter_gradients(g, &t);
+    free(s.all);
+    free(t.all);
+}
+
+int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
+                     const float *rstd) {
+    assert(c->op != NB_OP_COPY);
+    *g = (struct nb_gradient){.c = c, .in = in, .rstd = rstd, .n_params = in->n_params};
+    if (nb_oracle_environment() != 0) return -1;
+    if (nb_op_centres(c->op)) g->mean = mean;
+    set_weights(g);
+    if (c->op == NB_OP_DYT) {
+        g->squashed = nb_squashed_row_new(in->cols);
+    } else {
+        g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
+        g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
+    }
+    if (c->formula.affine != NB_AFFINE_NONE) {
+        g->dgamma = new_zeros(g->n_params);
+        g->abs_dgamma = new_zeros(g->n_params);
+        g->abs_dbeta = new_zeros(g->n_params);
+        if (c->formula.affine == NB_AFFINE_GAMMA_BETA) g->dbeta = new_zeros(g->n_params);
+    }
+    sum_all(g);
+    return 0;
+}
+
+void nb_gradient_release(struct nb_gradient *g) {
+    free(g->rows);
+    free(g->squashed);
+    free(g->weight);
+    free(g->weight_lo);
+    free(g->dgamma);
+    free(g->dbeta);
+    free(g->abs_dgamma);
+    free(g->abs_dbeta);
+    *g = (struct nb_gradient){0};
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------------- */
+
+/* Two evaluations of each element, as the oracle has them: in double, whose few 2^-53 of the largest term are enough unless the terms
+ * cancel, and in pairs of doubles where they do. */
 
 struct nb_gradient_place nb_gradient_place_of(const struct nb_case *c, int64_t row) {
     const int64_t n_coupled = c->op == NB_OP_PRMSNORM ? nb_truth_elements(c) : c->shape.cols;
@@ -102,4 +432,34 @@ void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx) {
         const int64_t left = g->in->cols - col;
         normalized_chunk(g, row, col, left < CHUNK ? left : CHUNK, dx + col);
     }
+}
+
+/* ---- saved statistics ------------------------------------------------------------------------------------------------ */
+
+/* The oracle of the forward pass, rounded. */
+
+/* Is it a gradient of an op with statistics? */
+static bool has_saved(const struct nb_case *c) {
+    return c->pass == NB_BACKWARD && c->op != NB_OP_COPY && c->op != NB_OP_DYT;
+}
+
+int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c) {
+    struct nb_oracle oracle;
+    if (!has_saved(c) || nb_inputs_saved(in, c) >= 0) return 0;
+    if (nb_oracle_init(&oracle, c, in) != 0) return -1;
+    const unsigned long long n = (unsigned long long)oracle.n_truth;
+    in->saved = nb_realloc(in->saved, (unsigned)in->n_saved + 1, sizeof *in->saved);
+    struct nb_saved_statistics *saved = &in->saved[in->n_saved++];
+    *saved = (struct nb_saved_statistics){.c = *c,
+                                          .mean = nb_alloc(n, sizeof *saved->mean),
+                                          .rstd = nb_alloc(n, sizeof *saved->rstd),
+                                          .n = oracle.n_truth};
+    nb_gradient_statistics(&oracle, saved->mean, saved->rstd);
+    nb_oracle_release(&oracle);
+    return 0;
+}
+
+int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in) {
+    const int at = nb_inputs_saved(in, c);
+    return nb_gradient_init(g, c, in, at >= 0 ? in->saved[at].mean : NULL, at >= 0 ? in->saved[at].rstd : NULL);
 }

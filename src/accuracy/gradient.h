@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/accuracy/squash.h"
 #include "src/core/case.h"
 #include "src/plan/inputs.h"
 
@@ -40,7 +39,7 @@ struct nb_gradient {
     double max_abs_weight;
     double dalpha, abs_dalpha;        /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
     double abs_dy_w_x;                /* DyT: sum of |dy * w * x| */
-    struct nb_squashed_row *squashed; /* DyT: what nb_gradient_squash() was asked for last */
+    struct nb_squashed_row *squashed; /* DyT: the row that nb_gradient_squash() gave last */
 };
 
 /* The f32 mean and rstd that a backward call is given: the oracle's, rounded once. mean may be null; n_stats of o->n_truth. */
@@ -48,17 +47,27 @@ void nb_gradient_statistics(const struct nb_oracle *o, float *mean, float *rstd)
 /* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows all it is given. DyT takes no statistics. */
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd);
-/* DyT: tanh and its slope of each element of a row (squash.h). */
+/* DyT: tanh and its slope of each element of a row (oracle.h). */
 const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row);
 /* The exact dx of one row, before the rounding to the dtype. */
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx);
 void nb_gradient_release(struct nb_gradient *g);
 
 /* Of a row: element i has the statistics stat + i * stat_step and the parameter param + i * param_step; the first n_coupled elements
- * hang on the sums of their row or channel (in prmsnorm k, in inference none). */
+ * depend on the sums of their row or channel (in prmsnorm k, in inference none). */
 struct nb_gradient_place {
     int64_t stat, param, stat_step, param_step, n_coupled;
 };
 struct nb_gradient_place nb_gradient_place_of(const struct nb_case *c, int64_t row);
+
+/* ---- saved statistics ------------------------------------------------------------------------------------------------ */
+
+/* The mean and rstd that a backward call is given: those of a perfect forward call, the exact ones rounded once to f32. */
+
+/* Adds to the inputs what a case needs and they do not have; nothing for a forward case. The case's rows are the inputs'. -1 after
+ * nb_error. */
+int nb_saved_statistics_add(struct nb_inputs *in, const struct nb_case *c);
+/* The exact gradient of a case whose inputs have them (gradient.h); borrows both. -1 after nb_error. */
+int nb_saved_statistics_gradient(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in);
 
 #endif

@@ -1,14 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One element of dx: three terms, each with its own error and the roundings that any order of evaluation gives it, and the store. Errors
- * are added up as what they are, not as differences of large numbers. */
+/* Sums of any order: a computed sum is the sum of t_i (1 + e_i) with |e_i| <= (1 + u)^k - 1, k the roundings that a term passes. */
 #include "src/accuracy/gradient_bound.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/accuracy/truth.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+
+/* ---- what a row shares ----------------------------------------------------------------------------------------------- */
+
+/* What xhat may be off beside of_xhat * |xhat|, in an element and as the factor of a sum; shift = |mean| * rstd. */
+struct xhat_error {
+    double element, in_sums;
+};
+
+struct row_error {
+    struct xhat_error xhat;
+    double mean_g, mean_gx; /* absolute */
+    double of_rstd;         /* relative: rstd stored as a subnormal of a narrow dtype */
+    enum nb_loss loss;
+};
+
+/* Roundings of a division by n: 1/n, or n itself where f32 does not hold it, and the product. */
+enum { DIVISION = 2, PRODUCT = 1 };
+
+double nb_gradient_compound(double g, double u, int k) {
+    double factor = 1 + g;
+    for (int i = 0; i < k; i++) factor *= 1 + u;
+    return factor - 1;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static double both(double g, double h) { return g + h + g * h; }
+
+/* chain: the longest of roundings in the reduction that is meant. */
+static void init_arithmetic(struct nb_gradient_arithmetic *a, const struct nb_case *c, const struct nb_gradient *g,
+                            int64_t chain, bool flushes) {
+    struct nb_arithmetic arithmetic;
+    nb_arithmetic_init(&arithmetic, c, chain);
+    *a = (struct nb_gradient_arithmetic){.c = c, .g = g, .op = arithmetic.op, .sum_overflow = arithmetic.sum.overflow};
+    a->low_precision = c->stats_dtype == NB_STATS_X && c->dtype != NB_F32;
+    if (flushes) {
+        a->flushed = 0x1p-126;
+        a->op.eta = fmax(a->op.eta, a->flushed);
+    }
+    const double u = a->op.u;
+    const int narrowing = a->low_precision; /* of mean and rstd, of a sum's result */
+    const int weight = c->formula.affine == NB_AFFINE_NONE ? 0 : c->formula.weight_offset ? 2 : 1;
+    a->growth = arithmetic.growth;
+    a->of_g = nb_gradient_compound(0, u, weight);
+    a->of_xhat = nb_gradient_compound(0, u, (g->mean != NULL) + PRODUCT + narrowing);
+    a->of_sum = nb_gradient_compound(arithmetic.growth, u, DIVISION + narrowing);
+    a->of_mean_g = both(a->of_sum, a->of_g);
+    /* the products; rstd as a factor of the sum in place of its terms */
+    a->of_mean_gx = nb_gradient_compound(both(a->of_mean_g, a->of_xhat), u, 2 * PRODUCT);
+    a->n = c->op == NB_OP_BATCHNORM ? (double)(c->shape.n * c->shape.hw) : (double)c->shape.cols;
+    a->divisor = c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(c);
+}
+
+/* The mean rounded to a narrow dtype; x, mean and their difference flushed. Folded, fma(x, rstd, -mean * rstd) or b x + c, terms
+ * of the size of the shift are rounded before they cancel; sums of g * x and of g, of which the one is taken from the other, carry
+ * the whole error of a sum. */
+static struct xhat_error xhat_error_of(const struct nb_gradient_arithmetic *a, double shift, double rstd) {
+    const double u = a->op.u;
+    double e = 3 * a->flushed * rstd * (1 + a->of_xhat) + a->op.eta;
+    if (a->low_precision) e += (u * shift + 2 * a->op.eta * rstd) * (1 + a->of_xhat);
+    if (!a->c->folded) return (struct xhat_error){e, e};
+    e += nb_gradient_compound(0, u, 4) * shift + a->op.eta;
+    return (struct xhat_error){e, e + 2 * nb_gradient_compound(a->of_sum, u, 2 * PRODUCT) * shift};
+}
+
+/* Coefficients of x hold rstd^2, folded ones rstd^3; where f32 has no such number, the squares of the forward pass had none either. With
+ * all in a narrow dtype rstd alone must be one. */
+static enum nb_loss loss_of_scale(const struct nb_gradient_arithmetic *a, double rstd, bool coupled) {
+    const double power = !coupled || a->low_precision ? rstd : a->c->folded ? rstd * rstd * rstd : rstd * rstd;
+    if (isnan(rstd)) return NB_LOSS_INPUT_NOT_FINITE;
+    if (power >= a->op.overflow) return NB_LOSS_SCALE_OVERFLOW;
+    if (a->low_precision || (!coupled && a->flushed == 0)) return NB_LOSS_NONE;
+    return power < nb_formats[NB_F32].min_normal ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
+}
+
+/* Where a sum, or what is needed for its terms, may leave the range: g * xhat, or g * (x - mean), folded g * x. */
+static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const struct nb_row_gradient *r, double rstd,
+                                 double mean) {
+    const double grown = 1 + a->of_mean_gx, distance = r->max_abs_xhat / rstd;
+    if (!isfinite(r->mean_g) || !isfinite(r->mean_gx) || !isfinite(r->mean_abs_gx)) return NB_LOSS_INPUT_NOT_FINITE;
+    double of_x = a->low_precision ? 0 : r->mean_abs_gx / rstd;
+    if (a->c->folded) of_x += r->mean_abs_g * fabs(mean);
+    /* the two means with their factors of rstd, as far as a form may fold them */
+    const double once = larger(1, rstd), twice = a->low_precision ? once : larger(1, rstd * rstd);
+    const double pull = (fabs(r->mean_gx) + r->mean_abs_gx * a->of_mean_gx) * twice;
+    const double sum = a->divisor * larger(larger(r->mean_abs_gx, r->mean_abs_g), of_x);
+    double single = larger(larger(fabs(r->mean_g) * once, pull), larger(distance, r->max_abs_g));
+    if (a->c->folded) single = larger(fabs(mean) * rstd, single);
+    const bool overflows = sum * grown >= a->sum_overflow || single * grown >= a->op.overflow;
+    return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
+}
+
+/* What is lost of a term to the end of the range may be lost of each. */
+/* coupled: does dx depend on the sums? */
+static struct row_error row_error_of(const struct nb_gradient_arithmetic *a, int64_t stat, bool coupled) {
+    const struct nb_row_gradient *r = &a->g->rows[stat];
+    const double rstd = a->g->rstd[stat], mean = a->g->mean ? a->g->mean[stat] : 0, eta = a->op.eta;
+    struct row_error e = {.loss = loss_of_scale(a, rstd, coupled)};
+    if (a->low_precision) e.of_rstd = eta / rstd;
+    if (!coupled) return e;
+    if (e.loss == NB_LOSS_NONE) e.loss = loss_of_sums(a, r, rstd, mean);
+    if (e.loss != NB_LOSS_NONE) return e;
+    e.xhat = xhat_error_of(a, fabs(mean) * rstd, rstd);
+    e.xhat.element += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
+    e.xhat.in_sums += e.of_rstd * r->max_abs_xhat * (1 + a->of_xhat);
+    const double lost_g = eta + a->flushed * (a->g->max_abs_weight + r->max_abs_dy);
+    const double reach = r->max_abs_xhat + 1 + (a->c->folded ? fabs(mean) * rstd : 0);
+    const double lost_gx = lost_g * reach + eta * (1 + rstd);
+    if (nb_op_centres(a->c->op)) e.mean_g = r->mean_abs_g * a->of_mean_g + lost_g * (1 + a->of_mean_g) + eta;
+    e.mean_gx = r->mean_abs_gx * a->of_mean_gx + eta * (reach + 2 * rstd) +
+                (r->mean_abs_g * e.xhat.in_sums + a->n / a->divisor * lost_gx) * (1 + a->of_mean_gx);
+    return e;
+}
+
+/* ---- elements -------------------------------------------------------------------------------------------------------- */
+
+/* One element of dx: three terms, each with its own error and the roundings that any order of evaluation gives it, and the store. Errors
+ * are added up as what they are, not as differences of large numbers. */
 
 static const double single_u = 0x1p-24, single_eta = 0x1p-150;
 
@@ -42,7 +159,7 @@ static double limited(double dx, double tolerance, enum nb_loss why, enum nb_los
 
 /* What is the same for all elements of a row (NHWC: of a column). */
 struct nb_gradient_shared {
-    struct nb_row_gradient_error e;
+    struct row_error e;
     double mean, rstd, mean_g, mean_gx; /* the last two as magnitudes */
     double on_g, on_mean_g, on_pull;
     double largest_factor; /* max(1, rstd) */
@@ -53,9 +170,8 @@ struct nb_gradient_shared {
 
 static void share(struct nb_gradient_shared *s, const struct nb_gradient_bound *b, int64_t stat, bool coupled) {
     const struct nb_gradient *g = b->g;
-    *s = (struct nb_gradient_shared){.e = nb_row_gradient_error(&b->rows, stat, coupled),
-                                     .mean = g->mean ? g->mean[stat] : 0,
-                                     .rstd = g->rstd[stat]};
+    *s = (struct nb_gradient_shared){
+        .e = row_error_of(&b->rows, stat, coupled), .mean = g->mean ? g->mean[stat] : 0, .rstd = g->rstd[stat]};
     s->on_g = b->on_g + s->e.of_rstd * (1 + b->on_g);
     s->on_mean_g = b->on_mean_g + s->e.of_rstd * (1 + b->on_mean_g);
     s->on_pull = b->on_pull + s->e.of_rstd * (1 + b->on_pull);
@@ -140,8 +256,6 @@ static struct squasher squasher_of(const struct nb_gradient_bound *b) {
     };
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* 1 - t^2, its slope magnified: t is off by 8 u (4 ulp, what vector libraries promise) and by the rounding of alpha * x times the
  * largest slope there; the square and the difference are rounded. */
 static double slope_error(const struct nb_gradient_bound *b, const struct squasher *q, double x,
@@ -203,8 +317,8 @@ enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t ro
 void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c, const struct nb_gradient *g,
                             int64_t chain, int64_t column_chain, bool flushes) {
     *b = (struct nb_gradient_bound){.c = c, .g = g, .chain = chain, .column_chain = column_chain, .flushes = flushes};
-    nb_gradient_arithmetic_init(&b->rows, c, g, chain, flushes);
-    nb_gradient_arithmetic_init(&b->columns, c, g, column_chain, flushes);
+    init_arithmetic(&b->rows, c, g, chain, flushes);
+    init_arithmetic(&b->columns, c, g, column_chain, flushes);
     b->low_precision = b->rows.low_precision;
     const int narrowing = b->low_precision; /* rstd rounded to a narrow dtype */
     b->on_g = nb_gradient_compound(0, b->rows.op.u, ON_G + narrowing);
@@ -227,4 +341,69 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
 void nb_gradient_bound_release(struct nb_gradient_bound *b) {
     free(b->channels);
     *b = (struct nb_gradient_bound){0};
+}
+
+/* ---- parameters ------------------------------------------------------------------------------------------------------ */
+
+/* The bound of dgamma, dbeta and dalpha: sums down the columns, each term with its own error, in chains of column_chain roundings. The
+ * outputs are f32, so that the last rounding is the sum's own. */
+
+/* Relative to tanh: 4 ulp, and what alpha * x is off, since |t| (1 - tanh^2 t) <= |tanh t|. */
+static double tanh_error(const struct nb_gradient_bound *b) {
+    const double alpha = b->c->alpha, u = b->columns.op.u;
+    const double of_alpha = alpha != 0 ? fabs(nb_round_to(alpha, NB_F32) / alpha - 1) : 0;
+    return 8 * 0x1p-24 + (of_alpha + u) * (1 + 4 * u) + (b->low_precision ? 2 * u : 0);
+}
+
+/* Terms of a column: its rows, or a channel's elements. */
+static double n_terms(const struct nb_gradient_bound *b) {
+    return b->c->op == NB_OP_BATCHNORM ? b->columns.n : (double)b->g->in->rows;
+}
+
+static double finished(const struct nb_gradient_bound *b, double magnitudes, double exact, double tolerance) {
+    const bool in_range = magnitudes * (1 + b->columns.of_sum) < b->columns.sum_overflow &&
+                          fabs(exact) + tolerance < b->columns.op.overflow;
+    return in_range ? tolerance * slack : (double)INFINITY;
+}
+
+/* Of dy * xhat: xhat's own error, dy that is flushed, the product. */
+double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
+    const struct nb_gradient_arithmetic *a = &b->columns;
+    const struct nb_gradient *g = b->g;
+    const bool squashes = b->c->op == NB_OP_DYT, by_channel = b->c->op == NB_OP_BATCHNORM;
+    const double rstd = squashes ? 1 : by_channel ? g->rstd[i] : b->max_rstd;
+    const double min_rstd = by_channel ? rstd : b->min_rstd;
+    const double shift = by_channel && g->mean ? fabs((double)g->mean[i]) * rstd : b->max_shift;
+    const double of_xhat = squashes ? tanh_error(b) : a->of_xhat;
+    /* the product; rstd as a factor of the sum; the result in a narrow dtype */
+    const double d = nb_gradient_compound(a->growth, a->op.u, 2 + b->low_precision) * (1 + of_xhat) + of_xhat;
+    const double lost = a->op.eta * (1 + rstd) + a->flushed * (b->max_abs_xhat + b->max_abs_dy + squashes);
+    double of_terms = xhat_error_of(a, shift, rstd).in_sums;
+    if (b->low_precision && !squashes) of_terms += a->op.eta / min_rstd * b->max_abs_xhat * (1 + a->of_xhat);
+    const double tolerance =
+        g->abs_dgamma[i] * d + (g->abs_dbeta[i] * of_terms + n_terms(b) * lost) * (1 + d) + a->op.eta;
+    const double distance = by_channel ? g->rows[i].max_abs_xhat / rstd : b->max_distance;
+    const double largest = fmax(fmax(rstd, distance), b->c->folded ? shift : 0);
+    if (largest * (1 + a->of_xhat) >= a->op.overflow) return INFINITY;
+    return finished(b, g->abs_dgamma[i] * (by_channel ? fmax(1, 1 / rstd) : 1), g->dgamma[i], tolerance);
+}
+
+double nb_gradient_bound_dbeta(const struct nb_gradient_bound *b, int64_t i) {
+    const struct nb_gradient_arithmetic *a = &b->columns;
+    const struct nb_gradient *g = b->g;
+    const double d = nb_gradient_compound(a->growth, a->op.u, b->low_precision);
+    return finished(b, g->abs_dbeta[i], g->dbeta[i], g->abs_dbeta[i] * d + n_terms(b) * a->flushed * (1 + d));
+}
+
+/* dy w x (1 - t^2): the slope's error is absolute, 2 |t| that of t and two roundings. */
+double nb_gradient_bound_dalpha(const struct nb_gradient_bound *b) {
+    const struct nb_gradient_arithmetic *a = &b->columns;
+    const struct nb_gradient *g = b->g;
+    const double u = a->op.u, of_tanh = tanh_error(b), n = (double)g->in->rows * (double)g->in->cols;
+    const double sums = (1 + b->rows.growth) * (1 + a->growth) - 1;
+    const double d = nb_gradient_compound(sums * (1 + a->of_g) + a->of_g, u, 4 + b->low_precision);
+    const double of_slope = 2 * of_tanh + of_tanh * of_tanh + 2 * u + a->op.eta;
+    const double lost = (a->op.eta + a->flushed) * (1 + b->max_abs_dy) * (1 + g->max_abs_weight);
+    return finished(b, g->abs_dy_w_x, g->dalpha,
+                    g->abs_dalpha * d + (g->abs_dy_w_x * of_slope + n * lost) * (1 + d) + a->op.eta);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How far a correct backward kernel may be off the exact gradient, element by element: an a-priori bound from the formula, the
- * kernel's chains and the row's own sums. src/README.md derives it. Nothing in here is fitted.
+ * kernel's chains and the row's own sums. README.md derives it. Nothing in here is fitted.
  *
  * Covered: g = dy * w; xhat = (x - mean) * rstd; the sums in any order within the chains; dx in any order of
  * rstd * (g - mean(g) - xhat * mean(gx)), factors folded into the constants or not, the last term also as a coefficient of x - mean.
@@ -12,8 +12,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/accuracy/bound.h"
 #include "src/accuracy/gradient.h"
-#include "src/accuracy/gradient_error.h"
+
+/* ---- what a row shares ----------------------------------------------------------------------------------------------- */
+
+/* The arithmetic of a kernel for one case: relative errors as (1 + u)^k - 1, found once. */
+struct nb_gradient_arithmetic {
+    const struct nb_case *c;
+    const struct nb_gradient *g;
+    struct nb_precision op; /* of every operation */
+    double sum_overflow;
+    bool low_precision; /* every intermediate rounded to x's dtype (NB_STATS_X) */
+    double flushed;     /* largest number that an operand may lose: 0, or 2^-126 (NB_FLAG_FLUSHES) */
+    double growth;      /* (1 + u)^chain - 1 of the additions */
+    double of_g, of_xhat,
+        of_sum; /* relative errors: dy * w; (x - mean) * rstd; a sum and its division, of the sum of magnitudes */
+    double of_mean_g, of_mean_gx; /* all of them together, of mean |g| and mean |g xhat| */
+    double n, divisor;            /* terms of a sum, and what it is divided by */
+};
+
+/* (1 + g) (1 + u)^k - 1 */
+double nb_gradient_compound(double g, double u, int k);
+
+/* ---- elements -------------------------------------------------------------------------------------------------------- */
 
 struct nb_gradient_bound {
     const struct nb_case *c;

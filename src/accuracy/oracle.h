@@ -11,10 +11,52 @@
 
 #include <stdint.h>
 
-#include "src/accuracy/squash.h"
-#include "src/accuracy/truth.h"
 #include "src/core/case.h"
 #include "src/plan/inputs.h"
+
+/* ---- statistics of each row or channel, by compensated sums ------------------------------------------------------------ */
+
+/* Statistics of one row (BatchNorm: of one channel; in inference the running ones). The pairs hi + lo hold about 100 bits, of
+ * the mean relative to mean_abs. */
+struct nb_row_truth {
+    double mean, mean_lo;   /* 0 where the op does not centre */
+    double var, var_lo;     /* variance about the mean; RMSNorm: mean square; L2: sum of squares */
+    double scale, scale_lo; /* 1 / sqrt(var + eps), or as eps_place says */
+    double mean_square;     /* of the elements that the statistics see */
+    double mean_abs;        /* mean |x| */
+    double max_abs;         /* max |x| */
+    double min, max, first; /* of the elements that the statistics see */
+};
+
+/* How many elements a statistic is taken over. */
+int64_t nb_truth_elements(const struct nb_case *c);
+/* Elements first .. first + n - 1 of an array of the dtype, exactly. */
+void nb_truth_widen(const void *array, int64_t first, int64_t n, enum nb_dtype dtype, double *out);
+/* The row that is normalized, exactly: x, or for add_* the f32 sum, rounded to the dtype where the formula says so. Backward: x, which
+ * is the sum that was stored. */
+void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v);
+/* One row of any numbers of magnitude 0 or 2^-300 to 2^300, of which the statistics see the first n. */
+void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const double *x, int64_t n);
+
+/* ---- tanh ------------------------------------------------------------------------------------------------------------ */
+
+/* tanh and its slope, as DyT needs them: to a few 2^-53 of themselves each, the slope also where tanh has long rounded to 1. */
+
+struct nb_squash {
+    double tanh, slope; /* of alpha * x: tanh, and 1 - tanh^2 */
+};
+struct nb_squash nb_squash(double alpha, double x);
+
+/* Those of one row of x, kept for when the same row is wanted again: not for two threads at once. */
+struct nb_squashed_row {
+    int64_t row; /* -1: none yet */
+    struct nb_squash of[];
+};
+struct nb_squashed_row *nb_squashed_row_new(int64_t cols); /* for free() */
+const struct nb_squash *nb_squashed_row(struct nb_squashed_row *kept, double alpha, const struct nb_inputs *in,
+                                        int64_t row);
+
+/* ---- the oracle ------------------------------------------------------------------------------------------------------ */
 
 struct nb_oracle {
     const struct nb_case *c;
@@ -24,7 +66,7 @@ struct nb_oracle {
     double *gamma, *beta; /* as stored, without offset; null where the formula has none */
     int64_t n_params;
     int64_t n_stats;                  /* elements that the statistics see: cols, k, or n * hw */
-    struct nb_squashed_row *squashed; /* DyT: of the row that was asked for last; else null */
+    struct nb_squashed_row *squashed; /* DyT: of the row that was wanted last; else null */
 };
 
 /* -1 after nb_error where this thread flushes subnormals or does not round to nearest. */

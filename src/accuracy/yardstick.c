@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ratios of errors. A ratio that would divide by nothing is NaN, with the reason. */
+/* Statistics first (of a row, for BatchNorm of all channels), then the elements that see them. */
 #include "src/accuracy/yardstick.h"
 
 #include <math.h>
@@ -7,10 +7,341 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/noise.h"
-#include "src/accuracy/reference.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
+
+/* ---- noise ----------------------------------------------------------------------------------------------------------- */
+
+/* What one perturbation does to one row's or channel's statistics. */
+struct change {
+    double mean, var;           /* of mean and variance (RMSNorm: mean square; L2: sum of squares) */
+    double scale_by, scale_now; /* 1/s' - 1/s, and 1/s' */
+};
+
+struct nb_noise {
+    const struct nb_oracle *o;
+    struct nb_random random;
+    double *v, *d;          /* a row: the numbers that are normalized, and their moves, NB_PERTURBATIONS for each */
+    struct change *changes; /* NB_PERTURBATIONS for each truth */
+};
+
+/* BatchNorm: are the statistics taken from the perturbed numbers at all? */
+static bool has_statistics(const struct nb_case *c) { return c->mode != NB_INFERENCE; }
+
+static double half_ulp(const struct nb_inputs *in, const void *tensor, int64_t i) {
+    return nb_ulp(nb_get(tensor, i, in->dtype), in->dtype) / 2;
+}
+
+/* Eight bits of the place for x, eight for the residual. */
+static double sign_of(uint64_t bits, bool residual, int k) { return bits >> (k + (residual ? 8 : 0)) & 1 ? 1 : -1; }
+
+double nb_noise_move(const struct nb_noise *noise, bool residual, int64_t row, int64_t col, int k) {
+    const struct nb_inputs *in = noise->o->in;
+    const int64_t i = row * in->cols + col;
+    return sign_of(nb_random_bits(noise->random, (uint64_t)i), residual, k) *
+           half_ulp(in, residual ? in->residual : in->x, i);
+}
+
+static void read_row(struct nb_noise *noise, int64_t row) {
+    const struct nb_inputs *in = noise->o->in;
+    const bool both = nb_op_adds(noise->o->c->op);
+    nb_truth_row(noise->o->c, in, row, noise->v);
+    for (int64_t i = 0; i < in->cols; i++) {
+        const int64_t at = row * in->cols + i;
+        const uint64_t bits = nb_random_bits(noise->random, (uint64_t)at);
+        const double h = half_ulp(in, in->x, at), h_residual = both ? half_ulp(in, in->residual, at) : 0;
+        for (int k = 0; k < NB_PERTURBATIONS; k++)
+            noise->d[i * NB_PERTURBATIONS + k] = sign_of(bits, false, k) * h + sign_of(bits, true, k) * h_residual;
+    }
+}
+
+static struct change *changes_at(const struct nb_noise *noise, const struct nb_row_truth *t) {
+    return noise->changes + (t - noise->o->truth) * NB_PERTURBATIONS;
+}
+
+/* ---- statistics ---- */
+
+static void add_means(const struct nb_noise *noise, int64_t row) {
+    const int64_t n = noise->o->c->op == NB_OP_BATCHNORM ? noise->o->in->cols : noise->o->n_stats;
+    for (int64_t i = 0; i < n; i++) {
+        struct change *at = changes_at(noise, nb_oracle_truth(noise->o, row, i));
+        for (int k = 0; k < NB_PERTURBATIONS; k++)
+            at[k].mean += noise->d[i * NB_PERTURBATIONS + k] / (double)noise->o->n_stats;
+    }
+}
+
+static void add_variances(const struct nb_noise *noise, int64_t row) {
+    const struct nb_oracle *o = noise->o;
+    const int64_t n = o->c->op == NB_OP_BATCHNORM ? o->in->cols : o->n_stats;
+    const double divisor = o->c->op == NB_OP_L2NORM ? 1 : (double)o->n_stats;
+    const bool centred = nb_op_centres(o->c->op);
+    for (int64_t i = 0; i < n; i++) {
+        const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
+        const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
+        struct change *at = changes_at(noise, t);
+        for (int k = 0; k < NB_PERTURBATIONS; k++) {
+            const double d = noise->d[i * NB_PERTURBATIONS + k] - (centred ? at[k].mean : 0);
+            at[k].var += d * (2 * c + d) / divisor;
+        }
+    }
+}
+
+static void clear(const struct nb_noise *noise, int64_t truth) {
+    for (int k = 0; k < NB_PERTURBATIONS; k++) noise->changes[truth * NB_PERTURBATIONS + k] = (struct change){0};
+}
+
+/* ---- scale ---- */
+
+/* Of one perturbation, once var is known. */
+static void set_scale(struct change *change, const struct nb_case *c, const struct nb_row_truth *t) {
+    const double now_var = fmax(t->var + change->var, 0), s = 1 / t->scale;
+    double s_now, s_change;
+    if (c->formula.eps_place == NB_EPS_INSIDE) {
+        s_now = sqrt(now_var + c->eps);
+        s_change = change->var / (s + s_now);
+    } else {
+        const double root = sqrt(t->var), root_now = sqrt(now_var);
+        const double sum = root + root_now, root_change = sum > 0 ? change->var / sum : 0;
+        const bool added = c->formula.eps_place == NB_EPS_OUTSIDE;
+        s_now = added ? root_now + c->eps : fmax(root_now, c->eps);
+        s_change = added || (root > c->eps && root_now > c->eps) ? root_change : s_now - s;
+    }
+    change->scale_now = 1 / s_now;
+    change->scale_by = -s_change / (s * s_now);
+}
+
+static void set_scales(const struct nb_noise *noise, int64_t truth) {
+    for (int k = 0; k < NB_PERTURBATIONS; k++)
+        set_scale(&noise->changes[truth * NB_PERTURBATIONS + k], noise->o->c, &noise->o->truth[truth]);
+}
+
+static void all_channels(struct nb_noise *noise) {
+    const int64_t rows = has_statistics(noise->o->c) ? noise->o->in->rows : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        read_row(noise, r);
+        add_means(noise, r);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        read_row(noise, r);
+        add_variances(noise, r);
+    }
+    for (int64_t i = 0; i < noise->o->n_truth; i++) set_scales(noise, i);
+}
+
+struct nb_noise *nb_noise_new(const struct nb_oracle *o, uint64_t seed) {
+    struct nb_noise *noise = nb_alloc(1, sizeof *noise);
+    const unsigned long long cols = (unsigned long long)o->in->cols;
+    noise->o = o;
+    noise->random = nb_random_stream(seed, 1000); /* inputs.c has the first streams */
+    noise->v = nb_alloc(cols, sizeof *noise->v);
+    noise->d = nb_alloc(cols * NB_PERTURBATIONS, sizeof *noise->d);
+    noise->changes = nb_alloc((unsigned long long)o->n_truth * NB_PERTURBATIONS, sizeof *noise->changes);
+    if (o->c->op == NB_OP_BATCHNORM) all_channels(noise);
+    return noise;
+}
+
+void nb_noise_free(struct nb_noise *noise) {
+    if (!noise) return;
+    free(noise->v);
+    free(noise->d);
+    free(noise->changes);
+    free(noise);
+}
+
+/* ---- elements ---- */
+
+static double weight_of(const struct nb_oracle *o, int64_t param) {
+    if (!o->gamma) return 1;
+    return o->gamma[param] + (o->c->formula.weight_offset ? 1 : 0);
+}
+
+/* tanh(a + b) - tanh(a) */
+static double tanh_change(double a, double b) { return sinh(b) / (cosh(a + b) * cosh(a)); }
+
+static double dyt_row(const struct nb_noise *noise) {
+    double largest = 0;
+    for (int64_t i = 0; i < noise->o->in->cols; i++) {
+        const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = weight_of(noise->o, i);
+        if (!isfinite(a)) return NAN;
+        if (fabs(a) > 300) continue; /* flat, and cosh would overflow */
+        for (int k = 0; k < NB_PERTURBATIONS; k++)
+            largest = fmax(largest, fabs(g * tanh_change(a, alpha * noise->d[i * NB_PERTURBATIONS + k])));
+    }
+    return largest;
+}
+
+/* All perturbations of one element. */
+static double element(const struct nb_noise *noise, int64_t row, int64_t i) {
+    const struct nb_oracle *o = noise->o;
+    const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
+    const struct change *changes = changes_at(noise, t);
+    const bool centred = nb_op_centres(o->c->op);
+    const double g = weight_of(o, o->c->op == NB_OP_BATCHNORM ? t - o->truth : i);
+    const double c = centred ? (noise->v[i] - t->mean) - t->mean_lo : noise->v[i];
+    double largest = 0;
+    if (!isfinite(t->scale) || !isfinite(c)) return NAN;
+    for (int k = 0; k < NB_PERTURBATIONS; k++) {
+        const double d = noise->d[i * NB_PERTURBATIONS + k] - (centred ? changes[k].mean : 0);
+        largest = fmax(largest, fabs(g * (d * changes[k].scale_now + c * changes[k].scale_by)));
+    }
+    return largest;
+}
+
+double nb_noise_row(struct nb_noise *noise, int64_t row) {
+    const struct nb_case *c = noise->o->c;
+    read_row(noise, row);
+    if (c->op == NB_OP_DYT) return dyt_row(noise);
+    if (c->op != NB_OP_BATCHNORM) {
+        clear(noise, row);
+        add_means(noise, row);
+        add_variances(noise, row);
+        set_scales(noise, row);
+    }
+    double largest = 0;
+    for (int64_t i = 0; i < noise->o->in->cols; i++) {
+        const double change = element(noise, row, i);
+        if (isnan(change)) return NAN;
+        largest = fmax(largest, change);
+    }
+    return largest;
+}
+
+/* ---- the reference --------------------------------------------------------------------------------------------------- */
+
+/* Plain f32 arithmetic; the build forbids contraction to FMA. */
+
+enum { LANES = 16 };
+
+struct nb_reference {
+    const struct nb_oracle *o;
+    float *v;           /* a row, or a channel's elements one after another */
+    float *mean, *rstd; /* BatchNorm: of each channel */
+};
+
+static float sum_of(const float *v, int64_t n) {
+    float lanes[LANES] = {0};
+    for (int64_t i = 0; i < n; i++) lanes[i % LANES] += v[i];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
+    return lanes[0];
+}
+
+static float squares_of(const float *v, int64_t n, float centre) {
+    float lanes[LANES] = {0};
+    for (int64_t i = 0; i < n; i++) lanes[i % LANES] += (v[i] - centre) * (v[i] - centre);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
+    return lanes[0];
+}
+
+static float reciprocal(const struct nb_case *c, float var) {
+    const float eps = (float)c->eps;
+    if (c->formula.eps_place == NB_EPS_OUTSIDE) return 1 / (sqrtf(var) + eps);
+    if (c->formula.eps_place == NB_EPS_CLAMP) return 1 / (sqrtf(var) > eps ? sqrtf(var) : eps);
+    return 1 / sqrtf(var + eps);
+}
+
+static void statistics(const struct nb_case *c, const float *v, int64_t n, float *mean, float *rstd) {
+    *mean = nb_op_centres(c->op) ? sum_of(v, n) / (float)n : 0;
+    const float squares = squares_of(v, n, *mean);
+    *rstd = reciprocal(c, c->op == NB_OP_L2NORM ? squares : squares / (float)n);
+}
+
+static float x_at(const struct nb_inputs *in, int64_t row, int64_t col) {
+    return (float)nb_get(in->x, row * in->cols + col, in->dtype);
+}
+
+/* The elements of one channel, in the order of rows. */
+static int64_t gather(const struct nb_reference *r, int64_t channel) {
+    const struct nb_inputs *in = r->o->in;
+    const struct nb_shape *shape = &r->o->c->shape;
+    int64_t n = 0;
+    if (shape->layout == NB_NHWC) {
+        for (int64_t row = 0; row < in->rows; row++) r->v[n++] = x_at(in, row, channel);
+        return n;
+    }
+    for (int64_t row = channel; row < in->rows; row += shape->c)
+        for (int64_t col = 0; col < in->cols; col++) r->v[n++] = x_at(in, row, col);
+    return n;
+}
+
+static void reference_channels(struct nb_reference *r) {
+    const struct nb_case *c = r->o->c;
+    const struct nb_inputs *in = r->o->in;
+    for (int64_t i = 0; i < r->o->n_truth; i++) {
+        if (c->mode == NB_INFERENCE) {
+            r->mean[i] = in->running_mean[i];
+            r->rstd[i] = reciprocal(c, in->running_var[i]);
+            continue;
+        }
+        const int64_t n = gather(r, i);
+        statistics(c, r->v, n, &r->mean[i], &r->rstd[i]);
+    }
+}
+
+struct nb_reference *nb_reference_new(const struct nb_oracle *o) {
+    struct nb_reference *r = nb_alloc(1, sizeof *r);
+    const bool by_channel = o->c->op == NB_OP_BATCHNORM;
+    const int64_t n = by_channel && o->n_stats > o->in->cols ? o->n_stats : o->in->cols;
+    r->o = o;
+    r->v = nb_alloc((unsigned long long)n, sizeof *r->v);
+    if (!by_channel) return r;
+    r->mean = nb_alloc((unsigned long long)o->n_truth, sizeof *r->mean);
+    r->rstd = nb_alloc((unsigned long long)o->n_truth, sizeof *r->rstd);
+    reference_channels(r);
+    return r;
+}
+
+void nb_reference_free(struct nb_reference *reference) {
+    if (!reference) return;
+    free(reference->v);
+    free(reference->mean);
+    free(reference->rstd);
+    free(reference);
+}
+
+static float affine(const struct nb_oracle *o, float xhat, int64_t param) {
+    if (!o->gamma) return xhat;
+    const float gamma = (float)o->gamma[param];
+    const float y = xhat * (o->c->formula.weight_offset ? 1 + gamma : gamma);
+    return o->beta ? y + (float)o->beta[param] : y;
+}
+
+/* What is normalized: of add_* the sum in f32, rounded where the formula says so. */
+static void read_reference_row(const struct nb_reference *r, int64_t row) {
+    const struct nb_case *c = r->o->c;
+    const struct nb_inputs *in = r->o->in;
+    const bool adds = nb_op_adds(c->op);
+    for (int64_t i = 0; i < in->cols; i++) {
+        r->v[i] = x_at(in, row, i);
+        if (!adds) continue;
+        r->v[i] += (float)nb_get(in->residual, row * in->cols + i, in->dtype);
+        if (c->formula.round_sum) r->v[i] = (float)nb_round_to(r->v[i], in->dtype);
+    }
+}
+
+void nb_reference_row(struct nb_reference *r, int64_t row, void *y) {
+    const struct nb_oracle *o = r->o;
+    const struct nb_case *c = o->c;
+    float mean = 0, rstd = 1;
+    read_reference_row(r, row);
+    if (c->op != NB_OP_BATCHNORM && c->op != NB_OP_DYT) statistics(c, r->v, o->n_stats, &mean, &rstd);
+    for (int64_t i = 0; i < o->in->cols; i++) {
+        int64_t param = i;
+        if (c->op == NB_OP_BATCHNORM) {
+            param = nb_oracle_truth(o, row, i) - o->truth;
+            mean = r->mean[param];
+            rstd = r->rstd[param];
+        }
+        const float xhat = c->op == NB_OP_DYT ? tanhf((float)c->alpha * r->v[i]) : (r->v[i] - mean) * rstd;
+        nb_set(y, i, o->in->dtype, affine(o, xhat, param));
+    }
+}
+
+/* ---- ratios ---------------------------------------------------------------------------------------------------------- */
+
+/* Ratios of errors. A ratio that would divide by nothing is NaN, with the reason. */
 
 static double squared_error(const struct nb_oracle *o, const void *y, const double *exact) {
     double sum = 0;

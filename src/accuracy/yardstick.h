@@ -1,13 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the error of a kernel on given rows is measured by, beside the bound: noise (noise.h) and reference (reference.h) of each row.
- * They hang on the mathematics and the inputs alone, so that all kernels of an oracle share them. */
+/* What the error of a kernel on given rows is measured by, beside the bound: what storing the inputs has cost already (noise), and the error
+ * of a plain implementation (the reference). Both depend on the mathematics and the inputs alone, so that all kernels of an oracle share
+ * them. */
 #ifndef NB_YARDSTICK_H
 #define NB_YARDSTICK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/oracle.h"
+
+/* ---- noise ----------------------------------------------------------------------------------------------------------- */
+
+/* What storing the inputs has cost already: how far the exact y moves when every input moves by half a unit in its last place, up
+ * or down at random, the largest of NB_PERTURBATIONS such moves. A kernel whose error is of this size is as good as its data.
+ *
+ * The change is computed without evaluating y twice, so that nothing cancels: with c = x - mean, d' = d - mean d,
+ *   var' - var = 2/N sum c d' + 1/N sum d'^2,   1/s' - 1/s = (s^2 - s'^2) / (s s' (s + s')),
+ *   y' - y = gamma (d' / s' + c (1/s' - 1/s)),
+ * which for small d is the product of the Jacobian (1/s)(P - z z^T / (n s^2)) with d, and stays exact for large ones. */
+enum { NB_PERTURBATIONS = 8 };
+
+struct nb_noise;
+/* Borrows the oracle. */
+struct nb_noise *nb_noise_new(const struct nb_oracle *o, uint64_t seed);
+/* The largest |y' - y| of a row over its elements and all perturbations; NaN where the row has no finite exact result. */
+double nb_noise_row(struct nb_noise *noise, int64_t row);
+/* What element (row, col) of x (residual: of the residual) is moved by in perturbation k. */
+double nb_noise_move(const struct nb_noise *noise, bool residual, int64_t row, int64_t col, int k);
+void nb_noise_free(struct nb_noise *noise);
+
+/* ---- the reference --------------------------------------------------------------------------------------------------- */
+
+/* What a plain, careful implementation in the same dtypes returns: statistics in f32, two passes, 16 running sums that meet in a
+ * tree, x * (1 / sqrt(var + eps)), gamma and beta in f32, one rounding to the dtype. Kernels are measured by its error. */
+
+struct nb_reference;
+/* Borrows the oracle, for its case and inputs alone. */
+struct nb_reference *nb_reference_new(const struct nb_oracle *o);
+/* One row of y in the dtype: cols elements. */
+void nb_reference_row(struct nb_reference *reference, int64_t row, void *y);
+void nb_reference_free(struct nb_reference *reference);
+
+/* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 
 struct nb_yardstick {
     const struct nb_oracle *o;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/accuracy/saved_statistics.h"
+#include "src/accuracy/gradient.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"

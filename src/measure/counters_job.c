@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/saved_statistics.h"
+#include "src/accuracy/gradient.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"

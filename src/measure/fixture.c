@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/saved_statistics.h"
+#include "src/accuracy/gradient.h"
 #include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "src/accuracy/bias.h"
-#include "src/accuracy/gradient_bias.h"
 #include "src/accuracy/gradient_bound.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"

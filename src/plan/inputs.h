@@ -52,7 +52,7 @@ int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c);
 /* Adds what another case of the same shape, dtype, data, seed and params needs besides (a residual, dy, running statistics). */
 int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c);
 void nb_inputs_release(struct nb_inputs *in);
-/* The saved statistics that serve a backward case (src/accuracy/saved_statistics.h makes them): index into in->saved, or -1. */
+/* The saved statistics that serve a backward case (src/accuracy/gradient.h makes them): index into in->saved, or -1. */
 int nb_inputs_saved(const struct nb_inputs *in, const struct nb_case *c);
 /* Takes all of them away, where the inputs have changed. */
 void nb_inputs_drop_saved(struct nb_inputs *in);

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "src/accuracy/accuracy_json.h"
-#include "src/accuracy/evidence_json.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/measure/counters.h"

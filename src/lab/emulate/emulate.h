@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "src/accuracy/truth.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/case.h"
 #include "src/core/rounded_ops.h"
 #include "src/lab/emulate/design.h"

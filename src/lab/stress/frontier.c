@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/truth.h"
+#include "src/accuracy/oracle.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"

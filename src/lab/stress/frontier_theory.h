@@ -4,7 +4,7 @@
 #ifndef NB_FRONTIER_THEORY_H
 #define NB_FRONTIER_THEORY_H
 
-#include "src/accuracy/statistics_error.h"
+#include "src/accuracy/bound.h"
 #include "src/lab/stress/trial.h"
 
 enum nb_frontier_of { NB_SCALE_MAX, NB_SCALE_MIN, NB_RHO_MAX, NB_N_FRONTIERS };

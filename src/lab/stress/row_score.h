@@ -6,15 +6,15 @@
  * statistics divide by, dy_i = gamma_i (scale (d_i - mean d) - c_i q / N sum_j c_j d_j), with q = scale^3 for eps inside the root,
  * scale^2 / sqrt(var) outside. The element's own d_i is taken at its largest, h_i; the others as independent and uniform in
  * [-h_j, h_j]. DyT: gamma_i alpha (1 - tanh^2) h_i.
- * src/accuracy/noise.h has a row's largest change by trying eight perturbations; searches need each element's, and fast. */
+ * src/accuracy/yardstick.h has a row's largest change by trying eight perturbations; searches need each element's, and fast. */
 #ifndef NB_ROW_SCORE_H
 #define NB_ROW_SCORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/accuracy/bound.h"
 #include "src/accuracy/oracle.h"
-#include "src/accuracy/statistics_error.h"
 #include "src/lab/stress/trial.h"
 
 /* noise[i] for each column of a row: |change of y_i|. */

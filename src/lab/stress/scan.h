@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/accuracy/statistics_error.h"
+#include "src/accuracy/bound.h"
 #include "src/lab/stress/trial.h"
 
 struct nb_scan {
