@@ -124,7 +124,7 @@ int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     if (max_width && limit_width(max_width) != 0) return -1;
     nb_tuning_choose_once(NULL);
     if (nb_registry_load_builtin() != 0) return -1;
-    for (size_t i = 0; i < plugins->n; i++)
+    for (size_t i = 0; plugins && i < plugins->n; i++)
         if (nb_registry_load(plugins->items[i]) != 0) return -1;
     return nb_peers_start();
 }

@@ -8,7 +8,6 @@
 
 #include "src/core/cpu.h"
 #include "src/core/text.h"
-#include "src/plan/groups.h"
 #include "src/plan/plan.h"
 #include "tests/test_support_plans.h"
 

@@ -81,6 +81,7 @@ static int index_of(const char *const *names, const char *text) {
 }
 
 int nb_name_find(const char *const *names, const char *text) {
+    assert(names && text);
     int found = index_of(names, text);
     for (size_t i = 0; found < 0 && i < sizeof aliases / sizeof aliases[0]; i++)
         if (strcmp(aliases[i].alias, text) == 0) found = index_of(names, aliases[i].name);
@@ -164,6 +165,7 @@ const char *nb_case_conflict(const struct nb_case *c) {
 }
 
 void nb_case_call(const struct nb_case *c, struct nb_call *call) {
+    assert(c && call);
     const struct nb_shape *s = &c->shape;
     const int64_t stride = s->cols + c->pad;
     *call = (struct nb_call){.struct_size = sizeof *call,
@@ -312,6 +314,7 @@ void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
 }
 
 void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
+    assert(c && out);
     struct nb_strbuf value = {0};
     add_escaped(out, c->variant);
     for (size_t i = 0; i < nb_n_axes; i++) {
@@ -326,6 +329,7 @@ void nb_case_key(const struct nb_case *c, struct nb_strbuf *out) {
 }
 
 void nb_case_axis(const struct nb_case *c, const char *name, struct nb_strbuf *out) {
+    assert(c && name && out);
     const struct nb_axis *axis = nb_axis_find(name);
     nb_strbuf_add(out, "");
     if (axis && (!axis->applies || axis->applies(c))) nb_axis_print(axis, c, out);
@@ -389,6 +393,7 @@ static int parse_part(struct nb_case *c, char *part, const char *key, uint64_t *
 }
 
 int nb_case_parse(struct nb_case *c, const char *key) {
+    assert(c && key);
     char *text = nb_strdup(key), *rest = text;
     uint64_t seen = 0;
     int result = -1;
@@ -430,6 +435,7 @@ static bool parse_fixed(const char *text, struct nb_params *params) {
 }
 
 int nb_params_parse(const char *text, struct nb_params *params, char *reason, size_t n) {
+    assert(text && params);
     static const struct {
         const char *name;
         enum nb_params_kind kind;

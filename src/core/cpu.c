@@ -64,7 +64,7 @@ static uint32_t system_enables(void) {
     return features;
 }
 
-const char *nb_cpuid_why_missing(uint32_t missing) {
+static const char *why_missing(uint32_t missing) {
     uint32_t offered = cpu_offers();
     if (missing & NB_CPU_AVX2)
         return offered & NB_CPU_AVX2 ? "the operating system does not enable AVX"
@@ -122,7 +122,7 @@ static void fill_hypervisor(struct nb_cpu *c) {
         if (strcmp(c->hypervisor, names[i][0]) == 0) snprintf(c->hypervisor, sizeof c->hypervisor, "%s", names[i][1]);
 }
 
-void nb_cpuid_fill(struct nb_cpu *c) {
+static void fill_from_cpuid(struct nb_cpu *c) {
     c->features = cpu_offers() & system_enables();
     fill_model(c);
     fill_hypervisor(c);
@@ -130,7 +130,7 @@ void nb_cpuid_fill(struct nb_cpu *c) {
 
 /* An old libcpuid takes a CPU newer than itself for the nearest it knows: when it denies AVX-512 to a CPU that has it,
  * the name it gives is not believed either. */
-void nb_libcpuid_fill(struct nb_cpu *c) {
+static void fill_from_libcpuid(struct nb_cpu *c) {
     struct cpu_raw_data_t raw;
     struct cpu_id_t id;
     memset(&id, 0, sizeof id);
@@ -157,7 +157,7 @@ void nb_libcpuid_fill(struct nb_cpu *c) {
 
 #include <sys/utsname.h>
 
-void nb_cpuid_fill(struct nb_cpu *c) {
+static void fill_from_cpuid(struct nb_cpu *c) {
     struct utsname name;
 #if defined(__aarch64__)
     c->features = NB_CPU_NEON;
@@ -165,9 +165,9 @@ void nb_cpuid_fill(struct nb_cpu *c) {
     if (uname(&name) == 0) snprintf(c->model, sizeof c->model, "%.60s", name.machine);
 }
 
-void nb_libcpuid_fill(struct nb_cpu *c) { (void)c; }
+static void fill_from_libcpuid(struct nb_cpu *c) { (void)c; }
 
-const char *nb_cpuid_why_missing(uint32_t missing) {
+static const char *why_missing(uint32_t missing) {
     if (missing & NB_CPU_NEON) return "this CPU has no NEON";
     return "it needs an x86-64 CPU";
 }
@@ -229,7 +229,7 @@ const struct nb_cpu *nb_cpu_light(void) {
     static struct nb_cpu light;
     static bool filled;
     if (filled) return &light;
-    nb_cpuid_fill(&light);
+    fill_from_cpuid(&light);
     fill_caches(&light);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     light.n_online = n > 0 ? (int)n : 1;
@@ -242,7 +242,7 @@ const struct nb_cpu *nb_cpu(void) {
     static bool filled;
     if (filled) return &full;
     full = *nb_cpu_light();
-    nb_libcpuid_fill(&full);
+    fill_from_libcpuid(&full);
     filled = true;
     return &full;
 }
@@ -263,7 +263,7 @@ uint32_t nb_width_features(uint32_t width) {
 const char *nb_cpu_refuses(uint32_t features, uint32_t width) {
     if (width != NB_NATIVE && width > (uint32_t)widest) return "wider than --max-width";
     uint32_t missing = features & ~nb_cpu_light()->features;
-    return missing ? nb_cpuid_why_missing(missing) : NULL;
+    return missing ? why_missing(missing) : NULL;
 }
 
 int nb_cpu_allowed(int *cpus, int max) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The CPU's own words: instruction sets by CPUID and XGETBV, names by libcpuid. For src/core/cpu.c. */
+/* What this machine's CPU may run and how its caches are cut. Which instructions may run is decided by CPUID and XGETBV
+ * alone; libcpuid names the CPU. */
 #ifndef NB_CPU_H
 #define NB_CPU_H
 
@@ -17,16 +18,6 @@ struct nb_cpu {
     char hypervisor[32];    /* "" on bare metal */
     char disagreement[160]; /* where libcpuid and CPUID differ, "" where not */
 };
-
-/* Features, vendor, model, family, hypervisor. */
-void nb_cpuid_fill(struct nb_cpu *c);
-/* Codename and disagreement. */
-void nb_libcpuid_fill(struct nb_cpu *c);
-/* Why features of the mask are missing; static. */
-const char *nb_cpuid_why_missing(uint32_t missing);
-
-/* What this machine's CPU may run and how its caches are cut. Which instructions may run is decided by CPUID and XGETBV
- * alone; libcpuid names the CPU. */
 
 /* Filled on the first call. The light part (all but codename and disagreement) never touches libcpuid: workers start
  * with it. */

@@ -2,6 +2,7 @@
 /* Paths and whole files. */
 #include "src/core/files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "src/core/text.h"
 
 char *nb_file_read(const char *path, size_t limit, size_t *len) {
+    assert(path);
     struct nb_strbuf text = {0};
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -51,6 +53,7 @@ fail:
 }
 
 int nb_file_write(const char *path, const char *text, size_t len) {
+    assert(path && text);
     struct nb_strbuf temporary = {0};
     nb_strbuf_addf(&temporary, "%s.%d.tmp", path, (int)getpid());
     int result = -1;
@@ -74,6 +77,7 @@ out:
 }
 
 int nb_dir_make(const char *dir) {
+    assert(dir);
     char *path = nb_strdup(dir);
     int result = 0;
     for (char *p = path + 1;; p++) {
@@ -93,9 +97,13 @@ int nb_dir_make(const char *dir) {
     return result;
 }
 
-bool nb_path_exists(const char *path) { return access(path, F_OK) == 0; }
+bool nb_path_exists(const char *path) {
+    assert(path);
+    return access(path, F_OK) == 0;
+}
 
 char *nb_path_join(const char *dir, const char *name) {
+    assert(dir && name);
     struct nb_strbuf path = {0};
     size_t n = strlen(dir);
     nb_strbuf_addf(&path, "%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
@@ -113,6 +121,7 @@ char *nb_program_dir(void) {
 }
 
 char *nb_share_dir(const char *environment, const char *folder) {
+    assert(environment && folder);
     const char *named = getenv(environment);
     if (named && *named) return nb_strdup(named);
     static const char *const places[] = {"", "../", "../share/normbench/"};

@@ -3,6 +3,7 @@
  * a name without a slash would be searched for in the system's folders. */
 #include "src/core/foreign.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -20,6 +21,7 @@
 #include "src/core/log.h"
 
 void *nb_object_open(const char *path) {
+    assert(path);
     struct stat st;
     char *resolved = realpath(path, NULL);
     void *handle = NULL;
@@ -39,6 +41,7 @@ static bool is_same_file(const char *path, const char *other) {
 }
 
 void *nb_object_symbol(void *handle, const char *path, const char *symbol) {
+    assert(handle && path && symbol);
     const char *where = NULL;
     void *address = dlsym(handle, symbol);
     return address && nb_object_of(address, &where) && is_same_file(where, path) ? address : NULL;
@@ -52,6 +55,7 @@ const void *nb_object_of(const void *address, const char **name) {
 }
 
 const char *nb_object_soname(const char *path) {
+    assert(path);
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     struct link_map *map;
     const char *names = NULL;
@@ -104,6 +108,7 @@ static bool is_foreign(const struct link_map *map, const struct dynamic *d, cons
 }
 
 const char *nb_object_foreign(void *handle, const char **where) {
+    assert(handle && where);
     struct link_map *map;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return NULL;
     const struct dynamic d = dynamic_of(map);
@@ -141,6 +146,7 @@ static void set_timer(double seconds) {
 }
 
 const char *nb_guarded(void (*work)(void *arg), void *arg, double limit_s) {
+    assert(work && limit_s > 0);
     enum { N = 6 };
     static const int numbers[N] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
     static unsigned char stack[64 * 1024]; /* a recursion without end leaves no other */

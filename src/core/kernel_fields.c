@@ -2,6 +2,7 @@
 /* What a kernel declares, with the defaults of what it leaves out, and whether the declaration holds together. */
 #include "src/core/kernel_fields.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,42 +12,51 @@
 #define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
 
 const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     return DECLARES(k, applicable) ? k->applicable(call) : NULL;
 }
 
 int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     return DECLARES(k, row_local) ? k->row_local(call) : 0;
 }
 
 /* BatchNorm reduces a channel: n * hw elements; every other op a row. */
 int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     if (DECLARES(k, chain)) return k->chain(call);
     return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
 }
 
 int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     if (DECLARES(k, column_chain)) return k->column_chain(call);
     return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->rows;
 }
 
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     return DECLARES(k, scratch_bytes) ? k->scratch_bytes(call) : 0;
 }
 
 int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call) {
+    assert(k && call);
     return DECLARES(k, n_phases) ? k->n_phases(call) : 1;
 }
 
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase) {
+    assert(k && call);
     return DECLARES(k, n_units) ? k->n_units(call, phase) : call->rows;
 }
 
 void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
+    assert(k && call && range);
     *range = (struct nb_range){0, INFINITY, INFINITY};
     if (DECLARES(k, range)) k->range(call, range);
 }
 
 size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]) {
+    assert(k && out);
     size_t n = 0;
 #define ADD(field)                                                                                                     \
     if (DECLARES(k, field)) out[n++] = (struct nb_kernel_function){#field, (void *)(uintptr_t)k->field}
@@ -93,6 +103,7 @@ static const char *refuse_value(uint32_t mask, uint32_t value, const char *const
 }
 
 const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f) {
+    assert(k && f);
     const struct nb_formulas *has = &k->formulas;
     bool has_root = k->op != NB_OP_DYT;
     bool adds = k->op == NB_OP_ADD_RMSNORM || k->op == NB_OP_ADD_LAYERNORM;
@@ -151,6 +162,7 @@ static int validate_byte_model(const struct nb_kernel *k, char *reason, size_t n
 }
 
 int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n) {
+    assert(k && reason && n > 0);
     /* Far more than the struct will ever grow to: what is beyond is not a size. */
     const uint32_t largest = 65536;
     if (k->struct_size < FIELD_END(run) || k->struct_size > largest) {

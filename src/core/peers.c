@@ -2,6 +2,7 @@
 /* Names, places and loading of peers. */
 #include "src/core/peers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ static const char prefix[] = "peer:";
 bool nb_peer_is(const char *plugin) { return strncmp(plugin, prefix, sizeof prefix - 1) == 0; }
 
 char *nb_peer_name(const char *spec, const char **library) {
+    assert(spec && nb_peer_is(spec));
     const char *name = spec + sizeof prefix - 1, *equals = strchr(name, '=');
     *library = equals ? equals + 1 : NULL;
     struct nb_strbuf out = {0};
@@ -47,6 +49,7 @@ static char *adapter_in(const char *folder, const char *below, const char *name)
 }
 
 char *nb_peer_adapter(const char *name) {
+    assert(name);
     static const char built[] = "peers/", installed[] = "../lib/normbench/peers/";
     const char *named = getenv("NORMBENCH_PEERS");
     if (named && *named) return adapter_in(named, "", name);
@@ -78,6 +81,7 @@ static int refuse_adapter(const char *name, const char *path) {
 }
 
 char *nb_peer_spec(const char *name, const char *library) {
+    assert(name);
     struct nb_strbuf spec = {0};
     char *adapter = NULL, *resolved = NULL;
     bool fine = nb_name_is_plain(name);
@@ -156,6 +160,7 @@ static void use(void *arg) {
 }
 
 int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library) {
+    assert(handle && adapter && name);
     void *symbol = nb_object_symbol(handle, adapter, "normbench_peer");
     if (!symbol) return nb_error("%s: does not export normbench_peer(); it is a plugin: use --plugin", adapter);
     limit_spinning();

@@ -24,7 +24,7 @@ static double from_bits(uint64_t u) {
 
 /* x = 2^e m, m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: the series to s^19 errs by less
  * than 2e-17. For positive normal x. */
-double nb_portable_log(double x) {
+static double portable_log(double x) {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
     uint64_t u = bits_of(x) - sqrt_half;
     int64_t e = (int64_t)u >> 52;
@@ -75,7 +75,7 @@ static double ratio(const double c[2][8], double r) {
 double nb_normal_quantile(double p) {
     double q = p - 0.5;
     if (q >= -0.425 && q <= 0.425) return q * ratio(centre, 0.180625 - q * q);
-    double r = __builtin_sqrt(-nb_portable_log(q < 0 ? p : 1 - p));
+    double r = __builtin_sqrt(-portable_log(q < 0 ? p : 1 - p));
     double z = r <= 5 ? ratio(middle, r - 1.6) : ratio(tail, r - 5);
     return q < 0 ? -z : z;
 }

@@ -37,8 +37,7 @@ double nb_normal_quantile(double p);
 static inline double nb_random_normal(struct nb_random r, uint64_t i) {
     return nb_normal_quantile(nb_random_open(r, i));
 }
-/* log and exp of ordinary numbers, relative error below 1e-14, the same bits everywhere. */
-double nb_portable_log(double x);
+/* exp of an ordinary number, relative error below 1e-14, the same bits everywhere. */
 double nb_portable_exp(double x);
 
 #endif

@@ -3,6 +3,7 @@
  * own: what is mapped is a property of the process too. */
 #include "src/core/registry.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -271,6 +272,7 @@ out:
 }
 
 int nb_registry_load(const char *file) {
+    assert(file);
     const char *library = NULL;
     if (!nb_peer_is(file)) return load(file, nb_strdup(file), plugin_name(file), NULL);
     char *name = nb_peer_name(file, &library);
@@ -304,6 +306,7 @@ size_t nb_registry_size(void) { return by_order.n; }
 const struct nb_entry *nb_registry_at(size_t i) { return i < by_order.n ? &by_order.items[i]->entry : NULL; }
 
 const struct nb_entry *nb_registry_find(const char *id) {
+    assert(id);
     size_t low = 0, high = by_id.n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -318,6 +321,7 @@ const struct nb_entry *nb_registry_find(const char *id) {
 }
 
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {
+    assert(c && entry);
     nb_case_set_kernel(c, entry->kernel, entry->plugin);
     c->is_peer = entry->is_peer;
 }
@@ -386,12 +390,14 @@ static bool ask(const struct nb_entry *entry, void (*how)(void *arg), struct que
 }
 
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call) {
+    assert(entry && call);
     static struct question q;
     q = (struct question){.kernel = entry->kernel, .call = call};
     return ask(entry, ask_applicable, &q, "applicable") && q.refused ? q.refusal : NULL;
 }
 
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call) {
+    assert(entry && call);
     struct question q = {.kernel = entry->kernel, .call = call};
     return ask(entry, ask_row_local, &q, "row_local") && q.row_local;
 }

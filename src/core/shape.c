@@ -2,6 +2,7 @@
 /* One shape from its text. Named shapes and ranges are expanded in shape_expand.c. */
 #include "src/core/shape.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
@@ -108,6 +109,7 @@ static int set_rows(struct nb_shape *s, const struct dims *d, char *reason, size
 }
 
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n) {
+    assert(shape && text);
     struct nb_shape s = {0};
     struct dims d = {0};
     const char *dims = text;
@@ -222,7 +224,7 @@ static int expand_ranges(struct texts *out, const char *text, char *reason, size
 
 /* ---- levels ---- */
 
-const char *const nb_level_names[] = {"L1", "L2", "L3", "DRAM", NULL};
+static const char *const level_names[] = {"L1", "L2", "L3", "DRAM", NULL};
 
 static size_t prefix_length(const char *text) {
     return strncmp(text, "nchw:", 5) == 0 || strncmp(text, "nhwc:", 5) == 0 ? 5 : 0;
@@ -231,8 +233,8 @@ static size_t prefix_length(const char *text) {
 int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n) {
     const size_t prefix = prefix_length(text);
     for (int i = 0; i < NB_N_LEVELS; i++) {
-        const size_t len = strlen(nb_level_names[i]);
-        if (strncmp(text + prefix, nb_level_names[i], len) != 0 || text[prefix + len] != 'x') continue;
+        const size_t len = strlen(level_names[i]);
+        if (strncmp(text + prefix, level_names[i], len) != 0 || text[prefix + len] != 'x') continue;
         *level = (enum nb_level)i;
         const int written = snprintf(plain, n, "%.*s1%s", (int)prefix, text, text + prefix + len);
         return written > 0 && (size_t)written < n ? 0 : -1;
@@ -248,7 +250,7 @@ static int expand_level(struct texts *out, const char *text, const char *plain, 
     int result = expand_ranges(&shapes, plain, reason, n);
     for (size_t i = 0; result == 0 && i < shapes.n; i++) {
         struct nb_strbuf one = {0};
-        nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, nb_level_names[level], shapes.items[i] + prefix + 1);
+        nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, level_names[level], shapes.items[i] + prefix + 1);
         add_text(out, one.text);
         nb_strbuf_release(&one);
     }
@@ -308,6 +310,7 @@ out:
 }
 
 int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n) {
+    assert(text && texts);
     struct texts out = {0};
     *texts = NULL;
     if (strlen(text) > MAX_TEXT) {

@@ -2,6 +2,7 @@
 /* Order statistics by sorting copies: they are samples and launches, tens to thousands of them. */
 #include "src/core/stats.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static double sorted_quantile(const double *v, size_t n, double q) {
 }
 
 double nb_quantile(const double *v, size_t n, double q) {
+    assert(q >= 0 && q <= 1);
     if (n == 0 || any_nan(v, n) || !(q >= 0 && q <= 1)) return NAN;
     double *sorted = nb_alloc(n, sizeof *sorted);
     memcpy(sorted, v, n * sizeof *sorted);
@@ -76,6 +78,7 @@ static long critical_value(size_t n, double alpha) {
 }
 
 struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidence) {
+    assert(confidence > 0 && confidence < 1);
     struct nb_interval result = {NAN, NAN, NAN};
     if (n == 0 || any_nan(v, n)) return result;
     const size_t n_pairs = n * (n + 1) / 2;

@@ -4,7 +4,5 @@
 #define NB_TIMER_H
 
 double nb_now_s(void);
-/* What one reading costs, in seconds: the smallest of many. */
-double nb_clock_cost_s(void);
 
 #endif

@@ -130,6 +130,7 @@ static int parse_one(struct nb_tuning *t, const char *text, size_t len, char *re
 }
 
 int nb_tuning_parse(struct nb_tuning *t, const char *text, char *reason, size_t n) {
+    assert(t && text);
     struct nb_tuning changed = *t;
     for (const char *p = text;; p++) {
         const size_t len = strcspn(p, ",");
@@ -152,6 +153,7 @@ static void print_native(uint32_t mask, struct nb_strbuf *out) {
 }
 
 void nb_tuning_print(const struct nb_tuning *t, const struct nb_tuning *base, struct nb_strbuf *out) {
+    assert(t && out);
     const char *between = "";
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
@@ -223,6 +225,7 @@ static int set_native(struct nb_tuning *t, const char *text) {
 }
 
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json) {
+    assert(t);
     if (!cJSON_IsObject(json)) return nb_error("a tuning that is no object");
     for (size_t i = 0; i < nb_n_tuning_fields; i++) {
         const struct nb_tuning_field *field = &nb_tuning_fields[i];

@@ -2,6 +2,7 @@
 /* Where the file lies, for which CPU it holds, and what is put in its place where there is none. */
 #include "src/core/tuning_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static const int64_t usual_l1 = 32 << 10, usual_l2 = 256 << 10;
 static const int64_t sums_bytes = 8;
 
 void nb_tuning_default(struct nb_tuning *t) {
+    assert(t);
     const struct nb_cpu *cpu = nb_cpu_light();
     *t = (struct nb_tuning){.struct_size = sizeof *t,
                             .native = cpu->features & (NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16),
@@ -90,6 +92,7 @@ static int check(const cJSON *json, const char *path) {
 }
 
 cJSON *nb_tuning_file_read(const char *path) {
+    assert(path);
     size_t len;
     char *text = nb_file_read(path, FILE_MAX_BYTES, &len);
     if (!text) return NULL;
@@ -104,6 +107,7 @@ cJSON *nb_tuning_file_read(const char *path) {
 }
 
 int nb_tuning_file_write(const char *path, const cJSON *json) {
+    assert(path && json);
     struct nb_strbuf text = {0};
     char *folder = nb_strdup(path), *slash = strrchr(folder, '/');
     if (slash && slash != folder) *slash = '\0';

@@ -2,6 +2,7 @@
 /* The expansion. The size of a product is known before it is expanded, so that a slip of the hand costs nothing. */
 #include "src/plan/cells.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -593,6 +594,7 @@ static int for_products(struct expansion *e, int (*step)(struct expansion *e, co
 
 int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, const struct nb_filters *filters,
                     struct nb_skips *skips) {
+    assert(cells && config && skips);
     int cpus[1024];
     struct expansion e = {.config = config, .filters = filters, .cells = cells, .skips = skips};
     e.n_cpus = nb_cpu_allowed(cpus, 1024);

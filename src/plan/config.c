@@ -2,6 +2,7 @@
 /* Which config is meant, what --axis does to it, and its release. config_read.c reads the file. */
 #include "src/plan/config.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static int unknown_config(const char *name) {
 }
 
 int nb_config_read(struct nb_config *config, const char *name) {
+    assert(config && name);
     *config = (struct nb_config){0};
     if (strchr(name, '/') || ends_with(name, ".json")) return nb_config_read_file(config, name);
     struct nb_strbuf file = {0};
@@ -119,6 +121,7 @@ static int read_option_values(struct nb_values *values, const struct nb_axis *ax
 }
 
 int nb_config_axis(struct nb_config *config, const char *assignment) {
+    assert(config && assignment);
     const char *equals = strchr(assignment, '=');
     if (!equals) return nb_error("--axis %s: is not of the form NAME=VALUE,VALUE...", assignment);
     const struct nb_axis *axis = option_axis(assignment, (size_t)(equals - assignment), assignment);
@@ -167,6 +170,7 @@ void nb_config_release(struct nb_config *config) {
 /* Two configs taken as one, and a config narrowed to some of its own values. */
 
 void nb_config_append(struct nb_config *config, struct nb_config *more) {
+    assert(config && more);
     struct nb_strbuf path = {0};
     nb_strbuf_addf(&path, "%s+%s", config->path, more->path);
     config->blocks = nb_realloc(config->blocks, config->n_blocks + more->n_blocks, sizeof *config->blocks);
@@ -231,6 +235,7 @@ static int read_list(struct nb_values *values, const struct nb_axis *axis, const
 }
 
 int nb_config_narrow(struct nb_config *config, const char *axis, const char *list) {
+    assert(config && axis && list);
     const struct nb_axis *found = nb_axis_find(axis);
     struct nb_values wanted = {0};
     size_t n = 0;

@@ -59,10 +59,9 @@ struct nb_block {
     struct nb_block *includes, *excludes;
     size_t n_includes, n_excludes;
     char *label, *source, *text; /* a name for its cases, where they come from, what they are about; may be null */
-    bool
-        isolate_width; /* its cases are timed beside none of another SIMD width (groups.h); asked for by claims, which have no
-                                    shards that would part a family */
-    char *path;        /* of its file */
+    /* Its cases are timed beside none of another SIMD width; set by claims, which have no shards that would part a family. */
+    bool isolate_width;
+    char *path; /* of its file */
     int line;
 };
 

@@ -3,6 +3,7 @@
  * would be a matrix that nobody asked for. */
 #include "src/plan/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -305,6 +306,7 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb
 }
 
 int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
+    assert(file && node && config);
     config->path = nb_strdup(file->path);
     return read_blocks(file, node, config);
 }
@@ -421,6 +423,7 @@ static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
 }
 
 int nb_config_read_file(struct nb_config *config, const char *path) {
+    assert(config && path);
     struct nb_jsonc file;
     if (nb_jsonc_read(&file, path) != 0) return -1;
     int result = read_opened(config, &file);
@@ -429,6 +432,7 @@ int nb_config_read_file(struct nb_config *config, const char *path) {
 }
 
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len) {
+    assert(config && path && text);
     struct nb_jsonc file;
     *config = (struct nb_config){0};
     if (nb_jsonc_parse(&file, path, text, len) != 0) return -1;

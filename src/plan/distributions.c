@@ -3,6 +3,7 @@
  * sorted row is made from ranks, not by sorting. */
 #include "src/plan/distributions.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -335,6 +336,7 @@ static int parse_numbers(const char *text, const char *p, struct nb_recipe *reci
 }
 
 int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reason, size_t n) {
+    assert(text && recipe);
     const size_t name_n = strcspn(text, "(");
     const struct nb_data *d = find(text, name_n);
     *recipe = (struct nb_recipe){.data = d};
@@ -354,6 +356,7 @@ int nb_distribution_parse(const char *text, struct nb_recipe *recipe, char *reas
 
 struct nb_draw nb_draw_of(const struct nb_recipe *recipe, const struct nb_format *format, int64_t cols,
                           struct nb_random random) {
+    assert(recipe && recipe->data && format && cols > 0);
     struct nb_draw d = {.n_given = recipe->n_given, .format = format, .cols = cols, .random = random};
     memcpy(d.numbers, recipe->numbers, sizeof d.numbers);
     return d;

@@ -35,7 +35,7 @@ static bool ends_in(const char *text, const char *end) {
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-int nb_data_dir_list(char ***names) {
+int nb_inputs_list(char ***names) {
     char *path = nb_data_dir();
     DIR *dir = path ? opendir(path) : NULL;
     int n = 0;
@@ -81,7 +81,7 @@ static char *sibling_path(const char *x, const char *what) {
 /* With the names that a typing error may have meant. */
 static void say_unknown(const char *data, char *reason, size_t n) {
     char **sets;
-    int n_sets = nb_data_dir_list(&sets);
+    int n_sets = nb_inputs_list(&sets);
     size_t n_names = 0;
     const char **names = nb_alloc(nb_n_distributions + (size_t)n_sets, sizeof *names);
     for (size_t i = 0; i < nb_n_distributions; i++) names[n_names++] = nb_distributions[i].name;
@@ -131,6 +131,7 @@ static int open_siblings(struct nb_source *s, const char *x, const struct nb_cas
 }
 
 int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_only, char *reason, size_t n) {
+    assert(s && c);
     *s = (struct nb_source){0};
     if (!is_path(c->data)) {
         if (nb_distribution_parse(c->data, &s->recipe, reason, n) != 0) return -1;
@@ -149,6 +150,7 @@ int nb_source_open(struct nb_source *s, const struct nb_case *c, bool header_onl
 }
 
 int nb_source_size(const char *data, int64_t *rows, int64_t *cols, char *reason, size_t n) {
+    assert(data && rows && cols);
     struct nb_recipe recipe = {0};
     struct nb_array array = {0};
     *rows = *cols = 0;
@@ -323,6 +325,7 @@ static int fill_missing(struct nb_inputs *in, const struct nb_case *c, const str
 }
 
 int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
+    assert(in && c);
     struct nb_source source;
     char reason[1024];
     assert((uint32_t)in->dtype == c->dtype && in->rows == c->shape.rows && in->cols == c->shape.cols);
@@ -334,6 +337,7 @@ int nb_inputs_add(struct nb_inputs *in, const struct nb_case *c) {
 }
 
 int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c) {
+    assert(in && c);
     *in = (struct nb_inputs){.dtype = (enum nb_dtype)c->dtype,
                              .rows = c->shape.rows,
                              .cols = c->shape.cols,
@@ -379,14 +383,13 @@ void nb_inputs_release(struct nb_inputs *in) {
 }
 
 char *nb_inputs_refuse(const struct nb_case *c) {
+    assert(c);
     struct nb_source source;
     char reason[1024];
     if (nb_source_open(&source, c, true, reason, sizeof reason) != 0) return nb_strdup(reason);
     nb_source_release(&source);
     return NULL;
 }
-
-int nb_inputs_list(char ***names) { return nb_data_dir_list(names); }
 
 /* Squares must stay among the normal numbers for the draws to be no extreme. */
 int nb_inputs_is_random(const struct nb_case *c) {

@@ -84,7 +84,5 @@ void nb_source_release(struct nb_source *s);
 
 /* The data folder: NORMBENCH_DATA, tests/data beside the program or one above, the installed share folder. Owned, or null. */
 char *nb_data_dir(void);
-/* Names of the data sets in the folder: owned strings in *names, sorted; returns how many. */
-int nb_data_dir_list(char ***names);
 
 #endif

@@ -2,11 +2,13 @@
 /* Values are compared by what they mean, not by how they are written. */
 #include "src/plan/match.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 bool nb_filters_match(const struct nb_filters *filters, const char *key) {
+    assert(key);
     for (size_t i = 0; i < filters->n; i++)
         if (strstr(key, filters->texts[i]) || fnmatch(filters->texts[i], key, FNM_LEADING_DIR) == 0) return true;
     return filters->n == 0;

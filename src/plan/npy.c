@@ -3,6 +3,7 @@
  * at the bytes left first, so that no file can lead it astray. */
 #include "src/plan/npy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -120,6 +121,7 @@ static int parse_dict(struct cursor *c, struct nb_npy_header *h, char *reason, s
 }
 
 int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, size_t n, char *reason, size_t reason_n) {
+    assert(h && bytes);
     *h = (struct nb_npy_header){0};
     if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
         return fail_header(reason, reason_n, "is not a .npy file (no magic number)");
@@ -288,6 +290,7 @@ static enum format raw_format(const char *path) {
 int nb_array_is_raw(const char *path) { return raw_format(path) != N_FORMATS; }
 
 int nb_array_read(struct nb_array *a, const char *path, int64_t cols, int header_only, char *reason, size_t n) {
+    assert(a && path);
     struct source s = {.format = raw_format(path)};
     int result = -1;
     *a = (struct nb_array){0};
@@ -320,6 +323,7 @@ void nb_array_release(struct nb_array *a) {
 }
 
 int nb_npy_write(const char *path, const void *values, const char *descr, const int64_t *dims, int n_dims) {
+    assert(path && values && descr && dims && n_dims > 0);
     struct nb_strbuf dict = {0}, text = {0};
     size_t elements = 1, size = strlen(descr) > 2 ? (size_t)atoi(descr + 2) : 0;
     nb_strbuf_addf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);

@@ -3,19 +3,438 @@
  * dealt out to shards before this machine has its say, so that all machines agree on which shard has which cell. */
 #include "src/plan/plan.h"
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/plan/groups.h"
+#include "src/plan/match.h"
+
+/* ---- groups ---- */
+
+/* All cells of one pass, dtype, shape, data, seed, parameters, stride, thread count and cache state. Where one of them is to be timed
+ * beside no other SIMD width (wide vectors lower the clock of some CPUs for longer than a sample), cells of each width are a whole
+ * of their own; those that width alone parts are a family, whose launches stand next to each other in time. */
+struct whole {
+    size_t *cells; /* indices; after arrange_whole() the reference first */
+    size_t n;
+    size_t index; /* its number in the whole plan */
+    size_t family;
+    bool single_width;
+};
+
+struct wholes {
+    struct whole *items;
+    size_t n;
+    bool by_op; /* cells of several ops share no group */
+};
+
+static void add_group_key(const struct nb_case *c, struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "%u %u %s %llu %lld %d %u %s %s", c->pass, c->dtype, c->shape.text, (unsigned long long)c->seed,
+                   (long long)c->pad, c->threads, c->cache, c->params, c->data);
+}
+
+static void append(struct whole *whole, size_t cell) {
+    if ((whole->n & (whole->n - 1)) == 0)
+        whole->cells = nb_realloc(whole->cells, whole->n ? 2 * whole->n : 1, sizeof *whole->cells);
+    whole->cells[whole->n++] = cell;
+}
+
+/* Numbers equal keys alike, in the order of their first cells; the keys must live as long as the map. Returns the number. */
+static size_t number_of(struct nb_text_map *known, const char *key, size_t *n) {
+    const size_t at = nb_text_map_add(known, key, *n);
+    return at == NB_NOWHERE ? (*n)++ : at;
+}
+
+/* Of each cell the family, and of each family whether its widths are to be kept apart. */
+static void find_families(const struct nb_cells *cells, char **keys, size_t *family, bool *apart) {
+    struct nb_text_map known = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < cells->n; i++) {
+        family[i] = number_of(&known, keys[i], &n);
+        apart[family[i]] |= cells->items[i].isolate_width;
+    }
+    nb_text_map_release(&known);
+}
+
+static int by_family(const void *a, const void *b) {
+    const struct whole *p = a, *q = b;
+    if (p->family != q->family) return p->family < q->family ? -1 : 1;
+    return (p->index > q->index) - (p->index < q->index);
+}
+
+static void put_families_together(struct wholes *wholes) {
+    if (wholes->n > 1) qsort(wholes->items, wholes->n, sizeof *wholes->items, by_family);
+    for (size_t i = 0; i < wholes->n; i++) wholes->items[i].index = i;
+}
+
+static char *group_key(const struct nb_case *c, bool by_op) {
+    struct nb_strbuf key = {0};
+    add_group_key(c, &key);
+    if (by_op) nb_strbuf_addf(&key, " %u %u", c->op, c->mode);
+    return key.text;
+}
+
+static char *with_width(char *key, const struct nb_case *c) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s %s", key, nb_width_name(c->width));
+    free(key);
+    return text.text;
+}
+
+/* Wholes that are zero but for by_op, in the order of their first cells, families together. */
+static void make_wholes(struct wholes *wholes, const struct nb_cells *cells) {
+    struct nb_text_map known = {0};
+    char **keys = nb_alloc(cells->n, sizeof *keys);
+    size_t *family = nb_alloc(cells->n, sizeof *family);
+    bool *apart = nb_alloc(cells->n, sizeof *apart);
+    wholes->items = nb_alloc(cells->n, sizeof *wholes->items);
+    for (size_t i = 0; i < cells->n; i++) keys[i] = group_key(&cells->items[i].c, wholes->by_op);
+    find_families(cells, keys, family, apart);
+    for (size_t i = 0; i < cells->n; i++) {
+        const bool single_width = apart[family[i]];
+        if (single_width) keys[i] = with_width(keys[i], &cells->items[i].c);
+        struct whole *whole = &wholes->items[number_of(&known, keys[i], &wholes->n)];
+        if (whole->n == 0)
+            *whole = (struct whole){.index = wholes->n - 1, .family = family[i], .single_width = single_width};
+        append(whole, i);
+    }
+    put_families_together(wholes);
+    for (size_t i = 0; i < cells->n; i++) free(keys[i]);
+    free(keys);
+    free(family);
+    free(apart);
+    nb_text_map_release(&known);
+}
+
+static void release_wholes(struct wholes *wholes) {
+    for (size_t i = 0; i < wholes->n; i++) free(wholes->items[i].cells);
+    free(wholes->items);
+    *wholes = (struct wholes){0};
+}
+
+/* ---- order ---- */
+
+#define N_RANKS 14
+
+/* What a cell is sorted by, most significant first. */
+struct ranked {
+    double ranks[N_RANKS];
+    size_t cell;
+};
+
+static struct ranked rank_cell(const struct nb_cells *cells, size_t cell) {
+    const struct nb_case *c = &cells->items[cell].c;
+    const struct nb_formula *f = &c->formula;
+    return (struct ranked){{c->style, c->stats_dtype, c->stats, c->width, c->eps, f->eps_place, f->root, f->cast,
+                            f->weight_offset, f->param, f->round_sum, c->mode, c->op, c->variance},
+                           cell};
+}
+
+static int compare_ranked(const void *a, const void *b) {
+    const struct ranked *p = a, *q = b;
+    for (int i = 0; i < N_RANKS; i++)
+        if (p->ranks[i] != q->ranks[i]) return p->ranks[i] < q->ranks[i] ? -1 : 1;
+    return (p->cell > q->cell) - (p->cell < q->cell);
+}
+
+/* How well a cell serves as what others are compared with when nobody said which: above 0 for a fused LayerNorm with f32
+ * statistics, more for a wider one. A native width says nothing of how wide. */
+static int reference_score(const struct nb_case *c) {
+    if (c->op != NB_OP_LAYERNORM || c->style != NB_FUSED || c->stats_dtype != NB_STATS_F32) return 0;
+    return c->width == NB_NATIVE ? 1 : (int)c->width + 2;
+}
+
+static size_t choose_reference(const struct whole *whole, const struct nb_cells *cells, const char *glob) {
+    const struct nb_filters filter = {.texts = &glob, .n = 1};
+    size_t best = 0;
+    for (size_t i = 0; glob && i < whole->n; i++)
+        if (nb_filters_match(&filter, cells->items[whole->cells[i]].key)) return i;
+    for (size_t i = 1; i < whole->n; i++)
+        if (reference_score(&cells->items[whole->cells[i]].c) > reference_score(&cells->items[whole->cells[best]].c))
+            best = i;
+    return best;
+}
+
+/* Comparable cells side by side (style, statistics, width, formula, then op), the reference first: the first that the glob
+ * matches, else a fused LayerNorm at the widest width, else the first. */
+static void arrange_whole(struct whole *whole, const struct nb_cells *cells, const char *reference) {
+    if (whole->n == 0) return;
+    struct ranked *ranked = nb_alloc(whole->n, sizeof *ranked);
+    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_cell(cells, whole->cells[i]);
+    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
+    free(ranked);
+    size_t at = choose_reference(whole, cells, reference), cell = whole->cells[at];
+    memmove(whole->cells + 1, whole->cells, at * sizeof *whole->cells);
+    whole->cells[0] = cell;
+}
+
+/* ---- batches ---- */
+
+/* So many cases are worth starting a process for; more, or larger ones, would be lost together when a run is cut off. */
+static const size_t batch_cases = 256;
+static const double batch_elements = 16e6;
+
+/* What the exact result depends on first: neighbours share an oracle. */
+static struct ranked rank_mathematics(const struct nb_cells *cells, size_t cell) {
+    const struct nb_case *c = &cells->items[cell].c;
+    const struct nb_formula *f = &c->formula;
+    return (struct ranked){{c->op, c->mode, (double)c->k, c->alpha, c->eps, f->eps_place, f->affine, f->weight_offset,
+                            f->param, f->round_sum, c->momentum, f->root, c->variance, c->width},
+                           cell};
+}
+
+static void arrange_by_mathematics(struct whole *whole, const struct nb_cells *cells) {
+    struct ranked *ranked = nb_alloc(whole->n, sizeof *ranked);
+    for (size_t i = 0; i < whole->n; i++) ranked[i] = rank_mathematics(cells, whole->cells[i]);
+    if (whole->n > 1) qsort(ranked, whole->n, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < whole->n; i++) whole->cells[i] = ranked[i].cell;
+    free(ranked);
+}
+
+/* For cells that are only checked, so that nothing has to stay together: groups of many cells, those with equal inputs and the same
+ * mathematics side by side. */
+static void batch_wholes(struct wholes *wholes, const struct nb_cells *cells) {
+    struct wholes batches = {.items = nb_alloc(cells->n, sizeof *batches.items)};
+    struct whole *open = NULL;
+    double elements = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        struct whole *whole = &wholes->items[i];
+        arrange_by_mathematics(whole, cells);
+        for (size_t j = 0; j < whole->n; j++) {
+            const struct nb_shape *shape = &cells->items[whole->cells[j]].c.shape;
+            const double own = (double)shape->rows * (double)shape->cols;
+            if (!open || open->n == batch_cases || elements + own > batch_elements) {
+                open = &batches.items[batches.n];
+                open->index = open->family = batches.n++;
+                elements = 0;
+            }
+            append(open, whole->cells[j]);
+            elements += own;
+        }
+    }
+    release_wholes(wholes);
+    *wholes = batches;
+}
+
+/* ---- how long a group takes, before anything has been measured: to deal out shards, to keep a budget, and to weigh the steps
+ * of a run against each other while the time left is estimated from what was measured ---- */
+
+struct effort {
+    int launches, blocks; /* 0 launches: checked, not timed */
+    double sample_ms;
+};
+
+/* Rough figures, none of them fitted to a machine: they only have to have the right order of magnitude. */
+
+/* A process that loads the kernels and makes its buffers. */
+static const double start_s = 12e-3;
+/* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
+static const double input_s = 15e-9;
+/* A kernel that has to fetch what it needs, one thread, in bytes per second. */
+static const double bytes_per_s = 5e9;
+/* The oracle, the bound and a comparison in four placements, per element. */
+static const double check_s = 130e-9;
+/* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
+static const double again_s = 8e-9;
+/* Samples in which an arm finds out how much fits into one. */
+static const double tuning_samples = 4;
+/* Counters: a few calls under each event set, and single steps. */
+static const double counters_s = 50e-3;
+
+/* All that a case which is only checked takes beside: a few dozen calls in fresh buffers, its line in the journal. */
+static const double case_s = 400e-6;
+
+/* Into how many parts n cases are split: those that are only checked stay together. */
+static size_t count_parts(size_t n, const struct effort *effort) {
+    return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
+}
+
+static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
+
+/* All samples of one arm in one launch. A call that is longer than a sample and cannot be cut takes part in some blocks only, as
+ * measure.c has it. */
+static double arm_s(const struct nb_cell *cell, const struct effort *effort) {
+    const double sample = effort->sample_ms * 1e-3;
+    struct nb_call call;
+    nb_case_call(&cell->c, &call);
+    int loads, stores;
+    nb_op_tensors(cell->c.op, cell->c.pass, &loads, &stores);
+    double declared = (double)cell->entry->kernel->loads + (double)cell->entry->kernel->stores;
+    double times = declared > loads + stores ? declared / (loads + stores) : 1;
+    double call_s = nb_case_bytes(&cell->c) * times / bytes_per_s / cell->c.threads;
+    if (call_s <= sample || nb_ask_row_local(cell->entry, &call)) return (effort->blocks + tuning_samples) * sample;
+    double every = call_s / (10 * sample), most = effort->blocks > 4 ? effort->blocks / 4 : 1;
+    if (every < 1) every = 1;
+    if (every > most) every = most;
+    return (effort->blocks / every + 1) * call_s;
+}
+
+static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
+    double s = start_s;
+    for (size_t i = 0; i < n; i++) s += case_s + 4 * elements(&cells->items[which[i]].c) * check_s;
+    return s;
+}
+
+/* For the first n of these cells as one group, split as it will be. */
+static struct nb_estimate estimate(const struct nb_cells *cells, const size_t *which, size_t n,
+                                   const struct effort *effort) {
+    struct nb_estimate e = {0};
+    if (n == 0) return e;
+    if (effort->launches == 0) return (struct nb_estimate){.check = check_only_s(cells, which, n)};
+    const struct nb_cell *first = &cells->items[which[0]];
+    const double parts = (double)count_parts(n, effort),
+                 copy = (effort->blocks + tuning_samples) * effort->sample_ms * 1e-3;
+    int loads, stores;
+    nb_op_tensors(first->c.op, first->c.pass, &loads, &stores);
+    const double start = parts * (start_s + elements(&first->c) * loads * input_s);
+    e.check = start;
+    e.counters = start;
+    e.launch = start + parts * copy + (parts - 1) * arm_s(first, effort);
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_cell *cell = &cells->items[which[i]];
+        e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;
+        e.check += elements(&cell->c) * check_s;
+        e.counters += counters_s;
+    }
+    return e;
+}
+
+/* Over all its launches. */
+static double estimate_total_s(const struct nb_estimate *e, const struct effort *effort) {
+    return e->check + effort->launches * e->launch + e->counters;
+}
+
+static double estimate_s(const struct nb_cells *cells, const size_t *which, size_t n, const struct effort *effort) {
+    const struct nb_estimate e = estimate(cells, which, n, effort);
+    return estimate_total_s(&e, effort);
+}
+
+/* ---- --shard and --budget: which groups, and how many cells of each; both depend on the plan alone, never on chance ---- */
+
+/* ---- shards ---- */
+
+struct load {
+    double s;
+    size_t whole;
+};
+
+static int longest_first(const void *a, const void *b) {
+    const struct load *p = a, *q = b;
+    if (p->s != q->s) return p->s < q->s ? 1 : -1;
+    return (p->whole > q->whole) - (p->whole < q->whole);
+}
+
+/* mine[i]: does whole i belong to shard (1-based) of n_shards? Longest first, each to the shard with the least. */
+static void choose_shard(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+                         int shard, int n_shards, bool *mine) {
+    struct load *loads = nb_alloc(wholes->n, sizeof *loads);
+    double *taken = nb_alloc((size_t)n_shards, sizeof *taken);
+    for (size_t i = 0; i < wholes->n; i++)
+        loads[i] = (struct load){estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort), i};
+    if (wholes->n > 1) qsort(loads, wholes->n, sizeof *loads, longest_first);
+    for (size_t i = 0; i < wholes->n; i++) {
+        int least = 0;
+        for (int s = 1; s < n_shards; s++)
+            if (taken[s] < taken[least]) least = s;
+        taken[least] += loads[i].s;
+        mine[loads[i].whole] = least == shard - 1;
+    }
+    free(loads);
+    free(taken);
+}
+
+/* ---- budget ---- */
+
+void nb_thin(size_t n, size_t keep, size_t *which) {
+    for (size_t i = 0; i < keep; i++) which[i] = (size_t)((unsigned __int128)i * n / keep);
+}
+
+/* Deals `total` of all cells out to the wholes in proportion to their sizes, the roundings carried on from one to the next. */
+static void deal(const struct wholes *wholes, size_t n_cells, size_t total, size_t *keep) {
+    size_t before = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        size_t upto = before + wholes->items[i].n;
+        keep[i] = (size_t)((unsigned __int128)upto * total / n_cells - (unsigned __int128)before * total / n_cells);
+        before = upto;
+    }
+}
+
+static double thinned_s(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+                        const size_t *keep) {
+    double s = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        size_t *which = nb_alloc(keep[i], sizeof *which);
+        nb_thin(wholes->items[i].n, keep[i], which);
+        for (size_t j = 0; j < keep[i]; j++) which[j] = wholes->items[i].cells[which[j]];
+        s += estimate_s(cells, which, keep[i], effort);
+        free(which);
+    }
+    return s;
+}
+
+/* Seconds of `stay` of the wholes, evenly spaced; keep says which. */
+static double keep_wholes(const struct wholes *wholes, const double *seconds, size_t stay, size_t *keep) {
+    size_t *which = nb_alloc(stay, sizeof *which);
+    double s = 0;
+    nb_thin(wholes->n, stay, which);
+    for (size_t i = 0; i < wholes->n; i++) keep[i] = 0;
+    for (size_t i = 0; i < stay; i++) {
+        keep[which[i]] = wholes->items[which[i]].n;
+        s += seconds[which[i]];
+    }
+    free(which);
+    return s;
+}
+
+/* The same by whole groups: keep[i] is all of whole i or nothing, evenly over the plan. *least_s: the cheapest group. */
+static void thin_wholes_for_budget(const struct wholes *wholes, const struct nb_cells *cells,
+                                   const struct effort *effort, double budget_s, size_t *keep, double *least_s) {
+    double *seconds = nb_alloc(wholes->n, sizeof *seconds);
+    size_t stay = wholes->n;
+    *least_s = 0;
+    for (size_t i = 0; i < wholes->n; i++) {
+        seconds[i] = estimate_s(cells, wholes->items[i].cells, wholes->items[i].n, effort);
+        if (seconds[i] > 0 && (*least_s <= 0 || seconds[i] < *least_s)) *least_s = seconds[i];
+    }
+    /* What even spacing takes does not grow with every one more: the most that fit are looked for from above. */
+    while (stay > 0 && keep_wholes(wholes, seconds, stay, keep) > budget_s) stay--;
+    keep_wholes(wholes, seconds, stay, keep);
+    free(seconds);
+}
+
+/* How many cells of each whole to keep, so that all of it takes no more than budget_s: thinned evenly over the plan. All 0 when
+ * not even one cell fits; *least_s is what that one would take. */
+static void thin_for_budget(const struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
+                            double budget_s, size_t *keep, double *least_s) {
+    size_t n_cells = 0;
+    for (size_t i = 0; i < wholes->n; i++) n_cells += wholes->items[i].n;
+    *least_s = 0;
+    if (n_cells == 0) return;
+    size_t fits = 0, too_many = n_cells + 1;
+    while (too_many - fits > 1) {
+        size_t middle = fits + (too_many - fits) / 2;
+        deal(wholes, n_cells, middle, keep);
+        double s = thinned_s(wholes, cells, effort, keep);
+        if (middle == 1) *least_s = s;
+        if (s <= budget_s)
+            fits = middle;
+        else
+            too_many = middle;
+    }
+    deal(wholes, n_cells, fits, keep);
+}
 
 /* ---- hash ---- */
 
 static uint64_t hash_line(uint64_t h, const char *text) { return nb_hash(nb_hash(h, text, strlen(text)), "\n", 1); }
 
-static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const struct nb_wholes *wholes,
+static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const struct wholes *wholes,
                       const struct nb_config *config) {
     struct nb_strbuf head = {0};
     nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->sample_ms,
@@ -32,11 +451,11 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
 /* ---- what is left of the groups ---- */
 
 /* Keeps the groups that are this shard's. */
-static void keep_shard(struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+static void keep_shard(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
                        const struct nb_plan_options *options, struct nb_skips *skips) {
     bool *mine = nb_alloc(wholes->n, sizeof *mine);
     size_t n = 0;
-    nb_shard_choose(wholes, cells, effort, options->shard, options->n_shards, mine);
+    choose_shard(wholes, cells, effort, options->shard, options->n_shards, mine);
     for (size_t i = 0; i < wholes->n; i++) {
         if (mine[i]) {
             wholes->items[n++] = wholes->items[i];
@@ -50,10 +469,10 @@ static void keep_shard(struct nb_wholes *wholes, const struct nb_cells *cells, c
 }
 
 /* Takes away the cells that this machine refuses; each has a record that says why. */
-static void drop_refused(struct nb_plan *plan, struct nb_wholes *wholes, const struct nb_cells *cells,
+static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const struct nb_cells *cells,
                          struct nb_skips *skips) {
     for (size_t i = 0; i < wholes->n; i++) {
-        struct nb_whole *whole = &wholes->items[i];
+        struct whole *whole = &wholes->items[i];
         size_t n = 0;
         for (size_t j = 0; j < whole->n; j++) {
             const struct nb_cell *cell = &cells->items[whole->cells[j]];
@@ -68,7 +487,7 @@ static void drop_refused(struct nb_plan *plan, struct nb_wholes *wholes, const s
     }
 }
 
-static void thin_whole(struct nb_whole *whole, size_t keep, const struct nb_cells *cells, const char *reason,
+static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *cells, const char *reason,
                        struct nb_skips *skips) {
     size_t *which = nb_alloc(keep, sizeof *which), next = 0;
     nb_thin(whole->n, keep, which);
@@ -82,12 +501,12 @@ static void thin_whole(struct nb_whole *whole, size_t keep, const struct nb_cell
     free(which);
 }
 
-static int keep_budget(struct nb_wholes *wholes, const struct nb_cells *cells, const struct nb_effort *effort,
+static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, const struct effort *effort,
                        double budget_s, bool by_whole, struct nb_skips *skips) {
     char reason[64];
     double least_s = 0;
     size_t *keep = nb_alloc(wholes->n, sizeof *keep), before = 0, after = 0;
-    (by_whole ? nb_budget_thin_wholes : nb_budget_thin)(wholes, cells, effort, budget_s, keep, &least_s);
+    (by_whole ? thin_wholes_for_budget : thin_for_budget)(wholes, cells, effort, budget_s, keep, &least_s);
     snprintf(reason, sizeof reason, "over the budget of %g s", budget_s);
     for (size_t i = 0; i < wholes->n; i++) {
         before += wholes->items[i].n;
@@ -120,9 +539,9 @@ static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size
 }
 
 /* Parts of equal size, within one. */
-static void add_whole(struct nb_plan *plan, const struct nb_whole *whole, const struct nb_cells *cells,
-                      const struct nb_effort *effort) {
-    const size_t n_parts = nb_n_parts(whole->n, effort);
+static void add_whole(struct nb_plan *plan, const struct whole *whole, const struct nb_cells *cells,
+                      const struct effort *effort) {
+    const size_t n_parts = count_parts(whole->n, effort);
     size_t *cases = nb_alloc(whole->n, sizeof *cases);
     for (size_t i = 0; i < whole->n; i++) cases[i] = add_case(plan, &cells->items[whole->cells[i]]);
     for (size_t part = 0; part < n_parts; part++) {
@@ -132,19 +551,19 @@ static void add_whole(struct nb_plan *plan, const struct nb_whole *whole, const 
         group->family = whole->family;
         group->single_width = whole->single_width;
         group->part = (int)part;
-        group->estimate = nb_estimate(cells, whole->cells + from, to - from, effort);
-        group->estimate_s = nb_estimate_total_s(&group->estimate, effort);
+        group->estimate = estimate(cells, whole->cells + from, to - from, effort);
+        group->estimate_s = estimate_total_s(&group->estimate, effort);
         plan->estimate_s += group->estimate_s;
     }
     free(cases);
 }
 
-static void fill(struct nb_plan *plan, const struct nb_wholes *wholes, const struct nb_cells *cells,
-                 const struct nb_effort *effort) {
+static void fill(struct nb_plan *plan, const struct wholes *wholes, const struct nb_cells *cells,
+                 const struct effort *effort) {
     size_t n_cases = 0, n_groups = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         n_cases += wholes->items[i].n;
-        n_groups += nb_n_parts(wholes->items[i].n, effort);
+        n_groups += count_parts(wholes->items[i].n, effort);
     }
     plan->cases = nb_alloc(n_cases, sizeof *plan->cases);
     plan->keys = nb_alloc(n_cases, sizeof *plan->keys);
@@ -154,10 +573,11 @@ static void fill(struct nb_plan *plan, const struct nb_wholes *wholes, const str
 }
 
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options) {
+    assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
-    const struct nb_effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
+    const struct effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
     struct nb_cells cells = {0};
-    struct nb_wholes wholes = {.by_op = config->compare.ours != NULL};
+    struct wholes wholes = {.by_op = config->compare.ours != NULL};
     struct nb_skips skips = {0};
     *plan = (struct nb_plan){.launches = config->launches,
                              .blocks = config->blocks_per_launch,
@@ -167,13 +587,13 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     nb_compare_settings_copy(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
-    nb_wholes_make(&wholes, &cells);
-    if (config->launches == 0) nb_wholes_batch(&wholes, &cells);
+    make_wholes(&wholes, &cells);
+    if (config->launches == 0) batch_wholes(&wholes, &cells);
     hash_plan(plan, &cells, &wholes, config);
     if (options->n_shards > 0) keep_shard(&wholes, &cells, &effort, options, &skips);
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
-        nb_whole_arrange(&wholes.items[i], &cells, config->reference);
+        arrange_whole(&wholes.items[i], &cells, config->reference);
     if (options->budget_s > 0) result = keep_budget(&wholes, &cells, &effort, options->budget_s, wholes.by_op, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
@@ -186,7 +606,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     skips.n = 0;
 out:
     nb_skips_release(&skips);
-    nb_wholes_release(&wholes);
+    release_wholes(&wholes);
     nb_cells_release(&cells);
     return result;
 }

@@ -10,17 +10,24 @@
 #include "src/core/case.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
-#include "src/plan/groups.h"
 
-/* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache state. cases[reference] is the one the others
- * are compared with; a group that was split carries it in each part (only the first part reports it). */
+#define NB_GROUP_ARMS 10 /* cases of a group that run interleaved, the copy and a repeated reference not counted */
+
+/* Seconds by stage: of all checks, one round of launches, all counters. */
+struct nb_estimate {
+    double check, launch, counters;
+};
+
+/* Of a plan without launches any cases. Else cases that share pass, dtype, shape, data, seed, parameters, stride, threads and cache
+ * state. cases[reference] is the one the others are compared with; a group that was split carries it in each part (only the first part
+ * reports it). */
 struct nb_group {
     size_t *cases; /* indices into plan.cases */
     size_t n;
     size_t reference;  /* index into cases[] of this group */
     int part;          /* 0 for an unsplit group and for the first part */
     size_t index;      /* of the group that it is (a part of), in the whole plan, before --shard chose */
-    size_t family;     /* of groups that width alone parts, which stand next to each other (groups.h) */
+    size_t family;     /* of groups that width alone parts, which stand next to each other */
     bool single_width; /* no case of another width may be timed beside its own */
     struct nb_estimate estimate;
     double estimate_s; /* of all its stages and launches */
@@ -41,9 +48,9 @@ struct nb_plan {
     double sample_ms, estimate_s;
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */
-    char hash
-        [20]; /* of everything that decides what is measured, before this CPU, --shard and --budget took their part away:
-                      the shards of one matrix have one hash, on whatever machines they run */
+    /* Of everything that decides what is measured, before this CPU, --shard and --budget took their part away: the shards of one
+     * matrix have one hash, on whatever machines they run. */
+    char hash[20];
 };
 
 struct nb_plan_options {
@@ -57,5 +64,8 @@ struct nb_plan_options {
  * cases is no error here. */
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options);
 void nb_plan_release(struct nb_plan *plan);
+
+/* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
+void nb_thin(size_t n, size_t keep, size_t *which);
 
 #endif
