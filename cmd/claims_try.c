@@ -119,7 +119,7 @@ struct measured { /* what each plan left */
 static void measured_release(struct measured *m) {
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
         if (m->there[i]) nb_results_release(&m->results[i]);
-    nb_samples_release(&m->samples);
+    nb_sample_table_release(&m->samples);
     nb_train_results_release(&m->trained.results);
 }
 
@@ -152,7 +152,7 @@ static int run_plan(const struct nb_claims_options *o, struct nb_config *config,
         result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
         m->there[which] = result == 0;
         if (result == 0) result = nb_results_write(&m->results[which], folder);
-        if (result == 0 && which == NB_PLAN_TIMING) result = nb_samples_read(&m->samples, folder);
+        if (result == 0 && which == NB_PLAN_TIMING) result = nb_sample_table_read(&m->samples, folder);
         if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
     }
     nb_plan_release(&plan);

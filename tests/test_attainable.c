@@ -21,7 +21,7 @@ static struct nb_timing timing(double copy_ns, double core_ns, const char *level
     const struct nb_launch_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
         const double own = 100 * (1 + 0.001 * l), copy = copy_ns * (1 + 0.001 * l);
-        const struct nb_samples samples = {&own, NULL, 1}, copies = {&copy, NULL, 1};
+        const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL};
         nb_launches_add(&launches, &samples, isfinite(copy_ns) ? &copies : NULL, NULL, &noise);
         if (level) nb_launches_bound(&launches, core_ns, level);
     }

@@ -88,29 +88,29 @@ static char *run_with(int launches, double rms_ns, double prms_ns, double shift)
 Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
     char *dir = run_with(8, 700, 350, 0);
     struct nb_sample_table s;
-    cr_assert_eq(nb_samples_read(&s, dir), 0);
-    struct nb_paired p = nb_samples_ratio(&s, RMS, LN, NULL);
+    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
+    struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.7, 1e-12, "drift cancels within blocks");
     cr_expect(p.n_launches == 8 && p.pairing == NB_WITHIN_BLOCKS);
     cr_expect_float_eq(p.ratio.low, 0.7, 1e-12);
-    p = nb_samples_ratio(&s, PRMS, LN, NULL);
+    p = nb_paired_ratio(&s, PRMS, LN, NULL);
     cr_expect_float_eq(p.ratio.value, 0.35, 1e-12, "a reference stands in every part");
     cr_expect_eq(p.pairing, NB_WITHIN_BLOCKS);
-    p = nb_samples_ratio(&s, PRMS, RMS, NULL);
+    p = nb_paired_ratio(&s, PRMS, RMS, NULL);
     cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
     cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
-    cr_expect(isnan(nb_samples_ratio(&s, "nobody", LN, NULL).ratio.value));
-    nb_samples_release(&s);
+    cr_expect(isnan(nb_paired_ratio(&s, "nobody", LN, NULL).ratio.value));
+    nb_sample_table_release(&s);
     remove_run(dir);
 }
 
 Test(claims_timing, few_launches_have_no_interval) {
     char *dir = run_with(NB_MIN_LAUNCHES - 1, 700, 350, 0);
     struct nb_sample_table s;
-    cr_assert_eq(nb_samples_read(&s, dir), 0);
-    const struct nb_paired p = nb_samples_ratio(&s, RMS, LN, NULL);
+    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
+    const struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
     cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
-    nb_samples_release(&s);
+    nb_sample_table_release(&s);
     remove_run(dir);
 }
 
@@ -147,10 +147,10 @@ static enum nb_verdict judged(const char *dir, struct nb_claim *claim, struct nb
     struct nb_sample_table samples;
     cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_samples_read(&samples, dir), 0);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(result, claim, &m);
-    nb_samples_release(&samples);
+    nb_sample_table_release(&samples);
     nb_results_release(&results);
     return result->verdict;
 }

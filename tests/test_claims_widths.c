@@ -8,7 +8,7 @@
 #include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/measure/turns.h"
+#include "src/measure/paired.h"
 #include "src/record/results.h"
 #include "tests/test_support_plans.h"
 #include "tests/test_support_runs.h"
@@ -180,13 +180,13 @@ static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
     char *dir = run_of(t);
     cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
     cr_assert_eq(nb_results_fold(&results, dir), 0);
-    cr_assert_eq(nb_samples_read(&samples, dir), 0);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(&result, &claim, &m);
     const enum nb_verdict verdict = result.verdict;
     nb_claim_result_release(&result);
     nb_claim_release(&claim);
-    nb_samples_release(&samples);
+    nb_sample_table_release(&samples);
     nb_results_release(&results);
     remove_run(dir);
     return verdict;

@@ -143,7 +143,7 @@ static struct nb_timing timed_with_hits(size_t n_own, size_t n_copy) {
     for (size_t i = 0; i < n_own; i++) own_hit[i] = true;
     for (size_t i = 0; i < n_copy; i++) copy_hit[BLOCKS - 1 - i] = true;
     struct nb_launches l = {0};
-    struct nb_samples own = {ns, own_hit, BLOCKS}, copy = {ns, copy_hit, BLOCKS};
+    struct nb_samples own = {ns, own_hit, BLOCKS, NULL}, copy = {ns, copy_hit, BLOCKS, NULL};
     for (int launch = 0; launch < 6; launch++) nb_launches_add(&l, &own, &copy, &own, &calm);
     struct nb_timing timing = {0};
     nb_launches_finish(&l, 1, &timing);

@@ -4,7 +4,7 @@
  *
  * Times are compared only in one place of the matrix: one shape, dtype, data and formula, with the rows in a cache or in memory. Of the
  * places of a run the one with the most cases answers for either. Ratios of two cases come from the journal's samples, paired as they
- * were measured (src/measure/samples.h); results without a journal have them from both cases' ratios to the reference. f32 and bf16 are
+ * were measured (src/measure/paired.h); results without a journal have them from both cases' ratios to the reference. f32 and bf16 are
  * never measured in one group: there the bounds of both times are taken at their worst. */
 #include <math.h>
 #include <stdarg.h>
@@ -20,10 +20,10 @@
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
-#include "src/measure/samples.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/measure/paired.h"
 
 enum { MOST_LINES = 20, WIDTH = 80, LABEL = 19, CELL = 30, MOST_OPS = 3 };
 
@@ -241,7 +241,7 @@ static void choose_fastest(struct summary *s, struct place *place) {
 /* time of a / time of b, paired; NaN where that is not known. */
 static struct nb_interval ratio_of(const struct summary *s, const struct nb_record *a, const struct nb_record *b) {
     const struct nb_interval unknown = {NAN, NAN, NAN}, one = {1, 1, 1};
-    if (s->has_samples) return nb_samples_ratio(&s->samples, a->key, b->key, NULL).ratio;
+    if (s->has_samples) return nb_paired_ratio(&s->samples, a->key, b->key, NULL).ratio;
     if (!a->timing.reference || !b->timing.reference || strcmp(a->timing.reference, b->timing.reference) != 0)
         return unknown;
     const struct nb_interval cut = nb_cut_of(nb_is_reference(a) ? &one : &a->timing.vs_reference,
@@ -577,7 +577,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
 static void read_samples(struct summary *s) {
     if (!s->results->dir) return;
     char *journal = nb_path_join(s->results->dir, NB_JOURNAL_FILE);
-    s->has_samples = nb_path_exists(journal) && nb_samples_read(&s->samples, s->results->dir) == 0;
+    s->has_samples = nb_path_exists(journal) && nb_sample_table_read(&s->samples, s->results->dir) == 0;
     free(journal);
 }
 
@@ -621,7 +621,7 @@ static int render_summary(const struct nb_results *results, FILE *out) {
     add_trust(&s, &counts);
     nb_strbuf_add(&s.out, commands.text);
     nb_strbuf_release(&commands);
-    nb_samples_release(&s.samples);
+    nb_sample_table_release(&s.samples);
     free(s.cells);
     free(s.cell_of);
     nb_summary_release(&counts);

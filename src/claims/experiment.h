@@ -13,7 +13,7 @@
 #include "src/claims/finding.h"
 #include "src/core/json.h"
 #include "src/core/text.h"
-#include "src/measure/samples.h"
+#include "src/measure/paired.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
 #include "src/train/train_results.h"

@@ -13,6 +13,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/measure/paired.h"
 #include "src/measure/timing.h"
 
 static void rule_group_add(struct nb_rule_group *g, const struct nb_finding *f) {
@@ -80,7 +81,7 @@ static struct nb_rule_gap rule_gap_of(const struct nb_rule_group *a, const struc
         if (isfinite(difference)) v[n++] = difference;
     }
     struct nb_rule_gap gap = {{p.value - q.value, p.low - q.high, p.high - q.low}, n_launches(a)};
-    if (n > 0) gap = (struct nb_rule_gap){nb_hodges_lehmann(v, n, 0.95), (int)n};
+    if (n > 0) gap = (struct nb_rule_gap){nb_over_launches(v, n, 0.95), (int)n};
     free(v);
     return gap;
 }

@@ -74,7 +74,7 @@ struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const stru
         return no_pair(nb_status_name(nb_status_timed(a->status) ? b->status : a->status));
     if (!samples || !a->has_timing || !b->has_timing) return no_pair("not timed");
     double *cuts = nb_alloc(samples->n_launches + 1, sizeof *cuts);
-    const struct nb_paired p = nb_samples_ratio(samples, b->key, a->key, cuts);
+    const struct nb_paired p = nb_paired_ratio(samples, b->key, a->key, cuts);
     if (isnan(p.ratio.value)) {
         free(cuts);
         return no_pair("no launch in which both were timed");

@@ -4,7 +4,7 @@
 #define NB_TIMING_PAIRS_H
 
 #include "src/claims/finding.h"
-#include "src/measure/samples.h"
+#include "src/measure/paired.h"
 #include "src/record/results.h"
 
 struct nb_sides {

@@ -13,7 +13,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
-#include "src/gate/gate_samples.h"
+#include "src/measure/paired.h"
 #include "src/measure/process.h"
 
 /* ---- the noise ------------------------------------------------------------------------------------------------------- */
@@ -130,16 +130,12 @@ static void take_costs(struct nb_calibration *out, const struct nb_calibration_l
 
 static void take_biases(struct nb_calibration *out, const struct nb_calibration_launch *launches, size_t n) {
     double *v = nb_alloc(n, sizeof *v);
-    size_t kept = 0;
     for (int t = 0; t < NB_N_REPLICAS; t++) {
         for (size_t i = 0; i < n; i++) v[i] = launches[i].replicas[t].ratio;
-        out->bias[t] = nb_hodges_lehmann(v, n, 0.95);
+        out->bias[t] = nb_over_launches(v, n, 0.95);
     }
-    for (size_t i = 0; i < n; i++) {
-        const double effect = launches[i].replicas[NB_REPLICA_COPY].order_effect;
-        if (isfinite(effect)) v[kept++] = effect;
-    }
-    out->order_effect = nb_hodges_lehmann(v, kept, 0.95);
+    for (size_t i = 0; i < n; i++) v[i] = launches[i].replicas[NB_REPLICA_COPY].order_effect;
+    out->order_effect = nb_over_launches(v, n, 0.95);
     free(v);
 }
 
@@ -400,21 +396,20 @@ static void make_groups(struct nb_calibration_run *r) {
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------- */
 
-static struct nb_replica_launch replica_of(const struct nb_gate_samples *replica,
-                                           const struct nb_gate_samples *baseline) {
-    return (struct nb_replica_launch){.ratio = nb_gate_paired(replica, baseline, NB_PAIRS_ALL),
-                                      .ratio_min = log(nb_gate_fastest(replica) / nb_gate_fastest(baseline)),
-                                      .order_effect = nb_gate_paired(replica, baseline, NB_PAIRS_FIRST) -
-                                                      nb_gate_paired(replica, baseline, NB_PAIRS_SECOND),
-                                      .halves = nb_gate_paired(replica, baseline, NB_PAIRS_HALF_A) -
-                                                nb_gate_paired(replica, baseline, NB_PAIRS_HALF_B),
-                                      .contaminated = nb_gate_contaminated(replica, baseline)};
+static struct nb_replica_launch replica_of(const struct nb_samples *replica, const struct nb_samples *baseline) {
+    return (struct nb_replica_launch){
+        .ratio = nb_paired_ln(replica, baseline, NB_PAIRS_ALL),
+        .ratio_min = log(nb_samples_fastest(replica) / nb_samples_fastest(baseline)),
+        .order_effect =
+            nb_paired_ln(replica, baseline, NB_PAIRS_FIRST) - nb_paired_ln(replica, baseline, NB_PAIRS_SECOND),
+        .halves = nb_paired_ln(replica, baseline, NB_PAIRS_HALF_A) - nb_paired_ln(replica, baseline, NB_PAIRS_HALF_B),
+        .contaminated = nb_paired_contaminated(replica, baseline)};
 }
 
 int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
     const double wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
-    struct nb_gate_samples samples[ARMS] = {{0}};
+    struct nb_samples samples[ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_calibration_launch){0};
     if (cJSON_GetArraySize(arms) != ARMS) return -1;
@@ -423,7 +418,7 @@ int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
     out->sample_s = wall_s / (ARMS * (double)samples[0].n);
     result = 0;
 out:
-    for (int i = 0; i < ARMS; i++) nb_gate_samples_release(&samples[i]);
+    for (int i = 0; i < ARMS; i++) nb_samples_release(&samples[i]);
     return result;
 }
 

@@ -15,15 +15,8 @@
 #include "src/measure/worker.h"
 
 static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same) {
-    cJSON *json = cJSON_CreateObject(), *samples = cJSON_AddArrayToObject(json, "sample_ns");
-    cJSON *contaminated = cJSON_AddArrayToObject(json, "contaminated"), *position = cJSON_CreateArray();
-    for (int b = 0; b < blocks; b++) {
-        const double ns = round(arm->sample_ns[b] * 100) / 100;
-        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
-        cJSON_AddItemToArray(position, cJSON_CreateNumber(arm->position[b]));
-        if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
-    }
-    cJSON_AddItemToObject(json, "position", position);
+    cJSON *json = cJSON_CreateObject();
+    nb_arm_to_json(json, arm, blocks, true);
     cJSON_AddNumberToObject(json, "error", arm->error);
     cJSON_AddBoolToObject(json, "reproduced", same);
     if (arm->damage != NB_INTACT) {
@@ -33,20 +26,11 @@ static void add_arm(cJSON *arms, const struct nb_arm *arm, int blocks, bool same
     cJSON_AddItemToArray(arms, json);
 }
 
-static void add_noise(cJSON *answer, const struct nb_noise *noise) {
-    cJSON *json = cJSON_AddObjectToObject(answer, "noise");
-    nb_json_number(json, "steal_ms", noise->steal_ms);
-    nb_json_number(json, "involuntary", (double)noise->involuntary);
-    nb_json_number(json, "wall_s", noise->wall_s);
-    nb_json_number(json, "cpu_s", noise->cpu_s);
-    cJSON_AddNumberToObject(json, "cpu", noise->cpu);
-}
-
 /* Of what a whole call of the arm writes; owned. */
-static uint64_t *digests_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_pool *pool) {
-    nb_buffers_poison_outputs(&sets->sets[0]);
-    arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
-    return nb_take_digests(&sets->sets[0], arm->c);
+static uint64_t *digests_of(struct nb_arm *arm, struct nb_bench *bench) {
+    nb_buffers_poison_outputs(&bench->sets.sets[0]);
+    arm->error = nb_pool_run(bench->pool, arm->entry->kernel, &arm->calls[0]);
+    return nb_take_digests(&bench->sets.sets[0], arm->c);
 }
 
 /* One more sample of the arm, on memory as it was at first: the same result, and nothing harmed? */
@@ -66,7 +50,7 @@ static void say(const struct nb_job *job, struct nb_arm *arms, int n, const stru
     for (int i = 0; i < n; i++) add_arm(list, &arms[i], job->blocks, same[i]);
     cJSON_AddNumberToObject(answer, "per_sample", (double)arms[0].per_sample);
     cJSON_AddBoolToObject(answer, "chunked", arms[0].chunked);
-    add_noise(answer, noise);
+    nb_noise_to_json(answer, noise);
     nb_worker_say(answer);
 }
 
@@ -100,46 +84,30 @@ static int gate_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
     uint64_t **digests = nb_alloc((unsigned)n, sizeof *digests);
     bool *same = nb_alloc((unsigned)n, sizeof *same);
-    struct nb_sets sets = {0};
-    struct nb_noise noise;
-    int result = -1;
+    struct nb_bench bench;
     for (int i = 0; i < n; i++) {
         const cJSON *percent = cJSON_GetArrayItem(extra, i);
         arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
         arms[i].extra_percent = percent ? percent->valueint : 0;
     }
-    struct nb_pool *pool = nb_pool_new(job->cases[0].threads, job->cpus);
-    if (!pool || nb_sets_init(&sets, w, arms, n) != 0) {
-        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
-        goto out;
-    }
+    const int result = nb_bench_init(&bench, w, arms, n);
+    if (result != 0) goto out;
     own_pages(job);
-    nb_arms_init(arms, n, sets.sets, sets.n, job->blocks);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        digests[i] = digests_of(&arms[i], &sets, pool);
+        digests[i] = digests_of(&arms[i], &bench);
     }
-    nb_buffers_fill(&sets.sets[0]);
-    const struct nb_measure_options options = {.blocks = job->blocks,
-                                               .sample_s = job->sample_s,
-                                               .seed = job->seed,
-                                               .cold = job->cases[0].cache == NB_COLD,
-                                               .even_samples = true,
-                                               .watched = sets.n == 1 ? &sets.sets[0] : NULL,
-                                               .current_arm = &w->shared->current,
-                                               .beats = &w->shared->beats};
-    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
+    nb_buffers_fill(&bench.sets.sets[0]);
+    bench.options.even_samples = true;
+    nb_bench_time(&bench);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        same[i] = recheck(&arms[i], &sets.sets[0], pool, digests[i]);
+        same[i] = recheck(&arms[i], &bench.sets.sets[0], bench.pool, digests[i]);
     }
     nb_worker_at(w, -1);
-    say(job, arms, n, &noise, same);
-    result = 0;
+    say(job, arms, n, &bench.noise, same);
 out:
-    nb_arms_release(arms, n);
-    nb_pool_free(pool);
-    nb_sets_release(&sets);
+    nb_bench_release(&bench);
     for (int i = 0; i < n; i++) free(digests[i]);
     free(digests);
     free(arms);

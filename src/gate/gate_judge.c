@@ -11,6 +11,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/measure/paired.h"
 
 const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
                                                   .pass_margin = 0.03,
@@ -67,11 +68,7 @@ static double median_of(const struct nb_gate_evidence *e, enum member m) {
 
 /* One-sided bounds at `level` each. */
 static struct nb_interval bounds(const struct values *values, double level) {
-    return nb_hodges_lehmann(values->v, values->n, 1 - 2 * level);
-}
-
-static struct nb_interval as_ratio(struct nb_interval ln) {
-    return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
+    return nb_over_launches(values->v, values->n, 1 - 2 * level);
 }
 
 static double sd_of(const struct values *values) {
@@ -119,7 +116,7 @@ static bool control_is_off(const struct nb_gate_evidence *e, const struct nb_gat
     struct values control = all_values(e, CONTROL);
     const struct nb_interval ln = bounds(&control, 0.05);
     free(control.v);
-    out->control = as_ratio(ln);
+    out->control = nb_interval_exp(ln);
     if (!isfinite(ln.value) || fabs(ln.value) <= log1p(rule->fail_margin)) return false;
     return because(out, "a byte copy of the baseline differs from it by %+.1f %%", 100 * expm1(ln.value));
 }
@@ -152,7 +149,7 @@ static struct layout_effects by_layout(const struct nb_gate_evidence *e) {
 /* A change of the code is slower in every build of it; what comes and goes with padding and order is the layout's. The spread that
  * chance alone makes between medians of few launches is allowed for. */
 static bool depends_on_layout(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule,
-                            struct nb_gate_judgement *out) {
+                              struct nb_gate_judgement *out) {
     const struct layout_effects effects = by_layout(e);
     out->layout_spread = effects.n >= 2 ? expm1(effects.most) - expm1(effects.least) : (double)NAN;
     if (effects.n < 2) return false;
@@ -205,8 +202,8 @@ double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_r
 
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {
     struct values all = all_values(e, RATIO);
-    out->ratio = as_ratio(bounds(&all, 0.05));
-    out->t_ratio = as_ratio(t_bounds(&all, 0.05));
+    out->ratio = nb_interval_exp(bounds(&all, 0.05));
+    out->t_ratio = nb_interval_exp(t_bounds(&all, 0.05));
     out->launch_sd = sd_of(&all);
     out->ratio_min = exp(median_of(e, RATIO_MIN));
     out->order_effect = median_of(e, ORDER_EFFECT);
@@ -222,7 +219,7 @@ static bool is_confirmed(const struct nb_gate_evidence *e, const struct nb_gate_
     add_values(&fresh, e->confirm, e->n_confirm, RATIO);
     const struct nb_interval ln = bounds(&fresh, rule->run_level * fail_share[e->stage] / k);
     free(fresh.v);
-    out->confirmed = as_ratio(ln);
+    out->confirmed = nb_interval_exp(ln);
     return ln.low > log1p(rule->fail_margin);
 }
 

@@ -11,7 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/gate_samples.h"
+#include "src/measure/paired.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
 
@@ -40,9 +40,13 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
     }
 }
 
+int nb_gate_samples_read(struct nb_samples *s, const cJSON *arm) {
+    return nb_samples_from_json(s, arm) == 0 && s->n > 0 && s->position ? 0 : -1;
+}
+
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
-    struct nb_gate_samples samples[NB_GATE_ARMS] = {{0}};
+    struct nb_samples samples[NB_GATE_ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_gate_answer){.status = NB_OK};
     if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
@@ -51,19 +55,19 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
     out->per_sample = nb_json_get_number(line, "per_sample");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
-        out->call_ns[i] = nb_gate_median_ns(&samples[i]);
+        out->call_ns[i] = nb_samples_median(&samples[i]);
         out->launch[i] = (struct nb_gate_launch){
-            .ratio = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_ALL),
-            .control = n_arms > 1 ? nb_gate_paired(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
-            .ratio_min = log(nb_gate_fastest(&samples[i]) / nb_gate_fastest(&samples[0])),
-            .order_effect = nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_FIRST) -
-                            nb_gate_paired(&samples[i], &samples[0], NB_PAIRS_SECOND),
-            .contaminated = nb_gate_contaminated(&samples[i], &samples[0]),
+            .ratio = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_ALL),
+            .control = n_arms > 1 ? nb_paired_ln(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
+            .ratio_min = log(nb_samples_fastest(&samples[i]) / nb_samples_fastest(&samples[0])),
+            .order_effect = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_FIRST) -
+                            nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
+            .contaminated = nb_paired_contaminated(&samples[i], &samples[0]),
             .layout = layout};
     }
     result = 0;
 out:
-    for (int i = 0; i < NB_GATE_ARMS; i++) nb_gate_samples_release(&samples[i]);
+    for (int i = 0; i < NB_GATE_ARMS; i++) nb_samples_release(&samples[i]);
     return result;
 }
 

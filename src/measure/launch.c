@@ -18,8 +18,8 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
+#include "src/measure/paired.h"
 #include "src/measure/session.h"
-#include "src/measure/turns.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 

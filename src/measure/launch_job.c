@@ -11,27 +11,6 @@
 #include "src/measure/core_rate.h"
 #include "src/measure/worker.h"
 
-static void add_samples(cJSON *json, const struct nb_arm *arm, int blocks) {
-    cJSON *samples = cJSON_AddArrayToObject(json, "sample_ns"), *contaminated = cJSON_CreateArray();
-    for (int b = 0; b < blocks; b++) {
-        /* A tenth of a nanosecond is far below what a sample resolves. */
-        double ns = round(arm->sample_ns[b] * 10) / 10;
-        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
-        if (arm->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber(b));
-    }
-    cJSON_AddItemToObject(json, "contaminated", contaminated);
-}
-
-static void add_noise(cJSON *json, const struct nb_noise *noise) {
-    cJSON *n = cJSON_AddObjectToObject(json, "noise");
-    nb_json_number(n, "steal_ms", noise->steal_ms);
-    nb_json_number(n, "involuntary", (double)noise->involuntary);
-    nb_json_number(n, "voluntary", (double)noise->voluntary);
-    nb_json_number(n, "wall_s", noise->wall_s);
-    nb_json_number(n, "cpu_s", noise->cpu_s);
-    nb_json_number(n, "cpu", noise->cpu);
-}
-
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
 static void add_bounds(cJSON *json, const struct nb_case *c, const struct nb_core_rates *rates) {
     const double core_ns = nb_core_bound_ns(c, rates);
@@ -55,7 +34,7 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
         } else {
             nb_json_text(arm, "variant", job->copies[i - job->n_cases]);
         }
-        add_samples(arm, &arms[i], job->blocks);
+        nb_arm_to_json(arm, &arms[i], job->blocks, false);
         if (is_case) {
             cJSON_AddNumberToObject(arm, "per_sample", (double)arms[i].per_sample);
             cJSON_AddBoolToObject(arm, "chunked", arms[i].chunked);
@@ -63,7 +42,7 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
         }
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
     }
-    add_noise(line, noise);
+    nb_noise_to_json(line, noise);
     cJSON_AddItemToObject(line, "core", nb_core_rates_to_json(rates));
     nb_json_number(line, "elapsed_s", elapsed_s);
     nb_worker_say(line);
@@ -84,10 +63,7 @@ static void say_failure(const struct nb_job *job, int i, enum nb_status status, 
 
 struct aftermath {
     struct nb_workplace *w;
-    struct nb_pool *pool;
-    struct nb_arm *arms;
-    struct nb_sets *sets;
-    const struct nb_measure_options *options;
+    const struct nb_bench *bench;
     bool *failed; /* by case */
 };
 
@@ -102,9 +78,9 @@ static enum nb_status status_of(enum nb_damage damage) {
 
 /* One more sample of the case, on memory as it was at first: the same result as in the check, and nothing harmed? */
 static void recheck(const struct aftermath *a, int i) {
-    const struct nb_arm *arm = &a->arms[i];
+    const struct nb_arm *arm = &a->bench->arms[i];
     const uint64_t *digests = nb_worker_digests(a->w, i);
-    struct nb_buffers *set = &a->sets->sets[0];
+    struct nb_buffers *set = &a->bench->sets.sets[0];
     char reason[200], where[160];
     int64_t row = 0;
     nb_worker_at(a->w, i);
@@ -119,7 +95,7 @@ static void recheck(const struct aftermath *a, int i) {
         return;
     }
     if (!digests || arm->c->op == NB_OP_COPY) return;
-    bool same = nb_measure_recheck(&a->arms[i], set, a->pool, digests, &row);
+    bool same = nb_measure_recheck(&a->bench->arms[i], set, a->bench->pool, digests, &row);
     enum nb_damage damage = nb_buffers_verify(set, where, sizeof where);
     if (damage != NB_INTACT) {
         nb_buffers_fill(set);
@@ -138,17 +114,17 @@ static void recheck(const struct aftermath *a, int i) {
 /* The whole launch of one case again, alone on fresh memory: does that harm it? */
 static void try_alone(const struct aftermath *a, int i) {
     struct nb_sets sets;
-    struct nb_arm arm = {.entry = a->arms[i].entry, .c = a->arms[i].c};
+    struct nb_arm arm = {.entry = a->bench->arms[i].entry, .c = a->bench->arms[i].c};
     struct nb_noise noise;
     char where[160] = "", reason[200];
     nb_worker_at(a->w, i);
     if (nb_sets_init(&sets, a->w, &arm, 1) == 0) {
-        struct nb_measure_options options = *a->options;
+        struct nb_measure_options options = a->bench->options;
         enum nb_damage damage = NB_INTACT;
         options.current_arm = NULL;
         options.watched = NULL;
         nb_arms_init(&arm, 1, sets.sets, sets.n, options.blocks);
-        nb_measure_group(&arm, 1, sets.n, a->pool, &options, &noise);
+        nb_measure_group(&arm, 1, sets.n, a->bench->pool, &options, &noise);
         for (int s = 0; s < sets.n && damage == NB_INTACT; s++)
             damage = nb_buffers_verify(&sets.sets[s], where, sizeof where);
         snprintf(reason, sizeof reason, "%s while timed", where);
@@ -164,16 +140,16 @@ static void settle(const struct aftermath *a) {
     enum nb_damage damage = NB_INTACT;
     char where[160] = "", reason[240];
     bool convicted = false;
-    for (int s = 0; s < a->sets->n && damage == NB_INTACT; s++)
-        damage = nb_buffers_verify(&a->sets->sets[s], where, sizeof where);
+    for (int s = 0; s < a->bench->sets.n && damage == NB_INTACT; s++)
+        damage = nb_buffers_verify(&a->bench->sets.sets[s], where, sizeof where);
     if (damage != NB_INTACT)
-        for (int s = 0; s < a->sets->n; s++) nb_buffers_fill(&a->sets->sets[s]);
+        for (int s = 0; s < a->bench->sets.n; s++) nb_buffers_fill(&a->bench->sets.sets[s]);
     for (int i = 0; i < job->n_cases; i++) recheck(a, i);
-    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->bench->arms[i].error;
     if (damage == NB_INTACT || convicted) return;
     for (int i = 0; i < job->n_cases; i++)
         if (!a->failed[i]) try_alone(a, i);
-    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->arms[i].error;
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->bench->arms[i].error;
     snprintf(reason, sizeof reason, "a case of this group %s while timed, and it cannot be told which", where);
     for (int i = 0; i < job->n_cases && !convicted; i++)
         if (!a->failed[i]) fail(a, i, status_of(damage), reason);
@@ -199,37 +175,20 @@ static int launch_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n_arms, sizeof *arms);
     struct nb_case *copy_cases = nb_alloc((unsigned)job->n_copies, sizeof *copy_cases);
     bool *failed = nb_alloc((unsigned)job->n_cases, sizeof *failed);
-    struct nb_sets sets = {0};
-    struct nb_pool *pool = NULL;
+    struct nb_bench bench = {.arms = arms, .n = n_arms};
     struct nb_core_rates rates, after; /* a clock that moves shows in one of them */
-    struct nb_noise noise;
     int result = -1;
-    if (init_arms(w, arms, copy_cases) != 0) goto out;
-    pool = nb_pool_new(job->cases[0].threads, job->cpus);
-    if (!pool || nb_sets_init(&sets, w, arms, n_arms) != 0) {
-        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
-        goto out;
-    }
-    nb_arms_init(arms, n_arms, sets.sets, sets.n, job->blocks);
-    struct nb_measure_options options = {.blocks = job->blocks,
-                                         .sample_s = job->sample_s,
-                                         .seed = job->seed,
-                                         .watched = sets.n == 1 ? &sets.sets[0] : NULL,
-                                         .cold = job->cases[0].cache == NB_COLD,
-                                         .current_arm = &w->shared->current,
-                                         .beats = &w->shared->beats};
+    if (init_arms(w, arms, copy_cases) != 0 || nb_bench_init(&bench, w, arms, n_arms) != 0) goto out;
     nb_core_rates_measure(&rates);
-    nb_measure_group(arms, n_arms, sets.n, pool, &options, &noise);
+    nb_bench_time(&bench);
     nb_core_rates_measure(&after);
     nb_core_rates_best(&rates, &after);
-    settle(&(struct aftermath){w, pool, arms, &sets, &options, failed});
+    settle(&(struct aftermath){w, &bench, failed});
     nb_worker_at(w, -1);
-    say_launch(job, arms, &noise, &rates, nb_now_s() - start);
+    say_launch(job, arms, &bench.noise, &rates, nb_now_s() - start);
     result = 0;
 out:
-    nb_arms_release(arms, n_arms);
-    nb_pool_free(pool);
-    nb_sets_release(&sets);
+    nb_bench_release(&bench);
     free(arms);
     free(copy_cases);
     free(failed);

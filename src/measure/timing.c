@@ -12,27 +12,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-/* Median of the finite values; NaN when there is none. */
-static double finite_median(const double *v, size_t n) {
-    double *finite = nb_alloc(n, sizeof *finite);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isfinite(v[i])) finite[kept++] = v[i];
-    }
-    double median = kept ? nb_median(finite, kept) : (double)NAN;
-    free(finite);
-    return median;
-}
-
-/* Median over the blocks of ln(a / b), both of the same block. */
-static double paired_log_ratio(const struct nb_samples *a, const struct nb_samples *b) {
-    if (!a || !b) return NAN;
-    size_t n = a->n < b->n ? a->n : b->n;
-    double *ratios = nb_alloc(n, sizeof *ratios);
-    for (size_t i = 0; i < n; i++) ratios[i] = log(a->ns[i] / b->ns[i]);
-    double median = finite_median(ratios, n);
-    free(ratios);
-    return median;
+static double paired_or_none(const struct nb_samples *a, const struct nb_samples *b) {
+    return a && b ? nb_paired_ln(a, b, NB_PAIRS_ALL) : (double)NAN;
 }
 
 static bool is_contaminated(const struct nb_samples *s, size_t block) {
@@ -51,10 +32,10 @@ static void count_samples(struct nb_launches *l, const struct nb_samples *own, c
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
                      const struct nb_samples *reference, const struct nb_launch_noise *noise) {
     struct nb_launch_value v = {
-        .ln_time = log(finite_median(own->ns, own->n)),
-        .ln_roof = paired_log_ratio(copy, own),
-        .ln_reference = paired_log_ratio(own, reference),
-        .ln_copy = copy ? log(finite_median(copy->ns, copy->n)) : (double)NAN,
+        .ln_time = log(nb_samples_median(own)),
+        .ln_roof = paired_or_none(copy, own),
+        .ln_reference = paired_or_none(own, reference),
+        .ln_copy = copy ? log(nb_samples_median(copy)) : (double)NAN,
         .wall_per_cpu = noise->cpu_s > 0 ? noise->wall_s / noise->cpu_s : (double)NAN,
         .ln_core = NAN,
     };
@@ -82,13 +63,6 @@ static size_t gather(const struct nb_launches *l, size_t offset, double *v) {
         if (isfinite(value)) v[n++] = value;
     }
     return n;
-}
-
-static struct nb_interval exp_interval(const double *v, size_t n) {
-    struct nb_interval nothing = {NAN, NAN, NAN};
-    if (n == 0) return nothing;
-    struct nb_interval ln = nb_hodges_lehmann(v, n, 0.95);
-    return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
 }
 
 /* Half the width of a ratio's interval, relative: ln(high / low) / 2. */
@@ -145,8 +119,9 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
         core[n] = v->ln_core + v->ln_time;
         excess[n++] = v->ln_core - v->ln_roof;
     }
-    *out = (struct nb_attainable){
-        .time_ns = exp_interval(time, n), .share = exp_interval(share, n), .core_ns = exp_interval(core, n).value};
+    *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n),
+                                  .share = nb_ratio_over_launches(share, n),
+                                  .core_ns = nb_ratio_over_launches(core, n).value};
     if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? "core" : l->level);
     free(share);
     free(time);
@@ -156,10 +131,10 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
 
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *t) {
     double *v = nb_alloc(l->n, sizeof *v);
-    t->time_ns = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_time), v));
-    t->roof = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_roof), v));
-    t->vs_reference = exp_interval(v, gather(l, offsetof(struct nb_launch_value, ln_reference), v));
-    t->wall_per_cpu = finite_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
+    t->time_ns = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_time), v));
+    t->roof = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_roof), v));
+    t->vs_reference = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_reference), v));
+    t->wall_per_cpu = nb_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
     t->copy_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_copy), v));
     free(v);
     find_attainable(l, &t->attainable);

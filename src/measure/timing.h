@@ -15,9 +15,7 @@
 
 #include "src/core/case.h"
 #include "src/core/stats.h"
-
-/* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
-#define NB_MIN_LAUNCHES 6
+#include "src/measure/paired.h"
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
  * (src/measure/core_rate.h), both of the same launch. */
@@ -50,12 +48,6 @@ struct nb_timing {
     char *reference;           /* key of the group's reference case; owned */
 };
 
-/* One arm's samples in one launch, by block: NaN where the sample failed. contaminated may be null: none was. */
-struct nb_samples {
-    const double *ns;
-    const bool *contaminated;
-    size_t n;
-};
 struct nb_launch_noise {
     double steal_ms, involuntary, wall_s, cpu_s; /* NaN: not known */
 };

@@ -104,6 +104,52 @@ void nb_sets_release(struct nb_sets *s) {
     *s = (struct nb_sets){0};
 }
 
+/* ---- arms that are timed ------------------------------------------------------------------------------------------ */
+
+int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arms, int n) {
+    const struct nb_job *job = &w->job;
+    *b = (struct nb_bench){.arms = arms, .n = n, .pool = nb_pool_new(job->cases[0].threads, job->cpus)};
+    if (!b->pool || nb_sets_init(&b->sets, w, arms, n) != 0) {
+        nb_worker_say_skipped(b->pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
+        return -1;
+    }
+    nb_arms_init(arms, n, b->sets.sets, b->sets.n, job->blocks);
+    b->options = (struct nb_measure_options){.blocks = job->blocks,
+                                             .sample_s = job->sample_s,
+                                             .seed = job->seed,
+                                             .cold = job->cases[0].cache == NB_COLD,
+                                             .watched = b->sets.n == 1 ? &b->sets.sets[0] : NULL,
+                                             .current_arm = &w->shared->current,
+                                             .beats = &w->shared->beats};
+    return 0;
+}
+
+void nb_bench_time(struct nb_bench *b) { nb_measure_group(b->arms, b->n, b->sets.n, b->pool, &b->options, &b->noise); }
+
+void nb_bench_release(struct nb_bench *b) {
+    nb_arms_release(b->arms, b->n);
+    nb_pool_free(b->pool);
+    nb_sets_release(&b->sets);
+}
+
+void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position) {
+    const struct nb_samples samples = {.ns = arm->sample_ns,
+                                       .contaminated = arm->contaminated,
+                                       .n = (size_t)blocks,
+                                       .position = with_position ? arm->position : NULL};
+    nb_samples_to_json(json, &samples);
+}
+
+void nb_noise_to_json(cJSON *json, const struct nb_noise *noise) {
+    cJSON *n = cJSON_AddObjectToObject(json, "noise");
+    nb_json_number(n, "steal_ms", noise->steal_ms);
+    nb_json_number(n, "involuntary", (double)noise->involuntary);
+    nb_json_number(n, "voluntary", (double)noise->voluntary);
+    nb_json_number(n, "wall_s", noise->wall_s);
+    nb_json_number(n, "cpu_s", noise->cpu_s);
+    nb_json_number(n, "cpu", noise->cpu);
+}
+
 /* ---- start -------------------------------------------------------------------------------------------------------- */
 
 /* Inputs that serve every case of the job. */

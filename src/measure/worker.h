@@ -12,6 +12,7 @@
 #include "src/measure/buffers.h"
 #include "src/measure/job.h"
 #include "src/measure/measure.h"
+#include "src/measure/paired.h"
 #include "src/plan/inputs.h"
 
 /* The hidden subcommand. Returns the process's exit code. */
@@ -41,6 +42,24 @@ struct nb_sets {
 };
 int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms);
 void nb_sets_release(struct nb_sets *s);
+
+/* Arms that are timed in one launch, with the threads and the buffers that they share. */
+struct nb_bench {
+    struct nb_arm *arms; /* the caller's: entry, c and what else it sets */
+    int n;
+    struct nb_sets sets;
+    struct nb_pool *pool;
+    struct nb_measure_options options; /* as the job has them; may be changed before nb_bench_time() */
+    struct nb_noise noise;             /* of nb_bench_time() */
+};
+/* -1 when there is no memory or no thread, which has been said to the parent. */
+int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arms, int n);
+void nb_bench_time(struct nb_bench *b);
+void nb_bench_release(struct nb_bench *b);
+/* Members "sample_ns", "contaminated" and, where the order counts, "position" of an arm that was timed. */
+void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
+/* Member "noise" of a launch. */
+void nb_noise_to_json(cJSON *json, const struct nb_noise *noise);
 
 /* An arm for a copy: the case c with the copy's kernel. */
 void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry);

@@ -11,7 +11,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/measure/samples.h"
+#include "src/measure/paired.h"
 
 const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
     static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",
@@ -153,8 +153,8 @@ static void measure(struct nb_peer_comparison *comparison, const struct nb_compa
                     const struct nb_sample_table *samples, const struct nb_sample_table *fresh) {
     comparison->ratio = comparison->confirmed = (struct nb_interval){NAN, NAN, NAN};
     if (comparison->ours && comparison->ours->has_timing && comparison->theirs->has_timing) {
-        const struct nb_paired pair = nb_samples_ratio(samples, comparison->theirs->key, comparison->ours->key, NULL);
-        const struct nb_paired again = nb_samples_ratio(fresh, comparison->theirs->key, comparison->ours->key, NULL);
+        const struct nb_paired pair = nb_paired_ratio(samples, comparison->theirs->key, comparison->ours->key, NULL);
+        const struct nb_paired again = nb_paired_ratio(fresh, comparison->theirs->key, comparison->ours->key, NULL);
         comparison->ratio = pair.ratio;
         comparison->n_launches = pair.n_launches;
         comparison->confirmed = again.ratio;
@@ -175,11 +175,11 @@ static int by_library(const void *a, const void *b) {
 static int measure_all(struct nb_peer_comparisons *d, const struct nb_results *results) {
     struct nb_sample_table samples = {0}, fresh = {0};
     char *confirm = nb_path_join(results->dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(confirm, NB_JOURNAL_FILE);
-    int result = nb_samples_read(&samples, results->dir);
-    if (result == 0 && nb_path_exists(journal)) result = nb_samples_read(&fresh, confirm);
+    int result = nb_sample_table_read(&samples, results->dir);
+    if (result == 0 && nb_path_exists(journal)) result = nb_sample_table_read(&fresh, confirm);
     for (size_t i = 0; result == 0 && i < d->n; i++) measure(&d->items[i], &d->settings, &samples, &fresh);
-    nb_samples_release(&samples);
-    nb_samples_release(&fresh);
+    nb_sample_table_release(&samples);
+    nb_sample_table_release(&fresh);
     free(confirm);
     free(journal);
     return result;

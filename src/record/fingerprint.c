@@ -21,7 +21,6 @@
 #include "build_info.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
-#include "src/core/text.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/system.h"
 

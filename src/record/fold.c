@@ -11,6 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/measure/paired.h"
 #include "src/record/results.h"
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
@@ -252,8 +253,7 @@ static struct fold_arm *fold_find_arm(struct fold_group *group, const cJSON *jso
 struct timed {
     const cJSON *json;
     struct fold_arm *arm; /* null for a copy */
-    double *ns;
-    bool *contaminated;
+    struct nb_samples samples;
 };
 struct launch_line {
     struct timed *entries; /* cases first, then copies */
@@ -262,23 +262,11 @@ struct launch_line {
 };
 
 static int read_samples(struct launch_line *l, struct timed *t) {
-    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(t->json, "sample_ns"), *item;
-    size_t n = (size_t)cJSON_GetArraySize(samples), block = 0;
-    if (t == l->entries) l->n_blocks = n;
-    if (n != l->n_blocks) return nb_error("%zu samples beside %zu of the other arms", n, l->n_blocks);
-    t->ns = nb_alloc(n, sizeof *t->ns);
-    t->contaminated = nb_alloc(n, sizeof *t->contaminated);
-    cJSON_ArrayForEach(item, samples) {
-        bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
-        if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
-        t->ns[block++] = time ? item->valuedouble : (double)NAN;
-    }
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(t->json, "contaminated")) {
-        double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"contaminated\" names no block");
-        t->contaminated[(size_t)at] = true;
-    }
-    return 0;
+    if (nb_samples_from_json(&t->samples, t->json) != 0) return -1;
+    if (t == l->entries) l->n_blocks = t->samples.n;
+    return t->samples.n == l->n_blocks
+               ? 0
+               : nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
 }
 
 static int read_entries(struct launch_line *l, struct fold_group *group, const cJSON *line) {
@@ -298,10 +286,6 @@ static int read_entries(struct launch_line *l, struct fold_group *group, const c
         if (read_samples(l, t) != 0) return -1;
     }
     return 0;
-}
-
-static struct nb_samples samples_of(const struct launch_line *l, const struct timed *t) {
-    return (struct nb_samples){t->ns, t->contaminated, l->n_blocks};
 }
 
 static const struct timed *find_copy(const struct launch_line *l, const char *variant) {
@@ -334,11 +318,9 @@ static int add_case(const struct launch_line *l, const struct fold_group *group,
     if (variant && !copy) return nb_error("%s: its copy %s is not among \"copies\"", t->arm->key, variant);
     if (variant && nb_json_copy_text(t->arm->copy, sizeof t->arm->copy, t->json, "copy") != 0) return -1;
     if (mark_seen(t->arm, launch) != 0) return -1;
-    struct nb_samples own = samples_of(l, t), copies = {0}, references = {0};
-    if (copy) copies = samples_of(l, copy);
-    if (reference) references = samples_of(l, reference);
     const size_t before = t->arm->launches.n;
-    nb_launches_add(&t->arm->launches, &own, copy ? &copies : NULL, reference ? &references : NULL, &l->noise);
+    nb_launches_add(&t->arm->launches, &t->samples, copy ? &copy->samples : NULL,
+                    reference ? &reference->samples : NULL, &l->noise);
     const char *level = nb_json_get_text(t->json, "level");
     if (level && t->arm->launches.n > before)
         nb_launches_bound(&t->arm->launches, nb_json_get_number(t->json, "core_ns"), level);
@@ -348,10 +330,7 @@ static int add_case(const struct launch_line *l, const struct fold_group *group,
 }
 
 static void release_line(struct launch_line *l) {
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->entries[i].ns);
-        free(l->entries[i].contaminated);
-    }
+    for (size_t i = 0; i < l->n; i++) nb_samples_release(&l->entries[i].samples);
     free(l->entries);
 }
 

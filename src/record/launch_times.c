@@ -9,7 +9,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/stats.h"
+#include "src/measure/paired.h"
 
 static struct nb_case_launches *find(const struct nb_launch_times *t, const cJSON *key) {
     const size_t at = cJSON_IsString(key) ? nb_text_map_find(&t->index, key->valuestring) : NB_NOWHERE;
@@ -29,40 +29,38 @@ static void take_groups(struct nb_launch_times *t, const cJSON *line) {
     }
 }
 
-static void take_case(struct nb_case_launches *c, const cJSON *json, double cpu_per_wall) {
-    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(json, "sample_ns"), *sample;
-    double *ns = nb_alloc((size_t)cJSON_GetArraySize(samples) + 1, sizeof *ns);
-    size_t n = 0;
-    cJSON_ArrayForEach(sample, samples) {
-        if (cJSON_IsNumber(sample) && isfinite(sample->valuedouble) && sample->valuedouble > 0)
-            ns[n++] = sample->valuedouble;
-    }
-    if (n > 0) {
+static int take_case(struct nb_case_launches *c, const cJSON *json, double cpu_per_wall) {
+    struct nb_samples samples;
+    const int result = nb_samples_from_json(&samples, json);
+    const double median = nb_samples_median(&samples);
+    if (result == 0 && isfinite(median)) {
         const double per_sample = nb_json_get_number(json, "per_sample");
         const double rows = nb_json_get_bool(json, "chunked") && c->rows > 0 ? (double)c->rows : 1;
-        const double median = nb_median(ns, n);
+        size_t n = 0;
+        for (size_t b = 0; b < samples.n; b++) n += isfinite(samples.ns[b]) != 0;
         c->launches = nb_realloc(c->launches, c->n + 1, sizeof *c->launches);
         c->launches[c->n++] = (struct nb_launch_time){median, median * cpu_per_wall, (double)n * per_sample / rows};
     }
-    free(ns);
+    nb_samples_release(&samples);
+    return result;
 }
 
-static void take_launch(struct nb_launch_times *t, const cJSON *line) {
+static int take_launch(struct nb_launch_times *t, const cJSON *line) {
     const cJSON *noise = cJSON_GetObjectItemCaseSensitive(line, "noise"), *item;
     const double group = nb_json_get_number(line, "group");
     const double wall = nb_json_get_number(noise, "wall_s"), cpu = nb_json_get_number(noise, "cpu_s");
     const double cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         struct nb_case_launches *c = find(t, cJSON_GetObjectItemCaseSensitive(item, "key"));
-        if (c && c->group == group) take_case(c, item, cpu_per_wall);
+        if (c && c->group == group && take_case(c, item, cpu_per_wall) != 0) return -1;
     }
+    return 0;
 }
 
 static int take_line(const cJSON *line, void *arg) {
     const char *type = nb_json_get_text(line, "type");
     if (type && strcmp(type, "run") == 0) take_groups(arg, line);
-    if (type && strcmp(type, "launch") == 0) take_launch(arg, line);
-    return 0;
+    return type && strcmp(type, "launch") == 0 ? take_launch(arg, line) : 0;
 }
 
 int nb_launch_times_read(struct nb_launch_times *t, const struct nb_results *results) {

@@ -13,6 +13,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/measure/paired.h"
 #include "src/train/options.h"
 
 const char *const nb_train_measure_names[] = {"steps", "memory", "course", NULL};
@@ -212,10 +213,8 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
         if (!isnan(v)) values[n++] = logarithmic ? log(v) : v;
     }
     if (n > 0) {
-        out.value = nb_hodges_lehmann(values, n, 0.95);
+        out.value = logarithmic ? nb_ratio_over_launches(values, n) : nb_over_launches(values, n, 0.95);
         out.reason = NULL;
-        if (logarithmic)
-            out.value = (struct nb_interval){exp(out.value.value), exp(out.value.low), exp(out.value.high)};
     }
     out.n_measured = (int)n;
     free(values);

@@ -23,12 +23,13 @@ static int init_arms(const struct nb_job *job, struct nb_arm *arms, struct nb_ca
 }
 
 /* One digest of all that a whole call of the arm writes. */
-static uint64_t digest_of(struct nb_arm *arm, struct nb_sets *sets, struct nb_pool *pool) {
+static uint64_t digest_of(struct nb_arm *arm, struct nb_bench *bench) {
+    struct nb_buffers *set = &bench->sets.sets[0];
     uint64_t digest = 0;
-    nb_buffers_poison_outputs(&sets->sets[0]);
-    arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[0]);
+    nb_buffers_poison_outputs(set);
+    arm->error = nb_pool_run(bench->pool, arm->entry->kernel, &arm->calls[0]);
     for (int i = 0; i < NB_N_TENSORS; i++) {
-        const struct nb_tensor *t = &sets->sets[0].tensors[i];
+        const struct nb_tensor *t = &set->tensors[i];
         const bool is_output = t->data && !t->source && i != NB_T_SCRATCH;
         for (int64_t r = 0; is_output && r < t->rows; r++)
             digest = digest * 0x100000001b3u ^ nb_row_digest(nb_tensor_row(t, r), t->cols, t->item);
@@ -40,14 +41,11 @@ static void say(const struct nb_job *job, const struct nb_arm *arms, bool differ
     cJSON *answer = cJSON_CreateObject();
     nb_json_text(answer, "type", "answer");
     cJSON_AddBoolToObject(answer, "differs", differs);
-    cJSON *list = cJSON_AddArrayToObject(answer, "sample_ns");
+    cJSON *list = cJSON_AddArrayToObject(answer, "arms");
     for (int i = 0; i < job->n_cases; i++) {
-        cJSON *samples = cJSON_CreateArray();
-        for (int b = 0; b < job->blocks; b++) {
-            const double ns = arms[i].sample_ns[b];
-            cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
-        }
-        cJSON_AddItemToArray(list, samples);
+        cJSON *arm = cJSON_CreateObject();
+        nb_arm_to_json(arm, &arms[i], job->blocks, false);
+        cJSON_AddItemToArray(list, arm);
         if (arms[i].error) nb_json_text(answer, "reason", "the kernel returned an error");
         if (arms[i].damage != NB_INTACT) nb_json_text(answer, "reason", "the kernel wrote outside its rows");
     }
@@ -60,40 +58,24 @@ static int tune_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
     struct nb_case *cases = nb_alloc((unsigned)n, sizeof *cases);
     struct nb_tuning *tunings = nb_alloc((unsigned)n, sizeof *tunings);
-    struct nb_sets sets = {0};
-    struct nb_pool *pool = NULL;
-    struct nb_noise noise;
+    struct nb_bench bench = {.arms = arms, .n = n};
     bool differs = false;
     uint64_t first = 0;
     int result = -1;
-    if (init_arms(job, arms, cases, tunings) != 0) goto out;
-    pool = nb_pool_new(1, job->cpus);
-    if (!pool || nb_sets_init(&sets, w, arms, n) != 0) {
-        nb_worker_say_skipped(pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
-        goto out;
-    }
-    nb_arms_init(arms, n, sets.sets, sets.n, job->blocks);
+    if (init_arms(job, arms, cases, tunings) != 0 || nb_bench_init(&bench, w, arms, n) != 0) goto out;
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        const uint64_t digest = digest_of(&arms[i], &sets, pool);
+        const uint64_t digest = digest_of(&arms[i], &bench);
         differs |= i > 0 && digest != first && !arms[i].error;
         if (i == 0) first = digest;
     }
-    const struct nb_measure_options options = {.blocks = job->blocks,
-                                               .sample_s = job->sample_s,
-                                               .seed = job->seed,
-                                               .even_samples = true,
-                                               .watched = &sets.sets[0],
-                                               .current_arm = &w->shared->current,
-                                               .beats = &w->shared->beats};
-    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
+    bench.options.even_samples = true;
+    nb_bench_time(&bench);
     nb_worker_at(w, -1);
     say(job, arms, differs);
     result = 0;
 out:
-    nb_arms_release(arms, n);
-    nb_pool_free(pool);
-    nb_sets_release(&sets);
+    nb_bench_release(&bench);
     free(arms);
     free(cases);
     free(tunings);

@@ -6,20 +6,10 @@
 #include <stdlib.h>
 
 #include "src/core/log.h"
-
-static struct nb_interval interval_of(const double *v, size_t n) {
-    double *finite = nb_alloc(n + 1, sizeof *finite);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(v[i])) finite[kept++] = v[i];
-    struct nb_interval result = {NAN, NAN, NAN};
-    if (kept > 0) result = nb_hodges_lehmann(finite, kept, 0.95);
-    free(finite);
-    return result;
-}
+#include "src/measure/paired.h"
 
 struct nb_interval nb_tune_gain(const struct nb_tune_trial *trial, int arm) {
-    return interval_of(trial->gain[arm], trial->n_launches);
+    return nb_over_launches(trial->gain[arm], trial->n_launches, 0.95);
 }
 
 /* What is beyond the margin for sure; 0 otherwise. */
@@ -54,7 +44,7 @@ static struct nb_interval mean_gain(const struct nb_tune_trial *trials, size_t n
         means[l] = counted ? means[l] / (double)counted : (double)NAN;
         if (counted > *n_differ) *n_differ = counted;
     }
-    const struct nb_interval result = interval_of(means, n_launches);
+    const struct nb_interval result = nb_over_launches(means, n_launches, 0.95);
     free(means);
     return result;
 }

@@ -11,7 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/stats.h"
+#include "src/measure/paired.h"
 #include "src/measure/process.h"
 #include "src/measure/session.h"
 
@@ -26,26 +26,20 @@ static void keep(cJSON *line, void *arg) {
     *answer = line;
 }
 
-/* Median over the blocks of ln(base / arm). */
-static double gain_of(const cJSON *base, const cJSON *arm, int blocks) {
-    double *ratios = nb_alloc((unsigned)blocks + 1, sizeof *ratios);
-    const cJSON *a = arm ? arm->child : NULL;
-    size_t n = 0;
-    for (const cJSON *b = base ? base->child : NULL; a && b && n < (size_t)blocks; a = a->next, b = b->next)
-        if (cJSON_IsNumber(a) && cJSON_IsNumber(b) && a->valuedouble > 0 && b->valuedouble > 0)
-            ratios[n++] = log(b->valuedouble / a->valuedouble);
-    const double gain = n > 0 ? nb_median(ratios, n) : (double)NAN;
-    free(ratios);
-    return gain;
-}
-
-static void read_answer(const struct nb_tune_request *q, const cJSON *answer, struct nb_tune_answer *out) {
-    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "sample_ns");
+static int read_answer(const struct nb_tune_request *q, const cJSON *answer, struct nb_tune_answer *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
     const char *reason = nb_json_get_text(answer, "reason");
+    struct nb_samples samples[NB_TUNE_SETTINGS + 1] = {{0}};
+    int n = 0, result = cJSON_GetArraySize(arms) == q->n_arms ? 0 : -1;
     out->differs = nb_json_get_bool(answer, "differs");
     if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
-    for (int a = 0; a < q->n_arms; a++)
-        out->gain[a] = gain_of(cJSON_GetArrayItem(arms, q->base_arm), cJSON_GetArrayItem(arms, a), q->blocks);
+    cJSON_ArrayForEach(arm, arms) {
+        if (result == 0) result = nb_samples_from_json(&samples[n++], arm);
+    }
+    for (int a = 0; a < q->n_arms && result == 0; a++)
+        out->gain[a] = nb_paired_ln(&samples[q->base_arm], &samples[a], NB_PAIRS_ALL);
+    for (int a = 0; a < n; a++) nb_samples_release(&samples[a]);
+    return result;
 }
 
 int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) {
@@ -77,10 +71,10 @@ int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) 
     nb_process_run(&job, -1, silence_s, job.seed, keep, &answer, &o);
     cJSON_Delete(options);
     nb_strbuf_release(&key);
-    if (answer)
-        read_answer(q, answer, out);
-    else
+    if (!answer)
         nb_session_blame(&o, out->reason, sizeof out->reason);
+    else if (read_answer(q, answer, out) != 0)
+        snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
     cJSON_Delete(answer);
     return o.ending == NB_NOT_STARTED ? -1 : o.ending == NB_ENDED_BY_USER ? nb_interrupted() : 0;
 }

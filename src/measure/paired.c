@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Medians of pairs within a launch, Hodges-Lehmann over launches; the launch lines of a journal by case. */
+#include "src/measure/paired.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/journal.h"
+
+enum { MOST_LAUNCHES = 1000000 };
+
+/* ---- samples of one arm in one launch ---------------------------------------------------------------------------- */
+
+void nb_samples_to_json(cJSON *arm, const struct nb_samples *s) {
+    cJSON *samples = cJSON_AddArrayToObject(arm, "sample_ns"), *contaminated = cJSON_CreateArray();
+    for (size_t b = 0; b < s->n; b++) {
+        /* A hundredth of a nanosecond is far below what a sample resolves. */
+        const double ns = round(s->ns[b] * 100) / 100;
+        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        if (s->contaminated && s->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber((double)b));
+    }
+    cJSON_AddItemToObject(arm, "contaminated", contaminated);
+    if (s->position) cJSON_AddItemToObject(arm, "position", cJSON_CreateIntArray(s->position, (int)s->n));
+}
+
+static int read_positions(struct nb_samples *s, const cJSON *positions) {
+    int *position = nb_alloc(s->n, sizeof *position);
+    const cJSON *item;
+    size_t block = 0;
+    s->position = position;
+    if ((size_t)cJSON_GetArraySize(positions) != s->n)
+        return nb_error("\"position\" is not of as many blocks as the samples");
+    cJSON_ArrayForEach(item, positions) position[block++] = item->valueint;
+    return 0;
+}
+
+int nb_samples_from_json(struct nb_samples *s, const cJSON *arm) {
+    const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
+    const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
+    const size_t n = (size_t)cJSON_GetArraySize(samples);
+    double *ns = nb_alloc(n, sizeof *ns);
+    bool *contaminated = nb_alloc(n, sizeof *contaminated);
+    size_t block = 0;
+    *s = (struct nb_samples){.ns = ns, .contaminated = contaminated, .n = n};
+    cJSON_ArrayForEach(item, samples) {
+        const bool time = cJSON_IsNumber(item) && item->valuedouble > 0 && isfinite(item->valuedouble);
+        if (!time && !cJSON_IsNull(item)) return nb_error("a sample's time is neither positive nor null");
+        ns[block++] = time ? item->valuedouble : (double)NAN;
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(arm, "contaminated")) {
+        const double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(at >= 0 && at < (double)n && at == floor(at))) return nb_error("\"contaminated\" names no block");
+        contaminated[(size_t)at] = true;
+    }
+    return positions ? read_positions(s, positions) : 0;
+}
+
+void nb_samples_release(struct nb_samples *s) {
+    free((void *)(uintptr_t)s->ns);
+    free((void *)(uintptr_t)s->contaminated);
+    free((void *)(uintptr_t)s->position);
+    *s = (struct nb_samples){0};
+}
+
+double nb_samples_median(const struct nb_samples *s) {
+    double *finite = nb_alloc(s->n + 1, sizeof *finite);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (isfinite(s->ns[i])) finite[n++] = s->ns[i];
+    const double median = n ? nb_median(finite, n) : (double)NAN;
+    free(finite);
+    return median;
+}
+
+double nb_samples_fastest(const struct nb_samples *s) {
+    double least = INFINITY;
+    for (size_t i = 0; i < s->n; i++) least = fmin(least, s->ns[i]);
+    return least;
+}
+
+static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples *a, const struct nb_samples *b) {
+    const bool half_a = block / 2 % 2 == 0;
+    switch (which) {
+    case NB_PAIRS_FIRST:
+        return a->position[block] < b->position[block];
+    case NB_PAIRS_SECOND:
+        return a->position[block] >= b->position[block];
+    case NB_PAIRS_HALF_A:
+        return half_a;
+    case NB_PAIRS_HALF_B:
+        return !half_a;
+    default:
+        return true;
+    }
+}
+
+double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which) {
+    const size_t most = a->n < b->n ? a->n : b->n;
+    assert((which != NB_PAIRS_FIRST && which != NB_PAIRS_SECOND) || (a->position && b->position));
+    double *ratios = nb_alloc(most + 1, sizeof *ratios);
+    size_t n = 0;
+    for (size_t i = 0; i < most; i++) {
+        const double ratio = log(a->ns[i] / b->ns[i]);
+        if (isfinite(ratio) && is_among(which, i, a, b)) ratios[n++] = ratio;
+    }
+    const double median = n ? nb_median(ratios, n) : (double)NAN;
+    free(ratios);
+    return median;
+}
+
+static bool is_contaminated(const struct nb_samples *s, size_t block) {
+    return s->contaminated && s->contaminated[block];
+}
+
+double nb_paired_contaminated(const struct nb_samples *a, const struct nb_samples *b) {
+    int hit = 0, n = 0;
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        if (!isfinite(a->ns[i]) || !isfinite(b->ns[i])) continue;
+        n++;
+        hit += is_contaminated(a, i) || is_contaminated(b, i);
+    }
+    return n ? (double)hit / n : (double)NAN;
+}
+
+/* ---- over launches ----------------------------------------------------------------------------------------------- */
+
+struct nb_interval nb_over_launches(const double *v, size_t n, double confidence) {
+    double *known = nb_alloc(n + 1, sizeof *known);
+    size_t n_known = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(v[i])) known[n_known++] = v[i];
+    const struct nb_interval interval = nb_hodges_lehmann(known, n_known, confidence);
+    free(known);
+    return interval;
+}
+
+struct nb_interval nb_interval_exp(struct nb_interval ln) {
+    return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
+}
+
+struct nb_interval nb_ratio_over_launches(const double *ln, size_t n) {
+    return nb_interval_exp(nb_over_launches(ln, n, 0.95));
+}
+
+static int zigzag(int i, int n) { return i % 2 ? (i + 1) / 2 : (n - i / 2) % n; }
+
+/* Rows of a Latin square whose first is 0, 1, n-1, 2, n-2, ..: the steps between neighbours are all different. */
+void nb_turns(int *order, int n, int round) {
+    assert(n > 0 && round >= 0);
+    /* For odd n a row's steps come in one direction alone; its mirror image has the other. */
+    const int rows = n % 2 ? 2 * n : n, row = round % rows;
+    for (int i = 0; i < n; i++) order[row < n ? i : n - 1 - i] = (zigzag(i, n) + row) % n;
+}
+
+/* ---- all samples of a run ---------------------------------------------------------------------------------------- */
+
+static struct nb_sample_case *case_of(struct nb_sample_table *s, const char *key) {
+    const size_t at = nb_text_map_find(&s->index, key);
+    if (at != NB_NOWHERE) return &s->cases[at];
+    if ((s->n & (s->n - 1)) == 0) s->cases = nb_realloc(s->cases, s->n ? 2 * s->n : 1, sizeof *s->cases);
+    struct nb_sample_case *c = &s->cases[s->n];
+    *c = (struct nb_sample_case){.key = nb_strdup(key)};
+    nb_text_map_add(&s->index, c->key, s->n++);
+    return c;
+}
+
+static void take_groups(struct nb_sample_table *s, const cJSON *run) {
+    const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(run, "groups");
+    s->references = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->references);
+    s->families = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->families);
+    cJSON_ArrayForEach(group, groups) {
+        const double at = nb_json_get_number(group, "reference"), family = nb_json_get_number(group, "family");
+        const cJSON *key =
+            at >= 0 && at < 1e9 ? cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(group, "keys"), (int)at) : NULL;
+        s->families[s->n_parts] = family >= 0 && family < 1e9 ? (int)family : -1;
+        s->references[s->n_parts++] = cJSON_IsString(key) ? nb_strdup(key->valuestring) : NULL;
+    }
+}
+
+static int take_case(struct nb_sample_table *s, const cJSON *json, int part, int launch) {
+    const char *key = nb_json_get_text(json, "key");
+    if (!key || !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "sample_ns"))) return 0;
+    struct nb_sample_case *c = case_of(s, key);
+    struct nb_sample_row row = {.part = part, .launch = launch};
+    if (nb_samples_from_json(&row.samples, json) != 0) {
+        nb_samples_release(&row.samples);
+        return -1;
+    }
+    c->rows = nb_realloc(c->rows, c->n + 1, sizeof *c->rows);
+    c->rows[c->n++] = row;
+    if ((size_t)launch >= s->n_launches) s->n_launches = (size_t)launch + 1;
+    return 0;
+}
+
+static int take_line(const cJSON *line, void *arg) {
+    struct nb_sample_table *s = arg;
+    const char *type = nb_json_get_text(line, "type");
+    const double part = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
+    const cJSON *item;
+    if (type && strcmp(type, "run") == 0 && !s->references) take_groups(s, line);
+    if (!type || strcmp(type, "launch") != 0 || !(part >= 0 && part < (double)s->n_parts) ||
+        !(launch >= 0 && launch < MOST_LAUNCHES))
+        return 0;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+        if (take_case(s, item, (int)part, (int)launch) != 0) return -1;
+    }
+    return 0;
+}
+
+int nb_sample_table_read(struct nb_sample_table *s, const char *dir) {
+    *s = (struct nb_sample_table){0};
+    return nb_journal_read(dir, take_line, s) < 0 ? -1 : 0;
+}
+
+void nb_sample_table_release(struct nb_sample_table *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t j = 0; j < s->cases[i].n; j++) nb_samples_release(&s->cases[i].rows[j].samples);
+        free(s->cases[i].rows);
+        free(s->cases[i].key);
+    }
+    for (size_t i = 0; i < s->n_parts; i++) free(s->references[i]);
+    free(s->references);
+    free(s->families);
+    free(s->cases);
+    nb_text_map_release(&s->index);
+    *s = (struct nb_sample_table){0};
+}
+
+/* ---- ratios ---- */
+
+static const struct nb_sample_case *find(const struct nb_sample_table *s, const char *key) {
+    const size_t at = key ? nb_text_map_find(&s->index, key) : NB_NOWHERE;
+    return at == NB_NOWHERE ? NULL : &s->cases[at];
+}
+
+static double log_ratio(const struct nb_sample_row *a, const struct nb_sample_row *b) {
+    return nb_paired_ln(&a->samples, &b->samples, NB_PAIRS_ALL);
+}
+
+static const struct nb_sample_row *row_at(const struct nb_sample_case *c, int part, int launch) {
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].part == part && c->rows[i].launch == launch) return &c->rows[i];
+    return NULL;
+}
+
+static double ln_median(const struct nb_sample_row *r) { return log(nb_samples_median(&r->samples)); }
+
+/* Each fills ln by launch, and returns how many launches have a value. */
+typedef size_t gathering(const struct nb_sample_table *s, const struct nb_sample_case *a,
+                         const struct nb_sample_case *b, double *ln);
+
+/* The launches of the first part that holds both. */
+static size_t gather(const struct nb_sample_table *s, const struct nb_sample_case *a, const struct nb_sample_case *b,
+                     double *ln) {
+    size_t n = 0;
+    int part = -1;
+    (void)s;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct nb_sample_row *other = row_at(b, a->rows[i].part, a->rows[i].launch);
+        if (!other || (part >= 0 && a->rows[i].part != part)) continue;
+        part = a->rows[i].part;
+        ln[a->rows[i].launch] = log_ratio(&a->rows[i], other);
+        n += isfinite(ln[a->rows[i].launch]);
+    }
+    return n;
+}
+
+static const struct nb_sample_row *neighbour(const struct nb_sample_table *s, const struct nb_sample_case *c,
+                                             const struct nb_sample_row *of) {
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].launch == of->launch && s->families[of->part] >= 0 &&
+            s->families[c->rows[i].part] == s->families[of->part])
+            return &c->rows[i];
+    return NULL;
+}
+
+static size_t gather_neighbours(const struct nb_sample_table *s, const struct nb_sample_case *a,
+                                const struct nb_sample_case *b, double *ln) {
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct nb_sample_row *other = neighbour(s, b, &a->rows[i]);
+        if (!other || isfinite(ln[a->rows[i].launch])) continue;
+        ln[a->rows[i].launch] = ln_median(&a->rows[i]) - ln_median(other);
+        n += isfinite(ln[a->rows[i].launch]);
+    }
+    return n;
+}
+
+static bool same_reference(const struct nb_sample_table *s, int part, int other) {
+    return s->references[part] && s->references[other] && strcmp(s->references[part], s->references[other]) == 0;
+}
+
+/* ln a/r - ln b/r, launch by launch: the parts of a group are other processes, so that nothing but their order pairs them. */
+static size_t gather_through(const struct nb_sample_table *s, const struct nb_sample_case *a,
+                             const struct nb_sample_case *b, double *ln) {
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct nb_sample_case *r = find(s, s->references[a->rows[i].part]);
+        const struct nb_sample_row *mine = r ? row_at(r, a->rows[i].part, a->rows[i].launch) : NULL;
+        for (size_t j = 0; mine && j < b->n; j++) {
+            const struct nb_sample_row *theirs = row_at(r, b->rows[j].part, b->rows[j].launch);
+            if (b->rows[j].launch != a->rows[i].launch || !theirs ||
+                !same_reference(s, a->rows[i].part, b->rows[j].part))
+                continue;
+            ln[a->rows[i].launch] = log_ratio(&a->rows[i], mine) - log_ratio(&b->rows[j], theirs);
+            n += isfinite(ln[a->rows[i].launch]);
+            break;
+        }
+    }
+    return n;
+}
+
+struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_key, const char *b_key, double *ln) {
+    static gathering *const ways[] = {
+        [NB_WITHIN_BLOCKS] = gather, [NB_THROUGH_REFERENCE] = gather_through, [NB_NEIGHBOURS] = gather_neighbours};
+    struct nb_paired p = {.ratio = {NAN, NAN, NAN}};
+    const struct nb_sample_case *a = find(s, a_key), *b = find(s, b_key);
+    double *values = nb_alloc(s->n_launches + 1, sizeof *values);
+    for (size_t l = 0; l < s->n_launches; l++) values[l] = NAN;
+    size_t n = 0;
+    for (int way = NB_WITHIN_BLOCKS; a && b && n == 0 && way <= NB_NEIGHBOURS; way++) {
+        n = ways[way](s, a, b, values);
+        p.pairing = (enum nb_pairing)way;
+    }
+    if (n > 0) p.ratio = nb_ratio_over_launches(values, s->n_launches);
+    p.n_launches = (int)n;
+    if (ln) memcpy(ln, values, s->n_launches * sizeof *ln);
+    free(values);
+    return p;
+}

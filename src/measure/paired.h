@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paired measurement: how any two things that were timed beside each other are compared, whoever asks (run, gate, claims, peers, tuning,
+ * training). Two arms of one launch are compared within each block, where what preempts or slows one hits the other, too: the median over
+ * blocks of ln(a / b) is the launch's number. Launches are processes of their own and the independent units: their numbers are
+ * combined by Hodges-Lehmann, with exact signed-rank bounds. What is made of the interval is the caller's rule. */
+#ifndef NB_PAIRED_H
+#define NB_PAIRED_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/core/stats.h"
+#include "src/core/text.h"
+
+/* Fewest launches whose signed-rank interval exists at 95 %: 2 / 2^6 = 3.1 % lie outside the range of six values. */
+#define NB_MIN_LAUNCHES 6
+
+/* ---- samples of one arm in one launch ---------------------------------------------------------------------------- */
+
+struct nb_samples {
+    const double *ns;         /* by block: time of one call; NaN where the sample failed */
+    const bool *contaminated; /* an involuntary switch or a migration in the sample; null: in none */
+    size_t n;
+    const int *position; /* how many arms came before in the block; null: not kept */
+};
+/* Members "sample_ns", "contaminated" and "position" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
+ * of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
+void nb_samples_to_json(cJSON *arm, const struct nb_samples *s);
+int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
+void nb_samples_release(struct nb_samples *s);
+
+double nb_samples_median(const struct nb_samples *s);  /* of the finite ones; NaN: there is none */
+double nb_samples_fastest(const struct nb_samples *s); /* infinity: there is none */
+
+/* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
+ * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. All but the first and the halves need
+ * positions. */
+enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, NB_PAIRS_HALF_B };
+
+/* Median of ln(a / b) over pairs of one block; NaN: there are none. */
+double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which);
+/* Share of the pairs in which either sample is contaminated. */
+double nb_paired_contaminated(const struct nb_samples *a, const struct nb_samples *b);
+
+/* ---- over launches ----------------------------------------------------------------------------------------------- */
+
+/* v: of each launch its number, NaN where it has none. All NaN when no launch has one; bounds are NaN where too few have one. */
+struct nb_interval nb_over_launches(const double *v, size_t n, double confidence);
+/* At 95 %, of logarithms: the interval of the ratio. */
+struct nb_interval nb_ratio_over_launches(const double *ln, size_t n);
+struct nb_interval nb_interval_exp(struct nb_interval ln);
+
+/* Writes a permutation of 0 .. n - 1 for the round: orders in which each of several things follows each other one equally often. Over n
+ * rounds (2 n where n is odd and above 1) each stands at each place equally often, and each pair of neighbours comes in both orders
+ * equally often (Williams 1949, Experimental designs balanced for the estimation of residual effects of treatments). */
+void nb_turns(int *order, int n, int round);
+
+/* ---- all samples of a run ---------------------------------------------------------------------------------------- */
+
+struct nb_sample_row { /* one case in one launch of one part of a group */
+    int part, launch;
+    struct nb_samples samples;
+};
+struct nb_sample_case {
+    char *key;
+    struct nb_sample_row *rows;
+    size_t n;
+};
+struct nb_sample_table {
+    struct nb_sample_case *cases;
+    size_t n;
+    struct nb_text_map index; /* by key */
+    char **references;        /* key of each part's reference case */
+    int *families;            /* of each part; -1: none */
+    size_t n_parts, n_launches;
+};
+
+/* From DIR/journal.jsonl. -1 after nb_error. */
+int nb_sample_table_read(struct nb_sample_table *s, const char *dir);
+void nb_sample_table_release(struct nb_sample_table *s);
+
+/* Time of a / time of b. Where they stood in one part of a group, from pairs within blocks; else from the ratios of both to the
+ * reference that their parts share; else, where width alone keeps their groups apart, from pairs of neighbouring launches (medians
+ * over blocks). NaN where none of that is known; bounds are NaN below NB_MIN_LAUNCHES launches. */
+struct nb_paired {
+    struct nb_interval ratio;
+    int n_launches;
+    enum nb_pairing { NB_WITHIN_BLOCKS, NB_THROUGH_REFERENCE, NB_NEIGHBOURS } pairing;
+};
+/* ln: room for n_launches numbers, ln(a / b) in each launch, NaN where it has none; or null. */
+struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a, const char *b, double *ln);
+
+#endif
