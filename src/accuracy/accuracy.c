@@ -359,7 +359,7 @@ double nb_accuracy_parameters_ratio(const struct nb_accuracy *a) {
 
 /* ---- the judgement of the bias --------------------------------------------------------------------------------------- */
 
-/* Two tests of one-sided errors, in standard deviations of what chance gives; src/README.md derives them. */
+/* Two tests of one-sided errors, in standard deviations of what chance gives; derivations.md derives them. */
 
 /* Distance of v from the interval expected +- allowance, in sigma, with its sign. */
 static double beyond(double v, double expected, double allowance, double sigma) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How far a correct kernel of the declared formula may be off, element by element: an a-priori rounding-error bound from the
- * formula, the kernel's chain, the dtypes and the row's own statistics. README.md derives it. Nothing in here is fitted. */
+ * formula, the kernel's chain, the dtypes and the row's own statistics. derivations.md derives it. Nothing in here is fitted. */
 #ifndef NB_BOUND_H
 #define NB_BOUND_H
 

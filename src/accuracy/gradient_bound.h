@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How far a correct backward kernel may be off the exact gradient, element by element: an a-priori bound from the formula, the
- * kernel's chains and the row's own sums. README.md derives it. Nothing in here is fitted.
+ * kernel's chains and the row's own sums. derivations.md derives it. Nothing in here is fitted.
  *
  * Covered: g = dy * w; xhat = (x - mean) * rstd; the sums in any order within the chains; dx in any order of
  * rstd * (g - mean(g) - xhat * mean(gx)), factors folded into the constants or not, the last term also as a coefficient of x - mean.
