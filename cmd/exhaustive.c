@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normbench exhaustive: functions of few inputs, over all of them. */
+/* normbench exhaustive: functions with few inputs, checked on all of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ extern const struct nb_command nb_command_exhaustive;
 
 static const char help[] =
     "usage: normbench exhaustive MODE [OPTIONS]\n\n"
-    "Looks at every input there is, so that what it says is a proof and no sample. MODE is one of\n"
+    "Checks every input there is, so that its answer is a proof and not a sample. MODE is one of\n"
     "  rsqrt    ways to form 1/sqrt(x) in f32: all significands and exponent parities, or all 2^32 inputs\n"
     "  row1     rows of one element: every input of a 16-bit dtype, through designs and through the kernels\n"
     "  row2     rows of two elements: every pair of non-negative numbers of a 16-bit dtype (a sign changes the "
@@ -38,13 +38,12 @@ static const char help[] =
     "rmsnorm_twopass\n"
     "  --design TEXT        row1, row2: a design as `normbench emulate` takes it, instead of kernels; repeatable\n"
     "  --eps LIST           row1, stage: default 0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3; row2: 1e-6\n"
-    "  --gamma G            row1: weight that tells the cast orders apart (default 1.3)\n"
+    "  --gamma G            row1: weight that distinguishes the cast orders (default 1.3)\n"
     "  --stride N           only every Nth input, for a quick look, which proves nothing\n"
     "  --threads N          default: all CPUs that the process may use\n"
     "  --format NAME        table (the default) or json\n" NB_COMMON_HELP "\n"
-    "An error is in ulp of the exact value; `undecided`: inputs so near to the middle between two numbers that 100 "
-    "bits\n"
-    "cannot tell the side.\n\n"
+    "An error is in ulp of the exact value; `undecided`: inputs so near the midpoint of two numbers that 100 bits\ndo "
+    "not decide the side.\n\n"
     "Exit codes: 0 ok, 1 beyond what IEEE 754 or the instruction promises, or a conversion that is wrong, 2 usage,\n"
     "128+n: interrupted by signal n, what was done until then is printed.\n";
 
@@ -227,7 +226,7 @@ static int run(int argc, char **argv) {
     nb_watch_interrupts();
     const int ended = mode->run(&e.o, answer);
     if (ended < 0 || print(answer, e.format) != 0) goto out;
-    if (ended > 0) nb_warn("interrupted: what is above is right as far as it came, and no more than that");
+    if (ended > 0) nb_warn("interrupted: what is above is right as far as it got, and no more than that");
     exit_code = ended > 0 ? 128 + ended : keeps_promises(answer) ? NB_EXIT_OK : NB_EXIT_FAILED;
 out:
     cJSON_Delete(answer);
@@ -239,4 +238,4 @@ out:
 }
 
 const struct nb_command nb_command_exhaustive = {
-    .name = "exhaustive", .summary = "functions of few inputs, over all of them", .help = help, .run = run};
+    .name = "exhaustive", .summary = "functions with few inputs, checked on all of them", .help = help, .run = run};

@@ -17,10 +17,10 @@ extern const struct nb_command nb_command_limits;
 
 static const char help[] =
     "usage: normbench limits --dtype NAME [OPTIONS]\n\n"
-    "Says where the arithmetic of a norm ends for one configuration: from which |x| squares overflow, from which rms "
-    "their\nsum, what is left of eps, when sums stand still, how many lanes they need, what cancellation costs. Every "
-    "figure is\ncomputed from the formats and then tried on a generated row: at the threshold, and one representable "
-    "step beside it.\n\n"
+    "Reports where the arithmetic of a norm breaks down for one configuration: from which |x| squares overflow, from "
+    "which\nrms their sum does, what is left of eps, where sums stop growing, how many lanes they need, what "
+    "cancellation costs.\nEvery figure is computed from the formats and then tried on a generated row: at the "
+    "threshold, and at the number next\nto it.\n\n"
     "  --dtype NAME         f32, tf32, f16, bf16, e5m2 or e4m3: everything is done in it, unless --design says "
     "otherwise\n"
     "  --n N                elements of a row (default 4096)\n"
@@ -29,7 +29,7 @@ static const char help[] =
     "  --design TEXT        another arithmetic, such as llama or rmsnorm/store:bf16/acc:f32x16; `normbench emulate "
     "--help`\n"
     "  --gamma MAX          the largest |gamma|: does the output stay in range?\n"
-    "  --rho R              layernorm: |mean| / standard deviation at which conditioning is said (default 10)\n"
+    "  --rho R              layernorm: |mean| / standard deviation for which conditioning is reported (default 10)\n"
     "  --filter TEXT        only lines whose name or group has TEXT in it\n"
     "  --seed N             of the rows of the statistical lines (default 1)\n"
     "  --format NAME        table (default), markdown or json\n" NB_COMMON_HELP "\n"
@@ -162,4 +162,4 @@ static int run(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_limits = {
-    "limits", "where the arithmetic of a configuration ends, each threshold tried on the spot", help, run};
+    "limits", "where the arithmetic of a configuration breaks down, each threshold tried on a row", help, run};

@@ -23,22 +23,23 @@ extern const struct nb_command nb_command_probe;
 
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
-    "Tells what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma or "
-    "not, where\n"
-    "eps stands and in which format, which variance, which root (by its bits), cast order, subnormals, NaN, dependence "
+    "Finds out what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma "
+    "or "
+    "not, where\neps is added and in which format, which variance, which root (by its bits), cast order, subnormals, "
+    "NaN, dependence "
     "on other\n"
     "rows. WHAT is a shared object (X.so: all its row norms), a kernel, a variant, or a glob over them. Nothing that a "
-    "kernel\n"
-    "declares of its inside is used. An answer is a value with the numbers seen, or `undetermined` with the reason.\n\n"
+    "kernel\ndeclares about itself is used. An answer is a value with the numbers seen, or `undetermined` with the "
+    "reason.\n\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"
     "  --n N                length of the rows that show how a row is summed: a power of two from 8192 to 1048576\n"
     "                       (default 16384)\n"
     "  --max-width WIDTH    hides wider kernels\n"
-    "  --case-timeout S     ends a kernel that makes no step forward for so long (default 20)\n"
+    "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --format NAME        table (the default) or json\n\n"
-    "The formula that the kernel is called with; what is not given is what the kernel has:\n"
+    "The formula that the kernel is called with; what is not given is the kernel's own:\n"
     "  --eps EPS  --eps-place PLACE  --root ROOT  --affine AFFINE  --cast CAST  --weight-offset 0|1  --param f32|x\n"
     "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
@@ -300,5 +301,7 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_probe = {
-    .name = "probe", .summary = "tells what a kernel does inside, from its outputs alone", .help = help, .run = run};
+const struct nb_command nb_command_probe = {.name = "probe",
+                                            .summary = "finds out what a kernel does inside, from its outputs alone",
+                                            .help = help,
+                                            .run = run};

@@ -244,6 +244,6 @@ static int run(int argc, char **argv) {
 
 const struct nb_command nb_command_quantize = {.name = "quantize",
                                                .summary =
-                                                   "what 8-bit formats keep of rows, with and without a norm before",
+                                                   "what 8-bit formats keep of rows, with and without a norm first",
                                                .help = help,
                                                .run = run};

@@ -17,14 +17,15 @@ extern const struct nb_command nb_command_stress;
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
     "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
-    "every exponent, large offsets, inputs of public bug reports), searches the worst rows and how far each kernel\n"
-    "can be taken, and grades each variant with each formula, once over the range that the kernel declares and once\n"
+    "every exponent, large offsets, inputs of public bug reports), searches for the worst rows and for how far "
+    "each\nkernel can be taken, and grades each variant with each formula, once over the range that the kernel "
+    "declares and once\n"
     "over all finite inputs:\n"
     "  A+ correctly rounded everywhere\n"
     "  A  within 1 ulp, without bias\n"
     "  B  within the a-priori bound of its algorithm\n"
-    "  C  no more than twice what half an ulp of input noise does\n"
-    "  D  only in norm\n"
+    "C  at most twice the effect of half an ulp of input noise\n"
+    "D  good as a whole (in norm), lost in single elements\n"
     "  F  NaN, Inf or 0 where a number belongs, or none of these\n"
     "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
@@ -40,12 +41,12 @@ static const char help[] =
     "How\n"
     "  --search SECONDS     time for all searches together (default 60)\n"
     "  --no-search          checks and grades only\n"
-    "  --timed              times the cases too, as `normbench run` does, which takes long: choose few\n"
+    "  --timed              times the cases too, as `normbench run` does, which takes long: choose few cases\n"
     "  --launches N         with --timed: worker processes for each group (default 6)\n"
     "  --blocks N           with --timed: random orders of all arms in one launch\n"
-    "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --min-grade GRADE    exit code 1 when any grade in a declared range is lower\n\n"
-    "What is left\n"
+    "Output\n"
     "  --out DIR            the folder (default results/TIME-stress): journal.jsonl, results.json, stress.json,\n"
     "                       witnesses/, plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
@@ -140,11 +141,11 @@ static int parse(struct stress_options *o, int argc, char **argv, int *exit_code
 static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
     if (o->request.touched || o->request.config || o->output.out || o->output.list)
         return nb_error(
-            "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
+            "--resume %s goes on with the plan of that run: leave out CONFIG, --out and options of the plan",
             o->output.resume);
     if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
     if (saved->argc < 1 || strcmp(saved->argv[0], "stress") != 0)
-        return nb_error("--resume %s: that run was no stress; `normbench %s --resume %s` goes on with it",
+        return nb_error("--resume %s: that run was not a stress run; `normbench %s --resume %s` goes on with it",
                         o->output.resume, saved->argc ? saved->argv[0] : "run", o->output.resume);
     struct stress_options original = {.search_s = o->search_s, .output.case_timeout_s = o->output.case_timeout_s};
     int code;
@@ -277,4 +278,4 @@ out:
 }
 
 const struct nb_command nb_command_stress = {
-    .name = "stress", .summary = "checks and grades kernels on rows that are hard", .help = help, .run = stress};
+    .name = "stress", .summary = "checks and grades kernels on hard rows", .help = help, .run = stress};

@@ -22,9 +22,8 @@ static const char help[] =
     "Derives rtol and atol for a test of a norm kernel from the rounding-error bound of its formula on your kind of "
     "rows, and\ntries them: how often correct kernels fail (several orders of summation, and the built-in kernels of "
     "the "
-    "same formula),\nwhich planted mistakes are seen, and the smallest error of the scale that is; beside the "
-    "tolerances "
-    "in common use.\n\n"
+    "same formula),\nwhich planted mistakes are detected, and the smallest error of the scale that is; next to the "
+    "tolerances in common use.\n\n"
     "  --op NAME            rmsnorm (default), prmsnorm, layernorm or l2norm\n"
     "  --dtype NAME         f32, f16 or bf16; statistics are in f32, in any order, unless --design says otherwise\n"
     "  --n N                elements of a row (default 4096)\n"
@@ -240,4 +239,5 @@ static int run(int argc, char **argv) {
 }
 
 const struct nb_command nb_command_tolerance = {
-    "tolerance", "rtol and atol that a correct kernel meets, how often it fails, which mistakes are seen", help, run};
+    "tolerance", "rtol and atol that a correct kernel meets, how often it fails, which mistakes are detected", help,
+    run};

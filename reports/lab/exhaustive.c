@@ -46,7 +46,7 @@ static const struct table tables[] = {
      {{"variant", "variant", TEXT}, {"class", "class", TEXT}, {"histogram", "share of each distance", SHARES}}},
     {"rsqrt",
      "outcomes",
-     "What came, by kind",
+     "Results by kind",
      {{"variant", "variant", TEXT}, {"class", "class", TEXT}, {"outcomes", "outcomes", PAIRS}}},
     {"rsqrt", "special", "At the ends of the classes", {{"variant", "variant", TEXT}, {"special", "x: result", PAIRS}}},
     {"row1",

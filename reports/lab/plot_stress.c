@@ -233,10 +233,10 @@ static const struct family families[] = {
      NB_SCALE_POWERS,
      {{"noise_u", "half an ulp of noise in x"}},
      {NULL},
-     "Dashed in a kernel's colour: what its way to take the variance predicts (slope 2 for E[x^2] - mean^2, 1 for two "
+     "Dashed in a kernel's colour: what its variance algorithm predicts (slope 2 for E[x^2] - mean^2, 1 for two "
      "passes and updating, 0 where the mean is corrected or not subtracted), twice the standard deviation. A kernel "
-     "below "
-     "the noise of its inputs loses nothing that storing them had left. Where the result is NaN or Inf there is no "
+     "below the noise of its inputs loses less than storing them already did. Where the result is NaN or Inf there is "
+     "no "
      "point."},
     {"n",
      0,
@@ -261,7 +261,7 @@ static const struct family families[] = {
      "eps",
      "largest error, u rms(y)",
      NB_SCALE_DECADES,
-     {{"eps_effect_u", "what eps takes from y"}},
+     {{"eps_effect_u", "effect of eps on y"}},
      {NULL},
      "Rows of root mean square 2^-8. Below 1 u of effect the choice of eps cannot be seen in y. Dashed in a kernel's "
      "colour: the error of eps as its statistics store it."},
@@ -273,7 +273,7 @@ static const struct family families[] = {
      "eps",
      "largest error, u rms(y)",
      NB_SCALE_DECADES,
-     {{"eps_effect_u", "what eps takes from y"}},
+     {{"eps_effect_u", "effect of eps on y"}},
      {NULL},
      "Rows of root mean square 2^-14, whose squares are 0 in f16. Statistics in f16 hold eps in steps of 2^-24, below "
      "3e-8 not at all: there the result is NaN or Inf, and no point is drawn."},
@@ -444,12 +444,9 @@ static void plot_sweeps(const struct nb_results *meta, const struct studies *stu
 /* ---- What a design's rounding adds up to over the layers of a network ---- */
 
 static const char depth_caption[] =
-    "Left: the part of the error that a row shares, averaged over rows. A rounding with a preferred side makes it grow "
-    "in "
-    "proportion to the number of blocks. Right: the rest, which is random and grows with the root. Dashed: growth in "
-    "proportion and with the root through the last block, as far as it goes: what lies above on the left has no "
-    "preferred "
-    "side.";
+    "Left: the part of the error that a row shares, averaged over rows. A biased rounding makes it grow in proportion "
+    "to the number of blocks. Right: the rest, which is random and grows with the root. Dashed: growth in "
+    "proportion and with the root through the last block, as far as it goes: what lies above on the left has no bias.";
 
 enum { MOST_BLOCKS = 1 << 20 };
 

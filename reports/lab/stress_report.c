@@ -207,11 +207,11 @@ static void add_grades_section(const cJSON *stress, struct nb_strbuf *out) {
     collect(stress, &all);
     nb_strbuf_add(
         out, "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
-             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice what half an ulp of "
-             "input noise does. D good on the whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
+             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice the effect of half "
+             "an ulp of input noise. D good as a whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
              "Figures are over the declared range (where y may cancel, in ulp of at least rms(y) / 16), counts over "
-             "all finite rows; of several widths the worst is shown. A "
-             "grade's tip says which case set it, the end of the page how to see it again.</p>\n");
+             "all finite rows; of several widths the worst is shown. Hover over a grade for the case that set it; the "
+             "end of the page has the commands that reproduce it.</p>\n");
     for (size_t begin = 0, end; begin < all.n; begin = end) {
         for (end = begin + 1; end < all.n && same(all.list[begin].line, all.list[end].line, table);) end++;
         add_op(&all, begin, end, out);
@@ -248,7 +248,7 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
     struct nb_strbuf lines = {0};
     const cJSON *study;
     nb_strbuf_add(out,
-                  "<h2 id=\"replay\">To see it again</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
+                  "<h2 id=\"replay\">To reproduce it</h2>\n<p>Below B in the range that the kernel declares:</p>\n");
     if (!add_low(stress, "declared", "why_declared", out)) nb_strbuf_add(out, "<p class=\"dim\">None.</p>\n");
     nb_strbuf_add(&lines, "");
     int n = add_low(stress, "all", "why_all", &lines);
@@ -264,7 +264,7 @@ static void add_replays_section(const cJSON *stress, struct nb_strbuf *out) {
                    &lines);
         n++;
     }
-    if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not end: %d</summary>\n", n);
+    if (n) nb_strbuf_addf(out, "<details><summary>Studies that did not finish: %d</summary>\n", n);
     if (n) nb_strbuf_add(out, lines.text);
     if (n) nb_strbuf_add(out, "</details>\n");
     nb_strbuf_release(&lines);
@@ -309,7 +309,7 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
                     out,
                     "<h2 id=\"frontiers\">How far each can be taken</h2>\n<p class=\"dim\">The last value that is "
                     "right and the first that is not, found by bisection, beside the closed form. A ratio far "
-                    "from 1 means that the theory or the kernel is not what it is taken for.</p>\n<details open>"
+                    "from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n<details open>"
                     "<summary>Frontiers</summary><div class=\"wrap\"><table>\n<tr><th>variant</th><th>frontier</th>"
                     "<th>demand</th><th class=\"n\">holds to</th><th class=\"n\">fails at</th><th class=\"n\">"
                     "predicted</th><th class=\"n\">ratio</th><th>predicted by</th></tr>\n");
@@ -391,7 +391,7 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
     nb_strbuf_add(
         out, "<h2 id=\"bugs\">Inputs of public bug reports</h2>\n<p class=\"dim\">Grades D and F fail, C and better "
              "survive.</p>\n<div class=\"wrap\"><table>\n<tr><th>report</th><th>essence</th><th>fail</th>"
-             "<th>survive</th><th>worst, and how to see it</th></tr>\n");
+             "<th>survive</th><th>worst, and how to reproduce it</th></tr>\n");
     cJSON_ArrayForEach(bug, bugs) {
         const cJSON *worst = cJSON_GetObjectItemCaseSensitive(bug, "worst");
         nb_strbuf_add(out, "<tr>");
@@ -421,10 +421,10 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
     if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(stress, "complete")))
         nb_strbuf_add(out,
-                      "<p class=\"bad\">The run did not come to all cases or studies: grades may be too good.</p>\n");
+                      "<p class=\"bad\">The run did not reach all cases or studies: grades may be too good.</p>\n");
     nb_strbuf_add(out, "<nav><a href=\"#grades\">grades</a><a href=\"#bugs\">public bugs</a><a href=\"#frontiers\">"
                        "frontiers</a><a href=\"#worst\">worst rows</a><a href=\"#curves\">curves</a><a href=\"#maps\">"
-                       "maps</a><a href=\"#replay\">how to see it again</a></nav>\n");
+                       "maps</a><a href=\"#replay\">how to reproduce it</a></nav>\n");
     nb_strbuf_release(&text);
 }
 
@@ -444,7 +444,7 @@ static cJSON *read_depth(const char *dir) {
     char *path = nb_path_join(dir, NB_DEPTH_FILE), *text = NULL;
     if (nb_path_exists(path)) text = nb_file_read(path, LARGEST_FILE, NULL);
     cJSON *json = text ? cJSON_Parse(text) : NULL;
-    if (text && !json) nb_warn("%s is no JSON: its curve is not drawn", path);
+    if (text && !json) nb_warn("%s is not JSON: its curve is not drawn", path);
     free(text);
     free(path);
     return json;

@@ -392,7 +392,7 @@ static void print_failed_studies(const struct stress_text *p) {
             n_not_run++;
             continue;
         }
-        if (n++ == 0) print_heading(p, "Not searched to the end");
+        if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
         say(p, nb_json_get_text(study, "variant"));
         fprintf(p->out, ": %s", status);

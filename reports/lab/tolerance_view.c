@@ -41,7 +41,7 @@ static void add_torch(const struct nb_tolerance *t, const struct nb_tolerance_re
         c->rtol, c->atol);
     if (has_mean_error(t))
         nb_strbuf_addf(out,
-                       "# a side that all errors take (a truncating store) is far below any rtol\n"
+                       "# a bias common to all errors (a truncating store) is far below any rtol\n"
                        "large = want.abs() > want.square().mean(-1, keepdim=True).sqrt() / 4\n"
                        "bias = ((got.abs() - want.abs()) / want.abs())[large].mean().item()\n"
                        "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
@@ -59,7 +59,7 @@ static void add_numpy(const struct nb_tolerance *t, const struct nb_tolerance_re
         c->rtol, c->atol);
     if (has_mean_error(t))
         nb_strbuf_addf(out,
-                       "# a side that all errors take (a truncating store) is far below any rtol\n"
+                       "# a bias common to all errors (a truncating store) is far below any rtol\n"
                        "large = np.abs(want) > np.sqrt(np.mean(want**2, axis=-1, keepdims=True)) / 4\n"
                        "bias = np.mean(((np.abs(got) - np.abs(want)) / np.where(large, np.abs(want), 1))[large])\n"
                        "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
@@ -148,15 +148,15 @@ static void add_seen(double v, struct nb_strbuf *out) {
 }
 
 static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "\n  %-22s %-28s %-28s  %-9s  %-9s\n", "criterion", "limit", "false alarms (95 % below)",
+    nb_strbuf_addf(out, "\n  %-22s %-28s %-28s  %-9s  %-9s\n", "criterion", "limit", "false alarms (95 % bound)",
                    "gain", "offset");
     for (int c = 0; c < t->n_criteria; c++) {
         const char *name = "";
         const struct nb_rate *alarm = worst_alarm(t, c, &name);
         struct nb_strbuf rate = {0};
         if (alarm && !(t->criteria[c].kind == NB_CRITERION_MEAN_ERROR && isnan(t->criteria[c].limit)))
-            nb_strbuf_addf(&rate, "%lld of %lld (%.2g %%)", (long long)alarm->seen, (long long)alarm->n,
-                           100 * alarm->high);
+            nb_strbuf_addf(&rate, alarm->high > 0.995 ? "%lld of %lld (%.0f %%)" : "%lld of %lld (%.2g %%)",
+                           (long long)alarm->seen, (long long)alarm->n, 100 * alarm->high);
         add_criterion(&t->criteria[c], out);
         nb_strbuf_addf(out, " %-28s", rate.text ? rate.text : "-");
         add_seen(t->gain[c], out);
@@ -166,13 +166,15 @@ static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
     }
     nb_strbuf_addf(
         out,
-        "  gain: smallest relative error of the scale seen in 99 %% of %lld tests; offset: shift of all outputs, "
+        "  gain: smallest relative error of the scale detected in 99 %% of %lld tests; offset: shift of all outputs, "
         "in rms(y)\n",
         (long long)t->detection_tests);
 }
 
 static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "\n  mistakes seen, of %lld tests each  ", (long long)t->bug_trials);
+    char heading[64];
+    snprintf(heading, sizeof heading, "mistakes detected, of %lld tests", (long long)t->bug_trials);
+    nb_strbuf_addf(out, "\n  %-34s", heading);
     for (int c = 0; c < t->n_criteria; c++) nb_strbuf_addf(out, " %-11.11s", t->criteria[c].name);
     nb_strbuf_add(out, "\n");
     for (int b = 0; b < t->n_bugs; b++) {
@@ -201,10 +203,10 @@ static void add_advice(const struct nb_tolerance *t, struct nb_strbuf *out) {
     const struct nb_bug_result *truncation = find_bug(t, "truncates");
     if (!truncation) return;
     const struct nb_rate *by_line = &truncation->caught[NB_DERIVED], *by_mean = &truncation->caught[NB_MEAN_ERROR_TEST];
-    nb_strbuf_addf(out, "\n  A truncating store is seen by rtol and atol in %lld of %lld tests",
+    nb_strbuf_addf(out, "\n  A truncating store is detected by rtol and atol in %lld of %lld tests",
                    (long long)by_line->seen, (long long)by_line->n);
     if (isnan(t->criteria[NB_MEAN_ERROR_TEST].limit))
-        nb_strbuf_add(out, "; there are too few tests to know the mean error.\n");
+        nb_strbuf_add(out, "; there are too few tests to measure the mean error.\n");
     else
         nb_strbuf_addf(out, ", by the mean error in %lld.\n", (long long)by_mean->seen);
 }
@@ -221,11 +223,11 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
         "  derived     rtol %.3g, atol %.3g: covers the bound of every element; of %lld elements of other rows "
         "%lld are beyond it\n",
         derived->rtol, derived->atol, (long long)t->n_held_out, (long long)t->n_uncovered);
-    nb_strbuf_addf(
-        out,
-        "  calibrated  rtol %.3g, atol %.3g: %.2g of that; correct kernels fail it in at most %.2g %% of tests "
-        "(%lld tests each can show so much)\n",
-        calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm, (long long)t->trials);
+    nb_strbuf_addf(out,
+                   "  calibrated  rtol %.3g, atol %.3g: %.2g of that; correct kernels fail it in at most %.2g %% of "
+                   "tests (as far as %lld tests of each can show)\n",
+                   calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm,
+                   (long long)t->trials);
     nb_strbuf_addf(out,
                    "  ulp         %.3g ulp of the reference, at the element that needs most; rms of the outputs %.3g\n",
                    t->criteria[NB_ULPS].limit, t->rms);

@@ -8,7 +8,7 @@ bad() { echo "$*"; failed=1; }
 "$NORMBENCH" limits --dtype f16 --n 4096 --eps 1e-6 >"$WORK/table" 2>"$WORK/err" || bad "f16: exit $?"
 [ -s "$WORK/err" ] && bad "f16 says on stderr: $(cat "$WORK/err")"
 for line in 'a square overflows from +256 \|x\| +holds' 'sum of squares overflows from +4 rms +holds' \
-    'eps is held as +1.01327896e-06 eps +holds' 'stops at +2048 sum +holds' ' 0 do not'; do
+    'eps is stored as +1.01327896e-06 eps +holds' 'stops at +2048 sum +holds' ' 0 do not'; do
     grep -qE "$line" "$WORK/table" || bad "f16: no line /$line/"
 done
 

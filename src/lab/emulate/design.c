@@ -147,7 +147,7 @@ static const char *conflict(const struct nb_design *d) {
         return "a reciprocal square root estimate with eps outside the root is not defined; eps_place:inside or clamp";
     if (d->variance != NB_VAR_TWOPASS && d->op != NB_OP_LAYERNORM) return "variance: is for layernorm";
     if (d->variance == NB_VAR_CORRECTED && d->folded)
-        return "variance:corrected takes the residual off each element, which folded:1 has no place for";
+        return "variance:corrected takes the residual off each element, for which folded:1 has no place";
     if (d->lanes > 1 && !laned)
         return "lanes are for order:sequential and order:kahan; pairwise and blocked have a leaf:";
     if (d->cast == NB_CAST_BEFORE && d->folded)
@@ -289,11 +289,11 @@ const char *nb_design_unbounded(const struct nb_design *d) {
     if (!is_dtype) return "the bound is for outputs in f32, f16 and bf16";
     if (d->rounding != NB_ROUND_NEAREST || d->store_rounding != NB_ROUND_NEAREST)
         return "the bound is for rounding to nearest";
-    if (d->flush) return "the bound does not know flushed subnormals";
+    if (d->flush) return "the bound does not cover flushed subnormals";
     if (!all_steps_cover(d, NB_NUM_F32) && !all_steps_cover(d, d->store))
         return "a step is narrower than both f32 and the stored format";
     if (d->cast == NB_CAST_BEFORE && !d->weight_offset && !covers(d->store, d->weight))
-        return "the bound does not know the rounding of the weight to the stored format";
+        return "the bound does not cover the rounding of the weight to the stored format";
     return NULL;
 }
 

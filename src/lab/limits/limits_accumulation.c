@@ -116,14 +116,14 @@ static int squares_adding_to(double sum, const struct nb_limits *l, double *x, i
 
 static int stagnation(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
-    if (l->design.acc == NB_NUM_F64) return nb_limit_says(line, "An f64 sum stands still at 2^53, beyond any row.");
+    if (l->design.acc == NB_NUM_F64) return nb_limit_says(line, "An f64 sum stops growing at 2^53, beyond any row.");
     const double stop = 1 / u_acc(l);
     line->law = line->from = stop;
     if (stop > format(l->design.acc)->max_finite)
-        return nb_limit_says(line, "The sum overflows before it stands still.");
+        return nb_limit_says(line, "The sum overflows before it stops growing.");
     line->safe = stop - 1;
     nb_limit_says(
-        line, "Running sums of ones in %s stop growing here: %lld of them hold at most %.6g, the row has %lld.",
+        line, "Running sums of ones in %s stop growing here: %lld of them reach at most %.6g, the row has %lld.",
         format(l->design.acc)->name, (long long)l->design.lanes, stop * (double)l->design.lanes, (long long)l->n);
     return 0;
 }
@@ -149,8 +149,9 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
 /* Inputs of up to 11 bits are enumerated by the law, others taken for random. */
 static int inputs_say_why_not(const struct nb_limits *l, struct nb_limit *line) {
     if (u_out(l) <= u_sum(l) || format(l->design.store)->precision <= 11) return 0;
-    return nb_limit_says(line, "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
-                         format(l->design.store)->name, format(l->design.acc)->name);
+    return nb_limit_says(
+        line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
+        format(l->design.store)->name, format(l->design.acc)->name);
 }
 
 struct measured {
@@ -210,10 +211,9 @@ static int bound(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(line, "%lld roundings of %s in a chain: no bound holds any more.", (long long)law.chain,
                              format(l->design.acc)->name);
     line->from = line->law;
-    nb_limit_says(line,
-                  "No row of %lld elements can be further off; sqrt(chain) u, which holds for errors without a "
-                  "side, is %.4g u.",
-                  (long long)l->n, law.probable / u_sum(l));
+    nb_limit_says(
+        line, "No row of %lld elements can be further off; sqrt(chain) u, which holds for unbiased errors, is %.4g u.",
+        (long long)l->n, law.probable / u_sum(l));
     return 0;
 }
 static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
@@ -251,7 +251,7 @@ static int bias(const struct nb_limits *l, struct nb_limit *line) {
     snprintf(line->tolerance, sizeof line->tolerance, "within 10 %% and 4 standard errors");
     nb_limit_says(
         line,
-        "Small addends are rounded away more than up: y comes out too large by %.3g %%, %.3g u of %s, on every row.",
+        "Small addends are rounded down more often than up: y is too large by %.3g %%, %.3g u of %s, on every row.",
         100 * (1 / sqrt(1 + law.bias) - 1), (1 / sqrt(1 + law.bias) - 1) / u_out(l), format(l->design.store)->name);
     return 0;
 }
@@ -266,7 +266,7 @@ static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
     if (range_says_why_not(l, line) != 0) return -1;
     if (format(l->design.acc)->precision < 8)
-        return nb_limit_says(line, "No number of lanes mends a sum in %s: it takes a wider accumulator.",
+        return nb_limit_says(line, "No number of lanes repairs a sum in %s: it needs a wider accumulator.",
                              format(l->design.acc)->name);
     const double gain = u_out(l) / 4;
     line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
@@ -274,9 +274,9 @@ static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     line->law = line->from;
     if (line->safe < 1) line->safe = NAN;
     snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 25 %% and 4 standard errors");
-    nb_limit_says(line,
-                  "So many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
-                  format(l->design.store)->name, floor((double)l->n / line->from));
+    nb_limit_says(
+        line, "This many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
+        format(l->design.store)->name, floor((double)l->n / line->from));
     return 0;
 }
 static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
@@ -298,8 +298,9 @@ static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
 const struct nb_limit_rule nb_accumulation_rules[] = {
     {"stagnation", "accumulation", "a running sum of ones stops at", "sum", stagnation, one_is_lost, NULL},
     {"sum_bound", "accumulation", "bound on the sum of squares", "u of the sum", bound, NULL, bound_holds},
-    {"sum_rms", "accumulation", "its usual error", "u of the sum", random_error, NULL, random_error_holds},
-    {"sum_bias", "accumulation", "its mean error", "relative", bias, NULL, bias_holds},
+    {"sum_rms", "accumulation", "usual error of the sum of squares", "u of the sum", random_error, NULL,
+     random_error_holds},
+    {"sum_bias", "accumulation", "mean error of the sum of squares", "relative", bias, NULL, bias_holds},
     {"lanes", "accumulation", "lanes for a bias of y below u/4", "lanes", lanes, NULL, lanes_suffice},
 };
 const size_t nb_n_accumulation_rules = sizeof nb_accumulation_rules / sizeof nb_accumulation_rules[0];

@@ -37,7 +37,7 @@ static int eps_stored(const struct nb_limits *l, struct nb_limit *line) {
         nb_limit_says(line, "%s",
                       eps > 0 ? "eps is lost: a row of zeros becomes NaN." : "Without eps a row of zeros becomes NaN.");
     else
-        nb_limit_says(line, "%s holds eps %+.3g %% off, as a %s number%s.", stat(l)->name, 100 * (held / eps - 1),
+        nb_limit_says(line, "%s stores eps %+.3g %% off, as a %s number%s.", stat(l)->name, 100 * (held / eps - 1),
                       held < stat(l)->min_normal ? "subnormal" : "normal",
                       held < stat(l)->min_normal ? ": with subnormals flushed it is 0" : "");
     return 0;
@@ -53,7 +53,7 @@ static bool eps_is_held(const struct nb_limits *l, struct nb_limit *line) {
 
 static int eps_survives(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_format *f = stat(l);
-    if (l->design.stat == NB_NUM_F64) return nb_limit_says(line, "f64 holds any eps.");
+    if (l->design.stat == NB_NUM_F64) return nb_limit_says(line, "f64 stores any eps.");
     const double tie = f->min_subnormal / 2;
     line->law = l->design.flush ? f->min_normal - tie : tie;
     line->from =
@@ -67,7 +67,7 @@ static bool eps_is_left(const struct nb_limits *l, double v, char *seen, size_t 
     struct nb_design d = nb_limits_isolated(l);
     d.eps = v;
     const double sum = sum_with_eps(l, &d, 0);
-    snprintf(seen, size, "eps %.17g is held as %.6g", v, sum);
+    snprintf(seen, size, "eps %.17g is stored as %.6g", v, sum);
     return sum > 0;
 }
 
@@ -143,8 +143,8 @@ static int choice_shows(const struct nb_limits *l, struct nb_limit *line, double
     line->safe = 100 * line->from;
     snprintf(line->tolerance, sizeof line->tolerance, "share of changed outputs within 20 %% and 0.005");
     nb_limit_says(line,
-                  "Rows of rms below %.3g tell eps %.3g from %.3g in %s outputs; above ten times that hardly one "
-                  "in a hundred outputs does.",
+                  "Rows of rms below %.3g distinguish eps %.3g from %.3g in %s outputs; above ten times that hardly "
+                  "one output in a hundred does.",
                   sqrt(line->from), eps, other, format(l->design.store)->name);
     return 0;
 }
@@ -268,7 +268,7 @@ static bool cube_is_infinite(const struct nb_limits *l, double v, char *seen, si
 }
 
 const struct nb_limit_rule nb_eps_rules[] = {
-    {"eps_stored", "eps", "eps is held as", "eps", eps_stored, NULL, eps_is_held},
+    {"eps_stored", "eps", "eps is stored as", "eps", eps_stored, NULL, eps_is_held},
     {"eps_survives", "eps", "the smallest eps that is not 0", "eps", eps_survives, eps_is_left, NULL},
     {"eps_absorbed", "eps", "v + eps = v from", "variance", eps_absorbed, eps_changes_nothing, NULL},
     {"eps_choice", "eps", "eps 1e-5 or 1e-6 shows up to", "mean square", usual_choice_shows, NULL, usual_choice_seen},

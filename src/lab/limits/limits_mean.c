@@ -88,9 +88,9 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     if (law.nu > 0.01)
         return nb_limit_says(line, "The sums of %lld elements lose more than chance does.", (long long)l->n);
     if (format(l->design.store)->unit_roundoff > format(l->design.acc)->unit_roundoff)
-        return nb_limit_says(line,
-                             "The squares of %s inputs share their lowest bits and round to one side in %s: no law.",
-                             format(l->design.store)->name, format(l->design.acc)->name);
+        return nb_limit_says(
+            line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
+            format(l->design.store)->name, format(l->design.acc)->name);
     line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
     line->safe = line->from / 4;
     if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");
@@ -189,7 +189,7 @@ static int first_exponent(const struct nb_limits *l) {
 static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_format *f = format(l->design.store);
     const int count = constants_in_binade(l);
-    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, as it should be.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, which is right.");
     if (l->design.variance != NB_VAR_TWOPASS || l->design.root_form != NB_ROOT_MUL_RECIP ||
         l->design.eps_place != NB_EPS_INSIDE || l->design.folded || l->design.flush)
         return nb_limit_says(

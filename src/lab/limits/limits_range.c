@@ -115,8 +115,9 @@ static int exact_overflow(const struct nb_limits *l, struct nb_limit *line, bool
     line->law = squared ? sqrt(share) : share;
     nb_limit_upwards(line, l->design.store, exact_sum_overflows, &row);
     nb_limit_says(line,
-                  nb_limit_is_never(line) ? "No sum of %lld of them leaves %s."
-                                          : "A healthy sum of %lld of them in %s is infinite from here on.",
+                  nb_limit_is_never(line)
+                      ? "No sum of %lld of them leaves %s."
+                      : "A sum of %lld of them in %s that has lost nothing is infinite from here on.",
                   (long long)l->n, format(l->design.acc)->name);
     return 0;
 }
@@ -132,7 +133,7 @@ static bool squares_are_infinite(const struct nb_limits *l, double v, char *seen
     return exact_sum_is_infinite(l, v, seen, size, true);
 }
 static int mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
-    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm takes no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm computes no mean.");
     return exact_overflow(l, line, false);
 }
 static bool mean_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -146,8 +147,8 @@ static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *
         nb_limit_says(line, "In this order the sum of squares of %lld equal elements never overflows.",
                       (long long)l->n);
     else
-        nb_limit_says(line, "As this design adds them up; the exact sum overflows from the line above. A sum that "
-                            "stands still, or grows too fast, is off before it is infinite.");
+        nb_limit_says(line, "In this design's order of additions; the exact sum overflows at the line above. A sum "
+                            "that stops growing, or grows too fast, is wrong before it is infinite.");
     return 0;
 }
 static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -161,7 +162,7 @@ static bool ordered_squares_are_infinite(const struct nb_limits *l, double v, ch
 
 static int ordered_mean_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const struct equal_row row = {l, false};
-    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm takes no mean.");
+    if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm computes no mean.");
     if (l->design.variance == NB_VAR_WELFORD) return nb_limit_says(line, "An updated mean is no sum.");
     if (l->design.variance == NB_VAR_SHIFTED) return nb_limit_says(line, "A constant row, shifted, is 0.");
     nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);

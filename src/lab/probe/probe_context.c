@@ -164,7 +164,7 @@ static void ask_squares(struct nb_probe *p) {
     if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
         nb_probe_say(p, "subnormal_squares", NULL, NULL, "%s",
                      p->c.dtype == NB_F16 ? "squares of f16 numbers are normal in f32"
-                                          : "it is told where eps stands inside the root");
+                                          : "it can be seen only where eps is inside the root");
         return;
     }
     if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0x1p-126) == 0) {
@@ -195,8 +195,9 @@ static void ask_special(struct nb_probe *p, const char *question, double special
             }
             if (nan == SPECIAL_COLS - 1 && isnan(own)) value = "the whole row is NaN";
             if (zero == SPECIAL_COLS - 1) value = isnan(own) ? "the others are 0, itself NaN" : "the others are 0";
-            nb_probe_say(p, question, value, "certain", "it gives %g; of %d others %lld are NaN and %lld are 0", own,
-                         SPECIAL_COLS - 1, (long long)nan, (long long)zero);
+            nb_probe_say(p, question, value, "certain",
+                         "the element itself gives %g; of %d others %lld are NaN and %lld are 0", own, SPECIAL_COLS - 1,
+                         (long long)nan, (long long)zero);
         }
     }
     nb_box_release(&b);

@@ -42,7 +42,7 @@ static void say_added_to(struct nb_probe *p, double m) {
     if (near(m, 1)) value = p->of_sum ? "the sum" : "the mean";
     if (near(m, 1.0 / COLS) && !p->of_sum) value = "the sum";
     if (near(m, COLS)) value = p->of_sum ? "the mean" : "n times to the mean";
-    nb_probe_say(p, "eps_added_to", value, "certain", "a row next to zero of n = %d shows %.6g eps", COLS, m);
+    nb_probe_say(p, "eps_added_to", value, "certain", "a row of n = %d near zero shows %.6g eps", COLS, m);
 }
 
 static void ask_place(struct nb_probe *p, struct nb_box *b) {
@@ -60,7 +60,7 @@ static void ask_place(struct nb_probe *p, struct nb_box *b) {
     }
     const char *short_name = p->eps_place >= 0 ? nb_eps_place_name((uint32_t)p->eps_place) : name;
     nb_probe_say(p, "eps_place", short_name, "certain",
-                 "next to zero the gain goes as eps^%.3f; at v = 1 = %.4g eps it is %.4g%s%s", power, m, even,
+                 "near zero the gain varies as eps^%.3f; at v = 1, which is %.4g eps, it is %.4g%s%s", power, m, even,
                  name ? ": " : "", name ? name : "");
     p->eps_on_sum = p->eps_place == NB_EPS_INSIDE && !p->of_sum && near(m, 1.0 / COLS);
     p->eps_plain = p->eps_place >= 0 && (near(m, 1) || p->eps_on_sum);
@@ -150,14 +150,14 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
     if (format < 0) {
         nb_probe_say(
             p, "eps_dtype", NULL, NULL,
-            "y drops at eps = %.12g, %.12g: no middle of f32, f16 or bf16; wider than f32, or drops of the root",
+            "y drops at eps = %.12g, %.12g: no midpoint of f32, f16 or bf16; wider than f32, or drops of the root",
             drops[0], drops[1]);
         return;
     }
     const char *name = nb_formats[format].name;
     const int beside_format = find_drops(b, even, beside) == 0 ? format_of(beside) : -1;
     if (format == NB_F32 || (beside_format == format && p->eps_place != NB_EPS_CLAMP))
-        nb_probe_say(p, "eps_dtype", name, "certain", "y drops at eps = %.12g, %.12g: middles of %s", drops[0],
+        nb_probe_say(p, "eps_dtype", name, "certain", "y drops at eps = %.12g, %.12g: midpoints of %s", drops[0],
                      drops[1], name);
     else
         nb_probe_say(p, "eps_dtype", NULL, NULL,

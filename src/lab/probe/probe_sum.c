@@ -136,7 +136,7 @@ void nb_sum_measure(struct nb_sum *m, struct nb_probe *p) {
         const bool nothing = loses_nothing(&m->losses);
         m->why = fitting < 0 ? "a row left the scale" : "what is lost fits no order of plain sums";
         if (fitting > 1) m->why = "several orders lose the same";
-        if (nothing) m->why = "too little is lost beside 2^24 to tell orders apart";
+        if (nothing) m->why = "too little is lost beside 2^24 to distinguish orders";
         /* f32 loses nothing beside 2^22; fewer bits would. */
         m->found = fitting == 1 && !nothing && nb_scale_init(&s, &b, 0, A / 2, &m->why) == 0 &&
                    fabs(loss_beside(&b, &s, 0, A / 2)) <= s.tolerance + 3;
@@ -202,7 +202,7 @@ static void say_order(struct nb_probe *p, const struct nb_structure *s) {
     if (s->block > p->cols / 64) join = "";
     snprintf(text, sizeof text, "blocks of %lld%s", (long long)s->block, join);
     nb_probe_say(p, "order", text, "strong",
-                 "losses begin anew every %lld columns; beside 2^24 times 8 blocks %.0f of %.0f are lost",
+                 "losses start again every %lld columns; beside 2^24 times 8 blocks %.0f of %.0f are lost",
                  (long long)s->block, loss, n - 1);
 }
 
@@ -228,7 +228,7 @@ static double average_loss(struct nb_probe *p, int64_t n, const char **why) {
 static void say_tail(struct nb_probe *p, const struct nb_sum *m) {
     double more = NAN;
     const struct nb_structure *structure = &m->structure;
-    const char *why = "it is told from 8 lanes on, where whole rows are summed in lanes";
+    const char *why = "it can be seen from 8 lanes on, where whole rows are summed in lanes";
     if (structure->block == p->cols && structure->lanes >= 8 && structure->lanes <= 512)
         more = average_loss(p, p->cols + TAIL, &why) - average_loss(p, p->cols, &why);
     const char *value = fabs(more - 5) < 0.9 ? "one by one behind the lanes" : fabs(more) < 3 ? "not one by one" : NULL;

@@ -100,7 +100,7 @@ static void measure_sum(struct nb_mean *m, struct nb_probe *p, const struct nb_s
         const int fitting = nb_structure_find(&m->losses, loss_of_mean, &b, &lift, &m->structure);
         m->found = fitting == 1;
         if (fitting == 0) m->why = "what is lost fits no order of plain sums";
-        if (fitting > 1) m->why = "too little is lost to tell orders apart";
+        if (fitting > 1) m->why = "too little is lost to distinguish orders";
         if (fitting < 0) m->why = "a row gives no number";
         m->corrected = !m->found && fitting >= 0 && squares->found && fits_corrected(&m->losses, &squares->structure);
     }

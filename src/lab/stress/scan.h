@@ -40,7 +40,7 @@ struct nb_scan_point {
     double max_ulp, bias_u; /* as struct nb_accuracy has them */
     double gain_u;          /* relative error that a row shares, of its worst row, signed, in u */
     double gain_rms_u;      /* root mean square of it over rows */
-    double eps_effect_u;    /* what eps takes from y, relative, in u */
+    double eps_effect_u;    /* effect of eps on y, relative, in u */
     int64_t nan, inf, zero; /* elements */
 };
 
