@@ -19,10 +19,8 @@ extern const struct nb_command nb_command_emulate;
 static const char help[] =
     "usage: normbench emulate DESIGN [DESIGN...] [OPTIONS]\n"
     "       normbench emulate --list\n\n"
-    "Executes norms step by step, every operation rounded once to the format that the design gives it, and compares "
-    "them\nwith the exact result. DESIGN is an op (rmsnorm, prmsnorm, layernorm, l2norm) or a preset (llama, gemma, "
-    "all_bf16 "
-    "...),\n"
+    "Executes norms step by step, every operation rounded once to the format that the design gives it, and compares them\n"
+    "with the exact result. DESIGN is an op (rmsnorm, prmsnorm, layernorm, l2norm) or a preset (llama, gemma, all_bf16 ...),\n"
     "followed by any number of changes to it:\n"
     "  rmsnorm/store:bf16/acc:f32x16/cast:before    llama/store:f16    layernorm/variance:onepass/acc:f64\n\n"
     "  --list               the presets and the parts of a design\n"
@@ -35,8 +33,7 @@ static const char help[] =
     "  --seed S             of data and stochastic rounding (default 1)\n"
     "  --depth K            follows the errors over K residual blocks x <- x + f(norm(x))\n"
     "  --step S             size of f relative to norm(x) (default 0.05)\n"
-    "  --stream FORMAT      what x is kept in between blocks; exact (default), or a format: rounded as store_round "
-    "says\n"
+    "  --stream FORMAT      what x is kept in between blocks; exact (default), or a format: rounded as store_round says\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
 

@@ -23,14 +23,11 @@ extern const struct nb_command nb_command_probe;
 
 static const char help[] =
     "usage: normbench probe WHAT [OPTIONS]\n\n"
-    "Finds out what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma "
-    "or "
-    "not, where\neps is added and in which format, which variance, which root (by its bits), cast order, subnormals, "
-    "NaN, dependence "
-    "on other\n"
-    "rows. WHAT is a shared object (X.so: all its row norms), a kernel, a variant, or a glob over them. Nothing that a "
-    "kernel\ndeclares about itself is used. An answer is a value with the numbers seen, or `undetermined` with the "
-    "reason.\n\n"
+    "Finds out what a row norm does inside, from its outputs alone: which accumulators and lanes, in which order, fma or\n"
+    "not, where eps is added and in which format, which variance, which root (by its bits), cast order, subnormals, NaN,\n"
+    "dependence on other rows. WHAT is a shared object (X.so: all its row norms), a kernel, a variant, or a glob over\n"
+    "them. Nothing that a kernel declares about itself is used. An answer is a value with the numbers seen, or\n"
+    "`undetermined` with the reason.\n\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --dtype LIST         f32, f16, bf16; several with commas\n"
     "  --width LIST         scalar, 128, 256, 256x, 512, native\n"

@@ -19,14 +19,11 @@ extern const struct nb_command nb_command_quantize;
 
 static const char help[] =
     "usage: normbench quantize [OPTIONS]\n\n"
-    "Stores rows in 8 bits, once as they are and once normalized before, and shows what is left: the ratio of signal "
-    "to\n"
-    "quantization noise, the largest error, the share that becomes 0. Values are divided by a scale that takes the "
-    "largest\n"
+    "Stores rows in 8 bits, once as they are and once normalized before, and shows what is left: the ratio of signal to\n"
+    "quantization noise, the largest error, the share that becomes 0. Values are divided by a scale that takes the largest\n"
     "magnitude to the format's largest number: of the whole tensor, of each row, or none.\n\n"
     "  --to FORMAT          e4m3, e5m2 or int8; repeatable (default all)\n"
-    "  --data NAME          rows: a distribution, a data set or a file (default massive: rows with massive "
-    "activations)\n"
+    "  --data NAME          rows: a distribution, a data set or a file (default massive: rows with massive activations)\n"
     "  --op OP              rmsnorm (default), prmsnorm, layernorm or l2norm\n"
     "  --design DESIGN      the norm with its formats, as for `normbench emulate`, instead of --op (in f32)\n"
     "  --affine WHICH       none, gamma, gamma_beta (default: as usual for the op)\n"
@@ -34,8 +31,7 @@ static const char help[] =
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"
     "  --seed S             default 1\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
-    "sqnr_db: 10 log10 of squares over squared errors. Errors are in the rms of their row. lost: share of numbers that "
-    "become\n"
+    "sqnr_db: 10 log10 of squares over squared errors. Errors are in the rms of their row. lost: share of numbers that become\n"
     "0. beyond: share out of range.\n"
     "Exit codes: 0 ok, 2 usage.\n";
 

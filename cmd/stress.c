@@ -17,9 +17,8 @@ extern const struct nb_command nb_command_stress;
 static const char help[] =
     "usage: normbench stress [CONFIG] [OPTIONS]\n\n"
     "Checks kernels against an exact oracle on rows that are hard (special rows, heavy tails, massive activations,\n"
-    "every exponent, large offsets, inputs of public bug reports), searches for the worst rows and for how far "
-    "each\nkernel can be taken, and grades each variant with each formula, once over the range that the kernel "
-    "declares and once\n"
+    "every exponent, large offsets, inputs of public bug reports), searches for the worst rows and for how far each\n"
+    "kernel can be taken, and grades each variant with each formula, once over the range that the kernel declares and once\n"
     "over all finite inputs:\n"
     "  A+ correctly rounded everywhere\n"
     "  A  within 1 ulp, without bias\n"

@@ -8,8 +8,8 @@
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/lab/stress/sweeps.h"
 #include "src/lab/stress/scan.h"
+#include "src/lab/stress/sweeps.h"
 
 static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
 TestSuite(sweeps, .init = load);

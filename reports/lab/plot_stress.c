@@ -129,10 +129,10 @@ static size_t studies_panels(const struct studies *studies, const char *op, cons
 /* ---- Heat maps of error over scale and rho ---- */
 
 static const char map_caption[] =
-    "Rows are scale * (rho + z), z standard normal: from left to right they grow over the whole range of the dtype, "
-    "upwards their mean grows against their spread. Colour is the largest error in ulp at the root mean square of y, "
-    "on one scale for all maps; where the result is no number or lost, the cell has a colour of its own. Dashed lines "
-    "are closed forms, not fits: a theory that is right has the colours change on them.";
+    "Rows are scale * (rho + z), z standard normal: from left to right they grow over the whole range of the "
+    "dtype, upwards their mean grows against their spread. Colour is the largest error in ulp at the root mean "
+    "square of y, on one scale for all maps; where the result is no number or lost, the cell has a colour of its "
+    "own. Dashed lines are closed forms, not fits: a theory that is right has the colours change on them.";
 
 static void fill_map(struct nb_heat *heat, const cJSON *map) {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(map, "log2_scale");
@@ -235,9 +235,8 @@ static const struct family families[] = {
      {NULL},
      "Dashed in a kernel's colour: what its variance algorithm predicts (slope 2 for E[x^2] - mean^2, 1 for two "
      "passes and updating, 0 where the mean is corrected or not subtracted), twice the standard deviation. A kernel "
-     "below the noise of its inputs loses less than storing them already did. Where the result is NaN or Inf there is "
-     "no "
-     "point."},
+     "below the noise of its inputs loses less than storing them already did. Where the result is NaN or Inf there "
+     "is no point."},
     {"n",
      0,
      "error-n",
@@ -250,9 +249,8 @@ static const struct family families[] = {
      {"sqrt(n) u", "gamma_n"},
      "Dashed in a kernel's colour: the law for its longest chain of additions, a random part that grows with its "
      "length over sqrt(n), and stagnation that grows with its 3/2 power. gamma_n is the worst case of the first "
-     "kernel; "
-     "sqrt(n) u is the usual rule of thumb, which stagnation breaks. What lies under the last rounding is noise of "
-     "that."},
+     "kernel; sqrt(n) u is the usual rule of thumb, which stagnation breaks. What lies under the last rounding is "
+     "noise of that."},
     {"eps",
      0,
      "error-eps",
@@ -263,8 +261,8 @@ static const struct family families[] = {
      NB_SCALE_DECADES,
      {{"eps_effect_u", "effect of eps on y"}},
      {NULL},
-     "Rows of root mean square 2^-8. Below 1 u of effect the choice of eps cannot be seen in y. Dashed in a kernel's "
-     "colour: the error of eps as its statistics store it."},
+     "Rows of root mean square 2^-8. Below 1 u of effect the choice of eps cannot be seen in y. Dashed in a "
+     "kernel's colour: the error of eps as its statistics store it."},
     {"eps",
      1,
      "error-eps-alone",
@@ -275,8 +273,8 @@ static const struct family families[] = {
      NB_SCALE_DECADES,
      {{"eps_effect_u", "effect of eps on y"}},
      {NULL},
-     "Rows of root mean square 2^-14, whose squares are 0 in f16. Statistics in f16 hold eps in steps of 2^-24, below "
-     "3e-8 not at all: there the result is NaN or Inf, and no point is drawn."},
+     "Rows of root mean square 2^-14, whose squares are 0 in f16. Statistics in f16 hold eps in steps of 2^-24, "
+     "below 3e-8 not at all: there the result is NaN or Inf, and no point is drawn."},
     {"scale",
      0,
      "error-scale",
@@ -287,9 +285,8 @@ static const struct family families[] = {
      NB_SCALE_POWERS,
      {{NULL}},
      {NULL},
-     "Rows without an offset over the whole range of the dtype. A jump to 1/u is a row lost to 0; where the result is "
-     "NaN "
-     "or Inf there is no point."},
+     "Rows without an offset over the whole range of the dtype. A jump to 1/u is a row lost to 0; where the result "
+     "is NaN or Inf there is no point."},
 };
 enum { N_FAMILIES = sizeof families / sizeof *families, MOST_KERNELS = 14, MOST_CLIFFS = 5 };
 
@@ -444,9 +441,10 @@ static void plot_sweeps(const struct nb_results *meta, const struct studies *stu
 /* ---- What a design's rounding adds up to over the layers of a network ---- */
 
 static const char depth_caption[] =
-    "Left: the part of the error that a row shares, averaged over rows. A biased rounding makes it grow in proportion "
-    "to the number of blocks. Right: the rest, which is random and grows with the root. Dashed: growth in "
-    "proportion and with the root through the last block, as far as it goes: what lies above on the left has no bias.";
+    "Left: the part of the error that a row shares, averaged over rows. A biased rounding makes it grow in "
+    "proportion to the number of blocks. Right: the rest, which is random and grows with the root. Dashed: growth "
+    "in proportion and with the root through the last block, as far as it goes: what lies above on the left has no "
+    "bias.";
 
 enum { MOST_BLOCKS = 1 << 20 };
 

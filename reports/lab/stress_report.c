@@ -206,12 +206,13 @@ static void add_grades_section(const cJSON *stress, struct nb_strbuf *out) {
     struct graded_list all;
     collect(stress, &all);
     nb_strbuf_add(
-        out, "<h2 id=\"grades\">Grades</h2>\n<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and "
-             "without a bias. B within the a-priori bound of the algorithm. C no worse than twice the effect of half "
-             "an ulp of input noise. D good as a whole, lost in single elements. F NaN, Inf or 0 in place of a number. "
-             "Figures are over the declared range (where y may cancel, in ulp of at least rms(y) / 16), counts over "
-             "all finite rows; of several widths the worst is shown. Hover over a grade for the case that set it; the "
-             "end of the page has the commands that reproduce it.</p>\n");
+        out,
+        "<h2 id=\"grades\">Grades</h2>\n"
+        "<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and without a bias. B within the "
+        "a-priori bound of the algorithm. C no worse than twice the effect of half an ulp of input noise. D good as a "
+        "whole, lost in single elements. F NaN, Inf or 0 in place of a number. Figures are over the declared range "
+        "(where y may cancel, in ulp of at least rms(y) / 16), counts over all finite rows; of several widths the "
+        "worst is shown. Hover over a grade for the case that set it; the end of the page has the commands that reproduce it.</p>\n");
     for (size_t begin = 0, end; begin < all.n; begin = end) {
         for (end = begin + 1; end < all.n && same(all.list[begin].line, all.list[end].line, table);) end++;
         add_op(&all, begin, end, out);
@@ -307,12 +308,12 @@ static void add_frontiers_section(const cJSON *stress, struct nb_strbuf *out) {
             if (!any)
                 nb_strbuf_add(
                     out,
-                    "<h2 id=\"frontiers\">How far each can be taken</h2>\n<p class=\"dim\">The last value that is "
-                    "right and the first that is not, found by bisection, beside the closed form. A ratio far "
-                    "from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n<details open>"
-                    "<summary>Frontiers</summary><div class=\"wrap\"><table>\n<tr><th>variant</th><th>frontier</th>"
-                    "<th>demand</th><th class=\"n\">holds to</th><th class=\"n\">fails at</th><th class=\"n\">"
-                    "predicted</th><th class=\"n\">ratio</th><th>predicted by</th></tr>\n");
+                    "<h2 id=\"frontiers\">How far each can be taken</h2>\n"
+                    "<p class=\"dim\">The last value that is right and the first that is not, found by bisection, beside the "
+                    "closed form. A ratio far from 1 means that the theory or the kernel is not what it is assumed to be.</p>\n"
+                    "<details open><summary>Frontiers</summary><div class=\"wrap\"><table>\n"
+                    "<tr><th>variant</th><th>frontier</th><th>demand</th><th class=\"n\">holds to</th><th class=\"n\">fails "
+                    "at</th><th class=\"n\">predicted</th><th class=\"n\">ratio</th><th>predicted by</th></tr>\n");
             any = true;
             add_frontier(study, frontier, out);
         }
@@ -341,12 +342,14 @@ static void add_worst_section(const cJSON *stress, struct nb_strbuf *out) {
         cJSON_ArrayForEach(worst, cJSON_GetObjectItemCaseSensitive(study, "worst")) {
             if (!isfinite(nb_json_get_number(worst, "value"))) continue;
             if (!any)
-                nb_strbuf_add(out, "<h2 id=\"worst\">Worst rows found</h2>\n<p class=\"dim\">By greedy rows along the "
-                                   "kernel's own order of summation, by order, by zooming in and by climbing, within "
-                                   "the rows that the kernel claims its accuracy for.</p>\n<details><summary>Rows"
-                                   "</summary><div class=\"wrap\"><table>\n<tr><th>variant</th><th>objective</th>"
-                                   "<th class=\"n\">value</th><th class=\"n\">ulp, scaled</th><th>generator</th>"
-                                   "<th>again</th></tr>\n");
+                nb_strbuf_add(
+                    out,
+                    "<h2 id=\"worst\">Worst rows found</h2>\n"
+                    "<p class=\"dim\">By greedy rows along the kernel's own order of summation, by order, by zooming in and by "
+                    "climbing, within the rows that the kernel claims its accuracy for.</p>\n"
+                    "<details><summary>Rows</summary><div class=\"wrap\"><table>\n"
+                    "<tr><th>variant</th><th>objective</th><th class=\"n\">value</th><th class=\"n\">ulp, "
+                    "scaled</th><th>generator</th><th>again</th></tr>\n");
             any = true;
             add_worst(study, worst, out);
         }
@@ -389,9 +392,11 @@ static void add_bugs_section(const cJSON *stress, struct nb_strbuf *out) {
     const cJSON *bug, *bugs = cJSON_GetObjectItemCaseSensitive(stress, "bugs");
     if (cJSON_GetArraySize(bugs) == 0) return;
     nb_strbuf_add(
-        out, "<h2 id=\"bugs\">Inputs of public bug reports</h2>\n<p class=\"dim\">Grades D and F fail, C and better "
-             "survive.</p>\n<div class=\"wrap\"><table>\n<tr><th>report</th><th>essence</th><th>fail</th>"
-             "<th>survive</th><th>worst, and how to reproduce it</th></tr>\n");
+        out,
+        "<h2 id=\"bugs\">Inputs of public bug reports</h2>\n"
+        "<p class=\"dim\">Grades D and F fail, C and better survive.</p>\n"
+        "<div class=\"wrap\"><table>\n"
+        "<tr><th>report</th><th>essence</th><th>fail</th><th>survive</th><th>worst, and how to reproduce it</th></tr>\n");
     cJSON_ArrayForEach(bug, bugs) {
         const cJSON *worst = cJSON_GetObjectItemCaseSensitive(bug, "worst");
         nb_strbuf_add(out, "<tr>");
@@ -422,9 +427,11 @@ static void add_top(const struct nb_results *meta, const cJSON *stress, struct n
     if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(stress, "complete")))
         nb_strbuf_add(out,
                       "<p class=\"bad\">The run did not reach all cases or studies: grades may be too good.</p>\n");
-    nb_strbuf_add(out, "<nav><a href=\"#grades\">grades</a><a href=\"#bugs\">public bugs</a><a href=\"#frontiers\">"
-                       "frontiers</a><a href=\"#worst\">worst rows</a><a href=\"#curves\">curves</a><a href=\"#maps\">"
-                       "maps</a><a href=\"#replay\">how to reproduce it</a></nav>\n");
+    nb_strbuf_add(
+        out,
+        "<nav><a href=\"#grades\">grades</a><a href=\"#bugs\">public bugs</a><a href=\"#frontiers\">frontiers</a><a "
+        "href=\"#worst\">worst rows</a><a href=\"#curves\">curves</a><a href=\"#maps\">maps</a><a href=\"#replay\">how "
+        "to reproduce it</a></nav>\n");
     nb_strbuf_release(&text);
 }
 

@@ -162,10 +162,8 @@ static int add_grade_lines(struct nb_grid *grid, const struct stress_text *p, bo
 }
 
 static const char legend[] =
-    "max ulp: where y may cancel (means, beta) in ulp of at least rms(y)/16; bias, gain: of the worst case and row, in "
-    "u;\n"
-    "bound, noise: largest error / a-priori bound, / effect of half an ulp of input noise; these in the declared "
-    "range.\n"
+    "max ulp: where y may cancel (means, beta) in ulp of at least rms(y)/16; bias, gain: of the worst case and row, in u;\n"
+    "bound, noise: largest error / a-priori bound, / effect of half an ulp of input noise; these in the declared range.\n"
     "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
 
 static int print_grades(const struct stress_text *p) {
@@ -357,8 +355,10 @@ static int print_bugs(const struct stress_text *p) {
         nb_strbuf_release(&essence);
     }
     if (grid.n_cells > 0) {
-        print_heading(p, "Inputs of public bug reports: variants with a formula that fail (NaN, Inf, 0, or half of "
-                         "the digits lost) and survive");
+        print_heading(
+            p,
+            "Inputs of public bug reports: variants with a formula that fail (NaN, Inf, 0, or half of the digits lost) and "
+            "survive");
         result = nb_grid_print(&grid, p->format, p->out);
     }
     nb_grid_release(&grid);

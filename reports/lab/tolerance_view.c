@@ -69,17 +69,17 @@ static void add_numpy(const struct nb_tolerance *t, const struct nb_tolerance_re
 static void add_c(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     const struct nb_criterion *c = &t->criteria[NB_DERIVED];
     add_head(t, q, "//", out);
-    nb_strbuf_addf(out,
-                   "#include <math.h>\n"
-                   "#include <stddef.h>\n\n"
-                   "// got: the kernel's output, want: the reference computed in double; both rows x cols. 0: passes, "
-                   "1: an element is\n"
-                   "// beyond the tolerance, 2: the errors take a side.\n"
-                   "static int norm_output_differs(const double *got, const double *want, size_t rows, size_t cols) {\n"
-                   "    const double rtol = %.3g, atol = %.3g;\n"
-                   "    for (size_t i = 0; i < rows * cols; i++)\n"
-                   "        if (!(fabs(got[i] - want[i]) <= atol + rtol * fabs(want[i]))) return 1;\n",
-                   c->rtol, c->atol);
+    nb_strbuf_addf(
+        out,
+        "#include <math.h>\n"
+        "#include <stddef.h>\n\n"
+        "// got: the kernel's output, want: the reference computed in double; both rows x cols. 0: passes, 1: an element is\n"
+        "// beyond the tolerance, 2: the errors are biased.\n"
+        "static int norm_output_differs(const double *got, const double *want, size_t rows, size_t cols) {\n"
+        "    const double rtol = %.3g, atol = %.3g;\n"
+        "    for (size_t i = 0; i < rows * cols; i++)\n"
+        "        if (!(fabs(got[i] - want[i]) <= atol + rtol * fabs(want[i]))) return 1;\n",
+        c->rtol, c->atol);
     if (has_mean_error(t))
         nb_strbuf_addf(out,
                        "    double sum = 0, count = 0;\n"
@@ -166,8 +166,7 @@ static void add_criteria(const struct nb_tolerance *t, struct nb_strbuf *out) {
     }
     nb_strbuf_addf(
         out,
-        "  gain: smallest relative error of the scale detected in 99 %% of %lld tests; offset: shift of all outputs, "
-        "in rms(y)\n",
+        "  gain: smallest relative error of the scale detected in 99 %% of %lld tests; offset: shift of all outputs, in rms(y)\n",
         (long long)t->detection_tests);
 }
 
@@ -220,14 +219,13 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
                    (long long)t->chain);
     nb_strbuf_addf(
         out,
-        "  derived     rtol %.3g, atol %.3g: covers the bound of every element; of %lld elements of other rows "
-        "%lld are beyond it\n",
+        "  derived     rtol %.3g, atol %.3g: covers the bound of every element; of %lld elements of other rows %lld are beyond it\n",
         derived->rtol, derived->atol, (long long)t->n_held_out, (long long)t->n_uncovered);
-    nb_strbuf_addf(out,
-                   "  calibrated  rtol %.3g, atol %.3g: %.2g of that; correct kernels fail it in at most %.2g %% of "
-                   "tests (as far as %lld tests of each can show)\n",
-                   calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm,
-                   (long long)t->trials);
+    nb_strbuf_addf(
+        out,
+        "  calibrated  rtol %.3g, atol %.3g: %.2g of that; correct kernels fail it in at most %.2g %% of tests (as far "
+        "as %lld tests of each can show)\n",
+        calibrated->rtol, calibrated->atol, t->calibrated_share, 100 * t->calibrated_alarm, (long long)t->trials);
     nb_strbuf_addf(out,
                    "  ulp         %.3g ulp of the reference, at the element that needs most; rms of the outputs %.3g\n",
                    t->criteria[NB_ULPS].limit, t->rms);
@@ -243,8 +241,9 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
                        t->subjects[s].reason[0] ? ": " : "", t->subjects[s].reason);
     if (t->calibrated_share < 0.5 && !q->kernel)
         nb_strbuf_add(
-            out, "\n  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, "
-                 "narrows it.");
+            out,
+            "\n"
+            "  The bound has room for the worst row in the worst order; --kernel, or a --design with its lanes, narrows it.");
     nb_strbuf_add(out, "\n  in brackets the largest error, as a share of the derived tolerance\n");
     nb_strbuf_release(&design);
 }
