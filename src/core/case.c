@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The lists of words, and other words that people use for the same things. */
+/* A case: its names, what it is called with, what it must move at least, and its key, one printed string by which a case is named on
+ * a command line, in a record and in a filter. The axes that a key is made of are in axes.c. */
 #include "src/core/case.h"
 
 #include <assert.h>
@@ -225,7 +226,7 @@ double nb_case_bytes(const struct nb_case *c) {
 
 /* A case and its key: one printed string, so that a case can be named on a command line, in a record and in a filter. */
 
-/* ---- values that hang on other fields ---- */
+/* ---- values that depend on other fields ---- */
 
 static uint32_t usual_affine(uint32_t op) {
     switch (op) {

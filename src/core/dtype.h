@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stored formats: names, sizes, constants, conversions between double and f32, f16, bf16, and the ulp of a real number. */
+/* Number formats, stored and emulated: names, sizes, constants, one rounding to each, and the ulp of a real number. */
 #ifndef NB_DTYPE_H
 #define NB_DTYPE_H
 

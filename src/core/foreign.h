@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared objects with kernels: opened so that two builds can live in one process, and asked where their code lies. */
+/* Code that is not ours: shared objects with kernels, opened so that two builds can live in one process, where their code lies, and
+ * calls that this process survives. */
 #ifndef NB_FOREIGN_H
 #define NB_FOREIGN_H
 
@@ -20,10 +21,8 @@ const char *nb_object_foreign(void *handle, const char **where);
 
 /* ---- guarded calls ---- */
 
-/* A short call into code that is not ours, in a process that must survive it. */
-
-/* work(arg), for at most limit_s seconds. Null when it returned; else what happened instead ("segmentation fault", "no end within
- * 2 s"). What it had in hand is lost then, so that this serves questions, not work: workers are for that. Code that ends the
+/* A short call in a process that must survive it: work(arg), for at most limit_s seconds. Null when it returned; else what happened instead ("segmentation fault", "no end within
+ * 2 s"). What it held is lost then, so that this is for questions about a kernel; its work is done in worker processes. Code that ends the
  * program ends it with a message and exit code 2. Not for several threads at once. */
 const char *nb_guarded(void (*work)(void *arg), void *arg, double limit_s);
 

@@ -398,8 +398,6 @@ char *nb_jsonc_find(const char *file_name) {
 
 /* ---- errors of their readers ---- */
 
-/* Sentences with file, line, key and mend. */
-
 static const char *type_name(const cJSON *node) {
     if (cJSON_IsString(node)) return "a text";
     if (cJSON_IsNumber(node)) return "a number";

@@ -65,7 +65,7 @@ char *nb_peer_adapter(const char *name) {
     return path;
 }
 
-/* ---- what the user asks for ---- */
+/* ---- what the user names ---- */
 
 static int refuse_adapter(const char *name, const char *path) {
     const char *names[sizeof nb_peers / sizeof nb_peers[0]];

@@ -84,7 +84,7 @@ static int compare_by_order(const void *a, const void *b) {
     return order ? order : strcmp(p->id, q->id);
 }
 
-/* ---- the table of a shared object: it comes from outside, so that every entry is looked at before it is believed,
+/* ---- the table of a shared object: it comes from outside, so that every entry is checked before it is used,
  * and copied into this program's own size ---- */
 
 static char *variant_name(const struct nb_kernel *k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A kernel as the program knows it: what its table says, and where it comes from. */
+/* The kernels that this process knows: each as its table describes it, and where it comes from. */
 #ifndef NB_REGISTRY_H
 #define NB_REGISTRY_H
 
@@ -24,12 +24,13 @@ struct nb_entry {
 #define NB_OTHER_ABI (-2)
 
 /* The kernels that this process knows: libnormkernels.so beside the program, and plugins named by the user. All of them
- * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was asked for. */
+ * are loaded the same way: RTLD_LOCAL, and every function pointer checked to lie in the file that was named. */
 
 /* The built-in kernels: NORMBENCH_KERNELS names the file, else libnormkernels.so beside the program, else in ../lib. */
 int nb_registry_load_builtin(void);
-/* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate names: nb_error, -1, and nothing of it is
- * kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a note, 0. */
+/* A plugin by its file, or a peer by "peer:NAME[=LIBRARY]". A bad file, a missing export, a table entry without run, or duplicate
+ * names: nb_error, -1, and nothing of it is kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a
+ * note, 0. */
 int nb_registry_load(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
@@ -42,9 +43,9 @@ void nb_registry_release(void);
 
 /* ---- questions ---- */
 
-/* What a kernel says of a call, asked where the program must go on whatever it does: while planning. A plugin that crashes or
- * hangs at the question is not asked again, and its cases are planned as if it had said yes, so that a worker meets the same and
- * their records tell. */
+/* A kernel's answers about a call, where the program must go on whatever the kernel does: while planning. A plugin that crashes or
+ * hangs when it is called is not called again, and its cases are planned as if it had said yes, so that a worker meets the same and
+ * their records say so. */
 
 /* Null: yes; else the reason why not, good until the next question. */
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);

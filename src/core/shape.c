@@ -13,7 +13,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 
-/* 2^34 bytes in f32: beyond this a shape is a slip of the hand. */
+/* 2^34 bytes in f32: beyond this a shape is a typing error. */
 static const int64_t max_elements = (int64_t)1 << 32;
 
 struct dims {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A string that grows. Zero-initialise; text is never null after the first append. */
+/* Strings that grow (zero-initialise; text is never null after the first append), the nearest name, hashes, numbers by text. */
 #ifndef NB_TEXT_H
 #define NB_TEXT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What kernels are told of the machine (struct nb_tuning of kernels/kernel.h), field by field, as text and as JSON; and what the
+/* What kernels know of the machine (struct nb_tuning of kernels/kernel.h), field by field, as text and as JSON; and what the
  * calls of this process carry.
  *
  * As text: FIELD=VALUE,FIELD=VALUE. Bytes may end in K, M, G (times 1024); native is 0 or names of instruction sets joined by '+'.
@@ -41,7 +41,7 @@ cJSON *nb_tuning_to_json(const struct nb_tuning *t);
 int nb_tuning_from_json(struct nb_tuning *t, const cJSON *json);
 
 /* What cases made from now on carry into their calls (nb_case_init). Like the mask of CPU features it belongs to the process: set
- * once, before any case is made; workers are told with their job. Null until then: kernels take their own defaults. */
+ * once, before any case is made; workers get it with their job. Null until then: kernels take their own defaults. */
 void nb_tuning_use(const struct nb_tuning *t);
 const struct nb_tuning *nb_tuning_used(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The expansion. The size of a product is known before it is expanded, so that a slip of the hand costs nothing. */
+/* The expansion. The size of a product is known before it is expanded, so that a typing error costs nothing. */
 #include "src/plan/cells.h"
 
 #include <assert.h>
@@ -196,7 +196,7 @@ struct product {
     bool is_include;
 };
 
-/* Matching kernels against the lists of a block. Copies stay out unless they are asked for by name: every group has its
+/* Matching kernels against the lists of a block. Copies stay out unless they are named: every group has its
  * own. */
 
 static struct product product_of(const struct nb_block *block, const struct nb_block *include) {

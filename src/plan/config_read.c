@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reads a config strictly: what is not understood is an error with its place, since a key that is silently ignored
- * would be a matrix that nobody asked for. */
+ * would be a matrix that nobody wanted. */
 #include "src/plan/config.h"
 
 #include <assert.h>

@@ -2,12 +2,12 @@
 /* The numbers a case works on: named distributions with a seed, .npy files, raw files. Values are rounded once to the case's
  * dtype; the oracle and the kernels see the same stored values.
  *
- * What is filled hangs on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
+ * What is filled depends on shape, dtype, data, seed and params alone, never on the formula, so that the cases of a group share it:
  *   x, residual  as the data axis says: a distribution, each from a stream of its own, or the rows of a file, cycled (the
  *                residual starts in the middle of the file)
  *   dy           NAME_dy.npy beside real rows, else standard normal; dresidual_out likewise, from the middle of the file or a stream of
  *                its own
- *   gamma, beta  as the params axis says (params.h); drawn: NAME_gamma.npy, NAME_beta.npy beside real rows, else 1 + 0.3 N(0,1)
+ *   gamma, beta  as the params axis says (src/core/case.h); drawn: NAME_gamma.npy, NAME_beta.npy beside real rows, else 1 + 0.3 N(0,1)
  *                and 0.1 N(0,1) in f32
  *   running      mean and variance of x over all channels, moved by 0.1 standard deviations times N(0,1), and times a factor
  *                from 0.8 to 1.2 */

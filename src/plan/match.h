@@ -15,7 +15,7 @@ struct nb_filters {
     size_t n;
 };
 /* A filter is any stretch of the key as it stands, or a glob on the whole key or on its first parts ("rmsnorm_*_f32/shape:64x*"
- * need not tell the rest). No filters: everything matches. */
+ * need not have the rest). No filters: everything matches. */
 bool nb_filters_match(const struct nb_filters *filters, const char *key);
 
 /* eps and k, which people write in several ways, in one: cases of equal meaning get equal keys. */

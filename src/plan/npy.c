@@ -143,7 +143,7 @@ int nb_npy_header_parse(struct nb_npy_header *h, const unsigned char *bytes, siz
 
 /* ---- the values ---- */
 
-/* Arrays from files. What the header promises is compared with the size of the file before any memory is asked for. */
+/* Arrays from files. What the header promises is compared with the size of the file before any memory is allocated. */
 
 /* 2 GiB as doubles. More rows than this add nothing: a case cycles through them. */
 #define MAX_ELEMENTS ((int64_t)1 << 28)
