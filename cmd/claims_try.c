@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is trained, for how long. */
+/* Training, measuring, judging and reporting of claims. */
 #include "cmd/claims_try.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static int begin(const struct nb_claims_options *o, const char *folder) {
     return result;
 }
 
-/* Trains what the claims ask for. 0, -1 after nb_error, or the number of the signal that ended it. */
+/* Trains what the claims need. 0, -1 after nb_error, or the number of the signal that ended it. */
 static int claims_train(const struct nb_claims_options *o, const struct nb_claims *claims, const char *dir,
                         struct nb_claims_trained *out) {
     struct nb_train_plan p = {0};
@@ -106,7 +106,7 @@ int nb_claims_training_argv(const char *dir, struct nb_journaled_argv *saved) {
     return saved->argc > 0 ? 0 : -1;
 }
 
-/* Measuring, judging and reporting of claims. */
+/* ---- all of a run ---- */
 
 struct measured { /* what each plan left */
     struct nb_results results[NB_N_CLAIMS_PLANS];

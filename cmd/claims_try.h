@@ -28,7 +28,7 @@ bool nb_claims_has_journal(const char *dir);
 /* Tries the claims, whose blocks move to the plans, into dir. Returns the exit code. */
 int nb_claims_run(const struct nb_claims_options *o, struct nb_claims *claims, const char *dir);
 
-/* The training part of a run of claims: DIR/training/. */
+/* The training part of a run of claims, in DIR/training/. */
 
 struct nb_claims_trained {
     struct nb_train_results results;

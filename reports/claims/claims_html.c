@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pictures of a run of claims. */
+/* The page of a run of claims, DIR/claims.html, with its pictures, and DIR/claims.md. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
-/* Cuts against working set and row length; which figures there are. */
+/* ---- pictures: cuts against working set and row length, the Amdahl curve, trainings ---- */
 
 static const char cut_caption[] =
     "Share of LayerNorm's time that RMSNorm saves, 1 - t(rmsnorm) / t(layernorm), from pairs within blocks of one "
@@ -109,7 +109,7 @@ static void claims_figures_init(struct nb_figures *figures, const cJSON *documen
     nb_claims_training_figures(figures, document, &meta);
 }
 
-/* DIR/claims.html and DIR/claims.md. */
+/* ---- the pages ---- */
 
 static const char *class_of(const char *verdict) {
     if (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) == 0) return "g gA";

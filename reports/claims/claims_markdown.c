@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* claims.md: one line a claim, then what each rests on, so that a reader can disagree with it. */
+/* claims.md: one line a claim, then the evidence for each, so that a reader can disagree with it. */
 #include "reports/claims/claims_report.h"
 
 #include <math.h>

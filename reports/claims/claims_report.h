@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a run of claims came to, for people: all of it is made from the document (src/claims/claims_document.h). */
+/* The outcome of a run of claims, for people: all of it is made from the document (src/claims/claims_document.h). */
 #ifndef NB_CLAIMS_REPORT_H
 #define NB_CLAIMS_REPORT_H
 

@@ -91,7 +91,7 @@ int nb_claims_print(const cJSON *document, const char *format, FILE *out) {
     return nb_output(&text, out);
 }
 
-/* A claim before it is run: what is said, by whom, what would be tried, and what would make it REPRODUCED. */
+/* ---- --explain: a claim before it is run: what is said, by whom, what would be tried, and what would make it REPRODUCED ---- */
 
 static void add_wrapped(struct nb_strbuf *out, const char *lead, const char *text) {
     struct nb_strbuf line = {0};

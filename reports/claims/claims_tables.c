@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arithmetic on printed times. */
+/* Arithmetic on printed times, and the Amdahl figure. */
 #include "reports/claims/claims_tables.h"
 
 #include <math.h>
@@ -162,7 +162,7 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     nb_grid_release(&grid);
 }
 
-/* Points from tables and from the "training" section of claims.json, laws from norms that were timed alone. */
+/* ---- the Amdahl figure: points from tables and from the "training" section of claims.json, lines from norms timed alone ---- */
 
 static const char caption[] =
     "What a training step gains from RMSNorm against the share of the step that LayerNorm takes. Left and middle: rows "

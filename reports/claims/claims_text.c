@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The document's figures in words. */
+/* The document's figures in words, and the lines of the table of verdicts. */
 #include "reports/claims/claims_text.h"
 
 #include <math.h>
@@ -154,7 +154,7 @@ static bool differs(const char *axis, const char *value, const cJSON *figures) {
     return false;
 }
 
-/* What follows from another tag says nothing more. */
+/* A tag that follows from another one adds nothing. */
 static bool follows(const char *axis, const cJSON *tags) {
     static const char *const of_kernel[] = {"op", "style", "stats", "stats_dtype", "variance", "against", NULL};
     static const char *const of_shape[] = {"rows", "cols", NULL};
@@ -235,7 +235,7 @@ void nb_claims_counts(struct nb_strbuf *out, const cJSON *document) {
     if (n == 0) nb_strbuf_add(out, "no claims");
 }
 
-/* Claims to lines. */
+/* ---- lines ---- */
 
 static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, const cJSON *claim, const cJSON *judged,
                                   const cJSON *figures_of) {

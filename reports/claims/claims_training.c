@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables of whole steps, of memory and of losses. */
+/* Tables of whole steps, of memory and of losses, and curves. */
 #include "reports/claims/claims_training.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ static const char lead[] =
     "fresh processes. Losses are of trainings that start from the same weights and see the same batches; intervals are "
     "over launches or seeds, at 95 %.";
 
-/* "speed-minimind-training" tries whether few tokens a step stand for many; what it found, or "". */
+/* "speed-minimind-training" tries whether few tokens a step represent many; what it found, or "". */
 static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
     const cJSON *figures = nb_claims_figures(document, "speed-minimind-training", "tokens"), *figure;
     cJSON_ArrayForEach(figure, figures) {
@@ -167,7 +167,7 @@ void nb_claims_training_html(const cJSON *document, struct nb_strbuf *out) {
     }
 }
 
-/* Curves of trainings: losses by step, and the standard deviation of activations and gradients by layer, at the start and at the end. */
+/* ---- curves: losses by step, and the standard deviation of activations and gradients by layer, at the start and at the end ---- */
 
 enum { MOST_FIGURES = 12 };
 
@@ -216,9 +216,9 @@ static void draw_losses(struct nb_figures *figures, const struct nb_results *met
                         const cJSON *first) {
     struct nb_figure *f = new_figure(figures, meta, first, "loss", "Loss while training");
     const cJSON *course;
-    f->caption =
-        nb_strdup("Every arm starts from the same weights and sees the same batches in the same order. Nats; what "
-                  "knows nothing has the logarithm of the number of classes.");
+    f->caption = nb_strdup(
+        "Every arm starts from the same weights and sees the same batches in the same order. Losses are in nats; one "
+        "that has learned nothing is the logarithm of the number of classes.");
     f->n_panels = 1;
     f->panels[0] = (struct nb_panel){NULL, "step", "loss", NB_SCALE_LINEAR, NB_SCALE_LINEAR};
     cJSON_ArrayForEach(course, all) {

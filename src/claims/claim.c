@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a claim holds, and what machines may lack. */
+/* What a claim holds, what machines may lack, and how a claim is read. */
 #include "src/claims/claim.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ const char *nb_claim_lacks(const char *need) {
     return "something that this version does not know";
 }
 
-/* Reads a claim strictly: a key that is silently ignored would be a claim that nobody made. */
+/* ---- reading, strictly: a key that is silently ignored would make a claim that nobody made ---- */
 
 enum { MAX_ENTRIES = 100 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The claims that can be named: files of configs/claims/, and a family: one claim for each label of configs/bugs.json ("bug-LABEL"),
- * which says that its input breaks kernels, and is told for each kernel. */
+ * which says that its input breaks kernels, and is reported for each kernel. */
 #ifndef NB_CLAIMS_H
 #define NB_CLAIMS_H
 

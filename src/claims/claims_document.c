@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Results as JSON. Of a reading every figure that its rules looked at stands there, with the outcome. */
+/* Results as JSON: of each reading every figure that its rules looked at, with the outcome. */
 #include "src/claims/claims_document.h"
 
 #include <math.h>

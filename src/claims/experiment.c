@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kinds, and which of them an entry of a claim is. */
+/* The kinds, which of them an entry of a claim is, and blocks of the matrix. */
 #include "src/claims/experiment.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ void nb_experiment_release(struct nb_experiment *e) {
     *e = (struct nb_experiment){0};
 }
 
-/* Blocks in, tagged records out. */
+/* ---- blocks in, tagged records out ---- */
 
 int nb_blocks_read(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node, bool quick) {
     return nb_config_read_blocks(file, node, quick ? &m->quick : &m->blocks);
@@ -155,7 +155,7 @@ void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON 
 }
 
 const char *nb_blocks_why_none(const struct nb_results *results) {
-    if (!results) return "no case of it was planned here: no kernel of this build has what its blocks ask for";
+    if (!results) return "no case of it was planned here: no kernel of this build fits its blocks";
     if (nb_json_get_bool(results->meta, "complete"))
         return "none of its cases could be planned here (results.json names what was left out, and why)";
     return "the run ended before its cases were measured; --resume goes on";

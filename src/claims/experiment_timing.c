@@ -129,7 +129,7 @@ struct place { /* of a pair */
     const struct compare *by;
 };
 
-/* What a figure makes of a cut: itself, the ratio (share NaN), or the part of it that a step sees. */
+/* What a figure makes of a cut: itself, the ratio (share NaN), or the part of it that a step gains. */
 static double figure_of_cut(double cut, double share) { return isnan(share) ? nb_cut_to_ratio(cut) : share * cut; }
 
 static void add_units(struct nb_finding *f, const struct nb_timed_pair *p, double share) {
@@ -173,7 +173,7 @@ static void add_pair(struct nb_findings *out, const struct place *at, const stru
     nb_timed_pair_release(&p);
 }
 
-/* So that a rule that asks for it gets the reason. */
+/* So that a rule about it gets the reason. */
 static void add_none(struct nb_findings *out, const struct compare *by, const char *reason) {
     static const char *const names[] = {"cut", "ratio", "step_cut"};
     for (int i = 0; i < 2 + !isnan(by->share); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keys against a table. */
+/* Compares the keys of an object with a table. */
 #include "src/claims/fields.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading an object of a claim file by a table of its keys: what is unknown, there twice, of the wrong type or missing is an error
- * with file, line, key and mend. */
+/* Reading an object of a claim file by a table of its keys: what is unknown, given twice, of the wrong type or missing is an error
+ * with file, line, key and remedy. */
 #ifndef NB_FIELDS_H
 #define NB_FIELDS_H
 

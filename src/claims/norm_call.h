@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A kernel of the registry called on plain numbers, for experiments that ask about the values of a norm and not about its speed. */
+/* A kernel of the registry called on plain numbers, for experiments about the values of a norm, not about its speed. */
 #ifndef NB_NORM_CALL_H
 #define NB_NORM_CALL_H
 

@@ -172,7 +172,7 @@ static void work(void *arg) {
     w->own->property->run(&w->call, w->out);
 }
 
-/* What was found before a crash is not kept: nobody knows what it is worth. */
+/* What was found before a crash is not kept: it cannot be trusted. */
 static void property_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     struct nb_findings found = {0};
     struct work w = {.own = e->own, .out = &found};

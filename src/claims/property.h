@@ -2,7 +2,7 @@
 /* Small experiments with a known answer, named and with parameters, so that claims can share them: one question each. The file
  * src/claims/property_NAME.c defines `const struct nb_property nb_property_NAME`; the Makefile finds it, and nothing else is edited:
  * the struct holds its line of documentation and its parameters with their defaults (`normbench claims --explain properties`).
- * Where a kernel of the registry computes what is asked about, it is called (norm_call.h); what none computes (WeightNorm, min-max,
+ * Where a kernel of the registry computes what the question is about, it is called (norm_call.h); what none computes (WeightNorm, min-max,
  * statistics of n - 1, gradient descent) is written out in the experiment. */
 #ifndef NB_PROPERTY_H
 #define NB_PROPERTY_H
@@ -16,7 +16,7 @@ struct nb_property_param {
     const char *name;
     const char *fallback; /* as JSON: "1e-5", "[1, 2]", "\"rmsnorm_twopass\"" */
     const char *help;
-    bool count; /* a whole number from 1 to NB_PROPERTY_MOST, so that no claim can ask for all memory */
+    bool count; /* a whole number from 1 to NB_PROPERTY_MOST, so that no claim can take all memory */
 };
 #define NB_PROPERTY_MOST 4096
 
@@ -36,7 +36,7 @@ struct nb_property {
 extern const struct nb_property *const nb_properties[];
 const struct nb_property *nb_property_find(const char *name);
 
-/* Parameters; they exist, since they are checked when the claim is read. A list of one stands for a single value. */
+/* Parameters; they exist, since they are checked when the claim is read. A list of one is the same as a single value. */
 double nb_param_number(const struct nb_property_call *call, const char *name);
 const char *nb_param_text(const struct nb_property_call *call, const char *name); /* "" where it is no text */
 int nb_param_count(const struct nb_property_call *call, const char *name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Does one sample's output hang on the others of its batch? One sample stays, its companions are drawn again and again; what moves is
+/* Does one sample's output depend on the others of its batch? One sample stays, its companions are redrawn again and again; what moves is
  * its output, and the gradient that reaches it (BatchNorm's from kernels/kernel.h, in double; a norm of rows has none to look at). */
 #include <math.h>
 #include <stdlib.h>

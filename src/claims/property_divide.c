@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inputs divided by a constant: what becomes of the mean squared error hangs on what else is divided. Predictions y = w x with w = 1,
+/* Inputs divided by a constant: what becomes of the mean squared error depends on what else is divided. Predictions y = w x with w = 1,
  * each off by the same error. */
 #include <math.h>
 

@@ -8,7 +8,7 @@
 static const struct nb_property_param params[] = {
     {"x", "[100]", "inputs; `same` of each", false},
     {"error", "10", "of each prediction", false},
-    {"same", "3", "how often each input stands in the batch", true},
+    {"same", "3", "how often each input occurs in the batch", true},
     {"rate", "0.001", "", false},
 };
 

@@ -48,7 +48,7 @@ static void batch_init(struct batch *b, const struct nb_property_call *call) {
                 b->padded[(s * b->width + t) * b->features + c] = value(b, s, t, c);
 }
 
-struct tokens { /* rows that a norm sees together */
+struct tokens { /* rows that a norm takes together */
     double *x, *y;
     int64_t n;
 };
@@ -74,7 +74,7 @@ struct change {
     double squares, whole;
 };
 
-/* Adds what changed at the tokens that both have, which stand in the same order. */
+/* Adds what changed at the tokens that both have, which are in the same order. */
 static int compare(const struct batch *b, const char *norm, int64_t position, struct change *sum,
                    struct nb_findings *out) {
     struct tokens with = gather(b, true, position), without = gather(b, false, position);

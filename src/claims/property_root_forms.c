@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Ways to form 1/sqrt(v) in f32 (src/lab/exhaustive/root_variants.h) against the correctly rounded one, over every so many of the numbers of
- * [1, 4), which stand for all normal ones: the error is the same under a scaling by 4. */
+ * [1, 4), which represent all normal ones: the error is the same under a scaling by 4. */
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>

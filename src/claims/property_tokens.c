@@ -46,7 +46,7 @@ static void tokens_run(const struct nb_property_call *call, struct nb_findings *
 
 const struct nb_property nb_property_tokens = {
     .name = "tokens",
-    .summary = "does a row's result hang on other rows?",
+    .summary = "does a row's result depend on other rows?",
     .params = params,
     .n_params = sizeof params / sizeof params[0],
     .run = tokens_run,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Medians of groups and paired differences of them. */
+/* Rules: what they make of figures and of groups of figures, and how files and people write them. */
+
 #include "src/claims/rule.h"
 
 #include <math.h>
@@ -16,7 +17,20 @@
 #include "src/measure/paired.h"
 #include "src/measure/timing.h"
 
-static void rule_group_add(struct nb_rule_group *g, const struct nb_finding *f) {
+/* ---- groups: the figures on one side of a comparison, such as all shapes of one width, and the gap between two such sides ---- */
+
+struct rule_group {                    /* zero-initialise */
+    const struct nb_finding **figures; /* that have a value */
+    size_t n;
+    const char *missing; /* why another has none, or null */
+};
+
+struct rule_gap {
+    struct nb_interval value;
+    int n_launches;
+};
+
+static void rule_group_add(struct rule_group *g, const struct nb_finding *f) {
     if (isnan(f->value.value)) {
         g->missing = f->reason;
         return;
@@ -25,13 +39,13 @@ static void rule_group_add(struct nb_rule_group *g, const struct nb_finding *f) 
     g->figures[g->n++] = f;
 }
 
-static void rule_group_release(struct nb_rule_group *g) {
+static void rule_group_release(struct rule_group *g) {
     free(g->figures);
-    *g = (struct nb_rule_group){0};
+    *g = (struct rule_group){0};
 }
 
 /* The median of the values, and of both ends of the intervals; NaN where there is no figure. */
-static struct nb_interval rule_group_value(const struct nb_rule_group *g) {
+static struct nb_interval rule_group_value(const struct rule_group *g) {
     if (g->n == 0) return (struct nb_interval){NAN, NAN, NAN};
     double *v = nb_alloc(3 * g->n, sizeof *v), *low = v + g->n, *high = low + g->n;
     for (size_t i = 0; i < g->n; i++) {
@@ -47,14 +61,14 @@ static struct nb_interval rule_group_value(const struct nb_rule_group *g) {
 /* ---- pairs ---- */
 
 /* How many units all figures may have in common. */
-static size_t common_units(const struct nb_rule_group *g) {
+static size_t common_units(const struct rule_group *g) {
     size_t n = g->n > 0 ? (size_t)-1 : 0;
     for (size_t i = 0; i < g->n; i++) n = g->figures[i]->n_units < n ? g->figures[i]->n_units : n;
     return n;
 }
 
 /* The group's median in one unit, NaN where a figure has no value there: a median over other figures would be another quantity. */
-static double median_in(const struct nb_rule_group *g, size_t unit) {
+static double median_in(const struct rule_group *g, size_t unit) {
     double *v = nb_alloc(g->n, sizeof *v);
     bool whole = true;
     for (size_t i = 0; i < g->n; i++) {
@@ -66,12 +80,12 @@ static double median_in(const struct nb_rule_group *g, size_t unit) {
     return median;
 }
 
-static int n_launches(const struct nb_rule_group *g) { return g->n > 0 ? g->figures[g->n - 1]->n_launches : 0; }
+static int n_launches(const struct rule_group *g) { return g->n > 0 ? g->figures[g->n - 1]->n_launches : 0; }
 
 /* a - b. Where both sides know their values launch by launch (seed by seed), differences are formed in each of them, between the
  * medians of both sides, and the interval is that of the differences: what a launch or seed does to both cancels. Else the bounds
- * are added, which holds whatever hangs together. */
-static struct nb_rule_gap rule_gap_of(const struct nb_rule_group *a, const struct nb_rule_group *b) {
+ * are added, which holds whatever correlation there is. */
+static struct rule_gap rule_gap_of(const struct rule_group *a, const struct rule_group *b) {
     const struct nb_interval p = rule_group_value(a), q = rule_group_value(b);
     const size_t na = common_units(a), nb = common_units(b), units = na < nb ? na : nb;
     double *v = nb_alloc(units + 1, sizeof *v);
@@ -80,13 +94,13 @@ static struct nb_rule_gap rule_gap_of(const struct nb_rule_group *a, const struc
         const double difference = median_in(a, u) - median_in(b, u);
         if (isfinite(difference)) v[n++] = difference;
     }
-    struct nb_rule_gap gap = {{p.value - q.value, p.low - q.high, p.high - q.low}, n_launches(a)};
-    if (n > 0) gap = (struct nb_rule_gap){nb_over_launches(v, n, 0.95), (int)n};
+    struct rule_gap gap = {{p.value - q.value, p.low - q.high, p.high - q.low}, n_launches(a)};
+    if (n > 0) gap = (struct rule_gap){nb_over_launches(v, n, 0.95), (int)n};
     free(v);
     return gap;
 }
 
-/* Figures against bounds, groups against each other. */
+/* ---- figures against bounds, groups against each other ---- */
 
 const char *const nb_outcome_names[NB_N_OUTCOMES] = {"holds", "fails", "undecided", "missing"};
 
@@ -166,7 +180,7 @@ static void print_step(const struct nb_selector *s, struct nb_strbuf *out) {
         nb_strbuf_addf(out, "%s%s=%s", i ? ", " : "", s->axes[i].axis, s->axes[i].values[0]);
 }
 
-static void label_step(const struct nb_rule *rule, size_t s, const struct nb_rule_group *groups, struct nb_ruled *r) {
+static void label_step(const struct nb_rule *rule, size_t s, const struct rule_group *groups, struct nb_ruled *r) {
     struct nb_strbuf label = {0};
     for (size_t i = s - 1; i <= s; i++) {
         nb_strbuf_addf(&label, "%s%.4g at ", i == s ? ", " : "", rule_group_value(&groups[i]).value);
@@ -177,14 +191,14 @@ static void label_step(const struct nb_rule *rule, size_t s, const struct nb_rul
 
 static void apply_ordering(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                            const char *value, struct nb_rulings *out) {
-    struct nb_rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
+    struct rule_group *groups = nb_alloc(rule->n_steps, sizeof *groups);
     for (size_t s = 0; s < rule->n_steps; s++)
         for (size_t i = 0; i < findings->n; i++)
             if (takes(rule, &findings->items[i], relaxed, value) &&
                 nb_selector_takes(&rule->steps[s], &findings->items[i], NULL))
                 rule_group_add(&groups[s], &findings->items[i]);
     for (size_t s = 1; s < rule->n_steps; s++) {
-        const struct nb_rule_gap gap = rule_gap_of(&groups[s], &groups[s - 1]);
+        const struct rule_gap gap = rule_gap_of(&groups[s], &groups[s - 1]);
         struct nb_ruled *r = add(out, rule, NB_NO_FINDING, gap.value);
         label_step(rule, s, groups, r);
         decide(r, rule->margin, INFINITY, gap.n_launches, groups[s].n == 0 ? groups[s].missing : groups[s - 1].missing);
@@ -205,9 +219,9 @@ static const char *next_value(const struct nb_rule *rule, const struct nb_findin
     return NULL;
 }
 
-static struct nb_rule_group group_at(const struct nb_rule *rule, const struct nb_findings *findings, const char *tag,
-                                     const char *relaxed, const char *value) {
-    struct nb_rule_group g = {0};
+static struct rule_group group_at(const struct nb_rule *rule, const struct nb_findings *findings, const char *tag,
+                                  const char *relaxed, const char *value) {
+    struct rule_group g = {0};
     for (size_t i = 0; i < findings->n; i++) {
         const char *own = nb_finding_get(&findings->items[i], rule->across);
         if (own && strcmp(own, tag) == 0 && takes(rule, &findings->items[i], relaxed, value))
@@ -217,12 +231,12 @@ static struct nb_rule_group group_at(const struct nb_rule *rule, const struct nb
 }
 
 struct extremes { /* of groups of one axis */
-    struct nb_rule_gap spread;
+    struct rule_gap spread;
     double least, most;
 };
 
 /* Largest less smallest: at least what surely parts two groups, at most what may part any two. */
-static struct extremes extremes_of(const struct nb_rule_group *groups, size_t n) {
+static struct extremes extremes_of(const struct rule_group *groups, size_t n) {
     struct extremes e = {{{NAN, 0, -INFINITY}, 0}, INFINITY, -INFINITY};
     bool bounded = n > 1;
     for (size_t i = 0; i < n; i++) {
@@ -231,7 +245,7 @@ static struct extremes extremes_of(const struct nb_rule_group *groups, size_t n)
         e.most = fmax(e.most, v);
         for (size_t j = 0; j < n; j++) {
             if (i == j) continue;
-            const struct nb_rule_gap gap = rule_gap_of(&groups[i], &groups[j]);
+            const struct rule_gap gap = rule_gap_of(&groups[i], &groups[j]);
             bounded &= !isnan(gap.value.low);
             e.spread.value.value =
                 fmax(e.spread.value.value, gap.value.value); /* fmax() takes the number beside a NaN */
@@ -247,7 +261,7 @@ static struct extremes extremes_of(const struct nb_rule_group *groups, size_t n)
 static void apply_spread(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                          const char *value, struct nb_rulings *out) {
     const char **seen = nb_alloc(findings->n + 1, sizeof *seen), *tag;
-    struct nb_rule_group *groups = nb_alloc(findings->n + 1, sizeof *groups);
+    struct rule_group *groups = nb_alloc(findings->n + 1, sizeof *groups);
     size_t n = 0, n_known = 0;
     while ((tag = next_value(rule, findings, seen, n, relaxed, value))) {
         seen[n++] = tag;
@@ -294,12 +308,12 @@ void nb_rulings_release(struct nb_rulings *r) {
     *r = (struct nb_rulings){0};
 }
 
-/* Rules as files have them and as people read them. */
+/* ---- rules in files, and as people read them ---- */
 
 const char *const nb_rule_form_names[] = {"at_least", "at_most",  "between", "near",
                                           "equals",   "ordering", "spread",  NULL};
 
-/* As it stands in the file; NaN: the key is not there. */
+/* As in the file; NaN: the key is not there. */
 struct written {
     char *form, *figure, *text, *across;
     double least, most, published, within, factor, to, margin;

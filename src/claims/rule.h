@@ -8,7 +8,7 @@
  *   spread                       the largest less the smallest figure over the values of one axis, against bounds
  *
  * A figure with an interval holds when all of the interval is inside the bounds, fails when none of it is, and is undecided between:
- * more launches may decide it. Of the groups that ordering and spread compare, medians stand for their figures; groups that were
+ * more launches may decide it. Of the groups that ordering and spread compare, the medians represent the figures; groups that were
  * measured in the same launches or with the same seeds are compared launch by launch, seed by seed (rule_groups.h). */
 #ifndef NB_RULE_H
 #define NB_RULE_H
@@ -64,22 +64,9 @@ struct nb_rulings {
     struct nb_ruled *items;
     size_t n, count[NB_N_OUTCOMES];
 };
-/* Appends. relaxed: an axis whose selection is put aside, for sensitivities, and value what stands in its place; both may be null. */
+/* Appends. relaxed: an axis whose selection is put aside, for sensitivities, and value the one taken in its place; both may be null. */
 void nb_rule_apply(const struct nb_rule *rule, const struct nb_findings *findings, const char *relaxed,
                    const char *value, struct nb_rulings *out);
 void nb_rulings_release(struct nb_rulings *r);
-
-/* Figures that stand together on one side of a comparison, such as all shapes of one width, and what lies between two such sides. */
-
-struct nb_rule_group {                 /* zero-initialise */
-    const struct nb_finding **figures; /* that have a value */
-    size_t n;
-    const char *missing; /* why another has none, or null */
-};
-
-struct nb_rule_gap {
-    struct nb_interval value;
-    int n_launches;
-};
 
 #endif

@@ -38,7 +38,7 @@ struct nb_timed_pair nb_timed_measure(const struct nb_timed_cases *c, const stru
 struct nb_timed_pair nb_timed_partner(const struct nb_timed_cases *c, const struct nb_sample_table *samples,
                                       const struct nb_sides *s, size_t at);
 /* The cut of both times together: the mean of both cuts, weighted by what each takes on the other side. Bounds are added, which holds
- * whatever hangs together. */
+ * whatever correlation there is. */
 struct nb_timed_pair nb_timed_join(const struct nb_timed_pair *p, const struct nb_timed_pair *q);
 double nb_cut_to_ratio(double cut);
 

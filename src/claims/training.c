@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms with their tags. */
+/* Training experiments: arms with their tags, what they come to in a round, figures, and the kind of experiment. */
 #include "src/claims/training.h"
 
 #include <math.h>
@@ -209,7 +209,7 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
     return values;
 }
 
-/* Figures of arms and of pairs of arms. */
+/* ---- figures of arms and of pairs of arms ---- */
 
 enum { NO_ARM = -1 };
 
@@ -418,7 +418,9 @@ void nb_training_find(const struct nb_training *t, const struct nb_train_results
     }
 }
 
-/* Training experiments: whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
+/* ---- the kind of experiment ---- */
+
+/* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
  * the workload, what is measured, the arms, and which arms are compared:
  *   steps   cut, time_ratio of pairs by part (step, forward, backward, norm); norm_share, seconds of arms
  *   memory  memory_cut, memory_ratio of pairs; memory of arms, by what (peak of the process, activations kept)

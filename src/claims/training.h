@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a training experiment asks for, and the figures that its arms and pairs of arms come to. */
+/* A training experiment, and the figures of its arms and pairs of arms. */
 #ifndef NB_TRAINING_H
 #define NB_TRAINING_H
 

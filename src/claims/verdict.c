@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rulings to a verdict. */
+/* Rulings become verdicts, of readings and of the claim; sensitivities. */
 #include "src/claims/verdict.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ enum nb_verdict nb_verdict_of(const struct nb_rulings *r, char **reason) {
     return verdict;
 }
 
-/* One value at a time. */
+/* ---- sensitivities, one value at a time ---- */
 
 /* The reading that was named, else the first that was decided. */
 static const struct nb_reading *reading_of(const struct nb_claim_result *result, const struct nb_sensitivity *by) {
@@ -118,7 +118,7 @@ bool nb_sensitivity_decides(const struct nb_claim_result *result, size_t i) {
     return n > 1;
 }
 
-/* Readings one by one, then the claim. */
+/* ---- readings one by one, then the claim ---- */
 
 static const char *why_not(const struct nb_claim *c, const struct nb_reading *r) {
     const struct nb_experiment *e = &c->experiments[r->experiment];

@@ -188,7 +188,7 @@ static const char *refuse(const char *word, char *reason, size_t n) {
     for (int i = 0; i < N_NUMBERS; i++) names[count++] = numbers[i].name;
     for (int i = 0; i < NB_N_NORM_KINDS; i++) names[count++] = nb_norm_kind_name((enum nb_norm_kind)i);
     const char *nearest = nb_nearest(word, names, count);
-    snprintf(reason, n, "'%s' says nothing of an arm%s%s%s (src/train/options.h lists the words)", word,
+    snprintf(reason, n, "'%s' is not a word for an arm%s%s%s (configs/claims/README.md lists the words)", word,
              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return reason;
 }

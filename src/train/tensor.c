@@ -123,7 +123,7 @@ static lanes load(const float *p) {
     return v;
 }
 
-/* What is left at the end goes through a full vector too, so that an element's result does not hang on its place. */
+/* What is left at the end goes through a full vector too, so that an element's result does not depend on its position. */
 void nb_sigmoid_tensor(float *values, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, whoever needs it. */
+/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it. */
 #ifndef NB_TRAIN_TRAIN_RESULTS_H
 #define NB_TRAIN_TRAIN_RESULTS_H
 
@@ -24,7 +24,7 @@ struct nb_train_group {
     const struct nb_workload *workload;
     int steps;   /* of a course */
     char **arms; /* canonical texts (options.h) */
-    int *seeds;  /* of a course of each arm, as many as who asks for most needs; 0: the usual number */
+    int *seeds;  /* of a course of each arm, the most that any claim needs; 0: the usual number */
     int n_arms;
 };
 struct nb_train_plan {

@@ -59,7 +59,7 @@ const char *nb_transformer_complete(const void *own, struct nb_train_options *o)
     return padding_wrong(shape, o);
 }
 
-/* The sizes that complete options ask for: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
+/* The sizes that complete options give: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
  * proportion (a multiple of 8). */
 static struct nb_transformer_shape transformer_resolve(const struct nb_transformer_shape *shape,
                                                        const struct nb_train_options *o) {

@@ -132,7 +132,7 @@ lines=$(grep -c request "$WORK/trained/training/training.jsonl")
 "$NORMBENCH" claims "$WORK/training.json" --train-budget 0.01 --out "$WORK/short" --no-plots >"$WORK/out" 2>"$WORK/err" && grep -q 'train-budget' "$WORK/out" ||
     bad "a budget that is too small: $(cat "$WORK/out" "$WORK/err")"
 sed 's/"layernorm", "none"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"
-refuses "bad4.json:5: 'layernrom' says nothing of an arm; did you mean 'layernorm'" "$WORK/bad4.json"
+refuses "bad4.json:5: 'layernrom' is not a word for an arm; did you mean 'layernorm'" "$WORK/bad4.json"
 sed 's/"measure": "course"/"measure": "curse"/' "$WORK/training.json" >"$WORK/bad5.json"
 refuses "bad5.json:7: \"measure\" is 'curse'" "$WORK/bad5.json"
 
