@@ -236,23 +236,23 @@ static int nothing_matches(const struct probe_options *o) {
     return NB_EXIT_USAGE;
 }
 
-/* ---- what is told ---- */
+/* ---- answers ---- */
 
-struct told {
+struct answers {
     cJSON **answers; /* of each case; null: not asked */
     int n_failed;
 };
 static void take(int i, cJSON *answer, void *arg) {
-    struct told *told = arg;
+    struct answers *all = arg;
     const char *status = nb_json_get_text(answer, "status");
-    told->answers[i] = answer;
-    told->n_failed += !status || strcmp(status, "ok") != 0;
+    all->answers[i] = answer;
+    all->n_failed += !status || strcmp(status, "ok") != 0;
 }
 
 /* ---- the command ---- */
 
 static int ask(const struct probe_options *o, const struct nb_case *cases, int n) {
-    struct told told = {.answers = nb_alloc((unsigned long long)n, sizeof *told.answers)};
+    struct answers answers = {.answers = nb_alloc((unsigned long long)n, sizeof *answers.answers)};
     const struct nb_study study = {.kind = "probe",
                                    .cases = cases,
                                    .n_cases = n,
@@ -261,13 +261,13 @@ static int ask(const struct probe_options *o, const struct nb_case *cases, int n
                                    .max_width = o->max_width,
                                    .silence_s = o->case_timeout_s,
                                    .label = "probing"};
-    const int ended = nb_study_run(&study, take, &told);
-    if (ended >= 0) nb_probes_print(cases, told.answers, n, o->format, stdout);
-    for (int i = 0; i < n; i++) cJSON_Delete(told.answers[i]);
-    free(told.answers);
+    const int ended = nb_study_run(&study, take, &answers);
+    if (ended >= 0) nb_probes_print(cases, answers.answers, n, o->format, stdout);
+    for (int i = 0; i < n; i++) cJSON_Delete(answers.answers[i]);
+    free(answers.answers);
     if (ended < 0) return NB_EXIT_USAGE;
     if (ended > 0) return 128 + ended;
-    return told.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
+    return answers.n_failed ? NB_EXIT_FAILED : NB_EXIT_OK;
 }
 
 static int run(int argc, char **argv) {

@@ -10,7 +10,7 @@
 
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
-#include "src/lab/stress/hunt.h"
+#include "src/lab/stress/row_search.h"
 #include "src/lab/stress/trial.h"
 #include "test_support_trials.h"
 
@@ -226,9 +226,9 @@ Test(adversary, equal_budgets_find_equal_rows) {
         found[i] = search(&t, 300);
         nb_trial_release(&t);
     }
-    for (int q = 0; q < NB_N_QUARRIES; q++) {
-        const double a = value_of(found[0], nb_quarry_name(q)), b = value_of(found[1], nb_quarry_name(q));
-        cr_expect(a == b || (isnan(a) && isnan(b)), "%s: %a and %a", nb_quarry_name(q), a, b);
+    for (int q = 0; q < NB_N_OBJECTIVES; q++) {
+        const double a = value_of(found[0], nb_objective_name(q)), b = value_of(found[1], nb_objective_name(q));
+        cr_expect(a == b || (isnan(a) && isnan(b)), "%s: %a and %a", nb_objective_name(q), a, b);
     }
     cJSON_Delete(found[0]);
     cJSON_Delete(found[1]);

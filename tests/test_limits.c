@@ -259,7 +259,7 @@ Test(limits, other_arithmetic_does_not_hold) {
                                       "mean_overflow_ordered"};
     struct nb_limits l;
     nb_limits_init(&l, NB_OP_LAYERNORM, NB_NUM_F16, 1000, 1e-5);
-    l.hands = (struct nb_limits_hands){healthy_row, healthy_sum};
+    l.execute = (struct nb_limits_executor){healthy_row, healthy_sum};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         const struct nb_limit line = line_of(&l, ids[i], true);
         cr_expect_eq(line.state, NB_LIMIT_BROKEN, "%s is said to hold of f64: %s; %s", ids[i], line.at, line.beyond);

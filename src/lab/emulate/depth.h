@@ -7,7 +7,7 @@
  *     gain       its part along the row, <e, x> / |x|
  *     residual   the rest
  * The gain's mean over rows grows linearly with k when the error has a preferred side; the residual grows as the root, as long as
- * step * k is small: then the errors that a block hands on to the next one's input are few beside those that it makes.
+ * step * k is small: then the errors that a block passes on to the next one are few beside those that it makes.
  *
  * The stream itself may be stored in a format, too, as kernels do that add and normalize in one: then its own roundings, by the
  * design's store_rounding, are part of the errors. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One walk over the row for each order, told by a struct what an element adds. */
+/* One walk over the row for each order, with a struct that says what an element adds. */
 #include "src/lab/emulate/emulate.h"
 
 #include <assert.h>

@@ -171,7 +171,7 @@ static void check_chunk(int64_t chunk, void *arg) {
     }
 }
 
-static void tell(const struct task *t, int64_t done, double seconds, cJSON *rows) {
+static void add_rows(const struct task *t, int64_t done, double seconds, cJSON *rows) {
     const int64_t inputs = done * CHUNK < t->n_inputs ? done * CHUNK : t->n_inputs;
     for (int k = 0; k < t->n; k++) {
         struct wrong sum = {0};
@@ -239,7 +239,7 @@ int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
             } else {
                 const double start_s = nb_now_s();
                 result = nb_sweep_run(&sweep, o->threads, &done);
-                tell(&t, done, nb_now_s() - start_s, rows);
+                add_rows(&t, done, nb_now_s() - start_s, rows);
             }
             free(t.wrong);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The rare cases of a judgement, and what is told of it. */
+/* The rare cases of a judgement, and its figures as JSON. */
 #include "src/lab/exhaustive/exhaust_judge.h"
 
 #include "src/core/dtype.h"
@@ -37,7 +37,7 @@ void nb_judged_merge(struct nb_judged *a, const struct nb_judged *b) {
     a->witness = b->witness;
 }
 
-void nb_judged_tell(const struct nb_judged *s, cJSON *row) {
+void nb_judged_to_json(const struct nb_judged *s, cJSON *row) {
     nb_json_number(row, "inputs", (double)s->n);
     nb_json_number(row, "correct_share", s->n ? 1 - (double)(s->misrounded + s->undecided) / (double)s->n : NAN);
     nb_json_number(row, "misrounded", (double)s->misrounded);

@@ -74,13 +74,13 @@ static inline bool nb_judge_add(const struct nb_judge *j, struct nb_judged *sums
     sums->undecided += wrong < 0;
     return wrong < 0;
 }
-/* The same output again, after it was left undecided, with its exact value to a relative 2^-90. Only a tie, or what cannot be told
+/* The same output again, after it was left undecided, with its exact value to a relative 2^-90. Only a tie, or what cannot be distinguished
  * from one by that, stays undecided. */
 void nb_judge_resolve(const struct nb_judge *j, struct nb_judged *sums, struct nb_twofold exact, double got);
 
 /* Appends b, which comes after a. */
 void nb_judged_merge(struct nb_judged *a, const struct nb_judged *b);
 /* inputs, correct_share, misrounded, max_ulp, non_finite, undecided. */
-void nb_judged_tell(const struct nb_judged *sums, cJSON *row);
+void nb_judged_to_json(const struct nb_judged *sums, cJSON *row);
 
 #endif

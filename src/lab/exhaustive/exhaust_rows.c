@@ -325,7 +325,7 @@ static void row1_answer(const struct row1_task *t, int s, const char *widths, cJ
         nb_json_text(row, "formula", t->sources[s].text);
         nb_shortest_text(t->o->eps[e], text);
         nb_json_text(row, "eps", text);
-        nb_judged_tell(judged, row);
+        nb_judged_to_json(judged, row);
         snprintf(text, sizeof text, "0x%04x", (unsigned)judged->witness);
         nb_json_text(row, "witness", judged->max_ulp > 0 ? text : NULL);
         nb_json_text(row, "widths", *widths ? widths : NULL);
@@ -333,15 +333,15 @@ static void row1_answer(const struct row1_task *t, int s, const char *widths, cJ
 }
 
 /* Sources whose chunks are all done. */
-static void tell_all(const struct row1_task *t, int n_done, cJSON *rows) {
-    bool *told = nb_alloc((unsigned)t->n_sources, sizeof *told);
+static void report_all(const struct row1_task *t, int n_done, cJSON *rows) {
+    bool *reported = nb_alloc((unsigned)t->n_sources, sizeof *reported);
     for (int s = 0; s < n_done; s++) {
         struct nb_strbuf widths = {0};
-        if (told[s]) continue;
+        if (reported[s]) continue;
         nb_strbuf_add(&widths, "");
         for (int k = s; k < n_done; k++) {
             if (k != s && !is_same(t, s, k)) continue;
-            told[k] = true;
+            reported[k] = true;
             if (t->sources[k].entry)
                 nb_strbuf_addf(&widths, "%s%s", widths.len ? " " : "",
                                nb_width_name(t->sources[k].entry->kernel->width));
@@ -349,7 +349,7 @@ static void tell_all(const struct row1_task *t, int n_done, cJSON *rows) {
         row1_answer(t, s, widths.text, rows);
         nb_strbuf_release(&widths);
     }
-    free(told);
+    free(reported);
 }
 
 int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
@@ -367,7 +367,7 @@ int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
         cJSON *rows = nb_exhaust_answer(answer, "row1", o);
         nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
         result = nb_sweep_run(&sweep, o->threads, &done);
-        tell_all(&t, (int)(done / o->n_eps), rows);
+        report_all(&t, (int)(done / o->n_eps), rows);
     }
     free(t.answers);
     free(sources);
@@ -462,7 +462,7 @@ static void row2_answer(const struct row2_task *t, int64_t done, double seconds,
     nb_json_text(row, "variant", t->source->entry ? t->source->entry->id : NULL);
     nb_shortest_text(t->eps, text);
     nb_json_text(row, "eps", text);
-    nb_judged_tell(&sum, row);
+    nb_judged_to_json(&sum, row);
     nb_json_number(row, "n_rows", (double)(done * t->n));
     snprintf(text, sizeof text, "(0x%04x, 0x%04x)[%d]", (unsigned)(sum.witness >> 32),
              (unsigned)(sum.witness >> 16 & 0xffff), (int)(sum.witness & 1));

@@ -81,7 +81,7 @@ static void task_init(struct task *t, const struct nb_root_variant *v, const str
     t->sums = nb_alloc((uint64_t)t->first_chunk[t->n_segments], sizeof *t->sums);
 }
 
-/* ---- what is told ---- */
+/* ---- the answer ---- */
 
 static void add_histogram(cJSON *row, const struct nb_root_sums *sums) {
     cJSON *histogram = cJSON_AddObjectToObject(row, "histogram");
@@ -160,7 +160,7 @@ static cJSON *add_row(cJSON *rows, const struct nb_root_variant *v) {
 }
 
 /* The chunks done of each segment, put together; a segment that was not begun has no row. */
-static void tell(const struct task *t, int64_t done, const struct nb_root_variant *v, double seconds, cJSON *rows) {
+static void add_rows(const struct task *t, int64_t done, const struct nb_root_variant *v, double seconds, cJSON *rows) {
     for (int s = 0; s < t->n_segments; s++) {
         const struct segment *segment = &t->segments[s];
         struct nb_root_sums sums = {0};
@@ -187,7 +187,7 @@ static int run_variant(const struct nb_root_variant *v, const struct nb_exhaust_
     const struct nb_sweep sweep = {v->name, t.first_chunk[t.n_segments], check_chunk, &t};
     const double start_s = nb_now_s();
     const int result = nb_sweep_run(&sweep, o->threads, &done);
-    tell(&t, done, v, nb_now_s() - start_s, rows);
+    add_rows(&t, done, v, nb_now_s() - start_s, rows);
     free(t.sums);
     return result;
 }

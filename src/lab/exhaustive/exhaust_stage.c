@@ -2,7 +2,7 @@
 /* The stages of a norm that are functions of two numbers.
  *
  * Last stage: x * rstd is rounded to f32 and then to the dtype. Both roundings are exact under scaling by powers of two while the
- * result is normal, so that significands alone tell everything. */
+ * result is normal, so that significands alone decide everything. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void multiply_chunk(int64_t chunk, void *arg) {
     p->found[chunk] = nb_double_roundings(nth_x(chunk, p->dtype), first, p->stride, n, p->dtype);
 }
 
-static void tell_products(const struct products *p, int64_t done, double seconds, cJSON *rows) {
+static void add_products(const struct products *p, int64_t done, double seconds, cJSON *rows) {
     struct nb_double_roundings sum = {0};
     char witness[96] = "";
     const double inputs = (double)done * ((N_RSTD + p->stride - 1) / p->stride);
@@ -68,7 +68,7 @@ static int multiply(const struct nb_exhaust_options *o, cJSON *rows) {
     nb_exhaust_announce("x * rstd, by significands", (double)n * N_RSTD / (double)o->stride, seconds, o);
     const double start_s = nb_now_s();
     const int result = nb_sweep_run(&sweep, o->threads, &done);
-    tell_products(&p, done, nb_now_s() - start_s, rows);
+    add_products(&p, done, nb_now_s() - start_s, rows);
     free(p.found);
     return result;
 }
@@ -112,7 +112,7 @@ static const struct {
     {"sum, square root and reciprocal in the dtype", all_in_dtype, false},
 };
 
-static void tell_variances(size_t f, const struct nb_exhaust_options *o, double eps, cJSON *rows) {
+static void add_variances(size_t f, const struct nb_exhaust_options *o, double eps, cJSON *rows) {
     const struct nb_judge judge = nb_judge_of(formulas[f].result_is_f32 ? NB_F32 : o->dtype);
     const uint32_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
     struct nb_judged sums = {0};
@@ -129,7 +129,7 @@ static void tell_variances(size_t f, const struct nb_exhaust_options *o, double 
     nb_json_text(row, "formula", formulas[f].text);
     nb_shortest_text(eps, text);
     nb_json_text(row, "eps", text);
-    nb_judged_tell(&sums, row);
+    nb_judged_to_json(&sums, row);
     nb_json_number(row, "absorbed", (double)absorbed);
     snprintf(text, sizeof text, "0x%04x", (unsigned)sums.witness);
     nb_json_text(row, "witness", sums.max_ulp > 0 ? text : NULL);
@@ -139,6 +139,6 @@ int nb_exhaust_stage(const struct nb_exhaust_options *o, cJSON *answer) {
     cJSON *rows = nb_exhaust_answer(answer, "stage", o);
     const int result = multiply(o, rows);
     for (size_t f = 0; f < sizeof formulas / sizeof formulas[0] && result == 0; f++)
-        for (int e = 0; e < o->n_eps; e++) tell_variances(f, o, o->eps[e], rows);
+        for (int e = 0; e < o->n_eps; e++) add_variances(f, o, o->eps[e], rows);
     return result;
 }

@@ -48,7 +48,7 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps) {
     *l = (struct nb_limits){
-        .n = n, .gamma_max = NAN, .rho = 10, .seed = 1, .hands = {nb_emulate_row, nb_emulate_sum_of_squares}};
+        .n = n, .gamma_max = NAN, .rho = 10, .seed = 1, .execute = {nb_emulate_row, nb_emulate_sum_of_squares}};
     struct nb_design *d = &l->design;
     nb_design_init(d);
     d->op = op;

@@ -13,7 +13,7 @@
 #include "src/lab/emulate/emulate.h"
 
 /* What executes rows: nb_emulate_row and nb_emulate_sum_of_squares unless a test says otherwise. */
-struct nb_limits_hands {
+struct nb_limits_executor {
     struct nb_emulated (*row)(const struct nb_design *d, int64_t cols, const double *x, const double *gamma,
                               const double *beta, double *y, uint64_t seed);
     double (*sum_of_squares)(const struct nb_design *d, int64_t n, const double *x, uint64_t seed);
@@ -25,7 +25,7 @@ struct nb_limits {
     double gamma_max;        /* largest |gamma|; NaN: not known */
     double rho;              /* |mean| / standard deviation at which conditioning is said */
     uint64_t seed;           /* of the rows of the statistical lines */
-    struct nb_limits_hands hands;
+    struct nb_limits_executor execute;
 };
 
 enum nb_limit_state {

@@ -83,7 +83,7 @@ double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n) {
     }
 }
 
-/* ---- What the running sums lose: where they stand still, and what their order and format cost on normal rows ---- */
+/* ---- What the running sums lose: where they stop growing, and what their order and format cost on normal rows ---- */
 
 static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
 
@@ -138,7 +138,7 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
     parts[n] = 1;
     double *x = nb_alloc((unsigned long long)cols, sizeof *x);
     for (int i = 0; i <= n; i++) x[i * lanes] = parts[i];
-    const double s = l->hands.sum_of_squares(&l->design, cols, x, l->seed);
+    const double s = l->execute.sum_of_squares(&l->design, cols, x, l->seed);
     snprintf(seen, size, "%.9g + 1 = %.9g", v, s);
     free(x);
     return s == v;
@@ -189,7 +189,7 @@ static struct measured measure(const struct nb_limits *l, const struct nb_design
         nb_limits_normal_row(x, l->n, 0, safe_sd(l), d->store, l->seed, (uint64_t)row);
         nb_sum_add_squares(&exact, x, l->n);
         const double s = nb_sum_total(&exact).hi,
-                     error = l->hands.sum_of_squares(d, l->n, x, l->seed + (uint64_t)row) / s - 1;
+                     error = l->execute.sum_of_squares(d, l->n, x, l->seed + (uint64_t)row) / s - 1;
         m.mean += error / m.rows;
         m.gain += (1 / sqrt(1 + error) - 1) / m.rows;
         squares += error * error / m.rows;

@@ -21,7 +21,7 @@ static double stored_eps(const struct nb_limits *l) {
 /* 1 / sqrt(v + eps) of a row of one element, and from it v + eps: the design must have its root in f64. */
 static double sum_with_eps(const struct nb_limits *l, const struct nb_design *d, double x) {
     double y;
-    const double rstd = l->hands.row(d, 1, &x, NULL, NULL, &y, l->seed).rstd;
+    const double rstd = l->execute.row(d, 1, &x, NULL, NULL, &y, l->seed).rstd;
     if (isinf(rstd)) return 0;
     const double sum = 1 / (rstd * rstd), near = nb_number_round(sum, 0, d->stat, NB_ROUND_NEAREST, 0);
     return fabs(sum - near) < 1e-13 * near ? near : sum; /* the root and its square are rounded in f64 */
@@ -119,9 +119,9 @@ static double share_changed(const struct nb_limits *l, const struct choice *c) {
     for (int row = 0; row < ROWS; row++) {
         nb_limits_normal_row(x, COLS, 0, sqrt(c->mean_square), NB_NUM_F64, l->seed, (uint64_t)row);
         d.eps = c->eps;
-        l->hands.row(&d, COLS, x, NULL, NULL, y, l->seed);
+        l->execute.row(&d, COLS, x, NULL, NULL, y, l->seed);
         d.eps = c->other;
-        l->hands.row(&d, COLS, x, NULL, NULL, other, l->seed);
+        l->execute.row(&d, COLS, x, NULL, NULL, other, l->seed);
         for (int i = 0; i < COLS; i++)
             changed += nb_number_round(y[i], 0, l->design.store, NB_ROUND_NEAREST, 0) !=
                        nb_number_round(other[i], 0, l->design.store, NB_ROUND_NEAREST, 0);
@@ -242,7 +242,7 @@ static double rstd_of_zero_row(const struct nb_limits *l, double q) {
     d.op = NB_OP_RMSNORM;
     d.eps_place = NB_EPS_INSIDE;
     d.eps = q;
-    return l->hands.row(&d, 1, &x, NULL, NULL, &y, l->seed).rstd;
+    return l->execute.row(&d, 1, &x, NULL, NULL, &y, l->seed).rstd;
 }
 static bool rstd_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
     const double r = rstd_of_zero_row(l, v);

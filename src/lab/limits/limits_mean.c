@@ -65,7 +65,7 @@ static bool one_pass_is_wrong(const struct nb_limits *l, double v, char *seen, s
     d.op = NB_OP_LAYERNORM;
     d.variance = NB_VAR_ONEPASS;
     d.fma = false;
-    const struct nb_emulated e = l->hands.row(&d, 2, x, NULL, NULL, y, l->seed);
+    const struct nb_emulated e = l->execute.row(&d, 2, x, NULL, NULL, y, l->seed);
     snprintf(seen, size, "{%.9g, %.9g}: variance %.6g, exactly 1", x[0], x[1], e.var);
     return e.var != 1;
 }
@@ -116,7 +116,7 @@ static double one_pass_measured(const struct nb_limits *l, double rho) {
     for (int row = 0; row < ROWS; row++) {
         nb_limits_normal_row(x, l->n, rho, 1, d.store, l->seed, (uint64_t)row);
         const double want = nb_emulate_row(&exact, l->n, x, NULL, NULL, x + l->n, l->seed).var;
-        const double error = l->hands.row(&d, l->n, x, NULL, NULL, x + l->n, l->seed + (uint64_t)row).var / want - 1;
+        const double error = l->execute.row(&d, l->n, x, NULL, NULL, x + l->n, l->seed + (uint64_t)row).var / want - 1;
         sum += error * error / ROWS;
     }
     free(x);
@@ -217,7 +217,7 @@ static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
 static bool constant_row_is_saturated(const struct nb_limits *l, double v, char *seen, size_t size) {
     double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
     for (int64_t i = 0; i < l->n; i++) x[i] = v;
-    const struct nb_emulated e = l->hands.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
+    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
     const double y = x[l->n];
     snprintf(seen, size, "row of %.9g: mean off by %.3g, y %.4g", v, e.mean - v, y);
     free(x);
@@ -292,8 +292,8 @@ static double amplification(const struct nb_limits *l, double rho) {
         x[i] = rho * sd + z[i];
         moved[i] = x[i] + step * dx[i];
     }
-    l->hands.row(&d, n, x, NULL, NULL, y, l->seed);
-    l->hands.row(&d, n, moved, NULL, NULL, y_moved, l->seed);
+    l->execute.row(&d, n, x, NULL, NULL, y, l->seed);
+    l->execute.row(&d, n, moved, NULL, NULL, y_moved, l->seed);
     const double size_x = norm(x, n), size_y = norm(y, n), size_dx = step * norm(dx, n);
     for (int64_t i = 0; i < n; i++) y_moved[i] -= y[i];
     const double result = norm(y_moved, n) / size_y / (size_dx / size_x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sum of random squares. Within a binade with spacing g a running sum grows by E[round_g(q)] at each step, with an error of
- * variance E[(round_g(q) - q)^2]; how long it stays in each binade follows, whether it is healthy or stands still. A node of a
+ * variance E[(round_g(q) - q)^2]; how long it stays in each binade follows, whether it keeps growing or stops. A node of a
  * tree that holds the share w of the sum adds u^2 w^2 / 6: a rounding error is uniform, and (2^e / s)^2 is 1/2 on average. */
 #include "src/lab/limits/sum_law.h"
 

@@ -12,7 +12,7 @@ struct nb_sum_law {
     int64_t chain;   /* longest chain of roundings, as nb_design_chain() has it */
     double bound;    /* gamma_chain = chain u / (1 - chain u), relative; Infinity from chain u >= 1 */
     double probable; /* sqrt(chain) u (Higham & Mary 2019): what errors without a side would keep to */
-    double nu;       /* chain u of one running sum: below 1/4 a sum is healthy, above 1 it stands still */
+    double nu;       /* chain u of one running sum: below 1/4 a sum keeps growing as it should, above 1 it stops */
     double bias;     /* mean of (computed - exact) / exact of the sum of n squares of N(0,1) */
     double sd;       /* and its standard deviation */
 };

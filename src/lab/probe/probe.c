@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Answers as they are told. */
+/* The questions in order, the answers, and the line that sums them up. */
 #include "src/lab/probe/probe.h"
 
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
                                  : ", ",
                        parts[i].before, value, strcmp(value, "1") == 0 && i == 1 ? " lane" : parts[i].behind);
     }
-    if (!out->len) nb_strbuf_add(out, "nothing could be told");
+    if (!out->len) nb_strbuf_add(out, "nothing could be determined");
 }
 
 /* ---- All questions in order, and what becomes of the answers ---- */

@@ -149,8 +149,8 @@ static void ask_outputs(struct nb_probe *p) {
         if (nb_box_run(&b) == 0) {
             const double rstd = nb_box_y(&b, 0, 0) / large, y = nb_box_y(&b, 0, 3);
             const bool kept = fabs(y - x * rstd) < 0.1 * x * rstd;
-            const bool told = x * rstd < p->format->min_normal && x * rstd > 16 * p->format->min_subnormal;
-            nb_probe_say(p, "subnormal_outputs", told ? kept_or_flushed(kept, y == 0) : NULL, "certain",
+            const bool in_range = x * rstd < p->format->min_normal && x * rstd > 16 * p->format->min_subnormal;
+            nb_probe_say(p, "subnormal_outputs", in_range ? kept_or_flushed(kept, y == 0) : NULL, "certain",
                          "%.3g times rstd %.3g gives %.3g", x, rstd, y);
         }
     }

@@ -135,7 +135,7 @@ int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j);
 int64_t nb_sum_zero(int64_t n, int64_t j);
 /* Every structure that fits: lanes m 2^k up to 1024, m = 1, 3, 5, 7, in the whole row or in blocks of 2^k. How many; the first. */
 int nb_structure_search(const struct nb_losses *losses, struct nb_structure *found);
-/* Weighs the losses at positions that tell structures apart. loss(b, j, arg) is NaN where it cannot be told. Returns how many
+/* Weighs the losses at positions that distinguish structures. loss(b, j, arg) is NaN where it cannot be determined. Returns how many
  * structures fit, -1 when a loss is NaN. */
 int nb_structure_find(struct nb_losses *losses, double (*loss)(struct nb_box *b, int64_t j, void *arg),
                       struct nb_box *b, void *arg, struct nb_structure *found);

@@ -116,7 +116,7 @@ static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
 }
 
 /* Fills b with rows on which ways that have not been wrong differ; each pair on several, if such rows are found. The number of rows. */
-static int64_t ways_tell_apart(const struct nb_way *ways, int n, struct nb_box *b) {
+static int64_t distinguish_ways(const struct nb_way *ways, int n, struct nb_box *b) {
     struct search *s = nb_alloc(1, sizeof *s);
     const int64_t most = (int64_t)1 << nb_integers[b->p->c.dtype].bits;
     int64_t row = 0;
@@ -262,7 +262,7 @@ void nb_probe_root(struct nb_probe *p) {
     if (!is_variance_exact(p)) goto out;
     ways_test(ways, n, &b);
     error = largest_error(&b);
-    if (n_left(ways, n) > 1 && ways_tell_apart(ways, n, &b) > 0) {
+    if (n_left(ways, n) > 1 && distinguish_ways(ways, n, &b) > 0) {
         if (nb_box_run(&b) != 0) goto out;
         ways_test(ways, n, &b);
     }

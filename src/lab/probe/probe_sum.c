@@ -107,7 +107,7 @@ static bool loses_nothing(const struct nb_losses *l) {
     return l->n_positions > 0;
 }
 
-/* Beside A^2 = 2^34 (2^30 in f16) a tree of f32 sums loses 2^11 (2^7) ones, more than the loss about 2^24 can tell from none; wider
+/* Beside A^2 = 2^34 (2^30 in f16) a tree of f32 sums loses 2^11 (2^7) ones, more than the loss about 2^24 can distinguish from none; wider
  * sums lose none, and v, rounded to f32, is off by a fraction of that. */
 static bool is_wide(struct nb_probe *p) {
     const double a = p->c.dtype == NB_F16 ? 0x1p15 : 0x1p17;

@@ -150,21 +150,21 @@ static double miss(struct nb_probe *p, int64_t n, fill_fn fill, int variation, c
     static const double shares[] = {0.25, 0.31, 0.37};
     struct nb_box b;
     double drops[2], least = INFINITY;
-    int told = 0;
+    int n_known = 0;
     *why = "eps cannot be weighed against";
     if (p->eps_place < 0 || p->eps_place == NB_EPS_CLAMP || !p->eps_plain) return NAN;
     if (nb_box_init(&b, p, 1, n, 0) == 0)
         for (int i = 0; i < 3; i++) {
             const double v = fill(&b, 0, variation), unit = nb_eps_unit(p, n);
             if (drops_at(&b, fill, variation, shares[i], drops) != 0) continue;
-            told++;
+            n_known++;
             if (!isnan(drops[1]))
                 least =
                     fmin(least, fabs(drops[1] - drops[0]) / unit / (p->eps_place == NB_EPS_OUTSIDE ? sqrt(v) / 2 : v));
         }
     nb_box_release(&b);
     *why = "y does not fall where eps grows";
-    return told ? least : NAN;
+    return n_known ? least : NAN;
 }
 
 /* C (turn 1) or 0 (turn 0), plus d times -1, 0, 1: v = 2/3 d^2. */

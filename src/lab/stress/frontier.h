@@ -52,7 +52,7 @@ struct nb_prober {
 int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds); /* -1 with t->reason */
 void nb_prober_release(struct nb_prober *p);
 
-/* One of them, for whoever wants numbers. */
+/* One of them, as numbers. */
 struct nb_frontier {
     enum nb_frontier_of of;
     enum nb_demand demand;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Budget, calls and champions. */
-#include "src/lab/stress/hunt.h"
+/* Budget, calls and the worst rows so far. */
+#include "src/lab/stress/row_search.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,13 +16,13 @@
 #include "src/lab/stress/trial.h"
 #include "src/plan/distributions.h"
 
-const char *nb_quarry_name(int quarry) {
-    if (quarry < NB_N_MEASURES) return nb_measure_names[quarry];
-    return quarry == NB_QUARRY_SUM ? "sum_error_u" : "strange";
+const char *nb_objective_name(int objective) {
+    if (objective < NB_N_MEASURES) return nb_measure_names[objective];
+    return objective == NB_OBJECTIVE_SUM ? "sum_error_u" : "strange";
 }
 
-int nb_hunt_init(struct nb_hunt *h, struct nb_trial *t, double budget_s, int64_t budget_calls) {
-    *h = (struct nb_hunt){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_s = budget_s};
+int nb_row_search_init(struct nb_row_search *h, struct nb_trial *t, double budget_s, int64_t budget_calls) {
+    *h = (struct nb_row_search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_s = budget_s};
     h->budget_calls = budget_calls;
     t->reason = nb_row_score_refuses(&t->c);
     if (t->reason) return -1;
@@ -30,23 +30,23 @@ int nb_hunt_init(struct nb_hunt *h, struct nb_trial *t, double budget_s, int64_t
     h->scores = nb_alloc((unsigned long long)h->rows, sizeof *h->scores);
     h->started_s = nb_now_s();
     h->first_call = t->calls;
-    nb_hunt_stage(h, 1);
+    nb_row_search_stage(h, 1);
     return 0;
 }
 
-void nb_hunt_release(struct nb_hunt *h) {
-    for (int i = 0; i < NB_N_QUARRIES; i++) free(h->champions[i].x);
+void nb_row_search_release(struct nb_row_search *h) {
+    for (int i = 0; i < NB_N_OBJECTIVES; i++) free(h->found[i].x);
     free(h->x);
     free(h->scores);
-    *h = (struct nb_hunt){0};
+    *h = (struct nb_row_search){0};
 }
 
-void nb_hunt_stage(struct nb_hunt *h, double until_share) {
+void nb_row_search_stage(struct nb_row_search *h, double until_share) {
     h->stage_until_s = h->started_s + until_share * h->budget_s;
     h->stage_until_call = h->first_call + (int64_t)ceil(until_share * (double)h->budget_calls);
 }
 
-bool nb_hunt_over(const struct nb_hunt *h) {
+bool nb_row_search_over(const struct nb_row_search *h) {
     if (h->failed) return true;
     return h->budget_calls > 0 ? h->t->calls >= h->stage_until_call : nb_now_s() >= h->stage_until_s;
 }
@@ -57,12 +57,12 @@ static bool leaves_range(const struct nb_row_score *s) {
     return !nb_row_is_ordinary(s) || (s->loss != NB_LOSS_NONE && s->loss != NB_LOSS_CANCELLATION);
 }
 
-double nb_quarry_value(const struct nb_row_score *s, int quarry) {
+double nb_objective_value(const struct nb_row_score *s, int objective) {
     const int64_t n = s->n_nan + s->n_inf + s->n_zero;
-    if (quarry == NB_BY_BOUND) return s->worst[quarry].value;
-    if (quarry == NB_QUARRY_STRANGE) return n > 0 ? (double)n : (double)NAN;
+    if (objective == NB_BY_BOUND) return s->worst[objective].value;
+    if (objective == NB_OBJECTIVE_STRANGE) return n > 0 ? (double)n : (double)NAN;
     if (leaves_range(s)) return NAN;
-    return quarry == NB_QUARRY_SUM ? fabs(s->sum_error_u) : s->worst[quarry].value;
+    return objective == NB_OBJECTIVE_SUM ? fabs(s->sum_error_u) : s->worst[objective].value;
 }
 
 struct nb_row_look nb_row_look(const double *x, int64_t n) {
@@ -78,7 +78,8 @@ struct nb_row_look nb_row_look(const double *x, int64_t n) {
     return look;
 }
 
-static void crown(const struct nb_hunt *h, struct nb_champion *c, int64_t row, uint64_t seed, const char *generator) {
+static void keep_row(const struct nb_row_search *h, struct nb_found_row *c, int64_t row, uint64_t seed,
+                     const char *generator) {
     if (!c->x) c->x = nb_alloc((unsigned long long)h->cols, sizeof *c->x);
     memcpy(c->x, h->x + row * h->cols, (size_t)h->cols * sizeof *c->x);
     c->eps = h->t->c.eps;
@@ -90,19 +91,19 @@ static void crown(const struct nb_hunt *h, struct nb_champion *c, int64_t row, u
     c->deviation = h->climbs_from ? h->climbs_from->deviation : sqrt(look.variance);
 }
 
-static void offer(struct nb_hunt *h, int64_t row, uint64_t seed, const char *generator) {
+static void offer(struct nb_row_search *h, int64_t row, uint64_t seed, const char *generator) {
     const struct nb_row_score *s = &h->scores[row];
     if (!s->claimed) return;
-    for (int q = 0; q < NB_N_QUARRIES; q++) {
-        struct nb_champion *c = &h->champions[q];
-        const double value = nb_quarry_value(s, q);
+    for (int q = 0; q < NB_N_OBJECTIVES; q++) {
+        struct nb_found_row *c = &h->found[q];
+        const double value = nb_objective_value(s, q);
         if (isnan(value) || (c->x && value <= c->value)) continue;
         c->value = value;
-        crown(h, c, row, seed, generator);
+        keep_row(h, c, row, seed, generator);
     }
 }
 
-int nb_hunt_call(struct nb_hunt *h, int64_t n, uint64_t seed, const char *generator) {
+int nb_row_search_call(struct nb_row_search *h, int64_t n, uint64_t seed, const char *generator) {
     for (int64_t r = n; r < h->rows; r++)
         memcpy(h->x + r * h->cols, h->x, (size_t)h->cols * sizeof *h->x); /* the call is always of all rows */
     nb_trial_load_rows(h->t, h->x);
@@ -112,7 +113,7 @@ int nb_hunt_call(struct nb_hunt *h, int64_t n, uint64_t seed, const char *genera
 }
 
 /* In [0, 1), for choices. */
-static double hunt_uniform(uint64_t *state) { return (double)(nb_random_next(state) >> 11) * 0x1p-53; }
+static double uniform(uint64_t *state) { return (double)(nb_random_next(state) >> 11) * 0x1p-53; }
 
 /* ---- The same numbers in other orders: ascending is kind to a running sum, descending swamps what comes late, an outlier decides by
  * its place; interleaved and lane by lane the same is done to sums in lanes. */
@@ -166,7 +167,7 @@ static void arrange(double *x, int64_t n, enum order order) {
     if (order == INTERLEAVED) interleave(x, n);
 }
 
-static void draw(const struct nb_hunt *h, const char *text, uint64_t seed, double *x) {
+static void draw(const struct nb_row_search *h, const char *text, uint64_t seed, double *x) {
     struct nb_recipe recipe;
     char reason[128];
     const int parsed = nb_distribution_parse(text, &recipe, reason, sizeof reason);
@@ -176,9 +177,9 @@ static void draw(const struct nb_hunt *h, const char *text, uint64_t seed, doubl
     for (int64_t i = 0; i < h->cols; i++) x[i] = nb_round_to(nb_draw_value(recipe.data, &d, 0, i), h->t->in.dtype);
 }
 
-void nb_hunt_orders(struct nb_hunt *h) {
-    for (uint64_t seed = 1; !nb_hunt_over(h); seed += (uint64_t)h->rows)
-        for (int i = 0; i < N_RECIPES * N_ORDERS && !nb_hunt_over(h); i++) {
+void nb_row_search_orders(struct nb_row_search *h) {
+    for (uint64_t seed = 1; !nb_row_search_over(h); seed += (uint64_t)h->rows)
+        for (int i = 0; i < N_RECIPES * N_ORDERS && !nb_row_search_over(h); i++) {
             const char *recipe = recipes[i / N_ORDERS];
             const enum order order = (enum order)(i % N_ORDERS);
             char text[96];
@@ -187,7 +188,7 @@ void nb_hunt_orders(struct nb_hunt *h) {
                 draw(h, recipe, seed + (uint64_t)r, h->x + r * h->cols);
                 arrange(h->x + r * h->cols, h->cols, order);
             }
-            nb_hunt_call(h, h->rows, seed, text);
+            nb_row_search_call(h, h->rows, seed, text);
         }
 }
 
@@ -207,7 +208,7 @@ struct point {
 static const int objectives[] = {NB_BY_BOUND, NB_BY_NOISE, NB_BY_SCALED, NB_BY_ULP};
 enum { N_OBJECTIVES = sizeof objectives / sizeof objectives[0], ROWS_PER_HALF = 4 };
 
-static struct box whole_box(const struct nb_hunt *h, double eps_low, double eps_high) {
+static struct box whole_box(const struct nb_row_search *h, double eps_low, double eps_high) {
     const struct nb_format *f = &nb_formats[h->t->in.dtype];
     const bool centres = nb_op_centres(h->t->c.op);
     struct nb_range range;
@@ -221,12 +222,12 @@ static struct box whole_box(const struct nb_hunt *h, double eps_low, double eps_
 
 static struct point sample(const struct box *b, uint64_t *state) {
     struct point p;
-    for (int d = 0; d < N_DIMENSIONS; d++) p.at[d] = b->low[d] + (b->high[d] - b->low[d]) * hunt_uniform(state);
+    for (int d = 0; d < N_DIMENSIONS; d++) p.at[d] = b->low[d] + (b->high[d] - b->low[d]) * uniform(state);
     return p;
 }
 
 /* scale (rho + z), one element of it larger by the outlier ratio; cut at the largest number. */
-static void make_row(const struct nb_hunt *h, const struct point *p, uint64_t seed, double *x) {
+static void make_row(const struct nb_row_search *h, const struct point *p, uint64_t seed, double *x) {
     const struct nb_random random = nb_random_stream(seed, 1);
     const enum nb_dtype dtype = h->t->in.dtype;
     const double scale = exp2(p->at[LOG_SCALE]), rho = p->at[LOG_RHO] <= -4 ? 0 : exp2(p->at[LOG_RHO]);
@@ -240,9 +241,9 @@ static void make_row(const struct nb_hunt *h, const struct point *p, uint64_t se
 }
 
 /* The worst of some rows of the box; -1 for none. */
-static double worst_in(struct nb_hunt *h, const struct box *b, int objective, bool moves_eps, uint64_t *state) {
+static double worst_in(struct nb_row_search *h, const struct box *b, int objective, bool moves_eps, uint64_t *state) {
     double worst = -1;
-    for (int64_t done = 0; done < ROWS_PER_HALF && !nb_hunt_over(h); done += h->rows) {
+    for (int64_t done = 0; done < ROWS_PER_HALF && !nb_row_search_over(h); done += h->rows) {
         char text[96];
         struct point p = sample(b, state);
         const double log_eps = p.at[LOG_EPS]; /* of all rows of a call */
@@ -254,9 +255,9 @@ static double worst_in(struct nb_hunt *h, const struct box *b, int objective, bo
         }
         snprintf(text, sizeof text, "zoom: scale 2^%.2f, rho 2^%.2f, outlier 2^%.2f and near", p.at[LOG_SCALE],
                  p.at[LOG_RHO], p.at[LOG_OUTLIER]);
-        if (nb_hunt_call(h, h->rows, seed, text) != 0) return -1;
+        if (nb_row_search_call(h, h->rows, seed, text) != 0) return -1;
         for (int64_t r = 0; r < h->rows; r++) {
-            const double value = nb_quarry_value(&h->scores[r], objective);
+            const double value = nb_objective_value(&h->scores[r], objective);
             if (h->scores[r].claimed && value > worst) worst = value;
         }
     }
@@ -270,25 +271,25 @@ static bool is_small(const struct box *b) {
 }
 
 /* Halves the box along d. Rows come back worse from one half by chance too: now and then the other is kept. */
-static void split(struct nb_hunt *h, struct box *b, int d, int objective, bool moves_eps, uint64_t *state) {
+static void split(struct nb_row_search *h, struct box *b, int d, int objective, bool moves_eps, uint64_t *state) {
     struct box low = *b, high = *b;
     low.high[d] = high.low[d] = (b->low[d] + b->high[d]) / 2;
     const double of_low = worst_in(h, &low, objective, moves_eps, state);
     const double of_high = worst_in(h, &high, objective, moves_eps, state);
-    const bool against = hunt_uniform(state) < 0.1;
+    const bool against = uniform(state) < 0.1;
     *b = (of_low >= of_high) != against ? low : high;
 }
 
-void nb_hunt_zoom(struct nb_hunt *h, double eps_low, double eps_high) {
+void nb_row_search_zoom(struct nb_row_search *h, double eps_low, double eps_high) {
     const bool moves_eps = eps_low > 0 && eps_low < eps_high;
     const double eps = h->t->c.eps;
     char eps_text[NB_TEXT_MAX];
     uint64_t state = 1;
     snprintf(eps_text, sizeof eps_text, "%s", h->t->c.eps_text);
     const struct box whole = moves_eps ? whole_box(h, eps_low, eps_high) : whole_box(h, 1, 1);
-    for (int round = 0; !nb_hunt_over(h); round++) {
+    for (int round = 0; !nb_row_search_over(h); round++) {
         struct box b = whole;
-        for (int d = 0; !is_small(&b) && !nb_hunt_over(h); d = (d + 1) % N_DIMENSIONS)
+        for (int d = 0; !is_small(&b) && !nb_row_search_over(h); d = (d + 1) % N_DIMENSIONS)
             if (b.high[d] - b.low[d] > 0.1) split(h, &b, d, objectives[round % N_OBJECTIVES], moves_eps, &state);
         if (is_small(&whole)) break;
     }
@@ -296,30 +297,30 @@ void nb_hunt_zoom(struct nb_hunt *h, double eps_low, double eps_high) {
     memcpy(h->t->c.eps_text, eps_text, sizeof eps_text);
 }
 
-/* ---- Hill climbing from the champions: a few elements are drawn again from the normal distribution with the mean
+/* ---- Hill climbing from the worst rows so far: a few elements are drawn again from the normal distribution with the mean
  * and deviation of the row that it all began with.
- * What is worse becomes the champion, and so the start of the next step. Rows with elements near ties need no search of their own:
+ * What is worse is kept, and is the start of the next step. Rows with elements near ties need no search of their own:
  * among thousands of elements some are, and in short rows this finds them. */
 
-static const int quarries[] = {NB_BY_BOUND, NB_BY_NOISE, NB_QUARRY_SUM, NB_BY_SCALED, NB_BY_ULP};
-enum { N_CLIMBED = sizeof quarries / sizeof quarries[0], STEPS = 16 };
+static const int climbed[] = {NB_BY_BOUND, NB_BY_NOISE, NB_OBJECTIVE_SUM, NB_BY_SCALED, NB_BY_ULP};
+enum { N_CLIMBED = sizeof climbed / sizeof climbed[0], STEPS = 16 };
 
 /* From one element to a quarter of them, small numbers as often as large ones. */
-static void vary(const struct nb_hunt *h, const struct nb_champion *c, double *x, uint64_t *state) {
+static void vary(const struct nb_row_search *h, const struct nb_found_row *c, double *x, uint64_t *state) {
     const double most = fmax((double)h->cols / 4, 1), largest = nb_formats[h->t->in.dtype].max_finite;
-    const int64_t n = (int64_t)exp2(hunt_uniform(state) * log2(most + 1));
+    const int64_t n = (int64_t)exp2(uniform(state) * log2(most + 1));
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = (int64_t)(nb_random_next(state) % (uint64_t)h->cols);
-        const double v = c->mean + c->deviation * nb_normal_quantile((hunt_uniform(state) + 0x1p-54) * (1 - 0x1p-53));
+        const double v = c->mean + c->deviation * nb_normal_quantile((uniform(state) + 0x1p-54) * (1 - 0x1p-53));
         x[i] = nb_round_to(fmin(fmax(v, -largest), largest), h->t->in.dtype);
     }
 }
 
-static void climb(struct nb_hunt *h, int quarry, uint64_t *state) {
-    const struct nb_champion *c = &h->champions[quarry];
+static void climb(struct nb_row_search *h, int objective, uint64_t *state) {
+    const struct nb_found_row *c = &h->found[objective];
     char text[96];
     if (!c->x || c->eps != h->t->c.eps || isinf(c->value)) return;
-    for (int step = 0; step < STEPS && !nb_hunt_over(h); step++) {
+    for (int step = 0; step < STEPS && !nb_row_search_over(h); step++) {
         snprintf(text, sizeof text, "%s%s", strncmp(c->generator, "climb", 5) == 0 ? "" : "climb from ", c->generator);
         for (int64_t r = 0; r < h->rows; r++) {
             double *x = h->x + r * h->cols;
@@ -327,17 +328,17 @@ static void climb(struct nb_hunt *h, int quarry, uint64_t *state) {
             vary(h, c, x, state);
         }
         h->climbs_from = c;
-        nb_hunt_call(h, h->rows, c->seed, text);
+        nb_row_search_call(h, h->rows, c->seed, text);
         h->climbs_from = NULL;
     }
 }
 
-void nb_hunt_climb(struct nb_hunt *h) {
+void nb_row_search_climb(struct nb_row_search *h) {
     uint64_t state = 1;
     int64_t calls = -1;
-    for (int i = 0; !nb_hunt_over(h); i++) {
-        if (i % N_CLIMBED == 0 && calls == h->t->calls) return; /* no champion to start from */
+    for (int i = 0; !nb_row_search_over(h); i++) {
+        if (i % N_CLIMBED == 0 && calls == h->t->calls) return; /* no row to start from */
         if (i % N_CLIMBED == 0) calls = h->t->calls;
-        climb(h, quarries[i % N_CLIMBED], &state);
+        climb(h, climbed[i % N_CLIMBED], &state);
     }
 }

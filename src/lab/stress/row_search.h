@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows that a sum of many terms rounds badly: walk the order in which a kernel adds, draw several candidates for each element
- * from the distribution that is wanted, keep the one whose addition rounds the most in the wanted direction. The row keeps the
- * distribution's mean and variance, since only low bits of the sums decide. */
-#ifndef NB_HUNT_H
-#define NB_HUNT_H
+/* The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
+ * interval splitting on scale, rho and outliers, hill climbing. Only rows that the kernel claims its accuracy for, where it claims any. */
+#ifndef NB_ROW_SEARCH_H
+#define NB_ROW_SEARCH_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -12,6 +11,26 @@
 #include "src/core/dtype.h"
 #include "src/lab/stress/row_score.h"
 #include "src/lab/stress/trial.h"
+
+/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
+ * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
+ * An array with an object for each objective that has a worst row:
+ *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp", "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
+ *                      Inf or lost zeros, "sum_error_u" of the sum of squares in u, as the outputs show it
+ *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
+ *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
+ *   generator, seed, eps                 what made it
+ *   row {mean, variance, kurtosis, max_abs}, witness {col, x, got, want}, x (up to 16 columns, exact)
+ *   file, key, replay                    with witness_dir
+ * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
+ * Null with t->reason when the kernel fails or the op cannot be searched. */
+cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
+
+/* ---- rows that a sum rounds badly ---- */
+
+/* Follows the order in which a kernel adds, draws several candidates for each element
+ * from the distribution that is wanted, keeps the one whose addition rounds the most in the wanted direction. The row keeps the
+ * distribution's mean and variance, since only low bits of the sums decide. */
 
 /* The order that is assumed of the kernel. */
 struct nb_sum_order {
@@ -36,19 +55,18 @@ struct nb_greedy {
 /* n elements, each a number of the dtype. */
 void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x);
 
-/* ---- What all searches for the worst row share: a trial, a budget, and the worst rows so far. Rows beyond what the kernel claims are not
- * taken. */
+/* ---- what all searches share: a trial, a budget, and the worst rows so far ---- */
 
-/* What is hunted for: the four measures, and two more. */
-enum nb_quarry {
-    NB_QUARRY_STRANGE =
+/* What a row can be worst in: the four measures, and two more. */
+enum nb_objective {
+    NB_OBJECTIVE_STRANGE =
         NB_N_MEASURES, /* NaN, Inf or a lost zero where the exact result is an ordinary number: how many */
-    NB_QUARRY_SUM,     /* |error of the sum of squares| in u, as the outputs tell it */
-    NB_N_QUARRIES
+    NB_OBJECTIVE_SUM,  /* |error of the sum of squares| in u, as the outputs show it */
+    NB_N_OBJECTIVES
 };
-const char *nb_quarry_name(int quarry);
+const char *nb_objective_name(int objective);
 
-struct nb_champion {
+struct nb_found_row {
     double *x; /* null: none yet */
     double value, eps;
     double mean, deviation; /* of the row that a search made first; climbing draws from these and keeps them */
@@ -57,61 +75,43 @@ struct nb_champion {
     uint64_t seed;
 };
 
-struct nb_hunt {
+struct nb_row_search {
     struct nb_trial *t;
     int64_t rows, cols;
     double *x; /* rows x cols: the next call's */
     struct nb_row_score *scores;
-    struct nb_champion champions[NB_N_QUARRIES];
-    const struct nb_champion *climbs_from; /* null: rows are new */
+    struct nb_found_row found[NB_N_OBJECTIVES];
+    const struct nb_found_row *climbs_from; /* null: rows are new */
     double started_s, budget_s, stage_until_s;
     int64_t first_call, budget_calls, stage_until_call; /* budget_calls 0: time alone counts */
     bool failed;                                        /* the kernel; t->reason says how */
 };
 
 /* budget_calls > 0: so many calls, whatever the time. -1 with t->reason. */
-int nb_hunt_init(struct nb_hunt *h, struct nb_trial *t, double budget_s, int64_t budget_calls);
-void nb_hunt_release(struct nb_hunt *h);
-/* From here on nb_hunt_over() is true once this much of the whole budget is used up. */
-void nb_hunt_stage(struct nb_hunt *h, double until_share);
-bool nb_hunt_over(const struct nb_hunt *h);
+int nb_row_search_init(struct nb_row_search *h, struct nb_trial *t, double budget_s, int64_t budget_calls);
+void nb_row_search_release(struct nb_row_search *h);
+/* From here on nb_row_search_over() is true once this much of the whole budget is used up. */
+void nb_row_search_stage(struct nb_row_search *h, double until_share);
+bool nb_row_search_over(const struct nb_row_search *h);
 /* Calls the kernel on the first n rows of h->x, scores them, and keeps the worst. -1: failed. */
-int nb_hunt_call(struct nb_hunt *h, int64_t n, uint64_t seed, const char *generator);
-/* What a row is worth to a quarry; NaN: nothing. */
-double nb_quarry_value(const struct nb_row_score *s, int quarry);
+int nb_row_search_call(struct nb_row_search *h, int64_t n, uint64_t seed, const char *generator);
+/* What a row is worth by an objective; NaN: nothing. */
+double nb_objective_value(const struct nb_row_score *s, int objective);
 
-/* How ordinary a row looks: a search that only finds freaks convinces nobody. */
+/* How ordinary a row looks: a search that finds only freak rows would convince nobody. */
 struct nb_row_look {
     double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
 };
 struct nb_row_look nb_row_look(const double *x, int64_t n);
 
-/* ---- the searches; each stops when nb_hunt_over() ---- */
+/* ---- the searches; each stops when nb_row_search_over() ---- */
 /* Along assumed orders of summation; an array of attempts, {"order","best_of","sign","offset","sum_error_u","bound",..}. */
-void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts);
+void nb_row_search_greedy(struct nb_row_search *h, cJSON *attempts);
 /* The same numbers in other orders. */
-void nb_hunt_orders(struct nb_hunt *h);
+void nb_row_search_orders(struct nb_row_search *h);
 /* Scale, rho, outlier, and eps where eps_low < eps_high: halves of the box that score worse are kept. */
-void nb_hunt_zoom(struct nb_hunt *h, double eps_low, double eps_high);
+void nb_row_search_zoom(struct nb_row_search *h, double eps_low, double eps_high);
 /* Elements of the worst rows are drawn again, and what is worse is kept. */
-void nb_hunt_climb(struct nb_hunt *h);
-
-/* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
- * interval splitting on scale, rho and outliers, hill climbing. Within the rows that the kernel claims its accuracy for, if it
- * does. */
-
-/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
- * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
- * An array with an object for each objective that has a worst row:
- *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp", "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
- *                      Inf or lost zeros, "sum_error_u" of the sum of squares in u, as the outputs tell it
- *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
- *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
- *   generator, seed, eps                 what made it
- *   row {mean, variance, kurtosis, max_abs}, witness {col, x, got, want}, x (up to 16 columns, exact)
- *   file, key, replay                    with witness_dir
- * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
- * Null with t->reason when the kernel fails or the op cannot be searched. */
-cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
+void nb_row_search_climb(struct nb_row_search *h);
 
 #endif

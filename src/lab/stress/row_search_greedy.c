@@ -9,7 +9,7 @@
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/random.h"
-#include "src/lab/stress/hunt.h"
+#include "src/lab/stress/row_search.h"
 
 enum { MAX_LEVELS = 64 };
 
@@ -106,12 +106,12 @@ static const int lane_counts[] = {1, 4, 8, 16, 32, 64, 128, PAIRWISE};
 enum { N_LANE_COUNTS = sizeof lane_counts / sizeof lane_counts[0] };
 
 /* A long row is not worth a second of draws: fewer candidates, but two. */
-static int affordable(const struct nb_hunt *h, int best_of) {
+static int affordable(const struct nb_row_search *h, int best_of) {
     const double most = 4e6 / ((double)h->rows * (double)h->cols);
     return best_of > most ? (int)fmax(most, fmin(best_of, 2)) : best_of;
 }
 
-static struct nb_greedy attack(const struct nb_hunt *h, int lanes, int best_of, uint64_t seed) {
+static struct nb_greedy attack(const struct nb_row_search *h, int lanes, int best_of, uint64_t seed) {
     const struct nb_trial *t = h->t;
     const bool narrow = t->c.stats_dtype == NB_STATS_X && t->c.style != NB_COMPOSED;
     return (struct nb_greedy){
@@ -125,7 +125,7 @@ static struct nb_greedy attack(const struct nb_hunt *h, int lanes, int best_of, 
 
 /* What an attempt is judged by: the sum's error where the outputs show it alone, else how near the bound. */
 static double worth(const struct nb_trial *t, const struct nb_row_score *s) {
-    const double value = nb_quarry_value(s, nb_op_centres(t->c.op) ? (int)NB_BY_BOUND : (int)NB_QUARRY_SUM);
+    const double value = nb_objective_value(s, nb_op_centres(t->c.op) ? (int)NB_BY_BOUND : (int)NB_OBJECTIVE_SUM);
     return isnan(value) ? -1 : value;
 }
 
@@ -136,7 +136,7 @@ static void describe(const struct nb_greedy *g, char *text, size_t n) {
              g->best_of, g->sign > 0 ? "up" : "down", g->offset, g->scale);
 }
 
-static void note(const struct nb_greedy *g, const struct nb_hunt *h, int64_t row, cJSON *attempts) {
+static void note(const struct nb_greedy *g, const struct nb_row_search *h, int64_t row, cJSON *attempts) {
     const struct nb_row_score *s = &h->scores[row];
     const struct nb_row_look look = nb_row_look(h->x + row * h->cols, h->cols);
     cJSON *json = cJSON_CreateObject();
@@ -155,7 +155,7 @@ static void note(const struct nb_greedy *g, const struct nb_hunt *h, int64_t row
 }
 
 /* One attempt fills all rows of the call, with seeds in sequence; returns the worth of its best row. */
-static double attempt(struct nb_hunt *h, struct nb_greedy g, cJSON *attempts) {
+static double attempt(struct nb_row_search *h, struct nb_greedy g, cJSON *attempts) {
     char text[96];
     int64_t best = 0;
     describe(&g, text, sizeof text);
@@ -164,7 +164,7 @@ static double attempt(struct nb_hunt *h, struct nb_greedy g, cJSON *attempts) {
         g.seed = seed + (uint64_t)r;
         nb_greedy_row(&g, h->cols, h->x + r * h->cols);
     }
-    if (nb_hunt_call(h, h->rows, seed, text) != 0) return -1;
+    if (nb_row_search_call(h, h->rows, seed, text) != 0) return -1;
     for (int64_t r = 1; r < h->rows; r++)
         if (worth(h->t, &h->scores[r]) > worth(h->t, &h->scores[best])) best = r;
     g.seed = seed + (uint64_t)best;
@@ -172,25 +172,25 @@ static double attempt(struct nb_hunt *h, struct nb_greedy g, cJSON *attempts) {
     return worth(h->t, &h->scores[best]);
 }
 
-static double both_signs(struct nb_hunt *h, struct nb_greedy g, cJSON *attempts) {
+static double both_signs(struct nb_row_search *h, struct nb_greedy g, cJSON *attempts) {
     double worst = -1;
     for (int sign = -1; sign <= 1; sign += 2) {
         g.sign = sign;
-        if (!nb_hunt_over(h)) worst = fmax(worst, attempt(h, g, attempts));
+        if (!nb_row_search_over(h)) worst = fmax(worst, attempt(h, g, attempts));
     }
     return worst;
 }
 
 /* rho up to what the kernel claims and the format can hold. */
-static double largest_rho(const struct nb_hunt *h) {
+static double largest_rho(const struct nb_row_search *h) {
     struct nb_range range;
     nb_kernel_range(h->t->entry->kernel, &h->t->call, &range);
     return fmin(0.9 * range.max_rho, ldexp(1, nb_formats[h->t->in.dtype].precision - 4));
 }
 
-static void attack_mean(struct nb_hunt *h, int lanes, cJSON *attempts) {
+static void attack_mean(struct nb_row_search *h, int lanes, cJSON *attempts) {
     const double most = largest_rho(h);
-    for (double rho = 1; rho <= most && !nb_hunt_over(h); rho *= 4) {
+    for (double rho = 1; rho <= most && !nb_row_search_over(h); rho *= 4) {
         struct nb_greedy g = attack(h, lanes, 16, FIRST_SEED);
         g.offset = rho;
         g.order.squares = false;
@@ -201,11 +201,11 @@ static void attack_mean(struct nb_hunt *h, int lanes, cJSON *attempts) {
     }
 }
 
-void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
+void nb_row_search_greedy(struct nb_row_search *h, cJSON *attempts) {
     static const int candidates[] = {1, 2, 16, 64, 256}; /* 1: plain random rows, for comparison */
     double worst = -1;
     int lanes = 1;
-    for (int i = 0; i < N_LANE_COUNTS && !nb_hunt_over(h); i++) {
+    for (int i = 0; i < N_LANE_COUNTS && !nb_row_search_over(h); i++) {
         if (lane_counts[i] > h->cols) continue;
         struct nb_greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
         if (nb_op_centres(h->t->c.op)) {
@@ -217,7 +217,7 @@ void nb_hunt_greedy(struct nb_hunt *h, cJSON *attempts) {
         worst = fmax(worst, value);
     }
     if (nb_op_centres(h->t->c.op)) attack_mean(h, lanes, attempts);
-    for (uint64_t seed = FIRST_SEED + 1; !nb_hunt_over(h); seed += (uint64_t)h->rows)
-        for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !nb_hunt_over(h); k++)
+    for (uint64_t seed = FIRST_SEED + 1; !nb_row_search_over(h); seed += (uint64_t)h->rows)
+        for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !nb_row_search_over(h); k++)
             both_signs(h, attack(h, lanes, candidates[k], seed), seed == FIRST_SEED + 1 ? attempts : NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The champions with what reproduces them: a file and a key, and for short rows the numbers themselves. */
+/* The worst rows with what reproduces them: a file and a key, and for short rows the numbers themselves. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/lab/stress/hunt.h"
+#include "src/lab/stress/row_search.h"
 #include "src/lab/stress/trial.h"
 
 enum { SHORT_ROW = 16 };
@@ -32,9 +32,9 @@ static void add_exact_row(cJSON *json, const double *x, int64_t n) {
     }
 }
 
-static void add_witness(cJSON *json, const struct nb_champion *c, int quarry) {
+static void add_witness(cJSON *json, const struct nb_found_row *c, int objective) {
     cJSON *witness = cJSON_AddObjectToObject(json, "witness");
-    struct nb_row_worst w = c->score.worst[quarry < NB_N_MEASURES ? quarry : (int)NB_BY_SCALED];
+    struct nb_row_worst w = c->score.worst[objective < NB_N_MEASURES ? objective : (int)NB_BY_SCALED];
     if (!nb_row_is_ordinary(&c->score))
         w = (struct nb_row_worst){0, c->score.strange_col, c->score.strange_got, c->score.strange_want};
     nb_json_number(witness, "col", (double)w.col);
@@ -43,22 +43,23 @@ static void add_witness(cJSON *json, const struct nb_champion *c, int quarry) {
     nb_json_exact(witness, "want", w.want);
 }
 
-/* A name of its own for each case, kernel and quarry: what a path may not hold is left out, the key's hash is added. */
-static void name_file(const struct nb_case *c, const char *dir, int quarry, struct nb_strbuf *path) {
+/* A name of its own for each case, kernel and objective: what a path may not hold is left out, the key's hash is added. */
+static void name_file(const struct nb_case *c, const char *dir, int objective, struct nb_strbuf *path) {
     struct nb_strbuf key = {0};
     nb_case_key(c, &key);
     nb_strbuf_addf(path, "%s/", dir);
     for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
-    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), nb_quarry_name(quarry));
+    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), nb_objective_name(objective));
     nb_strbuf_release(&key);
 }
 
-static void add_files(cJSON *json, const struct nb_hunt *h, const struct nb_champion *c, int quarry, const char *dir) {
+static void add_files(cJSON *json, const struct nb_row_search *h, const struct nb_found_row *c, int objective,
+                      const char *dir) {
     struct nb_strbuf path = {0}, key = {0}, replay = {0};
     struct nb_case of = h->t->c;
     of.eps = c->eps;
     if (c->eps != h->t->c.eps) snprintf(of.eps_text, sizeof of.eps_text, "%.17g", c->eps);
-    name_file(&of, dir, quarry, &path);
+    name_file(&of, dir, objective, &path);
     if (path.len < NB_DATA_MAX && nb_trial_write_row(h->t, c->x, path.text) == 0) {
         nb_trial_key(&of, path.text, of.seed, 1, &key);
         nb_trial_replay(h->t, key.text, &replay);
@@ -71,10 +72,10 @@ static void add_files(cJSON *json, const struct nb_hunt *h, const struct nb_cham
     nb_strbuf_release(&replay);
 }
 
-static cJSON *champion_to_json(const struct nb_hunt *h, int quarry, const char *dir) {
-    const struct nb_champion *c = &h->champions[quarry];
+static cJSON *found_to_json(const struct nb_row_search *h, int objective, const char *dir) {
+    const struct nb_found_row *c = &h->found[objective];
     cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "objective", nb_quarry_name(quarry));
+    nb_json_text(json, "objective", nb_objective_name(objective));
     if (isinf(c->value))
         nb_json_exact(json, "value", c->value);
     else
@@ -91,17 +92,17 @@ static cJSON *champion_to_json(const struct nb_hunt *h, int quarry, const char *
     nb_json_number(json, "gain_u", c->score.gain_u);
     nb_json_number(json, "sum_error_u", c->score.sum_error_u);
     cJSON_AddItemToObject(json, "row", row_to_json(c->x, h->cols));
-    add_witness(json, c, quarry);
+    add_witness(json, c, objective);
     if (h->cols <= SHORT_ROW) add_exact_row(json, c->x, h->cols);
-    if (dir) add_files(json, h, c, quarry, dir);
+    if (dir) add_files(json, h, c, objective, dir);
     return json;
 }
 
-/* One object for each quarry that has a champion; files go to witness_dir, where that is not null. */
-static cJSON *hunt_report(struct nb_hunt *h, const char *witness_dir) {
+/* One object for each objective that has a worst row; files go to witness_dir, where that is not null. */
+static cJSON *report_rows(struct nb_row_search *h, const char *witness_dir) {
     cJSON *all = cJSON_CreateArray();
-    for (int q = 0; q < NB_N_QUARRIES; q++)
-        if (h->champions[q].x) cJSON_AddItemToArray(all, champion_to_json(h, q, witness_dir));
+    for (int q = 0; q < NB_N_OBJECTIVES; q++)
+        if (h->found[q].x) cJSON_AddItemToArray(all, found_to_json(h, q, witness_dir));
     return all;
 }
 
@@ -114,31 +115,31 @@ static double number_or(const cJSON *options, const char *name, double fallback)
     return value > 0 ? value : fallback;
 }
 
-static void search(struct nb_hunt *h, const cJSON *options, cJSON *attempts) {
+static void search(struct nb_row_search *h, const cJSON *options, cJSON *attempts) {
     const cJSON *eps = cJSON_GetObjectItemCaseSensitive(options, "eps_range");
     const cJSON *low = cJSON_GetArrayItem(eps, 0), *high = cJSON_GetArrayItem(eps, 1);
     const bool both = cJSON_IsNumber(low) && cJSON_IsNumber(high);
-    nb_hunt_stage(h, 0.4);
-    nb_hunt_greedy(h, attempts);
-    nb_hunt_stage(h, 0.5);
-    nb_hunt_orders(h);
-    nb_hunt_stage(h, 0.75);
-    nb_hunt_zoom(h, both ? low->valuedouble : 0, both ? high->valuedouble : 0);
-    nb_hunt_stage(h, 1);
-    nb_hunt_climb(h);
+    nb_row_search_stage(h, 0.4);
+    nb_row_search_greedy(h, attempts);
+    nb_row_search_stage(h, 0.5);
+    nb_row_search_orders(h);
+    nb_row_search_stage(h, 0.75);
+    nb_row_search_zoom(h, both ? low->valuedouble : 0, both ? high->valuedouble : 0);
+    nb_row_search_stage(h, 1);
+    nb_row_search_climb(h);
 }
 
 cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
     const double start = nb_now_s();
     const int64_t first_call = t->calls;
-    struct nb_hunt h;
-    if (nb_hunt_init(&h, t, number_or(options, "budget_s", default_budget_s),
-                     (int64_t)number_or(options, "budget_calls", 0)) != 0)
+    struct nb_row_search h;
+    if (nb_row_search_init(&h, t, number_or(options, "budget_s", default_budget_s),
+                           (int64_t)number_or(options, "budget_calls", 0)) != 0)
         return NULL;
     cJSON *attempts = cJSON_CreateArray(), *all = NULL;
     search(&h, options, attempts);
     if (!h.failed) {
-        all = hunt_report(&h, nb_json_get_text(options, "witness_dir"));
+        all = report_rows(&h, nb_json_get_text(options, "witness_dir"));
         cJSON *summary = cJSON_CreateObject();
         nb_json_text(summary, "objective", "search");
         nb_json_number(summary, "calls", (double)(t->calls - first_call));
@@ -148,6 +149,6 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
         attempts = NULL;
     }
     cJSON_Delete(attempts);
-    nb_hunt_release(&h);
+    nb_row_search_release(&h);
     return all;
 }

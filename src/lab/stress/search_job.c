@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
  *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
- * as src/lab/stress/frontier.h, hunt.h and sweeps.h have them; null, with "reason", where the op has none or the kernel failed. */
+ * as src/lab/stress/frontier.h, row_search.h and sweeps.h have them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/measure/worker.h"
 
 #include <stdio.h>
 
 #include "src/core/json.h"
 #include "src/lab/stress/frontier.h"
-#include "src/lab/stress/hunt.h"
+#include "src/lab/stress/row_search.h"
 #include "src/lab/stress/sweeps.h"
 
 typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);
@@ -33,7 +33,7 @@ static void say_alive(void *arg) {
     nb_worker_at(p->w, p->at);
 }
 
-/* A few rows tell what many would: for kernels that take rows one by one, about so many elements. */
+/* A few rows show what many would: for kernels that take rows one by one, about so many elements. */
 enum { ENOUGH_ELEMENTS = 16384 };
 static struct nb_case few_rows(const struct nb_case *c) {
     struct nb_case few = *c;

@@ -21,7 +21,7 @@ struct nb_trial {
     struct nb_buffers buffers;
     struct nb_call call;
     int64_t calls;            /* made so far */
-    void (*alive)(void *arg); /* told of every call, as a sign of life; may be null */
+    void (*alive)(void *arg); /* called at every call, as a sign of life; may be null */
     void *alive_arg;
     const char *reason; /* why the last call failed, or null */
     char reason_text[200];
