@@ -2,6 +2,7 @@
 /* One sweep over a row: each element is compared, NaN, Inf and lost zeros are counted apart. */
 #include "src/accuracy/evidence.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ struct nb_evidence_sum {
 };
 
 struct nb_evidence_sum *nb_evidence_new(const struct nb_oracle *oracle, const struct nb_range *claimed) {
+    assert(oracle && claimed);
     const uint32_t op = oracle->c->op;
     struct nb_evidence_sum *s = nb_alloc(1, sizeof *s);
     s->oracle = oracle;

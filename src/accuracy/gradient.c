@@ -301,6 +301,7 @@ static void sum_all(struct nb_gradient *g) {
 
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd) {
+    assert(g && c && in);
     assert(c->op != NB_OP_COPY);
     *g = (struct nb_gradient){.c = c, .in = in, .rstd = rstd, .n_params = in->n_params};
     if (nb_oracle_environment() != 0) return -1;

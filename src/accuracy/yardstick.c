@@ -2,6 +2,7 @@
 /* Statistics first (of a row, for BatchNorm of all channels), then the elements that see them. */
 #include "src/accuracy/yardstick.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -130,6 +131,7 @@ static void all_channels(struct nb_noise *noise) {
 }
 
 struct nb_noise *nb_noise_new(const struct nb_oracle *o, uint64_t seed) {
+    assert(o);
     struct nb_noise *noise = nb_alloc(1, sizeof *noise);
     const unsigned long long cols = (unsigned long long)o->in->cols;
     noise->o = o;
@@ -281,6 +283,7 @@ static void reference_channels(struct nb_reference *r) {
 }
 
 struct nb_reference *nb_reference_new(const struct nb_oracle *o) {
+    assert(o);
     struct nb_reference *r = nb_alloc(1, sizeof *r);
     const bool by_channel = o->c->op == NB_OP_BATCHNORM;
     const int64_t n = by_channel && o->n_stats > o->in->cols ? o->n_stats : o->in->cols;

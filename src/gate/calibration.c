@@ -474,6 +474,7 @@ static int rounds(struct nb_calibration_run *r, double started_s) {
 }
 
 int nb_calibration_run(struct nb_calibration_run *r) {
+    assert(r && r->g && r->launches > 0 && r->cases_per_group > 0);
     const double start = nb_now_s();
     make_groups(r);
     nb_watch_interrupts();

@@ -169,6 +169,7 @@ static const char *read_file(struct nb_code *c, const char *path) {
 }
 
 struct nb_code *nb_code_open(const char *path, char *reason, size_t n) {
+    assert(path && reason);
     struct nb_code *c = nb_alloc(1, sizeof *c);
     const char *why = read_file(c, path);
     if (!why) return c;
@@ -475,6 +476,7 @@ static int finish(struct walk *w, uint64_t digest[2], char *reason, size_t n) {
 
 int nb_code_digest_of(const struct nb_code *code, const uint64_t *functions, size_t n_functions, uint64_t digest[2],
                       char *reason, size_t n) {
+    assert(code && functions && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
     w->code = code;
     for (size_t i = 0; i < n_functions; i++) add_root(w, functions[i]);
@@ -489,6 +491,7 @@ static bool is_timed(const char *function) {
 
 int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enum nb_code_part part, uint64_t digest[2],
                    char *reason, size_t n) {
+    assert(code && entry && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
     struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
     const char *base = nb_object_of((void *)(uintptr_t)entry->kernel->run, NULL);

@@ -2,6 +2,7 @@
 /* What a gate compares and owns: builds as private copies, and the cells of a config as cases of both. */
 #include "src/gate/gate.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -103,6 +104,7 @@ static int load_layout(const struct nb_gate_builds *b, int layout, const char *c
 
 int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, size_t n_baselines,
                         const char *const *candidates, size_t n_candidates) {
+    assert(b && (baselines || n_baselines == 0) && (candidates || n_candidates == 0));
     uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS];
     *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates)};
     if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
@@ -251,6 +253,7 @@ static int expand(struct making *m, struct nb_config *config, int build) {
 
 int nb_gate_cases_make(struct nb_gate *g, struct nb_config *config, const char *const *kernels, size_t n_kernels,
                        const struct nb_filters *filters, struct nb_skips *skips, size_t *n_elsewhere) {
+    assert(g && config && filters && skips && n_elsewhere);
     struct making m = {.g = g,
                        .kernels = kernels,
                        .n_kernels = n_kernels,

@@ -3,6 +3,7 @@
  * compute right, is the candidate as accurate as the baseline?), then stages over cases. */
 #include "src/gate/gate_run.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -431,6 +432,7 @@ static int run_stages(struct nb_gate *g) {
 }
 
 int nb_gate_run(struct nb_gate *g) {
+    assert(g && (g->cases || g->n_cases == 0));
     g->started_s = nb_now_s();
     nb_watch_interrupts();
     int result = check_all(g);

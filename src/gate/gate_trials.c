@@ -3,6 +3,7 @@
  * stages of a gate for every arm at once. */
 #include "src/gate/gate_trials.h"
 
+#include <assert.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -302,6 +303,7 @@ static void verify_injection(const struct self_test *s) {
 }
 
 int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out) {
+    assert(g && g->n_cases > 0 && plan && out);
     const int rounds = plan->trials > plan->powered ? plan->trials : plan->powered;
     int n_loads = 0, result = 0;
     *out = (struct nb_trials){0};
