@@ -189,7 +189,7 @@ static int check_options(const struct gate_options *o, int rest) {
     if (o->self_test && o->selection.candidates.n > 0)
         return nb_error("--self-test compares a build with itself: no --candidate");
     if (!o->self_test && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
-        return nb_error("gate needs --baseline A.so and --candidate B.so; `normbench gate --help` tells more");
+        return nb_error("gate needs --baseline A.so and --candidate B.so; see `normbench gate --help`");
     return 0;
 }
 

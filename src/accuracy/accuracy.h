@@ -91,7 +91,7 @@ void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
  * data, the larger of two tests. Correct kernels stay below 6 in magnitude.
  *   the whole bias: bias_large_u against the expected one;
  *   the last rounding (f32): a truncating store takes half an ulp whatever the significand, a scale that is off takes an error
- *   proportional to it; a line through error in ulp against |y| / ulp tells them apart in each row, and its value at 0 is 0 for
+ *   proportional to it; a line through error in ulp against |y| / ulp separates them in each row, and its value at 0 is 0 for
  *   rounding to nearest. */
 void nb_accuracy_judge_bias(struct nb_accuracy *a, enum nb_dtype dtype, const struct nb_bias *expected);
 

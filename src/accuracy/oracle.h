@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the mathematics says: compensated double arithmetic, correct to far below one f32 ulp, following what the case asks for
+/* What the mathematics says: compensated double arithmetic, correct to far below one f32 ulp, following what the case states
  * (eps and its place, weight offset, pRMSNorm's k, whether a residual sum is rounded first) and ignoring how kernels evaluate it
  * (root form, casts, accumulators), which is what is judged. Built with -ffp-contract=off; refuses to run with FTZ or DAZ.
  *
@@ -78,7 +78,7 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y);
 const struct nb_row_truth *nb_oracle_truth(const struct nb_oracle *o, int64_t row, int64_t col);
 /* DyT: tanh and its slope of each element of a row. */
 const struct nb_squash *nb_oracle_squash(const struct nb_oracle *o, int64_t row);
-/* add_*: the residual_out that the case asks for, rounded to the dtype. */
+/* add_*: the residual_out of the case, rounded to the dtype. */
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum);
 /* BatchNorm training: running statistics after the call. */
 void nb_oracle_running(const struct nb_oracle *o, double *mean, double *var);

@@ -54,7 +54,7 @@ static void say(const struct nb_job *job, struct nb_arm *arms, int n, const stru
     nb_worker_say(answer);
 }
 
-/* The pages of a file are where the system's cache has them, in this launch and the next, and how code falls into the caches hangs on
+/* The pages of a file are where the system's cache has them, in this launch and the next, and how code falls into the caches depends on
  * that: a copy could be slower in all launches. Pages of the worker's own lie elsewhere each time. Written over with themselves
  * they become so; where the system does not allow it, they stay. */
 static void own_pages(const struct nb_job *job) {
