@@ -17,7 +17,7 @@
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/lab/probe/probe.h"
-#include "src/measure/study.h"
+#include "src/measure/launcher.h"
 
 extern const struct nb_command nb_command_probe;
 

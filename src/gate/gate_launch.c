@@ -11,9 +11,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/measure/launcher.h"
 #include "src/measure/paired.h"
-#include "src/measure/process.h"
-#include "src/measure/session.h"
 
 /* The first arm that went wrong while timed. */
 static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
@@ -71,21 +70,10 @@ out:
     return result;
 }
 
-static void keep(cJSON *line, void *arg) {
-    cJSON **raw = arg;
-    const char *type = nb_json_get_text(line, "type");
-    if (*raw || strcmp(type, "answer") != 0) {
-        cJSON_Delete(line);
-        return;
-    }
-    *raw = line;
-}
-
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out) {
-    int cpus[NB_MAX_CPUS], chosen[NB_MAX_CPUS] = {0}, samples[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
-    const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
+    int cpus[NB_MAX_CPUS], samples[NB_GATE_ARMS] = {0}, percent[NB_GATE_ARMS];
     struct nb_outcome o;
-    cJSON *options = cJSON_CreateObject(), *raw = NULL;
+    cJSON *options = cJSON_CreateObject();
     memcpy(percent, q->extra_percent, sizeof percent);
     cJSON_AddItemToObject(options, "extra_percent", cJSON_CreateIntArray(percent, q->n_arms));
     struct nb_job job = {.kind = "gate",
@@ -99,20 +87,16 @@ int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *o
                          .sample_s = 1e-3 * q->sample_ms,
                          .digests_at = -1,
                          .seed = nb_random_bits(nb_random_stream(q->seed, (uint64_t)q->launch), 0),
-                         .cpus = chosen,
+                         .cpus = cpus,
                          .n_cpus = q->threads,
                          .options = options};
-    /* Launches alternate between the CPUs. */
-    for (int t = 0; t < q->threads && n_cpus > 0; t++) chosen[t] = cpus[(q->launch + t) % n_cpus];
-    nb_process_run(&job, -1, q->silence_s, job.seed, keep, &raw, &o);
+    nb_launcher_cpus(cpus, q->threads, q->launch);
+    cJSON *raw = nb_launcher_ask(&job, q->silence_s, &o);
     cJSON_Delete(options);
-    if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER) {
-        cJSON_Delete(raw);
-        return o.ending == NB_NOT_STARTED ? -1 : nb_interrupted();
-    }
-    if (!raw || nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
+    if (!raw) return nb_launcher_ends(&o);
+    if (nb_gate_launch_read(raw, q->n_arms, q->layout, out) != 0) {
         *out = (struct nb_gate_answer){.failed = o.current >= 0 ? o.current : 0};
-        out->status = nb_session_blame(&o, out->reason, sizeof out->reason);
+        out->status = nb_outcome_blame(&o, out->reason, sizeof out->reason);
         cJSON_Delete(raw);
         raw = NULL;
     }

@@ -16,8 +16,7 @@
 #include "src/core/timer.h"
 #include "src/gate/code_identity.h"
 #include "src/gate/gate_launch.h"
-#include "src/measure/process.h"
-#include "src/measure/session.h"
+#include "src/measure/launcher.h"
 #include "src/plan/match.h"
 
 static void decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason) {
@@ -77,8 +76,7 @@ static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
                                .digests_at = -1};
     snprintf(c->uncounted, sizeof c->uncounted, "the count did not come to its end");
     nb_process_run(&job, -1, g->plan.case_timeout_s, g->plan.seed, take_count, c, &o);
-    if (o.ending == NB_NOT_STARTED) return -1;
-    if (o.ending == NB_ENDED_BY_USER) return nb_interrupted();
+    if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
     if (isfinite(c->instructions[NB_BUILD_BASELINE]) && isfinite(c->instructions[NB_BUILD_CANDIDATE]))
         c->uncounted[0] = '\0';
     return 0;
@@ -238,10 +236,9 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
                              .check_only = true,
                              .digests_at = -1};
         nb_process_run(&job, -1, g->plan.case_timeout_s, g->plan.seed, take_check, checks, &o);
-        if (o.ending == NB_NOT_STARTED) return -1;
-        if (o.ending == NB_ENDED_BY_USER) return nb_interrupted();
+        if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
         if (checks->answered[b]) continue;
-        checks->status[b] = nb_session_blame(&o, checks->reason[b], sizeof checks->reason[b]);
+        checks->status[b] = nb_outcome_blame(&o, checks->reason[b], sizeof checks->reason[b]);
     }
     return 0;
 }

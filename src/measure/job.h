@@ -10,6 +10,8 @@
 #include "src/core/case.h"
 #include "src/core/registry.h"
 
+enum { NB_MAX_CPUS = 1024 };
+
 /* File descriptors that a worker inherits. */
 enum {
     NB_FD_JOB = 3,     /* the job's JSON */

@@ -18,6 +18,7 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
+#include "src/measure/launcher.h"
 #include "src/measure/paired.h"
 #include "src/measure/session.h"
 
@@ -48,14 +49,11 @@ static void write_check(struct nb_session *v, double elapsed_s) {
     v->run->state.groups[v->group].checked = true;
 }
 
-struct checking;
 struct checker {
-    struct checking *shared;
     int cpu;
     struct nb_fork_server fork_server; /* of its own: one brings forth one worker at a time */
-    pthread_t thread;
+    int result;                        /* of the last group */
 };
-
 static int check_group(struct nb_run *run, int group, struct checker *checker) {
     struct nb_group_state *state = &run->state.groups[group];
     const double start = nb_now_s();
@@ -76,7 +74,7 @@ static int check_group(struct nb_run *run, int group, struct checker *checker) {
         if (o.ending == NB_NOT_STARTED) result = -1;
         /* A worker that ended well but left cases out was ended by one of them. */
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        enum nb_status status = nb_session_blame(&o, reason, sizeof reason);
+        enum nb_status status = nb_outcome_blame(&o, reason, sizeof reason);
         for (int i = 0; i < v.n; i++) {
             if (v.members[i] != culprit) continue;
             nb_session_failure(&v, culprit, status, reason);
@@ -91,13 +89,11 @@ static int check_group(struct nb_run *run, int group, struct checker *checker) {
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
-enum { MAX_CHECKERS = 64 };
-
 /* What the checkers share: the next group to take, and whether one of them failed. */
 struct checking {
     struct nb_run *run;
     void (*done)(struct nb_run *run, int group);
-    pthread_mutex_t lock;
+    struct checker checkers[NB_MAX_SEATS];
     int next;
     bool failed;
 };
@@ -111,55 +107,50 @@ static bool is_due(const struct nb_run *run, int group) {
 }
 
 /* The next group that is due; -1: none, or no use to go on. */
-static int take_group(struct checking *c) {
+static int next_group(void *arg, int seat) {
+    struct checking *c = arg;
     const int n = (int)c->run->plan->n_groups;
-    pthread_mutex_lock(&c->lock);
+    (void)seat;
     while (c->next < n && !is_due(c->run, c->next)) c->done(c->run, c->next++);
-    const bool stop = c->failed || c->run->failed || nb_interrupted();
-    const int group = c->next < n && !stop ? c->next++ : -1;
-    if (group >= 0 && c->run->plan->launches > 0 && make_digests(c->run, group) != 0) c->failed = true;
-    const bool failed = c->failed;
-    pthread_mutex_unlock(&c->lock);
-    return failed ? -1 : group;
+    if (c->next == n || c->failed || c->run->failed || nb_interrupted()) return -1;
+    const int group = c->next++;
+    if (c->run->plan->launches > 0 && make_digests(c->run, group) != 0) c->failed = true;
+    return c->failed ? -1 : group;
 }
 
-static void *check_groups(void *arg) {
-    struct checker *checker = arg;
-    struct checking *c = checker->shared;
-    for (int group; (group = take_group(c)) >= 0;) {
-        const int result = check_group(c->run, group, checker);
-        pthread_mutex_lock(&c->lock);
-        if (result != 0) c->failed = true;
-        c->done(c->run, group);
-        pthread_mutex_unlock(&c->lock);
-    }
-    nb_fork_server_renew(&checker->fork_server);
-    return NULL;
+static void check_next(void *arg, int group, int seat) {
+    struct checking *c = arg;
+    c->checkers[seat].result = check_group(c->run, group, &c->checkers[seat]);
+}
+
+static void settle_group(void *arg, int group, int seat) {
+    struct checking *c = arg;
+    if (c->checkers[seat].result != 0) c->failed = true;
+    c->done(c->run, group);
 }
 
 /* How many are under way at once. */
 static int checks_at_once(const struct nb_plan *plan, int n_cpus) {
-    const int n = n_cpus < MAX_CHECKERS ? n_cpus : MAX_CHECKERS, n_groups = (int)plan->n_groups;
+    const int n = n_cpus < NB_MAX_SEATS ? n_cpus : NB_MAX_SEATS, n_groups = (int)plan->n_groups;
     return n < n_groups ? n : n_groups;
 }
 
 /* All groups that have something to come, as many at once as there are CPUs: nothing is timed meanwhile. One whose check is in the journal
  * already is checked for its digests alone. done() is called for every group, one at a time. -1 after nb_error. */
 static int check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group)) {
-    struct checking c = {.run = run, .done = done, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct checker checkers[MAX_CHECKERS];
+    struct checking c = {.run = run, .done = done};
+    const struct nb_crew crew = {.next = next_group, .work = check_next, .settle = settle_group, .arg = &c};
     const int n = checks_at_once(run->plan, run->n_cpus);
-    int started = n > 0;
     for (int i = 0; i < n; i++) {
-        checkers[i] = (struct checker){.shared = &c, .cpu = i};
-        if (run->fork_server) checkers[i].fork_server = *run->fork_server;
-        checkers[i].fork_server.seed += (uint64_t)i << 32;
+        c.checkers[i] = (struct checker){.cpu = i};
+        if (run->fork_server) c.checkers[i].fork_server = *run->fork_server;
+        c.checkers[i].fork_server.seed += (uint64_t)i << 32;
     }
-    while (started < n && pthread_create(&checkers[started].thread, NULL, check_groups, &checkers[started]) == 0)
-        started++;
-    if (n > 0) check_groups(&checkers[0]);
-    for (int i = 1; i < started; i++) pthread_join(checkers[i].thread, NULL);
-    for (int i = 0; i < started && run->fork_server; i++) run->fork_server->refused |= checkers[i].fork_server.refused;
+    const int started = n > 0 ? nb_crew_run(&crew, n) : 0;
+    for (int i = 0; i < started; i++) {
+        nb_fork_server_renew(&c.checkers[i].fork_server);
+        if (run->fork_server) run->fork_server->refused |= c.checkers[i].fork_server.refused;
+    }
     return c.failed ? -1 : 0;
 }
 
@@ -194,7 +185,7 @@ static int choose_copies(struct nb_run *run, int group) {
     if (v.n > 0) nb_session_worker(&v, "copies", &o);
     if (run->state.groups[group].copies) write_check(&v, nb_now_s() - start);
     if (o.ending != NB_ENDED_WELL && o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
-        nb_session_blame(&o, reason, sizeof reason);
+        nb_outcome_blame(&o, reason, sizeof reason);
         nb_warn("no roof for %s: %s", nb_group_case(run->plan, group, 0)->shape.text, reason);
     }
     nb_session_release(&v);
@@ -216,7 +207,7 @@ static int launch_group(struct nb_run *run, int group, int launch) {
         if (v.n == 0) break;
         nb_session_worker(&v, "launch", &o);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.whole) break;
-        enum nb_status status = nb_session_blame(&o, reason, sizeof reason);
+        enum nb_status status = nb_outcome_blame(&o, reason, sizeof reason);
         if (o.current >= 0 && o.current < v.n)
             nb_session_failure(&v, v.members[o.current], status, reason);
         else
@@ -247,7 +238,7 @@ static int count_group(struct nb_run *run, int group) {
         const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
         nb_session_settle(&v, false);
         if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        nb_session_blame(&o, reason, sizeof reason);
+        nb_outcome_blame(&o, reason, sizeof reason);
         bool named = false;
         for (int i = 0; i < v.n; i++) named |= v.members[i] == culprit;
         for (int i = 0; i < v.n; i++) {

@@ -178,3 +178,23 @@ out:
     nb_strbuf_release(&reader.pending);
     free(text);
 }
+
+enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t n) {
+    if (o->ending == NB_ENDED_SILENT) {
+        snprintf(reason, n, "no end within the time allowed");
+        return NB_TIMED_OUT;
+    }
+    if (o->fault_status[0]) {
+        size_t len = (size_t)snprintf(reason, n, "%s", o->fault_reason);
+        if (o->signal && len < n) snprintf(reason + len, n - len, " (signal %d)", o->signal);
+        enum nb_status status = nb_status_parse(o->fault_status);
+        return status == NB_N_STATUSES ? NB_CRASHED : status;
+    }
+    if (o->ending == NB_ENDED_BY_SIGNAL && o->signal == SIGKILL)
+        snprintf(reason, n, "killed (signal 9), as a system out of memory does");
+    else if (o->ending == NB_ENDED_BY_SIGNAL)
+        snprintf(reason, n, "signal %d, %s", o->signal, strsignal(o->signal));
+    else
+        snprintf(reason, n, "ended the process by exit code %d", o->exit_code);
+    return NB_CRASHED;
+}

@@ -9,6 +9,7 @@
 
 #include "src/measure/job.h"
 #include "src/measure/spawn.h"
+#include "src/measure/status.h"
 
 enum nb_ending {
     NB_ENDED_WELL,
@@ -34,6 +35,9 @@ void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, 
 /* The same in a process that the fork server brings forth; null, or one that cannot: as above. */
 void nb_process_run_from(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                          uint64_t seed, void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
+
+/* What the end of a worker says of the case it was at. */
+enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t n);
 
 /* Ctrl-C, SIGTERM and SIGHUP (unless ignored, as under nohup) from now on end the run in order, the second of its kind at once.
  * nb_interrupted: the signal's number once one came, else 0. */

@@ -69,8 +69,6 @@ void nb_step_memory_release(struct nb_step_memory *m);
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
-enum { NB_MAX_CPUS = 1024 };
-
 struct nb_run_options {
     const char **plugins; /* files */
     int n_plugins;
@@ -117,8 +115,6 @@ void nb_session_timed_members(struct nb_session *v);
 void nb_session_worker(struct nb_session *v, const char *kind, struct nb_outcome *o);
 /* Of a group's row digests. */
 int64_t nb_session_digest_bytes(const struct nb_plan *plan, int group);
-/* What the end of a worker says of the case it was at. */
-enum nb_status nb_session_blame(const struct nb_outcome *o, char *reason, size_t n);
 /* A failure line, and the case's status from now on. */
 void nb_session_failure(struct nb_session *v, int member, enum nb_status status, const char *reason);
 /* Drops the answered cases from the members; with take_status their statuses are the run's from now on. */

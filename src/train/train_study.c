@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,9 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
-#include "src/measure/process.h"
-#include "src/measure/session.h"
+#include "src/measure/launcher.h"
 #include "src/train/train_budget.h"
 
-enum { MAX_SEATS = 64 };
 /* Before anything was measured: of a core in matrix products, and what a process needs besides. */
 static const double GUESSED_FLOPS_PER_S = 2e10, BESIDES_S = 1, SILENCE_S = 300;
 
@@ -34,7 +31,10 @@ struct party {
     int n_jobs, next, n_cpus, n_seats, cpus[NB_MAX_CPUS];
     double start_s, done_s; /* done: in job seconds, for progress */
     bool failed, alone;
-    pthread_mutex_t lock;
+    struct train_seat { /* of the job under way */
+        cJSON *answer;
+        bool failed;
+    } seats[NB_MAX_SEATS];
 };
 
 const char *nb_train_lacks(void) {
@@ -55,16 +55,6 @@ const char *nb_train_lacks(void) {
 
 /* ---- one job ---- */
 
-static void keep(cJSON *line, void *arg) {
-    cJSON **answer = arg;
-    if (*answer || strcmp(nb_json_get_text(line, "type"), "answer") != 0) {
-        cJSON_Delete(line);
-        return;
-    }
-    cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
-    *answer = line;
-}
-
 static cJSON *options_of(const struct party *p, const struct job *j) {
     cJSON *options = cJSON_Duplicate(j->request, true);
     nb_json_number(options, "launch_s", p->study->launch_s);
@@ -74,10 +64,9 @@ static cJSON *options_of(const struct party *p, const struct job *j) {
 }
 
 /* Owned; null when the user ended it or no process can be started. */
-static cJSON *ask(struct party *p, const struct job *j) {
+static cJSON *ask(const struct party *p, const struct job *j, bool *failed) {
     struct nb_outcome o;
-    char reason[200];
-    cJSON *answer = NULL, *options = options_of(p, j);
+    cJSON *options = options_of(p, j);
     const double start = nb_now_s();
     const struct nb_job job = {.kind = "train",
                                .launch = j->round,
@@ -85,18 +74,10 @@ static cJSON *ask(struct party *p, const struct job *j) {
                                .digests_at = -1,
                                .seed = nb_random_bits(nb_random_stream(1, (uint64_t)j->round), 0),
                                .options = options};
-    nb_process_run(&job, -1, SILENCE_S, job.seed, keep, &answer, &o);
+    cJSON *answer = nb_launcher_ask(&job, SILENCE_S, &o);
     cJSON_Delete(options);
-    if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER) {
-        if (o.ending == NB_NOT_STARTED) p->failed = true;
-        cJSON_Delete(answer);
-        return NULL;
-    }
-    if (!answer) {
-        answer = cJSON_CreateObject();
-        nb_json_text(answer, "status", nb_status_name(nb_session_blame(&o, reason, sizeof reason)));
-        nb_json_text(answer, "reason", reason);
-    }
+    if (o.ending == NB_NOT_STARTED) *failed = true;
+    if (!answer) return NULL;
     cJSON_AddItemToObject(answer, "request", cJSON_Duplicate(j->request, true));
     nb_json_number(answer, "elapsed_s", nb_now_s() - start);
     return answer;
@@ -156,29 +137,31 @@ static void settle(struct party *p, const struct job *j, cJSON *answer) {
     nb_train_results_add(p->results, answer);
 }
 
-static void *sit(void *arg) {
+static int next_job(void *arg, int seat) {
     struct party *p = arg;
-    pthread_mutex_lock(&p->lock);
-    while (p->next < p->n_jobs && !p->failed && !nb_interrupted()) {
-        const struct job *j = &p->jobs[p->next++];
-        if (p->budget.shares[j->group].dropped) continue;
-        show(p, j);
-        pthread_mutex_unlock(&p->lock);
-        cJSON *answer = ask(p, j);
-        pthread_mutex_lock(&p->lock);
-        if (answer) settle(p, j, answer);
-    }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
+    (void)seat;
+    while (p->next < p->n_jobs && p->budget.shares[p->jobs[p->next].group].dropped) p->next++;
+    if (p->next == p->n_jobs || p->failed || nb_interrupted()) return -1;
+    show(p, &p->jobs[p->next]);
+    return p->next++;
+}
+
+static void do_job(void *arg, int piece, int seat) {
+    struct party *p = arg;
+    p->seats[seat] = (struct train_seat){0};
+    p->seats[seat].answer = ask(p, &p->jobs[piece], &p->seats[seat].failed);
+}
+
+static void settle_job(void *arg, int piece, int seat) {
+    struct party *p = arg;
+    p->failed |= p->seats[seat].failed;
+    if (p->seats[seat].answer) settle(p, &p->jobs[piece], p->seats[seat].answer);
 }
 
 static void run_jobs(struct party *p) {
-    pthread_t threads[MAX_SEATS];
-    int started = 0;
+    const struct nb_crew crew = {.next = next_job, .work = do_job, .settle = settle_job, .arg = p};
     p->next = 0;
-    while (!p->alone && started < p->n_seats - 1 && pthread_create(&threads[started], NULL, sit, p) == 0) started++;
-    sit(p);
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    nb_crew_run(&crew, p->alone ? 1 : p->n_seats);
 }
 
 static void add_jobs(struct party *p, int group, int round) {
@@ -230,12 +213,12 @@ static void guess(struct party *p, int group) {
 }
 
 int nb_train_study_run(const struct nb_train_study *study, struct nb_train_results *out) {
-    struct party p = {.study = study, .results = out, .start_s = nb_now_s(), .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct party p = {.study = study, .results = out, .start_s = nb_now_s()};
     int rounds = 0;
     if (nb_train_results_read(out, study->dir) != 0) return -1;
     p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
     if (p.n_cpus < 1) p.n_cpus = 1;
-    p.n_seats = p.n_cpus < MAX_SEATS ? p.n_cpus : MAX_SEATS;
+    p.n_seats = p.n_cpus < NB_MAX_SEATS ? p.n_cpus : NB_MAX_SEATS;
     p.budget.n = study->plan->n;
     p.budget.shares = nb_alloc((unsigned)study->plan->n + 1, sizeof *p.budget.shares);
     for (int g = 0; g < study->plan->n; g++) guess(&p, g);

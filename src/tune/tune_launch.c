@@ -11,20 +11,10 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/measure/launcher.h"
 #include "src/measure/paired.h"
-#include "src/measure/process.h"
-#include "src/measure/session.h"
 
 static const double silence_s = 20;
-
-static void keep(cJSON *line, void *arg) {
-    cJSON **answer = arg;
-    if (*answer || strcmp(nb_json_get_text(line, "type"), "answer") != 0) {
-        cJSON_Delete(line);
-        return;
-    }
-    *answer = line;
-}
 
 static int read_answer(const struct nb_tune_request *q, const cJSON *answer, struct nb_tune_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
@@ -45,10 +35,9 @@ static int read_answer(const struct nb_tune_request *q, const cJSON *answer, str
 int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) {
     struct nb_strbuf key = {0};
     const char *keys[NB_TUNE_SETTINGS + 1];
-    int cpus[NB_MAX_CPUS], samples[NB_TUNE_SETTINGS + 1] = {0};
-    const int n_cpus = nb_cpu_allowed(cpus, NB_MAX_CPUS);
+    int cpu, samples[NB_TUNE_SETTINGS + 1] = {0};
     struct nb_outcome o;
-    cJSON *options = cJSON_CreateObject(), *answer = NULL, *tunings = cJSON_AddArrayToObject(options, "tunings");
+    cJSON *options = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(options, "tunings");
     *out = (struct nb_tune_answer){.reason = ""};
     nb_case_key(q->c, &key);
     for (int a = 0; a < q->n_arms; a++) {
@@ -64,17 +53,15 @@ int nb_tune_launch(const struct nb_tune_request *q, struct nb_tune_answer *out) 
                                .sample_s = 1e-3 * q->sample_ms,
                                .digests_at = -1,
                                .seed = nb_random_bits(nb_random_stream(1, (uint64_t)q->launch), 0),
-                               .cpus =
-                                   &cpus[n_cpus > 0 ? q->launch % n_cpus : 0], /* launches alternate between the CPUs */
-                               .n_cpus = n_cpus > 0,
+                               .cpus = &cpu,
+                               .n_cpus = 1,
                                .options = options};
-    nb_process_run(&job, -1, silence_s, job.seed, keep, &answer, &o);
+    nb_launcher_cpus(&cpu, 1, q->launch);
+    cJSON *answer = nb_launcher_ask(&job, silence_s, &o);
     cJSON_Delete(options);
     nb_strbuf_release(&key);
-    if (!answer)
-        nb_session_blame(&o, out->reason, sizeof out->reason);
-    else if (read_answer(q, answer, out) != 0)
+    if (answer && read_answer(q, answer, out) != 0 && !out->reason[0])
         snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
     cJSON_Delete(answer);
-    return o.ending == NB_NOT_STARTED ? -1 : o.ending == NB_ENDED_BY_USER ? nb_interrupted() : 0;
+    return nb_launcher_ends(&o);
 }

@@ -30,7 +30,7 @@ bool nb_stress_exists(const char *dir);
 
 /* Relations between calls that did not hold for a case (src/measure/metamorphic.h). */
 size_t nb_stress_broken(const struct nb_record *r);
-/* A worker's answer (src/measure/study.h) as an element of "studies". */
+/* A worker's answer (src/measure/launcher.h) as an element of "studies". */
 cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const cJSON *answer);
 
 #endif

@@ -12,7 +12,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/measure/study.h"
+#include "src/measure/launcher.h"
 
 static const char shape[] = "8x1024";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel called on rows that are chosen as one goes along: searches and probes pick the next row by what the last one gave.
- * For the inside of a worker process, since the kernel may crash or hang (src/measure/study.h). Buffers end at a guard page. */
+ * For the inside of a worker process, since the kernel may crash or hang (src/measure/launcher.h). Buffers end at a guard page. */
 #ifndef NB_TRIAL_H
 #define NB_TRIAL_H
 
