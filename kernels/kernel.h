@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernel ABI: what a normalization kernel receives and what it declares. One page of plain C, used by the built-in
- * kernels, by adapters to other libraries and by anybody's own shared object. README.md in this folder has the tutorial.
+ * kernels, by adapters to other libraries and by any other shared object. README.md in this folder has the tutorial.
  *
  * A shared object exports one function, normbench_kernels(), that returns its table. Every struct starts with its size, so
  * that fields can be added at the end: a reader takes a field as absent (zero) when struct_size does not cover it.
@@ -90,7 +90,7 @@ enum nb_variance {
     NB_N_VARIANCES
 };
 
-/* What a kernel is told at run time; dispatched once per call, outside the loops over rows. */
+/* How a call computes: chosen at run time, dispatched once per call, outside the loops over rows. */
 struct nb_formula {
     uint32_t struct_size;
     uint32_t root;          /* enum nb_root */
@@ -102,7 +102,7 @@ struct nb_formula {
     uint32_t round_sum;     /* add_*: statistics see the sum rounded to the dtype (1), or the f32 sum (0) */
 };
 
-/* What is best on the machine at hand (`normbench tune` measures it). The same for all arms of a group, and recorded. Only
+/* What is best on this machine (`normbench tune` measures it). The same for all arms of a group, and recorded. Only
  * `native` may change a bit of a result. */
 struct nb_tuning {
     uint32_t struct_size;
@@ -110,7 +110,7 @@ struct nb_tuning {
     int64_t l1_bytes; /* data caches of one core */
     int64_t l2_bytes;
     int64_t stream_bytes; /* calls whose tensors together take more store past the caches; 0: none does */
-    int32_t column_tile;  /* columns whose sums over rows a backward call keeps at hand; 0: all */
+    int32_t column_tile;  /* columns whose sums over rows a backward call keeps in the cache; 0: all */
     int64_t slab_bytes;   /* what a channel (NCHW) may take to be read again from the second cache */
 };
 
@@ -183,7 +183,7 @@ struct nb_kernel {
 
     uint32_t style, stats, stats_dtype, variance;
     uint32_t flags;              /* mask of enum nb_kernel_flag */
-    struct nb_formulas formulas; /* a mask of 0 stands for: only the value 0 */
+    struct nb_formulas formulas; /* a mask of 0 means: only the value 0 */
 
     /* Byte model: tensor-sized loads and stores that the kernel makes, and flops, per element of x. The compulsory ones of
      * the op are the harness's business (the copy's). */
@@ -194,7 +194,7 @@ struct nb_kernel {
 
     /* All below may be null. */
     const char *(*applicable)(const struct nb_call *call);     /* null: yes; else the reason why not */
-    int (*row_local)(const struct nb_call *call);              /* does a row's result hang on that row alone? (no) */
+    int (*row_local)(const struct nb_call *call);              /* does a row's result depend on that row alone? (no) */
     int64_t (*chain)(const struct nb_call *call);              /* longest chain of dependent roundings in a reduction
                                                                     (the number of elements reduced) */
     size_t (*scratch_bytes)(const struct nb_call *call);       /* (0) */

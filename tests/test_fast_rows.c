@@ -206,8 +206,8 @@ static void check_bits_of(const struct nb_kernel *k, int64_t rows, int64_t cols,
     const struct nb_tuning singly = with_native(&no_cache, native);
     const struct manner alone = {.tuning = &singly};
     if (cols % 4 == 3) b.formula.affine = cols % 8 == 3 ? NB_AFFINE_NONE : NB_AFFINE_GAMMA;
-    b.formula.cast = cols / 2 % 2 ? NB_CAST_BEFORE : NB_CAST_AFTER;
-    b.formula.weight_offset = cols / 3 % 2;
+    b.formula.root = cols / 2 % 2 ? NB_ROOT_RSQRT_NR : NB_ROOT_MUL_RECIP;
+    b.formula.eps_place = cols / 3 % 2 ? NB_EPS_CLAMP : NB_EPS_INSIDE;
     for (int64_t r = 0; r < rows; r++) call_rows(&b, r, 1, &alone);
     memcpy(b.wants, b.y, (size_t)(rows * cols) * item_of(&b));
     for (int i = 0; i < N_MANNERS; i++) {

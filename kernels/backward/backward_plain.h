@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the plain backward kernels: of each row the two sums that its gradients share, then dx and the row's share of the parameters'
  * gradients. Rows are cut into at most 16 blocks by their number alone; each block has f32 sums of its own in scratch, a second phase adds the
- * blocks of each column in their order. So no result hangs on threads or ranges.
+ * blocks of each column in their order. So no result depends on threads or ranges.
  *
  * Roundings: xhat 2, g = dy w 1 (2 with an offset), sum and mean row_sums_chain() + 1, the two terms of dx 2, rstd 1, store. dgamma: xhat 2
  * and the fma of each row, one row after another in its block, block after block: backward_column_chain(). */
@@ -12,7 +12,7 @@
 
 #include "kernels/shared/reduce.h"
 
-/* eps, root and cast stand in no formula of a gradient. */
+/* eps, root and cast appear in no formula of a gradient. */
 #define BACKWARD_FORMULAS                                                                                              \
     {                                                                                                                  \
         .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
@@ -21,7 +21,8 @@
 
 enum { BACKWARD_BLOCKS = 16, BACKWARD_ACCUMULATORS = 4, SUMS_ALIGN = 16 /* floats */ };
 
-/* A constant wherever it is used. prefix: the statistics saw the first k elements (pRMSNorm); sum: no mean is taken (L2). */
+/* prefix: the statistics saw the first k elements (pRMSNorm); sum: no mean is taken (L2); add: dresidual_out may be given, in a loop: is
+ * given. What a kernel fixes is constant in its loops, and so are all fields in those of usual formulas. */
 struct backward_form {
     bool centre, prefix, sum, add, offset, param_elem;
     int affine;
@@ -58,7 +59,7 @@ NB_INLINE vec weighted(vec dy, const void *gamma, int64_t i, int64_t lanes, stru
     return dy * w;
 }
 
-/* (x - mean) rstd; 0 in absent lanes, so that whatever mean and rstd are, nothing comes of them. */
+/* (x - mean) rstd; 0 in absent lanes, so that whatever mean and rstd are, they add nothing. */
 NB_INLINE vec xhat_at(const struct backward_row *r, int64_t i, int64_t lanes, struct backward_form f) {
     vec x = load_lanes(r->x, i, lanes);
     if (f.centre) x = x - r->mean;
@@ -68,7 +69,7 @@ NB_INLINE vec xhat_at(const struct backward_row *r, int64_t i, int64_t lanes, st
 
 /* ---- sums along a row ---- */
 
-struct row_sums {
+struct plain_sums {
     float g;              /* sum of g */
     _Alignas(8) float gx; /* sum of g xhat */
 };
@@ -80,7 +81,7 @@ NB_INLINE void add_to_row_sums(vec *g, vec *gx, const struct backward_row *r, in
     *gx = vec_fma(v, xhat_at(r, i, lanes, f), *gx);
 }
 
-NB_INLINE struct row_sums sums_of_row(const struct backward_row *r, int64_t n, struct backward_form f) {
+NB_INLINE struct plain_sums sums_of_row(const struct backward_row *r, int64_t n, struct backward_form f) {
     enum { N = BACKWARD_ACCUMULATORS };
     vec g[2 * N - 1], gx[2 * N - 1]; /* behind the accumulators, the tree over them */
     NB_UNROLL
@@ -97,10 +98,10 @@ NB_INLINE struct row_sums sums_of_row(const struct backward_row *r, int64_t n, s
         g[N + a] = g[2 * a] + g[2 * a + 1];
         gx[N + a] = gx[2 * a] + gx[2 * a + 1];
     }
-    return (struct row_sums){.g = f.centre ? vec_sum(g[2 * N - 2]) : 0.0f, .gx = vec_sum(gx[2 * N - 2])};
+    return (struct plain_sums){.g = f.centre ? vec_sum(g[2 * N - 2]) : 0.0f, .gx = vec_sum(gx[2 * N - 2])};
 }
 
-/* The vectors that fill no turn of the loop, three at most, join the first accumulator. */
+/* The vectors that fill no iteration of the loop, three at most, join the first accumulator. */
 static inline int64_t row_sums_chain(const struct nb_call *call) {
     return reduction_chain(call->cols, BACKWARD_ACCUMULATORS) + BACKWARD_ACCUMULATORS - 1;
 }
@@ -129,7 +130,7 @@ static inline void clear_sums(float *sums, int64_t n) {
     for (int64_t i = 0; i < n; i += NB_LANES) vec_store_f32(sums + i, vec_set1(0.0f));
 }
 
-/* value is what dy is multiplied by in dgamma: xhat, or tanh. Absent lanes add 0 to what stands behind the last column. */
+/* value is what dy is multiplied by in dgamma: xhat, or tanh. Absent lanes add 0 to what is behind the last column. */
 NB_INLINE void add_to_column_sums(float *sums, int64_t padded, vec dy, vec value, int64_t i, struct backward_form f) {
     if (f.affine == NB_AFFINE_NONE) return;
     vec_store_f32(sums + i, vec_fma(dy, value, vec_load_f32(sums + i)));
@@ -137,7 +138,7 @@ NB_INLINE void add_to_column_sums(float *sums, int64_t padded, vec dy, vec value
 }
 
 /* Columns [begin, end) in units of SUMS_ALIGN, of the sums that begin at an offset in each block. */
-static inline void add_blocks(const struct nb_call *call, int64_t begin, int64_t end, int64_t offset, float *out) {
+static inline void add_block_sums(const struct nb_call *call, int64_t begin, int64_t end, int64_t offset, float *out) {
     const int64_t n = backward_blocks(call);
     for (int64_t i = begin * SUMS_ALIGN; i < end * SUMS_ALIGN && i < call->cols; i += NB_LANES) {
         vec sum = vec_load_f32(block_sums(call, 0) + offset + i);
@@ -148,10 +149,10 @@ static inline void add_blocks(const struct nb_call *call, int64_t begin, int64_t
             vec_store_f32_tail(out + i, sum, call->cols - i);
     }
 }
-static inline int finish_columns(const struct nb_call *call, int64_t begin, int64_t end) {
-    if (call->dgamma) add_blocks(call, begin, end, 0, call->dgamma);
+static inline int finish_parameter_sums(const struct nb_call *call, int64_t begin, int64_t end) {
+    if (call->dgamma) add_block_sums(call, begin, end, 0, call->dgamma);
     if (call->dbeta && call->formula.affine == NB_AFFINE_GAMMA_BETA)
-        add_blocks(call, begin, end, padded_cols(call), call->dbeta);
+        add_block_sums(call, begin, end, padded_cols(call), call->dbeta);
     return 0;
 }
 
@@ -182,7 +183,7 @@ NB_INLINE void finish_element(const struct backward_row *r, struct row_shares s,
     add_to_column_sums(sums, padded, dy, xhat, i, f);
 }
 
-NB_INLINE struct row_shares shares_of(const struct nb_call *call, struct row_sums s, struct backward_form f) {
+NB_INLINE struct row_shares shares_of(const struct nb_call *call, struct plain_sums s, struct backward_form f) {
     const float n = (float)call->cols, seen = f.sum ? 1.0f : f.prefix ? (float)call->k : n;
     return (struct row_shares){.minus_g = vec_set1(-s.g / n), .minus_gx = vec_set1(-s.gx / seen), .k = call->k};
 }
@@ -221,45 +222,31 @@ NB_INLINE int backward_rows(const struct nb_call *call, int64_t begin, int64_t e
 
 /* ---- the formula, chosen once a call ---- */
 
-NB_INLINE int backward_with_param(const struct nb_call *call, int64_t begin, int64_t end, struct backward_form f,
-                                  backward_loop loop) {
-#ifndef NB_DTYPE_IS_F32
-    f.param_elem = true;
-    if (call->formula.param == NB_PARAM_X) return loop(call, begin, end, f);
-    f.param_elem = false;
-#endif
-    return loop(call, begin, end, f);
-}
-NB_INLINE int backward_with_offset(const struct nb_call *call, int64_t begin, int64_t end, struct backward_form f,
-                                   backward_loop loop) {
-    f.offset = true;
-    if (call->formula.weight_offset) return backward_with_param(call, begin, end, f, loop);
-    f.offset = false;
-    return backward_with_param(call, begin, end, f, loop);
-}
+/* f holds what the kernel fixes, and in affine what its op usually has. The usual formula (the usual affine part, in f32) has a loop in
+ * which the form is constant; all others share a loop that branches on it. */
 NB_INLINE int backward_of_form(const struct nb_call *call, int64_t begin, int64_t end, struct backward_form f,
                                backward_loop loop) {
-    f.affine = NB_AFFINE_NONE;
-    if (call->formula.affine == NB_AFFINE_NONE) return loop(call, begin, end, f);
-    f.affine = NB_AFFINE_GAMMA;
-    if (call->formula.affine == NB_AFFINE_GAMMA) return backward_with_offset(call, begin, end, f, loop);
-    f.affine = NB_AFFINE_GAMMA_BETA;
-    return backward_with_offset(call, begin, end, f, loop);
+    const struct nb_formula *formula = &call->formula;
+    struct backward_form wanted = f;
+    wanted.affine = (int)formula->affine;
+    wanted.offset = formula->weight_offset != 0;
+    wanted.param_elem = sizeof(elem) < sizeof(float) && formula->param == NB_PARAM_X;
+    wanted.add = f.add && call->dresidual_out;
+    if (wanted.affine == f.affine && !wanted.offset && !wanted.param_elem && wanted.add == f.add)
+        return loop(call, begin, end, f);
+    return loop(call, begin, end, wanted);
 }
 
-/* run() of a kernel: rows, then columns. adds: dresidual_out may be given. */
-NB_INLINE int backward_phase(const struct nb_call *call, int phase, int64_t begin, int64_t end, struct backward_form f,
-                             const bool adds) {
-    if (phase == 1) return finish_columns(call, begin, end);
-    f.add = true;
-    if (adds && call->dresidual_out) return backward_of_form(call, begin, end, f, backward_rows);
-    f.add = false;
+/* Of a kernel: rows, then columns. */
+NB_INLINE int backward_phase(const struct nb_call *call, int phase, int64_t begin, int64_t end,
+                             struct backward_form f) {
+    if (phase == 1) return finish_parameter_sums(call, begin, end);
     return backward_of_form(call, begin, end, f, backward_rows);
 }
 
 /* ---- what a kernel declares ---- */
 
-/* dx of a row hangs on that row alone. */
+/* dx of a row depends on that row alone. */
 static inline int backward_row_local(const struct nb_call *call) {
     (void)call;
     return 1;
@@ -279,7 +266,7 @@ static inline int64_t backward_column_chain(const struct nb_call *call) {
 }
 
 #define BACKWARD_PLAIN                                                                                                 \
-    .pass = NB_BACKWARD, .loads = 4, .stores = 1, .row_local = backward_row_local, .chain = row_sums_chain,            \
+    .loads = 4, .stores = 1, .row_local = backward_row_local, .chain = row_sums_chain,                                 \
     .scratch_bytes = backward_scratch_bytes, .n_phases = backward_n_phases, .n_units = backward_n_units,               \
     .column_chain = backward_column_chain
 

@@ -40,12 +40,6 @@
 #define PAST_STORES 4
 #endif
 
-static inline void op_mul_full(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MUL, B_FULL, 0);
-}
-static inline void op_sub_full(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SUB, B_FULL, 0);
-}
 /* Unit: a block of rows -> a row of partial sums. */
 static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
@@ -56,7 +50,7 @@ static inline void op_sum_rows_of_block(const struct step *s, int64_t begin, int
     }
 }
 /* Unit: a column. */
-static inline void op_sum_blocks(const struct step *s, int64_t begin, int64_t end) {
+static inline void op_add_blocks(const struct step *s, int64_t begin, int64_t end) {
     float *const out = s->dst.data;
     for (int64_t i = begin; i < end; i++) {
         out[i] = 0.0f;
@@ -72,7 +66,7 @@ static inline void sum_over_rows(struct program *p, struct tensor t, float *out)
     p->partial_bytes = n_blocks(p->call) * stride * (int64_t)sizeof(float);
     if (append(p, partial))
         p->step = (struct step){op_sum_rows_of_block, partial, t, .n_units = n_blocks(p->call), .cols = cols};
-    emit_column(p, op_sum_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 0.0f);
+    emit_column(p, op_add_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 0.0f);
 }
 
 /* t is dropped. */
@@ -157,7 +151,7 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     finish_gradient(p, dx);
 }
 
-/* Asked before the tensors are there: enough for whichever are. */
+/* Called before the tensors are known: enough for any of them. */
 static inline size_t composed_gradient_scratch(const struct nb_call *call) {
     float any;
     struct nb_call all = *call;

@@ -54,7 +54,7 @@ NB_INLINE int blocks(const struct nb_call *call, int64_t begin, int64_t end, str
 /* The unit behind the columns adds the blocks of dalpha. */
 static int finish(const struct nb_call *call, int64_t begin, int64_t end) {
     const int64_t columns = backward_n_units(call, 1);
-    if (sums_columns(call)) finish_columns(call, begin, end < columns ? end : columns);
+    if (sums_columns(call)) finish_parameter_sums(call, begin, end < columns ? end : columns);
     if (!call->dalpha || end <= columns) return 0;
     float sum = 0.0f;
     for (int64_t b = 0; b < backward_blocks(call); b++) sum = sum + alpha_sums(call)[b];
@@ -62,25 +62,26 @@ static int finish(const struct nb_call *call, int64_t begin, int64_t end) {
     return 0;
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int dyt_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase == 1) return finish(call, begin, end);
-    return backward_of_form(call, begin, end, (struct backward_form){0}, blocks);
+    return backward_of_form(call, begin, end, (struct backward_form){.affine = NB_AFFINE_GAMMA_BETA}, blocks);
 }
 
-static size_t scratch_bytes(const struct nb_call *call) {
+static size_t dyt_backward_plain_scratch_bytes(const struct nb_call *call) {
     return backward_scratch_bytes(call) + BACKWARD_BLOCKS * sizeof(float);
 }
-static int n_phases(const struct nb_call *call) {
+static int dyt_backward_plain_n_phases(const struct nb_call *call) {
     (void)call;
     return 2;
 }
-static int64_t n_units(const struct nb_call *call, int phase) {
+static int64_t dyt_backward_plain_n_units(const struct nb_call *call, int phase) {
     return phase == 1 ? backward_n_units(call, 1) + 1 : backward_blocks(call);
 }
 /* Of the sum of dalpha along a row. */
-static int64_t chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
+static int64_t dyt_backward_plain_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
 
 NB_KERNEL(dyt_backward_plain, .summary = "DyT backward, one sweep, column sums by row blocks", .op = NB_OP_DYT,
-          .pass = NB_BACKWARD, .formulas = BACKWARD_FORMULAS, .loads = 2, .stores = 1, .flops = 36, .run = run,
-          .row_local = backward_row_local, .chain = chain, .scratch_bytes = scratch_bytes, .n_phases = n_phases,
-          .n_units = n_units, .column_chain = backward_column_chain);
+          .pass = NB_BACKWARD, .formulas = BACKWARD_FORMULAS, .loads = 2, .stores = 1, .flops = 36,
+          .run = dyt_backward_plain_run, .row_local = backward_row_local, .chain = dyt_backward_plain_chain,
+          .scratch_bytes = dyt_backward_plain_scratch_bytes, .n_phases = dyt_backward_plain_n_phases,
+          .n_units = dyt_backward_plain_n_units, .column_chain = backward_column_chain);

@@ -1,10 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The frame of the fast row backwards: which loop runs, over which rows. */
+#ifndef NB_GRADIENT_H
+#define NB_GRADIENT_H
+
+#include "kernels/backward/gradient_plan.h"
+
+/* The loops over rows, each a function of its own: those of the usual call, in which the form is constant, and one for all others. A
+ * kernel's file defines gradient_form_of_kernel(). */
+typedef void (*rows_fn)(const struct gradient_work *s, const struct assignment *a);
+struct row_loops {
+    rows_fn both, reduce, finish;
+    rows_fn pairs; /* null: none */
+};
+
+enum deed { REDUCE = 1, FINISH = 2, BOTH = 3, FAR = 4, ORDERED = 8, NATIVE = 16 };
+
+NB_INLINE struct gradient_form form_of_deed(const struct gradient_work *s, unsigned deed) {
+    struct gradient_form f = gradient_form_of_kernel();
+    f.reduce = deed & REDUCE;
+    f.finish = deed & FINISH;
+    f.far = deed & FAR;
+    f.stream = f.far && s->stream; /* a branch, which costs nothing where memory is the limit */
+    f.ordered = deed & ORDERED;
+    f.native = deed & NATIVE;
+    f.rows = 1;
+    return f;
+}
+
+/* ---- the usual call: gamma and its gradient, where the op centres beta and its gradient too ---- */
+
+NB_INLINE struct gradient_form usual_form(const struct gradient_work *s, unsigned deed) {
+    struct gradient_form f = form_of_deed(s, deed);
+    f.weight = f.gamma_sum = true;
+    f.beta_sum = f.centre;
+    return f;
+}
+NB_INLINE void run_usual(const struct gradient_work *s, const struct assignment *a, unsigned deed) {
+    run_rows(s, a, usual_form(s, deed));
+}
+NB_INLINE void run_usual_pairs(const struct gradient_work *s, const struct assignment *a, unsigned deed) {
+    struct gradient_form f = usual_form(s, deed);
+    f.rows = ROWS_TOGETHER;
+    run_pairs(s, a, f);
+}
+static void usual_both(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, BOTH); }
+static void usual_reduce(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, REDUCE); }
+static void usual_finish(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, FINISH); }
+static void usual_far(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, BOTH | FAR); }
+static void usual_pairs(const struct gradient_work *s, const struct assignment *a) { run_usual_pairs(s, a, BOTH); }
+
+#if PACK > 1
+static void ordered_both(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, BOTH | ORDERED); }
+static void ordered_reduce(const struct gradient_work *s, const struct assignment *a) {
+    run_usual(s, a, REDUCE | ORDERED);
+}
+static void ordered_finish(const struct gradient_work *s, const struct assignment *a) {
+    run_usual(s, a, FINISH | ORDERED);
+}
+#endif
+
+#if PAIR_NATIVE
+static void native_both(const struct gradient_work *s, const struct assignment *a) { run_usual(s, a, BOTH | NATIVE); }
+static void native_finish(const struct gradient_work *s, const struct assignment *a) {
+    run_usual(s, a, FINISH | NATIVE);
+}
+static void native_far(const struct gradient_work *s, const struct assignment *a) {
+    run_usual(s, a, BOTH | FAR | NATIVE);
+}
+static void native_pairs(const struct gradient_work *s, const struct assignment *a) {
+    run_usual_pairs(s, a, BOTH | NATIVE);
+}
+#endif
+
+/* ---- any other call, by branches ---- */
+
+NB_ONCE void run_any(const struct gradient_work *s, const struct assignment *a, unsigned deed) {
+    struct gradient_form f = form_of_deed(s, deed);
+    f.branches = true;
+    f.weight = s->call->formula.affine != NB_AFFINE_NONE;
+    f.gamma_sum = wants_gamma(s->call);
+    f.beta_sum = wants_beta(s->call);
+    run_rows(s, a, f);
+}
+static void any_both(const struct gradient_work *s, const struct assignment *a) { run_any(s, a, BOTH); }
+static void any_reduce(const struct gradient_work *s, const struct assignment *a) { run_any(s, a, REDUCE); }
+static void any_finish(const struct gradient_work *s, const struct assignment *a) { run_any(s, a, FINISH); }
+static void any_far(const struct gradient_work *s, const struct assignment *a) { run_any(s, a, BOTH | FAR); }
+
+/* ---- which of them ---- */
+
+/* Pairs pay where the core is the limit and not its path to the second cache: in the first one, and in 16 bits with two sums over rows;
+ * nowhere where conversions are the limit, as those of f16 by 256 bits are. */
+NB_INLINE bool takes_pairs(const struct nb_call *call, const struct gradient_plan *p) {
+    const struct gradient_form f = gradient_form_of_kernel();
+    const bool narrow = sizeof(elem) == 2;
+    if (f.leading || NB_LANES < 8 || (NB_LANES == 8 && narrow && PACK == 1)) return false;
+    return gradient_is_usual(call) && p->rows_at_hand >= (f.centre && narrow ? ROWS_TOGETHER : call->rows);
+}
+
+/* Longer rows wait for memory, and the shorter loop gains nothing. The shape alone decides. */
+NB_INLINE bool rounds_natively(const struct nb_call *call, const struct gradient_plan *p) {
+    if (!PAIR_NATIVE || gradient_form_of_kernel().leading) return false;
+    return call_is_native(call) && gradient_is_usual(call) && !p->ordered && p->n_pieces == 1;
+}
+
+static inline struct row_loops loops_of(const struct nb_call *call, const struct gradient_plan *p) {
+    if (!gradient_is_usual(call)) return (struct row_loops){p->far ? any_far : any_both, any_reduce, any_finish, NULL};
+#if PACK > 1
+    if (p->ordered) return (struct row_loops){ordered_both, ordered_reduce, ordered_finish, NULL};
+#endif
+    const bool pairs = takes_pairs(call, p);
+#if PAIR_NATIVE
+    if (rounds_natively(call, p))
+        return (struct row_loops){p->far ? native_far : native_both, usual_reduce, native_finish,
+                                  pairs ? native_pairs : NULL};
+#endif
+    return (struct row_loops){p->far ? usual_far : usual_both, usual_reduce, usual_finish, pairs ? usual_pairs : NULL};
+}
+
 /* The frame of the fused row backwards: units of work as gradient_plan.h cuts them, and the loop over their rows, once for each form of
  * the call. */
-#ifndef NB_GRADIENT_FRAME_H
-#define NB_GRADIENT_FRAME_H
-
-#include "kernels/backward/gradient_loops.h"
 /* A stretch of rows and columns, and the arrays whose sums it adds to. */
 struct stretch {
     int64_t row, end, from, to;
@@ -32,17 +147,18 @@ static __attribute__((noinline)) void prepare_weight(const struct nb_call *call,
 
 /* By columns, the sums of pieces lie in scratch between the phases. */
 static __attribute__((noinline)) void leave_sums(const struct nb_call *call, const struct gradient_plan *p,
-                                                 int64_t piece, int64_t row, int64_t n, const struct row_sums *sums) {
+                                                 int64_t piece, int64_t row, int64_t n,
+                                                 const struct gradient_sums *sums) {
     for (int64_t j = 0; j < n; j++) {
         float *const at = piece_sums(call, p, row + j, piece);
         vec_store_f32(at, sums[j].g);
         vec_store_f32(at + NB_LANES, sums[j].gd);
     }
 }
-static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const struct gradient_plan *p, int64_t row,
-                                                 int64_t n, struct row_gradient *k) {
+static __attribute__((noinline)) void fetch_sums(const struct gradient_work *s, const struct gradient_plan *p,
+                                                 int64_t row, int64_t n, struct row_gradient *k) {
     for (int64_t j = 0; j < n; j++) {
-        struct row_sums sums = {vec_set1(0.0f), vec_set1(0.0f)};
+        struct gradient_sums sums = {vec_set1(0.0f), vec_set1(0.0f)};
         for (int64_t piece = 0; piece < p->n_pieces; piece++) {
             const float *const at = piece_sums(s->call, p, row + j, piece);
             sums.g = sums.g + vec_load_f32(at);
@@ -55,8 +171,8 @@ static __attribute__((noinline)) void fetch_sums(const struct sweep *s, const st
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */
 
 /* Whole rows: each is finished while the one `group` rows behind it is reduced. */
-static void sweep_in_turn(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end, bool fresh,
-                          const struct row_loops *loops) {
+static void take_row_by_row(const struct gradient_work *s, const struct gradient_plan *p, int64_t row, int64_t end,
+                            bool fresh, const struct row_loops *loops) {
     struct row_gradient k[GROUP_MAX];
     const int64_t ahead = end - row < p->group ? end - row : p->group;
     struct assignment a = {.next_row = row, .n = ahead, .to = s->call->cols, .mask = p->group - 1, .first = true};
@@ -74,27 +190,27 @@ static void sweep_in_turn(const struct sweep *s, const struct gradient_plan *p, 
     loops->finish(s, &a);
 }
 
-static void sweep_rows(const struct sweep *s, const struct gradient_plan *p, int64_t row, int64_t end,
-                       const struct row_loops *loops) {
+static void take_rows(const struct gradient_work *s, const struct gradient_plan *p, int64_t row, int64_t end,
+                      const struct row_loops *loops) {
     const int64_t paired = loops->pairs ? (end - row) / ROWS_TOGETHER * ROWS_TOGETHER : 0;
     struct assignment a = {.row = row, .n = paired, .to = s->call->cols, .fresh = true};
     if (paired > 0) loops->pairs(s, &a);
-    if (row + paired < end) sweep_in_turn(s, p, row + paired, end, paired == 0, loops);
+    if (row + paired < end) take_row_by_row(s, p, row + paired, end, paired == 0, loops);
 }
 
 /* Groups of rows, a tile of columns at a time: n rows are finished from `row` on, while n_next behind them are reduced. */
 struct group {
     int64_t row, n, n_next;
-    struct row_gradient k[2][GROUP_MAX]; /* by turns */
-    struct row_sums sums[GROUP_MAX];
+    struct row_gradient k[2][GROUP_MAX]; /* of the group that is finished and of the next, alternating */
+    struct gradient_sums sums[GROUP_MAX];
 };
-static void sweep_tile(const struct sweep *s, struct group *g, struct assignment *a, int turn, bool last,
-                       const struct row_loops *loops) {
+static void take_tile(const struct gradient_work *s, struct group *g, struct assignment *a, int side, bool last,
+                      const struct row_loops *loops) {
     for (int64_t j = 0; j < g->n || j < g->n_next; j++) {
         a->row = g->row + j;
         a->next_row = g->row + g->n + j;
-        a->k = &g->k[turn][j];
-        a->next_k = last ? &g->k[1 - turn][j] : NULL;
+        a->k = &g->k[side][j];
+        a->next_k = last ? &g->k[1 - side][j] : NULL;
         a->next = &g->sums[j];
         if (j < g->n && j < g->n_next)
             loops->both(s, a);
@@ -103,12 +219,12 @@ static void sweep_tile(const struct sweep *s, struct group *g, struct assignment
         a->fresh = false;
     }
 }
-static void sweep_tiles(const struct sweep *s, const struct gradient_plan *p, const struct stretch *t, int64_t row,
-                        int64_t end, const struct row_loops *loops) {
+static void take_tiles(const struct gradient_work *s, const struct gradient_plan *p, const struct stretch *t,
+                       int64_t row, int64_t end, const struct row_loops *loops) {
     struct group g;
     g.row = row;
     g.n = 0;
-    for (int turn = 0;; turn = 1 - turn) {
+    for (int side = 0;; side = 1 - side) {
         const int64_t upcoming = g.row + g.n, left = end - upcoming < p->group ? end - upcoming : p->group;
         g.n_next = t->reduce ? left : 0;
         struct assignment a = {.from = t->from, .n = 1};
@@ -116,9 +232,9 @@ static void sweep_tiles(const struct sweep *s, const struct gradient_plan *p, co
             a.to = t->to - a.from < p->tile ? t->to : a.from + p->tile;
             a.first = a.from == t->from;
             a.fresh = g.row == row && g.n > 0;
-            sweep_tile(s, &g, &a, turn, t->finish && a.to == t->to, loops);
+            take_tile(s, &g, &a, side, t->finish && a.to == t->to, loops);
         }
-        if (!t->reduce) fetch_sums(s, p, upcoming, left, g.k[1 - turn]);
+        if (!t->reduce) fetch_sums(s, p, upcoming, left, g.k[1 - side]);
         if (!t->finish) leave_sums(s->call, p, t->from / p->piece, upcoming, left, g.sums);
         if (left == 0) return;
         g.row = t->finish ? upcoming : upcoming + left;
@@ -131,9 +247,10 @@ static __attribute__((noinline)) void end_run(const struct block_arrays *a, int6
     if (a->run_beta) add_run(a->beta, a->run_beta, cols, first);
 }
 
-static inline struct sweep sweep_of(const struct nb_call *call, const struct gradient_plan *p,
-                                    const struct block_arrays *a) {
-    struct sweep s = {.call = call, .dx = call->dx, .dx_stride = call->dx_stride, .piece = p->piece};
+static inline struct gradient_work work_of(const struct nb_call *call, const struct gradient_plan *p,
+                                           const struct block_arrays *a) {
+    struct gradient_work s = {
+        .call = call, .dx = call->dx, .dx_stride = call->dx_stride, .piece = p->piece, .stream = p->stream};
     s.weight = a->weight ? a->weight : (const float *)call->gamma;
     s.gamma_sum = p->runs ? a->run_gamma : a->gamma ? a->gamma : call->dgamma;
     s.beta_sum = p->runs ? a->run_beta : a->beta ? a->beta : call->dbeta;
@@ -147,28 +264,28 @@ static inline struct sweep sweep_of(const struct nb_call *call, const struct gra
 }
 
 /* Rows of a unit, run by run. */
-static void sweep_stretch(const struct nb_call *call, const struct gradient_plan *p, const struct stretch *t,
-                          const struct row_loops *loops) {
+static void take_stretch(const struct nb_call *call, const struct gradient_plan *p, const struct stretch *t,
+                         const struct row_loops *loops) {
     const struct block_arrays *a = &t->arrays;
-    const struct sweep s = sweep_of(call, p, a);
+    const struct gradient_work s = work_of(call, p, a);
     int64_t end;
     for (int64_t row = t->row; row < t->end; row = end) {
         end = p->runs && t->end - row > COLUMN_RUN ? row + COLUMN_RUN : t->end;
         if (p->tile >= call->cols && t->reduce && t->finish)
-            sweep_rows(&s, p, row, end, loops);
+            take_rows(&s, p, row, end, loops);
         else
-            sweep_tiles(&s, p, t, row, end, loops);
+            take_tiles(&s, p, t, row, end, loops);
         if (p->runs) end_run(a, call->cols, row == t->row);
     }
 }
 
-/* What a unit's arrays hold goes out, unless other blocks must be added first. */
+/* What a unit's arrays hold is stored, unless other blocks must be added first. */
 static __attribute__((noinline)) void write_sums(const struct nb_call *call, const struct gradient_plan *p,
                                                  int64_t from, int64_t to) {
     const struct block_arrays a = block_arrays_of(call, p, 0);
-    const int64_t stride = block_floats(call, p);
-    if (a.gamma && call->dgamma) add_blocks(call->dgamma, a.gamma, p->blocks.n, stride, from, to);
-    if (a.beta && call->dbeta) add_blocks(call->dbeta, a.beta, p->blocks.n, stride, from, to);
+    const int64_t stride = floats_of_block(call, p);
+    if (a.gamma && call->dgamma) add_block_arrays(call->dgamma, a.gamma, p->blocks.n, stride, from, to);
+    if (a.beta && call->dbeta) add_block_arrays(call->dbeta, a.beta, p->blocks.n, stride, from, to);
 }
 
 static inline struct stretch stretch_of(const struct nb_call *call, const struct gradient_plan *p, int phase,
@@ -188,7 +305,7 @@ static inline struct stretch stretch_of(const struct nb_call *call, const struct
 }
 
 /* Units [begin, end) of a phase. */
-static int run_gradient(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int gradient_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     const struct gradient_plan p = gradient_plan_of(call);
     const struct row_loops loops = loops_of(call, &p);
     if (!call->dx && n_sums(call) == 0) return 0;
@@ -205,7 +322,7 @@ static int run_gradient(const struct nb_call *call, int phase, int64_t begin, in
             t.end = end;
         }
         if (phase == 0 && t.arrays.weight) prepare_weight(call, t.arrays.weight, t.from, t.to);
-        sweep_stretch(call, &p, &t, &loops);
+        take_stretch(call, &p, &t, &loops);
         if (p.blocks.n == 1 && t.finish) write_sums(call, &p, t.from, t.to);
     }
     if (p.stream) raw_stream_end();
@@ -216,7 +333,7 @@ static int run_gradient(const struct nb_call *call, int phase, int64_t begin, in
 
 #define GRADIENT_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
 
-/* Asked before the tensors are there, as is scratch. */
+/* Called before the tensors are known, as is scratch. */
 static inline const char *gradient_implementation(const struct nb_call *call) {
     float any;
     struct nb_call all = *call;

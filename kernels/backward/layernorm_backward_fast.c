@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* LayerNorm backward: dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), dgamma and dbeta the sums of dy * xhat and dy over the rows, in
- * one sweep over the rows: each is reduced once and finished from the cache, three tensor transfers in all. Bounds in gradient_row.h
- * and columns.h. */
+ * one sweep over the rows: each is reduced once and finished from the cache, three tensor transfers in all. Bounds in gradient_rows.h
+ * and gradient_plan.h. */
 #include "kernels/backward/gradient.h"
 
 static struct gradient_form gradient_form_of_kernel(void) { return (struct gradient_form){.centre = true}; }
@@ -9,7 +9,7 @@ static struct gradient_form gradient_form_of_kernel(void) { return (struct gradi
 /* Loads: x and dy, twice. */
 NB_KERNEL(layernorm_backward_fast, .summary = "LayerNorm backward, one sweep, sums of columns in blocks of rows",
           .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = GRADIENT_FORMULAS, .loads = 4, .stores = 1,
-          .flops = 14, .flags = GRADIENT_FLAGS, .implementation = gradient_implementation, .run = run_gradient,
+          .flops = 14, .flags = GRADIENT_FLAGS, .implementation = gradient_implementation, .run = gradient_run,
           .row_local = gradient_row_local, .chain = gradient_chain, .scratch_bytes = gradient_scratch,
           .n_phases = gradient_phases, .n_units = gradient_units, .range = gradient_range,
           .column_chain = gradient_column_chain);

@@ -3,9 +3,11 @@
  * of dgamma and dbeta. */
 #include "kernels/backward/backward_plain.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
-    return backward_phase(call, phase, begin, end, (struct backward_form){.centre = true}, false);
+static int layernorm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    return backward_phase(call, phase, begin, end,
+                          (struct backward_form){.centre = true, .affine = NB_AFFINE_GAMMA_BETA});
 }
 
 NB_KERNEL(layernorm_backward_plain, .summary = "LayerNorm backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_LAYERNORM, .formulas = BACKWARD_FORMULAS, .flops = 15, .run = run, BACKWARD_PLAIN);
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = BACKWARD_FORMULAS, .flops = 15,
+          .run = layernorm_backward_plain_run, BACKWARD_PLAIN);

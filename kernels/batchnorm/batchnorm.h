@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the BatchNorm kernels share: sizes, outputs of a channel, the sweep over a channel's planes (NCHW) or over rows of
- * channels (NHWC), and inference. In training NCHW has one phase whose units are channels: statistics, then the sweep while
- * the channel's planes are in the cache. NHWC has phases: partial sums of blocks of rows, their combination by columns, the
- * sweep. The blocks hang on the shape alone. */
+/* What the BatchNorm kernels share. */
 #ifndef NB_BATCHNORM_H
 #define NB_BATCHNORM_H
 
 #include "kernels/shared/normalize.h"
 
+/* What the BatchNorm kernels share: sizes, outputs of a channel, the sweep over a channel's planes (NCHW) or over rows of
+ * channels (NHWC), and inference. In training NCHW has one phase whose units are channels: statistics, then the sweep while
+ * the channel's planes are in the cache. NHWC has phases: partial sums of blocks of rows, their combination by columns, the
+ * sweep. The blocks depend on the shape alone. */
 #define BATCHNORM_FORMULAS                                                                                             \
     {                                                                                                                  \
         .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
@@ -85,7 +86,7 @@ static inline bool wants_running_var(const struct nb_call *call) {
 }
 
 /* The scale of a channel whose batch statistics are known, all its outputs written. */
-static inline float finish_channel(const struct nb_call *call, int64_t channel, float mean, float var) {
+NB_ONCE float finish_channel(const struct nb_call *call, int64_t channel, float mean, float var) {
     const float scale = row_scale(var, call);
     if (call->mean) call->mean[channel] = mean;
     if (call->rstd) call->rstd[channel] = scale_to_rstd(scale, &call->formula);
@@ -97,10 +98,12 @@ static inline float finish_channel(const struct nb_call *call, int64_t channel, 
 /* ---- sweeps --------------------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) void sweep_planes(const struct sweep *s, const struct nb_formula *f) {
-    sweep_root(s, f, (struct sweep_form){.centre = true, .per_row = true, .affine = NB_AFFINE_GAMMA_BETA});
+    const struct sweep_form usual = {.centre = true, .per_row = true, .affine = NB_AFFINE_GAMMA_BETA};
+    sweep_of_formula(s, f, usual, usual.affine);
 }
 static __attribute__((noinline)) void sweep_channels(const struct sweep *s, const struct nb_formula *f) {
-    sweep_root(s, f, (struct sweep_form){.centre = true, .affine = NB_AFFINE_GAMMA_BETA});
+    const struct sweep_form usual = {.centre = true, .affine = NB_AFFINE_GAMMA_BETA};
+    sweep_of_formula(s, f, usual, usual.affine);
 }
 
 /* NCHW: n_planes planes of one channel, from row `first` on, c rows apart. */
@@ -122,8 +125,8 @@ static inline void normalize_planes(const struct nb_call *call, int64_t first, i
 }
 
 /* NHWC: rows [begin, end), channels [first, first + n), whose statistics and parameters start at the pointers given. */
-static inline void normalize_channels(const struct nb_call *call, int64_t begin, int64_t end, int64_t first, int64_t n,
-                                      const float *mean, const float *scale, const float *gamma, const float *beta) {
+NB_ONCE void normalize_channels(const struct nb_call *call, int64_t begin, int64_t end, int64_t first, int64_t n,
+                                const float *mean, const float *scale, const float *gamma, const float *beta) {
     struct sweep s = {.x = row_in(call->x, call->x_stride, begin) + first,
                       .y = row_out(call->y, call->y_stride, begin) + first,
                       .x_stride = call->x_stride,
@@ -156,21 +159,37 @@ static inline void train_rows(const struct nb_call *call, int64_t begin, int64_t
     normalize_channels(call, begin, end, 0, call->c, channel_array(call, A_MEAN), channel_array(call, A_SCALE),
                        channel_array(call, A_GAMMA), channel_array(call, A_BETA));
 }
-/* Units of the three phases of kernels that need one look at x for their statistics. */
-static inline int one_look_phases(const struct nb_call *call) { return is_nchw(call) ? 1 : 3; }
-static inline int64_t one_look_units(const struct nb_call *call, int phase) {
+/* Units of the three phases of kernels whose statistics take one pass over x. */
+static inline int one_pass_phases(const struct nb_call *call) { return is_nchw(call) ? 1 : 3; }
+static inline int64_t one_pass_units(const struct nb_call *call, int phase) {
     if (is_nchw(call) || phase == 1) return call->c;
     return phase == 0 ? n_blocks(call) : call->rows;
 }
-static inline size_t one_look_scratch(const struct nb_call *call) { return batchnorm_scratch(call, 2); }
+static inline size_t one_pass_scratch(const struct nb_call *call) { return batchnorm_scratch(call, 2); }
 
-/* NHWC: what train_rows() reads, for columns [begin, end) whose mean stands in its array already and whose variance in that of
+/* NHWC: what train_rows() reads, for columns [begin, end) whose mean is in its array already and whose variance is in that of
  * the scale. */
-static inline void finish_columns(const struct nb_call *call, int64_t begin, int64_t end) {
+NB_ONCE void finish_channel_columns(const struct nb_call *call, int64_t begin, int64_t end) {
     float *mean = channel_array(call, A_MEAN), *scale = channel_array(call, A_SCALE);
     for (int64_t i = begin; i < end; i++) scale[i] = finish_channel(call, i, mean[i], scale[i]);
     store_gamma(call, channel_array(call, A_GAMMA) + begin, begin, end);
     store_beta(call, channel_array(call, A_BETA) + begin, begin, end);
+}
+
+/* What the backward kernels of BatchNorm share. With N values in a channel, w = gamma (or 1 + gamma, or 1), d = x - mean:
+ *   dbeta = sum dy,  dgamma = rstd * sum dy * d
+ *   training   dx = w * rstd * (dy - dbeta / N - rstd * d * dgamma / N)
+ *   inference  dx = w * rstd * dy */
+/* eps, its place and the cast do not appear in a gradient. */
+#define BATCHNORM_BACKWARD_FORMULAS                                                                                    \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
+        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
+    }
+
+/* Are the sums over the batch needed at all? */
+static inline bool sums_gradients(const struct nb_call *call) {
+    return is_training(call) || call->dgamma || call->dbeta;
 }
 
 #endif

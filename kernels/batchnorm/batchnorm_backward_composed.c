@@ -3,15 +3,9 @@
  *   xhat = (x - mean) * rstd      dgamma = sum of dy * xhat      dbeta = sum of dy      g = dy * w
  *   dx = ((g - mean of g) - xhat * mean of g * xhat) * rstd, in inference g * rstd
  * In f32 with gamma and beta 16 tensor reads and 9 writes in training. */
-#include "kernels/batchnorm/batchnorm_backward.h"
+#include "kernels/batchnorm/batchnorm.h"
 #include "kernels/batchnorm/composed_batchnorm.h"
 
-static void op_mul_full(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MUL, B_FULL, 0);
-}
-static void op_sub_full(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SUB, B_FULL, 0);
-}
 /* t is dropped. */
 static struct tensor then(struct program *p, step_fn run, struct tensor t, struct tensor b) {
     const struct tensor result = emit_full(p, run, t, b, false);
@@ -84,23 +78,23 @@ static void build(struct program *p) {
     finish_gradient(p, g);
 }
 
-/* Asked before the outputs are known: for all of them. */
-static size_t scratch_bytes(const struct nb_call *call) {
+/* Called before the outputs are known: enough for all of them. */
+static size_t batchnorm_backward_composed_scratch_bytes(const struct nb_call *call) {
     struct nb_call all = *call;
     float any;
     all.dx = all.dgamma = all.dbeta = &any;
     return composed_scratch(&all);
 }
 /* In inference a call that wants nothing has no step: one phase without units. */
-static int n_phases(const struct nb_call *call) {
+static int batchnorm_backward_composed_n_phases(const struct nb_call *call) {
     const int n = composed_phases(call);
     return n > 0 ? n : 1;
 }
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_backward_composed_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return begin < end ? composed_run(call, phase, begin, end) : 0;
 }
 /* The product is rounded before it is summed. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t batchnorm_backward_composed_chain(const struct nb_call *call) {
     return 1 + (is_nchw(call) ? planes_chain(call) : columns_chain(call));
 }
 
@@ -112,6 +106,7 @@ static int64_t chain(const struct nb_call *call) {
 NB_KERNEL(batchnorm_backward_composed, .summary = "gradients of BatchNorm op by op with temporaries",
           .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
           .formulas = BATCHNORM_BACKWARD_FORMULAS, .loads = 16 * F32_TENSOR + GRADIENT_CAST_LOADS,
-          .stores = 9 * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13, .run = run, .applicable = batchnorm_applicable,
-          .n_phases = n_phases, .n_units = composed_units, .scratch_bytes = scratch_bytes, .chain = chain,
-          .column_chain = chain);
+          .stores = 9 * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13, .run = batchnorm_backward_composed_run,
+          .applicable = batchnorm_applicable, .n_phases = batchnorm_backward_composed_n_phases,
+          .n_units = composed_units, .scratch_bytes = batchnorm_backward_composed_scratch_bytes,
+          .chain = batchnorm_backward_composed_chain, .column_chain = batchnorm_backward_composed_chain);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Gradients of BatchNorm as fast as memory allows: both sums in one look at x and dy, then
+/* Gradients of BatchNorm as fast as memory allows: both sums in one pass over x and dy, then
  *   dx = weight * dy + (slope * (x - mean) + constant),
  *   weight = w * rstd, slope = -weight * rstd * dgamma / N, constant = -weight * dbeta / N,
- * two fused operations an element, from the cache that the first look filled. In inference dx hangs on no sum, and a matrix is
- * put out in the first look. Errors: those of the sums (chain), and six roundings of terms no larger than those of the textbook's
+ * two fused operations an element, from the cache that the first pass filled. In inference dx depends on no sum, and that of a
+ * matrix is stored in the first pass. Errors: those of the sums (chain), and six roundings of terms no larger than those of the textbook's
  * form. */
-#include "kernels/batchnorm/batchnorm_backward.h"
+#include "kernels/batchnorm/batchnorm.h"
 #include "kernels/batchnorm/slab_lines.h"
 #include "kernels/batchnorm/slab_work.h"
 
@@ -23,7 +23,7 @@ static struct pages backward_pages(const struct nb_call *call) {
 /* ---- planes -------------------------------------------------------------------------------------------------------------- */
 
 /* t: sums of dy and of dy * (x - mean). */
-static struct line finish_plane_channel(const struct nb_call *call, int64_t channel, struct totals t) {
+static struct line finish_plane_channel(const struct nb_call *call, int64_t channel, struct slab_totals t) {
     const double rstd = call->rstd[channel], n = (double)values_per_channel(call);
     const double weight = gamma_of(call, channel) * rstd, dgamma = t.product * rstd;
     if (call->dgamma) call->dgamma[channel] = (float)dgamma;
@@ -33,8 +33,8 @@ static struct line finish_plane_channel(const struct nb_call *call, int64_t chan
                          .constant = (float)(-weight * t.sum / n),
                          .weight = (float)weight};
 }
-static __attribute__((noinline)) struct totals span_gradients(const struct pages *p, int64_t plane_step, struct span s,
-                                                              float mean) {
+static __attribute__((noinline)) struct slab_totals span_gradients(const struct pages *p, int64_t plane_step,
+                                                                   struct span s, float mean) {
     return span_totals(p, plane_step, s, mean, true);
 }
 static __attribute__((noinline)) void gradient_planes(const struct pages *p, int64_t plane_step, struct span s,
@@ -58,21 +58,21 @@ static void write_span(const struct nb_call *call, const struct pages *p, struct
     else
         gradient_planes(p, call->c, s, l);
 }
-static struct totals add_totals(struct totals a, struct totals b) {
-    return (struct totals){a.sum + b.sum, a.product + b.product};
+static struct slab_totals add_totals(struct slab_totals a, struct slab_totals b) {
+    return (struct slab_totals){a.sum + b.sum, a.product + b.product};
 }
 
 static void slab_planes(const struct nb_call *call, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
         const struct pages p = page_at(backward_pages(call), channel, 0);
-        struct totals t = {0, 0};
+        struct slab_totals t = {0, 0};
         for (int64_t block = 0; block < plane_blocks(call); block++)
             t = add_totals(t, span_gradients(&p, call->c, plane_block(call, block), call->mean[channel]));
         write_span(call, &p, (struct span){0, call->n, 0, call->hw}, finish_plane_channel(call, channel, t));
     }
 }
 static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t end) {
-    struct totals *totals = block_totals(call, sizeof(struct line));
+    struct slab_totals *totals = block_totals(call, sizeof(struct line));
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t channel = unit / plane_blocks(call);
         const struct pages p = page_at(backward_pages(call), channel, 0);
@@ -82,7 +82,7 @@ static void sum_plane_blocks(const struct nb_call *call, int64_t begin, int64_t 
 static void finish_plane_channels(const struct nb_call *call, int64_t begin, int64_t end) {
     struct line *lines = call->scratch;
     for (int64_t channel = begin; channel < end; channel++) {
-        struct totals sum = {0, 0};
+        struct slab_totals sum = {0, 0};
         for (int64_t block = 0; sums_gradients(call) && block < plane_blocks(call); block++)
             sum = add_totals(sum, block_totals(call, sizeof(struct line))[channel * plane_blocks(call) + block]);
         lines[channel] = finish_plane_channel(call, channel, sum);
@@ -153,7 +153,7 @@ static void sum_channels(const struct nb_call *call, const struct matrix *m, int
     sum_block_of(call, m, backward_pages(call), block, begin, end, about, weight, tile_gradients);
 }
 
-/* gamma stands in the place of the weight. */
+/* gamma is stored where the weight will be. */
 static void finish_lanes(const struct nb_call *call, const struct work *w, int64_t i, int64_t lanes) {
     const vec n = vec_set1((float)values_per_channel(call)), zero = vec_set1(0.0f);
     const vec rstd = typed_load_lanes(call->rstd, i, lanes, false);
@@ -228,7 +228,7 @@ static void run_matrix(const struct nb_call *call, enum slab_step step, int64_t 
 
 /* ---- contract ------------------------------------------------------------------------------------------------------------ */
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_backward_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     const enum slab_step step = slab_step(call, sums_gradients(call), phase);
     if (begin >= end) return 0;
     if (is_matrix(call))
@@ -238,22 +238,23 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     if (call_streams(call, 3)) raw_stream_end();
     return 0;
 }
-static int n_phases(const struct nb_call *call) {
+static int batchnorm_backward_fast_n_phases(const struct nb_call *call) {
     const int n = slab_phases(call, sums_gradients(call));
     return n > 1 && sweeps_once(call) ? n - 1 : n;
 }
-static int64_t n_units(const struct nb_call *call, int phase) {
+static int64_t batchnorm_backward_fast_n_units(const struct nb_call *call, int phase) {
     return slab_units(call, slab_step(call, sums_gradients(call), phase));
 }
-/* Asked before it is known which outputs are wanted. */
-static size_t scratch_bytes(const struct nb_call *call) {
+/* Called before it is known which outputs are wanted. */
+static size_t batchnorm_backward_fast_scratch_bytes(const struct nb_call *call) {
     const size_t with_sums = slab_scratch(call, true, sizeof(struct line));
     const size_t without = slab_scratch(call, false, sizeof(struct line));
     return with_sums > without ? with_sums : without;
 }
 
 /* In training by slabs. */
-NB_KERNEL(batchnorm_backward_fast, .summary = "gradients of BatchNorm, both sums in one look, dx from the cache",
+NB_KERNEL(batchnorm_backward_fast, .summary = "gradients of BatchNorm, both sums in one pass, dx from the cache",
           .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .formulas = BATCHNORM_BACKWARD_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 9, .run = run, .applicable = batchnorm_applicable, .chain = slab_chain, .column_chain = slab_chain,
-          .scratch_bytes = scratch_bytes, .n_phases = n_phases, .n_units = n_units);
+          .flops = 9, .run = batchnorm_backward_fast_run, .applicable = batchnorm_applicable, .chain = slab_chain,
+          .column_chain = slab_chain, .scratch_bytes = batchnorm_backward_fast_scratch_bytes,
+          .n_phases = batchnorm_backward_fast_n_phases, .n_units = batchnorm_backward_fast_n_units);

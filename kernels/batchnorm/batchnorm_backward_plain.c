@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Gradients of BatchNorm without a trick: sums of dy and of dy * xhat, then dx = (g - mean of g - xhat * mean of g * xhat) * rstd.
  * NCHW: a channel's planes twice; NHWC: partial sums of blocks of rows, their combination by columns, the sweep. */
-#include "kernels/batchnorm/batchnorm_backward.h"
+#include "kernels/batchnorm/batchnorm.h"
 #include "kernels/batchnorm/batchnorm_sums.h"
 
 #define GRADIENT_ACCUMULATORS 4
@@ -143,7 +143,7 @@ static void write_rows(const struct nb_call *call, int64_t begin, int64_t end) {
 
 /* ---- contract ------------------------------------------------------------------------------------------------------------ */
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_backward_plain_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (is_nchw(call))
         for (int64_t channel = begin; channel < end; channel++) do_channel(call, channel);
     else if (phase == 0)
@@ -154,17 +154,19 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
         write_rows(call, begin, end);
     return 0;
 }
-static size_t scratch_bytes(const struct nb_call *call) {
+static size_t batchnorm_backward_plain_scratch_bytes(const struct nb_call *call) {
     if (is_nchw(call)) return 0;
     return (size_t)((N_CHANNEL_ARRAYS + 2 * n_blocks(call)) * array_length(call)) * sizeof(float);
 }
 /* Single vectors at the end of a plane add to the first accumulator; a product is rounded before a tree. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t batchnorm_backward_plain_chain(const struct nb_call *call) {
     if (!is_nchw(call)) return columns_chain(call);
     return reduction_chain(call->hw, GRADIENT_ACCUMULATORS) + GRADIENT_ACCUMULATORS - 1 + tree_depth(call->n);
 }
 
 NB_KERNEL(batchnorm_backward_plain, .summary = "gradients of BatchNorm: two sums, then dx", .op = NB_OP_BATCHNORM,
           .pass = NB_BACKWARD, .formulas = BATCHNORM_BACKWARD_FORMULAS, .loads = 4, .stores = 1, .flops = 13,
-          .run = run, .applicable = batchnorm_applicable, .chain = chain, .column_chain = chain,
-          .scratch_bytes = scratch_bytes, .n_phases = one_look_phases, .n_units = one_look_units);
+          .run = batchnorm_backward_plain_run, .applicable = batchnorm_applicable,
+          .chain = batchnorm_backward_plain_chain, .column_chain = batchnorm_backward_plain_chain,
+          .scratch_bytes = batchnorm_backward_plain_scratch_bytes, .n_phases = one_pass_phases,
+          .n_units = one_pass_units);

@@ -2,21 +2,14 @@
 /* BatchNorm op by op without a cast: every tensor is rounded to x's dtype; the means themselves are summed in f32 and rounded
  * once, and running statistics stay f32. In f16 squares overflow from |x - mean| = 256 and an eps below 2^-25 is 0; in bf16 the
  * statistics keep 8 bits. The two cast orders are one here. */
+#define COMPOSED_LOWP true
 #include "kernels/batchnorm/composed_batchnorm.h"
 
-static void build(struct program *p) {
-    p->lowp = true;
-    batchnorm_recipe(p);
-}
-
-static const char *applicable(const struct nb_call *call) {
-    const char *reason = lowp_applicable(call);
-    return reason ? reason : batchnorm_applicable(call);
-}
+static void build(struct program *p) { batchnorm_recipe(p); }
 
 /* In training. */
 NB_KERNEL(batchnorm_composed_lowp, .summary = "BatchNorm op by op, every tensor rounded to the dtype of x",
           .op = NB_OP_BATCHNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
           .variance = NB_VAR_TWOPASS, .formulas = COMPOSED_FORMULAS, .loads = 7, .stores = 5, .flops = 7,
-          .run = composed_run, .applicable = applicable, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = batchnorm_composed_chain);
+          .run = composed_run, .applicable = batchnorm_applicable, .n_phases = composed_phases,
+          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = batchnorm_composed_chain);

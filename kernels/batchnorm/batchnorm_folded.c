@@ -6,7 +6,7 @@
 
 #define STRIP 1024 /* channels whose a and b are formed at a time in NHWC */
 
-static const char *applicable(const struct nb_call *call) {
+static const char *batchnorm_folded_applicable(const struct nb_call *call) {
     if (is_training(call)) return "folding needs statistics that are known beforehand: inference only";
     return batchnorm_applicable(call);
 }
@@ -55,7 +55,7 @@ static void fold_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     }
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_folded_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     if (!is_nchw(call)) {
         fold_rows(call, begin, end);
@@ -72,7 +72,7 @@ static int row_local(const struct nb_call *call) {
     return 1;
 }
 /* No reduction. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t batchnorm_folded_chain(const struct nb_call *call) {
     (void)call;
     return 0;
 }
@@ -86,5 +86,5 @@ NB_KERNEL(batchnorm_folded, .summary = "BatchNorm in inference as one multiply-a
                        .weight_offsets = NB_ALL(2),
                        .affines = NB_ALL(NB_N_AFFINES),
                        .params = NB_ALL(NB_N_PARAMS)},
-          .loads = 1, .stores = 1, .flops = 2, .run = run, .applicable = applicable, .row_local = row_local,
-          .chain = chain);
+          .loads = 1, .stores = 1, .flops = 2, .run = batchnorm_folded_run, .applicable = batchnorm_folded_applicable,
+          .row_local = row_local, .chain = batchnorm_folded_chain);

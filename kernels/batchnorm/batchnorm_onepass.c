@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* BatchNorm with the variance as E[x^2] - mean^2 and nothing clamped: one look at x for the statistics. Relative error of the
+/* BatchNorm with the variance as E[x^2] - mean^2 and nothing clamped: one pass over x for the statistics. Relative error of the
  * variance: up to (3 h + 4) u (1 + rho^2), rho = |mean| / sigma, h = chain; the difference can be negative and the result NaN,
  * from rho of about 1000 on for sure. Training only. */
 #include "kernels/batchnorm/batchnorm_sums.h"
@@ -30,10 +30,10 @@ static void combine(const struct nb_call *call, int64_t begin, int64_t end) {
     mean_of_blocks(call, 2, 0, mean, begin, end);
     mean_of_blocks(call, 2, 1, var, begin, end);
     for (int64_t i = begin; i < end; i++) var[i] = var[i] - mean[i] * mean[i];
-    finish_columns(call, begin, end);
+    finish_channel_columns(call, begin, end);
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_onepass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (is_nchw(call))
         train_planes(call, begin, end, stats_of);
     else if (phase == 1)
@@ -45,12 +45,13 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     return 0;
 }
 
-static int64_t chain(const struct nb_call *call) {
+static int64_t batchnorm_onepass_chain(const struct nb_call *call) {
     if (!is_nchw(call)) return columns_chain(call);
     return reduction_chain(call->hw, MOMENT_ACCUMULATORS) + tree_depth(call->n);
 }
 
 NB_KERNEL(batchnorm_onepass, .summary = "BatchNorm, E[x^2] - mean^2: cancels when the mean is large",
           .op = NB_OP_BATCHNORM, .variance = NB_VAR_ONEPASS, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 8, .run = run, .applicable = training_applicable, .chain = chain, .scratch_bytes = one_look_scratch,
-          .n_phases = one_look_phases, .n_units = one_look_units, .range = one_pass_range);
+          .flops = 8, .run = batchnorm_onepass_run, .applicable = training_applicable, .chain = batchnorm_onepass_chain,
+          .scratch_bytes = one_pass_scratch, .n_phases = one_pass_phases, .n_units = one_pass_units,
+          .range = one_pass_range);

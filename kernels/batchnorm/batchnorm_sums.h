@@ -67,7 +67,8 @@ NB_INLINE void add_group(const struct column_sums *c, int64_t row, const int n, 
     if (f.sum) add_to(c->sum, i, lanes, tree_sum(d, n));
     if (f.squares) add_to(c->squares, i, lanes, tree_sum(squares, n));
 }
-NB_INLINE void add_rows(const struct column_sums *c, int64_t row, const int n, int64_t cols, struct column_form f) {
+NB_INLINE void add_column_rows(const struct column_sums *c, int64_t row, const int n, int64_t cols,
+                               struct column_form f) {
     int64_t i = 0;
     for (; i + NB_LANES <= cols; i += NB_LANES) add_group(c, row, n, i, NB_LANES, f);
     if (i < cols) add_group(c, row, n, i, cols - i, f);
@@ -78,8 +79,8 @@ NB_INLINE void sum_columns(const struct column_sums *c, int64_t rows, int64_t co
     if (f.sum) memset(c->sum, 0, (size_t)cols * sizeof(float));
     if (f.squares) memset(c->squares, 0, (size_t)cols * sizeof(float));
     int64_t row = 0;
-    for (; row + ROW_GROUP <= rows; row += ROW_GROUP) add_rows(c, row, ROW_GROUP, cols, f);
-    for (; row < rows; row++) add_rows(c, row, 1, cols, f);
+    for (; row + ROW_GROUP <= rows; row += ROW_GROUP) add_column_rows(c, row, ROW_GROUP, cols, f);
+    for (; row < rows; row++) add_column_rows(c, row, 1, cols, f);
 }
 /* Those of a block of x. */
 NB_INLINE void sum_block(const struct nb_call *call, int64_t block, struct column_sums c, struct column_form f) {

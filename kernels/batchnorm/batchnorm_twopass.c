@@ -68,14 +68,14 @@ static void train_channels_last(const struct nb_call *call, int phase, int64_t b
         break;
     case 3:
         mean_of_blocks(call, 1, 0, channel_array(call, A_SCALE), begin, end);
-        finish_columns(call, begin, end);
+        finish_channel_columns(call, begin, end);
         break;
     default:
         train_rows(call, begin, end);
     }
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (is_training(call)) {
         if (is_nchw(call))
             train_planes(call, begin, end, stats_of);
@@ -89,18 +89,21 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     return 0;
 }
 
-static int n_phases(const struct nb_call *call) { return is_training(call) && !is_nchw(call) ? 5 : 1; }
-static int64_t n_units(const struct nb_call *call, int phase) {
+static int batchnorm_twopass_n_phases(const struct nb_call *call) {
+    return is_training(call) && !is_nchw(call) ? 5 : 1;
+}
+static int64_t batchnorm_twopass_n_units(const struct nb_call *call, int phase) {
     if (!is_training(call)) return call->rows;
     if (is_nchw(call)) return call->c;
     const int64_t units[5] = {n_blocks(call), call->c, n_blocks(call), call->c, call->rows};
     return units[phase];
 }
 static int row_local(const struct nb_call *call) { return !is_training(call); }
-static size_t scratch_bytes(const struct nb_call *call) { return batchnorm_scratch(call, 1); }
+static size_t batchnorm_twopass_scratch_bytes(const struct nb_call *call) { return batchnorm_scratch(call, 1); }
 
 /* In training; in inference one load and one store. */
 NB_KERNEL(batchnorm_twopass, .summary = "BatchNorm, mean then mean of (x - mean)^2; running statistics in inference",
           .op = NB_OP_BATCHNORM, .variance = NB_VAR_TWOPASS, .formulas = BATCHNORM_FORMULAS, .loads = 3, .stores = 1,
-          .flops = 8, .run = run, .applicable = batchnorm_applicable, .row_local = row_local, .chain = sums_chain,
-          .scratch_bytes = scratch_bytes, .n_phases = n_phases, .n_units = n_units, .range = mean_range);
+          .flops = 8, .run = batchnorm_twopass_run, .applicable = batchnorm_applicable, .row_local = row_local,
+          .chain = sums_chain, .scratch_bytes = batchnorm_twopass_scratch_bytes, .n_phases = batchnorm_twopass_n_phases,
+          .n_units = batchnorm_twopass_n_units, .range = mean_range);

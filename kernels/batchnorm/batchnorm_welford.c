@@ -2,7 +2,7 @@
 /* BatchNorm, Welford's update with groups in place of single values (Chan, Golub & LeVeque 1983): a group's mean and sum of
  * squares about it, merged into those of all before it by
  *     mean += delta * n_b / n,  m2 += m2_b + delta^2 * n_a * n_b / n,  delta = mean_b - mean_a,
- * which adds positive terms only and needs one look at x in memory. NCHW: groups are pieces of planes, merged as a binary
+ * which adds positive terms only and reads x from memory once. NCHW: groups are pieces of planes, merged as a binary
  * tree; NHWC: ROW_GROUP rows, by columns. Training only. */
 #include "kernels/batchnorm/batchnorm_sums.h"
 
@@ -111,10 +111,10 @@ static void combine(const struct nb_call *call, int64_t begin, int64_t end) {
     int64_t i = begin;
     for (; i + NB_LANES <= end; i += NB_LANES) combine_lanes(call, i, NB_LANES);
     if (i < end) combine_lanes(call, i, end - i);
-    finish_columns(call, begin, end);
+    finish_channel_columns(call, begin, end);
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int batchnorm_welford_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (is_nchw(call))
         train_planes(call, begin, end, stats_of);
     else if (phase == 1)
@@ -127,15 +127,16 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
 }
 
 /* A merge is two dependent roundings of the mean, or two of m2 behind those of delta^2. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t batchnorm_welford_chain(const struct nb_call *call) {
     const int64_t merge_chain = 4, pieces = call->n * ((call->hw + PIECE - 1) / PIECE);
     if (is_nchw(call)) return sum_chain(call->hw < PIECE ? call->hw : PIECE) + 1 + merge_chain * tree_depth(pieces);
     const int64_t merges = rows_per_block(call) / ROW_GROUP + (ROW_GROUP - 1);
     return 5 + 2 * merges + merge_chain * n_blocks(call);
 }
 
-/* NCHW looks at a piece twice, but once in memory. */
+/* NCHW reads a piece twice, but once from memory. */
 NB_KERNEL(batchnorm_welford, .summary = "BatchNorm, Welford by groups, merged by Chan's formula", .op = NB_OP_BATCHNORM,
-          .variance = NB_VAR_WELFORD, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1, .flops = 9, .run = run,
-          .applicable = training_applicable, .chain = chain, .scratch_bytes = one_look_scratch,
-          .n_phases = one_look_phases, .n_units = one_look_units, .range = mean_range);
+          .variance = NB_VAR_WELFORD, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1, .flops = 9,
+          .run = batchnorm_welford_run, .applicable = training_applicable, .chain = batchnorm_welford_chain,
+          .scratch_bytes = one_pass_scratch, .n_phases = one_pass_phases, .n_units = one_pass_units,
+          .range = mean_range);

@@ -8,30 +8,25 @@
 #include "kernels/batchnorm/batchnorm_sums.h"
 #include "kernels/shared/composed_norm.h"
 
-static __attribute__((noinline)) float long_sum(const void *x, int64_t n, bool narrow) {
-    return narrow ? typed_sum(x, n, true) : typed_sum(x, n, false);
-}
+static __attribute__((noinline)) float long_sum(const void *x, int64_t n) { return typed_sum(x, n, COMPOSED_LOWP); }
 
 /* NCHW: unit = channel. */
 static inline void op_mean_planes(const struct step *s, int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; channel++) {
         struct sum_tree sum = {.n = 0};
         for (int64_t r = channel; r < s->call->rows; r += s->call->c)
-            tree_add(&sum, long_sum(tensor_row(s->a, r, s->a.narrow), s->cols, s->a.narrow));
+            tree_add(&sum, long_sum(tensor_row(s->a, r, COMPOSED_LOWP), s->cols));
         typed_set(s->dst.data, channel, tree_total(&sum) / s->scalar, s->dst.narrow);
     }
 }
 /* NHWC: unit = block of rows -> a row of partial sums. */
 static inline void op_sum_blocks(const struct step *s, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
-        const struct column_sums c = {.x = tensor_row(s->a, block * rows_per_block(s->call), s->a.narrow),
+        const struct column_sums c = {.x = tensor_row(s->a, block * rows_per_block(s->call), COMPOSED_LOWP),
                                       .x_stride = s->a.stride,
                                       .sum = tensor_row(s->dst, block, false)};
         const int64_t rows = block_rows(s->call, block);
-        if (s->a.narrow)
-            sum_columns(&c, rows, s->cols, (struct column_form){.sum = true});
-        else
-            sum_columns(&c, rows, s->cols, (struct column_form){.sum = true, .wide = true});
+        sum_columns(&c, rows, s->cols, (struct column_form){.sum = true, .wide = !COMPOSED_LOWP});
     }
 }
 /* NHWC: unit = channel. */
@@ -72,7 +67,7 @@ static inline struct tensor channel_mean(struct program *p, struct tensor t) {
 /* Running statistics as a tensor like those of the batch. */
 static inline struct tensor given(struct program *p, const float *data) {
     const struct tensor t = {.data = (void *)data, .stride = 1};
-    return p->lowp ? emit_column(p, op_cast, t, new_small(p, true, 1), p->call->c, 0.0f) : t;
+    return COMPOSED_LOWP ? emit_column(p, op_cast, t, new_small(p, true, 1), p->call->c, 0.0f) : t;
 }
 static inline void update_running(struct program *p, step_fn run, struct tensor stat) {
     emit_column(p, run, stat, nothing, p->call->c, 0.0f);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the fast BatchNorm kernels cut a tensor: as planes of one channel after another (NCHW), or as a matrix whose columns
  * belong to channels. NHWC is such a matrix, and so is NCHW with small planes, where a channel has hw columns. What is summed in
- * which order hangs on the shape alone; what is done first hangs on the cache too.
+ * which order depends on the shape alone; what is done first depends on the cache too.
  *
  * Slabs: one phase, a unit is a channel (or some columns) with statistics and output, so that memory is read once.
  * Else three phases: partial sums of at most BLOCKS_MAX blocks, their combination by channels, the output. */
@@ -22,7 +22,7 @@ struct pages {
     const elem *x, *g;
     elem *out;
     int64_t x_stride, g_stride, out_stride;
-    int64_t prefetch; /* are planes to be asked for ahead; of a matrix, rows ahead */
+    int64_t prefetch; /* are planes prefetched? of a matrix, how many rows ahead */
     bool stream;      /* out is stored past the caches */
 };
 
@@ -45,7 +45,7 @@ static inline struct pages page_at(struct pages p, int64_t row, int64_t col) {
     return p;
 }
 /* From row `row` of the matrix and the first column of a channel on, with the strides of the matrix. */
-static inline struct pages matrix_page(const struct nb_call *call, struct pages p, int64_t row, int64_t channel) {
+NB_ONCE struct pages matrix_page(const struct nb_call *call, struct pages p, int64_t row, int64_t channel) {
     if (!is_nchw(call)) return page_at(p, row, channel);
     p = page_at(p, row * call->c + channel, 0);
     p.x_stride *= call->c;
@@ -54,8 +54,7 @@ static inline struct pages matrix_page(const struct nb_call *call, struct pages 
     return p;
 }
 /* Up to which channel, at most `last`, the columns lie next to each other from `channel` on: planes may be padded. */
-static inline int64_t run_of_channels(const struct nb_call *call, const struct pages *p, int64_t channel,
-                                      int64_t last) {
+NB_ONCE int64_t run_of_channels(const struct nb_call *call, const struct pages *p, int64_t channel, int64_t last) {
     const bool packed = p->x_stride == call->hw && p->out_stride == call->hw && (!p->g || p->g_stride == call->hw);
     return !is_nchw(call) || packed ? last : channel + 1;
 }
@@ -65,7 +64,7 @@ static inline int64_t slab_bytes(const struct nb_call *call) {
     const int64_t given = call->tuning ? call->tuning->slab_bytes : 0;
     return given > 0 ? given : 512 * 1024;
 }
-/* Planes of a channel lie too far apart for a prefetcher: where the second cache is far too small for the call it is told. */
+/* Planes of a channel lie too far apart for a prefetcher: where the second cache is far too small for the call they are prefetched. */
 static inline bool prefetches_planes(const struct nb_call *call, int64_t n_tensors) {
     return call->rows * call->cols * (int64_t)sizeof(elem) * n_tensors > 8 * slab_bytes(call);
 }
@@ -79,27 +78,26 @@ static inline int64_t matrix_block_begin(const struct matrix *m, int64_t block) 
 }
 static inline int64_t unit_channels(const struct matrix *m) { return (STRIP_COLUMNS + m->group - 1) / m->group; }
 /* Channels of a strip, in whole units: what of them is read and written stays in half of the second cache. */
-static inline int64_t strip_channels(const struct nb_call *call, const struct matrix *m) {
+NB_ONCE int64_t strip_channels(const struct nb_call *call, const struct matrix *m) {
     const int64_t room = slab_bytes(call) / (2 * m->rows * (int64_t)sizeof(elem)) / m->group, unit = unit_channels(m);
     return room < 2 * unit ? unit : room / unit * unit;
 }
 /* Rows [begin, end) of the columns of channels [first, last), by runs of columns that lie next to each other. */
 typedef void (*run_fn)(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, int64_t first,
                        int64_t last);
-static inline void each_run(const struct nb_call *call, const struct matrix *m, const struct pages *p, int64_t begin,
-                            int64_t end, int64_t first, int64_t last, run_fn session) {
+NB_ONCE void each_run(const struct nb_call *call, const struct matrix *m, const struct pages *p, int64_t begin,
+                      int64_t end, int64_t first, int64_t last, run_fn act) {
     for (int64_t channel = first, next; channel < last; channel = next) {
         next = run_of_channels(call, p, channel, last);
-        session(call, m, begin, end, channel, next);
+        act(call, m, begin, end, channel, next);
     }
 }
 /* Units [begin, end) of the slabs as strips of channels. */
 typedef void (*strip_fn)(const struct nb_call *call, const struct matrix *m, int64_t first, int64_t last);
-static inline void each_strip(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end,
-                              strip_fn session) {
+NB_ONCE void each_strip(const struct nb_call *call, const struct matrix *m, int64_t begin, int64_t end, strip_fn act) {
     const int64_t unit = unit_channels(m), stop = end * unit < call->c ? end * unit : call->c;
     for (int64_t first = begin * unit, step = strip_channels(call, m); first < stop; first += step)
-        session(call, m, first, stop - first < step ? stop : first + step);
+        act(call, m, first, stop - first < step ? stop : first + step);
 }
 
 /* A channel's values in blocks: some planes, or a part of one. */
@@ -111,7 +109,7 @@ static inline int64_t plane_blocks(const struct nb_call *call) {
 struct span {
     int64_t plane, n_planes, begin, end; /* columns [begin, end) of each */
 };
-static inline struct span plane_block(const struct nb_call *call, int64_t block) {
+NB_ONCE struct span plane_block(const struct nb_call *call, int64_t block) {
     const int64_t n_blocks_ = plane_blocks(call), n = call->n;
     if (n_blocks_ <= n) {
         const int64_t first = n * block / n_blocks_;
@@ -123,7 +121,7 @@ static inline struct span plane_block(const struct nb_call *call, int64_t block)
 /* By channels, unless they are few and long. */
 static inline bool in_slabs(const struct nb_call *call) { return call->c >= SLAB_CHANNELS || plane_blocks(call) == 1; }
 /* The parts of a plane that are units of the output where channels are few. */
-static inline int64_t plane_parts(const struct nb_call *call) {
+NB_ONCE int64_t plane_parts(const struct nb_call *call) {
     return (call->hw + BLOCK_ELEMENTS / 4 - 1) / (BLOCK_ELEMENTS / 4);
 }
 
@@ -145,7 +143,7 @@ static inline enum slab_step slab_step(const struct nb_call *call, bool with_sum
     if (one_phase(call)) return STEP_SLABS;
     return phase == 0 ? STEP_SUMS : phase == 1 ? STEP_CHANNELS : STEP_OUTPUT;
 }
-static inline int64_t slab_units(const struct nb_call *call, enum slab_step step) {
+NB_ONCE int64_t slab_units(const struct nb_call *call, enum slab_step step) {
     const struct matrix m = matrix_of(call);
     const bool matrix = is_matrix(call);
     if (step == STEP_CHANNELS) return call->c;
@@ -154,7 +152,7 @@ static inline int64_t slab_units(const struct nb_call *call, enum slab_step step
     return matrix ? m.rows : call->rows * plane_parts(call);
 }
 /* Unit of the output: a part of a plane. */
-static inline struct span plane_part(const struct nb_call *call, int64_t unit) {
+NB_ONCE struct span plane_part(const struct nb_call *call, int64_t unit) {
     const int64_t parts = plane_parts(call), part = unit % parts;
     return (struct span){unit / parts, 1, call->hw * part / parts, call->hw * (part + 1) / parts};
 }

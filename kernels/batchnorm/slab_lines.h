@@ -137,7 +137,7 @@ NB_INLINE void line_rows(const struct pages *p, int64_t row, int64_t n, int64_t 
     if (i < cols) line_band(p, row, n, i, 1, cols - i, l, f);
 }
 /* Rows that are swept together: as many as there are where coefficients of all columns stay in registers. */
-NB_INLINE int64_t rows_together(const struct pages *p, int64_t cols, struct line_form f) {
+NB_INLINE int64_t line_rows_together(const struct pages *p, int64_t cols, struct line_form f) {
     const int64_t stride_bytes = p->out_stride * (int64_t)sizeof(elem);
     if (f.stream && stride_bytes % STREAM_ALIGN != 0) return 1;
     if (cols <= band_pairs(f) * PAIR) return INT64_MAX;
@@ -150,7 +150,7 @@ NB_INLINE int64_t rows_together(const struct pages *p, int64_t cols, struct line
 /* Rows [begin, end) in the order of memory. */
 NB_INLINE void line_run(const struct pages *p, int64_t begin, int64_t end, int64_t cols, const struct lines *l,
                         struct line_form f) {
-    const int64_t together = rows_together(p, cols, f);
+    const int64_t together = line_rows_together(p, cols, f);
     for (int64_t row = begin, n; row < end; row += n) {
         n = end - row < together ? end - row : together;
         line_rows(p, row, n, cols, l, f);

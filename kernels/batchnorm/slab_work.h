@@ -4,7 +4,7 @@
 #ifndef NB_SLAB_WORK_H
 #define NB_SLAB_WORK_H
 
-#include "kernels/batchnorm/slab_columns.h"
+#include "kernels/batchnorm/slab_sums.h"
 #include "kernels/shared/stream.h"
 
 #define PREFETCH_ROW_BYTES 2048
@@ -37,10 +37,10 @@ static inline float *column_work(const struct work *w, const struct matrix *m, i
 }
 
 /* c structs of `form` bytes, and behind them, on a line of their own, the totals of blocks. */
-static inline struct totals *block_totals(const struct nb_call *call, size_t form) {
-    return (struct totals *)((char *)call->scratch + ((size_t)call->c * form + 63) / 64 * 64);
+static inline struct slab_totals *block_totals(const struct nb_call *call, size_t form) {
+    return (struct slab_totals *)((char *)call->scratch + ((size_t)call->c * form + 63) / 64 * 64);
 }
-static inline size_t slab_scratch(const struct nb_call *call, bool with_sums, size_t form) {
+NB_ONCE size_t slab_scratch(const struct nb_call *call, bool with_sums, size_t form) {
     const struct matrix m = matrix_of(call);
     if (is_matrix(call)) {
         const int64_t spread = m.group > 1 ? N_COEFFICIENTS : 0;
@@ -49,11 +49,11 @@ static inline size_t slab_scratch(const struct nb_call *call, bool with_sums, si
     }
     if (with_sums && in_slabs(call)) return 0;
     const int64_t totals = with_sums ? call->c * plane_blocks(call) : 0;
-    return ((size_t)call->c * form + 63) / 64 * 64 + (size_t)totals * sizeof(struct totals);
+    return ((size_t)call->c * form + 63) / 64 * 64 + (size_t)totals * sizeof(struct slab_totals);
 }
 
 /* A value of channels [begin, end) to their columns; value[0] is channel begin's, column[0] its first column's. */
-static inline void spread(const float *value, float *column, int64_t n_channels, int64_t group) {
+NB_ONCE void spread(const float *value, float *column, int64_t n_channels, int64_t group) {
     if (group == 1) {
         memcpy(column, value, (size_t)n_channels * sizeof(float));
         return;
@@ -66,14 +66,13 @@ static inline void spread(const float *value, float *column, int64_t n_channels,
         if (i < group) vec_store_f32_tail(to + i, v, group - i);
     }
 }
-static inline void spread_coefficients(const struct work *w, const struct matrix *m, int n, int64_t begin,
-                                       int64_t end) {
+NB_ONCE void spread_coefficients(const struct work *w, const struct matrix *m, int n, int64_t begin, int64_t end) {
     if (m->group == 1) return;
     for (int k = 0; k < n; k++)
         spread(channel_work(w, k) + begin, column_work(w, m, k) + begin * m->group, end - begin, m->group);
 }
 
-/* Short rows that are read a narrow band at a time no prefetcher follows: those to ask for, where the caches do not hold the call.
+/* Short rows that are read a narrow band at a time no hardware prefetcher follows: those to prefetch, where the caches do not hold the call.
  * Inside the caches it costs up to a fifth. */
 static inline int64_t rows_to_prefetch(const struct nb_call *call, const struct pages *p, int64_t cols) {
     const int64_t item = (int64_t)sizeof(elem);
@@ -84,9 +83,8 @@ static inline int64_t rows_to_prefetch(const struct nb_call *call, const struct 
 }
 /* Sums of a block over the columns of channels [begin, end), about numbers by columns that start at the pointer given, and with the
  * weights that start at the other one (null: none) its output. */
-static inline void sum_block_of(const struct nb_call *call, const struct matrix *m, struct pages p, int64_t block,
-                                int64_t begin, int64_t end, const float *about, const float *weight,
-                                tile_fn sum_tile_of) {
+NB_ONCE void sum_block_of(const struct nb_call *call, const struct matrix *m, struct pages p, int64_t block,
+                          int64_t begin, int64_t end, const float *about, const float *weight, tile_fn sum_tile_of) {
     const struct work w = matrix_work(call, m);
     const int64_t row = matrix_block_begin(m, block), rows = matrix_block_begin(m, block + 1) - row;
     for (int64_t channel = begin, next; channel < end; channel = next) {
@@ -101,8 +99,8 @@ static inline void sum_block_of(const struct nb_call *call, const struct matrix 
 }
 
 /* Sums of the blocks added up, then those of a channel's columns: to arrays over channels, from channel begin on. */
-static inline void gather_channels(const struct work *w, const struct matrix *m, enum block_array which, int64_t begin,
-                                   int64_t end, float *out) {
+NB_ONCE void gather_channels(const struct work *w, const struct matrix *m, enum block_array which, int64_t begin,
+                             int64_t end, float *out) {
     const int64_t first = begin * m->group, n = (end - begin) * m->group;
     float *all = block_work(w, 0, which) + first;
     for (int64_t block = 1; block < matrix_blocks(m); block++) add_array(all, block_work(w, block, which) + first, n);

@@ -2,10 +2,10 @@
 /* The roof of a forward norm: x is loaded and y stored, once each. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 1});
 }
 
-NB_KERNEL(copy, .summary = "x -> y", .op = NB_OP_COPY, .loads = 1, .stores = 1, .run = run, .row_local = copy_row_local,
-          .chain = copy_chain);
+NB_KERNEL(copy, .summary = "x -> y", .op = NB_OP_COPY, .loads = 1, .stores = 1, .run = copy_run,
+          .row_local = copy_row_local, .chain = copy_chain);

@@ -2,10 +2,10 @@
 /* The roof of a residual add with a norm: two loads and two stores, y = x and residual_out = residual. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_add_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 2});
 }
 
-NB_KERNEL(copy_add, .summary = "x, residual -> y, residual_out", .op = NB_OP_COPY, .loads = 2, .stores = 2, .run = run,
-          .row_local = copy_row_local, .chain = copy_chain);
+NB_KERNEL(copy_add, .summary = "x, residual -> y, residual_out", .op = NB_OP_COPY, .loads = 2, .stores = 2,
+          .run = copy_add_run, .row_local = copy_row_local, .chain = copy_chain);

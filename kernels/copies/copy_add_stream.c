@@ -2,11 +2,11 @@
 /* The roof of a residual add with a norm: two loads and two stores, y = x and residual_out = residual. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_add_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 2, .stream = true});
 }
 
 NB_KERNEL(copy_add_stream, .summary = "x, residual -> y, residual_out, streaming stores", .op = NB_OP_COPY,
-          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 2, .run = run, .row_local = copy_row_local,
+          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 2, .run = copy_add_stream_run, .row_local = copy_row_local,
           .chain = copy_chain);

@@ -2,10 +2,10 @@
 /* The roof of a backward pass: x and dy are loaded, dx is stored, once each. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_backward_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .backward = true});
 }
 
 NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, .loads = 2, .stores = 1,
-          .run = run, .row_local = copy_row_local, .chain = copy_chain);
+          .run = copy_backward_run, .row_local = copy_row_local, .chain = copy_chain);

@@ -2,11 +2,11 @@
 /* The roof of a backward pass: x and dy are loaded, dx is stored, once each. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_backward_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .backward = true, .stream = true});
 }
 
 NB_KERNEL(copy_backward_stream, .summary = "x, dy -> dx, streaming stores", .op = NB_OP_COPY, .pass = NB_BACKWARD,
-          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = run, .row_local = copy_row_local,
-          .chain = copy_chain);
+          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = copy_backward_stream_run,
+          .row_local = copy_row_local, .chain = copy_chain);

@@ -2,10 +2,10 @@
 /* Does nothing: what is left is the harness's own time for a call. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_null_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)call, (void)phase, (void)begin, (void)end;
     return 0;
 }
 
-NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = run, .row_local = copy_row_local,
+NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = copy_null_run, .row_local = copy_row_local,
           .chain = copy_chain);

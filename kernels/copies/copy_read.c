@@ -2,10 +2,10 @@
 /* The roof of anything that only reads a tensor: x is loaded once. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_read_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 0});
 }
 
-NB_KERNEL(copy_read, .summary = "reads x", .op = NB_OP_COPY, .loads = 1, .stores = 0, .run = run,
+NB_KERNEL(copy_read, .summary = "reads x", .op = NB_OP_COPY, .loads = 1, .stores = 0, .run = copy_read_run,
           .row_local = copy_row_local, .chain = copy_chain);

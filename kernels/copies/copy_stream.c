@@ -2,10 +2,10 @@
 /* The roof of a forward norm: x is loaded and y stored, once each. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 1, .stream = true});
 }
 
 NB_KERNEL(copy_stream, .summary = "x -> y, streaming stores", .op = NB_OP_COPY, .flags = NB_FLAG_STREAMING, .loads = 1,
-          .stores = 1, .run = run, .row_local = copy_row_local, .chain = copy_chain);
+          .stores = 1, .run = copy_stream_run, .row_local = copy_row_local, .chain = copy_chain);

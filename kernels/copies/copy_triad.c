@@ -2,10 +2,10 @@
 /* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_triad_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1});
 }
 
-NB_KERNEL(copy_triad, .summary = "x, residual -> y", .op = NB_OP_COPY, .loads = 2, .stores = 1, .run = run,
+NB_KERNEL(copy_triad, .summary = "x, residual -> y", .op = NB_OP_COPY, .loads = 2, .stores = 1, .run = copy_triad_run,
           .row_local = copy_row_local, .chain = copy_chain);

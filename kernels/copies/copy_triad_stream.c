@@ -2,11 +2,11 @@
 /* The roof of two loads and a store, such as a residual add: x and residual are loaded, y = x | residual stored. Stores go past the caches. No arithmetic. */
 #include "kernels/copies/baseline_copy.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int copy_triad_stream_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .stream = true});
 }
 
 NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_COPY,
-          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = run, .row_local = copy_row_local,
-          .chain = copy_chain);
+          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = copy_triad_stream_run,
+          .row_local = copy_row_local, .chain = copy_chain);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The frame of the fused residual-add kernels: the first sweep adds and stores the sum, the later ones take it from there.
  * When the statistics and the output are to see the f32 sum (round_sum = 0) of 16-bit elements, they add again instead. When
- * nobody wants the sum, y holds it until the last sweep. */
+ * the sum is not wanted, y holds it until the last pass. */
 #ifndef NB_ADD_H
 #define NB_ADD_H
 
@@ -55,9 +55,9 @@ NB_INLINE int rows_of_f32_sum(const struct nb_call *call, int64_t begin, int64_t
 }
 
 /* In f32 the two sums are the same. */
-NB_INLINE int add_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn rounded,
-                       row_stats_fn unrounded, bool centre) {
-    const struct row_form f = {.centre = centre};
+NB_INLINE int norm_rows_of_sum(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn rounded,
+                               row_stats_fn unrounded, bool centre) {
+    const struct row_form f = norm_form(centre);
 #ifndef NB_DTYPE_IS_F32
     if (!call->formula.round_sum) return rows_of_form(call, begin, end, unrounded, f, rows_of_f32_sum);
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Residual add and LayerNorm: residual_out = x + residual, y = layernorm of it, mean and variance in two passes. Error as
- * layernorm_twopass, about the sum that the formula asks for (rounded to the dtype, or f32). */
+ * layernorm_twopass, about the sum that the formula names (rounded to the dtype, or f32). */
 #include "kernels/rows/add.h"
 
 NB_INLINE struct row_stats stats(const struct nb_call *call, int64_t row, bool round) {
@@ -17,12 +17,12 @@ static __attribute__((noinline)) struct row_stats stats_unrounded(const struct n
     return stats(call, row, false);
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int add_layernorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return add_rows(call, begin, end, stats_rounded, stats_unrounded, true);
+    return norm_rows_of_sum(call, begin, end, stats_rounded, stats_unrounded, true);
 }
 
 /* Loads for a rounded sum; one more for each later sweep that adds again. */
 NB_KERNEL(add_layernorm_twopass, .summary = "residual add and LayerNorm, three sweeps", .op = NB_OP_ADD_LAYERNORM,
-          .variance = NB_VAR_TWOPASS, .formulas = ADD_FORMULAS, .loads = 4, .stores = 2, .flops = 9, .run = run,
-          .row_local = always_row_local, .chain = row_chain, .range = mean_range);
+          .variance = NB_VAR_TWOPASS, .formulas = ADD_FORMULAS, .loads = 4, .stores = 2, .flops = 9,
+          .run = add_layernorm_twopass_run, .row_local = always_row_local, .chain = row_chain, .range = mean_range);

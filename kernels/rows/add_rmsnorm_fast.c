@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Residual add and RMSNorm as rmsnorm_fast: a row's sum is made, stored and summed up while an earlier row is put out. The output takes it
- * from where it was stored, or adds again where nobody wants it, where it is to be seen unrounded, or where it went past the caches.
- * Error as rmsnorm_fast, about the sum that the formula asks for; the f32 sum itself is off by up to u |x + residual|. */
+/* Residual add and RMSNorm as rmsnorm_fast: a row's sum is made, stored and summed up while an earlier row is stored. The output reads it
+ * from where it was stored, or adds again where it is not wanted, where it must not be rounded, or where it went past the caches.
+ * Error as rmsnorm_fast, about the sum that the formula wants_prefetch for; the f32 sum itself is off by up to u |x + residual|. */
 #define FAST_ADD true
 #include "kernels/rows/fast_rows.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int add_rmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return fast_run(call, phase, begin, end);
 }
 
 /* Loads for a sum that is taken from where it was stored; one more where it is made again. */
-NB_KERNEL(add_rmsnorm_fast, .summary = "residual add and RMSNorm, a row put out while a later one is summed",
-          .op = NB_OP_ADD_RMSNORM, .formulas = FAST_ADD_FORMULAS, .loads = 3, .stores = 2, .flops = 5, .run = run,
-          .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
-          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);
+NB_KERNEL(add_rmsnorm_fast, .summary = "residual add and RMSNorm, a row stored while a later one is summed",
+          .op = NB_OP_ADD_RMSNORM, .formulas = FAST_FORMULAS, .loads = 3, .stores = 2, .flops = 5,
+          .run = add_rmsnorm_fast_run, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
+          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
+          .implementation = fast_implementation);

@@ -34,7 +34,7 @@ static void build(struct program *p) {
 }
 
 /* As dyt_fused. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t dyt_composed_chain(const struct nb_call *call) {
     (void)call;
     return 1;
 }
@@ -42,4 +42,4 @@ static int64_t chain(const struct nb_call *call) {
 NB_KERNEL(dyt_composed, .summary = "DyT op by op with temporaries, as an eager framework", .op = NB_OP_DYT,
           .style = NB_COMPOSED, .formulas = COMPOSED_FORMULAS, .loads = 4 * F32_TENSOR + CAST_LOADS,
           .stores = 4 * F32_TENSOR + CAST_STORES, .flops = 28, .run = composed_run, .n_phases = composed_phases,
-          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = chain);
+          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = dyt_composed_chain);

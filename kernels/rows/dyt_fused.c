@@ -20,16 +20,18 @@ NB_INLINE int dyt_rows(const struct nb_call *call, int64_t begin, int64_t end, r
     return 0;
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int dyt_fused_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return rows_of_form(call, begin, end, NULL, (struct row_form){.map = map_tanh}, dyt_rows);
+    return rows_of_form(call, begin, end, NULL, (struct row_form){.map = map_tanh, .affine = NB_AFFINE_GAMMA_BETA},
+                        dyt_rows);
 }
 
 /* Nothing is reduced: the roundings of alpha x and of tanh. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t dyt_fused_chain(const struct nb_call *call) {
     (void)call;
     return 1;
 }
 
 NB_KERNEL(dyt_fused, .summary = "DyT, gamma * tanh(alpha * x) + beta", .op = NB_OP_DYT, .formulas = ROW_FORMULAS,
-          .loads = 1, .stores = 1, .flops = 28, .run = run, .row_local = always_row_local, .chain = chain);
+          .loads = 1, .stores = 1, .flops = 28, .run = dyt_fused_run, .row_local = always_row_local,
+          .chain = dyt_fused_chain);

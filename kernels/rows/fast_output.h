@@ -1,95 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The output sweep of the fast row kernels: y = (x - mean) * scale * weight + beta, while the sums of a later row are made in the same
- * loop. A form is what is compiled apart; what costs no more than a branch that goes the same way all along the row is looked at
- * there. */
+/* The output of the fast row kernels: y = (x - mean) * scale * weight + beta, while the sums of a later row are made in the same loop.
+ * Each form is compiled apart; what costs no more than a branch that goes the same way all along the row is no part of it. */
 #ifndef NB_FAST_OUTPUT_H
 #define NB_FAST_OUTPUT_H
 
 #include "kernels/rows/fast_stats.h"
 
-/* Of a call: the affine part. Constants in the usual forms; else looked at along the row. */
+/* The affine part of a call, in f32. Constants in the usual forms, else branches along the row. */
 struct fast_params {
-    const void *gamma, *beta;
+    const float *gamma, *beta;
     bool weighs, adds; /* is there a gamma, a beta? */
-    bool offset;       /* 1 + gamma */
-    bool elem;         /* in x's dtype */
 };
 /* What is compiled apart; constants wherever they are used. */
 struct fast_form {
-    bool usual; /* all of a row is summed (in f32, or some of it), cast after, no streaming; else anything */
-    bool cast_before;
-    bool weighs, adds; /* of the usual forms */
-    bool native;       /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
+    bool
+        usual; /* all of a row is summed (in f32, or some of it), the op's usual parameters, no streaming; else anything */
+    bool native; /* a usual form: elements in order, rounded by one instruction (pair_native.h) */
 };
 struct affine_pair {
     struct pair gamma, beta;
 };
 
+/* What each op usually has: gamma, and beta where it centres. */
+#define USUAL_AFFINE (FAST_CENTRE ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA)
+
 NB_INLINE struct fast_params params_of(const struct nb_call *call, struct fast_form f) {
-    const int affine = (int)call->formula.affine;
+    const int affine = f.usual ? USUAL_AFFINE : (int)call->formula.affine;
     return (struct fast_params){
         .gamma = call->gamma,
         .beta = call->beta,
-        .weighs = f.usual ? f.weighs : affine != NB_AFFINE_NONE,
-        .adds = f.usual ? f.adds : affine == NB_AFFINE_GAMMA_BETA,
-        .offset = call->formula.weight_offset != 0,
-        .elem = sizeof(elem) < sizeof(float) && call->formula.param == NB_PARAM_X,
+        .weighs = affine != NB_AFFINE_NONE,
+        .adds = affine == NB_AFFINE_GAMMA_BETA,
     };
 }
 NB_INLINE struct fast_params params_from(struct fast_params p, int64_t n) {
-    const int64_t bytes = n * (int64_t)(p.elem ? sizeof(elem) : sizeof(float));
-    if (p.weighs) p.gamma = (const char *)p.gamma + bytes;
-    if (p.adds) p.beta = (const char *)p.beta + bytes;
+    if (p.weighs) p.gamma += n;
+    if (p.adds) p.beta += n;
     return p;
 }
-NB_INLINE struct pair param_pair(const void *p, bool is_elem, int64_t i, bool native) {
-#if PAIR_NATIVE
-    if (native) return is_elem ? ordered_load((const elem *)p + i) : floats_load((const float *)p + i);
-#endif
-    (void)native;
-    if (sizeof(elem) < sizeof(float) && is_elem) return pair_load((const elem *)p + i);
-    return pair_load_f32((const float *)p + i);
+NB_INLINE struct pair param_pair(const float *p, int64_t i, bool native) {
+    return native ? floats_load(p + i) : pair_load_f32(p + i);
 }
-NB_INLINE struct pair param_pair_tail(const void *p, bool is_elem, int64_t i, int64_t n, bool native) {
-#if PAIR_NATIVE
-    if (native) return is_elem ? ordered_load_tail((const elem *)p + i, n) : floats_load_tail((const float *)p + i, n);
-#endif
-    (void)native;
-    if (sizeof(elem) < sizeof(float) && is_elem) return pair_load_tail((const elem *)p + i, n);
-    return pair_load_f32_tail((const float *)p + i, n);
-}
-NB_INLINE struct pair offset_weight(struct pair gamma, bool cast_before) {
-    const vec one = vec_set1(1.0f);
-    gamma = (struct pair){gamma.a + one, gamma.b + one};
-    return cast_before ? pair_round(gamma) : gamma;
+NB_INLINE struct pair param_pair_tail(const float *p, int64_t i, int64_t n, bool native) {
+    return native ? floats_load_tail(p + i, n) : pair_load_f32_tail(p + i, n);
 }
 NB_INLINE struct affine_pair affine_at(struct fast_params p, int64_t i, struct fast_form f) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
-    if (!p.weighs) return w;
-    w.gamma = param_pair(p.gamma, p.elem, i, f.native);
-    if (p.offset) w.gamma = offset_weight(w.gamma, f.cast_before);
-    if (p.adds) w.beta = param_pair(p.beta, p.elem, i, f.native);
+    if (p.weighs) w.gamma = param_pair(p.gamma, i, f.native);
+    if (p.adds) w.beta = param_pair(p.beta, i, f.native);
     return w;
 }
 NB_INLINE struct affine_pair affine_tail(struct fast_params p, int64_t i, int64_t n, struct fast_form f) {
     struct affine_pair w = {{vec_set1(0.0f), vec_set1(0.0f)}, {vec_set1(0.0f), vec_set1(0.0f)}};
-    if (!p.weighs) return w;
-    w.gamma = param_pair_tail(p.gamma, p.elem, i, n, f.native);
-    if (p.offset) w.gamma = offset_weight(w.gamma, f.cast_before);
-    if (p.adds) w.beta = param_pair_tail(p.beta, p.elem, i, n, f.native);
+    if (p.weighs) w.gamma = param_pair_tail(p.gamma, i, n, f.native);
+    if (p.adds) w.beta = param_pair_tail(p.beta, i, n, f.native);
     return w;
 }
 
 /* Before the rounding of the store. */
-NB_INLINE struct pair weighed_pair(struct pair x, struct affine_pair w, struct fast_params p, bool cast_before) {
+NB_INLINE struct pair weighed_pair(struct pair x, struct affine_pair w, struct fast_params p) {
     if (!p.weighs) return x;
-    if (cast_before) {
-        x = pair_round(x);
-        x = (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
-        if (!p.adds) return x;
-        x = pair_round(x);
-        return (struct pair){x.a + w.beta.a, x.b + w.beta.b};
-    }
     if (!p.adds) return (struct pair){x.a * w.gamma.a, x.b * w.gamma.b};
     return (struct pair){vec_fma(x.a, w.gamma.a, w.beta.a), vec_fma(x.b, w.gamma.b, w.beta.b)};
 }
@@ -106,7 +76,7 @@ struct fast_output {
     vec mean, scale;
     struct fast_params params;
     bool stream, native;
-    const elem *later; /* a row of x to be asked for meanwhile; or null */
+    const elem *later; /* a row of x to prefetch meanwhile; or null */
 };
 /* What is summed meanwhile: the first n elements of another row. */
 struct fast_input {
@@ -114,7 +84,7 @@ struct fast_input {
     int64_t n;
     vec shift;
     bool dot;          /* FAST_DOT */
-    const elem *later; /* a row of x to be asked for meanwhile; or null */
+    const elem *later; /* a row of x to prefetch meanwhile; or null */
 };
 
 NB_INLINE struct pair output_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
@@ -167,35 +137,30 @@ NB_INLINE void store_pair_tail(const struct fast_output *o, int64_t i, struct pa
     pair_store_tail(o->y + i, y, n);
 }
 
-NB_INLINE void put_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct fast_form f) {
+NB_INLINE void store_weighed(const struct fast_output *o, int64_t i, struct affine_pair w, struct fast_form f) {
     const struct pair v = normalized_pair(output_pair(o, i, f), o->mean, o->scale);
-    store_pair(o, i, weighed_pair(v, w, o->params, f.cast_before), f);
+    store_pair(o, i, weighed_pair(v, w, o->params), f);
 }
-NB_INLINE void put_pair(const struct fast_output *o, int64_t i, struct fast_form f) {
-    put_weighed(o, i, affine_at(o->params, i, f), f);
+NB_INLINE void store_normalized(const struct fast_output *o, int64_t i, struct fast_form f) {
+    store_weighed(o, i, affine_at(o->params, i, f), f);
 }
 /* n elements at i, fewer than a pair. */
-NB_INLINE void put_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
+NB_INLINE void store_tail(const struct fast_output *o, int64_t i, int64_t n, struct fast_form f) {
     const struct affine_pair w = affine_tail(o->params, i, n, f);
     const struct pair v = normalized_pair(output_pair_tail(o, i, n, f), o->mean, o->scale);
-    store_pair_tail(o, i, weighed_pair(v, w, o->params, f.cast_before), n, f);
+    store_pair_tail(o, i, weighed_pair(v, w, o->params), n, f);
 }
 #if PAIR_IN_ORDER
-NB_INLINE vec param_vec(const void *p, bool is_elem, int64_t i) {
-    if (sizeof(elem) < sizeof(float) && is_elem) return vec_load((const elem *)p + i);
-    return vec_load_f32((const float *)p + i);
-}
 /* A single vector, of the usual forms: where a row is read from the second cache, loads and stores in strict order are faster. */
-NB_INLINE void put_vec(const struct fast_output *o, int64_t i) {
+NB_INLINE void store_vec(const struct fast_output *o, int64_t i) {
     const struct fast_params p = o->params;
     vec x = source_vec(o->x, i);
     if (FAST_CENTRE) x = x - o->mean;
     x = x * o->scale;
     if (p.weighs) {
-        vec gamma = param_vec(p.gamma, p.elem, i);
-        if (p.offset) gamma = gamma + vec_set1(1.0f);
+        const vec gamma = vec_load_f32(p.gamma + i);
         if (p.adds)
-            x = vec_fma(x, gamma, param_vec(p.beta, p.elem, i));
+            x = vec_fma(x, gamma, vec_load_f32(p.beta + i));
         else
             x = x * gamma;
     }
@@ -211,64 +176,62 @@ NB_INLINE struct fast_output output_from(struct fast_output o, int64_t n) {
     return o;
 }
 /* Up to the first element that may be streamed; what is left. */
-NB_INLINE struct fast_output put_head(struct fast_output o, struct fast_form f) {
+NB_INLINE struct fast_output store_head(struct fast_output o, struct fast_form f) {
     int64_t n = unaligned_elements(o.y);
     if (n > o.n) n = o.n;
-    if (n > 0) put_tail(&o, 0, n, f);
+    if (n > 0) store_tail(&o, 0, n, f);
     return output_from(o, n);
 }
-NB_INLINE void put_row(struct fast_output o, struct fast_form f) {
-    if (!f.usual && o.stream) o = put_head(o, f);
+NB_INLINE void store_row(struct fast_output o, struct fast_form f) {
+    if (!f.usual && o.stream) o = store_head(o, f);
     int64_t i = 0;
 #if PAIR_IN_ORDER
     for (; f.usual && i + BLOCK <= o.n; i += BLOCK) {
         NB_UNROLL
-        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) put_vec(&o, i + k * NB_LANES);
+        for (int k = 0; k < 2 * BLOCK_PAIRS; k++) store_vec(&o, i + k * NB_LANES);
     }
 #endif
     for (; i + PAIR <= o.n; i += PAIR) {
-        if (!f.usual && o.later) ask_for_lines(o.later + i, PAIR);
-        put_pair(&o, i, f);
+        if (!f.usual && o.later) prefetch_lines(o.later + i, PAIR);
+        store_normalized(&o, i, f);
     }
-    if (i < o.n) put_tail(&o, i, o.n - i, f);
+    if (i < o.n) store_tail(&o, i, o.n - i, f);
 }
 
 /* Rows of the same length that share the loads of the parameters. */
 #define SHARED_ROWS 4
-NB_INLINE void put_rows(const struct fast_output *o, struct fast_form f) {
+NB_INLINE void store_rows(const struct fast_output *o, struct fast_form f) {
     const int64_t n = o->n;
     int64_t i = 0;
     for (; i + PAIR <= n; i += PAIR) {
         const struct affine_pair w = affine_at(o->params, i, f);
         NB_UNROLL
-        for (int r = 0; r < SHARED_ROWS; r++) put_weighed(&o[r], i, w, f);
+        for (int r = 0; r < SHARED_ROWS; r++) store_weighed(&o[r], i, w, f);
     }
-    for (int r = 0; r < SHARED_ROWS && i < n; r++) put_tail(&o[r], i, n - i, f);
+    for (int r = 0; r < SHARED_ROWS && i < n; r++) store_tail(&o[r], i, n - i, f);
 }
 
-/* A block of one row is summed and one of another put out, pair by pair; a cast before is compiled less often. */
-NB_INLINE void put_and_sum_block(const struct fast_output *o, struct sums *s, const struct fast_input *in, int64_t i,
-                                 struct fast_form f) {
-    if (!FAST_PARTIAL && !f.usual && in->later) ask_for_lines(in->later + i, BLOCK);
+/* A block of one row is summed while one of another is stored, pair by pair. */
+NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums *s, const struct fast_input *in,
+                                   int64_t i, struct fast_form f) {
+    if (!FAST_PARTIAL && !f.usual && in->later) prefetch_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
-        if (!f.cast_before) put_pair(o, i + place * PAIR, f);
+        store_normalized(o, i + place * PAIR, f);
     }
-    if (!f.cast_before) return;
-    for (int64_t at = i; at < i + BLOCK; at += PAIR) put_pair(o, at, f);
 }
 /* While as many elements of another row are summed; of partial statistics, fewer. */
-NB_INLINE struct lanes put_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
+NB_INLINE struct lanes store_and_sum(struct fast_output o, struct fast_input in, struct fast_form f) {
     const int64_t n = FAST_PARTIAL ? in.n : o.n;
-    struct sums s;
+    struct fast_sums s;
     sums_clear(&s);
     int64_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) put_and_sum_block(&o, &s, &in, i, f);
+    for (; i + BLOCK <= n; i += BLOCK) store_and_sum_block(&o, &s, &in, i, f);
     if (i == o.n) return sums_lanes(&s);
     if (i < n) sums_take_rest(&s, in.x, in.shift, i, n, in.dot);
-    for (; i + PAIR <= o.n; i += PAIR) put_pair(&o, i, f);
-    if (i < o.n) put_tail(&o, i, o.n - i, f);
+    for (; i + PAIR <= o.n; i += PAIR) store_normalized(&o, i, f);
+    if (i < o.n) store_tail(&o, i, o.n - i, f);
     return sums_lanes(&s);
 }
 
@@ -287,15 +250,15 @@ static inline bool all_finite(const float *p, int64_t n) {
     for (; i < n; i++) all += p[i] * 0.0f;
     return all == 0.0f;
 }
-/* The quick rounding to bf16 may turn a NaN that came as a parameter into a number (pair_bf16.h). */
+/* The quick rounding to bf16 may turn a NaN that came as a parameter into a number (pair.h). */
 static inline bool params_need_care(const struct nb_call *call) {
     const struct nb_formula *f = &call->formula;
-    if (PAIR_IN_ORDER || f->param != NB_PARAM_F32 || f->affine == NB_AFFINE_NONE) return false;
+    if (PAIR_IN_ORDER || f->affine == NB_AFFINE_NONE) return false;
     if (!all_finite(call->gamma, call->cols)) return true;
     return f->affine == NB_AFFINE_GAMMA_BETA && !all_finite(call->beta, call->cols);
 }
-/* After put_row(), where a parameter is NaN. */
-static __attribute__((noinline, unused)) void put_nan(const struct fast_output *o) {
+/* After store_row(), where a parameter is NaN. */
+static __attribute__((noinline, unused)) void store_nan(const struct fast_output *o) {
     const float *gamma = o->params.gamma, *beta = o->params.beta;
     for (int64_t i = 0; i < o->n; i++) {
         if (gamma[i] != gamma[i]) elem_set(o->y + i, gamma[i]);

@@ -1,40 +1,198 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The frame of the fast row kernels. While a row is put out, the row `ahead` places behind it is summed in the same loop: loads of the
- * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
- * between the two, so that nothing is left of it, and nothing is asked of the processor's window.
- *
- * Rows with none ahead are summed, then put out; where gamma and beta both come from the second cache, four of them are summed and put out
- * in one sweep, which loads the parameters once. Few long rows are split over the threads (fast_split.h). */
+/* The frame of the fast row kernels: how the rows of a call are cut and taken, and the loops over them. */
 #ifndef NB_FAST_ROWS_H
 #define NB_FAST_ROWS_H
 
-#include "kernels/rows/fast_plan.h"
+#include "kernels/rows/fast_output.h"
+#include "kernels/rows/fast_stats.h"
 
+/* Few long rows are split by segments over the threads: partial sums into scratch, of rows that are centred once more where the shift
+ * was bad, then the output. The segments are those in which a long row is summed anyway, so that its bits are the same. */
+#define SPLIT_ROWS 4 /* fewer rows than this, each LONG_ROW or more, are split */
+
+static inline bool rows_are_split(const struct nb_call *call) {
+    return call->rows < SPLIT_ROWS && call->cols >= LONG_ROW;
+}
+static inline int split_sums(void) { return FAST_CENTRE ? 2 : 1; } /* phases of sums */
+
+static inline int fast_phases(const struct nb_call *call) { return rows_are_split(call) ? split_sums() + 1 : 1; }
+static inline int64_t fast_units(const struct nb_call *call, int phase) {
+    if (!rows_are_split(call)) return call->rows;
+    return call->rows * count_segments(phase < split_sums() ? stats_length(call) : call->cols);
+}
+/* Enough for any number of rows, so that a call of fewer rows than scratch was sized for fits, too. */
+static inline size_t fast_scratch(const struct nb_call *call) {
+    if (call->cols < LONG_ROW) return 0;
+    return (size_t)(split_sums() * (SPLIT_ROWS - 1) * MAX_SEGMENTS) * sizeof(struct fast_totals);
+}
+static inline int fast_row_local(const struct nb_call *call) { return !rows_are_split(call); }
+
+/* The segments' sums of a row in a phase. */
+static inline struct fast_totals *split_parts(const struct nb_call *call, int phase, int64_t row) {
+    return (struct fast_totals *)call->scratch + (phase * call->rows + row) * MAX_SEGMENTS;
+}
+static inline struct fast_totals split_totals(const struct nb_call *call, int phase, int64_t row) {
+    const struct fast_totals *part = split_parts(call, phase, row);
+    const int n = (int)count_segments(stats_length(call));
+    float square[MAX_SEGMENTS], sum[MAX_SEGMENTS];
+    for (int i = 0; i < n; i++) {
+        square[i] = part[i].square;
+        sum[i] = part[i].sum;
+    }
+    return segment_totals(square, sum, n);
+}
+
+/* The shift of a phase; false: the phase has nothing to do for this row. */
+static inline bool split_shift(const struct nb_call *call, int phase, int64_t row, float *shift) {
+    *shift = row_shift(call, row);
+    if (phase == 0) return true;
+    const struct fast_totals t = split_totals(call, 0, row);
+    const float inverse = stats_inverse(call);
+    if (shift_is_good(t, inverse)) return false;
+    *shift = second_shift(t, *shift, inverse);
+    return true;
+}
+/* Units [begin, end) of a phase of sums. */
+static int split_sum(const struct nb_call *call, int phase, int64_t begin, int64_t end, bool stream) {
+    const int64_t n = stats_length(call), length = segment_length(n), count = count_segments(n);
+    float shift = 0;
+    bool wanted = false;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t row = unit / count, at = unit % count * length;
+        if (unit == begin || at == 0) wanted = split_shift(call, phase, row, &shift);
+        if (!wanted) continue;
+        const struct fast_source from = phase > 0 ? later_source(call, row, stream) : first_source(call, row, stream);
+        const int64_t to = at + length < n ? at + length : n;
+        split_parts(call, phase, row)[unit % count] = segment_sums(from, shift, at, to, call_dots(call));
+    }
+    return 0;
+}
+
+/* After the phases of sums; mean and rstd are stored if store. */
+static __attribute__((noinline)) struct row_numbers split_numbers(const struct nb_call *call, int64_t row, bool store) {
+    float shift = row_shift(call, row);
+    struct fast_totals t = split_totals(call, 0, row);
+    if (FAST_CENTRE && !shift_is_good(t, stats_inverse(call))) {
+        shift = second_shift(t, shift, stats_inverse(call));
+        t = split_totals(call, 1, row);
+    }
+    struct nb_call quiet = *call;
+    if (!store) quiet.mean = quiet.rstd = NULL;
+    return numbers_of(&quiet, row, t, shift);
+}
+
+/* How the rows of a call are taken: what the caches hold decides, and changes no bit of a result.
+ *
+ * ahead is 2, or 1 where three rows of x, one of y and the parameters would not share three quarters of the first cache, or 0 where two
+ * would not share all of it: then a row is summed, then stored. Out of the third cache that is faster in f32 from 8 KiB a row on, since
+ * its prefetchers follow one stream of loads better than three. */
+#define FIRST_CACHE_DEFAULT_BYTES (32 << 10) /* where the machine was not measured */
+#define SECOND_CACHE_DEFAULT_BYTES (512 << 10)
+#define FAR_ROW_BYTES (8 << 10)
+#define PREFETCH_ROWS 4 /* prefetchers manage where the first cache holds so many */
+#define PREFETCH_HELD 8
+#define PREFETCH_CACHES 16 /* second caches, about which the third is so small or so shared that it answers late */
+
+static inline int64_t tuned_bytes(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
+static inline int64_t first_cache(const struct nb_call *call) {
+    return tuned_bytes(call->tuning ? call->tuning->l1_bytes : 0, FIRST_CACHE_DEFAULT_BYTES);
+}
+static inline int64_t second_cache(const struct nb_call *call) {
+    return tuned_bytes(call->tuning ? call->tuning->l2_bytes : 0, SECOND_CACHE_DEFAULT_BYTES);
+}
+static inline int tensors(const struct nb_call *call) { return FAST_ADD ? 3 + (call->residual_out != NULL) : 2; }
+/* A thread's part of the tensors. */
+static inline bool is_beyond(const struct nb_call *call, int64_t bytes) {
+    const int64_t n_threads = call->n_threads > 1 ? call->n_threads : 1;
+    return call->rows * call->cols * (int64_t)sizeof(elem) * tensors(call) > n_threads * bytes;
+}
+/* While a row is summed that is stored next, is y prefetched? Rows that the first cache does not hold, and of which the second holds a few,
+ * gain wherever they are out of that; others where the third answers late. */
+static inline bool wants_prefetch(const struct nb_call *call, int64_t row) {
+    const int64_t l1 = first_cache(call), l2 = second_cache(call);
+    return is_beyond(call, row > l1 && PREFETCH_HELD * row <= l2 ? l2 : PREFETCH_CACHES * l2) &&
+           PREFETCH_ROWS * row > l1;
+}
+/* By the first cache alone. */
+static inline int rows_at_hand(const struct nb_call *call) {
+    const struct nb_formula *f = &call->formula;
+    const int64_t cache = first_cache(call);
+    const int64_t n_params = f->affine == NB_AFFINE_NONE ? 0 : f->affine == NB_AFFINE_GAMMA ? 1 : 2;
+    const int64_t row = call->cols * (int64_t)sizeof(elem),
+                  beside = row + n_params * call->cols * (int64_t)sizeof(float);
+    if (call->cols >= LONG_ROW) return 0;
+    if (3 * row + beside <= cache / 4 * 3) return 2;
+    return 2 * row + beside <= cache ? 1 : 0;
+}
+
+/* What stays the same in a range. */
+struct fast_work {
+    const struct nb_call *call;
+    int64_t begin, end; /* rows; units where rows are split */
+    int64_t ahead;
+    bool shares;     /* may rows share the loads of the parameters? */
+    bool prefetch_y; /* while a row is summed that is stored next */
+    bool
+        prefetches_x; /* for later rows: out of memory, as long as the first cache has room for one; of LayerNorm, two */
+    bool stream;
+    bool care;   /* parameters may be NaN */
+    bool native; /* rounds by the instruction of pair_native.h, which takes NaN as it should */
+};
+
+static inline struct fast_work fast_work_of(const struct nb_call *call, int64_t begin, int64_t end) {
+    const bool native = call_is_native(call);
+    const bool care = !native && params_need_care(call);
+    const bool stream = call_streams(call, tensors(call)) && !care;
+    const int64_t row = call->cols * (int64_t)sizeof(elem);
+    const bool far = !stream && row >= FAR_ROW_BYTES && is_beyond(call, second_cache(call));
+    /* Rows that conversions, or narrow vectors, make a matter of arithmetic go on hiding it. */
+    const bool simple = sizeof(elem) == sizeof(float) && (!FAST_CENTRE || NB_LANES >= 16);
+    const int64_t at_hand = rows_at_hand(call);
+    const bool apart = (far && simple) || care || (stream && !rows_stream(call->y, call->y_stride));
+    return (struct fast_work){.call = call,
+                              .begin = begin,
+                              .end = end,
+                              .ahead = at_hand < end - begin && !apart ? at_hand : 0,
+                              .shares = at_hand == 0 && !stream && !care && !rows_are_split(call),
+                              .prefetch_y = far && wants_prefetch(call, row),
+                              .prefetches_x = stream && row <= first_cache(call) / (FAST_CENTRE ? 2 : 1),
+                              .stream = stream,
+                              .care = care,
+                              .native = native};
+}
+
+/* The frame of the fast row kernels. While a row is stored, the row `ahead` places behind it is summed in the same loop: loads of the
+ * one overlap stores of the other, and the latency of the sums, the root and the division (60 to 80 cycles) is hidden behind the row
+ * between the two, so that nothing is left of it, without relying on the processor's out-of-order window.
+ *
+ * Rows with none ahead are summed, then stored; where gamma and beta both come from the second cache, four of them are summed and stored
+ * in one pass, which loads the parameters once. Few long rows are split over the threads (fast_rows.h). */
 /* What goes from row to row, and would best be in registers: a load right behind a row of stores may have the low bits of its
  * address in common with one of them, and waits for it. */
 struct fast_walk {
     struct fast_output out;
     struct fast_input in;         /* ahead of it */
-    struct row_numbers now, last; /* of the row to put out and, in the end, of the last row */
-    struct totals summed;         /* two rows ahead: of the one behind the row to put out, not finished yet */
+    struct row_numbers now, last; /* of the row to store and, in the end, of the last row */
+    struct fast_totals summed;    /* two rows ahead: of the one behind the row to store, not finished yet */
     float shift_summed;
     float shift, shift_then;           /* of the row to sum and of the one behind it */
     struct fast_source head;           /* the row to sum, without a store */
     struct source_stride first, later; /* steps of in.x and out.x */
     int64_t y_stride;
 };
-NB_INLINE void set_numbers(struct fast_output *o, struct row_numbers r) {
+NB_INLINE void set_output_numbers(struct fast_output *o, struct row_numbers r) {
     o->mean = vec_set1(r.mean);
     o->scale = vec_set1(r.scale);
 }
+NB_INLINE bool form_streams(const struct fast_work *w, struct fast_form f) { return !f.usual && w->stream; }
 NB_INLINE struct fast_output output_at(const struct fast_work *w, int64_t row, struct fast_form f) {
     const struct nb_call *call = w->call;
-    return (struct fast_output){.x = later_source(call, row, w->stream),
+    return (struct fast_output){.x = later_source(call, row, form_streams(w, f)),
                                 .y = row_out(call->y, call->y_stride, row),
                                 .n = call->cols,
                                 .params = params_of(call, f),
-                                .stream = w->stream,
-                                .native = w->native && !f.cast_before};
+                                .stream = form_streams(w, f),
+                                .native = w->native};
 }
 
 /* ---- rows with others ahead ---- */
@@ -45,9 +203,10 @@ NB_INLINE struct fast_walk walk_begin(const struct fast_work *w, struct fast_for
     const int64_t x = call->x_stride, residual = call->residual_stride, sum = call->residual_out_stride;
     const int64_t next = w->begin + w->ahead;
     struct fast_walk k = {.out = output_at(w, w->begin, f), .y_stride = call->y_stride};
-    k.in = (struct fast_input){.x = first_source(call, next, w->stream),
+    k.in = (struct fast_input){.x = first_source(call, next, form_streams(w, f)),
                                .n = stats_length(call),
-                               .dot = f.usual ? FAST_DOT && f.native : !f.cast_before && call_dots(call)};
+                               .dot = f.usual ? FAST_DOT && f.native : call_dots(call)};
+    if (FAST_ADD && f.usual) k.in.x.store = true;
     k.head = row_source_at(call, next);
     k.first = (struct source_stride){x, residual, sum};
     k.later = (struct source_stride){FAST_ADD && !k.out.x.add ? sum : x, residual, 0};
@@ -64,7 +223,7 @@ NB_INLINE void next_output(struct fast_walk *k) {
     k->out.x = source_moved(k->out.x, k->later);
     k->out.y += k->y_stride;
 }
-NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row, struct totals t, float shift,
+NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row, struct fast_totals t, float shift,
                                           struct quick_finish q) {
     if (finishes_quickly(q, t)) return quickly_finished(q, t, shift);
     return row_finish(w->call, row, t, shift, w->stream);
@@ -73,7 +232,7 @@ NB_INLINE struct row_numbers finished_row(const struct fast_work *w, int64_t row
  * are finished: the two halves of the latency pass side by side, each short enough for the processor's window. */
 NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t row, struct lanes l,
                         struct quick_finish q) {
-    const struct totals t = lanes_totals(l);
+    const struct fast_totals t = lanes_totals(l);
     const bool late = w->ahead > 1;
     k->now = finished_row(w, row - late, late ? k->summed : t, late ? k->shift_summed : k->shift, q);
     k->summed = t;
@@ -89,7 +248,7 @@ NB_INLINE void take_row(const struct fast_work *w, struct fast_walk *k, int64_t 
         k->shift_then = row_shift(w->call, row + 2);
 }
 
-/* How many rows a row of x is asked for before it is summed: its first elements are looked at one row early (head_shift). */
+/* How many rows before it is summed a row of x is prefetched: its first elements are read one row early (head_shift). */
 #define LATER_ROWS 2
 
 /* All but the last rows, which have none ahead any more. */
@@ -97,10 +256,10 @@ NB_INLINE struct fast_walk walk_rows(const struct fast_work *w, struct fast_form
     const struct quick_finish q = quick_finish_of(w->call);
     struct fast_walk k = walk_begin(w, f);
     for (int64_t row = w->begin + w->ahead; row < w->end; row++) {
-        set_numbers(&k.out, k.now);
+        set_output_numbers(&k.out, k.now);
         k.in.shift = vec_set1(k.shift);
-        k.in.later = w->asks_x && row + LATER_ROWS < w->end ? k.in.x.x + LATER_ROWS * k.first.x : NULL;
-        take_row(w, &k, row, put_and_sum(k.out, k.in, f), q);
+        k.in.later = w->prefetches_x && row + LATER_ROWS < w->end ? k.in.x.x + LATER_ROWS * k.first.x : NULL;
+        take_row(w, &k, row, store_and_sum(k.out, k.in, f), q);
         next_output(&k);
     }
     if (w->ahead > 1) k.last = finished_row(w, w->end - 1, k.summed, k.shift_summed, q);
@@ -117,7 +276,7 @@ NB_INLINE struct fast_output split_output(const struct fast_work *w, int64_t n, 
     const int64_t to = w->end < (row + 1) * count ? w->end % count * length : cols;
     struct fast_output o = output_from(output_at(w, row, f), from);
     o.n = to - from;
-    set_numbers(&o, split_numbers(w->call, row, from == 0));
+    set_output_numbers(&o, split_numbers(w->call, row, from == 0));
     return o;
 }
 NB_INLINE int64_t steps_left(const struct fast_work *w) {
@@ -130,46 +289,46 @@ NB_INLINE int64_t steps_left(const struct fast_work *w) {
 /* The next SHARED_ROWS rows. */
 static __attribute__((noinline)) void shared_statistics(const struct fast_work *w, int64_t row,
                                                         struct row_numbers *numbers) {
-    for (int i = 0; i < SHARED_ROWS; i++) numbers[i] = row_statistics(w->call, row + i, w->stream, w->ask);
+    for (int i = 0; i < SHARED_ROWS; i++) numbers[i] = row_statistics(w->call, row + i, w->stream, w->prefetch_y);
 }
-NB_INLINE void put_together(const struct fast_work *w, int64_t row, const struct row_numbers *numbers,
-                            struct fast_form f) {
+NB_INLINE void store_together(const struct fast_work *w, int64_t row, const struct row_numbers *numbers,
+                              struct fast_form f) {
     struct fast_output o[SHARED_ROWS];
     NB_UNROLL
     for (int r = 0; r < SHARED_ROWS; r++) {
         o[r] = output_at(w, row + r, f);
-        set_numbers(&o[r], numbers[r]);
+        set_output_numbers(&o[r], numbers[r]);
     }
-    put_rows(o, f);
+    store_rows(o, f);
 }
-NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
+NB_INLINE int fast_rows_of_form(const struct fast_work *w, struct fast_form f) {
     struct fast_walk k = {.out = {.n = 0}};
     const bool split = rows_are_split(w->call);
     if (w->ahead > 0) k = walk_rows(w, f);
     int64_t step = 0;
-    if (f.usual && f.adds && w->shares) {
+    if (f.usual && FAST_CENTRE && w->shares) {
         struct row_numbers numbers[SHARED_ROWS];
         for (; step + SHARED_ROWS <= w->end - w->begin; step += SHARED_ROWS) {
             shared_statistics(w, w->begin + step, numbers);
-            put_together(w, w->begin + step, numbers, f);
+            store_together(w, w->begin + step, numbers, f);
         }
     }
     for (const int64_t n = steps_left(w); step < n; step++) {
         struct fast_output o = k.out;
         if (w->ahead > 0) {
-            set_numbers(&o, step == 0 ? k.now : k.last);
+            set_output_numbers(&o, step == 0 ? k.now : k.last);
             next_output(&k);
         } else if (split) {
             o = split_output(w, step, f);
         } else {
             o = output_at(w, w->begin + step, f);
-            if (w->asks_x && step + 1 < n) o.later = row_in(w->call->x, w->call->x_stride, w->begin + step + 1);
-            set_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->ask));
+            if (w->prefetches_x && step + 1 < n) o.later = row_in(w->call->x, w->call->x_stride, w->begin + step + 1);
+            set_output_numbers(&o, row_statistics(w->call, w->begin + step, w->stream, w->prefetch_y));
         }
-        put_row(o, f);
+        store_row(o, f);
         if (!PAIR_IN_ORDER && w->care) {
             const struct fast_output done = o;
-            put_nan(&done);
+            store_nan(&done);
         }
     }
     if (w->stream) raw_stream_end();
@@ -178,52 +337,25 @@ NB_INLINE int rows_of_form(const struct fast_work *w, struct fast_form f) {
 
 /* ---- the dispatch, once a call ---- */
 
-/* Kernels that add, or have a native form, have none for a call without parameters, which nobody makes often; the native form is for
- * what each op has as a rule: gamma, where it centres beta as well. */
-#define BARE_FORM (!FAST_ADD && !PAIR_NATIVE)
-#define NATIVE_AFFINE (FAST_CENTRE ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA)
-
 /* A function each: what a compiler does about one grows faster than the function. */
 #define ROWS_APART static __attribute__((noinline, unused)) int
-ROWS_APART rows_bare(const struct fast_work *w) { return rows_of_form(w, (struct fast_form){.usual = true}); }
-ROWS_APART rows_gamma(const struct fast_work *w) {
-    return rows_of_form(w, (struct fast_form){.usual = true, .weighs = true});
-}
-ROWS_APART rows_gamma_beta(const struct fast_work *w) {
-    return rows_of_form(w, (struct fast_form){.usual = true, .weighs = true, .adds = true});
-}
+ROWS_APART rows_usual(const struct fast_work *w) { return fast_rows_of_form(w, (struct fast_form){.usual = true}); }
 ROWS_APART rows_native(const struct fast_work *w) {
-    return rows_of_form(w,
-                        (struct fast_form){.usual = true, .weighs = true, .adds = FAST_CENTRE, .native = PAIR_NATIVE});
+    return fast_rows_of_form(w, (struct fast_form){.usual = true, .native = PAIR_NATIVE});
 }
-ROWS_APART rows_cast_before(const struct fast_work *w) {
-    return rows_of_form(w, (struct fast_form){.cast_before = true});
-}
-ROWS_APART rows_any(const struct fast_work *w) { return rows_of_form(w, (struct fast_form){.usual = false}); }
+ROWS_APART rows_any(const struct fast_work *w) { return fast_rows_of_form(w, (struct fast_form){.usual = false}); }
 
-static inline bool is_usual(const struct fast_work *w) {
-    const int affine = (int)w->call->formula.affine;
+static inline bool fast_is_usual(const struct fast_work *w) {
+    const bool stores = !FAST_ADD || w->call->residual_out;
     const bool whole = stats_length(w->call) == w->call->cols || (FAST_PARTIAL && sizeof(elem) == sizeof(float));
-    if (w->stream || !whole) return false;
-    if (w->native) return affine == NATIVE_AFFINE;
-    return BARE_FORM || affine != NB_AFFINE_NONE;
-}
-static inline int usual_rows(const struct fast_work *w) {
-    const int affine = (int)w->call->formula.affine;
-#if PAIR_NATIVE
-    if (w->native) return rows_native(w);
-#endif
-    if (BARE_FORM && affine == NB_AFFINE_NONE) return rows_bare(w);
-    return affine == NB_AFFINE_GAMMA ? rows_gamma(w) : rows_gamma_beta(w);
+    return !w->stream && stores && whole && w->call->formula.affine == USUAL_AFFINE;
 }
 /* Rows, or units where rows are split. */
 static inline int fast_rows(const struct nb_call *call, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     const struct fast_work w = fast_work_of(call, begin, end);
-#ifndef NB_DTYPE_IS_F32
-    if (call->formula.cast == NB_CAST_BEFORE && call->formula.affine != NB_AFFINE_NONE) return rows_cast_before(&w);
-#endif
-    return is_usual(&w) ? usual_rows(&w) : rows_any(&w);
+    if (!fast_is_usual(&w)) return rows_any(&w);
+    return PAIR_NATIVE && w.native ? rows_native(&w) : rows_usual(&w);
 }
 static inline int fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase + 1 == fast_phases(call)) return fast_rows(call, begin, end);
@@ -235,18 +367,11 @@ static inline int fast_run(const struct nb_call *call, int phase, int64_t begin,
 
 /* ---- the contract ---- */
 
+/* Parameters in f32, the cast after them; the twopass kernels have every formula. */
 #define FAST_FORMULAS                                                                                                  \
     {                                                                                                                  \
         .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
-        .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS), .weight_offsets = NB_ALL(2),               \
-        .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                                                 \
-    }
-
-#define FAST_ADD_FORMULAS                                                                                              \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
-        .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS), .weight_offsets = NB_ALL(2),               \
-        .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                        \
+        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_ALL(NB_N_AFFINES), .round_sums = FAST_ADD ? NB_ALL(2) : 0 \
     }
 
 #define FAST_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)

@@ -1,4 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Statistics of a row for the fast row kernels: sums over the row, or a segment of one, then its mean and scale. */
+#ifndef NB_FAST_STATS_H
+#define NB_FAST_STATS_H
+
+#include "kernels/shared/pair_native.h"
+#include "kernels/shared/root.h"
+
+/* Sums over a row, or a segment of one, whose shape depends on the row's length alone, so that a row has the same bits whether it is
+ * summed by itself, while another row is stored, or in segments by several threads.
+ *
+ * Of rows that are not centred: sum x^2, in 8 chains. Of rows that are: sum d and sum d^2 of d = x - shift, in 4 chains each. */
+/* What a kernel is: its file defines those that hold before it includes any of these headers. */
+#ifndef FAST_CENTRE
+#define FAST_CENTRE false /* LayerNorm: statistics about the mean */
+#endif
+#ifndef FAST_PARTIAL
+#define FAST_PARTIAL false /* pRMSNorm: of the first k elements */
+#endif
+#ifndef FAST_TOTAL
+#define FAST_TOTAL false /* L2: the sum of squares, not their mean */
+#endif
+#ifndef FAST_ADD
+#define FAST_ADD false /* x + residual, which is stored on its way */
+#endif
+
+#define BLOCK_PAIRS 4 /* pairs an iteration of the loop */
+#define BLOCK (BLOCK_PAIRS * PAIR)
+#define CACHE_LINE 64
+#define SUM_CHAINS (FAST_CENTRE ? BLOCK_PAIRS : 2 * BLOCK_PAIRS)
+/* Are squares summed by the dot product of bf16 where the call is native? A pair takes one chain then, the first of its two. */
+#define FAST_DOT (PAIR_NATIVE && !FAST_CENTRE && !FAST_ADD)
+
+/* Where the elements of a row come from: x, or x + residual, in f32 or rounded to the dtype, stored on the way or not. Only kernels that
+ * add read the flags, each a constant or a branch that goes the same way all along the row. */
+struct fast_source {
+    const elem *x, *residual;
+    elem *sum_out;
+    bool add, round, store, stream;
+    const elem *prefetch; /* what lines are fetched into the cache beside the sums; or null */
+};
+
+/* How far it is to the next row, in elements. */
+struct source_stride {
+    int64_t x, residual, sum_out;
+};
+NB_INLINE struct fast_source source_moved(struct fast_source s, struct source_stride by) {
+    s.x += by.x;
+    if (!FAST_ADD) return s;
+    if (s.add) s.residual += by.residual;
+    if (s.store) s.sum_out += by.sum_out;
+    return s;
+}
+NB_INLINE struct fast_source source_from(struct fast_source s, int64_t n) {
+    return source_moved(s, (struct source_stride){n, n, n});
+}
+
+NB_INLINE struct pair sum_rounded(struct fast_source s, struct pair v) {
+#ifndef NB_DTYPE_IS_F32
+    if (s.round) return pair_round(v);
+#else
+    (void)s;
+#endif
+    return v;
+}
+/* A register that is taken apart is loaded once: compilers would rather load it for either half. */
+NB_INLINE struct pair element_pair(const elem *p) {
+#if PAIR_IN_ORDER
+    return pair_load(p);
+#else
+    return pair_split(raw_opaque(bits_load(p)));
+#endif
+}
+NB_INLINE struct pair source_pair(struct fast_source s, int64_t i) {
+    struct pair v = element_pair(s.x + i);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = element_pair(s.residual + i);
+    v = (struct pair){v.a + r.a, v.b + r.b};
+    if (s.store) {
+        if (s.stream)
+            pair_stream(s.sum_out + i, v);
+        else
+            pair_store(s.sum_out + i, v);
+    }
+    return sum_rounded(s, v);
+}
+/* One vector, for the output: nothing is stored on the way. */
+NB_INLINE vec source_vec(struct fast_source s, int64_t i) {
+    const vec v = vec_load(s.x + i);
+    if (!FAST_ADD || !s.add) return v;
+    const vec sum = v + vec_load(s.residual + i);
+    return s.round ? vec_round(sum) : sum;
+}
+#if PAIR_NATIVE
+/* The same in order. */
+NB_INLINE struct pair source_ordered(struct fast_source s, int64_t i) {
+    const struct pair v = ordered_load(s.x + i);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = ordered_load(s.residual + i);
+    return sum_rounded(s, (struct pair){v.a + r.a, v.b + r.b});
+}
+NB_INLINE struct pair source_ordered_tail(struct fast_source s, int64_t i, int64_t n) {
+    const struct pair v = ordered_load_tail(s.x + i, n);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = ordered_load_tail(s.residual + i, n);
+    return sum_rounded(s, (struct pair){v.a + r.a, v.b + r.b});
+}
+#endif
+NB_INLINE struct pair source_pair_tail(struct fast_source s, int64_t i, int64_t n) {
+    struct pair v = pair_load_tail(s.x + i, n);
+    if (!FAST_ADD || !s.add) return v;
+    const struct pair r = pair_load_tail(s.residual + i, n);
+    v = (struct pair){v.a + r.a, v.b + r.b};
+    if (s.store) pair_store_tail(s.sum_out + i, v, n);
+    return sum_rounded(s, v);
+}
+
+struct fast_sums {
+    vec square[2 * BLOCK_PAIRS], sum[BLOCK_PAIRS]; /* sum: of centred rows; then only half of square */
+};
+struct lanes {
+    vec square, sum;
+};
+
+NB_INLINE void sums_clear(struct fast_sums *s) {
+    NB_UNROLL
+    for (int i = 0; i < 2 * BLOCK_PAIRS; i++) s->square[i] = vec_set1(0.0f);
+    NB_UNROLL
+    for (int i = 0; i < BLOCK_PAIRS; i++) s->sum[i] = vec_set1(0.0f);
+}
+
+NB_INLINE void sums_add(struct fast_sums *s, int place, struct pair x) {
+    const int chain = 2 * place % SUM_CHAINS;
+    s->square[chain] = vec_fma(x.a, x.a, s->square[chain]);
+    s->square[chain + 1] = vec_fma(x.b, x.b, s->square[chain + 1]);
+    if (!FAST_CENTRE) return;
+    s->sum[chain] = s->sum[chain] + x.a;
+    s->sum[chain + 1] = s->sum[chain + 1] + x.b;
+}
+
+/* The pair at i, in its place of the block. dot: see FAST_DOT. */
+NB_INLINE void sums_take(struct fast_sums *s, int place, struct fast_source from, vec shift, int64_t i, bool dot) {
+#if FAST_DOT
+    if (dot) {
+        s->square[2 * place] = bits_squares(s->square[2 * place], bits_load(from.x + i));
+        return;
+    }
+#endif
+    (void)dot;
+    struct pair x = source_pair(from, i);
+    if (FAST_CENTRE) x = (struct pair){x.a - shift, x.b - shift};
+    sums_add(s, place, x);
+}
+
+/* From i to n, less than a block. */
+NB_INLINE void sums_take_rest(struct fast_sums *s, struct fast_source from, vec shift, int64_t i, int64_t n, bool dot) {
+    NB_UNROLL
+    for (int place = 0; place < BLOCK_PAIRS - 1; place++)
+        if (i + PAIR <= n) {
+            sums_take(s, place, from, shift, i, dot);
+            i += PAIR;
+        }
+    if (i >= n) return;
+#if FAST_DOT
+    if (dot) {
+        const int last = 2 * (BLOCK_PAIRS - 1);
+        s->square[last] = bits_squares(s->square[last], bits_load_tail(from.x + i, n - i));
+        return;
+    }
+#endif
+    struct pair x = source_pair_tail(from, i, n - i);
+    if (FAST_CENTRE) x = pair_keep((struct pair){x.a - shift, x.b - shift}, n - i);
+    sums_add(s, BLOCK_PAIRS - 1, x);
+}
+
+/* The lines of n elements from p on. */
+NB_INLINE void prefetch_lines(const elem *p, int n) {
+    NB_UNROLL
+    for (int byte = 0; byte < n * (int)sizeof(elem); byte += CACHE_LINE)
+        __builtin_prefetch((const char *)p + byte, 0, 3);
+}
+NB_INLINE void sums_take_blocks(struct fast_sums *s, struct fast_source from, vec shift, int64_t i, int64_t n,
+                                bool dot) {
+    for (; i + BLOCK <= n; i += BLOCK) {
+        NB_UNROLL
+        for (int place = 0; place < BLOCK_PAIRS; place++) sums_take(s, place, from, shift, i + place * PAIR, dot);
+        if (from.prefetch) prefetch_lines(from.prefetch + i, BLOCK);
+    }
+    if (i < n) sums_take_rest(s, from, shift, i, n, dot);
+}
+
+NB_INLINE vec chains_sum(const vec *chain) {
+    vec tree[4 * BLOCK_PAIRS - 1];
+    NB_UNROLL
+    for (int i = 0; i < SUM_CHAINS; i++) tree[i] = chain[i];
+    NB_UNROLL
+    for (int i = 0; i < SUM_CHAINS - 1; i++) tree[SUM_CHAINS + i] = tree[2 * i] + tree[2 * i + 1];
+    return tree[2 * SUM_CHAINS - 2];
+}
+NB_INLINE struct lanes sums_lanes(const struct fast_sums *s) {
+    return (struct lanes){.square = chains_sum(s->square), .sum = FAST_CENTRE ? chains_sum(s->sum) : vec_set1(0.0f)};
+}
+
+/* Elements [begin, end). */
+NB_INLINE struct lanes sums_of(struct fast_source from, vec shift, int64_t begin, int64_t end, bool dot) {
+    struct fast_sums s;
+    sums_clear(&s);
+    sums_take_blocks(&s, from, shift, begin, end, dot);
+    return sums_lanes(&s);
+}
+
 /* Mean and scale of a row.
  *
  * A row that is centred is swept once, about a shift near its mean (the mean of its first 32 elements): with d = x - shift and
@@ -6,17 +216,11 @@
  * is good enough where k <= 1/4 (factor 2.62), that is E[d]^2 <= E[d^2] / 5; random rows are with probability 0.995. Else the row is
  * swept once more, about the mean that came out. That one will do: the 32 elements are part of the row, so that
  * (shift - mean)^2 <= var n / 32, and the second shift is off the mean by no more than the rounding of the first sums. */
-#ifndef NB_FAST_STATS_H
-#define NB_FAST_STATS_H
-
-#include "kernels/rows/fast_sums.h"
-#include "kernels/shared/root.h"
-
 #define SHIFT_ELEMENTS 32
 #define SHIFT_GUARD 0.2f /* largest E[d]^2 / E[d^2] */
 #define SHIFT_FACTOR 2.62
 
-/* Long rows are summed in segments, whose number hangs on the length alone. */
+/* Long rows are summed in segments, whose number depends on the length alone. */
 #define LONG_ROW 16384
 #define MAX_SEGMENTS 16
 #define SEGMENT_GRAIN 256
@@ -29,7 +233,7 @@ static inline int64_t segment_length(int64_t n) {
 static inline int64_t count_segments(int64_t n) { return (n + segment_length(n) - 1) / segment_length(n); }
 
 /* Of a row or a segment: each in a register of its own (row.h says why). */
-struct totals {
+struct fast_totals {
     float square; /* sum of d^2 */
     _Alignas(8) float sum;
 };
@@ -56,15 +260,16 @@ NB_INLINE struct fast_source row_source_at(const struct nb_call *call, int64_t r
     s.round = sum_is_rounded(call);
     return s;
 }
-/* The first look at a row: the sum is stored, if anybody wants it. */
+/* The first pass over a row: the sum is stored, if it is wanted. */
 NB_INLINE struct fast_source first_source(const struct nb_call *call, int64_t row, bool stream) {
     struct fast_source s = row_source_at(call, row);
     if (!FAST_ADD || !call->residual_out) return s;
+    s.store = true;
     s.sum_out = row_out(call->residual_out, call->residual_out_stride, row);
     s.stream = stream && rows_stream(call->residual_out, call->residual_out_stride);
     return s;
 }
-/* A later look: where the sum was stored as it is wanted, and has not left the caches, it is taken from there. */
+/* A later pass: where the sum was stored as it is wanted, and has not left the caches, it is taken from there. */
 NB_INLINE struct fast_source later_source(const struct nb_call *call, int64_t row, bool stream) {
     const bool stored =
         FAST_ADD && call->residual_out && !stream && (sizeof(elem) == sizeof(float) || call->formula.round_sum);
@@ -108,27 +313,28 @@ static inline float sum_tree(const float *part, int n) {
     for (int i = 0; i < MAX_SEGMENTS - 1; i++) leaf[MAX_SEGMENTS + i] = leaf[2 * i] + leaf[2 * i + 1];
     return leaf[2 * MAX_SEGMENTS - 2];
 }
-static inline struct totals segment_totals(const float *square, const float *sum, int n) {
-    if (n == 1) return (struct totals){.square = square[0], .sum = sum[0]};
-    return (struct totals){.square = sum_tree(square, n), .sum = sum_tree(sum, n)};
+static inline struct fast_totals segment_totals(const float *square, const float *sum, int n) {
+    if (n == 1) return (struct fast_totals){.square = square[0], .sum = sum[0]};
+    return (struct fast_totals){.square = sum_tree(square, n), .sum = sum_tree(sum, n)};
 }
-NB_INLINE struct totals lanes_totals(struct lanes l) {
-    return (struct totals){.square = vec_sum(l.square), .sum = FAST_CENTRE ? vec_sum(l.sum) : 0.0f};
+NB_INLINE struct fast_totals lanes_totals(struct lanes l) {
+    return (struct fast_totals){.square = vec_sum(l.square), .sum = FAST_CENTRE ? vec_sum(l.sum) : 0.0f};
 }
 /* See FAST_DOT. Of a call, not of a range or a form, so that a row's bits are the same wherever it is summed. */
 static inline bool call_dots(const struct nb_call *call) { return FAST_DOT && call_is_native(call); }
 
-static __attribute__((noinline)) struct totals segment_sums(struct fast_source from, float shift, int64_t begin,
-                                                            int64_t end, bool dot) {
+static __attribute__((noinline)) struct fast_totals segment_sums(struct fast_source from, float shift, int64_t begin,
+                                                                 int64_t end, bool dot) {
     if (FAST_DOT && dot) return lanes_totals(sums_of(from, vec_set1(shift), begin, end, true));
     return lanes_totals(sums_of(from, vec_set1(shift), begin, end, false));
 }
-static __attribute__((noinline)) struct totals row_totals(struct fast_source from, int64_t n, float shift, bool dot) {
+static __attribute__((noinline)) struct fast_totals row_totals(struct fast_source from, int64_t n, float shift,
+                                                               bool dot) {
     const int64_t length = segment_length(n);
     float square[MAX_SEGMENTS], sum[MAX_SEGMENTS];
     int count = 0;
     for (int64_t at = 0; at < n; at += length, count++) {
-        const struct totals t = segment_sums(from, shift, at, at + length < n ? at + length : n, dot);
+        const struct fast_totals t = segment_sums(from, shift, at, at + length < n ? at + length : n, dot);
         square[count] = t.square;
         sum[count] = t.sum;
     }
@@ -137,10 +343,10 @@ static __attribute__((noinline)) struct totals row_totals(struct fast_source fro
 
 /* ---- from sums to mean and scale ---- */
 
-static inline bool shift_is_good(struct totals t, float inverse) {
+static inline bool shift_is_good(struct fast_totals t, float inverse) {
     return t.sum * (t.sum * inverse) <= SHIFT_GUARD * t.square; /* no, with a NaN */
 }
-static inline float centred_variance(struct totals t, float inverse) {
+static inline float centred_variance(struct fast_totals t, float inverse) {
     const float v = __builtin_fmaf(-t.sum, t.sum * inverse, t.square) * inverse;
     return v < 0 ? 0 : v; /* constant rows, by a rounding */
 }
@@ -149,9 +355,10 @@ static inline float centred_variance(struct totals t, float inverse) {
 static inline float stats_inverse(const struct nb_call *call) {
     return FAST_TOTAL ? 1.0f : 1.0f / (float)stats_length(call);
 }
-static inline float second_shift(struct totals t, float shift, float inverse) { return shift + t.sum * inverse; }
+static inline float second_shift(struct fast_totals t, float shift, float inverse) { return shift + t.sum * inverse; }
 /* From sums about a shift that will do; mean and rstd are stored where they are wanted. */
-static inline struct row_numbers numbers_of(const struct nb_call *call, int64_t row, struct totals t, float shift) {
+static inline struct row_numbers numbers_of(const struct nb_call *call, int64_t row, struct fast_totals t,
+                                            float shift) {
     const float inverse = stats_inverse(call);
     const float v = FAST_CENTRE ? centred_variance(t, inverse) : t.square * inverse;
     const struct row_numbers r = {.mean = FAST_CENTRE ? shift + t.sum * inverse : 0.0f, .scale = row_scale(v, call)};
@@ -160,8 +367,8 @@ static inline struct row_numbers numbers_of(const struct nb_call *call, int64_t 
     return r;
 }
 /* t: of the first sweep. */
-static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_call *call, int64_t row, struct totals t,
-                                                               float shift, bool stream) {
+static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_call *call, int64_t row,
+                                                               struct fast_totals t, float shift, bool stream) {
     const float inverse = stats_inverse(call);
     if (FAST_CENTRE && !shift_is_good(t, inverse)) {
         shift = second_shift(t, shift, inverse);
@@ -169,17 +376,17 @@ static __attribute__((noinline)) struct row_numbers row_finish(const struct nb_c
     }
     return numbers_of(call, row, t, shift);
 }
-/* Of a row that is put out next, the lines of y may be asked for meanwhile. */
+/* Of a row that is stored next, the lines of y may be prefetched meanwhile. */
 static __attribute__((noinline)) struct row_numbers row_statistics(const struct nb_call *call, int64_t row, bool stream,
-                                                                   bool ask) {
+                                                                   bool prefetch_y) {
     const float shift = row_shift(call, row);
     struct fast_source from = first_source(call, row, stream);
-    if (ask) from.ask = row_out(call->y, call->y_stride, row);
-    const struct totals t = row_totals(from, stats_length(call), shift, call_dots(call));
+    if (prefetch_y) from.prefetch = row_out(call->y, call->y_stride, row);
+    const struct fast_totals t = row_totals(from, stats_length(call), shift, call_dots(call));
     return row_finish(call, row, t, shift, stream);
 }
 
-/* The same for the formula that nearly all calls have, without a look at memory: a load right behind a row of stores may have
+/* The same for the formula that nearly all calls have, without reading memory: a load right behind a row of stores may have
  * the low bits of its address in common with one of them, and waits for it. */
 struct quick_finish {
     float inverse, eps;
@@ -193,10 +400,10 @@ static inline struct quick_finish quick_finish_of(const struct nb_call *call) {
                    !call->rstd,
     };
 }
-NB_INLINE bool finishes_quickly(struct quick_finish q, struct totals t) {
+NB_INLINE bool finishes_quickly(struct quick_finish q, struct fast_totals t) {
     return q.applies && (!FAST_CENTRE || shift_is_good(t, q.inverse));
 }
-NB_INLINE struct row_numbers quickly_finished(struct quick_finish q, struct totals t, float shift) {
+NB_INLINE struct row_numbers quickly_finished(struct quick_finish q, struct fast_totals t, float shift) {
     const float v = FAST_CENTRE ? centred_variance(t, q.inverse) : t.square * q.inverse;
     return (struct row_numbers){.mean = FAST_CENTRE ? shift + t.sum * q.inverse : 0.0f,
                                 .scale = 1.0f / __builtin_sqrtf(v + q.eps)};

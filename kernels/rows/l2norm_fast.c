@@ -3,18 +3,17 @@
 #define FAST_TOTAL true
 #include "kernels/rows/fast_rows.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int l2norm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return fast_run(call, phase, begin, end);
 }
 
 #define L2_FORMULAS                                                                                                    \
     {                                                                                                                  \
         .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
-        .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS), .weight_offsets = NB_ALL(2),               \
-        .affines = NB_BIT(NB_AFFINE_NONE) | NB_BIT(NB_AFFINE_GAMMA), .params = NB_ALL(NB_N_PARAMS)                     \
+        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_BIT(NB_AFFINE_NONE) | NB_BIT(NB_AFFINE_GAMMA)             \
     }
 
-NB_KERNEL(l2norm_fast, .summary = "L2 normalization, a row put out while a later one is summed", .op = NB_OP_L2NORM,
-          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = fast_row_local,
-          .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain,
-          .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);
+NB_KERNEL(l2norm_fast, .summary = "L2 normalization, a row stored while a later one is summed", .op = NB_OP_L2NORM,
+          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = l2norm_fast_run,
+          .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
+          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);

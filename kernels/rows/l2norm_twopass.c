@@ -8,7 +8,7 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = row_scale(sum_squares(x, call->cols), call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int l2norm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, false);
 }
@@ -21,5 +21,5 @@ static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end
     }
 
 NB_KERNEL(l2norm_twopass, .summary = "L2 normalization, sum of squares then scale, 8 accumulators", .op = NB_OP_L2NORM,
-          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = row_chain, .range = square_range);
+          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = l2norm_twopass_run,
+          .row_local = always_row_local, .chain = row_chain, .range = square_range);

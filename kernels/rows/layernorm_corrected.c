@@ -35,11 +35,14 @@ NB_INLINE int corrected_rows(const struct nb_call *call, int64_t begin, int64_t 
     return 0;
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_corrected_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return rows_of_form(call, begin, end, NULL, (struct row_form){.centre = true, .correct = true}, corrected_rows);
+    return rows_of_form(call, begin, end, NULL,
+                        (struct row_form){.centre = true, .correct = true, .affine = NB_AFFINE_GAMMA_BETA},
+                        corrected_rows);
 }
 
 NB_KERNEL(layernorm_corrected, .summary = "LayerNorm, two-pass, with the residual mean subtracted",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_CORRECTED, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1,
-          .flops = 10, .run = run, .row_local = always_row_local, .chain = moments_chain, .range = corrected_range);
+          .flops = 10, .run = layernorm_corrected_run, .row_local = always_row_local, .chain = moments_chain,
+          .range = corrected_range);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* LayerNorm in one sweep of sums about a shift near the mean, with a second where the shift was bad, then the output (fast_rows.h says
+/* LayerNorm in one pass of sums about a shift near the mean, with a second where the shift was bad, then the output (fast_rows.h says
  * how rows overlap, fast_stats.h what the shift costs: the variance may be off by 2.62 times what two passes would be, which is why
  * chain is that much longer than the sums are). The mean is off by u |mean| and by what the sums about the shift are, which in rows
  * with an offset is far less than a sum of the elements themselves. */
 #define FAST_CENTRE true
 #include "kernels/rows/fast_rows.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return fast_run(call, phase, begin, end);
 }
 
-NB_KERNEL(layernorm_fast, .summary = "LayerNorm, sums about a guarded shift, a row put out while a later one is summed",
+NB_KERNEL(layernorm_fast, .summary = "LayerNorm, sums about a guarded shift, a row stored while a later one is summed",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_SHIFTED, .formulas = FAST_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 9, .run = run, .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases,
-          .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
+          .flops = 9, .run = layernorm_fast_run, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
+          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
           .implementation = fast_implementation);

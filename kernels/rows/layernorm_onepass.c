@@ -14,13 +14,16 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.mean = mean, .scale = row_scale(variance, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_onepass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, true);
 }
 
-static int64_t chain(const struct nb_call *call) { return reduction_chain(call->cols, MOMENT_ACCUMULATORS); }
+static int64_t layernorm_onepass_chain(const struct nb_call *call) {
+    return reduction_chain(call->cols, MOMENT_ACCUMULATORS);
+}
 
 NB_KERNEL(layernorm_onepass, .summary = "LayerNorm, E[x^2] - mean^2 in one sweep", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_ONEPASS, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 7, .run = run,
-          .row_local = always_row_local, .chain = chain, .range = one_pass_range);
+          .variance = NB_VAR_ONEPASS, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 7,
+          .run = layernorm_onepass_run, .row_local = always_row_local, .chain = layernorm_onepass_chain,
+          .range = one_pass_range);

@@ -14,11 +14,12 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.mean = shift + mean, .scale = row_scale(variance, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_shifted_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, true);
 }
 
 NB_KERNEL(layernorm_shifted, .summary = "LayerNorm, one sweep over x - x_0", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_SHIFTED, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 8, .run = run,
-          .row_local = always_row_local, .chain = moments_chain, .range = corrected_range);
+          .variance = NB_VAR_SHIFTED, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 8,
+          .run = layernorm_shifted_run, .row_local = always_row_local, .chain = moments_chain,
+          .range = corrected_range);

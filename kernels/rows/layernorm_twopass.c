@@ -12,11 +12,11 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.mean = mean, .scale = row_scale(variance, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, true);
 }
 
 NB_KERNEL(layernorm_twopass, .summary = "LayerNorm, mean, then variance about it, then scale", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1, .flops = 8, .run = run,
-          .row_local = always_row_local, .chain = row_chain, .range = mean_range);
+          .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1, .flops = 8,
+          .run = layernorm_twopass_run, .row_local = always_row_local, .chain = row_chain, .range = mean_range);

@@ -68,17 +68,18 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.mean = mean, .scale = row_scale(m2 / (float)n, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int layernorm_welford_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, true);
 }
 
 /* Two roundings of the mean in each step of a lane, two more into M2, and the merge: 3 for each state, and the lanes' tree. */
-static int64_t chain(const struct nb_call *call) {
+static int64_t layernorm_welford_chain(const struct nb_call *call) {
     const int64_t lanes = STATES * NB_LANES;
     return 2 * ((call->cols + lanes - 1) / lanes) + 2 + 3 * STATES + reduction_chain(0, 1);
 }
 
 NB_KERNEL(layernorm_welford, .summary = "LayerNorm, Welford in each lane, merged by Chan's formula",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 10, .run = run, .row_local = always_row_local, .chain = chain, .range = mean_range);
+          .flops = 10, .run = layernorm_welford_run, .row_local = always_row_local, .chain = layernorm_welford_chain,
+          .range = mean_range);

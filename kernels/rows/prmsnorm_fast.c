@@ -3,16 +3,17 @@
 #define FAST_PARTIAL true
 #include "kernels/rows/fast_rows.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int prmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return fast_run(call, phase, begin, end);
 }
 
-static const char *applicable(const struct nb_call *call) {
+static const char *prmsnorm_fast_applicable(const struct nb_call *call) {
     return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
 }
 
 /* loads and flops for k = n; less for a smaller k. */
-NB_KERNEL(prmsnorm_fast, .summary = "pRMSNorm, a row put out while a later one is summed", .op = NB_OP_PRMSNORM,
-          .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .applicable = applicable,
-          .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
-          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);
+NB_KERNEL(prmsnorm_fast, .summary = "pRMSNorm, a row stored while a later one is summed", .op = NB_OP_PRMSNORM,
+          .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = prmsnorm_fast_run,
+          .applicable = prmsnorm_fast_applicable, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
+          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
+          .implementation = fast_implementation);

@@ -9,17 +9,18 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = row_scale(mean_square, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int prmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, false);
 }
 
-static const char *applicable(const struct nb_call *call) {
+static const char *prmsnorm_twopass_applicable(const struct nb_call *call) {
     return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
 }
-static int64_t chain(const struct nb_call *call) { return sum_chain(call->k); }
+static int64_t prmsnorm_twopass_chain(const struct nb_call *call) { return sum_chain(call->k); }
 
 /* loads and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .applicable = applicable,
-          .row_local = always_row_local, .chain = chain, .range = square_range);
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = prmsnorm_twopass_run,
+          .applicable = prmsnorm_twopass_applicable, .row_local = always_row_local, .chain = prmsnorm_twopass_chain,
+          .range = square_range);

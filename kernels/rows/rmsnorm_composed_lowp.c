@@ -2,15 +2,13 @@
 /* RMSNorm op by op without a cast: every tensor is rounded to x's dtype, as x.pow(2).mean(-1, keepdim) of a half tensor is.
  * The mean itself is summed in f32 and rounded once. In f16 squares overflow from |x| = 256 and an eps below 2^-25 is 0;
  * in bf16 the mean square keeps 8 bits. The two cast orders are one here. */
+#define COMPOSED_LOWP true
 #include "kernels/shared/composed_norm.h"
 
-static void build(struct program *p) {
-    p->lowp = true;
-    scale_by_squares(p, tensor_x(p), p->call->cols, (float)p->call->cols);
-}
+static void build(struct program *p) { scale_by_squares(p, tensor_x(p), p->call->cols, (float)p->call->cols); }
 
 NB_KERNEL(rmsnorm_composed_lowp, .summary = "RMSNorm op by op, every tensor rounded to the dtype of x",
           .op = NB_OP_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
           .formulas = COMPOSED_FORMULAS, .loads = 4, .stores = 3, .flops = 4, .run = composed_run,
-          .applicable = lowp_applicable, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain);
+          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_scratch,
+          .chain = composed_chain);

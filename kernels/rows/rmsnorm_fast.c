@@ -3,11 +3,11 @@
  * elements on are summed in 16 segments, which shortens the chain. */
 #include "kernels/rows/fast_rows.h"
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int rmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     return fast_run(call, phase, begin, end);
 }
 
-NB_KERNEL(rmsnorm_fast, .summary = "RMSNorm, a row put out while a later one is summed", .op = NB_OP_RMSNORM,
-          .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = fast_row_local,
-          .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain,
-          .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);
+NB_KERNEL(rmsnorm_fast, .summary = "RMSNorm, a row stored while a later one is summed", .op = NB_OP_RMSNORM,
+          .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_fast_run,
+          .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
+          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);

@@ -42,18 +42,14 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = scale_rounded(elem_round(sum / (float)call->cols), call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int rmsnorm_lowp_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return rows_of_form(call, begin, end, stats, (struct row_form){.cast_before = true}, plain_rows);
-}
-
-static const char *applicable(const struct nb_call *call) {
-    (void)call;
-    return NB_DTYPE == NB_F32 ? "statistics in x's dtype are f32 here: rmsnorm_serial is the same kernel" : NULL;
+    return rows_of_form(call, begin, end, stats, (struct row_form){.cast_before = true, .affine = NB_AFFINE_GAMMA},
+                        plain_rows);
 }
 
 /* Each square is rounded before it is added. */
-static int64_t chain(const struct nb_call *call) { return reduction_chain(call->cols, 1) + 1; }
+static int64_t rmsnorm_lowp_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1) + 1; }
 
 /* The cast order means nothing where all is in the dtype. */
 #define LOWP_FORMULAS                                                                                                  \
@@ -63,5 +59,5 @@ static int64_t chain(const struct nb_call *call) { return reduction_chain(call->
     }
 
 NB_KERNEL(rmsnorm_lowp, .summary = "RMSNorm, every intermediate rounded to x's dtype", .op = NB_OP_RMSNORM,
-          .stats_dtype = NB_STATS_X, .formulas = LOWP_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run,
-          .applicable = applicable, .row_local = always_row_local, .chain = chain);
+          .stats_dtype = NB_STATS_X, .formulas = LOWP_FORMULAS, .loads = 2, .stores = 1, .flops = 4,
+          .run = rmsnorm_lowp_run, .row_local = always_row_local, .chain = rmsnorm_lowp_chain);

@@ -10,13 +10,13 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = row_scale(sum / (float)call->cols, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int rmsnorm_serial_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, false);
 }
 
-static int64_t chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
+static int64_t rmsnorm_serial_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
 
 NB_KERNEL(rmsnorm_serial, .summary = "RMSNorm, one accumulator, as most libraries", .op = NB_OP_RMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = chain, .range = square_range);
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_serial_run,
+          .row_local = always_row_local, .chain = rmsnorm_serial_chain, .range = square_range);

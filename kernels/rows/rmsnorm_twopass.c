@@ -11,11 +11,11 @@ static __attribute__((noinline)) struct row_stats stats(const struct nb_call *ca
     return (struct row_stats){.scale = row_scale(mean_square, call)};
 }
 
-static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+static int rmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
     return norm_rows(call, begin, end, stats, false);
 }
 
 NB_KERNEL(rmsnorm_twopass, .summary = "RMSNorm, sum of squares then scale, 8 accumulators", .op = NB_OP_RMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = run, .row_local = always_row_local,
-          .chain = row_chain, .range = square_range);
+          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_twopass_run,
+          .row_local = always_row_local, .chain = row_chain, .range = square_range);

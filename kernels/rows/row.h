@@ -28,7 +28,7 @@ typedef struct row_stats (*row_stats_fn)(const struct nb_call *call, int64_t row
 struct row_form;
 typedef vec (*row_map_fn)(vec x, vec mean, vec residual, vec scale, struct row_form f);
 
-/* A formula as the element loop sees it; a constant wherever it is used. */
+/* A formula as the element loop sees it. */
 struct row_form {
     bool centre, correct, divide, cast_before, offset, param_elem;
     int affine;
@@ -108,60 +108,42 @@ NB_INLINE int plain_rows(const struct nb_call *call, int64_t begin, int64_t end,
     return 0;
 }
 
-/* The dispatch: each level fixes one field of the form. Fields that cannot matter are not multiplied out: a cast is none
- * in f32, and parameters in x's dtype are f32 there. */
-NB_INLINE int with_affine(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
-                          row_loop_fn loop) {
-    f.affine = NB_AFFINE_GAMMA;
-    if (call->formula.affine == NB_AFFINE_GAMMA) return loop(call, begin, end, stats, f);
-    f.affine = NB_AFFINE_GAMMA_BETA;
-    return loop(call, begin, end, stats, f);
-}
-NB_INLINE int with_param(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
-                         row_loop_fn loop) {
-#ifndef NB_DTYPE_IS_F32
-    f.param_elem = true;
-    if (call->formula.param == NB_PARAM_X) return with_affine(call, begin, end, stats, f, loop);
-    f.param_elem = false;
+/* The form of the call's formula in the fields that the kernel leaves open. */
+NB_INLINE struct row_form form_of_formula(const struct nb_formula *formula, struct row_form f) {
+    f.affine = (int)formula->affine;
+    f.offset = formula->weight_offset != 0;
+#ifndef NB_DTYPE_IS_F32 /* where a cast is none, and parameters of x's dtype are f32 */
+    f.cast_before = f.cast_before || formula->cast == NB_CAST_BEFORE;
+    f.param_elem = formula->param == NB_PARAM_X;
 #endif
-    return with_affine(call, begin, end, stats, f, loop);
-}
-NB_INLINE int with_offset(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
-                          row_loop_fn loop) {
-    f.offset = true;
-    if (call->formula.weight_offset) return with_param(call, begin, end, stats, f, loop);
-    f.offset = false;
-    return with_param(call, begin, end, stats, f, loop);
-}
-NB_INLINE int with_cast(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, struct row_form f,
-                        row_loop_fn loop) {
-    if (call->formula.affine == NB_AFFINE_NONE) return loop(call, begin, end, stats, f);
-#ifndef NB_DTYPE_IS_F32
-    if (f.cast_before) return with_offset(call, begin, end, stats, f, loop);
-    f.cast_before = true;
-    if (call->formula.cast == NB_CAST_BEFORE) return with_offset(call, begin, end, stats, f, loop);
-    f.cast_before = false;
-#endif
-    return with_offset(call, begin, end, stats, f, loop);
+    if (!f.map) f.divide = root_divides(formula);
+    return f;
 }
 
-/* Rows [begin, end) of a forward call. f holds what the kernel fixes; the rest comes from the call's formula. stats should
- * not be inlined: it stands once beside many loops. */
+/* Rows [begin, end) of a forward call. f holds what the kernel fixes, and in affine what its op usually has; the rest comes from the
+ * call's formula. The usual formulas (the usual affine part, in f32, applied before the rounding) have loops in which the form is
+ * constant, one for each way to scale; all others share a loop that branches on it. stats should not be inlined: it is beside
+ * every loop. */
 NB_INLINE int rows_of_form(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats,
                            struct row_form f, row_loop_fn loop) {
-    if (!f.map) {
-        f.map = map_normalize;
-        f.divide = true;
-        if (root_divides(&call->formula)) return with_cast(call, begin, end, stats, f, loop);
-        f.divide = false;
-    }
-    return with_cast(call, begin, end, stats, f, loop);
+    struct row_form wanted = form_of_formula(&call->formula, f);
+    const bool scales = !f.map;
+    if (scales) wanted.map = f.map = map_normalize;
+    if (wanted.affine != f.affine || wanted.offset || wanted.param_elem || wanted.cast_before != f.cast_before)
+        return loop(call, begin, end, stats, wanted);
+    f.divide = true;
+    if (scales && wanted.divide) return loop(call, begin, end, stats, f);
+    f.divide = false;
+    return loop(call, begin, end, stats, f);
+}
+NB_INLINE struct row_form norm_form(bool centre) {
+    return (struct row_form){.centre = centre, .affine = centre ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA};
 }
 NB_INLINE int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, bool centre) {
-    return rows_of_form(call, begin, end, stats, (struct row_form){.centre = centre}, plain_rows);
+    return rows_of_form(call, begin, end, stats, norm_form(centre), plain_rows);
 }
 
-/* A row's result hangs on that row alone. */
+/* A row's result depends on that row alone. */
 static inline int always_row_local(const struct nb_call *call) {
     (void)call;
     return 1;

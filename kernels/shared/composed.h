@@ -18,7 +18,6 @@
 
 struct program {
     const struct nb_call *call;
-    bool lowp; /* every tensor in x's dtype */
     int wanted, n_steps;
     struct step step;                   /* the wanted one */
     uint32_t full_in_use, small_in_use; /* slots, a bit each */
@@ -34,7 +33,7 @@ static const struct tensor nothing = {0};
 
 static inline int64_t round_to_line(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline int64_t full_bytes(const struct program *p) {
-    const int64_t item = p->lowp ? sizeof(elem) : sizeof(float);
+    const int64_t item = COMPOSED_LOWP ? sizeof(elem) : sizeof(float);
     return round_to_line(p->call->rows * p->call->cols * item);
 }
 static inline int64_t small_bytes(const struct program *p) {
@@ -70,7 +69,7 @@ static inline bool append(struct program *p, struct tensor dst) {
     return p->n_steps++ == p->wanted;
 }
 
-/* rows x cols -> rows x cols; the result is narrow or f32 as told. */
+/* rows x cols -> rows x cols; the result is narrow or f32 as the flag says. */
 static inline struct tensor emit_full(struct program *p, step_fn run, struct tensor a, struct tensor b, bool narrow) {
     const int64_t rows = p->call->rows, cols = p->call->cols;
     const struct tensor dst = new_full(p, narrow, cols);

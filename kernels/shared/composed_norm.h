@@ -47,7 +47,7 @@ static inline struct tensor tensor_param(const struct program *p, const void *da
 
 /* To f32, unless the recipe stays in x's dtype. */
 static inline struct tensor widen(struct program *p, struct tensor t) {
-    if (!t.narrow || p->lowp) return t;
+    if (!t.narrow || COMPOSED_LOWP) return t;
     return emit_full(p, op_cast, t, nothing, false);
 }
 static inline struct tensor square(struct program *p, struct tensor t) {
@@ -209,12 +209,6 @@ static inline struct tensor add_residual(struct program *p) {
     if (out.data && append(p, out))
         p->step = (struct step){op_cast, .dst = out, .a = sum, .n_units = rows, .cols = cols};
     return sum;
-}
-
-/* Why a kernel that keeps everything in x's dtype is not there in f32. */
-static inline const char *lowp_applicable(const struct nb_call *call) {
-    (void)call;
-    return x_is_narrow ? NULL : "statistics in the dtype of x are f32 statistics when the dtype is f32";
 }
 
 #endif

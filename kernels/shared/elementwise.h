@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Elementary operations on whole tensors, as an eager framework runs them: each reads its operands, writes its result and
- * keeps nothing. The loops are those of the fused kernels (one vector a turn, a masked tail), so that a composed kernel
+ * keeps nothing. The loops are those of the fused kernels (one vector an iteration, a masked tail), so that a composed kernel
  * differs from a fused one by its traffic. Where no operand is broadcast, rows without padding are run as one long row. */
 #ifndef NB_ELEMENTWISE_H
 #define NB_ELEMENTWISE_H
@@ -36,7 +36,7 @@ struct step {
 enum operation { OP_COPY, OP_SQUARE, OP_SQRT, OP_RECIPROCAL, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MAX };
 enum operand { B_NONE, B_SCALAR, B_FULL, B_ROW, B_COL };
 
-/* A constant wherever it is used: each combination is a loop of its own. */
+/* Which loop: a constant form is a loop of its own. */
 struct map_form {
     enum operation op;
     enum operand b;
@@ -128,26 +128,28 @@ NB_INLINE bool is_one_long_row(const struct step *s, struct map_form f) {
 }
 
 NB_INLINE void map(const struct step *s, int64_t begin, int64_t end, struct map_form f) {
-    vec same = vec_set1(s->scalar);
-    if (is_one_long_row(s, f)) {
-        const void *b = f.b == B_FULL ? tensor_row(s->b, begin, f.b_narrow) : NULL;
-        map_row(tensor_row(s->dst, begin, f.dst_narrow), tensor_row(s->a, begin, f.a_narrow), b, same,
-                (end - begin) * s->cols, f);
-        return;
-    }
+    const bool joined = is_one_long_row(s, f);
+    const int64_t cols = joined ? (end - begin) * s->cols : s->cols;
+    const int64_t last = joined ? begin + 1 : end;
     int64_t at = f.b == B_ROW ? begin % s->period : 0;
-    for (int64_t r = begin; r < end; r++) {
+    vec same = vec_set1(s->scalar);
+    for (int64_t r = begin; r < last; r++) {
         const void *b = s->b.data;
         if (f.b == B_FULL) b = tensor_row(s->b, r, f.b_narrow);
         if (f.b == B_ROW) {
             same = vec_set1(typed_get(b, at, f.b_narrow));
             at = at + 1 == s->period ? 0 : at + 1;
         }
-        map_row(tensor_row(s->dst, r, f.dst_narrow), tensor_row(s->a, r, f.a_narrow), b, same, s->cols, f);
+        map_row(tensor_row(s->dst, r, f.dst_narrow), tensor_row(s->a, r, f.a_narrow), b, same, cols, f);
     }
 }
+/* Any operation on any types, by branches: for columns of statistics, parameters, and rare casts. */
+NB_ONCE void map_any(const struct step *s, int64_t begin, int64_t end, enum operation op, enum operand b) {
+    const bool narrow = sizeof(elem) < sizeof(float);
+    map(s, begin, end, (struct map_form){op, b, narrow && s->a.narrow, narrow && s->b.narrow, narrow && s->dst.narrow});
+}
 
-/* v[0] + ... + v[n - 1] as a tree, which is put behind them: v has room for 2 n - 1. */
+/* v[0] + ... + v[n - 1] as a tree, which is stored behind them: v has room for 2 n - 1. */
 NB_INLINE vec tree_sum(vec *v, const int n) {
     NB_UNROLL
     for (int i = 0; i < n - 1; i++) v[n + i] = v[2 * i] + v[2 * i + 1];
@@ -175,90 +177,92 @@ NB_INLINE float typed_sum(const void *x, int64_t n, bool narrow) {
     return vec_sum(tree_sum(acc, n_acc));
 }
 
-/* Types of a, b and the result; each that an operation admits is a loop of its own. */
-enum map_types {
-    T_NARROW = 1,    /* all in x's dtype */
-    T_MIXED = 2,     /* a and the result in x's dtype, b in f32 */
-    T_WIDEN = 4,     /* a in x's dtype, the result in f32 */
-    T_TO_NARROW = 8, /* a in f32, the result in x's dtype */
-};
+/* ---- operations ---- */
 
-/* All in f32, or whichever of the types the step's tensors have. */
+/* Does the recipe keep every tensor in x's dtype? Its file says so before it includes any of these headers. */
+#ifndef COMPOSED_LOWP
+#define COMPOSED_LOWP false
+#endif
+
+/* Types of a, b and the result of an operation that have a loop of their own: all f32 in a recipe in f32, all x's dtype in one that
+ * stays in that, and for the affine part also parameters in f32. */
 NB_INLINE void map_typed(const struct step *s, int64_t begin, int64_t end, enum operation op, enum operand b,
-                         unsigned types) {
-#ifdef NB_DTYPE_IS_F32
-    (void)types;
-#else
-    const bool a = s->a.narrow, dst = s->dst.narrow, b_narrow = b < B_FULL || s->b.narrow;
-    if ((types & T_NARROW) && a && dst && b_narrow) {
-        map(s, begin, end, (struct map_form){op, b, true, true, true});
-        return;
-    }
-    if ((types & T_MIXED) && a && dst) {
+                         bool is_affine) {
+    const bool tensor_b = b >= B_FULL, lowp = COMPOSED_LOWP;
+    const bool same = s->a.narrow == lowp && s->dst.narrow == lowp;
+    if (same && (!tensor_b || s->b.narrow == lowp))
+        map(s, begin, end, (struct map_form){op, b, lowp, lowp, lowp});
+    else if (lowp && is_affine && same)
         map(s, begin, end, (struct map_form){op, b, true, false, true});
-        return;
-    }
-    if ((types & T_WIDEN) && a) {
-        map(s, begin, end, (struct map_form){op, b, true, false, false});
-        return;
-    }
-    if ((types & T_TO_NARROW) && dst) {
-        map(s, begin, end, (struct map_form){op, b, false, false, true});
+    else
+        map_any(s, begin, end, op, b);
+}
+
+/* Full tensors up or down. */
+static inline void op_cast(const struct step *s, int64_t begin, int64_t end) {
+#ifndef NB_DTYPE_IS_F32
+    if (!COMPOSED_LOWP && s->a.full && s->a.narrow != s->dst.narrow) {
+        if (s->a.narrow)
+            map(s, begin, end, (struct map_form){OP_COPY, B_NONE, true, false, false});
+        else
+            map(s, begin, end, (struct map_form){OP_COPY, B_NONE, false, false, true});
         return;
     }
 #endif
-    map(s, begin, end, (struct map_form){op, b, false, false, false});
-}
-
-static inline void op_cast(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_COPY, B_NONE, T_WIDEN | T_TO_NARROW);
+    map_any(s, begin, end, OP_COPY, B_NONE);
 }
 static inline void op_square(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SQUARE, B_NONE, T_NARROW);
+    map_typed(s, begin, end, OP_SQUARE, B_NONE, false);
 }
 static inline void op_sqrt(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SQRT, B_NONE, T_NARROW);
+    map_any(s, begin, end, OP_SQRT, B_NONE);
 }
 static inline void op_reciprocal(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_RECIPROCAL, B_NONE, T_NARROW | T_WIDEN);
+    map_any(s, begin, end, OP_RECIPROCAL, B_NONE);
 }
 static inline void op_add_scalar(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_ADD, B_SCALAR, T_NARROW | T_TO_NARROW);
+    map_any(s, begin, end, OP_ADD, B_SCALAR);
 }
 static inline void op_mul_scalar(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MUL, B_SCALAR, 0);
+    map_typed(s, begin, end, OP_MUL, B_SCALAR, false);
 }
 static inline void op_max_scalar(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MAX, B_SCALAR, T_NARROW);
+    map_any(s, begin, end, OP_MAX, B_SCALAR);
 }
 static inline void op_add_full(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_ADD, B_FULL, T_NARROW);
+    map_typed(s, begin, end, OP_ADD, B_FULL, false);
+}
+static inline void op_sub_full(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_SUB, B_FULL, false);
+}
+static inline void op_mul_full(const struct step *s, int64_t begin, int64_t end) {
+    map_typed(s, begin, end, OP_MUL, B_FULL, false);
 }
 /* one value a row */
 static inline void op_sub_row(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SUB, B_ROW, T_NARROW);
+    map_typed(s, begin, end, OP_SUB, B_ROW, false);
 }
 static inline void op_mul_row(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MUL, B_ROW, T_NARROW | T_MIXED);
+    map_typed(s, begin, end, OP_MUL, B_ROW, true);
 }
 static inline void op_div_row(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_DIV, B_ROW, T_NARROW);
+    map_typed(s, begin, end, OP_DIV, B_ROW, false);
 }
 static inline void op_add_row(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_ADD, B_ROW, T_NARROW | T_MIXED);
+    map_typed(s, begin, end, OP_ADD, B_ROW, true);
 }
 /* one value a column */
 static inline void op_sub_col(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_SUB, B_COL, T_NARROW);
+    map_typed(s, begin, end, OP_SUB, B_COL, false);
 }
 static inline void op_mul_col(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_MUL, B_COL, T_NARROW | T_MIXED);
+    map_typed(s, begin, end, OP_MUL, B_COL, true);
 }
 static inline void op_div_col(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_DIV, B_COL, T_NARROW);
+    map_typed(s, begin, end, OP_DIV, B_COL, false);
 }
 static inline void op_add_col(const struct step *s, int64_t begin, int64_t end) {
-    map_typed(s, begin, end, OP_ADD, B_COL, T_NARROW | T_MIXED);
+    map_typed(s, begin, end, OP_ADD, B_COL, true);
 }
 
 /* The roots that begin with a hardware estimate, one operation with their clamp; eps inside was added before. A column of one
@@ -273,14 +277,10 @@ static inline void op_rsqrt(const struct step *s, int64_t begin, int64_t end) {
 /* One value a row: the sum of its elements in f32, divided by the scalar. Rounded to x's dtype at the end where the result
  * is narrow, as PyTorch's mean of a half tensor. */
 static inline void op_sum_rows(const struct step *s, int64_t begin, int64_t end) {
+    const bool lowp = COMPOSED_LOWP;
     for (int64_t r = begin; r < end; r++) {
-#ifndef NB_DTYPE_IS_F32
-        if (s->a.narrow) {
-            typed_set(s->dst.data, r, typed_sum(tensor_row(s->a, r, true), s->cols, true) / s->scalar, s->dst.narrow);
-            continue;
-        }
-#endif
-        ((float *)s->dst.data)[r] = typed_sum(tensor_row(s->a, r, false), s->cols, false) / s->scalar;
+        const float sum = typed_sum(tensor_row(s->a, r, lowp), s->cols, lowp);
+        typed_set(s->dst.data, r, sum / s->scalar, lowp);
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* y = (x - mean) * scale * gamma + beta with statistics and parameters that come from memory in f32: one for each element of
- * a row (BatchNorm by columns, statistics expanded to full size) or one for a whole row (BatchNorm by planes). The formula's
- * fields that reach the element loop are constants there, as in row.h. */
+ * a row (BatchNorm by columns, statistics expanded to full size) or one for a whole row (BatchNorm by planes). */
 #ifndef NB_NORMALIZE_H
 #define NB_NORMALIZE_H
 
@@ -55,24 +54,19 @@ NB_INLINE void sweep_rows(const struct sweep *s, struct sweep_form f) {
     }
 }
 
-NB_INLINE void sweep_cast(const struct sweep *s, const struct nb_formula *formula, struct sweep_form f) {
-#ifndef NB_DTYPE_IS_F32
-    if (formula->cast == NB_CAST_BEFORE && f.affine != NB_AFFINE_NONE) {
-        f.cast_before = true;
+/* The usual formulas (x * (1 / sqrt(v)), one rounding at the end) have a loop in which the form is constant, all others share one that
+ * branches on it. f holds what the caller fixes; the affine part is either that, or what the formula says. */
+NB_INLINE void sweep_of_formula(const struct sweep *s, const struct nb_formula *formula, struct sweep_form f,
+                                int affine) {
+    struct sweep_form wanted = f;
+    wanted.affine = affine;
+    wanted.divide = root_divides(formula);
+    wanted.cast_before =
+        sizeof(elem) < sizeof(float) && formula->cast == NB_CAST_BEFORE && wanted.affine != NB_AFFINE_NONE;
+    if (wanted.affine == f.affine && !wanted.divide && !wanted.cast_before)
         sweep_rows(s, f);
-        return;
-    }
-#endif
-    (void)formula;
-    sweep_rows(s, f);
-}
-NB_INLINE void sweep_root(const struct sweep *s, const struct nb_formula *formula, struct sweep_form f) {
-    if (root_divides(formula)) {
-        f.divide = true;
-        sweep_cast(s, formula, f);
-        return;
-    }
-    sweep_cast(s, formula, f);
+    else
+        sweep_rows(s, wanted);
 }
 
 /* Gamma and beta of one column or channel, offset and rounded: 1 and 0 where the formula has none. */
@@ -89,7 +83,7 @@ static inline float beta_of(const struct nb_call *call, int64_t i) {
 }
 
 /* The same of columns [begin, end) to out[0..). */
-static inline void store_gamma(const struct nb_call *call, float *out, int64_t begin, int64_t end) {
+NB_ONCE void store_gamma(const struct nb_call *call, float *out, int64_t begin, int64_t end) {
     const struct nb_formula *f = &call->formula;
     const bool narrow = f->param == NB_PARAM_X;
     int64_t i = begin;
@@ -102,7 +96,7 @@ static inline void store_gamma(const struct nb_call *call, float *out, int64_t b
     }
     for (; i < end; i++) out[i - begin] = gamma_of(call, i);
 }
-static inline void store_beta(const struct nb_call *call, float *out, int64_t begin, int64_t end) {
+NB_ONCE void store_beta(const struct nb_call *call, float *out, int64_t begin, int64_t end) {
     const bool narrow = call->formula.param == NB_PARAM_X;
     int64_t i = begin;
     for (; i + NB_LANES <= end; i += NB_LANES)

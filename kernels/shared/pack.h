@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pack: the columns that one turn of a loop takes, in f32. One vector; for bf16 two, the even and the odd elements of a full register,
- * which a shift and a mask make f32 of (pair_bf16.h). A kernel's own arrays over columns (PACK 2) keep that order, and have room for
+/* A pack: the columns that one iteration of a loop takes, in f32. One vector; for bf16 two, the even and the odd elements of a full register,
+ * which a shift and a mask make f32 of (pair.h). A kernel's own arrays over columns (PACK 2) keep that order, and have room for
  * whole packs.
  * Stores of bf16 packs take every NaN for one whose low 16 bits are 0, as those of widened elements and those that
  * arithmetic makes are: pack_quiet() and quiet() make one of any other. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Two vectors at a time, PAIR consecutive elements. f32 and f16 lie in them in order; bf16 is split into its even and its odd
- * elements, and so are f32 parameters that meet them (pair_bf16.h). Sums do not care.
+ * elements, and so are f32 parameters that meet them (below). Sums do not care.
  *
  *   PAIR_IN_ORDER                           whether they do
  *   pair_load, pair_store, pair_load_f32    any alignment; ..._tail: the first n elements, 0 < n < PAIR, absent ones 0
@@ -10,6 +10,102 @@
 #define NB_PAIR_H
 
 #include "kernels/shared/reduce.h"
+
+#if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
+/* bf16 by registers of 2 * NB_LANES elements: the odd ones are f32 numbers once the even half of each 32 bits is cleared, the even
+ * ones once they are shifted up, so that no shuffle is needed either way. Rounding is done on integers and ignores NaN:
+ * the carry can lose one only if its bits from 16 up are all set, which arithmetic on bf16 numbers never makes (a NaN that it makes,
+ * or hands on, is quiet and has its low half clear). */
+
+#if NB_LANES == 16
+typedef __m512i bf16_bits;
+NB_INLINE bf16_bits bits_load(const elem *p) { return _mm512_loadu_si512(p); }
+NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm512_storeu_si512(p, v); }
+NB_INLINE __mmask32 bits_below(int64_t n) { return (__mmask32)_bzhi_u32(0xffffffffu, (unsigned)n); }
+NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return _mm512_maskz_loadu_epi16(bits_below(n), p); }
+NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { _mm512_mask_storeu_epi16(p, bits_below(n), v); }
+NB_INLINE vec bits_even(bf16_bits v) { return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16)); }
+NB_INLINE vec bits_odd(bf16_bits v) {
+    return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000u)));
+}
+/* The upper halves of each, interleaved. */
+NB_INLINE bf16_bits bits_join(vec even, vec odd) {
+    const __m512i low = _mm512_srli_epi32(_mm512_castps_si512(even), 16), upper = _mm512_set1_epi32((int)0xffff0000u);
+    return _mm512_ternarylogic_epi32(low, _mm512_castps_si512(odd), upper, 0xf8); /* low | (odd & upper) */
+}
+/* What makes the upper half right, to nearest even: half a unit is added, less one bit where the unit is even. */
+NB_INLINE vec bits_round(vec v) {
+    const __m512i u = _mm512_castps_si512(v);
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    const __m512i rounded = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+    return _mm512_castsi512_ps(_mm512_mask_add_epi32(rounded, odd, u, _mm512_set1_epi32(0x8000)));
+}
+NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm512_castps_si512(v)); }
+NB_INLINE vec even_lanes(vec a, vec b) {
+    const __m512i at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+NB_INLINE vec odd_lanes(vec a, vec b) {
+    const __m512i at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+#elif NB_LANES == 8
+typedef __m256i bf16_bits;
+NB_INLINE bf16_bits bits_load(const elem *p) { return _mm256_loadu_si256((const __m256i *)p); }
+NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm256_storeu_si256((__m256i *)p, v); }
+NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) {
+    if (n < 8) return _mm256_zextsi128_si256(nb_load_16_tail(p, n));
+    const __m128i low = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), nb_load_16_tail(p + 8, n - 8), 1);
+}
+NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) {
+    if (n < 8) {
+        nb_store_16_tail(p, _mm256_castsi256_si128(v), n);
+        return;
+    }
+    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(v));
+    nb_store_16_tail(p + 8, _mm256_extracti128_si256(v, 1), n - 8);
+}
+NB_INLINE vec bits_even(bf16_bits v) { return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16)); }
+NB_INLINE vec bits_odd(bf16_bits v) {
+    return _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000u)));
+}
+NB_INLINE bf16_bits bits_join(vec even, vec odd) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(even), 16), _mm256_castps_si256(odd), 0xaa);
+}
+NB_INLINE vec bits_round(vec v) {
+    const __m256i u = _mm256_castps_si256(v);
+    const __m256i parity = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), parity));
+}
+NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm256_castps_si256(v)); }
+/* Within halves by one shuffle, then the quarters into place. */
+NB_INLINE vec in_order(vec v) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
+}
+NB_INLINE vec even_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0))); }
+NB_INLINE vec odd_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))); }
+#elif NB_LANES == 4
+typedef __m128i bf16_bits;
+NB_INLINE bf16_bits bits_load(const elem *p) { return _mm_loadu_si128((const __m128i *)p); }
+NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm_storeu_si128((__m128i *)p, v); }
+NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
+NB_INLINE void bits_store_tail(elem *p, bf16_bits v, int64_t n) { nb_store_16_tail(p, v, n); }
+NB_INLINE vec bits_even(bf16_bits v) { return _mm_castsi128_ps(_mm_slli_epi32(v, 16)); }
+NB_INLINE vec bits_odd(bf16_bits v) { return _mm_castsi128_ps(_mm_and_si128(v, _mm_set1_epi32((int)0xffff0000u))); }
+NB_INLINE bf16_bits bits_join(vec even, vec odd) {
+    return _mm_blend_epi16(_mm_srli_epi32(_mm_castps_si128(even), 16), _mm_castps_si128(odd), 0xaa);
+}
+NB_INLINE vec bits_round(vec v) {
+    const __m128i u = _mm_castps_si128(v);
+    const __m128i parity = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
+    return _mm_castsi128_ps(_mm_add_epi32(_mm_add_epi32(u, _mm_set1_epi32(0x7fff)), parity));
+}
+NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm_castps_si128(v)); }
+NB_INLINE vec even_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)); }
+NB_INLINE vec odd_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
+#endif
+#endif
 
 #define PAIR (2 * NB_LANES)
 
@@ -25,7 +121,6 @@ NB_INLINE struct pair floats_load_tail(const float *p, int64_t n) {
 }
 
 #if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
-#include "kernels/shared/pair_bf16.h"
 #define PAIR_IN_ORDER 0
 
 NB_INLINE struct pair pair_split(bf16_bits v) { return (struct pair){bits_even(v), bits_odd(v)}; }

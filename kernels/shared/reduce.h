@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reductions over a row: one loop, told by inlined functions where an element comes from and what is done with it, so
+/* Reductions over a row: one loop; inlined functions say where an element comes from and what is done with it, so
  * that each use is compiled as if written by hand. The accumulators are independent vectors; ROW_ACCUMULATORS of them hide
- * the latency of an add (4 cycles on 2 ports) on every CPU at hand.
+ * the latency of an add (4 cycles on 2 ports) on every CPU that was measured.
  *
  * Error of a sum of terms t: |computed - exact| <= gamma_h sum |t|, gamma_h = h u / (1 - h u), u = 2^-24, with h =
  * reduction_chain(); of a sum of squares by fma the same, since each square enters unrounded. */
@@ -15,6 +15,12 @@
 #define ROW_ACCUMULATORS 8
 
 #define NB_INLINE static inline __attribute__((always_inline))
+/* A function that has branches for what is constant elsewhere: compiled once. */
+#if defined(__clang__)
+#define NB_ONCE static __attribute__((noinline, unused))
+#else
+#define NB_ONCE static __attribute__((noinline, noclone, unused))
+#endif
 
 /* Before a loop over accumulators: an array that is indexed by a variable would live in memory. */
 #if defined(__clang__)

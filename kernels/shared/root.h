@@ -38,7 +38,7 @@ static inline float row_scale(float v, const struct nb_call *call) {
     return clamp && r * eps > 1.0f ? 1.0f / eps : r;
 }
 
-/* 1/sqrt as the rstd output wants it, whatever the form. */
+/* 1/sqrt for the rstd output, whatever the form. */
 static inline float scale_to_rstd(float scale, const struct nb_formula *f) {
     return root_divides(f) ? 1.0f / scale : scale;
 }

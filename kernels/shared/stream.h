@@ -12,7 +12,7 @@
 #define STREAM_ALIGN INT64_C(4)
 #endif
 
-/* Where nobody has measured: no cache that a core can count on as its own is larger on the machines of today, and a call beyond it
+/* Used where the machine was not measured: no cache that a core can count on as its own is larger on the machines of today, and a call beyond it
  * gains from streaming everywhere it was tried. */
 #define STREAM_DEFAULT_BYTES (INT64_C(64) << 20)
 

@@ -24,7 +24,7 @@ NB_INLINE vec tanh_small(vec z) {
 }
 
 NB_INLINE vec tanh_large(vec z) {
-    const vec magic = vec_set1(0x1.8p23f); /* adding it rounds to an integer, which stands in the low bits */
+    const vec magic = vec_set1(0x1.8p23f); /* adding it rounds to an integer, which is in the low bits */
     const vec t = vec_fma(z, vec_set1(0x1.715476p+1f), magic);
     const vec k = t - magic;
     vec r = vec_fma(k, vec_set1(-0x1.62e430p-2f), z); /* ln(2) / 2, high and low part */

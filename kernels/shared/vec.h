@@ -17,7 +17,7 @@
  *   elem_get, elem_set  one element
  *   NB_CPU_NEEDED       the features that the flags of this width let the compiler use
  *   nb_rsqrt_estimate   the width's own hardware estimate of 1/sqrt
- *   raw                 a full register of bytes, moved without a look at them; raw_opaque keeps a load from being
+ *   raw                 a full register of bytes, moved as they are; raw_opaque keeps a load from being
  *                       dropped, or a loop of them from being taken for memcpy */
 #ifndef NB_VEC_H
 #define NB_VEC_H

@@ -84,15 +84,17 @@ static const char *const root_refusals[NB_N_ROOTS] = {
 static const char *const eps_place_refusals[NB_N_EPS_PLACES] = {"kernel does not implement eps_place inside",
                                                                 "kernel does not implement eps_place outside",
                                                                 "kernel does not implement eps_place clamp"};
-static const char *const cast_refusals[NB_N_CASTS] = {"kernel does not implement cast after",
-                                                      "kernel does not implement cast before"};
-static const char *const weight_offset_refusals[2] = {"kernel does not implement weight_offset 0",
-                                                      "kernel does not implement weight_offset 1"};
+static const char *const cast_refusals[NB_N_CASTS] = {
+    "kernel does not implement cast after", "kernel does not implement cast before; the plain kernels (*_twopass) do"};
+static const char *const weight_offset_refusals[2] = {
+    "kernel does not implement weight_offset 0",
+    "kernel does not implement weight_offset 1; the plain kernels (*_twopass) do"};
 static const char *const affine_refusals[NB_N_AFFINES] = {"kernel does not implement affine none",
                                                           "kernel does not implement affine gamma",
                                                           "kernel does not implement affine gamma_beta"};
-static const char *const param_refusals[NB_N_PARAMS] = {"kernel does not implement param_dtype f32",
-                                                        "kernel does not implement param_dtype x"};
+static const char *const param_refusals[NB_N_PARAMS] = {
+    "kernel does not implement param_dtype f32",
+    "kernel does not implement param_dtype x; the plain kernels (*_twopass) do"};
 static const char *const round_sum_refusals[2] = {"kernel does not implement an unrounded residual sum",
                                                   "kernel does not implement a rounded residual sum"};
 

@@ -1,12 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Statistics that go through memory before they are used. */
+#ifndef NB_STORED_STATS_H
+#define NB_STORED_STATS_H
+
+#include "kernels/rows/row.h"
+#include "kernels/shared/normalize.h"
+
+/* Statistics that go through memory as [rows, 1] tensors: one phase writes them, the next reads them back, one value for all
+ * elements of a row (stride 0), as mean(-1, keepdim=True) and a broadcast do. In scratch: means, then scales. */
+static inline float *stored_means(const struct nb_call *call) { return call->scratch; }
+static inline float *stored_scales(const struct nb_call *call) { return (float *)call->scratch + call->rows; }
+
+static inline void store_row_stats(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats) {
+    for (int64_t r = begin; r < end; r++) {
+        const struct row_stats s = stats(call, r);
+        stored_means(call)[r] = s.mean;
+        stored_scales(call)[r] = s.scale;
+    }
+}
+
+NB_ONCE struct row_stats stored_stats(const struct nb_call *call, int64_t r) {
+    return (struct row_stats){.mean = stored_means(call)[r], .scale = stored_scales(call)[r]};
+}
+
+static inline int keepdim_phases(const struct nb_call *call) {
+    (void)call;
+    return 2;
+}
+static inline size_t keepdim_scratch(const struct nb_call *call) { return (size_t)(2 * call->rows) * sizeof(float); }
+
 /* Statistics materialised to the size of x before they are used, as stat.expand(x.shape).contiguous() does: phase 0 prepares
  * gamma and beta in f32, phase 1 writes the statistics out, phase 2 combines tensors of one size. In scratch: gamma, beta, the
  * scales, the means. */
-#ifndef NB_EXPANDED_H
-#define NB_EXPANDED_H
-
-#include "kernels/shared/normalize.h"
-
 #define EXPANDED_FORMULAS                                                                                              \
     {                                                                                                                  \
         .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
@@ -57,18 +82,8 @@ NB_INLINE int expanded_rows(const struct nb_call *call, int64_t begin, int64_t e
                             .stats_stride = expanded_stride(call),
                             .gamma = expanded_gamma(call),
                             .beta = expanded_beta(call)};
-    struct sweep_form f = {.centre = centre, .affine = NB_AFFINE_NONE};
-    if (call->formula.affine == NB_AFFINE_NONE) {
-        sweep_root(&s, &call->formula, f);
-        return 0;
-    }
-    f.affine = NB_AFFINE_GAMMA;
-    if (call->formula.affine == NB_AFFINE_GAMMA) {
-        sweep_root(&s, &call->formula, f);
-        return 0;
-    }
-    f.affine = NB_AFFINE_GAMMA_BETA;
-    sweep_root(&s, &call->formula, f);
+    const struct sweep_form usual = {.centre = centre, .affine = centre ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA};
+    sweep_of_formula(&s, &call->formula, usual, (int)call->formula.affine);
     return 0;
 }
 
