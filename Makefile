@@ -16,23 +16,31 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD ?= build
+ARM ?= $(BUILD)/layouts# of the gate, below
 PREFIX ?= /usr/local
 ARCH := $(shell uname -m)
-IS_CLANG := $(shell $(CC) --version 2>/dev/null | grep -c clang)
+COMPILER := $(shell $(CC) --version 2>/dev/null | head -n 1)
+IS_CLANG := $(if $(findstring clang,$(COMPILER)),1,0)
 
-# What is built: fewer of these make a quick loop, such as make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%".
+# Which kernels are built, fewer for a quick loop: make WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%". Left out, WIDTHS is
+# scalar, 256 and 512, and for the kernels that comparisons of widths are made with also 128 and 256x; "all" is every width of every
+# kernel. VARIANTS names single objects.
 DTYPES ?= f32 f16 bf16
 ifeq ($(ARCH),x86_64)
-WIDTHS ?= scalar 128 256 256x 512
+all_widths := scalar 128 256 256x 512
+usual_widths := scalar 256 512
 else
-WIDTHS ?= scalar
+all_widths := scalar
+usual_widths := scalar
 endif
+WIDTHS ?= usual
+compares_widths := %_twopass %_fast copy% rmsnorm_composed layernorm_composed
 KERNELS ?= %
 
 # ---- flags ---------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings
 OPT ?= -O2
-VERSION := $(shell cat VERSION)
+VERSION := $(file <VERSION)
 # CI builds all of it with WERROR=-Werror.
 flags_with = -std=gnu11 $(1) $(DEBUG) -fPIC -ffp-contract=off $(WARNINGS) $(WERROR) $(SANITIZE)
 CFLAGS_ALL := $(call flags_with,$(OPT))
@@ -74,18 +82,25 @@ type_bf16 := BF16
 
 PACKAGES := libcpuid papi libcjson
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
-LIB_CFLAGS := $(call pkg,--cflags,libcpuid) $(call pkg,--cflags,libcjson)
-LIBS := $(or $(call pkg,--libs,libcpuid),-lcpuid) $(or $(call pkg,--libs,libcjson),-lcjson) -lpapi -ldl -lm -lpthread
 # The gate compares machine code on x86 alone (src/gate/code_identity.c).
-ifeq ($(ARCH),x86_64)
-LIBS += $(or $(call pkg,--libs,zydis),-lZydis) $(or $(call pkg,--libs,libelf),-lelf)
-endif
+library = $(or $(call pkg,--libs,$(1)),$(2))
+gate_libraries = $(if $(filter x86_64,$(ARCH)),$(call library,zydis,-lZydis) $(call library,libelf,-lelf))
+# Asked for when the first recipe needs them, since a make that has nothing to do has no time for them.
+LIB_CFLAGS = $(eval LIB_CFLAGS := $$(call pkg,--cflags,libcpuid) $$(call pkg,--cflags,libcjson))$(LIB_CFLAGS)
+LIBS = $(eval LIBS := $$(call library,libcpuid,-lcpuid) $$(call library,libcjson,-lcjson) -lpapi -ldl -lm -lpthread $$(gate_libraries))$(LIBS)
 INCLUDES := -I. -I$(BUILD)/gen -D_GNU_SOURCE -DNB_VERSION='"$(VERSION)"' 
 
 # ---- sources, all by sorted wildcard --------------------------------------------------------------------------------
-kernel_sources := $(filter-out kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*/*.c)))
+# Older trees, whose kernels the gate builds with this file, have them in kernels/ itself.
+kernel_sources := $(filter-out kernels/table.c kernels/peers/% kernels/cuda/%,$(sort $(wildcard kernels/*.c kernels/*/*.c)))
 kernels := $(filter $(KERNELS),$(sort $(basename $(notdir $(kernel_sources)))))
-variants := $(foreach k,$(kernels),$(foreach w,$(WIDTHS),$(foreach d,$(DTYPES),$(k)_$(suffix_$(w))_$(d))))
+widths_of = $(if $(filter usual,$(WIDTHS)),$(if $(filter $(compares_widths),$(1)),$(all_widths),$(usual_widths)),$(WIDTHS:all=$(all_widths)))
+# Statistics in the dtype of x are f32 statistics when the dtype is f32.
+dtypes_of = $(if $(filter %_lowp,$(1)),$(filter-out f32,$(DTYPES)),$(DTYPES))
+variants := $(foreach k,$(kernels),$(foreach w,$(call widths_of,$(k)),$(foreach d,$(call dtypes_of,$(k)),$(k)_$(suffix_$(w))_$(d))))
+ifdef VARIANTS
+variants := $(filter $(VARIANTS),$(variants))
+endif
 kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
@@ -103,7 +118,7 @@ plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
 .PHONY: peers peer-adapters all help deps demo check check-unit check-unit-build check-cli check-style check-long gate gate-layouts format \
-	format-check lint asan asan-build fuzz fuzz-run install uninstall clean FORCE
+	format-check lint asan asan-build fuzz fuzz-run install uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
@@ -124,30 +139,43 @@ help:
 	'' \
 	'BUILD=DIR CC=gcc|clang WIDTHS="scalar 256" DTYPES=f32 KERNELS="rmsnorm_% copy%" WERROR=-Werror'
 
-# ---- generated lists: rewritten only when their content changes, so that adding or deleting a file is noticed -------
-define write_list
-	@mkdir -p $(dir $@)
-	@printf '%s\n' $(1) > $@.new
-	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+# ---- generated files: written while make reads this one, and only when their content changes, so that a change of flags, or a file
+# that was added or deleted, is noticed, and a make that has nothing to do starts no process for it -----------------------
+define newline
+
+
 endef
-$(BUILD)/gen/kernel_list.h: FORCE
-	$(call write_list,$(foreach v,$(variants),'NB_KERNEL_ENTRY($(v))'))
-$(BUILD)/gen/command_list.h: FORCE
-	$(call write_list,$(foreach v,$(commands),'NB_COMMAND_ENTRY($(v))'))
-$(BUILD)/gen/renderer_list.h: FORCE
-	$(call write_list,$(foreach v,$(renderers),'NB_RENDERER_ENTRY($(v))'))
-$(BUILD)/gen/plot_list.h: FORCE
-	$(call write_list,$(foreach v,$(plots),'NB_PLOT_ENTRY($(v))'))
-$(BUILD)/gen/job_list.h: FORCE
-	$(call write_list,$(foreach v,$(jobs),'NB_JOB_ENTRY($(v))'))
-$(BUILD)/gen/property_list.h: FORCE
-	$(call write_list,$(foreach v,$(properties),'NB_PROPERTY_ENTRY($(v))'))
+entries = $(subst $(newline) ,$(newline),$(foreach entry,$(2),$(1)($(entry))$(newline)))
+is_same = $(and $(findstring x$(strip $(1))x,x$(strip $(2))x),$(findstring x$(strip $(2))x,x$(strip $(1))x))
+keep = $(if $(wildcard $(dir $(1))),,$(shell mkdir -p $(dir $(1))))$(if $(call is_same,$(file <$(1)),$(2)),,$(file >$(1),$(2)))
 commit := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 dirty := $(shell git status --porcelain --untracked-files=no 2>/dev/null | head -n 1)
-$(BUILD)/gen/build_info.h: FORCE
-	$(call write_list,'#define NB_COMMIT "$(commit)"' '#define NB_DIRTY $(if $(dirty),1,0)' \
-	  '#define NB_COMPILER "$(subst ",,$(shell $(CC) --version | head -n 1))"' \
-	  '#define NB_KERNEL_FLAGS "$(strip $(KERNEL_CFLAGS))"' '#define NB_PREFIX "$(PREFIX)"')
+define build_info
+#define NB_COMMIT "$(commit)"
+#define NB_DIRTY $(if $(dirty),1,0)
+#define NB_COMPILER "$(subst ",,$(COMPILER))"
+#define NB_KERNEL_FLAGS "$(strip $(KERNEL_CFLAGS))"
+#define NB_PREFIX "$(PREFIX)"
+endef
+# The kernels of a library; those of the gate's layouts may be fewer, and have a list of their own.
+kernel_list := $(if $(filter gate-layouts,$(MAKECMDGOALS)),$(ARM),$(BUILD))/gen/kernel_list.h
+ifneq ($(filter-out help deps clean format format-check lint uninstall,$(or $(MAKECMDGOALS),all)),)
+$(call keep,$(kernel_list),$(call entries,NB_KERNEL_ENTRY,$(variants)))
+$(call keep,$(BUILD)/gen/command_list.h,$(call entries,NB_COMMAND_ENTRY,$(commands)))
+$(call keep,$(BUILD)/gen/renderer_list.h,$(call entries,NB_RENDERER_ENTRY,$(renderers)))
+$(call keep,$(BUILD)/gen/plot_list.h,$(call entries,NB_PLOT_ENTRY,$(plots)))
+$(call keep,$(BUILD)/gen/job_list.h,$(call entries,NB_JOB_ENTRY,$(jobs)))
+$(call keep,$(BUILD)/gen/property_list.h,$(call entries,NB_PROPERTY_ENTRY,$(properties)))
+$(call keep,$(BUILD)/gen/build_info.h,$(build_info))
+$(call keep,$(BUILD)/kernels/flags,$(CC) $(KERNEL_CFLAGS))
+$(call keep,$(BUILD)/gen/kernel_sources,$(kernel_sources))
+$(call keep,$(BUILD)/flags,$(CC) $(CFLAGS_ALL))
+endif
+# Which kernels there are, built or not, by what their files say.
+$(BUILD)/gen/kernel_catalogue.stamp: $(kernel_sources) cmd/kernel_catalogue.awk $(BUILD)/gen/kernel_sources
+	awk -f cmd/kernel_catalogue.awk $(kernel_sources) >$@
+	cmp -s $@ $(@:.stamp=.h) || cp $@ $(@:.stamp=.h)
+$(BUILD)/gen/kernel_catalogue.h: $(BUILD)/gen/kernel_catalogue.stamp ;
 
 # ---- kernels: one object for each (kernel, width, dtype) ------------------------------------------------------------
 vpath %.c $(sort $(dir $(kernel_sources)))
@@ -172,17 +200,11 @@ $(BUILD)/kernels/%_$(suffix_$(1))_$(2).o: %.c $(BUILD)/kernels/flags $(if $(filt
 	  -DNB_VARIANT=$(suffix_$(1)) -DNB_DTYPE=NB_$(type_$(2)) -DNB_DTYPE_NAME=$(2) -DNB_DTYPE_IS_$(type_$(2)) \
 	  -c -o $$@ $$<
 endef
-$(foreach w,$(WIDTHS),$(eval $(call width_rules,$(w))))
+$(foreach w,$(all_widths),$(eval $(call width_rules,$(w))))
 
-# Objects are made again when the flags change.
-$(BUILD)/kernels/flags: FORCE
-	$(call write_list,'$(CC) $(KERNEL_CFLAGS)')
-$(BUILD)/flags: FORCE
-	$(call write_list,'$(CC) $(CFLAGS_ALL)')
-
-$(BUILD)/kernels/table.o: kernels/table.c $(BUILD)/gen/kernel_list.h $(BUILD)/kernels/flags
+$(BUILD)/kernels/table.o: kernels/table.c $(kernel_list) $(BUILD)/kernels/flags
 	$(call say,CC)
-	$(CC) $(KERNEL_CFLAGS) -I. -I$(BUILD)/gen -MMD -MP -c -o $@ $<
+	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $(kernel_list)) -MMD -MP -c -o $@ $<
 # Two builds must live in one process without sharing a symbol: hidden visibility, -Bsymbolic, loaded with RTLD_LOCAL.
 $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(file >$@.objects,$(sort $(filter %.o,$^)))
@@ -190,7 +212,7 @@ $(BUILD)/libnormkernels.so: $(BUILD)/kernels/table.o $(kernel_objects)
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
 
 # ---- program --------------------------------------------------------------------------------------------------------
-gen_headers := $(BUILD)/gen/command_list.h $(BUILD)/gen/renderer_list.h $(BUILD)/gen/plot_list.h $(BUILD)/gen/job_list.h $(BUILD)/gen/property_list.h $(BUILD)/gen/build_info.h
+gen_headers := $(patsubst %,$(BUILD)/gen/%.h,command_list renderer_list plot_list job_list property_list build_info kernel_catalogue)
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(gen_headers)
 	@mkdir -p $(dir $@)
 	$(call say,CC)
@@ -236,19 +258,18 @@ $(identities): $(BUILD)/tests/plugins/identity_%.so: $(identity_sources) tests/i
 BASE ?= HEAD
 LAYOUTS ?= 6
 LAYOUT_SEED ?= 0
-ARM ?= $(BUILD)/layouts
 tools := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))/cmd
 layouts := $(patsubst %,$(ARM)/layout_%.so,$(shell seq $(LAYOUTS)))
 gap_lines := 1 2 5 11 23 29 47 61
 gaps := $(patsubst %,$(ARM)/gap_%.o,1 2 3 4 5 6 7 8)
 gate:
-	+BUILD=$(BUILD) LAYOUTS=$(LAYOUTS) KERNELS="$(KERNELS)" WIDTHS="$(WIDTHS)" MAKE="$(MAKE)" cmd/gate.sh $(BASE) $(GATE)
+	+BUILD=$(BUILD) LAYOUTS=$(LAYOUTS) KERNELS="$(KERNELS)" WIDTHS="$(filter-out usual,$(WIDTHS:all=$(all_widths)))" MAKE="$(MAKE)" cmd/gate.sh $(BASE) $(GATE)
 gate-layouts: $(layouts)
-$(ARM)/gen/kernel_list.h: FORCE
-	$(call write_list,$(foreach v,$(variants),'NB_KERNEL_ENTRY($(v))'))
-$(ARM)/table.o: kernels/table.c $(ARM)/gen/kernel_list.h $(BUILD)/kernels/flags
-	$(CC) $(KERNEL_CFLAGS) -I$(ARM)/gen -c -o $@ $<
-$(gaps): $(ARM)/gap_%.o: $(ARM)/gen/kernel_list.h
+$(ARM)/table.o: kernels/table.c $(kernel_list) $(BUILD)/kernels/flags
+	@mkdir -p $(dir $@)
+	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $(kernel_list)) -c -o $@ $<
+$(gaps): $(ARM)/gap_%.o: $(kernel_list)
+	@mkdir -p $(dir $@)
 	printf '.text\n.balign 64\n.skip 64 * %d\n.section .rodata\n.skip 32 * %d\n.section .note.GNU-stack,"",@progbits\n' \
 	  $(word $*,$(gap_lines)) $* | $(CC) -c -x assembler -o $@ -
 $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools)/layout.awk
@@ -278,8 +299,10 @@ DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcrite
 	libopenblas0-pthread gnuplot-nox python3-jsonschema $(if $(filter x86_64,$(ARCH)),libzydis-dev libelf-dev)
 deps:
 	@BUILD=$(BUILD) tests/deps.sh $(DEBIAN_PACKAGES)
+# Builds of the kernels those that the preset needs; a later make adds the others.
 demo: deps
-	$(MAKE) all
+	$(MAKE) $(BUILD)/normbench
+	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
 formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] \

@@ -10,6 +10,7 @@
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/core/case.h"
+#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -44,18 +45,53 @@ static void add_word(struct nb_strbuf *list, const char *word) {
     nb_strbuf_addf(list, "%s%s", list->len ? " " : "", word);
 }
 
+/* The widths of a kernel that are not built. */
+static void add_absent(struct nb_strbuf *list, const char *kernel_id) {
+    for (size_t i = 0; i < nb_catalogue_size(); i++) {
+        const struct nb_entry *e = nb_catalogue_at(i);
+        if (strcmp(e->kernel_id, kernel_id) == 0 && !nb_catalogue_is_built(e))
+            add_word(list, nb_width_name(e->kernel->width));
+    }
+}
+/* A row for each kernel of which no width is built. */
+static void add_absent_kernels(struct nb_grid *grid) {
+    const char *last = "";
+    for (size_t i = 0; i < nb_catalogue_size(); i++) {
+        const struct nb_entry *e = nb_catalogue_at(i);
+        struct nb_strbuf absent = {0};
+        if (strcmp(e->kernel_id, last) == 0 || nb_catalogue_is_elsewhere(e)) continue;
+        last = e->kernel_id;
+        add_absent(&absent, last);
+        nb_grid_add(grid, last);
+        nb_grid_add(grid, nb_op_name(e->kernel->op));
+        nb_grid_add(grid, nb_pass_name(e->kernel->pass));
+        nb_grid_add(grid, nb_style_name(e->kernel->style));
+        nb_grid_add(grid, nb_stats_name(e->kernel->stats));
+        nb_grid_add(grid, nb_stats_dtype_name(e->kernel->stats_dtype));
+        nb_grid_add(grid, nb_variance_name(e->kernel->variance));
+        nb_grid_add(grid, "");
+        nb_grid_add(grid, "");
+        nb_grid_add(grid, "");
+        nb_grid_add(grid, absent.text);
+        nb_grid_add(grid, "not built: `make` builds it");
+        nb_strbuf_release(&absent);
+    }
+}
+
 /* One row for the variants [first, end) of a kernel. */
 static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     const struct nb_entry *entry = nb_registry_at(first);
     const struct nb_kernel *k = entry->kernel;
-    struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0};
+    struct nb_strbuf dtypes = {0}, widths = {0}, refused = {0}, absent = {0};
     nb_strbuf_add(&refused, "");
+    nb_strbuf_add(&absent, "");
     for (size_t i = first; i < end; i++) {
         const struct nb_kernel *variant = nb_registry_at(i)->kernel;
         add_word(&dtypes, nb_dtype_names[variant->dtype]);
         add_word(&widths, nb_width_name(variant->width));
         if (nb_cpu_refuses(variant->cpu_features, variant->width)) add_word(&refused, nb_width_name(variant->width));
     }
+    add_absent(&absent, entry->kernel_id);
     nb_grid_add(grid, entry->kernel_id);
     nb_grid_add(grid, nb_op_name(k->op));
     nb_grid_add(grid, nb_pass_name(k->pass));
@@ -66,21 +102,29 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     nb_grid_add(grid, dtypes.text);
     nb_grid_add(grid, widths.text);
     nb_grid_add(grid, refused.text);
+    nb_grid_add(grid, absent.text);
     nb_grid_add(grid, k->summary);
     nb_strbuf_release(&dtypes);
     nb_strbuf_release(&widths);
     nb_strbuf_release(&refused);
+    nb_strbuf_release(&absent);
 }
 
 static int list_kernels(struct nb_grid *grid) {
-    static const char *const titles[] = {"kernel",   "op",     "pass",   "style",    "stats",  "stats_dtype",
-                                         "variance", "dtypes", "widths", "not_here", "summary"};
+    static const char *const titles[] = {"kernel",   "op",     "pass",   "style",    "stats",     "stats_dtype",
+                                         "variance", "dtypes", "widths", "not_here", "not_built", "summary"};
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0, end; i < nb_registry_size(); i = end) {
         for (end = i + 1; end < nb_registry_size(); end++)
             if (strcmp(nb_registry_at(end)->kernel_id, nb_registry_at(i)->kernel_id) != 0) break;
         add_kernel(grid, i, end);
     }
+    add_absent_kernels(grid);
+    for (size_t i = 0; i < nb_catalogue_size(); i++)
+        if (!nb_catalogue_is_built(nb_catalogue_at(i))) {
+            nb_note("widths that are not built: `make WIDTHS=all` builds every kernel in each");
+            break;
+        }
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/measure/counters.h"
+#include "src/plan/cells.h"
 #include "src/record/results.h"
 
 extern const struct nb_command nb_command_run;
@@ -36,7 +37,8 @@ static const char help[] =
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits; never launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
-    "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing\n\n"
+    "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
+    "                       with --format variants the kernels that they need, whether these are built or not\n\n"
     "How to run\n"
     "  --launches N         worker processes for each group (6 are the fewest that give an interval); 0: checks, and\n"
     "                       times nothing\n"
@@ -65,7 +67,7 @@ struct run_options {
     bool no_counters, require_counters;
 };
 
-static bool format_known(const char *name) { return nb_renderer_find(name) != NULL; }
+static bool format_known(const char *name) { return nb_renderer_find(name) || strcmp(name, "variants") == 0; }
 
 static int set_option(struct run_options *o, int id, const char *value) {
     if (nb_is_output_option(id))
@@ -191,6 +193,14 @@ static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) 
     return 0;
 }
 
+/* --list --format variants: before anything is built. */
+static int print_variants(const struct run_options *o, struct nb_config *config) {
+    if (!o->output.list) return nb_error("--format variants: with --list alone"), NB_EXIT_USAGE;
+    if (nb_plan_request_config(&o->request, config) != 0) return NB_EXIT_USAGE;
+    nb_config_print_variants(config, stdout);
+    return NB_EXIT_OK;
+}
+
 static int run(int argc, char **argv) {
     struct run_options o = {.output.case_timeout_s = 20};
     struct nb_journaled_argv saved = {0};
@@ -199,6 +209,10 @@ static int run(int argc, char **argv) {
     int exit_code = NB_EXIT_USAGE;
     if (parse(&o, argc, argv, &exit_code) != 0) goto out;
     if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
+    if (o.output.format && strcmp(o.output.format, "variants") == 0) {
+        exit_code = print_variants(&o, &config);
+        goto out;
+    }
     if (o.require_counters && check_counters() != 0) goto out;
     if (nb_plan_request_make(&o.request, &config, &plan) != 0) goto out;
     if (!nb_plan_only_shown(&plan, &config, o.output.list, o.output.format, &exit_code))

@@ -127,6 +127,10 @@ static int apply_options(const struct nb_plan_request *q, struct nb_config *conf
     return result == 0 && q->dtypes ? nb_config_narrow(config, "dtype", q->dtypes) : result;
 }
 
+int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *config) {
+    return read_config(q, config) != 0 ? -1 : apply_options(q, config);
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (read_config(q, config) != 0) return -1;
     if (config->compare.ours && nb_peers_add_built(&q->plugins) != 0) return -1;

@@ -44,6 +44,8 @@ struct nb_plan_request {
 };
 
 int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value);
+/* The config as the options change it, without a kernel. -1 after nb_error. */
+int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *config);
 /* Loads kernels, reads the config, makes the plan. -1 after nb_error. */
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan);
 void nb_plan_request_release(struct nb_plan_request *q);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/core/case.h"
+#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
@@ -261,12 +262,34 @@ static void count_backends(const struct product *p, size_t cells, struct nb_skip
     }
 }
 
+/* Kernels that this block asks for by name or by width, that the sources have and this build does not: a reason for each width. */
+static void count_absent(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_entry *first[NB_N_WIDTHS] = {NULL};
+    size_t n[NB_N_WIDTHS] = {0};
+    const bool names_width = list_of(p, "width")->n > 0;
+    if (!names_width && list_of(p, "kernel")->n == 0) return;
+    for (size_t i = 0; i < nb_catalogue_size(); i++) {
+        const struct nb_entry *e = nb_catalogue_at(i);
+        if (nb_catalogue_is_built(e) || !product_selects(p, e)) continue;
+        if (!names_width && nb_catalogue_is_elsewhere(e)) continue;
+        if (!first[e->kernel->width]) first[e->kernel->width] = e;
+        n[e->kernel->width]++;
+    }
+    for (size_t w = 0; w < NB_N_WIDTHS; w++)
+        if (first[w])
+            nb_skips_count(skips, cells * n[w], "width %s: %s%s not built; `%s` builds %s", nb_width_name((uint32_t)w),
+                           first[w]->kernel_id, n[w] > 1 ? " and others are" : " is", nb_catalogue_command(first[w]),
+                           n[w] > 1 ? "them" : "it");
+}
+
 static void count_widths(const struct product *p, size_t cells, struct nb_skips *skips) {
     const struct nb_values *widths = list_of(p, "width");
     for (size_t i = 0; i < widths->n; i++) {
         bool built = strcmp(widths->texts[i], "all") == 0;
         for (size_t k = 0; k < nb_registry_size() && !built; k++)
             built = strcmp(nb_width_name(nb_registry_at(k)->kernel->width), widths->texts[i]) == 0;
+        for (size_t k = 0; k < nb_catalogue_size() && !built; k++) /* count_absent() names those */
+            built = strcmp(nb_width_name(nb_catalogue_at(k)->kernel->width), widths->texts[i]) == 0;
         if (!built) nb_skips_count(skips, cells, "width %s: no kernel is built for it", widths->texts[i]);
     }
 }
@@ -282,6 +305,8 @@ static void count_kernels(const struct product *p, size_t cells, struct nb_skips
             names[k] = nb_registry_at(k)->kernel_id;
             known = known || nb_list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
         }
+        for (size_t k = 0; k < nb_catalogue_size() && !known; k++)
+            known = nb_list_selects(&one, nb_axis_find("kernel"), nb_catalogue_at(k));
         const char *nearest = nb_nearest(globs->texts[i], names, n);
         if (!known && strcmp(globs->texts[i], "*:*") == 0)
             nb_skips_count(skips, cells,
@@ -330,9 +355,38 @@ static void count_ops(const struct product *p, size_t cells, struct nb_skips *sk
 
 static void count_missing(const struct product *p, size_t cells, struct nb_skips *skips) {
     count_backends(p, cells, skips);
+    count_absent(p, cells, skips);
     count_widths(p, cells, skips);
     count_kernels(p, cells, skips);
     count_ops(p, cells, skips);
+}
+
+/* ---- what a config needs ---- */
+
+static bool config_selects(const struct nb_config *config, const struct nb_entry *e) {
+    for (size_t b = 0; b < config->n_blocks; b++) {
+        const struct nb_block *block = &config->blocks[b];
+        struct product p = product_of(block, NULL);
+        if (product_selects(&p, e)) return true;
+        for (size_t i = 0; i < block->n_includes; i++) {
+            p = product_of(block, &block->includes[i]);
+            if (product_selects(&p, e)) return true;
+        }
+    }
+    return false;
+}
+
+void nb_config_print_variants(const struct nb_config *config, FILE *out) {
+    bool needs_copies[NB_N_WIDTHS][NB_N_DTYPES] = {{false}};
+    for (int copies = 0; copies <= 1; copies++)
+        for (size_t i = 0; i < nb_catalogue_size(); i++) {
+            const struct nb_entry *e = nb_catalogue_at(i);
+            const struct nb_kernel *k = e->kernel;
+            if ((k->op == NB_OP_COPY) != (copies == 1) || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+            if (!(copies && needs_copies[k->width][k->dtype]) && !config_selects(config, e)) continue;
+            needs_copies[k->width][k->dtype] = true;
+            fprintf(out, "%s\n", e->id);
+        }
 }
 
 struct expansion {

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "src/core/case.h"
 #include "src/core/registry.h"
@@ -86,5 +87,9 @@ struct nb_cells {
 int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, const struct nb_filters *filters,
                     struct nb_skips *skips);
 void nb_cells_release(struct nb_cells *cells);
+
+/* The variants that a config selects of all that the sources have and this CPU runs, and the copies beside them, a line each. Needs no
+ * kernel to be loaded. */
+void nb_config_print_variants(const struct nb_config *config, FILE *out);
 
 #endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every kernel of the sources in every width and dtype, whether it is built or not: the list that make writes from the kernels'
+ * files. So a kernel that is not built is told from one that does not exist, and a preset says what it needs before anything is built. */
+#ifndef NB_CATALOGUE_H
+#define NB_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/core/registry.h"
+
+size_t nb_catalogue_size(void);
+/* As the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. The entries last as long as
+ * the process. */
+const struct nb_entry *nb_catalogue_at(size_t i);
+/* Is the entry of the catalogue among the kernels that are loaded? */
+bool nb_catalogue_is_built(const struct nb_entry *entry);
+/* Is the kernel loaded in another width or dtype? */
+bool nb_catalogue_is_elsewhere(const struct nb_entry *entry);
+/* What builds it: "make", or "make WIDTHS=all". */
+const char *nb_catalogue_command(const struct nb_entry *entry);
+
+#endif
