@@ -121,14 +121,14 @@ static void refused(const char *text, const char *expected) {
     cr_expect(nb_arm_parse(&o, text, reason, sizeof reason) && strstr(reason, expected), "'%s': %s", text, reason);
 }
 
-Test(train_steps, words_that_say_nothing_are_refused_with_the_nearest) {
+Test(train_steps, words_for_no_arm_are_refused_with_the_nearest) {
     refused("layernrom", "did you mean 'layernorm'");
     refused("post", "names no norm");
-    refused("rmsnorm layers=x", "says nothing");
-    refused("rmsnorm layers=1.5", "says nothing");
-    refused("rmsnorm layers=-1", "says nothing");
-    refused("rmsnorm rate=nan", "says nothing");
-    refused("rmsnorm layers=", "says nothing");
+    refused("rmsnorm layers=x", "is not a word for an arm");
+    refused("rmsnorm layers=1.5", "is not a word for an arm");
+    refused("rmsnorm layers=-1", "is not a word for an arm");
+    refused("rmsnorm rate=nan", "is not a word for an arm");
+    refused("rmsnorm layers=", "is not a word for an arm");
     char reason[200];
     struct nb_train_options o = arm_of("rmsnorm");
     cr_expect_null(nb_arm_parse_common(&o, "layers=3 post", reason, sizeof reason));

@@ -2,6 +2,7 @@
 /* Files of a folder, and the family that is made from another config. */
 #include "src/claims/claims.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -177,6 +178,7 @@ static int read_all(struct nb_claims *claims, const struct ids *ids, const char 
 }
 
 int nb_claims_read(struct nb_claims *claims, const char *const *patterns, size_t n_patterns) {
+    assert(claims && (patterns || n_patterns == 0));
     struct ids ids = {0};
     *claims = (struct nb_claims){0};
     const int n = nb_claims_ids(&ids.items);

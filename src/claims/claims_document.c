@@ -2,6 +2,7 @@
 /* Results as JSON: of each reading every figure that its rules looked at, with the outcome. */
 #include "src/claims/claims_document.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,7 @@ static void add_counts(cJSON *json, const struct nb_claim_result *results, size_
 }
 
 cJSON *nb_claims_document(const struct nb_claim_result *results, size_t n, const struct nb_claims_about *about) {
+    assert(about && (results || n == 0));
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "schema", NB_CLAIMS_SCHEMA);
     nb_json_text(json, "program", "normbench");

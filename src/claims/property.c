@@ -3,6 +3,7 @@
  * process. */
 #include "src/claims/property.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,7 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
 }
 
 int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
+    assert(p && out);
     *out = cJSON_CreateObject();
     for (size_t i = 0; i < p->n_params; i++)
         cJSON_AddItemToObject(*out, p->params[i].name, cJSON_Parse(p->params[i].fallback));

@@ -2,6 +2,7 @@
 /* Rulings become verdicts, of readings and of the claim; sensitivities. */
 #include "src/claims/verdict.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +189,7 @@ static void combine(struct nb_claim_result *result) {
 }
 
 void nb_claim_judge(struct nb_claim_result *result) {
+    assert(result && result->claim && result->findings);
     result->reads = nb_alloc(result->claim->n_readings + 1, sizeof *result->reads);
     for (size_t i = 0; i < result->claim->n_readings; i++) {
         result->reads[i].reading = &result->claim->readings[i];

@@ -129,6 +129,7 @@ static double unseen(struct nb_model *m, const struct nb_text *text) {
 
 int nb_course_run(struct nb_course *c, const struct nb_workload *workload, const struct nb_train_options *options,
                   const struct nb_text *text, const struct nb_course_options *how) {
+    assert(c && workload && options && text && how && how->steps > 0);
     struct nb_model model;
     *c = (struct nb_course){.loss = nb_alloc((unsigned)how->steps, sizeof *c->loss), .unseen_loss = NAN};
     curves_init(&c->curves, how->records + 1);

@@ -60,6 +60,7 @@ int nb_text_open(struct nb_text *text, const char *path) {
 }
 
 void nb_text_sequence(const struct nb_text *text, uint64_t i, int64_t length, int32_t *tokens, int32_t *targets) {
+    assert(text && text->n > 0 && length > 0);
     assert(text->n > 0 && length > 0);
     const uint64_t start = nb_random_bits(nb_random_stream(0, TEXT_STREAM), i) % text->n;
     for (int64_t t = 0; t < length; t++) {

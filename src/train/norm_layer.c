@@ -233,6 +233,7 @@ static void allocate(struct nb_norm_layer *n) {
 
 int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct nb_norm_choice *choice, int64_t rows,
                        int64_t cols, struct nb_parameters *parameters, struct nb_pool *pool) {
+    assert(n && choice && parameters && rows > 0 && cols > 0);
     assert(rows > 0 && cols > 0 && choice->kind < NB_N_NORM_KINDS);
     *n = (struct nb_norm_layer){.choice = *choice, .rows = rows, .cols = cols, .pool = pool};
     if (choice->kind == NB_NORM_NONE) return 0;

@@ -2,6 +2,7 @@
 /* The arms take turns. */
 #include "src/train/steps.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "src/core/log.h"
@@ -62,6 +63,7 @@ static int make_arms(struct nb_step_arm *arms, int n_arms, const struct nb_workl
 
 int nb_steps_measure(struct nb_step_arm *arms, int n_arms, const struct nb_workload *workload,
                      const struct nb_text *text, const struct nb_steps_options *options, int *n_blocks) {
+    assert(arms && n_arms > 0 && workload && text && n_blocks);
     int *order = nb_alloc((unsigned)n_arms, sizeof *order), block = 0;
     uint64_t state = options->seed;
     const int result = make_arms(arms, n_arms, workload, text, options);

@@ -31,6 +31,7 @@ static struct nb_train_group *group_of(struct nb_train_plan *p, enum nb_train_me
 
 void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
                        int steps, int seeds, const char *arm) {
+    assert(p && workload && arm);
     struct nb_train_group *g = group_of(p, measure, workload, measure == NB_TRAIN_COURSE ? steps : 0);
     int at = 0;
     while (at < g->n_arms && strcmp(g->arms[at], arm) != 0) at++;

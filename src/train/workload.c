@@ -2,6 +2,7 @@
 /* What every model does alike: a step, with clipping and the loss scale. */
 #include "src/train/workload.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "src/train/matrix.h"
 
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
+    assert(model && workload && options);
     *model = (struct nb_model){.workload = workload, .options = *options};
     struct nb_train_options *o = &model->options;
     if (o->n_threads < 1) o->n_threads = 1;
@@ -110,6 +112,7 @@ const struct nb_workload *const nb_workloads[] = {
 const size_t nb_n_workloads = sizeof nb_workloads / sizeof nb_workloads[0];
 
 const struct nb_workload *nb_workload_find(const char *name) {
+    assert(name);
     for (size_t i = 0; i < nb_n_workloads; i++)
         if (strcmp(nb_workloads[i]->name, name) == 0) return nb_workloads[i];
     return NULL;
