@@ -100,5 +100,5 @@ refuses "too many" stress bugs
 refuses "did you mean" stres
 refuses "no case is left" "$WORK/small.json" --kernel nothing_like_this
 refuses "no block of .* has it" "$WORK/small.json" --dtype f16
-refuses "leave CONFIG" --resume "$WORK/run" --dtype f32
-refuses "was no stress" --resume "$(mkdir -p "$WORK/other" && sed 's/"argv":\["stress"/"argv":["run"/' "$WORK/first" >"$WORK/other/journal.jsonl" && echo "$WORK/other")"
+refuses "leave out CONFIG" --resume "$WORK/run" --dtype f32
+refuses "was not a stress run" --resume "$(mkdir -p "$WORK/other" && sed 's/"argv":\["stress"/"argv":["run"/' "$WORK/first" >"$WORK/other/journal.jsonl" && echo "$WORK/other")"

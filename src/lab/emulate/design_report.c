@@ -2,6 +2,7 @@
 /* Draws and files as inputs.c has them, for formats that no case has. */
 #include "src/lab/emulate/design_report.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ int nb_design_data_resolve(struct nb_design_data *data) {
 }
 
 int nb_design_rows_init(struct nb_design_rows *r, const struct nb_design *d, const struct nb_design_data *data) {
+    assert(data->rows > 0 && data->cols > 0);
     struct nb_case c;
     struct nb_source source;
     char reason[1024];

@@ -2,6 +2,7 @@
 /* One pass for the scale, one for the errors. */
 #include "src/lab/emulate/quantize.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -80,6 +81,7 @@ static void add_row(struct nb_quantized *q, struct sums *s, const double *row, i
 
 void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int64_t cols, enum nb_quantum quantum,
                  enum nb_scaling scaling) {
+    assert(rows > 0 && cols > 0 && quantum < NB_N_QUANTA && scaling < NB_N_SCALINGS);
     struct sums s = {0};
     *q = (struct nb_quantized){.n = rows * cols, .smallest_scale = INFINITY};
     const double whole = scaling == NB_SCALING_TENSOR ? scale_of(values, rows * cols, quantum) : 1;

@@ -3,6 +3,7 @@
  * what is done after an interruption is everything below the counter. */
 #include "src/lab/exhaustive/exhaust.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,6 +56,7 @@ static void watch(struct crew *crew, double start_s) {
 }
 
 int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done) {
+    assert(s->chunk && threads >= 1);
     struct crew crew = {.sweep = s, .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     pthread_t *ids = nb_alloc((unsigned)threads, sizeof *ids);
     const double start_s = nb_now_s();

@@ -2,6 +2,7 @@
 /* How any rule is predicted and verified, and what rules share. */
 #include "src/lab/limits/limits.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 /* ---- configuration ----------------------------------------------------------------------------------------------------- */
 
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps) {
+    assert(n >= 1 && dtype < NB_N_NUMBERS);
     *l = (struct nb_limits){
         .n = n, .gamma_max = NAN, .rho = 10, .seed = 1, .execute = {nb_emulate_row, nb_emulate_sum_of_squares}};
     struct nb_design *d = &l->design;

@@ -4,6 +4,7 @@
  * tree that holds the share w of the sum adds u^2 w^2 / 6: a rounding error is uniform, and (2^e / s)^2 is 1/2 on average. */
 #include "src/lab/limits/sum_law.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -195,6 +196,7 @@ static void random_squares(const struct nb_design *d, double n, struct nb_sum_la
 }
 
 void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out) {
+    assert(n >= 1);
     const double u = nb_numbers[d->acc].unit_roundoff;
     *out = (struct nb_sum_law){.chain = nb_design_chain(d, n)};
     const double u_square = d->fma ? 0 : nb_numbers[d->square].unit_roundoff;

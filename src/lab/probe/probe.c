@@ -2,6 +2,7 @@
 /* The questions in order, the answers, and the line that sums them up. */
 #include "src/lab/probe/probe.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,7 @@ const char *nb_probe_value(const cJSON *result, const char *question) {
 }
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
+    assert(entry && !nb_probe_refuses(c));
     struct nb_strbuf summary = {0};
     cJSON *result = cJSON_CreateObject();
     struct nb_probe p;

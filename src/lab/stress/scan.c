@@ -61,6 +61,7 @@ static void draw(struct nb_scan *s, uint64_t seed) {
 }
 
 int nb_scan_init(struct nb_scan *s, const struct nb_trial *like, int64_t rows, int64_t cols, uint64_t seed) {
+    assert(rows >= 1 && cols >= 1);
     struct nb_case c = like->c;
     *s = (struct nb_scan){.rows = rows, .cols = cols};
     if (c.pass != NB_FORWARD || c.op == NB_OP_COPY) return refuse(s, "only forward passes are scanned");

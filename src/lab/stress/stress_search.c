@@ -2,6 +2,7 @@
 /* The widest variants come first: should the time end, they are what most people run. */
 #include "src/lab/stress/stress_search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +185,7 @@ static bool all_done(const struct nb_searched *searched) {
 }
 
 int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched) {
+    assert(q->dir && q->budget_s >= 0);
     struct search s = {.q = q, .searched = searched, .start_s = nb_now_s()};
     char *witnesses = nb_path_join(q->dir, "witnesses"), *absolute = NULL; /* replay lines work from anywhere */
     cJSON *options = cJSON_CreateObject();

@@ -3,6 +3,7 @@
  * on correct kernels' outputs for the same; rates are counted on the second. */
 #include "src/lab/tolerance/tolerance.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +260,7 @@ static int all_steps(struct run *r) {
 }
 
 int nb_tolerance_run(struct nb_tolerance *t, const struct nb_tolerance_request *request) {
+    assert(request->data);
     struct run *r = nb_alloc(1, sizeof *r);
     *t = (struct nb_tolerance){0};
     r->t = t;
