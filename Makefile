@@ -104,10 +104,10 @@ endif
 kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
-cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c)))
+cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c cmd/shared/*.c)))
 test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
-# A command is any file of cmd/ but main and what several files share; a renderer is reports/render_*.c.
-commands := $(filter-out main options output_options peer_options list_peers claims_try gate_selection run_plan run_measure run_confirm,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
+# A command is any file of cmd/ but main; what several share is in cmd/shared/. A renderer is reports/*/render_*.c.
+commands := $(filter-out main,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
 plots := $(patsubst plot_%,%,$(basename $(notdir $(sort $(wildcard reports/figures/plot_*.c)))))
 # A job is done in a worker process by src/.../NAME_job.c.
@@ -305,7 +305,7 @@ demo: deps
 	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] \
+formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] \
 	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
 format:
 	clang-format -i $(formatted)
@@ -374,4 +374,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*/*/*.d $(BUILD)/cmd/*.d $(BUILD)/reports/*/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)
+-include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*/*/*.d $(BUILD)/cmd/*.d $(BUILD)/cmd/shared/*.d $(BUILD)/reports/*/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/gate_selection.h"
+#include "cmd/shared/gate_selection.h"
 #include "reports/gate/calibration_report.h"
 #include "reports/gate/gate_report.h"
 #include "src/core/files.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/claims_try.h"
-#include "cmd/options.h"
+#include "cmd/shared/claims_try.h"
+#include "cmd/shared/options.h"
 #include "reports/claims/claims_report.h"
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"

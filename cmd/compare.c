@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/run/compare_report.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/run/tune_view.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"

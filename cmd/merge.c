@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
-#include "cmd/peer_options.h"
+#include "cmd/shared/options.h"
 #include "reports/lab/lab.h"
 #include "src/core/case.h"
 #include "src/core/cpu.h"

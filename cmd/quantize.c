@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/core/case.h"

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/options.h"
-#include "cmd/peer_options.h"
-#include "cmd/run_plan.h"
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/run/report.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"

@@ -2,7 +2,7 @@
 /* normbench report: a run's folder, rendered again. */
 #include <stdio.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "reports/claims/claims_report.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"

@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
-#include "cmd/output_options.h"
-#include "cmd/peer_options.h"
-#include "cmd/run_confirm.h"
-#include "cmd/run_measure.h"
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/run/peers_page.h"
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/measure/counters.h"
+#include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
 #include "src/record/results.h"
 
@@ -120,6 +118,64 @@ static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
     return 0;
 }
 
+/* ---- of a run that compares: what looks behind is measured again, in fresh processes --------------------------------- */
+
+/* Both sides of each comparison that looks behind. */
+static void suspects(const struct nb_peer_comparisons *comparisons, struct nb_texts *keys) {
+    for (size_t i = 0; i < comparisons->n; i++) {
+        const struct nb_peer_comparison *d = &comparisons->items[i];
+        if (d->verdict != NB_PEER_COMPARISON_LOOKS_BEHIND && d->n_confirmed == 0) continue;
+        nb_texts_add(keys, d->ours->key);
+        nb_texts_add(keys, d->theirs->key);
+    }
+}
+
+static int run_again(const struct nb_measuring *first, struct nb_config *config, const struct nb_texts *keys,
+                     int launches, const char *dir) {
+    const struct nb_plan_options options = {.filters = (const char *const *)keys->items, .n_filters = keys->n};
+    struct nb_plan plan = {0};
+    struct nb_measuring again = *first;
+    char *folder = nb_path_join(dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    bool began;
+    config->launches = launches;
+    config->order_seed++; /* other orders and offsets than those that looked behind */
+    int result = nb_plan_make(&plan, config, &options);
+    if (result == 0 && plan.n_cases > 0) {
+        again.plan = &plan;
+        again.out = folder;
+        again.resume = nb_path_exists(journal) ? folder : NULL;
+        again.no_counters = true;
+        again.confirms = false;
+        nb_note("%zu cases look behind: measured again", plan.n_cases);
+        result = nb_measuring_run(&again, folder, &began);
+        if (!began) result = -1;
+    }
+    nb_plan_release(&plan);
+    free(folder);
+    free(journal);
+    return result;
+}
+
+/* DIR/confirm: a run of its own with the cases that look behind in the run in dir, which has ended; goes on with one that was cut off.
+ * Changes config's launches and seed. As nb_run_plan(): 0, -1 after nb_error, or the signal that ended it. */
+static int confirm(const struct nb_measuring *first, struct nb_config *config, const char *dir) {
+    const int launches = config->compare.confirm_launches;
+    struct nb_results results = {0};
+    struct nb_peer_comparisons comparisons = {0};
+    struct nb_texts keys = {0};
+    if (!config->compare.ours || launches == 0) return 0;
+    int result = nb_results_fold(&results, dir);
+    if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);
+    if (result == 0) {
+        suspects(&comparisons, &keys);
+        if (keys.n > 0) result = run_again(first, config, &keys, launches, dir);
+        nb_peer_comparisons_release(&comparisons);
+    }
+    nb_texts_release(&keys);
+    nb_results_release(&results);
+    return result;
+}
+
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
@@ -157,7 +213,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     size_t n_failed = 0;
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
-    if (began && ended == 0) ended = nb_confirm(&m, config, dir);
+    if (began && ended == 0) ended = confirm(&m, config, dir);
     if (!began || report(o, dir, config->compare.ours != NULL, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);

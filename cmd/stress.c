@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/output_options.h"
-#include "cmd/peer_options.h"
-#include "cmd/run_measure.h"
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
-#include "cmd/run_plan.h"
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/run/tune_view.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

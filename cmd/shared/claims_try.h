@@ -5,9 +5,8 @@
 
 #include <stdbool.h>
 
-#include "cmd/output_options.h"
-#include "cmd/run_measure.h"
-#include "cmd/run_plan.h"
+#include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "src/claims/claims.h"
 #include "src/train/train_results.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Training, measuring, judging and reporting of claims. */
-#include "cmd/claims_try.h"
+#include "cmd/shared/claims_try.h"
 
 #include <math.h>
 #include <stdlib.h>

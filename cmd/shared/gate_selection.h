@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "src/gate/gate.h"
 #include "src/plan/cells.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the command line of `run` to a plan: config, options, kernels; and how a plan is shown. */
+/* From the command line of `run` to a plan: config, options, kernels; how a plan is shown, and how it is measured into a folder. */
 #ifndef NB_RUN_PLAN_H
 #define NB_RUN_PLAN_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cmd/options.h"
+#include "cmd/shared/options.h"
 #include "src/measure/journal.h"
 #include "src/plan/plan.h"
 
@@ -62,12 +62,6 @@ int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *fir
 /* strftime() of now, UTC. */
 void nb_utc_now(const char *format, char *out, size_t n);
 
-/* Appends what a plan will take: "6 launches each, about 430 s". confirms: and what each comparison that looks behind takes after it. */
-void nb_add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms);
-/* --list: keys on out, one a line (table), or a document (json); counts, reasons and the estimate. */
-int nb_plan_print(const struct nb_plan *plan, const struct nb_config *config, const char *format, FILE *out);
-void nb_plan_print_skips(const struct nb_plan *plan, FILE *out);
-
 /* The command line that a journal holds. */
 struct nb_journaled_argv {
     int argc;
@@ -75,5 +69,30 @@ struct nb_journaled_argv {
 };
 int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir);
 void nb_journaled_argv_release(struct nb_journaled_argv *saved);
+
+/* ---- a plan measured into a folder with a journal ------------------------------------------------------------------- */
+
+struct nb_measuring {
+    const struct nb_plan_request *request;
+    const struct nb_plan *plan;
+    const char *config;       /* its name */
+    const char *out, *resume; /* folder to make, or to go on with; both null: a new one below results/ */
+    bool no_counters;
+    bool confirms; /* what looks behind will be measured again after it */
+    double case_timeout_s;
+    int argc; /* what the journal keeps, so that --resume can make the plan again */
+    char **argv;
+};
+
+/* The folder; owned. */
+char *nb_measuring_folder(const struct nb_measuring *m);
+/* Opens the journal in dir and runs the plan. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
+ * a journal to be read. */
+int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
+
+/* --list, or a plan without cases, which is shown with its reasons: true, with the exit code. An empty selection is a mistake, unless
+ * it is this machine alone that refuses. */
+bool nb_plan_only_shown(const struct nb_plan *plan, const struct nb_config *config, bool list, const char *format,
+                        int *exit_code);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/gate_selection.h"
+#include "cmd/shared/gate_selection.h"
 
 #include <stdio.h>
 #include <stdlib.h>
