@@ -1,7 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every other script of this folder: 0 is a pass, 77 a skip (its last line says why), anything else a failure.
-# A script finds the program in $NORMBENCH, the build folder in $BUILD, a folder of its own in $WORK.
+# Runs the other scripts of this folder, as many at once as there are CPUs: 0 is a pass, 77 a skip (its last line says why), anything else
+# a failure. A script finds the program in $NORMBENCH, the build folder in $BUILD, a folder of its own in $WORK.
+#
+#   tests/cli/run.sh [quick|slow|NAME..]
+#
+# A script that needs long says so in a line of its own, "# Slow, 30 s: why", in seconds of CPU time. quick leaves these out, slow runs them
+# alone; without an argument all are run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-build}
@@ -9,20 +14,43 @@ export NORMBENCH=$PWD/$BUILD/normbench
 case $BUILD in /*) NORMBENCH=$BUILD/normbench ;; esac
 export NO_COLOR=1
 export NORMBENCH_TUNING=none # a tuning of the user's would be in every replay line
-passed=0 failed=0 skipped=0
-for script in tests/cli/*.sh; do
-    [ "$script" = tests/cli/run.sh ] && continue
+
+# One script: its result is said in one write, since others say theirs.
+if [ "${1-}" = --one ]; then
+    script=tests/cli/$2.sh
     WORK=$(mktemp -d)
     export WORK
     start=$SECONDS
-    timeout 300 bash "$script" >"$WORK/log" 2>&1
+    TIMEFORMAT='%0U %0S'
+    { time timeout 900 bash "$script" >"$WORK/log" 2>&1; } 2>"$WORK/time"
     code=$?
+    cpu=$(awk '{ print $1 + $2 }' "$WORK/time")
+    took="$((SECONDS - start)) s, $cpu s of CPU"
     case $code in
-    0) passed=$((passed + 1)); echo "ok    $script ($((SECONDS - start)) s)" ;;
-    77) skipped=$((skipped + 1)); echo "skip  $script: $(tail -n 1 "$WORK/log")" ;;
-    *) failed=$((failed + 1)); echo "FAIL  $script (exit $code)"; sed 's/^/      /' "$WORK/log" | tail -n 40 ;;
+    0) result=passed said="ok    $script ($took)" ;;
+    77) result=skipped said="skip  $script: $(tail -n 1 "$WORK/log")" ;;
+    *) result=failed said="FAIL  $script (exit $code, $took)"$'\n'$(sed 's/^/      /' "$WORK/log" | tail -n 40) ;;
     esac
     rm -rf "$WORK"
-done
-echo "cli: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+    printf '%s\n' "$said"
+    echo "$result $((SECONDS - start)) $cpu $2" >>"$RESULTS"
+    exit
+fi
+
+slow=$(grep -l '^# Slow, ' tests/cli/*.sh | grep -v cli/run.sh)
+every=$(printf '%s\n' tests/cli/*.sh | grep -v cli/run.sh)
+case ${1-} in
+quick) scripts=$(printf '%s\n' "$every" | grep -vxF "$slow") ;;
+slow) scripts=$slow ;;
+"") scripts=$slow$'\n'$(printf '%s\n' "$every" | grep -vxF "$slow") ;; # the longest first, so that none is left alone at the end
+*) scripts=$(printf 'tests/cli/%s.sh\n' "$@") ;;
+esac
+RESULTS=$(mktemp)
+export RESULTS
+trap 'rm -f "$RESULTS"' EXIT
+printf '%s\n' "$scripts" | sed 's|.*/||; s|\.sh$||' | xargs -P "${JOBS:-$(nproc)}" -n 1 tests/cli/run.sh --one
+echo "the slowest scripts (seconds, of CPU):"
+sort -k2,2nr "$RESULTS" | head -n 10 | awk '{ printf "  %4d %4d  %s\n", $2, $3, $4 }'
+count() { grep -c "^$1 " "$RESULTS"; }
+echo "cli: $(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+[ "$(count passed)" -gt 0 ] && [ "$(count failed)" = 0 ]
