@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo: installs what is missing, builds, measures the quick preset on real rows, says where to look.
-# make check: builds and passes all tests. `make help` lists the rest.
+# make check: builds and passes the tests. `make help` lists the rest.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # V=1 shows the commands.
@@ -117,15 +117,16 @@ properties := $(patsubst property_%,%,$(basename $(notdir $(sort $(wildcard src/
 plugin_sources := $(sort $(wildcard tests/plugins/*.c))
 plugins := $(patsubst tests/plugins/%.c,$(BUILD)/tests/plugins/%.so,$(plugin_sources))
 
-.PHONY: peers peer-adapters all help deps demo check check-unit check-unit-build check-cli check-style check-long gate gate-layouts format \
-	format-check lint asan asan-build fuzz fuzz-run install uninstall clean
+.PHONY: peers peer-adapters all help deps demo check check-all check-unit check-unit-build check-cli check-style check-conditions check-long \
+	gate gate-layouts format format-check lint asan asan-build fuzz fuzz-run install uninstall clean
 all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 
 help:
 	@printf '%s\n' \
 	'make           builds build/normbench and build/libnormkernels.so' \
 	'make demo      installs what is missing, builds, measures the quick preset, says where to look' \
-	'make check     installs what is missing, builds, passes all tests' \
+	'make check     installs what is missing, builds, passes the tests on the kernels that they need, within minutes' \
+	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
 	'make check-long  every exhaustive mode over all its inputs, in minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
@@ -278,17 +279,59 @@ $(layouts): $(ARM)/layout_%.so: $(ARM)/table.o $(kernel_objects) $(gaps) $(tools
 	tr ' ' '\n' <$@.objects | awk -v layout=$* -v seed=$(LAYOUT_SEED) -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
 	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
 
+# ---- checks -----------------------------------------------------------------------------------------------------------
+# Kernels to test on: f32 in two widths, 16 bits and a third width of those that some test names. `make check-all` takes all that are built.
+test_widths := $(or $(filter scalar 256,$(WIDTHS)),$(if $(filter x86_64,$(ARCH)),scalar 256,scalar))
+tested_in_halves := rmsnorm_twopass rmsnorm_serial rmsnorm_fast %_lowp layernorm_twopass layernorm_welford layernorm_corrected \
+	layernorm_onepass layernorm_fast add_rmsnorm_twopass l2norm_twopass batchnorm_twopass rmsnorm_backward_plain layernorm_backward_plain copy%
+tested_in_widths := rmsnorm_twopass layernorm_twopass copy%
+test_dtypes_of = $(if $(filter %_lowp,$(1)),,f32) $(if $(filter $(tested_in_halves),$(1)),f16 bf16)
+test_variants := $(foreach k,$(kernels),$(foreach w,$(test_widths),$(foreach d,$(filter $(DTYPES),$(call test_dtypes_of,$(k))),$(k)_$(suffix_$(w))_$(d)))) \
+	$(if $(filter 256,$(test_widths)),$(foreach k,$(filter $(tested_in_widths),$(kernels)),$(k)_v128_f32))
+test_objects_of_kernels := $(test_variants:%=$(BUILD)/kernels/%.o)
+$(BUILD)/tests/kernels/kernel_list.h: Makefile $(sort $(dir $(kernel_sources)))
+	@mkdir -p $(dir $@)
+	printf 'NB_KERNEL_ENTRY(%s)\n' $(test_variants) >$@
+$(BUILD)/tests/kernels/table.o: kernels/table.c $(BUILD)/tests/kernels/kernel_list.h $(BUILD)/kernels/flags
+	$(call say,CC)
+	$(CC) $(KERNEL_CFLAGS) -I. -I$(dir $@) -c -o $@ $<
+$(BUILD)/tests/kernels/libnormkernels.so: $(BUILD)/tests/kernels/table.o $(test_objects_of_kernels)
+	$(file >$@.objects,$(sort $^))
+	$(call say,LD)
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,--discard-none -Wl,-z,noexecstack -o $@ @$@.objects -lm
+$(BUILD)/tests/kernels/layout_2.so: $(BUILD)/tests/kernels/table.o $(test_objects_of_kernels) $(gaps) $(tools)/layout.awk
+	$(call say,LAYOUT)
+	printf '%s\n' $(filter-out $(gaps),$(filter %.o,$^)) | awk -v layout=2 -v seed=0 -v gaps=$(ARM) -f $(tools)/layout.awk >$@.order
+	$(CC) $(SANITIZE) -shared -Wl,-Bsymbolic -Wl,--emit-relocs -Wl,-z,noexecstack -o $@ @$@.order -lm
+
 check: deps
 	$(MAKE) check-unit check-cli check-style
-check-unit-build: $(BUILD)/tests/normbench-tests all $(plugins) $(identities) $(ARM)/layout_2.so
-# TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout.
-TEST_KERNELS ?= $(BUILD)/libnormkernels.so
-TEST_LAYOUT ?= $(ARM)/layout_2.so
+# Everything: all kernels, the slow scripts too, then the other conditions that a test may meet.
+check-all: deps
+	$(MAKE) all check-style
+	$(MAKE) $(with_all_kernels) check-unit
+	$(MAKE) $(with_all_kernels) SCRIPTS= check-cli
+	$(MAKE) check-conditions
+# TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout; SCRIPTS:
+# quick, slow or nothing for all.
+TEST_KERNELS ?= $(BUILD)/tests/kernels/libnormkernels.so
+TEST_LAYOUT ?= $(BUILD)/tests/kernels/layout_2.so
+SCRIPTS ?= quick
+with_all_kernels := TEST_KERNELS=$(BUILD)/libnormkernels.so TEST_LAYOUT=$(ARM)/layout_2.so
+check-unit-build: $(BUILD)/tests/normbench-tests $(BUILD)/normbench $(TEST_KERNELS) $(TEST_LAYOUT) $(plugins) $(identities)
+unit_tests = NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
+	NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins tests/unit.sh $(BUILD)/tests/normbench-tests --timeout 900
 check-unit: check-unit-build
-	NORMBENCH_TEST_LAYOUT=$(TEST_LAYOUT) NORMBENCH_KERNELS=$(TEST_KERNELS) NORMBENCH_DATA=tests/data NORMBENCH_CONFIGS=configs \
-	  NORMBENCH_TEST_PLUGINS=$(BUILD)/tests/plugins $(BUILD)/tests/normbench-tests -j$(shell nproc) --timeout 300 $(if $(TESTS),--filter '$(TESTS)')
-check-cli: all $(plugins)
-	BUILD=$(BUILD) tests/cli/run.sh
+	$(unit_tests) -j$(shell nproc) $(if $(TESTS),--filter '$(TESTS)')
+check-cli: $(BUILD)/normbench $(TEST_KERNELS) $(plugins)
+	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/cli/run.sh $(SCRIPTS)
+# Nothing may depend on whose products train, on a core of one's own, or on a speed: what trains, with the products of other CPUs; what
+# misbehaves, is cut off or is timed, on one CPU that something else keeps busy.
+check-conditions: check-unit-build
+	for core in $(if $(shell grep -m 1 avx512bw /proc/cpuinfo),SkylakeX) Haswell Prescott; do \
+	  echo "OPENBLAS_CORETYPE=$$core"; OPENBLAS_CORETYPE=$$core $(unit_tests) -j$(shell nproc) --filter 'train_*/*' || exit 1; done
+	BUILD=$(BUILD) NORMBENCH_KERNELS=$(abspath $(TEST_KERNELS)) tests/crowded.sh tests/cli/run.sh misbehaving resume tune usage
+	$(subst tests/unit.sh,tests/crowded.sh tests/unit.sh,$(unit_tests)) -j2 --filter '@(pool|own_threads|guard|journal*|timing|slow_arms|peers)/*'
 check-style:
 	tests/style.sh
 check-long: all

@@ -36,7 +36,7 @@ cp "$WORK/a/results.json" "$WORK/c/"
 check google_benchmark "$WORK/c.google_benchmark" | grep -q '1 rows each$'
 
 # ---- a gate: one case timed, of the same code on both sides ----
-kernels=$BUILD/libnormkernels.so
+kernels=$NORMBENCH_KERNELS
 code=0
 "$NORMBENCH" gate --baseline "$kernels" --candidate "$kernels" --time-identical --kernel rmsnorm_twopass --axis width=scalar \
     --axis dtype=f32 --axis shape=16x64 --inconclusive pass --out "$WORK/gate" --format junit --quiet > "$WORK/gate.junit" ||
