@@ -7,9 +7,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$@" --verbose >"$log" 2>&1
 code=$?
-grep -vE '^\[(RUN |PASS|SKIP|====)\] .*(:|Running)|^\[====\] Running|^\[----\] *$' "$log"
+grep -vE '^\[(RUN |PASS|SKIP)\]|^\[====\] Running|^\[----\] *$' "$log"
 echo "the slowest tests (seconds):"
 sed -nE 's/^\[(PASS|FAIL)\] ([^ ]+::[^ ]+): \(([0-9.]+)s\)$/\3 \2/p' "$log" |
-    awk '{ time[$2] += $1; n[$2]++ } END { for (t in time) printf "%8.2f  %s%s\n", time[t], t, n[t] > 1 ? " (" n[t] " of them)" : "" }' |
+    awk '{ time[$2] += $1; n[$2]++ } END { for (t in time) printf "%8.2f  %s%s\n", time[t], t, (n[t] > 1 ? " (" n[t] " of them)" : "") }' |
     sort -rn | head -n 10
 exit "$code"

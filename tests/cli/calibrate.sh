@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # normbench calibrate, and what a recorded self-test of the gate leaves for other rules to judge. Looks at forms, not at noise.
+# Slow, 10 s: a calibration has many launches.
 set -u
 failed=0
 bad() { echo "$*"; failed=1; }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Shards merged give the cases of one run, in its order; what does not belong together is refused with exit 2.
+# Slow, 19 s: a whole run, then each of its shards.
 set -eu
 cat > "$WORK/small.json" <<'JSON'
 { "blocks": [ { "op": ["rmsnorm", "layernorm"], "dtype": ["f32", "bf16"], "shape": ["4x16", "8x32", "3x48"],

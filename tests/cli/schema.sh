@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A real run, one with a skipped and a failing case among it, and what is left of a killed one are valid by the schemas.
+# Slow, 13 s: every document that the program writes.
 set -eu
 validate() { /usr/bin/python3 tests/check_schema.py reports/schema "$@"; }
 validate || { [ $? = 77 ] && echo "no python3-jsonschema" && exit 77; exit 1; }
