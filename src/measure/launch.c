@@ -3,6 +3,7 @@
  * goes on in a fresh one. */
 #include "src/measure/launch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -352,6 +353,7 @@ double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters) {
 
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
+    assert(plan && journal && dir && options);
     struct nb_run run = {.plan = plan,
                          .journal = journal,
                          .options = options,

@@ -40,6 +40,7 @@ static int read_positions(struct nb_samples *s, const cJSON *positions) {
 }
 
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm) {
+    assert(s);
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(arm, "sample_ns"), *item;
     const cJSON *positions = cJSON_GetObjectItemCaseSensitive(arm, "position");
     const size_t n = (size_t)cJSON_GetArraySize(samples);
@@ -68,6 +69,7 @@ void nb_samples_release(struct nb_samples *s) {
 }
 
 double nb_samples_median(const struct nb_samples *s) {
+    assert(s);
     double *finite = nb_alloc(s->n + 1, sizeof *finite);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
@@ -213,6 +215,7 @@ static int take_line(const cJSON *line, void *arg) {
 }
 
 int nb_sample_table_read(struct nb_sample_table *s, const char *dir) {
+    assert(s && dir);
     *s = (struct nb_sample_table){0};
     return nb_journal_read(dir, take_line, s) < 0 ? -1 : 0;
 }

@@ -3,6 +3,7 @@
 #include "src/measure/worker.h"
 
 #include <alloca.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -107,6 +108,7 @@ void nb_sets_release(struct nb_sets *s) {
 /* ---- arms that are timed ------------------------------------------------------------------------------------------ */
 
 int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arms, int n) {
+    assert(b && w && arms && n > 0);
     const struct nb_job *job = &w->job;
     *b = (struct nb_bench){.arms = arms, .n = n, .pool = nb_pool_new(job->cases[0].threads, job->cpus)};
     if (!b->pool || nb_sets_init(&b->sets, w, arms, n) != 0) {

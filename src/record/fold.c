@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, line by line, to the records of its run. */
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -544,6 +545,7 @@ static void add_meta(struct fold *f, bool complete) {
 }
 
 int nb_results_fold(struct nb_results *r, const char *dir) {
+    assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
     struct fold f = {.results = r};
     int result = nb_journal_read(dir, fold_line, &f);

@@ -2,6 +2,7 @@
 /* results.json: the meta data, then one record a block, in an order that depends on the plan alone. */
 #include "src/record/results.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,6 +122,7 @@ bool nb_results_outdated(const char *dir) {
 }
 
 int nb_results_read(struct nb_results *r, const char *dir) {
+    assert(r && dir);
     if (nb_results_outdated(dir)) return nb_results_fold(r, dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
     char *path = nb_path_join(dir, NB_RESULTS_FILE);
