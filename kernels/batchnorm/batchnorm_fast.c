@@ -65,8 +65,8 @@ static inline struct slab_totals channel_totals(const struct nb_call *call, cons
     }
     return sum;
 }
-NB_ONCE struct channel_moments second_pass(const struct nb_call *call, const struct pages *p,
-                                           struct channel_moments m) {
+static inline struct channel_moments second_pass(const struct nb_call *call, const struct pages *p,
+                                                 struct channel_moments m) {
     if (!is_poor(&m)) return m;
     const float mean = (float)(m.shift + m.offset);
     return moments_of_totals(call, channel_totals(call, p, mean), mean);
@@ -82,12 +82,12 @@ static inline struct channel_form form_of(const struct nb_call *call, int64_t ch
     f.line = (struct line){.about = mean, .slope = slope, .constant = __builtin_fmaf(-residual, slope, f.beta)};
     return f;
 }
-NB_ONCE struct channel_form trained_form(const struct nb_call *call, int64_t channel, struct channel_moments m) {
+static inline struct channel_form trained_form(const struct nb_call *call, int64_t channel, struct channel_moments m) {
     const double exact_mean = m.shift + m.offset, var = m.var < 0 ? 0 : m.var;
     const float mean = (float)exact_mean, scale = finish_channel(call, channel, mean, (float)var);
     return form_of(call, channel, scale, mean, (float)(exact_mean - mean));
 }
-NB_ONCE struct channel_form running_form(const struct nb_call *call, int64_t channel) {
+static inline struct channel_form running_form(const struct nb_call *call, int64_t channel) {
     const float mean = call->running_mean_in[channel], scale = row_scale(call->running_var_in[channel], call);
     if (call->mean) call->mean[channel] = mean;
     if (call->rstd) call->rstd[channel] = scale_to_rstd(scale, &call->formula);

@@ -109,7 +109,7 @@ static inline int64_t plane_blocks(const struct nb_call *call) {
 struct span {
     int64_t plane, n_planes, begin, end; /* columns [begin, end) of each */
 };
-NB_ONCE struct span plane_block(const struct nb_call *call, int64_t block) {
+static inline struct span plane_block(const struct nb_call *call, int64_t block) {
     const int64_t n_blocks_ = plane_blocks(call), n = call->n;
     if (n_blocks_ <= n) {
         const int64_t first = n * block / n_blocks_;
