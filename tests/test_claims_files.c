@@ -172,25 +172,6 @@ Test(claims_files, every_verdict_can_come_out_either_way, .timeout = 60) {
     nb_claims_release(&claims);
 }
 
-/* The README of the folder has a row for each claim and each property experiment. */
-Test(claims_files, the_readme_lists_them_all) {
-    char **ids, *path = nb_jsonc_find("claims/README.md"), *readme;
-    const int n = nb_claims_ids(&ids);
-    cr_assert(n > 0 && path);
-    readme = nb_file_read(path, 1 << 20, NULL);
-    cr_assert(readme);
-    for (int i = 0; i < n; i++) {
-        struct nb_strbuf row = {0};
-        nb_strbuf_addf(&row, "| `%s` |", ids[i]);
-        cr_expect(strncmp(ids[i], NB_BUG_PREFIX, strlen(NB_BUG_PREFIX)) == 0 || strstr(readme, row.text), "%s", ids[i]);
-        nb_strbuf_release(&row);
-        free(ids[i]);
-    }
-    free(readme);
-    free(path);
-    free(ids);
-}
-
 Test(claims_files, property_experiments_explain_themselves) {
     struct nb_strbuf text = {0}, row = {0};
     nb_properties_explain(&text);
