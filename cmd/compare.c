@@ -13,27 +13,19 @@ extern const struct nb_command nb_command_compare;
 static const char help[] =
     "usage: normbench compare BEFORE AFTER [OPTIONS]\n"
     "\n"
-    "Puts the results of two runs side by side: what differs between the machines, builds and plans, then the cases "
-    "that "
-    "both\n"
+    "Puts the results of two runs side by side: what differs between the machines, builds and plans, then the cases that both\n"
     "have. BEFORE and AFTER are folders that `normbench run` or `merge` left; nothing is written to them.\n"
     "\n"
-    "Two ratios are ranked, since each was measured in pairs inside its run: the time over that of the roof, and over "
-    "that\n"
-    "of the group's reference case. The ratio of the times themselves is only shown, and not across CPUs. Cases that "
-    "are "
-    "noisy,\n"
-    "failed, or were measured by another plan are listed with the reason and not ranked. This is a report: it never "
-    "says "
-    "that\n"
+    "Two ratios are ranked, since each was measured in pairs inside its run: the time over that of the roof, and over that\n"
+    "of the group's reference case. The ratio of the times themselves is only shown, and not across CPUs. Cases that are noisy,\n"
+    "failed, or were measured by another plan are listed with the reason and not ranked. This is a report: it never says that\n"
     "a change made something slower; `normbench gate` does.\n"
     "\n"
     "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
     "  --strict             exit 5 unless every case is in both runs and ranked, on one kind of CPU, by one plan\n"
     "  --format NAME        table (the default), markdown or json (reports/schema/compare.schema.json)\n" NB_COMMON_HELP
     "\n"
-    "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case is left; 5 with --strict: not "
-    "all of\n"
+    "Exit codes: 0 ok, whatever the figures say; 2 a folder holds no results, or no case is left; 5 with --strict: not all of\n"
     "it is comparable.\n";
 
 struct options {

@@ -14,11 +14,9 @@ extern const struct nb_command nb_command_merge;
 static const char help[] =
     "usage: normbench merge DIR... --out DIR [OPTIONS]\n"
     "\n"
-    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left, on this machine or "
-    "on\n"
+    "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left, on this machine or on\n"
     "another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
-    "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from "
-    "different\n"
+    "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
     "machines or builds, what differs is kept under \"machines\" in results.json, and every record says its machine;\n"
     "cases are compared within a group only, and a group is always one shard's.\n"
     "\n"

@@ -18,8 +18,7 @@ extern const struct nb_command nb_command_tune;
 
 static const char help[] =
     "usage: normbench tune [OPTIONS]\n\n"
-    "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that "
-    "every\n"
+    "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that every\n"
     "later command reads. Each setting is timed as an arm of its own: one kernel, one shape, calls that differ in\n"
     "nothing else, interleaved, in at least six processes. What is not faster by more than noise stays as it is by\n"
     "default; without a file the defaults hold, which follow from the sizes of the caches.\n\n"
