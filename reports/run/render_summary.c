@@ -95,11 +95,18 @@ static void add_cells(struct summary *s, const char *label, struct nb_strbuf cel
     for (int p = 0; p < 2; p++) nb_strbuf_release(&cells[p]);
 }
 
+/* Rounded, and never the "-0" that a small negative number is printed as. */
+static double percent_saved(double ratio, int decimals) {
+    const double scale = decimals ? 10 : 1;
+    return round(100 * (1 - ratio) * scale) / scale + 0.0;
+}
+
 /* "34.2 % [30.1, 38.0]" from a ratio of times: what its upper side saves of its lower side's. */
 static void add_saved(const struct nb_interval *ratio, struct nb_strbuf *out) {
     if (!isfinite(ratio->value)) return;
-    const double value = 100 * (1 - ratio->value), low = 100 * (1 - ratio->high), high = 100 * (1 - ratio->low);
-    const int decimals = high - low < 20 ? 1 : 0;
+    const int decimals = ratio->high - ratio->low < 0.2 ? 1 : 0;
+    const double value = percent_saved(ratio->value, decimals), low = percent_saved(ratio->high, decimals),
+                 high = percent_saved(ratio->low, decimals);
     nb_strbuf_addf(out, "%.*f %%", decimals, value);
     if (nb_interval_known(ratio))
         nb_strbuf_addf(out, " [%.*f, %.*f]", decimals, low, decimals, high);
