@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reports/figures/figure_heat.h"
+#include "reports/figures/figure.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 

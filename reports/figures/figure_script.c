@@ -5,7 +5,6 @@
 
 #include "reports/figures/figure.h"
 #include "reports/figures/figure_axis.h"
-#include "reports/figures/figure_heat.h"
 #include "reports/text/escape.h"
 
 /* Okabe & Ito's palette without its yellow (too pale on white): told apart under every common colour blindness. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/figure_heat.h"
+#include "reports/figures/figure.h"
 #include "reports/figures/heat_map.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"

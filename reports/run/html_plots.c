@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/figure_heat.h"
+#include "reports/figures/figure.h"
 #include "reports/run/html.h"
 #include "src/core/files.h"
 
