@@ -22,6 +22,16 @@ gives() {
     [ "$got" = "$code" ] || { fail "$*: exit $got, wanted $code"; return; }
     tr -s ' \n' ' ' <"$WORK/out" | cat - "$WORK/err" | grep -qE -- "$pattern" || fail "$*: no /$pattern/"
 }
+# The same for what is decided by times: while something else disturbs more of the pairs than the gate allows, it is asked again.
+gives_by_time() {
+    local until=$((SECONDS + 120)) before=$failed
+    while :; do
+        gives "$@" >"$WORK/said"
+        [ "$failed" != "$before" ] && [ $SECONDS -lt $until ] && grep -q 'saw a switch or a migration' "$WORK/out" || break
+        failed=$before
+    done
+    cat "$WORK/said"
+}
 pair=(--baseline "$plugins/gate_old.so" --candidate "$plugins/gate_new.so")
 kernels() { # NAMES: --kernel options into the array chosen
     local name
@@ -48,8 +58,8 @@ verdict 5 "NOT COMPARABLE.*the baseline has no such kernel" added
 # ---- slower ----------------------------------------------------------------------------------------------------------------
 # Small samples: what is twice as slow shows in them.
 quick=(--screen-launches 8 --confirm-launches 14 --blocks 20)
-gives 3 "REGRESSION.*gated_doubled_f32" "${pair[@]}" --kernel gated_doubled "${quick[@]}"
-gives 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
+gives_by_time 3 "REGRESSION.*gated_doubled_f32" "${pair[@]}" --kernel gated_doubled "${quick[@]}"
+gives_by_time 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
     --pass-margin 50 --fail-margin 20 "${quick[@]}"
 
 # ---- budgets of instructions -------------------------------------------------------------------------------------------------
@@ -77,11 +87,13 @@ code=0
 
 # ---- several at once: 1, 3, 5, 4 -----------------------------------------------------------------------------------------------
 loose=(--fail-margin 20 --pass-margin 50)
-priority() { # CODE KERNELS...
+priority() { # CODE KERNELS...: gated_doubled is a REGRESSION by its instructions, however busy the machine is
     local code=$1
     shift
     kernels "$@"
-    gives "$code" "" "${pair[@]}" "${chosen[@]}" "${loose[@]}" "${quick[@]}"
+    printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ], "gate": { "instructions": { "gated_doubled*": "+2%%" } } }' \
+        >"$WORK/priority.json"
+    gives "$code" "" "${pair[@]}" "${chosen[@]}" "${loose[@]}" "${quick[@]}" --config "$WORK/priority.json"
 }
 priority 1 doubled zeros gone
 priority 1 rough gone
