@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reads object files, one a line; prints them in the order of a layout (-v layout=2), with gaps (files GAPS/gap_1.o .. gap_8.o, -v
-# gaps=GAPS) between them. The place of an object hangs on its file name, the layout and a seed (-v seed=1), which the two sides of a
+# gaps=GAPS) between them. The place of an object depends on its file name, the layout and a seed (-v seed=1), which the two sides of a
 # comparison have apart: with one seed every place would be off by the same distance in all layouts, and what that distance
 # costs would look like the change.
 BEGIN { FS = "/"; letters = "abcdefghijklmnopqrstuvwxyz0123456789_." }

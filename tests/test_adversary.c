@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The search for worst rows: rows along the order of summation do what theory says, faults are found, witnesses reproduce. Budgets
- * are in calls, so that nothing hangs on the machine's speed. */
+ * are in calls, so that nothing depends on the machine's speed. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -131,7 +131,7 @@ Test(claims_amdahl, the_page_has_shares_and_cuts) {
     cJSON_Delete(document);
 }
 
-/* Few tokens a step stand for many where the norm's share does not hang on them: the page says what was found, whichever way. */
+/* Few tokens a step stand for many where the norm's share does not depend on them: the page says what was found, whichever way. */
 Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
     static const char *const outcomes[] = {"holds", "fails"};
     for (int i = 0; i < 2; i++) {

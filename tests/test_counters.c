@@ -71,7 +71,7 @@ Test(counters, what_is_measured_is_there_and_what_is_not_is_nan) {
     cr_expect_eq(nb_counters_measure(touch_pages, &pages, 1, out, 3), 3);
 }
 
-/* A worker is pinned when it counts: what can be counted must not hang on that. */
+/* A worker is pinned when it counts: what can be counted must not depend on that. */
 Test(counters, a_pinned_process_counts_the_same_and_stays_pinned) {
     cpu_set_t one, after;
     int cpu;

@@ -17,7 +17,7 @@
 
 enum { MOST_ELEMENTS = 8192 }; /* longer inputs meet the oracle's code no other way; test_oracle.c has long rows */
 
-/* What the mathematics of a case hangs on: all of its key but the kernel and what only changes how it is evaluated. */
+/* What the mathematics of a case depends on: all of its key but the kernel and what only changes how it is evaluated. */
 static char *mathematics(const struct nb_case *c) {
     struct nb_case same = *c;
     struct nb_strbuf key = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* PyTorch's CPU operators. Where an operator would allocate its result, the kernel behind it is called with ours: what is measured is at
- * most what at::native_layer_norm and its kin take. RMSNorm is made of the same elementary operators as at::rms_norm on a CPU, the
+ * most what at::native_layer_norm and the like take. RMSNorm is made of the same elementary operators as at::rms_norm on a CPU, the
  * last one into our buffer. Tensors over the call's memory are made once for each call's very addresses. */
 /* As libtorch was compiled: the kernels' tables have an entry for each. */
 #define HAVE_AVX2_CPU_DEFINITION

@@ -563,9 +563,9 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     else if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         nb_strbuf_add(&todo, "6 launches are the fewest that give an interval");
     else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
-        nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, run again", d.wall_per_cpu);
+        nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
     else if (counts->n_noisy + counts->n_suspect > 0 && d.steal_ms > 10)
-        nb_strbuf_add(&todo, "other virtual machines had the CPU: run again later, or longer");
+        nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or more launches");
     else if (counts->n_noisy + counts->n_suspect > 0)
         nb_strbuf_add(&todo, "more launches narrow the intervals, as below");
     if (text.len)

@@ -102,7 +102,7 @@ void nb_case_init(struct nb_case *c);
 /* Takes over what a kernel declares: variant, op, pass, dtype, width, properties. Of a kernel of the registry see
  * nb_case_set_entry(). */
 void nb_case_set_kernel(struct nb_case *c, const struct nb_kernel *kernel, const char *plugin);
-/* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys; what hangs on other
+/* Fields that do not apply to the case's op get their defaults, so that equal cases have equal keys; what depends on other
  * fields is resolved: the op's usual affine, k as a count, ROWSxCOLS for BatchNorm as positions x channels. */
 void nb_case_normalize(struct nb_case *c);
 /* Why no kernel can run this combination ("rsqrt with eps outside the root is not defined"), or null. */

@@ -111,7 +111,7 @@ static bool is_untouched(const struct nb_tensor *t, uint32_t poison) {
     return true;
 }
 
-/* mean and rstd, which a backward pass reads. RMSNorm and its kin have no mean to tell. */
+/* mean and rstd, which a backward pass reads. Ops that do not centre have no mean. */
 static bool statistics_are_right(const struct subject *s, const struct nb_buffers *b, const struct nb_bound *bound) {
     const struct nb_tensor *mean = &b->tensors[NB_T_MEAN], *rstd = &b->tensors[NB_T_RSTD];
     const double u = nb_formats[NB_F32].unit_roundoff;

@@ -189,7 +189,7 @@ static void try_row_order(struct trials *t) {
     }
     if (!trial_call(t, NB_REL_ROW_ORDER, in->rows, 0)) return;
     for (int64_t r = 0; r < in->rows; r++) compare_row(t, NB_REL_ROW_ORDER, r, in->rows - 1 - r);
-    trial_judge(t, NB_REL_ROW_ORDER, "a row's result hangs on its place");
+    trial_judge(t, NB_REL_ROW_ORDER, "a row's result depends on its place");
 }
 
 /* The first and the last row, each alone. */
@@ -209,7 +209,7 @@ static void try_batch(struct trials *t) {
         if (!trial_call(t, NB_REL_BATCH, 1, 0)) return;
         compare_row(t, NB_REL_BATCH, 0, r);
     }
-    trial_judge(t, NB_REL_BATCH, "a row's result hangs on the size of the batch");
+    trial_judge(t, NB_REL_BATCH, "a row's result depends on the size of the batch");
 }
 
 static void try_ranges(struct trials *t) {
@@ -220,7 +220,7 @@ static void try_ranges(struct trials *t) {
         if (!trial_call(t, NB_REL_RANGES, rows, range)) return;
         for (int64_t r = 0; r < rows; r++) compare_row(t, NB_REL_RANGES, r, r);
     }
-    trial_judge(t, NB_REL_RANGES, "the result hangs on how the call is cut into ranges");
+    trial_judge(t, NB_REL_RANGES, "the result depends on how the call is cut into ranges");
 }
 
 static void try_twice(struct trials *t) {

@@ -53,7 +53,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
 
 /* nb_step_call(work, arg): calls with the flag set. nb_step_nothing: one instruction, its return. In assembler, so that the
  * instructions between setting and clearing the flag are always the same. The stack is aligned to 64 bytes, so that no path
- * through the work hangs on where it happens to stand. */
+ * through the work depends on where it happens to stand. */
 void nb_step_call(nb_work work, void *arg);
 void nb_step_nothing(void *arg);
 void nb_step_known(void *arg);

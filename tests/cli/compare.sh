@@ -7,7 +7,7 @@ cat > "$WORK/small.json" <<'JSON'
                 "kernel": "*_twopass" } ], "launches": 6, "blocks_per_launch": 4 }
 JSON
 "$NORMBENCH" run "$WORK/small.json" --no-plots --no-counters --quiet --out "$WORK/a" > /dev/null
-# The runs to compare are this one, with one thing changed at a time: no figure hangs on the load.
+# The runs to compare are this one, with one thing changed at a time: no figure depends on the load.
 edit() { # NAME PYTHON
     mkdir -p "$WORK/$1"
     /usr/bin/python3 - "$WORK/a/results.json" "$WORK/$1/results.json" "$2" <<'PY'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Correct, and in units of four rows each, of which each row hangs on itself alone. */
+/* Correct, and in units of four rows each, of which each row depends on itself alone. */
 #include "kernel.h"
 
 static int row_local(const struct nb_call *call) {

@@ -112,11 +112,11 @@ const struct nb_probe_question nb_probe_questions[] = {
     {"nan", "what one NaN in a row does"},
     {"inf", "what one infinity in a row does"},
     {"repeatable", "does the same call give the same bits?"},
-    {"depends_on_threads", "do the bits hang on n_threads?"},
-    {"depends_on_position", "do they hang on where a row is?"},
-    {"depends_on_neighbours", "do they hang on the other rows?"},
-    {"depends_on_batch", "do they hang on how many rows there are?"},
-    {"reads_padding", "do they hang on what is behind a row?"},
+    {"depends_on_threads", "do the bits depend on n_threads?"},
+    {"depends_on_position", "do they depend on where a row is?"},
+    {"depends_on_neighbours", "do they depend on the other rows?"},
+    {"depends_on_batch", "do they depend on how many rows there are?"},
+    {"reads_padding", "do they depend on what is behind a row?"},
 };
 const size_t nb_n_probe_questions = sizeof nb_probe_questions / sizeof nb_probe_questions[0];
 
@@ -135,8 +135,8 @@ static void ask_sums(struct nb_probe *p) {
     if (!p->failure) nb_probe_sum(p, &squares);
 }
 
-static void (*const rooms[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     ask_sums,        nb_probe_root,
-                                                   nb_probe_affine, nb_probe_special, nb_probe_context};
+static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     ask_sums,        nb_probe_root,
+                                                      nb_probe_affine, nb_probe_special, nb_probe_context};
 
 const char *nb_probe_value(const cJSON *result, const char *question) {
     return probe_value_in(cJSON_GetObjectItemCaseSensitive(result, "answers"), question);
@@ -148,8 +148,8 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     cJSON *result = cJSON_CreateObject();
     struct nb_probe p;
     nb_probe_init(&p, c, entry);
-    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && !p.failure; i++) {
-        rooms[i](&p);
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0] && !p.failure; i++) {
+        subjects[i](&p);
         if (beat) beat(arg);
     }
     nb_json_text(result, "status", p.failure ? "failed" : "ok");

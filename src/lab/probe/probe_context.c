@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Does a row's output hang on anything but the row? The same row in calls that differ in one thing. What differs once depends; what
+/* Does a row's output depend on anything but the row? The same row in calls that differ in one thing. What differs once depends; what
  * never differs has not been seen to. */
 #include <math.h>
 #include <stdlib.h>

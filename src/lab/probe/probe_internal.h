@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the rooms of a probe share: the kernel, what is known of it so far, and the answers. Each room asks some of the questions, in the
+/* What the parts of a probe share: the kernel, what is known of it so far, and the answers. Each asks some of the questions, in the
  * order of src/lab/probe/probe.c; later ones build on what earlier ones found. */
 #ifndef NB_PROBE_INTERNAL_H
 #define NB_PROBE_INTERNAL_H
@@ -43,7 +43,7 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
 void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
 
-/* The rooms; those of sums and variances are in probe_sum.h. */
+/* The parts; those of sums and variances are in probe_sum.h. */
 void nb_probe_params(struct nb_probe *p);  /* 1 + gamma or gamma */
 void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistics' dtype */
 void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
