@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A kernel, a command, a renderer, a figure family, a property experiment, a claim and a preset are one new file each: in a copy of the tree
+# one of each is added, nothing else is edited, and all of them work.
+# Slow, 15 s: the program is linked again, and whatever is not yet built is built.
+set -u
+tree=$WORK/tree
+fails() { echo "$*"; exit 1; }
+
+# ---- a copy that knows what is built: the objects with their times ------------------------------------------------------------
+mkdir -p "$tree/build"
+cp -a Makefile VERSION cmd configs kernels reports src "$tree/"
+mkdir "$tree/tests" && cp -a tests/data tests/plugins tests/identity "$tree/tests/"
+for part in cmd src reports gen flags pch; do [ ! -e "$BUILD/$part" ] || cp -a "$BUILD/$part" "$tree/build/"; done
+unset NORMBENCH_KERNELS NORMBENCH_CONFIGS NORMBENCH_DATA
+
+# ---- one of each ------------------------------------------------------------------------------------------------------------------
+sed 's/rmsnorm_serial/rmsnorm_added/g' kernels/rows/rmsnorm_serial.c >"$tree/kernels/rows/rmsnorm_added.c"
+cat >"$tree/cmd/added.c" <<'C'
+#include <stdio.h>
+
+#include "cmd/command.h"
+
+static int added_main(int argc, char **argv) {
+    printf("%s has %d words\n", argv[0], argc);
+    return NB_EXIT_OK;
+}
+
+extern const struct nb_command nb_command_added;
+const struct nb_command nb_command_added = {"added", "counts its words", "usage: normbench added\n", added_main};
+C
+cat >"$tree/reports/run/render_added.c" <<'C'
+#include "reports/run/report.h"
+
+static int added_render(const struct nb_results *results, FILE *out) {
+    return fprintf(out, "%zu records\n", results->n) < 0 ? -1 : 0;
+}
+
+const struct nb_renderer nb_renderer_added = {"added", "counts the records", added_render};
+C
+cat >"$tree/reports/figures/plot_added.c" <<'C'
+#include "reports/figures/plots.h"
+
+void nb_plot_added(const struct nb_results *results, struct nb_figures *figures) {
+    nb_figures_note(figures, "added: %zu records are no figure", results->n);
+}
+C
+cat >"$tree/src/claims/property_added.c" <<'C'
+#include "src/claims/property.h"
+
+static const struct nb_property_param params[] = {{"value", "42", "what is found", false}};
+
+static void added_run(const struct nb_property_call *call, struct nb_findings *out) {
+    nb_findings_add_exact(out, "found", "", nb_param_number(call, "value"));
+}
+
+const struct nb_property nb_property_added = {
+    .name = "added", .summary = "finds its parameter", .params = params, .n_params = 1, .run = added_run};
+C
+cat >"$tree/configs/claims/added.json" <<'JSON'
+{
+  "title": "the added experiment finds 42",
+  "statement": "It finds 42.",
+  "scope": "any machine",
+  "sources": [{ "cite": "this test" }],
+  "experiments": { "found": { "kind": "property", "property": "added" } },
+  "readings": [{ "id": "found", "text": "it finds 42", "experiment": "found",
+      "expect": [{ "figure": "found", "form": "equals", "to": 42 }] }]
+}
+JSON
+printf '{ "description": "one kernel", "launches": 0, "blocks": [ { "kernel": "rmsnorm_added", "width": "scalar", "shape": "4x64" } ] }\n' \
+    >"$tree/configs/added.json"
+
+# ---- all of them work ----------------------------------------------------------------------------------------------------------------
+cd "$tree" || exit 1
+make --no-print-directory BUILD=build VARIANTS='rmsnorm_added_scalar_f32 copy_%scalar_f32' all >"$WORK/make.log" 2>&1 || { tail -n 20 "$WORK/make.log"; exit 1; }
+normbench=build/normbench
+$normbench list kernels | grep -q '^rmsnorm_added ' || fails "the kernel is not listed"
+[ "$($normbench added more)" = "added has 2 words" ] || fails "the command does not run"
+$normbench list configs | grep -q '^added .*one kernel' || fails "the preset is not listed"
+$normbench run added --out "$WORK/run" --format added >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; fails "the preset does not run"; }
+grep -qx '1 records' "$WORK/out" || { cat "$WORK/out"; fails "the renderer does not render"; }
+grep -q 'added: 1 records are no figure' "$WORK/run/plots/README.md" || fails "the figure family is not asked"
+$normbench claims --explain properties | grep -q '^added: finds its parameter' || fails "the property is not explained"
+$normbench claims --list | grep -q '^added .*the added experiment finds 42' || fails "the claim is not listed"
+$normbench claims added --out "$WORK/claims" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; fails "the claim does not run"; }
+grep -q 'REPRODUCED' "$WORK/out" || { cat "$WORK/out"; fails "the claim has no verdict"; }
