@@ -92,7 +92,7 @@ static int get_count(const cJSON *object, const struct nb_member *m, void *at, c
     const double value = nb_json_get_number(object, m->name);
     if (!is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53)) return refuse(what, m, "a count");
     const int64_t wide = (int64_t)value;
-    const int32_t narrow = (int32_t)value;
+    const int32_t narrow = (int32_t)(wide & INT32_MAX); /* the same where it is a narrow one */
     if (m->size == sizeof narrow)
         memcpy(at, &narrow, sizeof narrow);
     else
