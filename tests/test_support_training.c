@@ -97,8 +97,10 @@ static double slope_along(struct nb_model *model, const struct nb_text *text, st
     return (8 * (loss[3] - loss[1]) - (loss[4] - loss[0])) / (12 * h);
 }
 
-/* Of the formula above: sqrt(2 * 8^2 + 2) / 12 deviations of the loss over h. */
-static double roundings(double noise, double h) { return NB_TEST_DEVIATIONS * 0.95 * noise / h; }
+/* Of the formula above: sqrt(2 * 8^2 + 2) / 12 deviations of the loss over h. Never more than MOST_ROUNDINGS: at the shortest distance
+ * the deviations alone would let a wrong gradient pass. */
+#define MOST_ROUNDINGS 3e-4
+static double roundings(double noise, double h) { return fmin(NB_TEST_DEVIATIONS * 0.95 * noise / h, MOST_ROUNDINGS); }
 
 /* Long distances suffer from curvature and from hinges that open on the way, short ones from roundings of the loss: one of them must do. */
 static void assert_gradient(struct nb_model *model, const struct nb_text *text, struct nb_parameter *p, uint64_t stream,
