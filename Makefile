@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo: installs what is missing, builds, measures the quick preset on real rows, says where to look.
+# make demo: installs what is missing, builds, measures the quick preset on real rows, ends with the summary.
 # make check: builds and passes the tests. `make help` lists the rest.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
@@ -124,7 +124,7 @@ all: $(BUILD)/normbench $(BUILD)/libnormkernels.so
 help:
 	@printf '%s\n' \
 	'make           builds build/normbench and build/libnormkernels.so' \
-	'make demo      installs what is missing, builds, measures the quick preset, says where to look' \
+	'make demo      installs what is missing, builds, measures the quick preset, ends with the summary' \
 	'make check     installs what is missing, builds, passes the tests on the kernels that they need, within minutes' \
 	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
 	'make check-long  every exhaustive mode over all its inputs, in minutes' \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The map of a study (stress.json, "map"; src/lab/stress/landscape.h says what is in it), read safely, and drawn on a terminal. */
+/* The map of a study (stress.json, "map"; src/lab/stress/sweeps.h says what is in it), read safely, and drawn on a terminal. */
 #ifndef NB_HEAT_MAP_H
 #define NB_HEAT_MAP_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A training job: steps of arms that take turns, the memory of one arm, or one run from its beginning (src/train/train_plan.h). */
+/* A training job: steps of arms that take turns, the memory of one arm, or one run from its beginning (src/train/train_results.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

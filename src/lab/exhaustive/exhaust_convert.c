@@ -100,11 +100,11 @@ static void e4m3_by_formats(const float *x, uint16_t *y) { by_formats(x, y, NB_N
 static size_t list_conversions(struct conversion *out) {
     const struct conversion plain[] = {
         {&nb_narrow_f16, "src/core/dtype.c", 0, true, f16_by_dtype},
-        {&nb_narrow_f16, "src/core/formats.c", 0, true, f16_by_formats},
+        {&nb_narrow_f16, "src/core/dtype.c", 0, true, f16_by_formats},
         {&nb_narrow_bf16, "src/core/dtype.c", 0, true, bf16_by_dtype},
-        {&nb_narrow_bf16, "src/core/formats.c", 0, true, bf16_by_formats},
-        {&nb_narrow_e5m2, "src/core/formats.c", 0, true, e5m2_by_formats},
-        {&nb_narrow_e4m3, "src/core/formats.c", 0, true, e4m3_by_formats},
+        {&nb_narrow_bf16, "src/core/dtype.c", 0, true, bf16_by_formats},
+        {&nb_narrow_e5m2, "src/core/dtype.c", 0, true, e5m2_by_formats},
+        {&nb_narrow_e4m3, "src/core/dtype.c", 0, true, e4m3_by_formats},
     };
     size_t n = sizeof plain / sizeof plain[0];
     memcpy(out, plain, sizeof plain);

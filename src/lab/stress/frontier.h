@@ -62,7 +62,7 @@ struct nb_frontier {
     double good_beyond; /* a value beyond the frontier that is right again; NaN: none seen */
     struct nb_prediction predicted;
 };
-/* p: made for the trial (src/lab/stress/frontier_probe.h). -1 with the trial's reason. */
+/* p: made for the trial (nb_prober_init). -1 with the trial's reason. */
 int nb_frontier_find(struct nb_prober *p, enum nb_frontier_of of, enum nb_demand demand, struct nb_frontier *out);
 
 #endif
