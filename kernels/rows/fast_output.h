@@ -211,13 +211,22 @@ NB_INLINE void store_rows(const struct fast_output *o, struct fast_form f) {
     for (int r = 0; r < SHARED_ROWS && i < n; r++) store_tail(&o[r], i, n - i, f);
 }
 
-/* A block of one row is summed while one of another is stored, pair by pair. */
+/* A block of one row is summed while one of another is stored, pair by pair; vector by vector where there are 16 registers, of which
+ * LayerNorm's sums leave 5: with a pair at a time a compiler keeps a sum in memory. */
+#define STORES_VECTORS (PAIR_IN_ORDER && NB_LANES < 16)
 NB_INLINE void store_and_sum_block(const struct fast_output *o, struct fast_sums *s, const struct fast_input *in,
                                    int64_t i, struct fast_form f) {
     if (!FAST_PARTIAL && !f.usual && in->later) prefetch_lines(in->later + i, BLOCK);
     NB_UNROLL
     for (int place = 0; place < BLOCK_PAIRS; place++) {
         sums_take(s, place, in->x, in->shift, i + place * PAIR, in->dot);
+#if STORES_VECTORS
+        if (f.usual) {
+            store_vec(o, i + place * PAIR);
+            store_vec(o, i + place * PAIR + NB_LANES);
+            continue;
+        }
+#endif
         store_normalized(o, i + place * PAIR, f);
     }
 }
