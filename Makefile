@@ -105,7 +105,7 @@ kernel_objects := $(variants:%=$(BUILD)/kernels/%.o)
 src_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 report_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard reports/*/*.c)))
 cmd_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cmd/*.c cmd/shared/*.c)))
-test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/test_*.c)))
+test_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/*/test_*.c tests/support/*.c)))
 # A command is any file of cmd/ but main; what several share is in cmd/shared/. A renderer is reports/*/render_*.c.
 commands := $(filter-out main,$(basename $(notdir $(sort $(wildcard cmd/*.c)))))
 renderers := $(patsubst render_%,%,$(basename $(notdir $(sort $(wildcard reports/*/render_*.c)))))
@@ -348,8 +348,7 @@ demo: deps
 	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] \
-	tests/plugins/*.[ch] tests/identity/*.[ch] tests/fuzz/*.[ch])
+formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(formatted)
 format-check:
@@ -417,4 +416,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*/*/*.d $(BUILD)/cmd/*.d $(BUILD)/cmd/shared/*.d $(BUILD)/reports/*/*.d $(BUILD)/tests/*.d $(BUILD)/tests/fuzz/*.d $(BUILD)/kernels/*.d)
+-include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*/*/*.d $(BUILD)/cmd/*.d $(BUILD)/cmd/shared/*.d $(BUILD)/reports/*/*.d $(BUILD)/tests/*/*.d $(BUILD)/kernels/*.d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Records losses and gradients of small transformers as PyTorch computes them in f64, by its own modules and autograd, into
-tests/data/torch_transformer.json. Weights, tokens and targets follow from a formula that tests/test_train_torch.c repeats.
+tests/data/torch_transformer.json. Weights, tokens and targets follow from a formula that tests/train/test_train_torch.c repeats.
 
     pip install torch
     tests/tools/torch_transformer.py > tests/data/torch_transformer.json

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The counter of errors itself: every category by hand, then the two tests of the bias on kernels that are right and that truncate. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/accuracy/accuracy.h"
+#include "src/core/dtype.h"
+#include "tests/support/softkernel.h"
+
+/* One row; tolerance in ulp, or Inf. */
+static struct nb_accuracy count(enum nb_dtype dtype, int64_t n, const double *computed, const double *exact,
+                                double tolerance_ulp, enum nb_loss loss) {
+    float stored[64];
+    double tolerance[64];
+    struct nb_accuracy a;
+    for (int64_t i = 0; i < n; i++) {
+        nb_set(stored, i, dtype, computed[i]);
+        tolerance[i] =
+            isinf(tolerance_ulp) ? INFINITY : tolerance_ulp * nb_ulp(isfinite(exact[i]) ? exact[i] : 1, dtype);
+    }
+    struct nb_accuracy_sum *s = nb_accuracy_new(dtype);
+    nb_accuracy_row(s, 5, n, stored, exact, tolerance, loss, stored);
+    nb_accuracy_finish(s, &a);
+    return a;
+}
+static struct nb_accuracy one(enum nb_dtype dtype, double computed, double exact) {
+    return count(dtype, 1, &computed, &exact, 1, NB_LOSS_NONE);
+}
+
+Test(accuracy, errors_round_one_are_counted_in_the_spacing_at_the_exact_value) {
+    const double u = 0x1p-24;
+    cr_expect_eq(one(NB_F32, 1, 1).max_ulp, 0);
+    cr_expect_eq(one(NB_F32, 1 + 2 * u, 1).max_ulp, 1);
+    cr_expect_eq(one(NB_F32, 1 - u, 1).max_ulp, 0.5, "below a power of two the neighbour is half as far");
+    cr_expect_eq(one(NB_F32, 1, 1 - u).max_ulp, 1);
+    cr_expect_eq(one(NB_F32, 1, 1 + 0.5 * u).max_ulp, 0.25);
+    cr_expect_eq(one(NB_F32, -1, -1 - 2 * u).max_ulp, 1);
+    cr_expect_eq(one(NB_BF16, 1.0078125, 1).max_ulp, 1);
+}
+
+Test(accuracy, zeros_of_either_sign_are_the_same_and_subnormals_have_their_own_unit) {
+    for (int d = 0; d < NB_N_DTYPES; d++) {
+        const double least = nb_formats[d].min_subnormal, normal = nb_formats[d].min_normal;
+        cr_expect_eq(one((enum nb_dtype)d, -0.0, 0.0).max_ulp, 0);
+        cr_expect_eq(one((enum nb_dtype)d, 0.0, -0.0).correctly_rounded, 1);
+        cr_expect_eq(one((enum nb_dtype)d, least, 0).max_ulp, 1);
+        cr_expect_eq(one((enum nb_dtype)d, -least, least).max_ulp, 2);
+        cr_expect_eq(one((enum nb_dtype)d, normal - least, normal).max_ulp, 1);
+        cr_expect_eq(one((enum nb_dtype)d, 0, least / 4).max_ulp, 0.25);
+        cr_expect_eq(one((enum nb_dtype)d, 0, least / 4).zero_unexpected, 0);
+    }
+}
+
+Test(accuracy, overflow_is_right_from_half_an_ulp_above_the_largest_number_on) {
+    for (int d = 0; d < NB_N_DTYPES; d++) {
+        const struct nb_format *f = &nb_formats[d];
+        struct nb_accuracy a = one((enum nb_dtype)d, INFINITY, f->overflow);
+        cr_expect(a.n_exceptional == 1 && a.n_beyond == 0 && isnan(a.max_ulp));
+        a = one((enum nb_dtype)d, INFINITY, nextafter(f->overflow, 0));
+        cr_expect(a.inf_unexpected == 1 && a.n_beyond == 1 && a.worst_ratio == INFINITY);
+        a = one((enum nb_dtype)d, f->max_finite, f->overflow);
+        cr_expect(a.inf_missing == 1 && a.n_beyond == 1);
+        a = one((enum nb_dtype)d, -INFINITY, f->overflow);
+        cr_expect(a.inf_missing == 1, "the wrong sign");
+        a = one((enum nb_dtype)d, f->max_finite, f->max_finite);
+        cr_expect(a.n_beyond == 0 && a.max_ulp == 0);
+    }
+}
+
+Test(accuracy, nan_inf_and_lost_zeros_are_counted_and_have_a_witness) {
+    struct nb_accuracy a = one(NB_F16, NAN, 1);
+    cr_expect(a.nan_unexpected == 1 && a.n_beyond == 1 && a.n_exceptional == 1);
+    cr_expect(a.witness.row == 5 && a.witness.col == 0 && isnan(a.witness.got) && a.witness.want == 1);
+    a = one(NB_F16, 1, NAN);
+    cr_expect(a.nan_missing == 1 && a.n_beyond == 1);
+    a = one(NB_F16, NAN, NAN);
+    cr_expect(a.n_beyond == 0 && a.n_exceptional == 1);
+    a = one(NB_F16, NAN, INFINITY);
+    cr_expect(a.inf_missing == 1);
+    a = one(NB_F16, 0, 1);
+    cr_expect(a.zero_unexpected == 1 && a.n_beyond == 1);
+}
+
+Test(accuracy, elements_whose_loss_is_predicted_are_left_out) {
+    const double computed[] = {NAN, INFINITY, 0, 3}, exact[] = {1, 1, 1, 1};
+    struct nb_accuracy a = count(NB_F32, 4, computed, exact, INFINITY, NB_LOSS_SQUARE_OVERFLOW);
+    cr_expect(a.n == 4 && a.n_exceptional == 4 && a.n_beyond == 0 && a.nan_unexpected == 0 && a.inf_unexpected == 0);
+    cr_expect(a.n_rows_lost == 1 && a.loss == NB_LOSS_SQUARE_OVERFLOW && a.witness.row == -1);
+}
+
+Test(accuracy, mean_share_histogram_and_witness_describe_the_errors) {
+    const double ulp = 0x1p-7; /* bf16 at 1 */
+    const double exact[] = {1, 1, 1, 1 + 0.25 * ulp}, computed[] = {1, 1 + ulp, 1 + 3 * ulp, 1};
+    struct nb_accuracy a = count(NB_BF16, 4, computed, exact, 2, NB_LOSS_NONE);
+    cr_expect_eq(a.max_ulp, 3);
+    cr_expect_float_eq(a.mean_ulp, (1 + 3 + 0.25) / 4, 1e-12);
+    cr_expect_eq(a.correctly_rounded, 0.5);
+    cr_expect(a.histogram[0] == 2 && a.histogram[1] == 1 && a.histogram[3] == 1);
+    cr_expect_eq(a.n_beyond, 1);
+    cr_expect_eq(a.worst_ratio, 1.5);
+    cr_expect(a.witness.col == 2 && a.witness.err_ulp == 3 && a.witness.tolerance_ulp == 2);
+    cr_expect_eq(a.witness.x, 1 + 3 * ulp);
+}
+
+Test(accuracy, p99_is_the_quantile_to_a_32nd) {
+    struct random_state r = {3};
+    struct nb_accuracy a;
+    struct nb_accuracy_sum *s = nb_accuracy_new(NB_F32);
+    for (int row = 0; row < 1000; row++) { /* error k of 1000 in units of 1/1000 of 100 ulp */
+        float got[10];
+        double want[10], tolerance[10];
+        for (int i = 0; i < 10; i++) {
+            double error = 0.1 * floor(1000 * random_uniform(&r));
+            got[i] = 1.5f;
+            want[i] = 1.5 - error * 0x1p-23;
+            tolerance[i] = 1;
+        }
+        nb_accuracy_row(s, row, 10, got, want, tolerance, NB_LOSS_NONE, NULL);
+    }
+    nb_accuracy_finish(s, &a);
+    cr_expect(a.p99_ulp >= 98.5 && a.p99_ulp <= 99.5 * 33 / 32, "%g", a.p99_ulp);
+}
+
+/* error = 30 u y + 5 u rms(y), and a rounding of the dtype */
+Test(accuracy, row_errors_fall_apart_into_gain_offset_and_residual) {
+    struct random_state r = {4};
+    double exact[64], computed[64], squares = 0;
+    for (int i = 0; i < 64; i++) {
+        exact[i] = random_normal(&r);
+        squares += exact[i] * exact[i];
+    }
+    const double rms = sqrt(squares / 64), u = 0x1p-24;
+    for (int i = 0; i < 64; i++) computed[i] = exact[i] * (1 + 30 * u) + 5 * u * rms;
+    struct nb_accuracy a = count(NB_F32, 64, computed, exact, 1e4, NB_LOSS_NONE);
+    cr_expect_float_eq(a.gain_u, 30, 0.5);
+    cr_expect_float_eq(a.offset_u, 5, 0.5);
+    cr_expect(a.residual_ulp > 0.1 && a.residual_ulp < 0.6, "%g", a.residual_ulp);
+    for (int i = 0; i < 64; i++) computed[i] = nb_round_to(exact[i], NB_F32);
+    a = count(NB_F32, 64, computed, exact, 1, NB_LOSS_NONE);
+    cr_expect(fabs(a.gain_u) < 0.3 && fabs(a.offset_u) < 0.3 && a.max_ulp <= 0.5 && a.correctly_rounded == 1);
+}
+
+Test(accuracy, rows_of_equal_or_zero_results_have_no_line_and_no_nan) {
+    const double same[] = {2, 2, 2}, off[] = {2.5, 2.5, 2.5}, zero[] = {0, 0, 0};
+    struct nb_accuracy a = count(NB_F32, 3, off, same, 1e9, NB_LOSS_NONE);
+    cr_expect_float_eq(a.gain_u, 0.25 * 0x1p24, 1);
+    cr_expect_eq(a.offset_u, 0);
+    a = count(NB_F32, 3, zero, zero, 1, NB_LOSS_NONE);
+    cr_expect(a.max_ulp == 0 && a.gain_u == 0 && a.correctly_rounded == 1);
+    cr_expect(isnan(a.bias_u), "no element has a relative error");
+}
+
+/* ---- bias ------------------------------------------------------------------------------------------------------------ */
+
+struct verdict {
+    struct nb_accuracy a;
+    struct nb_bias bias;
+};
+
+static struct verdict judge(const struct problem *p, const struct soft_kernel *k) {
+    struct verdict v;
+    struct nb_oracle o;
+    struct nb_bound b;
+    const int64_t cols = p->c.shape.cols;
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
+    struct nb_accuracy_sum *sum = nb_accuracy_new(p->in.dtype);
+    double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
+    float *computed = calloc((size_t)cols, sizeof *computed);
+    for (int64_t r = 0; r < p->c.shape.rows; r++) {
+        nb_oracle_row(&o, r, y);
+        soft_row(k, p, r, computed);
+        nb_accuracy_row(sum, r, cols, computed, y, tolerance, nb_bound_row(&b, r, y, tolerance), NULL);
+    }
+    nb_accuracy_finish(sum, &v.a);
+    nb_bias_predict(&b, &v.bias);
+    nb_accuracy_judge_bias(&v.a, p->in.dtype, &v.bias);
+    free(y);
+    free(tolerance);
+    free(computed);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    return v;
+}
+
+/* Formulas and shapes drawn at random; no correct kernel may come near 6. */
+static void draw(struct problem *p, struct soft_kernel *k, struct random_state *r, int trial) {
+    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_LAYERNORM,   NB_OP_L2NORM,
+                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+    static const int64_t shapes[][2] = {{1, 1},    {1, 4096}, {4, 384}, {64, 384},
+                                        {64, 384}, {200, 64}, {33, 17}, {16, 1000}};
+    const int64_t *shape = shapes[random_bits(r) % 8];
+    problem_init(p, ops[trial % 6], (enum nb_dtype)(random_bits(r) % NB_N_DTYPES), shape[0], shape[1]);
+    problem_fill_normal(p, random_bits(r) % 2 ? 0 : random_normal(r), exp(random_normal(r)), random_bits(r));
+    struct nb_formula *f = &p->c.formula;
+    f->affine = (uint32_t)(random_bits(r) % NB_N_AFFINES);
+    f->param = (uint32_t)(random_bits(r) % NB_N_PARAMS);
+    f->cast = (uint32_t)(random_bits(r) % NB_N_CASTS);
+    f->weight_offset = random_bits(r) % 2;
+    f->root = (uint32_t)(random_bits(r) % NB_N_ROOTS);
+    f->round_sum = random_bits(r) % 2;
+    p->c.variance = NB_VAR_TWOPASS + (uint32_t)(random_bits(r) % 5);
+    k->lanes = 1 << random_bits(r) % 7;
+    k->estimate_error = 1.4 * (2 * random_uniform(r) - 1) * 0x1p-12;
+}
+
+Test(accuracy, correct_kernels_are_never_called_biased) {
+    struct random_state r = {21};
+    double worst = 0;
+    for (int trial = 0; trial < 1200; trial++) {
+        struct problem p;
+        struct soft_kernel k = {.fault = FAULT_NONE};
+        draw(&p, &k, &r, trial);
+        struct verdict v = judge(&p, &k);
+        const struct nb_formula *f = &p.c.formula;
+        cr_expect(!(fabs(v.a.bias_sigma) > 6),
+                  "op %u %s %lldx%lld affine %u cast %u offset %u root %u variance %u lanes %d: %.1f sigma, bias %.3f "
+                  "u (expected %.3f +- "
+                  "%.3f), last rounding %.4f ulp, sd %.3f",
+                  p.c.op, nb_formats[p.c.dtype].name, (long long)p.in.rows, (long long)p.in.cols, f->affine, f->cast,
+                  f->weight_offset, f->root, p.c.variance, k.lanes, v.a.bias_sigma, v.a.bias_large_u,
+                  v.bias.expected / nb_formats[p.c.dtype].unit_roundoff,
+                  v.bias.systematic / nb_formats[p.c.dtype].unit_roundoff, v.a.rounding_ulp, v.a.rounding_sd_ulp);
+        if (!isnan(v.a.bias_sigma)) worst = fmax(worst, fabs(v.a.bias_sigma));
+        problem_free(&p);
+    }
+    fprintf(stderr, "bias of correct kernels: at most %.1f sigma\n", worst);
+    cr_expect(worst > 0.5, "sigma is no figure of speech: chance shows in it");
+}
+
+Test(accuracy, truncating_stores_are_called_biased_from_64_rows_of_384_on) {
+    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
+        for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++)
+            for (uint32_t op = NB_OP_RMSNORM; op <= NB_OP_LAYERNORM; op += 2) {
+                struct problem p;
+                struct soft_kernel k = {.lanes = 8, .fault = FAULT_TRUNCATE};
+                problem_init(&p, op, (enum nb_dtype)dtype, 64, 384);
+                problem_fill_normal(&p, 0, 1.7, 31 + affine);
+                p.c.formula.affine = affine;
+                struct verdict v = judge(&p, &k);
+                cr_expect(v.a.bias_sigma < -6, "op %u %s affine %u: %.1f sigma, bias %.3f u, last rounding %.3f ulp",
+                          op, nb_formats[dtype].name, affine, v.a.bias_sigma, v.a.bias_large_u, v.a.rounding_ulp);
+                cr_expect(v.a.bias_large_u < -0.5 && v.a.bias_large_u > -1);
+                problem_free(&p);
+            }
+}
+
+Test(accuracy, stagnation_is_predicted_and_not_taken_for_truncation) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = 1};
+    problem_init(&p, NB_OP_RMSNORM, NB_F32, 16, 65536);
+    problem_fill_normal(&p, 0, 1, 77);
+    struct verdict v = judge(&p, &k);
+    const double u = 0x1p-24;
+    cr_expect(v.a.bias_large_u > 20, "a sum of 65536 squares one by one stays behind: %.1f u", v.a.bias_large_u);
+    cr_expect_float_eq(v.a.bias_large_u, v.bias.expected / u, 0.35 * v.bias.expected / u);
+    cr_expect(fabs(v.a.bias_sigma) < 6);
+    problem_free(&p);
+}
+
+Test(accuracy, nothing_is_predicted_where_the_statistics_are_of_low_precision) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = 8};
+    problem_init(&p, NB_OP_RMSNORM, NB_BF16, 64, 384);
+    problem_fill_normal(&p, 0, 1, 78);
+    p.c.stats_dtype = NB_STATS_X;
+    cr_expect(isnan(judge(&p, &k).a.bias_sigma));
+    problem_free(&p);
+}

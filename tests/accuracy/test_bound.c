@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The bound lets every correct kernel pass, on ordinary rows and on rows made to hurt, and is tight enough that mistakes
+ * that people make lie beyond it. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/accuracy/accuracy.h"
+#include "src/core/dtype.h"
+#include "tests/support/softkernel.h"
+
+static struct nb_accuracy judge(const struct problem *p, const struct soft_kernel *k) {
+    struct nb_oracle o;
+    struct nb_bound b;
+    struct nb_accuracy a;
+    struct nb_bias bias;
+    const int64_t cols = p->c.shape.cols;
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
+    struct nb_accuracy_sum *sum = nb_accuracy_new(p->in.dtype);
+    double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
+    float *computed = calloc((size_t)cols, sizeof *computed);
+    for (int64_t r = 0; r < p->c.shape.rows; r++) {
+        nb_oracle_row(&o, r, y);
+        soft_row(k, p, r, computed);
+        enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
+        nb_accuracy_row(sum, r, cols, computed, y, tolerance, loss, NULL);
+    }
+    nb_accuracy_finish(sum, &a);
+    nb_bias_predict(&b, &bias);
+    nb_accuracy_judge_bias(&a, p->in.dtype, &bias);
+    free(y);
+    free(tolerance);
+    free(computed);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    return a;
+}
+
+/* ---- correct kernels pass -------------------------------------------------------------------------------------------- */
+
+static void describe(const struct problem *p, char *text, size_t n) {
+    const struct nb_formula *f = &p->c.formula;
+    snprintf(text, n,
+             "op %u %s n %lld root %u place %u cast %u offset %u affine %u param %u variance %u stats %u eps %g",
+             p->c.op, nb_formats[p->c.dtype].name, (long long)p->c.shape.cols, f->root, f->eps_place, f->cast,
+             f->weight_offset, f->affine, f->param, p->c.variance, p->c.stats_dtype, p->c.eps);
+}
+
+static double tightest;
+static void expect_within(const struct problem *p, const struct soft_kernel *k, const char *rows) {
+    struct nb_accuracy a = judge(p, k);
+    char text[200];
+    describe(p, text, sizeof text);
+    const struct nb_witness *w = &a.witness;
+    cr_expect(a.n_beyond == 0, "%s, %s: %lld of %lld beyond; [%lld][%lld] %.9g, should be %.9g, %.3g ulp, allowed %.3g",
+              rows, text, (long long)a.n_beyond, (long long)a.n, (long long)w->row, (long long)w->col, w->got, w->want,
+              w->err_ulp, w->tolerance_ulp);
+    tightest = fmax(tightest, a.worst_ratio);
+}
+
+/* A formula and a set of properties drawn at random, of those that are defined. */
+static void draw_formula(struct problem *p, struct soft_kernel *k, struct random_state *r) {
+    struct nb_formula *f = &p->c.formula;
+    static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-3, 0};
+    p->c.eps = eps[random_bits(r) % 5];
+    f->root = (uint32_t)(random_bits(r) % NB_N_ROOTS);
+    f->eps_place = (uint32_t)(random_bits(r) % NB_N_EPS_PLACES);
+    if (f->root >= NB_ROOT_RSQRT_NR && f->eps_place == NB_EPS_OUTSIDE) f->eps_place = NB_EPS_INSIDE;
+    f->cast = (uint32_t)(random_bits(r) % NB_N_CASTS);
+    f->weight_offset = random_bits(r) % 2;
+    f->affine = (uint32_t)(random_bits(r) % NB_N_AFFINES);
+    f->param = (uint32_t)(random_bits(r) % NB_N_PARAMS);
+    f->round_sum = 1;
+    p->c.variance = NB_VAR_TWOPASS + (uint32_t)(random_bits(r) % 5);
+    p->c.stats_dtype = random_bits(r) % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+    p->c.style = (uint32_t)(random_bits(r) % NB_N_STYLES);
+    p->c.k = 1 + (int64_t)(random_bits(r) % (uint64_t)p->c.shape.cols);
+    k->lanes = 1 << random_bits(r) % 7;
+    k->estimate_error = (random_bits(r) % 2 ? 1.49 : -1.49) * 0x1p-12;
+}
+
+static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
+                               NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+
+Test(bound, holds_for_every_formula_on_normal_rows) {
+    struct random_state r = {11};
+    for (int trial = 0; trial < 3000; trial++) {
+        struct problem p;
+        struct soft_kernel k = {.fault = FAULT_NONE};
+        problem_init(&p, ops[trial % 7], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 2,
+                     1 + (int64_t)(random_bits(&r) % 300));
+        problem_fill_normal(&p, random_normal(&r), exp(2 * random_normal(&r)), random_bits(&r));
+        draw_formula(&p, &k, &r);
+        expect_within(&p, &k, "normal");
+        problem_free(&p);
+    }
+    fprintf(stderr, "bound, normal rows: the worst error is %.2f of it\n", tightest);
+    cr_expect(tightest > 0.9, "some formula comes near its bound");
+}
+
+/* Rows where error is as large as it gets: sums that stagnate, means that cancel, squares at the ends of the range. */
+static double hard_element(int kind, int64_t i, struct random_state *r) {
+    switch (kind) {
+    case 0:
+        return 1234.567;
+    case 1:
+        return 1e4 + random_normal(r);
+    case 2:
+        return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r); /* swamped */
+    case 3:
+        return i % 2 ? -300.1 : 300.1;
+    case 4:
+        return 1e-4 * random_normal(r);
+    case 5:
+        return 1e-22 * random_normal(r);
+    case 6:
+        return 1e-42 * random_normal(r);
+    case 7:
+        return 1e18 * random_normal(r);
+    case 8:
+        return random_normal(r) / (fabs(random_normal(r)) + 1e-3);
+    case 9:
+        return i % 64 == 3 ? 600 * random_normal(r) : 0.01 * random_normal(r);
+    case 10:
+        return 40000 + (double)i;
+    default:
+        return 0;
+    }
+}
+
+Test(bound, holds_for_every_formula_on_rows_made_to_hurt) {
+    struct random_state r = {12};
+    char kind_name[16];
+    for (int trial = 0; trial < 6000; trial++) {
+        struct problem p;
+        struct soft_kernel k = {.fault = FAULT_NONE};
+        const int kind = trial % 12;
+        const int64_t cols = 1 + (int64_t)(random_bits(&r) % (trial % 5 ? 100 : 2000));
+        problem_init(&p, ops[random_bits(&r) % 7], (enum nb_dtype)(random_bits(&r) % NB_N_DTYPES), 1, cols);
+        problem_fill_normal(&p, 0, 1, random_bits(&r));
+        for (int64_t i = 0; i < cols; i++) problem_set(&p, i, hard_element(kind, i, &r));
+        draw_formula(&p, &k, &r);
+        snprintf(kind_name, sizeof kind_name, "hard %d", kind);
+        expect_within(&p, &k, kind_name);
+        problem_free(&p);
+    }
+}
+
+/* Each element drawn so that its square's rounding error pushes the sum the same way: hundreds of u where random rows give tens. */
+Test(bound, holds_for_rows_that_are_chosen_against_the_order_of_summation) {
+    struct random_state r = {13};
+    for (int sign = -1; sign <= 1; sign += 2) {
+        struct problem p;
+        struct soft_kernel k = {.lanes = 1};
+        problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 4096);
+        float acc = 0;
+        double exact = 0;
+        for (int64_t i = 0; i < 4096; i++) {
+            float best = 0, best_error = -1e30f;
+            for (int candidate = 0; candidate < 16; candidate++) {
+                float x = (float)random_normal(&r);
+                float error = (float)sign * (float)((double)(acc + x * x) - ((double)acc + (double)x * x));
+                if (error > best_error) best_error = error, best = x;
+            }
+            acc += best * best;
+            exact += (double)best * best;
+            problem_set(&p, i, best);
+        }
+        cr_expect(fabs(acc / exact - 1) > 500 * 0x1p-24, "the row is no attack: %g u", (acc / exact - 1) * 0x1p24);
+        expect_within(&p, &k, "greedy");
+        problem_free(&p);
+    }
+}
+
+/* ---- predicted losses ------------------------------------------------------------------------------------------------ */
+
+static enum nb_loss loss_of_row(const struct problem *p) {
+    struct nb_oracle o;
+    struct nb_bound b;
+    double y[64], tolerance[64];
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_bound_init(&b, &p->c, &o, p->c.shape.cols);
+    nb_oracle_row(&o, 0, y);
+    enum nb_loss loss = nb_bound_row(&b, 0, y, tolerance);
+    cr_expect_eq(isinf(tolerance[0]), loss != NB_LOSS_NONE);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    return loss;
+}
+
+static void expect_loss(uint32_t op, enum nb_dtype dtype, uint32_t stats_dtype, uint32_t variance, double eps, double x,
+                        double step, enum nb_loss want) {
+    struct problem p;
+    problem_init(&p, op, dtype, 1, 64);
+    p.c.stats_dtype = stats_dtype;
+    p.c.style = stats_dtype == NB_STATS_X ? NB_COMPOSED : NB_FUSED;
+    p.c.variance = variance;
+    p.c.eps = eps;
+    for (int64_t i = 0; i < 64; i++) problem_set(&p, i, x + step * (double)i);
+    enum nb_loss got = loss_of_row(&p);
+    cr_expect_eq(got, want, "op %u %s x %g eps %g: %s, not %s", op, nb_formats[dtype].name, x, eps, nb_loss_name(got),
+                 nb_loss_name(want));
+    problem_free(&p);
+}
+
+Test(bound, predicts_where_the_formula_loses_its_result) {
+    const uint32_t rms = NB_OP_RMSNORM, ln = NB_OP_LAYERNORM;
+    expect_loss(rms, NB_F16, NB_STATS_F32, 0, 1e-5, 256, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 1e-5, 255.75, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 1e-5, 256, 0, NB_LOSS_SQUARE_OVERFLOW);
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 1e-7, 0, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 1e-8, 0, 0, NB_LOSS_EPS_ZERO);
+    expect_loss(rms, NB_F16, NB_STATS_X, 0, 0, 1e-4, 0, NB_LOSS_SQUARE_UNDERFLOW);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 0, 0, 0, NB_LOSS_EPS_ZERO);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 0, 1e-30, 0, NB_LOSS_SQUARE_UNDERFLOW);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, 1e-30, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_BF16, NB_STATS_F32, 0, 1e-5, 0x1p64, 0, NB_LOSS_SQUARE_OVERFLOW);
+    expect_loss(rms, NB_BF16, NB_STATS_F32, 0, 1e-5, 0x1p60, 0, NB_LOSS_NONE);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, NAN, 0, NB_LOSS_INPUT_NOT_FINITE);
+    expect_loss(rms, NB_F32, NB_STATS_F32, 0, 1e-5, INFINITY, 0, NB_LOSS_INPUT_NOT_FINITE);
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_ONEPASS, 1e-5, 40000, 1e-3, NB_LOSS_CANCELLATION);
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_TWOPASS, 1e-5, 40000, 1e-3, NB_LOSS_NONE);
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_WELFORD, 1e-5, 40000, 1, NB_LOSS_NONE);
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_SHIFTED, 1e-5, 40000, 1, NB_LOSS_NONE);
+    expect_loss(ln, NB_F32, NB_STATS_F32, NB_VAR_ONEPASS, 1e-5, 0, 1, NB_LOSS_NONE);
+}
+
+Test(bound, an_output_beyond_the_range_frees_only_the_element_that_has_it) {
+    struct problem p;
+    struct nb_oracle o;
+    struct nb_bound b;
+    double y[8], tolerance[8];
+    problem_init(&p, NB_OP_RMSNORM, NB_F16, 1, 8);
+    problem_fill_normal(&p, 1, 0.1, 4);
+    p.c.formula.affine = NB_AFFINE_GAMMA;
+    p.in.gamma_f32[3] = 1e5f;
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    nb_bound_init(&b, &p.c, &o, 8);
+    nb_oracle_row(&o, 0, y);
+    cr_expect_eq(nb_bound_row(&b, 0, y, tolerance), NB_LOSS_OUTPUT_OVERFLOW);
+    for (int i = 0; i < 8; i++) cr_expect_eq(isinf(tolerance[i]), i == 3);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    problem_free(&p);
+}
+
+/* ---- mistakes lie beyond --------------------------------------------------------------------------------------------- */
+
+struct mistake {
+    enum fault fault;
+    uint32_t op;
+    enum nb_dtype dtype;
+    double sd; /* of the rows */
+    uint32_t cast, weight_offset;
+};
+
+/* 64 x 384, as the smallest shape that is looked at; 8 accumulators, as the kernels have. */
+static const struct mistake mistakes[] = {
+    {FAULT_DIVISOR, NB_OP_LAYERNORM, NB_F32, 1, 0, 0},
+    {FAULT_DIVISOR, NB_OP_LAYERNORM, NB_F16, 1, 0, 0},
+    {FAULT_DIVISOR, NB_OP_LAYERNORM, NB_BF16, 1, 0, 0},
+    {FAULT_EPS, NB_OP_RMSNORM, NB_F32, 1, 0, 0},
+    {FAULT_EPS, NB_OP_RMSNORM, NB_F16, 0.1, 0, 0},
+    {FAULT_EPS, NB_OP_RMSNORM, NB_BF16, 0.04, 0, 0},
+    {FAULT_NO_EPS, NB_OP_LAYERNORM, NB_F32, 1, 0, 0},
+    {FAULT_NO_NEWTON, NB_OP_RMSNORM, NB_F32, 1, 0, 0},
+    {FAULT_NO_NEWTON, NB_OP_RMSNORM, NB_F16, 1, 0, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_F32, 1, 0, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_F16, 1, 0, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_BF16, 1, NB_CAST_BEFORE, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_F16, 1, NB_CAST_BEFORE, 0},
+    {FAULT_TRUNCATE, NB_OP_RMSNORM, NB_BF16, 1, NB_CAST_BEFORE, 1},
+    {FAULT_TRUNCATE, NB_OP_LAYERNORM, NB_F32, 1, 0, 0},
+    {FAULT_NARROW_RSTD, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_NARROW_RSTD, NB_OP_LAYERNORM, NB_F16, 1, 0, 0},
+    {FAULT_NARROW_SUM, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_CAST_BEFORE, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_NARROW_OFFSET, NB_OP_RMSNORM, NB_BF16, 1, 0, 1},
+    {FAULT_CENTRED, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_CENTRED, NB_OP_LAYERNORM, NB_F32, 1, 0, 0},
+    {FAULT_DROPS_LAST, NB_OP_RMSNORM, NB_BF16, 1, 0, 0},
+    {FAULT_DROPS_LAST, NB_OP_LAYERNORM, NB_F32, 1, 0, 0},
+};
+
+static void prepare(struct problem *p, const struct mistake *m, uint64_t seed) {
+    problem_init(p, m->op, m->dtype, 64, 384);
+    problem_fill_normal(p, 0, m->sd, seed);
+    p->c.formula.affine = m->op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
+    p->c.formula.cast = m->cast;
+    p->c.formula.weight_offset = m->weight_offset;
+    if (m->fault == FAULT_NO_NEWTON) p->c.formula.root = NB_ROOT_RSQRT_NR;
+}
+
+Test(bound, common_mistakes_are_caught_by_the_bound_or_by_the_bias) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        const struct mistake *m = &mistakes[i];
+        struct problem p;
+        struct soft_kernel k = {.lanes = 8, .fault = m->fault, .estimate_error = 1e-4};
+        prepare(&p, m, 100 + i);
+        struct nb_accuracy a = judge(&p, &k);
+        cr_expect(a.n_beyond > 0 || fabs(a.bias_sigma) > 6,
+                  "%s, op %u, %s, cast %u: worst %.2f of the bound, bias %.2f u, %.1f sigma, last rounding %.3f ulp",
+                  fault_names[m->fault], m->op, nb_formats[m->dtype].name, m->cast, a.worst_ratio, a.bias_large_u,
+                  a.bias_sigma, a.rounding_ulp);
+        k.fault = FAULT_NONE;
+        a = judge(&p, &k);
+        cr_expect(a.n_beyond == 0 && !(fabs(a.bias_sigma) > 6), "without the mistake: %s, %.2f, %.1f sigma",
+                  fault_names[m->fault], a.worst_ratio, a.bias_sigma);
+        problem_free(&p);
+    }
+}
+
+Test(bound, flushed_subnormals_are_caught) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = 8, .fault = FAULT_FLUSH};
+    problem_init(&p, NB_OP_RMSNORM, NB_F16, 4, 128);
+    problem_fill_normal(&p, 0, 1e-7, 5); /* y is about x / sqrt(1e-5) */
+    struct nb_accuracy a = judge(&p, &k);
+    cr_expect(a.n_beyond > 0 && a.zero_unexpected > 0);
+    problem_free(&p);
+}
+
+/* As by the instruction that rounds to bf16: allowed where it is declared, and nothing larger is. */
+Test(bound, flushed_subnormals_are_allowed_where_declared) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = 8, .fault = FAULT_FLUSH};
+    problem_init(&p, NB_OP_RMSNORM, NB_BF16, 4, 128);
+    problem_fill_normal(&p, 0, 0x1p-127, 5);
+    p.c.eps = 1; /* y is about x */
+    cr_expect_gt(judge(&p, &k).n_beyond, 0);
+    p.c.flushes = true;
+    struct nb_accuracy a = judge(&p, &k);
+    cr_expect(a.n_beyond == 0 && a.worst_ratio > 0.5, "worst %g of the bound", a.worst_ratio);
+    problem_free(&p);
+    k.fault = FAULT_TRUNCATE;
+    problem_init(&p, NB_OP_RMSNORM, NB_BF16, 4, 128);
+    problem_fill_normal(&p, 0, 1, 5);
+    p.c.flushes = true;
+    cr_expect_gt(judge(&p, &k).n_beyond, 0);
+    problem_free(&p);
+}
+
+/* One part in 768 of the scale: at 384 columns n - 1 in place of n shows in every dtype, since the bound beside the last rounding
+ * is f32's. */
+Test(bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
+    for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
+        struct problem p;
+        struct nb_oracle o;
+        struct nb_bound b;
+        double y[384], tolerance[384];
+        problem_init(&p, NB_OP_RMSNORM, (enum nb_dtype)dtype, 1, 384);
+        problem_fill_normal(&p, 0, 1, 6);
+        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+        nb_bound_init(&b, &p.c, &o, 55);
+        nb_oracle_row(&o, 0, y);
+        nb_bound_row(&b, 0, y, tolerance);
+        for (int i = 0; i < 384; i++) {
+            double ulps = tolerance[i] / nb_ulp(y[i], p.in.dtype);
+            cr_expect(ulps >= 0.5 && ulps < 0.51, "%g: %g ulp", y[i], ulps);
+        }
+        nb_bound_release(&b);
+        nb_oracle_release(&o);
+        problem_free(&p);
+    }
+}

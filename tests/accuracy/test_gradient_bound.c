@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The bound of gradients lets every correct backward kernel pass, on ordinary rows and on rows made to hurt, and is tight enough that
+ * mistakes that people make lie beyond it. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/accuracy/gradient_bound.h"
+#include "src/core/dtype.h"
+#include "tests/support/softgradient.h"
+
+/* Largest |computed - exact| / tolerance of each output. */
+struct verdict {
+    double dx, dgamma, dbeta;
+    int64_t n_lost; /* elements of dx whose loss is predicted */
+    enum nb_loss loss;
+};
+
+static double ratio_of(double computed, double exact, double tolerance) {
+    if (isinf(tolerance)) return 0;
+    const double error = fabs(computed - exact);
+    return error == 0 ? 0 : isnan(error) ? INFINITY : error / tolerance;
+}
+
+static struct verdict judge(const struct backward *b, const struct soft_gradient *k, bool flushes) {
+    struct nb_gradient g;
+    struct nb_gradient_bound bound;
+    struct verdict v = {0};
+    const struct nb_inputs *in = &b->p.in;
+    const size_t n = (size_t)(in->rows * in->cols), cols = (size_t)in->cols;
+    double *exact = calloc(cols, sizeof *exact), *tolerance = calloc(cols, sizeof *tolerance);
+    float *dx = calloc(n, sizeof *dx), *dgamma = calloc((size_t)in->n_params, sizeof *dgamma),
+          *dbeta = calloc((size_t)in->n_params, sizeof *dbeta);
+    const bool channels = b->p.c.op == NB_OP_BATCHNORM;
+    const int64_t terms = channels ? b->p.c.shape.n * b->p.c.shape.hw : in->cols;
+    backward_gradient(&g, b);
+    nb_gradient_bound_init(&bound, &b->p.c, &g, soft_gradient_chain(k, terms),
+                           soft_gradient_chain(k, channels ? terms : in->rows), flushes);
+    soft_gradient_run(k, b, dx, dgamma, dbeta);
+    for (int64_t row = 0; row < in->rows; row++) {
+        nb_gradient_row(&g, row, exact);
+        const enum nb_loss loss = nb_gradient_bound_row(&bound, row, exact, tolerance);
+        if (v.loss == NB_LOSS_NONE) v.loss = loss;
+        for (size_t i = 0; i < cols; i++) {
+            v.n_lost += isinf(tolerance[i]);
+            const double got = nb_get(dx, row * in->cols + (int64_t)i, in->dtype);
+            v.dx = fmax(v.dx, ratio_of(got, exact[i], tolerance[i]));
+        }
+    }
+    for (int64_t i = 0; i < in->n_params; i++) {
+        if (g.dgamma) v.dgamma = fmax(v.dgamma, ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)));
+        if (g.dbeta) v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_dbeta(&bound, i)));
+    }
+    nb_gradient_bound_release(&bound);
+    nb_gradient_release(&g);
+    free(exact);
+    free(tolerance);
+    free(dx);
+    free(dgamma);
+    free(dbeta);
+    return v;
+}
+
+/* ---- correct kernels pass -------------------------------------------------------------------------------------------- */
+
+static double tightest;
+static void expect_within(const struct backward *b, const struct soft_gradient *k, const char *rows) {
+    const struct verdict v = judge(b, k, false);
+    const struct nb_formula *f = &b->p.c.formula;
+    cr_expect(v.dx <= 1 && v.dgamma <= 1 && v.dbeta <= 1,
+              "%s, op %u %s %lld x %lld order %d lanes %d offset %u affine %u param %u stats %u style %u layout %u: dx "
+              "%.3g, dgamma "
+              "%.3g, dbeta %.3g of the bound",
+              rows, b->p.c.op, nb_formats[b->p.c.dtype].name, (long long)b->p.in.rows, (long long)b->p.in.cols,
+              k->order, k->lanes, f->weight_offset, f->affine, f->param, b->p.c.stats_dtype, b->p.c.style,
+              b->p.c.shape.layout, v.dx, v.dgamma, v.dbeta);
+    tightest = fmax(tightest, v.dx);
+}
+
+/* 1 .. n */
+static int64_t up_to(struct random_state *r, uint64_t n) { return 1 + (int64_t)(random_bits(r) % n); }
+
+static void draw_formula(struct backward *b, struct soft_gradient *k, struct random_state *r) {
+    struct nb_case *c = &b->p.c;
+    static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-3, 0};
+    c->eps = eps[random_bits(r) % 5];
+    c->formula.affine = (uint32_t)(random_bits(r) % NB_N_AFFINES);
+    c->formula.weight_offset = random_bits(r) % 2;
+    c->formula.param = (uint32_t)(random_bits(r) % NB_N_PARAMS);
+    c->stats_dtype = random_bits(r) % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+    c->style = (uint32_t)(random_bits(r) % NB_N_STYLES);
+    c->k = 1 + (int64_t)(random_bits(r) % (uint64_t)c->shape.cols);
+    k->lanes = 1 << random_bits(r) % 6;
+    k->order = (enum order)(random_bits(r) %
+                            (c->stats_dtype == NB_STATS_X && c->dtype != NB_F32 ? N_NARROW_ORDERS : N_ORDERS));
+    c->folded = k->order >= N_SOUND_ORDERS;
+}
+
+static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,
+                               NB_OP_L2NORM,  NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+enum { N_OPS = sizeof ops / sizeof ops[0] };
+
+Test(gradient_bound, holds_for_every_formula_and_order_on_normal_rows) {
+    struct random_state r = {21};
+    for (int trial = 0; trial < 3000; trial++) {
+        struct backward b;
+        struct soft_gradient k = {.fault = GRADIENT_RIGHT};
+        const int64_t rows = up_to(&r, 6), cols = up_to(&r, 200);
+        backward_init(&b, ops[trial % N_OPS], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), rows, cols);
+        draw_formula(&b, &k, &r);
+        const double mean = random_normal(&r), sd = exp(2 * random_normal(&r));
+        backward_fill_normal(&b, mean, sd, random_bits(&r));
+        expect_within(&b, &k, "normal");
+        backward_free(&b);
+    }
+    fprintf(stderr, "bound of gradients, normal rows: the worst error is %.2f of it\n", tightest);
+    cr_expect(tightest > 0.9, "some formula comes near its bound");
+}
+
+Test(gradient_bound, holds_for_batchnorm_in_both_layouts_and_modes) {
+    struct random_state r = {22};
+    for (int trial = 0; trial < 1500; trial++) {
+        struct backward b;
+        struct soft_gradient k = {.fault = GRADIENT_RIGHT};
+        const int64_t n = up_to(&r, 3), channels = up_to(&r, 5), hw = up_to(&r, 40);
+        backward_init_batchnorm(&b, NB_NCHW + (uint32_t)trial % 2, (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), n,
+                                channels, hw);
+        draw_formula(&b, &k, &r);
+        b.p.c.mode = (uint32_t)(random_bits(&r) % NB_N_MODES);
+        if (b.p.c.mode == NB_INFERENCE && k.order == ORDER_AFFINE) k.order = ORDER_PLAIN;
+        const double mean = 3 * random_normal(&r), sd = exp(2 * random_normal(&r));
+        backward_fill_normal(&b, mean, sd, random_bits(&r));
+        expect_within(&b, &k, "batchnorm");
+        backward_free(&b);
+    }
+}
+
+/* Means far off, sums that stagnate, all dy equal, numbers at either end of the range. */
+static double hard_x(int kind, int64_t i, struct random_state *r) {
+    static const double scales[] = {1e-42, 1e-37, 1e-22, 1e-4, 1e4, 1e18, 1e30, 3e38};
+    if (kind < 8) return scales[kind] * (2 * random_uniform(r) - 1);
+    switch (kind) {
+    case 8:
+        return 1234.567;
+    case 9:
+        return 1e4 + random_normal(r);
+    case 10:
+        return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r);
+    default:
+        return random_normal(r) / (fabs(random_normal(r)) + 1e-3);
+    }
+}
+
+static double hard_dy(int kind, int64_t i, struct random_state *r) {
+    switch (kind) {
+    case 0:
+        return 1;
+    case 1:
+        return 1e-40 * random_normal(r);
+    case 2:
+        return 1e37 * random_normal(r);
+    case 3:
+        return i % 17 == 3 ? 1000 : 0;
+    case 4:
+        return 100 + random_normal(r);
+    default:
+        return random_normal(r);
+    }
+}
+
+Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
+    struct random_state r = {23};
+    char kind_name[32];
+    int64_t n_lost = 0, n = 0;
+    for (int trial = 0; trial < 6000; trial++) {
+        struct backward b;
+        struct soft_gradient k = {.fault = GRADIENT_RIGHT};
+        const int of_x = trial % 12, of_dy = trial / 12 % 6;
+        const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
+        backward_init(&b, ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
+        draw_formula(&b, &k, &r);
+        backward_fill_normal(&b, 0, 1, random_bits(&r));
+        for (int64_t i = 0; i < 2 * cols; i++) {
+            problem_set(&b.p, i, hard_x(of_x, i % cols, &r));
+            backward_set_dy(&b, i, hard_dy(of_dy, i % cols, &r));
+        }
+        backward_statistics(&b);
+        snprintf(kind_name, sizeof kind_name, "hard %d, dy %d", of_x, of_dy);
+        expect_within(&b, &k, kind_name);
+        n_lost += judge(&b, &k, false).n_lost;
+        n += 2 * cols;
+        backward_free(&b);
+    }
+    fprintf(stderr, "bound of gradients, rows made to hurt: %.1f %% of the elements are predicted to be lost\n",
+            100 * (double)n_lost / (double)n);
+}
+
+/* ---- mistakes lie beyond --------------------------------------------------------------------------------------------- */
+
+struct mistake {
+    enum gradient_fault fault;
+    uint32_t op;
+    enum nb_dtype dtype;
+    uint32_t weight_offset;
+};
+
+/* 64 x 384, as the smallest shape that is looked at; 8 accumulators, as the kernels have. */
+static const struct mistake mistakes[] = {
+    {GRADIENT_DIVISOR, NB_OP_LAYERNORM, NB_F32, 0},
+    {GRADIENT_DIVISOR, NB_OP_LAYERNORM, NB_F16, 0},
+    {GRADIENT_DIVISOR, NB_OP_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_DIVISOR, NB_OP_RMSNORM, NB_F32, 0},
+    {GRADIENT_DIVISOR, NB_OP_RMSNORM, NB_F16, 0},
+    {GRADIENT_DIVISOR, NB_OP_RMSNORM, NB_BF16, 0},
+    {GRADIENT_DIVISOR, NB_OP_PRMSNORM, NB_F32, 0},
+    {GRADIENT_NO_MEAN, NB_OP_LAYERNORM, NB_F32, 0},
+    {GRADIENT_NO_MEAN, NB_OP_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_NO_MEAN, NB_OP_ADD_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_NO_PULL, NB_OP_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_NO_PULL, NB_OP_L2NORM, NB_F16, 0},
+    {GRADIENT_NO_OFFSET, NB_OP_RMSNORM, NB_BF16, 1},
+    {GRADIENT_NO_OFFSET, NB_OP_LAYERNORM, NB_F32, 1},
+    {GRADIENT_NO_WEIGHT, NB_OP_RMSNORM, NB_BF16, 0},
+    {GRADIENT_NO_WEIGHT, NB_OP_LAYERNORM, NB_F16, 0},
+    {GRADIENT_TRUNCATES, NB_OP_RMSNORM, NB_BF16, 0},
+    {GRADIENT_TRUNCATES, NB_OP_LAYERNORM, NB_F16, 0},
+    {GRADIENT_TRUNCATES, NB_OP_ADD_RMSNORM, NB_BF16, 0},
+    {GRADIENT_NARROW_RSTD, NB_OP_RMSNORM, NB_BF16, 0},
+    {GRADIENT_NARROW_RSTD, NB_OP_LAYERNORM, NB_F16, 0},
+    {GRADIENT_NARROW_SUMS, NB_OP_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_NARROW_SUMS, NB_OP_RMSNORM, NB_F16, 0},
+    {GRADIENT_DROPS_LAST, NB_OP_LAYERNORM, NB_F32, 0},
+    {GRADIENT_DROPS_LAST, NB_OP_RMSNORM, NB_BF16, 0},
+    {GRADIENT_NO_PAST, NB_OP_ADD_RMSNORM, NB_BF16, 0},
+    {GRADIENT_ROUNDS_TWICE, NB_OP_ADD_LAYERNORM, NB_BF16, 0},
+    {GRADIENT_ROUNDS_TWICE, NB_OP_ADD_RMSNORM, NB_F16, 0},
+    {GRADIENT_ALL_COUPLED, NB_OP_PRMSNORM, NB_BF16, 0},
+    {GRADIENT_OVERWRITES, NB_OP_RMSNORM, NB_F32, 0},
+};
+
+static void prepare(struct backward *b, const struct mistake *m, uint64_t seed) {
+    backward_init(b, m->op, m->dtype, 64, 384);
+    b->p.c.k = 96;
+    b->p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+    b->p.c.formula.weight_offset = m->weight_offset;
+    backward_fill_normal(b, 0, 1, seed);
+}
+
+Test(gradient_bound, common_mistakes_are_caught) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        const struct mistake *m = &mistakes[i];
+        struct backward b;
+        struct soft_gradient k = {.lanes = 8, .fault = m->fault};
+        prepare(&b, m, 300 + i);
+        struct verdict v = judge(&b, &k, false);
+        cr_expect(fmax(v.dx, fmax(v.dgamma, v.dbeta)) > 1,
+                  "%s, op %u, %s: dx %.2f, dgamma %.2f, dbeta %.2f of the bound", gradient_fault_names[m->fault], m->op,
+                  nb_formats[m->dtype].name, v.dx, v.dgamma, v.dbeta);
+        k.fault = GRADIENT_RIGHT;
+        v = judge(&b, &k, false);
+        cr_expect(v.dx <= 1 && v.dgamma <= 1 && v.dbeta <= 1, "without the mistake: %s",
+                  gradient_fault_names[m->fault]);
+        backward_free(&b);
+    }
+}
+
+Test(gradient_bound, batchnorm_that_divides_by_n_minus_1_or_forgets_a_mean_is_caught) {
+    static const enum gradient_fault faults[] = {GRADIENT_DIVISOR, GRADIENT_NO_MEAN, GRADIENT_NO_PULL,
+                                                 GRADIENT_NO_OFFSET, GRADIENT_DROPS_LAST};
+    for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
+        for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+            struct backward b;
+            struct soft_gradient k = {.lanes = 8, .fault = faults[i]};
+            backward_init_batchnorm(&b, layout, NB_F32, 2, 8, 49);
+            b.p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+            b.p.c.formula.weight_offset = 1;
+            backward_fill_normal(&b, 0, 1, 9);
+            cr_expect_gt(judge(&b, &k, false).dx, 1, "%s", gradient_fault_names[faults[i]]);
+            backward_free(&b);
+        }
+}
+
+/* Sums of ones in bf16 stop at 256, where 1 is half a spacing: what PyTorch's LayerNorm does on a CPU. */
+Test(gradient_bound, a_sum_of_4096_ones_that_stops_at_256_is_caught) {
+    struct backward b;
+    struct soft_gradient k = {.lanes = 1, .fault = GRADIENT_NARROW_SUMS};
+    float dgamma[4], dbeta[4], dx[2 * 4096];
+    backward_init(&b, NB_OP_LAYERNORM, NB_BF16, 4096, 4);
+    b.p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+    backward_fill_normal(&b, 0, 1, 5);
+    for (int64_t i = 0; i < 4096 * 4; i++) backward_set_dy(&b, i, 1);
+    soft_gradient_run(&k, &b, dx, dgamma, dbeta);
+    cr_expect_eq(dbeta[0], 256);
+    cr_expect_gt(judge(&b, &k, false).dbeta, 100);
+    k.fault = GRADIENT_RIGHT;
+    cr_expect_leq(judge(&b, &k, false).dbeta, 1);
+    backward_free(&b);
+}
+
+/* Only where it is declared: the folded forms lose what |mean| is larger than the spread. */
+Test(gradient_bound, tells_folded_forms_from_those_that_subtract_the_mean) {
+    for (int order = ORDER_FOLDED_XHAT; order <= ORDER_AFFINE; order++) {
+        struct backward b;
+        struct soft_gradient k = {.lanes = 8, .order = (enum order)order};
+        backward_init(&b, NB_OP_LAYERNORM, NB_F32, 8, 384);
+        backward_fill_normal(&b, 1000, 1, 4);
+        for (int64_t i = 0; i < 8 * 384; i++) /* g and xhat of one mind, so that xhat * mean(gx) counts */
+            backward_set_dy(&b, i, nb_get(b.p.in.dy, i, NB_F32) / 4 + nb_get(b.p.in.x, i, NB_F32) - 1000);
+        b.p.c.folded = true;
+        const double declared = judge(&b, &k, false).dx;
+        cr_expect(declared <= 1 && declared > 1e-3, "order %d: %g", order, declared);
+        b.p.c.folded = false;
+        cr_expect_gt(judge(&b, &k, false).dx, 1);
+        backward_free(&b);
+    }
+}
+
+/* What f32 adds to the last rounding is a few times the error of the two sums, chain * u, of terms near 1. */
+Test(gradient_bound, is_half_an_ulp_and_little_more_for_narrow_outputs) {
+    for (int dtype = NB_F16; dtype <= NB_BF16; dtype++) {
+        struct backward b;
+        struct nb_gradient g;
+        struct nb_gradient_bound bound;
+        double dx[384], tolerance[384];
+        backward_init(&b, NB_OP_LAYERNORM, (enum nb_dtype)dtype, 1, 384);
+        backward_fill_normal(&b, 0, 1, 6);
+        backward_gradient(&g, &b);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, 55, 1, false);
+        nb_gradient_row(&g, 0, dx);
+        cr_expect_eq(nb_gradient_bound_row(&bound, 0, dx, tolerance), NB_LOSS_NONE);
+        for (int i = 0; i < 384; i++) {
+            const double beside = tolerance[i] - nb_ulp(dx[i], b.p.in.dtype) / 2;
+            cr_expect(beside > 0 && beside < 5 * 55 * 0x1p-24, "%g: %g", dx[i], beside);
+        }
+        nb_gradient_bound_release(&bound);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The bound of gradients where it is not about sums: DyT's slope, numbers that are flushed, and losses that are predicted. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "src/accuracy/gradient_bound.h"
+#include "src/core/dtype.h"
+#include "tests/support/softgradient.h"
+
+static double ratio_of(double computed, double exact, double tolerance) {
+    return isinf(tolerance) ? 0 : fabs(computed - exact) / tolerance;
+}
+
+/* ---- the same numbers, the same bound -------------------------------------------------------------------------------- */
+
+/* The numbers of a, which is NCHW, in NHWC. */
+static void fill_by_pixels(struct backward *b, const struct backward *a) {
+    const struct nb_shape *s = &a->p.c.shape;
+    for (int64_t i = 0; i < s->n * s->c * s->hw; i++) {
+        const int64_t image = i / (s->c * s->hw), channel = i / s->hw % s->c, position = i % s->hw;
+        const int64_t to = (image * s->hw + position) * s->c + channel;
+        problem_set(&b->p, to, nb_get(a->p.in.x, i, a->p.in.dtype));
+        backward_set_dy(b, to, nb_get(a->p.in.dy, i, a->p.in.dtype));
+    }
+    backward_statistics(b);
+}
+
+/* One channel's elements follow each other in NCHW, so that what they share is found for each row; in NHWC it is found once for all. */
+static void expect_equal_bounds(const struct backward *planes, const struct backward *pixels, bool flushes) {
+    const struct nb_shape *s = &planes->p.c.shape;
+    struct nb_gradient g[2];
+    struct nb_gradient_bound bound[2];
+    double dx[2][40], tolerance[2][40];
+    backward_gradient(&g[0], planes);
+    backward_gradient(&g[1], pixels);
+    nb_gradient_bound_init(&bound[0], &planes->p.c, &g[0], 20, 20, flushes);
+    nb_gradient_bound_init(&bound[1], &pixels->p.c, &g[1], 20, 20, flushes);
+    for (int64_t i = 0; i < s->n * s->hw; i++) {
+        nb_gradient_row(&g[1], i, dx[1]);
+        const enum nb_loss loss = nb_gradient_bound_row(&bound[1], i, dx[1], tolerance[1]);
+        for (int64_t channel = 0; channel < s->c; channel++) {
+            const int64_t row = i / s->hw * s->c + channel;
+            nb_gradient_row(&g[0], row, dx[0]);
+            const enum nb_loss other = nb_gradient_bound_row(&bound[0], row, dx[0], tolerance[0]);
+            const double a = tolerance[0][i % s->hw], b = tolerance[1][channel];
+            cr_expect(a == b || fabs(a - b) <= 1e-12 * a, "channel %lld: %a in a plane, %a in a pixel",
+                      (long long)channel, a, b);
+            if (isinf(a)) cr_expect(loss != NB_LOSS_NONE && other != NB_LOSS_NONE);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        nb_gradient_bound_release(&bound[i]);
+        nb_gradient_release(&g[i]);
+    }
+}
+
+Test(gradient_bound_ends, does_not_hang_on_the_layout_of_batchnorm) {
+    struct random_state r = {31};
+    for (int trial = 0; trial < 300; trial++) {
+        struct backward b[2];
+        const enum nb_dtype dtype = (enum nb_dtype)(trial % NB_N_DTYPES);
+        const int64_t n = 1 + (int64_t)(random_bits(&r) % 3), channels = 1 + (int64_t)(random_bits(&r) % 40);
+        const int64_t hw = 2 + (int64_t)(random_bits(&r) % 38);
+        const double mean = 3 * random_normal(&r), sd = exp(20 * random_normal(&r));
+        const uint64_t seed = random_bits(&r);
+        const uint32_t mode = random_bits(&r) % NB_N_MODES, narrow = random_bits(&r) % 2;
+        for (int i = 0; i < 2; i++) {
+            backward_init_batchnorm(&b[i], i ? NB_NHWC : NB_NCHW, dtype, n, channels, hw);
+            b[i].p.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+            b[i].p.c.mode = mode;
+            b[i].p.c.stats_dtype = narrow ? NB_STATS_X : NB_STATS_F32;
+            b[i].p.c.folded = trial % 5 == 0;
+            backward_fill_normal(&b[i], mean, sd, seed);
+        }
+        fill_by_pixels(&b[1], &b[0]);
+        expect_equal_bounds(&b[0], &b[1], trial % 7 == 0);
+        backward_free(&b[0]);
+        backward_free(&b[1]);
+    }
+}
+
+/* ---- DyT, and what is flushed ---------------------------------------------------------------------------------------- */
+
+/* f32 step by step, every rounding made: t = tanh rounded, 1 - t t, products from the left. */
+struct dyt_step {
+    float tanh, dx, dalpha;
+};
+static struct dyt_step dyt_step(const struct backward *b, int64_t i) {
+    const struct nb_inputs *in = &b->p.in;
+    const float x = ((const float *)in->x)[i], dy = ((const float *)in->dy)[i], alpha = (float)b->p.c.alpha;
+    const float w = 1 + in->gamma_f32[i % in->cols], t = (float)tanh((double)(alpha * x)), slope = 1 - t * t;
+    const float g = dy * w;
+    return (struct dyt_step){t, g * alpha * slope, g * x * slope};
+}
+
+Test(gradient_bound_ends, holds_for_dyt_and_its_alpha) {
+    struct backward b;
+    struct nb_gradient g;
+    struct nb_gradient_bound bound;
+    double dx[300], tolerance[300], worst = 0;
+    float dgamma[300] = {0}, dalpha = 0;
+    backward_init(&b, NB_OP_DYT, NB_F32, 8, 300);
+    b.p.c.alpha = 0.7;
+    b.p.c.formula.affine = NB_AFFINE_GAMMA;
+    b.p.c.formula.weight_offset = 1;
+    backward_fill_normal(&b, 0, 4, 8);
+    backward_gradient(&g, &b);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, 300, 8, false);
+    for (int64_t row = 0; row < 8; row++) {
+        float of_row = 0;
+        nb_gradient_row(&g, row, dx);
+        cr_assert_eq(nb_gradient_bound_row(&bound, row, dx, tolerance), NB_LOSS_NONE);
+        for (int64_t i = 0; i < 300; i++) {
+            const struct dyt_step s = dyt_step(&b, row * 300 + i);
+            worst = fmax(worst, ratio_of(s.dx, dx[i], tolerance[i]));
+            cr_expect_gt(ratio_of(s.dx * (1 + 1e-4f), dx[i], tolerance[i]) + (fabs(s.tanh) > 0.5f), 1);
+            dgamma[i] += s.tanh * ((const float *)b.p.in.dy)[row * 300 + i];
+            of_row += s.dalpha;
+        }
+        dalpha += of_row;
+    }
+    cr_expect(worst <= 1 && worst > 0.1, "%g", worst);
+    for (int64_t i = 0; i < 300; i++)
+        cr_expect_leq(ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)), 1);
+    cr_expect_leq(ratio_of(dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
+    cr_expect_gt(ratio_of(dalpha + 1e-3 * g.abs_dalpha, g.dalpha, nb_gradient_bound_dalpha(&bound)), 1);
+    nb_gradient_bound_release(&bound);
+    nb_gradient_release(&g);
+    backward_free(&b);
+}
+
+static double without_subnormals(double v) { return fabs(v) < 0x1p-126 ? 0 : v; }
+
+/* Operands and results of AVX512-BF16 instructions: dy and x that are subnormal are 0, and so is a subnormal dx. */
+Test(gradient_bound_ends, covers_flushed_numbers_only_where_they_are_declared) {
+    struct random_state r = {31};
+    struct nb_gradient g;
+    struct backward b, flushed;
+    struct soft_gradient k = {.lanes = 8};
+    uint16_t dx[4 * 64];
+    float dgamma[64], dbeta[64];
+    double exact[64], tolerance[64], worst[2] = {0};
+    backward_init(&b, NB_OP_LAYERNORM, NB_BF16, 4, 64);
+    backward_init(&flushed, NB_OP_LAYERNORM, NB_BF16, 4, 64);
+    for (int64_t i = 0; i < 4 * 64; i++) {
+        const double x = i % 3 ? random_normal(&r) : 1e-39 * random_normal(&r), dy = 3e-38 * random_normal(&r);
+        problem_set(&b.p, i, x);
+        backward_set_dy(&b, i, dy);
+        problem_set(&flushed.p, i, without_subnormals(nb_round_to(x, NB_BF16)));
+        backward_set_dy(&flushed, i, without_subnormals(nb_round_to(dy, NB_BF16)));
+    }
+    backward_statistics(&b);
+    for (int i = 0; i < 4; i++) flushed.mean[i] = b.mean[i], flushed.rstd[i] = b.rstd[i];
+    soft_gradient_run(&k, &flushed, dx, dgamma, dbeta);
+    backward_gradient(&g, &b);
+    for (int declared = 0; declared < 2; declared++) {
+        struct nb_gradient_bound bound;
+        nb_gradient_bound_init(&bound, &b.p.c, &g, soft_gradient_chain(&k, 64), 4, declared);
+        for (int64_t row = 0; row < 4; row++) {
+            nb_gradient_row(&g, row, exact);
+            nb_gradient_bound_row(&bound, row, exact, tolerance);
+            for (int64_t i = 0; i < 64; i++)
+                worst[declared] = fmax(worst[declared], ratio_of(without_subnormals(nb_get(dx, row * 64 + i, NB_BF16)),
+                                                                 exact[i], tolerance[i]));
+        }
+        nb_gradient_bound_release(&bound);
+    }
+    cr_expect(worst[0] > 1 && worst[1] <= 1, "undeclared %g, declared %g of the bound", worst[0], worst[1]);
+    nb_gradient_release(&g);
+    backward_free(&b);
+    backward_free(&flushed);
+}
+
+/* The bound of one element as its derivation has it, every part found anew. */
+static double plain_dyt_bound(const struct nb_gradient_bound *b, double x, double dy, double weight, double dx) {
+    const struct nb_precision *p = &b->rows.op;
+    const enum nb_dtype dtype = (enum nb_dtype)b->c->dtype;
+    const double alpha = b->c->alpha, t = fabs(alpha * x), flushed = b->rows.flushed;
+    const struct nb_squash exact = nb_squash(alpha, x);
+    const double size = fabs(exact.tanh), of_alpha = fabs(nb_round_to(alpha, NB_F32) - alpha);
+    double e = 8 * 0x1p-24 * size;
+    const double off =
+        fabs(x) * of_alpha + p->u * t * (b->low_precision ? 2 : 1) + p->eta + flushed * (1 + fabs(alpha));
+    if (isfinite(t)) e += off * (off < 0.5 ? fmin(1, exact.slope * (1 + 2 * off + 4 * off * off)) : 1);
+    if (b->low_precision) e += p->u * (size + e);
+    e = 2 * size * e + e * e + 2 * p->u + p->eta;
+    const double of_products = nb_gradient_compound(b->rows.of_g, p->u, 4 + b->low_precision);
+    if (!(fmax(dy, 1) * fmax(weight, 1) * fmax(fabs(alpha), 1) * (1 + of_products) < p->overflow)) return INFINITY;
+    const double lost = p->eta * (4 + (1 + weight) * (1 + fabs(alpha))) + flushed * (dy + weight);
+    double all = dy * weight * fabs(alpha) * (e + (exact.slope + e) * of_products) + lost;
+    if (dtype != NB_F32) all += 0x1p-24 * (dx + all) + 0x1p-150;
+    all = (all + flushed) * (1 + 0x1p-26);
+    return dx + all < nb_formats[dtype].overflow ? all + nb_ulp(dx + all, dtype) / 2 : INFINITY;
+}
+
+Test(gradient_bound_ends, of_dyt_is_its_derivation_bit_for_bit) {
+    struct random_state r = {32};
+    for (int trial = 0; trial < 200; trial++) {
+        struct backward b;
+        struct nb_gradient g;
+        struct nb_gradient_bound bound;
+        double dx[600], tolerance[600];
+        backward_init(&b, NB_OP_DYT, (enum nb_dtype)(trial % NB_N_DTYPES), 2, 600);
+        b.p.c.alpha = random_normal(&r) * exp(3 * random_normal(&r));
+        b.p.c.stats_dtype = trial % 4 == 0 ? NB_STATS_X : NB_STATS_F32;
+        backward_fill_normal(&b, random_normal(&r), exp(10 * random_normal(&r)), random_bits(&r));
+        backward_gradient(&g, &b);
+        nb_gradient_bound_init(&bound, &b.p.c, &g, 600, 2, trial % 7 == 0);
+        for (int64_t row = 1; row >= 0; row--) {
+            nb_gradient_row(&g, row, dx);
+            nb_gradient_bound_row(&bound, row, dx, tolerance);
+            for (int64_t i = 0; i < 600; i++) {
+                const double x = nb_get(b.p.in.x, row * 600 + i, b.p.in.dtype);
+                const double dy = fabs(nb_get(b.p.in.dy, row * 600 + i, b.p.in.dtype));
+                const double plain = plain_dyt_bound(&bound, x, dy, fabs(g.weight[i]), fabs(dx[i]));
+                if (isfinite(dx[i])) cr_expect_eq(tolerance[i], plain, "%a: %a, not %a", x, tolerance[i], plain);
+            }
+        }
+        nb_gradient_bound_release(&bound);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
+}
+
+/* ---- predicted losses ------------------------------------------------------------------------------------------------ */
+
+static enum nb_loss loss_of(uint32_t op, enum nb_dtype dtype, double x, double dy, double eps) {
+    struct backward b;
+    struct nb_gradient g;
+    struct nb_gradient_bound bound;
+    double dx[16], tolerance[16];
+    backward_init(&b, op, dtype, 1, 16);
+    b.p.c.eps = eps;
+    for (int64_t i = 0; i < 16; i++) {
+        problem_set(&b.p, i, x * (1 + 0.1 * (double)i));
+        backward_set_dy(&b, i, i % 2 ? dy : -dy / 2);
+    }
+    backward_statistics(&b);
+    backward_gradient(&g, &b);
+    nb_gradient_bound_init(&bound, &b.p.c, &g, 16, 1, false);
+    nb_gradient_row(&g, 0, dx);
+    const enum nb_loss loss = nb_gradient_bound_row(&bound, 0, dx, tolerance);
+    cr_expect_eq(loss != NB_LOSS_NONE, isinf(tolerance[1]));
+    nb_gradient_bound_release(&bound);
+    nb_gradient_release(&g);
+    backward_free(&b);
+    return loss;
+}
+
+Test(gradient_bound_ends, predicts_where_a_backward_call_loses_its_result) {
+    const uint32_t rms = NB_OP_RMSNORM, ln = NB_OP_LAYERNORM;
+    cr_expect_eq(loss_of(rms, NB_F32, 1, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(ln, NB_BF16, 1e18, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_BF16, 1e20, 1, 1e-5), NB_LOSS_SQUARE_OVERFLOW); /* as in the forward pass */
+    cr_expect_eq(loss_of(rms, NB_F32, 1e-30, 1, 1e-5), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_F32, 1e-30, 1, 0), NB_LOSS_SCALE_OVERFLOW);
+    cr_expect_eq(loss_of(rms, NB_F32, 1, 1e38, 1e-5), NB_LOSS_SQUARE_OVERFLOW); /* a sum of 16 of them */
+    cr_expect_eq(loss_of(rms, NB_F16, 0.001, 30, 0), NB_LOSS_NONE);
+    cr_expect_eq(loss_of(rms, NB_F16, 0.0001, 60000, 0), NB_LOSS_OUTPUT_OVERFLOW);
+    cr_expect_eq(loss_of(rms, NB_F32, NAN, 1, 1e-5), NB_LOSS_INPUT_NOT_FINITE);
+    cr_expect_eq(loss_of(rms, NB_F32, 1, INFINITY, 1e-5), NB_LOSS_INPUT_NOT_FINITE);
+    cr_expect_eq(loss_of(ln, NB_F32, 0, 1, 0), NB_LOSS_INPUT_NOT_FINITE); /* 0 * Inf */
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* That the formulas of a backward call are the gradient of the forward op: loss = sum dy * y with y of the forward oracle, whose central
+ * differences, extrapolated over two steps, have an error of the fourth order. What is left is the statistics' rounding to f32. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/core/dtype.h"
+#include "tests/support/backward.h"
+
+/* Of the row's rms: 2^-24 of each statistic, a few of them. */
+#define LIMIT 1e-6
+
+static double largest;
+
+/* sum dy y, and for add_* sum dresidual_out * sum besides, at the x and parameters as they are. */
+static double loss(const struct backward *b) {
+    struct nb_oracle o;
+    struct nb_case forward = b->p.c;
+    const struct nb_inputs *in = &b->p.in;
+    const bool adds = forward.op == NB_OP_ADD_RMSNORM || forward.op == NB_OP_ADD_LAYERNORM;
+    double *y = calloc((size_t)in->cols, sizeof *y), sum = 0;
+    forward.pass = NB_FORWARD;
+    cr_assert_eq(nb_oracle_init(&o, &forward, in), 0);
+    for (int64_t row = 0; row < in->rows; row++) {
+        nb_oracle_row(&o, row, y);
+        for (int64_t i = 0; i < in->cols; i++) {
+            const int64_t at = row * in->cols + i;
+            sum += nb_get(in->dy, at, in->dtype) * y[i];
+            if (adds) sum += nb_get(in->dresidual_out, at, in->dtype) * nb_get(in->x, at, in->dtype);
+        }
+    }
+    nb_oracle_release(&o);
+    free(y);
+    return sum;
+}
+
+static double difference(const struct backward *b, float *value, float step) {
+    const float saved = *value;
+    *value = saved + step;
+    const double above = loss(b);
+    *value = saved - step;
+    const double below = loss(b);
+    *value = saved;
+    return (above - below) / (2 * (double)step);
+}
+
+/* Values lie on a grid of 2^-12 below 2^6, so that a step of 2^-9 more is an f32. */
+static double derivative(const struct backward *b, float *value) {
+    const float h = 0x1p-8f;
+    return (4 * difference(b, value, h / 2) - difference(b, value, h)) / 3;
+}
+
+static void expect_near(double got, double want, double scale, const char *what, const struct backward *b) {
+    const double off = fabs(got - want) / scale;
+    largest = fmax(largest, off);
+    cr_expect(off < LIMIT, "%s, op %u, layout %u, mode %u, affine %u, offset %u: %.9g, by differences %.9g", what,
+              b->p.c.op, b->p.c.shape.layout, b->p.c.mode, b->p.c.formula.affine, b->p.c.formula.weight_offset, got,
+              want);
+}
+
+static void expect_parameters(const struct backward *b, const struct nb_gradient *g) {
+    for (int64_t i = 0; g->dgamma && i < g->n_params; i++) {
+        expect_near(g->dgamma[i], derivative(b, &b->p.in.gamma_f32[i]), 1 + g->abs_dgamma[i], "dgamma", b);
+        if (g->dbeta) expect_near(g->dbeta[i], derivative(b, &b->p.in.beta_f32[i]), 1 + g->abs_dbeta[i], "dbeta", b);
+    }
+}
+
+static void expect_gradient(struct backward *b) {
+    struct nb_gradient g;
+    double dx[64];
+    float *x = b->p.in.x;
+    for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) x[i] = rintf(x[i] * 0x1p12f) * 0x1p-12f;
+    for (int64_t i = 0; i < b->p.in.n_params; i++) b->p.in.gamma_f32[i] = rintf(b->p.in.gamma_f32[i] * 64) / 64;
+    backward_statistics(b);
+    backward_gradient(&g, b);
+    for (int64_t row = 0; row < b->p.in.rows; row++) {
+        nb_gradient_row(&g, row, dx);
+        for (int64_t i = 0; i < b->p.in.cols; i++)
+            expect_near(dx[i], derivative(b, &x[row * b->p.in.cols + i]), 1, "dx", b);
+    }
+    expect_parameters(b, &g);
+    if (b->p.c.op == NB_OP_DYT) {
+        const double alpha = b->p.c.alpha, h = 0x1p-10;
+        b->p.c.alpha = alpha + h;
+        const double above = loss(b);
+        b->p.c.alpha = alpha - h;
+        const double below = loss(b);
+        b->p.c.alpha = alpha;
+        expect_near(g.dalpha, (above - below) / (2 * h), 1 + g.abs_dalpha, "dalpha", b);
+    }
+    nb_gradient_release(&g);
+}
+
+static void no_residual(const struct backward *b) {
+    for (int64_t i = 0; i < b->p.in.rows * b->p.in.cols; i++) nb_set(b->p.in.residual, i, b->p.in.dtype, 0);
+}
+
+/* eps as large as the variance, where a gradient that took eps for a part of the statistics, or left it out, would be far off. */
+Test(gradient_differences, dx_dgamma_and_dbeta_are_the_derivatives_of_every_op) {
+    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
+                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+    for (size_t op = 0; op < sizeof ops / sizeof ops[0]; op++)
+        for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++)
+            for (uint32_t offset = 0; offset < 2; offset++) {
+                struct backward b;
+                backward_init(&b, ops[op], NB_F32, 3, 11);
+                b.p.c.k = 4;
+                b.p.c.eps = offset ? 1e-5 : 1;
+                b.p.c.formula.affine = affine;
+                b.p.c.formula.weight_offset = offset;
+                backward_fill_normal(&b, 0.5, 1, 40 + op);
+                no_residual(&b);
+                expect_gradient(&b);
+                backward_free(&b);
+            }
+    fprintf(stderr, "gradients against differences of the forward oracle: %.2g\n", largest);
+}
+
+Test(gradient_differences, batchnorm_couples_all_values_of_a_channel_in_training_and_none_in_inference) {
+    for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
+        for (uint32_t mode = 0; mode < NB_N_MODES; mode++)
+            for (uint32_t affine = 0; affine < NB_N_AFFINES; affine++) {
+                struct backward b;
+                backward_init_batchnorm(&b, layout, NB_F32, 2, 3, 5);
+                b.p.c.mode = mode;
+                b.p.c.eps = 0.5;
+                b.p.c.formula.affine = affine;
+                b.p.c.formula.weight_offset = affine == NB_AFFINE_GAMMA;
+                backward_fill_normal(&b, 0.5, 1, 60);
+                expect_gradient(&b);
+                backward_free(&b);
+            }
+    fprintf(stderr, "gradients of BatchNorm against differences: %.2g\n", largest);
+}
+
+/* The comparison can fail: eps of another size, a mean that is not taken away, another k. */
+Test(gradient_differences, a_wrong_formula_is_far_from_the_derivative) {
+    struct backward b;
+    struct nb_gradient g;
+    double dx[11];
+    for (int wrong = 0; wrong < 3; wrong++) {
+        backward_init(&b, wrong == 2 ? NB_OP_PRMSNORM : NB_OP_LAYERNORM, NB_F32, 1, 11);
+        b.p.c.eps = 1;
+        b.p.c.k = 4;
+        backward_fill_normal(&b, 0.5, 1, 70);
+        if (wrong == 0) {
+            b.p.c.eps = 0;
+            backward_statistics(&b);
+            b.p.c.eps = 1;
+        }
+        if (wrong == 1) b.mean[0] = 0;
+        if (wrong == 2) b.p.c.k = 5;
+        backward_gradient(&g, &b);
+        b.p.c.k = 4;
+        nb_gradient_row(&g, 0, dx);
+        cr_expect_gt(fabs(dx[2] - derivative(&b, (float *)b.p.in.x + 2)), 1e3 * LIMIT, "%d", wrong);
+        nb_gradient_release(&g);
+        backward_free(&b);
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The noise of the inputs is what the oracle says of inputs that are really moved; the reference is as good as its bound; ratios are
+ * those of hand-made errors. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/accuracy/bound.h"
+#include "src/accuracy/yardstick.h"
+#include "src/core/dtype.h"
+#include "tests/support/numerics.h"
+
+/* An f32 problem whose x is so coarse that half an f16 ulp more is exact: the noise of a f16 problem, replayed by the f32 oracle. */
+static void moved(struct problem *fine, const struct problem *coarse, const struct nb_noise *noise, int k) {
+    const int64_t cols = coarse->in.cols, n = coarse->in.rows * cols;
+    for (int64_t i = 0; i < n; i++) {
+        const double x =
+            nb_get(coarse->in.x, i, NB_F16) + (noise ? nb_noise_move(noise, false, i / cols, i % cols, k) : 0);
+        ((float *)fine->in.x)[i] = (float)x;
+        cr_assert_eq((double)((float *)fine->in.x)[i], x);
+        if (!coarse->in.residual) continue;
+        const double r =
+            nb_get(coarse->in.residual, i, NB_F16) + (noise ? nb_noise_move(noise, true, i / cols, i % cols, k) : 0);
+        ((float *)fine->in.residual)[i] = (float)r;
+    }
+    memcpy(fine->in.gamma_f32, coarse->in.gamma_f32, (size_t)coarse->in.n_params * sizeof(float));
+    memcpy(fine->in.beta_f32, coarse->in.beta_f32, (size_t)coarse->in.n_params * sizeof(float));
+}
+
+/* Exact y of all rows. */
+static double *exact_of(const struct problem *p) {
+    struct nb_oracle o;
+    double *y = calloc((size_t)(p->in.rows * p->in.cols), sizeof *y);
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    for (int64_t r = 0; r < p->in.rows; r++) nb_oracle_row(&o, r, y + r * p->in.cols);
+    nb_oracle_release(&o);
+    return y;
+}
+
+static void agrees(struct problem *coarse, struct problem *fine, const char *what) {
+    struct nb_oracle o;
+    const int64_t rows = coarse->in.rows, cols = coarse->in.cols;
+    double *largest = calloc((size_t)rows, sizeof *largest);
+    cr_assert_eq(nb_oracle_init(&o, &coarse->c, &coarse->in), 0);
+    struct nb_noise *noise = nb_noise_new(&o, 5);
+    moved(fine, coarse, NULL, 0);
+    double *at = exact_of(fine);
+    for (int k = 0; k < NB_PERTURBATIONS; k++) {
+        moved(fine, coarse, noise, k);
+        double *now = exact_of(fine);
+        for (int64_t i = 0; i < rows * cols; i++) largest[i / cols] = fmax(largest[i / cols], fabs(now[i] - at[i]));
+        free(now);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        const double said = nb_noise_row(noise, r);
+        cr_expect(fabs(said - largest[r]) <= 1e-6 * largest[r] + 1e-13, "%s, row %d: said %g, is %g", what, (int)r,
+                  said, largest[r]);
+    }
+    nb_noise_free(noise);
+    nb_oracle_release(&o);
+    free(at);
+    free(largest);
+}
+
+Test(noise, is_what_inputs_that_are_really_moved_do) {
+    static const struct {
+        uint32_t op;
+        double mean, sd, eps;
+        uint32_t place;
+        const char *what;
+    } rows[] = {
+        {NB_OP_RMSNORM, 0, 1, 1e-5, NB_EPS_INSIDE, "rmsnorm"},
+        {NB_OP_RMSNORM, 0, 0.01, 1e-3, NB_EPS_OUTSIDE, "rmsnorm, eps outside"},
+        {NB_OP_RMSNORM, 0, 0.01, 1e-3, NB_EPS_CLAMP, "rmsnorm, eps as a floor"},
+        {NB_OP_PRMSNORM, 0, 1, 1e-5, NB_EPS_INSIDE, "prmsnorm"},
+        {NB_OP_L2NORM, 3, 1, 1e-5, NB_EPS_INSIDE, "l2norm"},
+        {NB_OP_LAYERNORM, 0, 1, 1e-5, NB_EPS_INSIDE, "layernorm"},
+        {NB_OP_LAYERNORM, 300, 1, 1e-5, NB_EPS_INSIDE, "layernorm far from 0"},
+        {NB_OP_LAYERNORM, 2000, 0, 1e-5, NB_EPS_INSIDE, "layernorm of constants, where the noise is all there is"},
+        {NB_OP_ADD_RMSNORM, 0, 1, 1e-5, NB_EPS_INSIDE, "add_rmsnorm"},
+        {NB_OP_ADD_LAYERNORM, 5, 1, 1e-5, NB_EPS_INSIDE, "add_layernorm"},
+        {NB_OP_DYT, 0, 1, 0, NB_EPS_INSIDE, "dyt"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct problem coarse, fine;
+        problem_init(&coarse, rows[i].op, NB_F16, 3, 40);
+        problem_init(&fine, rows[i].op, NB_F32, 3, 40);
+        problem_fill_normal(&coarse, rows[i].mean, rows[i].sd, i + 1);
+        coarse.c.eps = fine.c.eps = rows[i].eps;
+        coarse.c.formula.eps_place = fine.c.formula.eps_place = rows[i].place;
+        coarse.c.k = fine.c.k = 10;
+        coarse.c.alpha = fine.c.alpha = 0.5;
+        coarse.c.formula.affine = fine.c.formula.affine = NB_AFFINE_GAMMA_BETA;
+        agrees(&coarse, &fine, rows[i].what);
+        problem_free(&coarse);
+        problem_free(&fine);
+    }
+}
+
+Test(noise, goes_by_channels_for_batchnorm) {
+    for (uint32_t layout = NB_NCHW; layout <= NB_NHWC; layout++)
+        for (uint32_t mode = 0; mode < NB_N_MODES; mode++) {
+            struct problem coarse, fine;
+            problem_init_batchnorm(&coarse, layout, NB_F16, 4, 3, 5);
+            problem_init_batchnorm(&fine, layout, NB_F32, 4, 3, 5);
+            problem_fill_normal(&coarse, 10, 1, 7);
+            coarse.c.mode = fine.c.mode = mode;
+            for (int64_t i = 0; i < 3; i++) {
+                coarse.in.running_mean[i] = fine.in.running_mean[i] = 10;
+                coarse.in.running_var[i] = fine.in.running_var[i] = 1.5f;
+            }
+            agrees(&coarse, &fine, mode == NB_TRAINING ? "training" : "inference");
+            problem_free(&coarse);
+            problem_free(&fine);
+        }
+}
+
+/* kappa = sqrt(1 + rho^2): far from 0 the noise grows with the offset (reference table: 34, 133, 538 units at rho 64, 256, 1024). */
+Test(noise, grows_with_the_offset_as_the_condition_number_does) {
+    double before = 0;
+    for (double rho = 64; rho <= 1024; rho *= 4) {
+        struct problem p;
+        struct nb_oracle o;
+        problem_init(&p, NB_OP_LAYERNORM, NB_F32, 1, 4096);
+        problem_fill_normal(&p, rho, 1, 3);
+        for (int64_t i = 0; i < 4096; i++) p.in.gamma_f32[i] = 1;
+        cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+        struct nb_noise *noise = nb_noise_new(&o, 1);
+        const double units = nb_noise_row(noise, 0) / 0x1p-23;
+        cr_expect(units > 0.45 * rho && units < 0.65 * rho, "rho %g: %g", rho, units);
+        cr_expect(before == 0 || (units > 3.5 * before && units < 4.5 * before));
+        before = units;
+        nb_noise_free(noise);
+        nb_oracle_release(&o);
+        problem_free(&p);
+    }
+}
+
+Test(noise, a_row_without_a_finite_result_has_none) {
+    struct problem p;
+    struct nb_oracle o;
+    problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 8);
+    problem_fill_normal(&p, 0, 1, 3);
+    ((float *)p.in.x)[3] = INFINITY;
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    struct nb_noise *noise = nb_noise_new(&o, 1);
+    cr_expect(isnan(nb_noise_row(noise, 0)));
+    nb_noise_free(noise);
+    nb_oracle_release(&o);
+    problem_free(&p);
+}
+
+/* Two passes, 16 lanes: its chain is n / 16 + 4 and a few. */
+Test(reference, is_within_the_bound_of_its_own_formula) {
+    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYERNORM,    NB_OP_L2NORM,
+                                   NB_OP_DYT,     NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
+    for (size_t op = 0; op < sizeof ops / sizeof ops[0]; op++)
+        for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
+            struct problem p;
+            struct nb_oracle o;
+            struct nb_bound b;
+            problem_init(&p, ops[op], (enum nb_dtype)dtype, 4, 333);
+            problem_fill_normal(&p, 2, 1, op + 1);
+            p.c.k = 50;
+            p.c.alpha = 0.5;
+            p.c.variance = ops[op] == NB_OP_LAYERNORM || ops[op] == NB_OP_ADD_LAYERNORM ? NB_VAR_TWOPASS : NB_VAR_NONE;
+            cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+            nb_bound_init(&b, &p.c, &o, 333 / 16 + 6);
+            struct nb_reference *reference = nb_reference_new(&o);
+            double y[333], tolerance[333];
+            uint32_t computed[333];
+            for (int64_t r = 0; r < 4; r++) {
+                nb_oracle_row(&o, r, y);
+                nb_bound_row(&b, r, y, tolerance);
+                nb_reference_row(reference, r, computed);
+                for (int64_t i = 0; i < 333; i++)
+                    cr_expect(fabs(nb_get(computed, i, (enum nb_dtype)dtype) - y[i]) <= tolerance[i],
+                              "%s, %s, column %d", nb_op_name(ops[op]), nb_formats[dtype].name, (int)i);
+            }
+            nb_reference_free(reference);
+            nb_bound_release(&b);
+            nb_oracle_release(&o);
+            problem_free(&p);
+        }
+}
+
+/* y off by so many steps in one place. */
+static struct nb_accuracy ratios_with(const struct problem *p, int steps, float in_place_of_first) {
+    struct nb_oracle o;
+    struct nb_yardstick yardstick;
+    struct nb_accuracy a = {0};
+    const int64_t cols = p->in.cols;
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_yardstick_init(&yardstick, &o);
+    struct nb_ratios ratios = {.yardstick = &yardstick};
+    double *exact = calloc((size_t)cols, sizeof *exact);
+    float *y = calloc((size_t)cols, sizeof *y);
+    for (int64_t r = 0; r < p->in.rows; r++) {
+        nb_oracle_row(&o, r, exact);
+        for (int64_t i = 0; i < cols; i++) y[i] = (float)exact[i];
+        for (int i = 0; i < steps; i++) y[5] = nextafterf(y[5], INFINITY);
+        if (isnan(in_place_of_first)) y[0] = in_place_of_first;
+        nb_ratios_row(&ratios, r, y, exact);
+    }
+    nb_ratios_finish(&ratios, &a);
+    free(exact);
+    free(y);
+    nb_yardstick_release(&yardstick);
+    nb_oracle_release(&o);
+    return a;
+}
+
+Test(ratios, count_steps_and_compare_with_noise_and_reference) {
+    struct problem p;
+    problem_init(&p, NB_OP_RMSNORM, NB_F32, 2, 256);
+    problem_fill_normal(&p, 0, 1, 9);
+    struct nb_accuracy right = ratios_with(&p, 0, 0), off = ratios_with(&p, 1000, 0);
+    cr_expect(right.has_ratios && right.max_ordinal == 0);
+    cr_expect(right.reference_ratio < 1, "rounding the exact result beats the reference: %g", right.reference_ratio);
+    cr_expect(right.noise_ratio <= 1, "%g", right.noise_ratio);
+    cr_expect_eq(off.max_ordinal, 1000);
+    cr_expect(off.noise_ratio > 50 && off.reference_ratio > 10 && off.nmse > right.nmse && off.scaled_max_u > 100);
+    cr_expect_str_empty(off.noise_reason);
+    problem_free(&p);
+}
+
+Test(ratios, of_nan_are_none_and_say_why) {
+    struct problem p;
+    problem_init(&p, NB_OP_RMSNORM, NB_F32, 2, 256);
+    problem_fill_normal(&p, 0, 1, 9);
+    struct nb_accuracy a = ratios_with(&p, 0, NAN);
+    cr_expect(isnan(a.noise_ratio) && isnan(a.reference_ratio) && isnan(a.nmse));
+    cr_expect(a.noise_reason[0] && a.reference_reason[0]);
+    problem_free(&p);
+}
+
+/* rmsnorm of powers of two is exact in the reference: there is nothing to be a multiple of. */
+Test(ratios, against_a_reference_without_error_are_none) {
+    struct problem p;
+    problem_init(&p, NB_OP_RMSNORM, NB_F32, 1, 64);
+    for (int64_t i = 0; i < 64; i++) problem_set(&p, i, i % 2 ? 2 : -2);
+    p.c.eps = 0;
+    struct nb_accuracy exact = ratios_with(&p, 0, 0), off = ratios_with(&p, 3, 0);
+    cr_expect_eq(exact.reference_ratio, 1);
+    cr_expect(isnan(off.reference_ratio) && off.reference_reason[0]);
+    cr_expect_eq(off.noise_ratio, off.noise_ratio);
+    problem_free(&p);
+}

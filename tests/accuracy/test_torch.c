@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What PyTorch returned for real activations, against the oracle: is our idea of the mathematics the one that people train with?
+ * PyTorch's rounding is its own, so that the tolerance is the bound for its formula: f32 statistics in any order of summation
+ * (chain: the row length), mean times scale folded into the last multiply-add for LayerNorm, parameters as stored. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/accuracy/bound.h"
+#include "src/core/cpu.h"
+#include "src/core/dtype.h"
+#include "src/core/registry.h"
+#include "src/measure/pool.h"
+#include "src/plan/npy.h"
+#include "tests/support/numerics.h"
+
+static struct nb_array read_data(const char *site, const char *what) {
+    const char *dir = getenv("NORMBENCH_DATA");
+    char path[512], reason[256];
+    struct nb_array a = {0};
+    snprintf(path, sizeof path, "%s/minilm_%s_%s.npy", dir ? dir : "tests/data", site, what);
+    cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    return a;
+}
+
+static void load(struct problem *p, const char *site, uint32_t op, enum nb_dtype dtype) {
+    struct nb_array x = read_data(site, dtype == NB_F16 ? "x_f16" : "x"), gamma = read_data(site, "gamma"),
+                    beta = read_data(site, "beta");
+    problem_init(p, op, dtype, x.rows, x.cols);
+    for (int64_t i = 0; i < x.rows * x.cols; i++) problem_set(p, i, x.values[i]);
+    for (int64_t i = 0; i < x.cols; i++) {
+        p->in.gamma_f32[i] = (float)gamma.values[i];
+        p->in.beta_f32[i] = (float)beta.values[i];
+        nb_set(p->in.gamma_x, i, dtype, gamma.values[i]);
+        nb_set(p->in.beta_x, i, dtype, beta.values[i]);
+    }
+    p->c.formula.param = NB_PARAM_X;
+    p->c.formula.affine = op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
+    p->c.eps = op == NB_OP_LAYERNORM ? 1e-12 : 1e-6;
+    nb_array_release(&x);
+    nb_array_release(&gamma);
+    nb_array_release(&beta);
+}
+
+struct difference {
+    double absolute, ulp, ratio; /* largest; ratio to the tolerance */
+    int64_t rounded, n;          /* elements equal to the rounded exact value */
+};
+
+static struct difference compare(const char *site, uint32_t op, enum nb_dtype dtype, const char *what) {
+    struct problem p;
+    struct nb_oracle o;
+    struct nb_bound b;
+    struct difference d = {0};
+    load(&p, site, op, dtype);
+    struct nb_array torch = read_data(site, what);
+    cr_assert(torch.rows == p.in.rows && torch.cols == p.in.cols);
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    nb_bound_init(&b, &p.c, &o, p.in.cols);
+    b.folded = op == NB_OP_LAYERNORM;
+    double *y = calloc((size_t)p.in.cols, sizeof *y), *tolerance = calloc((size_t)p.in.cols, sizeof *tolerance);
+    for (int64_t r = 0; r < p.in.rows; r++) {
+        nb_oracle_row(&o, r, y);
+        cr_assert_eq(nb_bound_row(&b, r, y, tolerance), NB_LOSS_NONE);
+        for (int64_t i = 0; i < p.in.cols; i++) {
+            const double got = torch.values[r * p.in.cols + i], error = fabs(got - y[i]);
+            d.absolute = fmax(d.absolute, error);
+            d.ulp = fmax(d.ulp, error / nb_ulp(y[i], dtype));
+            d.ratio = fmax(d.ratio, error / tolerance[i]);
+            d.rounded += got == nb_round_to(y[i], dtype);
+            d.n++;
+        }
+    }
+    fprintf(stderr, "PyTorch %s %s: off by at most %.2g, %.3g ulp, %.2f of the bound; %.2f %% correctly rounded\n",
+            site, what, d.absolute, d.ulp, d.ratio, 100 * (double)d.rounded / (double)d.n);
+    free(y);
+    free(tolerance);
+    nb_array_release(&torch);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    problem_free(&p);
+    return d;
+}
+
+static const char *const sites[] = {"embed", "layer0_out", "layer5_attn"};
+
+Test(torch, layernorm_of_real_rows_is_ours_to_within_its_rounding) {
+    for (int i = 0; i < 3; i++) {
+        struct difference d = compare(sites[i], NB_OP_LAYERNORM, NB_F32, "layernorm_torch");
+        cr_expect(d.ratio <= 1, "%s: %g of the bound", sites[i], d.ratio);
+        cr_expect(d.absolute < 2e-6 && d.absolute > 0);
+    }
+}
+
+Test(torch, rmsnorm_of_real_rows_is_ours_to_within_its_rounding) {
+    for (int i = 0; i < 3; i++) {
+        struct difference d = compare(sites[i], NB_OP_RMSNORM, NB_F32, "rmsnorm_torch");
+        cr_expect(d.ratio <= 1, "%s: %g of the bound", sites[i], d.ratio);
+        cr_expect(d.absolute < 2e-6 && d.absolute > 0);
+    }
+}
+
+/* eps = 1e-12 is 0 in f16: that the results agree shows that PyTorch's statistics are f32. */
+Test(torch, half_precision_results_are_f32_statistics_rounded) {
+    struct difference d = compare("layer0_out", NB_OP_LAYERNORM, NB_F16, "layernorm_f16_torch");
+    cr_expect(d.ratio <= 1 && d.rounded > d.n * 95 / 100);
+    d = compare("layer0_out", NB_OP_RMSNORM, NB_F16, "rmsnorm_f16_torch");
+    cr_expect(d.rounded > d.n * 50 / 100);
+    cr_expect_leq(d.ratio, 1);
+}
+
+/* The comparison can fail: another eps, a forgotten mean. */
+Test(torch, another_formula_is_not_within_the_rounding) {
+    struct difference d = compare("layer0_out", NB_OP_RMSNORM, NB_F32, "layernorm_torch");
+    cr_expect_gt(d.ratio, 10);
+    d = compare("layer0_out", NB_OP_LAYERNORM, NB_F32, "rmsnorm_torch");
+    cr_expect_gt(d.ratio, 10);
+}
+
+/* ---- our kernels against PyTorch ---------------------------------------------------------------------------------------- */
+
+static void call_of(struct nb_call *call, const struct problem *p, void *y) {
+    nb_case_call(&p->c, call);
+    call->x = p->in.x;
+    call->gamma = p->in.gamma_x;
+    call->beta = p->in.beta_x;
+    call->y = y;
+}
+
+/* Largest |kernel - PyTorch| over what both bounds together allow. */
+static double apart(const struct nb_entry *entry, const char *site, const struct nb_array *torch) {
+    struct problem p;
+    struct nb_oracle o;
+    struct nb_bound ours, theirs;
+    struct nb_call call;
+    const struct nb_kernel *k = entry->kernel;
+    load(&p, site, k->op, NB_F32);
+    nb_case_set_kernel(&p.c, k, NULL);
+    const size_t n = (size_t)p.in.cols;
+    float *y = calloc((size_t)p.in.rows * n, sizeof *y);
+    double *exact = calloc(n, sizeof *exact), *tolerance = calloc(2 * n, sizeof *tolerance), worst = 0;
+    call_of(&call, &p, y);
+    cr_assert_eq(nb_run_in_ranges(k, &call, 0), 0);
+    cr_assert_eq(nb_oracle_init(&o, &p.c, &p.in), 0);
+    nb_bound_init(&ours, &p.c, &o, nb_kernel_chain(k, &call));
+    nb_bound_init(&theirs, &p.c, &o, p.in.cols);
+    theirs.folded = k->op == NB_OP_LAYERNORM;
+    for (int64_t r = 0; r < p.in.rows; r++) {
+        nb_oracle_row(&o, r, exact);
+        nb_bound_row(&ours, r, exact, tolerance);
+        nb_bound_row(&theirs, r, exact, tolerance + n);
+        for (size_t i = 0; i < n; i++) {
+            const double difference = fabs(y[(size_t)r * n + i] - torch->values[(size_t)r * n + i]);
+            worst = fmax(worst, difference / (tolerance[i] + tolerance[n + i]));
+        }
+    }
+    free(y);
+    free(exact);
+    free(tolerance);
+    nb_bound_release(&ours);
+    nb_bound_release(&theirs);
+    nb_oracle_release(&o);
+    problem_free(&p);
+    return worst;
+}
+
+static int check_kernel(const char *name, const char *what) {
+    int n = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (int s = 0; s < 3; s++) {
+        struct nb_array torch = read_data(sites[s], what);
+        for (size_t i = 0; i < nb_registry_size(); i++) {
+            const struct nb_entry *e = nb_registry_at(i);
+            const struct nb_kernel *k = e->kernel;
+            if (strcmp(k->name, name) != 0 || k->dtype != NB_F32 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
+            double ratio = apart(e, sites[s], &torch);
+            cr_expect(ratio <= 1, "%s on %s: %g of what both bounds allow", k->variant, sites[s], ratio);
+            n++;
+        }
+        nb_array_release(&torch);
+    }
+    nb_registry_release();
+    return n;
+}
+
+Test(torch, our_kernels_of_every_width_return_what_pytorch_returns) {
+    cr_expect_gt(check_kernel("rmsnorm_twopass", "rmsnorm_torch"), 0);
+    cr_expect_gt(check_kernel("layernorm_twopass", "layernorm_torch"), 0);
+}

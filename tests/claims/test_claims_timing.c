@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paired ratios of any two cases of a journal, and a timing claim from a doctored journal to its verdict. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/claims/timing_pairs.h"
+#include "src/claims/verdict.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
+#include "src/record/results.h"
+#include "tests/support/runs.h"
+
+static void quiet(void) { nb_log_quiet(true); }
+TestSuite(claims_timing, .init = quiet);
+
+#define RMS "rmsnorm_composed_v256_f32/shape:64x64"
+#define LN "layernorm_composed_v256_f32/shape:64x64"
+#define PRMS "prmsnorm_composed_v256_f32/shape:64x64"
+
+static void add_kernel(struct nb_strbuf *out, const char *op) {
+    nb_strbuf_addf(
+        out,
+        "{\"variant\":\"%s_composed_v256_f32\",\"op\":\"%s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":"
+        "\"256\",\"style\":\"composed\",\"stats\":\"keepdim\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}%s",
+        op, op, strcmp(op, "layernorm") == 0 ? "twopass" : "none", strcmp(op, "prmsnorm") == 0 ? "" : ",");
+}
+
+/* Two parts of one group, which share LayerNorm as their reference: RMSNorm in the first, pRMSNorm in the second. */
+static void add_run(struct nb_strbuf *out, int launches) {
+    nb_strbuf_addf(
+        out,
+        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
+        "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":3,"
+        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
+        "\"kernels\":[",
+        launches);
+    add_kernel(out, "rmsnorm");
+    add_kernel(out, "layernorm");
+    add_kernel(out, "prmsnorm");
+    nb_strbuf_add(
+        out,
+        "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}],\"groups\":[{\"index\":0,\"part\":0,"
+        "\"keys\":[\"" LN "\",\"" RMS
+        "\"],\"reference\":0,\"labels\":[[0],[0]]},{\"index\":0,\"part\":1,\"keys\":[\"" LN "\",\"" PRMS
+        "\"],\"reference\":0,\"labels\":[[0],[0]]}],\"skips\":[],\"fingerprint\":{\"build\":{},"
+        "\"cpu\":{\"l1d_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432},\"system\":{},\"kernels\":[],"
+        "\"libraries\":{}}}\n");
+    for (int part = 0; part < 2; part++)
+        nb_strbuf_addf(out,
+                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" LN
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":"
+                       "true},{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],"
+                       "\"elapsed_s\":0.1}\n",
+                       part, part ? PRMS : RMS);
+}
+
+/* Times of the three blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. */
+static void add_launch(struct nb_strbuf *out, int part, int launch, double other_ns, double shift) {
+    const double drift = 1 + 0.5 * launch, t = other_ns * (1 + shift * (launch % 2 ? 1 : -1));
+    nb_strbuf_addf(
+        out,
+        "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" LN
+        "\",\"copy\":null,\"sample_ns\":[%g,"
+        "%g,%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},{\"key\":\"%s\",\"copy\":null,\"sample_"
+        "ns\":[%g,null,"
+        "%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],\"copies\":[],\"noise\":{\"steal_ms\":0,"
+        "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
+        part, launch, 1000 * drift, 3000 * drift, 2000 * drift, part ? PRMS : RMS, t * drift, 2 * t * drift);
+}
+
+static char *run_with(int launches, double rms_ns, double prms_ns, double shift) {
+    struct nb_strbuf text = {0};
+    char *dir = new_folder();
+    add_run(&text, launches);
+    for (int l = 0; l < launches; l++) {
+        add_launch(&text, 0, l, rms_ns, shift);
+        add_launch(&text, 1, l, prms_ns, shift);
+    }
+    nb_strbuf_add(&text, "{\"type\":\"end\",\"elapsed_s\":1,\"peak_memory_mib\":1,\"interrupted\":null}\n");
+    put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+    nb_strbuf_release(&text);
+    return dir;
+}
+
+Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
+    char *dir = run_with(8, 700, 350, 0);
+    struct nb_sample_table s;
+    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
+    struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
+    cr_expect_float_eq(p.ratio.value, 0.7, 1e-12, "drift cancels within blocks");
+    cr_expect(p.n_launches == 8 && p.pairing == NB_WITHIN_BLOCKS);
+    cr_expect_float_eq(p.ratio.low, 0.7, 1e-12);
+    p = nb_paired_ratio(&s, PRMS, LN, NULL);
+    cr_expect_float_eq(p.ratio.value, 0.35, 1e-12, "a reference stands in every part");
+    cr_expect_eq(p.pairing, NB_WITHIN_BLOCKS);
+    p = nb_paired_ratio(&s, PRMS, RMS, NULL);
+    cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
+    cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
+    cr_expect(isnan(nb_paired_ratio(&s, "nobody", LN, NULL).ratio.value));
+    nb_sample_table_release(&s);
+    remove_run(dir);
+}
+
+Test(claims_timing, few_launches_have_no_interval) {
+    char *dir = run_with(NB_MIN_LAUNCHES - 1, 700, 350, 0);
+    struct nb_sample_table s;
+    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
+    const struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
+    cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
+    nb_sample_table_release(&s);
+    remove_run(dir);
+}
+
+/* ---- a claim ---- */
+
+static const char claim_text[] =
+    "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"norm\":{"
+    "\"kind\":\"timing\",\"blocks\":[{\"op\":\"rmsnorm\"}],\"compare\":[{\"of\":{\"kernel\":\"rmsnorm_composed\"},"
+    "\"against\":"
+    "{\"kernel\":\"layernorm_composed\"},\"share\":0.5},{\"of\":{\"kernel\":\"rmsnorm_composed\"},\"against\":{"
+    "\"kernel\":"
+    "\"layernorm_composed\"},\"and\":{\"of\":{\"kernel\":\"prmsnorm_composed\"},\"against\":{\"kernel\":\"layernorm_"
+    "composed\"}},"
+    "\"tags\":{\"part\":\"both\"}},{\"of\":{\"kernel\":\"dyt*\"},\"against\":{\"kernel\":\"layernorm*\"},\"tags\":{"
+    "\"part\":"
+    "\"none\"}}]}},\"readings\":[{\"id\":\"cut\",\"text\":\"t\",\"experiment\":\"norm\",\"expect\":[{\"figure\":"
+    "\"cut\",\"form\":"
+    "\"between\",\"least\":0.2,\"most\":0.4,\"where\":{\"fits\":\"L2\",\"style\":\"composed\",\"cols\":\">=64\","
+    "\"part\":"
+    "\"both\"}}]}]}";
+
+static const struct nb_finding *found(const struct nb_findings *f, const char *name, const char *part) {
+    for (size_t i = 0; i < f->n; i++) {
+        const char *tag = nb_finding_get(&f->items[i], "part");
+        if (strcmp(f->items[i].name, name) == 0 && (part ? tag && strcmp(tag, part) == 0 : !tag)) return &f->items[i];
+    }
+    cr_assert(false, "no %s", name);
+    return NULL;
+}
+
+/* The claim on a run; findings stay in the result. */
+static enum nb_verdict judged(const char *dir, struct nb_claim *claim, struct nb_claim_result *result) {
+    struct nb_results results;
+    struct nb_sample_table samples;
+    cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
+    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
+    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
+    nb_claim_try(result, claim, &m);
+    nb_sample_table_release(&samples);
+    nb_results_release(&results);
+    return result->verdict;
+}
+
+Test(claims_timing, a_doctored_journal_decides_the_verdict) {
+    static const struct {
+        double rms_ns, prms_ns, shift;
+        int launches;
+        enum nb_verdict verdict;
+    } cases[] = {
+        {700, 700, 0, 8, NB_REPRODUCED},
+        {950, 950, 0, 8, NB_NOT_REPRODUCED},
+        {700, 700, 0, 5, NB_NOT_TESTABLE},
+        {700, 700, 0.5, 8, NB_NOT_TESTABLE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *dir = run_with(cases[i].launches, cases[i].rms_ns, cases[i].prms_ns, cases[i].shift);
+        struct nb_claim claim;
+        struct nb_claim_result result;
+        cr_expect_eq(judged(dir, &claim, &result), cases[i].verdict, "case %zu: %s, %s", i,
+                     nb_verdict_names[result.verdict], result.reason);
+        nb_claim_result_release(&result);
+        nb_claim_release(&claim);
+        remove_run(dir);
+    }
+}
+
+/* Selectors that name a formula compare a kernel with itself, not with the first one that has the other formula. */
+Test(claims_timing, a_formula_is_compared_within_its_kernel) {
+    static const char *const keys[] = {"layernorm_composed_v256_f32/shape:64x64/root:div_sqrt",
+                                       "layernorm_composed_v256_f32/shape:64x64/root:mul_recip",
+                                       "rmsnorm_composed_v256_f32/shape:64x64/root:div_sqrt",
+                                       "rmsnorm_composed_v256_f32/shape:64x64/root:mul_recip"};
+    enum { N = sizeof keys / sizeof keys[0] };
+    struct nb_record records[N];
+    struct nb_results results = {.records = records, .n = N};
+    struct nb_timed_cases cases;
+    struct nb_jsonc file;
+    struct nb_sides sides = {{0}, {0}};
+    for (size_t i = 0; i < N; i++) {
+        records[i] = (struct nb_record){.key = strdup(keys[i]), .status = NB_OK};
+        nb_case_init(&records[i].c);
+        cr_assert_eq(nb_case_parse(&records[i].c, keys[i]), 0);
+        records[i].c.op = i < 2 ? NB_OP_LAYERNORM : NB_OP_RMSNORM;
+        nb_record_add_label(&records[i], "mine/root");
+    }
+    nb_timed_cases_init(&cases, &results, "mine/root");
+    cr_assert_eq(nb_jsonc_parse(&file, "x", "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]", 42), 0);
+    cr_assert_eq(nb_selector_read(&sides.of, &file, cJSON_GetArrayItem(file.root, 0)), 0);
+    cr_assert_eq(nb_selector_read(&sides.against, &file, cJSON_GetArrayItem(file.root, 1)), 0);
+    cr_expect_eq(nb_timed_against(&cases, &sides, 1), 0);
+    cr_expect_eq(nb_timed_against(&cases, &sides, 3), 2);
+    nb_selector_release(&sides.of);
+    nb_selector_release(&sides.against);
+    nb_jsonc_release(&file);
+    nb_timed_cases_release(&cases);
+    for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
+}
+
+Test(claims_timing, both_conventions_shares_and_sums) {
+    char *dir = run_with(8, 700, 350, 0);
+    struct nb_claim claim;
+    struct nb_claim_result result;
+    judged(dir, &claim, &result);
+    const struct nb_findings *f = &result.findings[0];
+    cr_expect_float_eq(found(f, "cut", NULL)->value.value, 0.3, 1e-9);
+    cr_expect_float_eq(found(f, "ratio", NULL)->value.value, 1 / 0.7, 1e-9);
+    cr_expect_float_eq(found(f, "step_cut", NULL)->value.value, 0.15, 1e-9);
+    cr_expect_float_eq(found(f, "cut", "both")->value.value, (0.3 + 0.65) / 2, 1e-9, "both take LayerNorm's time once");
+    cr_expect_str_eq(nb_finding_get(found(f, "cut", NULL), "against"), "layernorm_composed");
+    cr_expect(found(f, "cut", "none")->reason, "a comparison without cases has a reason");
+    nb_claim_result_release(&result);
+    nb_claim_release(&claim);
+    remove_run(dir);
+}

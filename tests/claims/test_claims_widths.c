@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Widths kept apart: which groups there are, the order of their launches, and what pairs of neighbouring launches come to. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/claims/verdict.h"
+#include "src/core/log.h"
+#include "src/core/text.h"
+#include "src/measure/paired.h"
+#include "src/record/results.h"
+#include "tests/support/plans.h"
+#include "tests/support/runs.h"
+
+static void quiet(void) { nb_log_quiet(true); }
+TestSuite(claims_widths, .init = quiet);
+
+/* ---- turns and groups ---- */
+
+Test(claims_widths, in_turns_each_follows_each_other_equally_often) {
+    enum { MOST = 7 };
+    for (int n = 1; n <= MOST; n++) {
+        const int rounds = n % 2 && n > 1 ? 2 * n : n;
+        int follows[MOST][MOST] = {{0}}, at[MOST][MOST] = {{0}};
+        for (int round = 0; round < rounds; round++) {
+            int order[MOST];
+            nb_turns(order, n, round + 3 * rounds);
+            for (int i = 0; i < n; i++) {
+                cr_assert(order[i] >= 0 && order[i] < n);
+                at[order[i]][i]++;
+                if (i > 0) follows[order[i - 1]][order[i]]++;
+            }
+        }
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                cr_expect_eq(at[i][j], rounds / n, "%d of %d stands %d times at %d", i, n, at[i][j], j);
+                if (i != j)
+                    cr_expect_eq(follows[i][j], rounds / n, "%d of %d follows %d %d times", j, n, i, follows[i][j]);
+            }
+    }
+}
+
+#define BLOCK(shape, widths)                                                                                           \
+    "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"shape\": \"" shape "\", \"width\": [" widths "] }"
+
+static struct nb_plan plan_with(bool isolate) {
+    static const char text[] = "{ \"blocks\": [" BLOCK("4x8", "\"scalar\", \"128\"") ", " BLOCK(
+        "8x16", "\"scalar\", \"128\"") ", " BLOCK("4x8", "\"256\"") "] }";
+    const struct nb_plan_options options = {0};
+    struct nb_config config;
+    struct nb_plan plan;
+    cr_assert_eq(nb_config_parse(&config, "dir/mine.json", text, strlen(text)), 0);
+    config.blocks[2].isolate_width = isolate;
+    cr_assert_eq(nb_plan_make(&plan, &config, &options), 0);
+    nb_config_release(&config);
+    return plan;
+}
+
+static bool one_width(const struct nb_plan *plan, const struct nb_group *group) {
+    for (size_t i = 1; i < group->n; i++)
+        if (plan->cases[group->cases[i]].width != plan->cases[group->cases[0]].width) return false;
+    return true;
+}
+
+Test(claims_widths, one_block_that_asks_for_it_divides_its_groups_for_all, .init = load_kernels) {
+    struct nb_plan mixed = plan_with(false), apart = plan_with(true);
+    cr_assert_eq(mixed.n_groups, 2);
+    cr_expect(!mixed.groups[0].single_width && mixed.groups[0].n == 6);
+    cr_assert_eq(apart.n_groups, 4, "4x8 in three widths, 8x16 as it was");
+    for (size_t g = 0; g < 3; g++) {
+        cr_expect(apart.groups[g].single_width && one_width(&apart, &apart.groups[g]) && apart.groups[g].n == 2);
+        cr_expect_eq(apart.groups[g].family, apart.groups[0].family);
+        cr_expect_eq(apart.groups[g].index, g);
+        cr_expect_eq(apart.cases[apart.groups[g].cases[apart.groups[g].reference]].op, NB_OP_LAYERNORM);
+    }
+    cr_expect(!apart.groups[3].single_width && apart.groups[3].n == 4);
+    cr_expect_neq(apart.groups[3].family, apart.groups[0].family);
+    cr_expect_str_neq(apart.hash, mixed.hash, "another plan");
+    nb_plan_release(&mixed);
+    nb_plan_release(&apart);
+}
+
+/* ---- figures ---- */
+
+static const char *const widths[] = {"256", "512"};
+#define KEY "%s_twopass_v%s_f32/shape:64x64"
+
+static void add_kernel(struct nb_strbuf *out, const char *op, const char *width) {
+    nb_strbuf_addf(
+        out,
+        "%s{\"variant\":\"%s_twopass_v%s_f32\",\"op\":\"%s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":\"%s\","
+        "\"style\":\"fused\",\"stats\":\"register\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}",
+        out->text[out->len - 1] == '}' ? "," : "", op, width, op, width,
+        strcmp(op, "layernorm") == 0 ? "twopass" : "none");
+}
+
+/* A group of each width: LayerNorm, the reference, and RMSNorm; a family where they are kept apart. */
+static void add_run(struct nb_strbuf *out, int launches, bool family) {
+    nb_strbuf_addf(
+        out,
+        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
+        "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":4,"
+        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
+        "\"kernels\":[",
+        launches);
+    for (int w = 0; w < 2; w++) {
+        add_kernel(out, "layernorm", widths[w]);
+        add_kernel(out, "rmsnorm", widths[w]);
+    }
+    nb_strbuf_add(out, "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}],\"groups\":[");
+    for (int w = 0; w < 2; w++)
+        nb_strbuf_addf(out,
+                       "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"" KEY "\",\"" KEY
+                       "\"],\"reference\":0,\"labels\":[[0],[0]]}",
+                       w ? "," : "", w, family ? "\"family\":0," : "", "layernorm", widths[w], "rmsnorm", widths[w]);
+    nb_strbuf_add(out, "],\"skips\":[],\"fingerprint\":{\"build\":{},\"cpu\":{\"l1d_bytes\":32768},\"system\":{},"
+                       "\"kernels\":[],\"libraries\":{}}}\n");
+    for (int w = 0; w < 2; w++)
+        nb_strbuf_addf(out,
+                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" KEY
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY
+                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n",
+                       w, "layernorm", widths[w], "rmsnorm", widths[w]);
+}
+
+static void add_launch(struct nb_strbuf *out, int w, int launch, double ln_ns, double rms_ns) {
+    static const char samples[] = ",\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}";
+    nb_strbuf_addf(out,
+                   "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" KEY
+                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
+                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s],\"copies\":[],\"noise\":{\"steal_ms\":0,"
+                   "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
+                   w, launch, "layernorm", widths[w], ln_ns, 3 * ln_ns, samples, "rmsnorm", widths[w], rms_ns,
+                   3 * rms_ns, samples);
+}
+
+struct truth {
+    double cut[2], wide; /* of RMSNorm by width; time at 512 bits over that at 256 */
+    double common, own;  /* what launches of one number share in the cut, and what each has for itself */
+    int launches;
+    bool no_family;
+};
+
+/* Deviations that sum to nothing over the launches; those of the two widths do not go together. */
+static double deviation(int launch, int w) {
+    static const double order[2][8] = {{-1, 1, -0.6, 0.6, -0.3, 0.3, -0.8, 0.8},
+                                       {0.8, 0.7, -1, 0.3, -0.6, 1, -0.4, -0.8}};
+    return order[w][launch % 8];
+}
+
+static char *run_of(const struct truth *t) {
+    struct nb_strbuf text = {0};
+    char *dir = new_folder();
+    add_run(&text, t->launches, !t->no_family);
+    for (int l = 0; l < t->launches; l++)
+        for (int w = 0; w < 2; w++) {
+            const double cut = t->cut[w] + t->common * deviation(l, 0) + t->own * deviation(l, w), drift = 1 + 0.5 * l;
+            const double ln = 1000 * drift * (w ? t->wide : 1);
+            add_launch(&text, w, l, ln, ln * (1 - cut));
+        }
+    nb_strbuf_add(&text, "{\"type\":\"end\",\"elapsed_s\":1,\"peak_memory_mib\":1,\"interrupted\":null}\n");
+    put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+    nb_strbuf_release(&text);
+    return dir;
+}
+
+#define CLAIM(expect)                                                                                                  \
+    "{\"title\":\"t\",\"statement\":\"s\",\"scope\":\"s\",\"sources\":[{\"cite\":\"c\"}],\"experiments\":{\"norm\":{"  \
+    "\"kind\":\"timing\",\"isolate\":\"width\",\"blocks\":[{\"op\":\"rmsnorm\"}],\"compare\":[{\"of\":{\"op\":"        \
+    "\"rmsnorm\"},\"against\":{\"op\":\"layernorm\"},\"tags\":{\"compared\":\"norms\"}},{\"of\":{\"width\":\"512\"},"  \
+    "\"against\":{\"width\":\"256\"},\"tags\":{\"compared\":\"widths\"}}]}},\"readings\":[{\"id\":\"r\",\"text\":"     \
+    "\"t\",\"experiment\":\"norm\",\"expect\":[" expect "]}]}"
+
+static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
+    struct nb_results results;
+    struct nb_sample_table samples;
+    struct nb_claim claim;
+    struct nb_claim_result result;
+    char *dir = run_of(t);
+    cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
+    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
+    const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
+    nb_claim_try(&result, &claim, &m);
+    const enum nb_verdict verdict = result.verdict;
+    nb_claim_result_release(&result);
+    nb_claim_release(&claim);
+    nb_sample_table_release(&samples);
+    nb_results_release(&results);
+    remove_run(dir);
+    return verdict;
+}
+
+Test(claims_widths, how_the_cut_hangs_on_the_width_is_told_by_pairs_of_launches) {
+    static const char claim[] = CLAIM("{\"figure\":\"cut\",\"form\":\"spread\",\"across\":\"width\",\"least\":0.05,"
+                                      "\"where\":{\"compared\":\"norms\"}}");
+    const struct truth apart = {.cut = {0.2, 0.3}, .wide = 0.7, .common = 0.15, .launches = 8};
+    cr_expect_eq(judged(claim, &apart), NB_REPRODUCED, "what both launches of a pair share cancels");
+    const struct truth alike = {.cut = {0.2, 0.22}, .wide = 0.7, .common = 0.15, .launches = 8};
+    cr_expect_eq(judged(claim, &alike), NB_NOT_REPRODUCED);
+    const struct truth noisy = {.cut = {0.2, 0.3}, .wide = 0.7, .own = 0.15, .launches = 8};
+    cr_expect_eq(judged(claim, &noisy), NB_NOT_TESTABLE, "what each has for itself does not");
+    const struct truth few = {.cut = {0.2, 0.3}, .wide = 0.7, .launches = 5};
+    cr_expect_eq(judged(claim, &few), NB_NOT_TESTABLE);
+}
+
+Test(claims_widths, times_of_two_widths_are_compared_between_neighbouring_launches) {
+    static const char claim[] = CLAIM(
+        "{\"figure\":\"cut\",\"form\":\"between\",\"least\":0.25,\"most\":0.35,\"where\":{\"compared\":\"widths\"}}");
+    struct truth t = {.cut = {0.2, 0.2}, .wide = 0.7, .common = 0.1, .launches = 8};
+    cr_expect_eq(judged(claim, &t), NB_REPRODUCED);
+    t.wide = 0.9;
+    cr_expect_eq(judged(claim, &t), NB_NOT_REPRODUCED);
+    t.wide = 0.7;
+    t.no_family = true;
+    cr_expect_eq(judged(claim, &t), NB_NOT_TESTABLE, "launches far from each other are no pair");
+}
+
+static int parse(void *text) {
+    struct nb_claim claim;
+    const int result = nb_claim_parse(&claim, "dir/mine.json", text, strlen(text));
+    if (result == 0) nb_claim_release(&claim);
+    return result;
+}
+
+Test(claims_widths, nothing_but_the_width_can_be_isolated) {
+    char text[] = CLAIM("{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0}");
+    int result;
+    char *at = strstr(text, "\"isolate\":\"width\"");
+    memcpy(at, "\"isolate\":\"dtype\"", strlen("\"isolate\":\"dtype\""));
+    nb_log_quiet(false);
+    char *errors = errors_of(parse, text, &result);
+    cr_expect(result == -1 && strstr(errors, "\"isolate\" is 'dtype'"), "%s", errors);
+    free(errors);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cases: what they resolve to, what a kernel is called with, what they must move. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/case.h"
+#include "tests/support/cases.h"
+
+Test(case, the_default_affine_is_the_usual_one_of_the_op) {
+    cr_expect_eq(case_of(NB_OP_LAYERNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
+    cr_expect_eq(case_of(NB_OP_BATCHNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
+    cr_expect_eq(case_of(NB_OP_DYT, NB_F32).formula.affine, NB_AFFINE_GAMMA_BETA);
+    cr_expect_eq(case_of(NB_OP_RMSNORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
+    cr_expect_eq(case_of(NB_OP_L2NORM, NB_F32).formula.affine, NB_AFFINE_GAMMA);
+    cr_expect_eq(case_of(NB_OP_COPY, NB_F32).formula.affine, NB_AFFINE_NONE);
+}
+
+Test(case, k_is_the_smallest_count_that_is_no_less_than_the_share) {
+    static const struct {
+        const char *shape, *k;
+        int64_t count;
+    } wants[] = {{"1x512", "6.25%", 32}, {"1x240", "6.25%", 15},        {"1x513", "6.25%", 33}, {"1x1", "6.25%", 1},
+                 {"1x100", "10%", 10},   {"1x1000", "0.1%", 1},         {"1x1001", "0.1%", 2},  {"1x384", "100%", 384},
+                 {"1x384", "24", 24},    {"1x1048576", "33.3%", 349176}};
+    for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
+        struct nb_case c = case_of(NB_OP_PRMSNORM, NB_F32);
+        set(&c, "shape", wants[i].shape);
+        set(&c, "k", wants[i].k);
+        cr_expect_eq(c.k, wants[i].count, "%s of %s: %lld", wants[i].k, wants[i].shape, (long long)c.k);
+    }
+}
+
+Test(case, eps_is_kept_as_typed_and_as_the_double) {
+    struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
+    set(&c, "eps", "1E-05");
+    char *text = value_of(&c, "eps");
+    cr_expect_str_eq(text, "1E-05");
+    cr_expect_eq(c.eps, 1e-5);
+    free(text);
+    set(&c, "eps", "0x1p-7");
+    cr_expect_eq(c.eps, 0.0078125);
+}
+
+Test(case, other_words_mean_the_same) {
+    cr_expect_eq(nb_name_find(nb_dtype_names, "fp32"), NB_F32);
+    cr_expect_eq(nb_name_find(nb_dtype_names, "float32"), NB_F32);
+    cr_expect_eq(nb_name_find(nb_dtype_names, "bfloat16"), NB_BF16);
+    cr_expect_eq(nb_name_find(nb_dtype_names, "half"), NB_F16);
+    cr_expect_eq(nb_name_find(nb_op_names, "ln"), NB_OP_LAYERNORM);
+    cr_expect_eq(nb_name_find(nb_width_names, "v512"), NB_512);
+    cr_expect_eq(nb_name_find(nb_width_names, "fp32"), -1);
+}
+
+Test(case, conflicts_are_named) {
+    struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
+    cr_expect_null(nb_case_conflict(&c));
+    set(&c, "root", "rsqrt_nr");
+    cr_expect_null(nb_case_conflict(&c));
+    set(&c, "eps_place", "outside");
+    cr_expect(strstr(nb_case_conflict(&c), "outside the root"));
+    c = case_of(NB_OP_RMSNORM, NB_F32);
+    set(&c, "shape", "nchw:2x3x4x5");
+    cr_expect(strstr(nb_case_conflict(&c), "batchnorm"));
+    c = case_of(NB_OP_PRMSNORM, NB_F32);
+    set(&c, "k", "1025");
+    cr_expect(strstr(nb_case_conflict(&c), "more than the row"));
+    c = case_of(NB_OP_BATCHNORM, NB_F32);
+    set(&c, "shape", "nchw:1x64");
+    cr_expect(strstr(nb_case_conflict(&c), "two values per channel"));
+    set(&c, "mode", "inference");
+    cr_expect_null(nb_case_conflict(&c));
+    c = case_of(NB_OP_RMSNORM, NB_F32);
+    set(&c, "shape", "4294967296x1");
+    set(&c, "stride", "1048576");
+    cr_expect(strstr(nb_case_conflict(&c), "2^32"));
+}
+
+Test(case, rows_by_columns_are_positions_by_channels_for_batchnorm) {
+    struct nb_case c = case_of(NB_OP_BATCHNORM, NB_F32);
+    struct nb_call call;
+    set(&c, "shape", "256x128");
+    nb_case_call(&c, &call);
+    cr_expect_eq(call.layout, NB_NHWC);
+    cr_expect(call.n == 256 && call.c == 128 && call.hw == 1 && call.rows == 256 && call.cols == 128);
+    cr_expect_str_eq(c.shape.text, "256x128");
+}
+
+Test(case, the_call_has_what_the_case_says) {
+    struct nb_case c = case_of(NB_OP_ADD_RMSNORM, NB_BF16);
+    struct nb_call call;
+    set(&c, "shape", "2x3x[4x5]");
+    set(&c, "stride", "7");
+    set(&c, "eps", "1e-8");
+    set(&c, "threads", "2");
+    set(&c, "round_sum", "1");
+    set(&c, "cast", "before");
+    nb_case_call(&c, &call);
+    cr_expect_eq(call.struct_size, sizeof call);
+    cr_expect_eq(call.formula.struct_size, sizeof call.formula);
+    cr_expect(call.rows == 6 && call.cols == 20 && call.n_threads == 2 && call.eps == 1e-8);
+    cr_expect(call.x_stride == 27 && call.residual_stride == 27 && call.y_stride == 27 &&
+              call.residual_out_stride == 27);
+    cr_expect(call.formula.round_sum == 1 && call.formula.cast == NB_CAST_BEFORE && call.k == 20);
+    cr_expect(!call.x && !call.y && !call.scratch);
+}
+
+Test(case, compulsory_bytes_are_tensors_parameters_and_statistics) {
+    struct nb_case c = case_of(NB_OP_RMSNORM, NB_F32);
+    set(&c, "shape", "64x384");
+    cr_expect_eq(nb_case_bytes(&c), 2.0 * 64 * 384 * 4 + 384 * 4);
+    c = case_of(NB_OP_LAYERNORM, NB_BF16);
+    set(&c, "shape", "64x384");
+    cr_expect_eq(nb_case_bytes(&c), 2.0 * 64 * 384 * 2 + 2 * 384 * 4, "parameters in f32");
+    set(&c, "param_dtype", "x");
+    cr_expect_eq(nb_case_bytes(&c), 2.0 * 64 * 384 * 2 + 2 * 384 * 2);
+    c = case_of(NB_OP_ADD_RMSNORM, NB_F16);
+    set(&c, "shape", "64x384");
+    cr_expect_eq(nb_case_bytes(&c), 4.0 * 64 * 384 * 2 + 384 * 4);
+    c = case_of(NB_OP_BATCHNORM, NB_F32);
+    set(&c, "shape", "nchw:4x32x14x14");
+    cr_expect_eq(nb_case_bytes(&c), 2.0 * 4 * 32 * 196 * 4 + 2 * 32 * 4 + 4 * 32 * 4);
+    set(&c, "mode", "inference");
+    cr_expect_eq(nb_case_bytes(&c), 2.0 * 4 * 32 * 196 * 4 + 2 * 32 * 4 + 2 * 32 * 4);
+    struct nb_kernel triad = kernel_of(NB_OP_COPY, NB_F32);
+    triad.loads = 2;
+    nb_case_init(&c);
+    nb_case_set_kernel(&c, &triad, NULL);
+    set(&c, "shape", "8x8");
+    cr_expect_eq(nb_case_bytes(&c), 3.0 * 64 * 4);
+}
+
+Test(case, kernel_and_backend_are_read_from_the_variant) {
+    struct nb_kernel kernel = kernel_of(NB_OP_RMSNORM, NB_BF16);
+    struct nb_case c;
+    kernel.variant = "my_fast_kernel_v256x_bf16";
+    nb_case_init(&c);
+    nb_case_set_kernel(&c, &kernel, "mine");
+    char *kernel_name = value_of(&c, "kernel"), *backend = value_of(&c, "backend");
+    cr_expect_str_eq(kernel_name, "mine:my_fast_kernel");
+    cr_expect_str_eq(backend, "plugin:mine");
+    cr_expect_str_eq(c.variant, "mine:my_fast_kernel_v256x_bf16");
+    free(kernel_name);
+    free(backend);
+    c.is_peer = true;
+    backend = value_of(&c, "backend");
+    cr_expect_str_eq(backend, "peer:mine");
+    free(backend);
+}
+
+Test(case, the_shortest_text_reads_back_as_the_same_double) {
+    const double values[] = {0, 0.1, 1.0 / 3, 1e-5, 123456789.25, 5e-324, 1.7976931348623157e308, 1e22, 0x1p-1022};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char text[32];
+        nb_shortest_text(values[i], text);
+        cr_expect_eq(strtod(text, NULL), values[i], "%s", text);
+    }
+    char text[32];
+    nb_shortest_text(0.1, text);
+    cr_expect_str_eq(text, "0.1");
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Seven formats, three roundings: against the definition, dtype.c and MPFR. */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "src/core/dtype.h"
+#include "tests/support/formats.h"
+#include "tests/support/numerics.h"
+
+Test(formats, constants_follow_from_precision_and_exponents) {
+    for (int number = 0; number < NB_N_NUMBERS; number++) {
+        const struct nb_format *f = &nb_numbers[number];
+        const int top = number == NB_NUM_E4M3 ? 2 : 1; /* e4m3's last code is its NaN */
+        cr_expect_eq(f->unit_roundoff, ldexp(1, -f->precision));
+        cr_expect_eq(f->max_finite, ldexp(2 - top * ldexp(1, 1 - f->precision), f->emax), "%s", f->name);
+        cr_expect_eq(f->min_normal, ldexp(1, f->emin));
+        cr_expect_eq(f->min_subnormal, ldexp(1, f->emin - f->precision + 1));
+        const double next = nb_number_round(nextafter(f->overflow, 0), 0, (enum nb_number)number, NB_ROUND_NEAREST, 0);
+        cr_expect_eq(next, f->max_finite, "%s", f->name);
+        cr_expect(!isfinite(nb_number_round(f->overflow, 0, (enum nb_number)number, NB_ROUND_NEAREST, 0)));
+    }
+}
+
+Test(formats, names_and_their_aliases_are_recognised_and_nothing_else) {
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"f64", NB_NUM_F64},
+                 {"double", NB_NUM_F64},
+                 {"float32", NB_NUM_F32},
+                 {"TF32", NB_NUM_TF32},
+                 {"half", NB_NUM_F16},
+                 {"bf16", NB_NUM_BF16},
+                 {"float8_e4m3fn", NB_NUM_E4M3},
+                 {"e5m2", NB_NUM_E5M2},
+                 {"e4m3", NB_NUM_E4M3},
+                 {"e3m4", -1},
+                 {"", -1},
+                 {"f64x", -1}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        cr_expect_eq(nb_number_parse(names[i].name), names[i].number, "%s", names[i].name);
+    for (int dtype = 0; dtype < NB_N_DTYPES; dtype++)
+        cr_expect_str_eq(nb_numbers[nb_number_of((enum nb_dtype)dtype)].name, nb_formats[dtype].name);
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------------------------- */
+
+/* Value of the bits, from the definition of the formats; top: of an 8- or 16-bit code. */
+static double value_of(uint32_t bits, enum nb_number number) {
+    const struct nb_format *f = &nb_numbers[number];
+    const int width = (int)f->bytes * 8, fraction_bits = f->precision - 1, exponent_bits = width - 1 - fraction_bits;
+    const uint32_t biased = bits >> fraction_bits & ((1u << exponent_bits) - 1);
+    const uint32_t field = bits & ((1u << fraction_bits) - 1);
+    const double sign = bits >> (width - 1) & 1 ? -1 : 1, fraction = ldexp(field, -fraction_bits);
+    const bool last = biased == (1u << exponent_bits) - 1;
+    if (number == NB_NUM_E4M3 && last && field == 7) return NAN;
+    if (number != NB_NUM_E4M3 && last) return field == 0 ? sign * INFINITY : NAN;
+    return sign * (biased == 0 ? ldexp(fraction, f->emin) : ldexp(1 + fraction, (int)biased + f->emin - 1));
+}
+
+static void check_all_codes(enum nb_number number) {
+    for (uint32_t bits = 0; bits < 1u << nb_numbers[number].bytes * 8; bits++) {
+        const double want = value_of(bits, number), got = nb_number_decode(bits, number);
+        cr_assert(same_number(got, want), "%s %x: %a, not %a", nb_numbers[number].name, bits, got, want);
+        if (isnan(want))
+            cr_assert(isnan(nb_number_decode(nb_number_encode(got, number), number)));
+        else
+            cr_assert_eq(nb_number_encode(got, number), bits, "%s %x", nb_numbers[number].name, bits);
+    }
+}
+Test(formats, every_f16_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_F16); }
+Test(formats, every_bf16_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_BF16); }
+Test(formats, every_e5m2_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_E5M2); }
+Test(formats, every_e4m3_code_is_its_value_and_survives_the_round_trip) { check_all_codes(NB_NUM_E4M3); }
+
+Test(formats, f32_and_tf32_codes_are_those_of_the_machines_floats) {
+    struct random_state r = {11};
+    for (int i = 0; i < 200000; i++) {
+        const uint32_t bits = (uint32_t)random_bits(&r), tf32_bits = bits & ~0x1fffu;
+        float f, tf32;
+        memcpy(&f, &bits, sizeof f);
+        memcpy(&tf32, &tf32_bits, sizeof tf32);
+        cr_assert(same_number(nb_number_decode(bits, NB_NUM_F32), (double)f));
+        if (!isnan(f)) cr_assert(same_number(nb_number_decode(bits, NB_NUM_TF32), (double)tf32));
+        if (!isnan(f)) cr_assert_eq(nb_number_encode((double)f, NB_NUM_F32), bits);
+        if (!isnan(tf32)) cr_assert_eq(nb_number_encode((double)tf32, NB_NUM_TF32), tf32_bits);
+    }
+}
+
+/* ---- rounding ---------------------------------------------------------------------------------------------------------- */
+
+/* Between each pair of neighbours of a narrow format: at the tie, beside it, beside the numbers themselves, each with a remainder
+ * below, none, and above. exact + remainder is given to MPFR as a sum, 2^-60 of v standing for what no double shows. */
+static void check_all_intervals(enum nb_number number) {
+    const uint32_t codes = (1u << (nb_numbers[number].bytes * 8 - 1));
+    for (uint32_t bits = 0; bits < codes; bits++) {
+        const double low = value_of(bits, number), high = value_of(bits + 1, number);
+        if (!isfinite(low)) break;
+        const double top = isfinite(high) ? high : low + nb_number_ulp(low, number), tie = low + (top - low) / 2;
+        const double tries[] = {low, nextafter(low, INFINITY), nextafter(tie, 0),
+                                tie, nextafter(tie, INFINITY), nextafter(top, 0)};
+        for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
+            for (int side = -1; side <= 1; side++) {
+                const double below = side * fmax(tries[i], nb_numbers[number].min_subnormal) * 0x1p-60;
+                for (int rounding = 0; rounding < 2; rounding++) {
+                    if (tries[i] <= fabs(below) && side < 0) continue; /* the sign of the result would be another */
+                    const double want =
+                        rounded_by_mpfr(EXACT_ADD, tries[i], below, 0, number, (enum nb_rounding)rounding);
+                    const double got = nb_number_round(tries[i], below, number, (enum nb_rounding)rounding, 0);
+                    const double minus = nb_number_round(-tries[i], -below, number, (enum nb_rounding)rounding, 0);
+                    cr_assert(same_number(got, want), "%s %s %a %+d: %a, not %a", nb_numbers[number].name,
+                              nb_rounding_names[rounding], tries[i], side, got, want);
+                    cr_assert(same_number(minus, -want));
+                }
+            }
+    }
+}
+Test(formats, f16_rounds_as_mpfr_beside_every_number_and_every_tie) { check_all_intervals(NB_NUM_F16); }
+Test(formats, bf16_rounds_as_mpfr_beside_every_number_and_every_tie) { check_all_intervals(NB_NUM_BF16); }
+Test(formats, e5m2_rounds_as_mpfr_beside_every_number_and_every_tie) { check_all_intervals(NB_NUM_E5M2); }
+Test(formats, e4m3_rounds_as_mpfr_beside_every_number_and_every_tie) { check_all_intervals(NB_NUM_E4M3); }
+
+Test(formats, any_double_rounds_as_mpfr_rounds_it) {
+    struct random_state r = {12};
+    for (int i = 0; i < 300000; i++) {
+        const enum nb_number number = (enum nb_number)(i % NB_N_NUMBERS);
+        const struct nb_format *f = &nb_numbers[number];
+        uint64_t bits = random_bits(&r);
+        double v;
+        memcpy(&v, &bits, sizeof v);
+        if (i % 16)
+            v = ldexp(random_normal(&r), f->emin - 8 + (int)(random_bits(&r) % (uint64_t)(f->emax - f->emin + 16)));
+        if (isnan(v)) continue;
+        for (int rounding = 0; rounding < 2; rounding++) {
+            const double want = rounded_by_mpfr(EXACT_SET, v, 0, 0, number, (enum nb_rounding)rounding);
+            const double got = nb_number_round(v, 0, number, (enum nb_rounding)rounding, 0);
+            cr_assert(same_number(got, want), "%s %s %a: %a, not %a", f->name, nb_rounding_names[rounding], v, got,
+                      want);
+        }
+    }
+}
+
+Test(formats, the_stored_dtypes_round_as_dtype_does) {
+    struct random_state r = {13};
+    for (int i = 0; i < 300000; i++) {
+        const enum nb_dtype dtype = (enum nb_dtype)(i % NB_N_DTYPES);
+        const double v = ldexp(random_normal(&r), (int)(random_bits(&r) % 320) - 160);
+        cr_assert(same_number(nb_number_round(v, 0, nb_number_of(dtype), NB_ROUND_NEAREST, 0), nb_round_to(v, dtype)));
+        cr_assert_eq(nb_number_ulp(v, nb_number_of(dtype)), nb_ulp(v, dtype));
+    }
+}
+
+Test(formats, beyond_the_range_lie_infinities_or_the_nan_of_e4m3_and_towards_zero_the_largest_number) {
+    for (int n = 0; n < NB_N_NUMBERS; n++) {
+        const enum nb_number number = (enum nb_number)n;
+        const double beyond = number == NB_NUM_E4M3 ? NAN : -INFINITY;
+        cr_expect(same_number(nb_number_round(-INFINITY, 0, number, NB_ROUND_NEAREST, 0), beyond));
+        cr_expect(same_number(nb_number_round(-INFINITY, 0, number, NB_ROUND_ZERO, 0), beyond));
+        cr_expect(same_number(nb_number_round(-INFINITY, 1, number, NB_ROUND_ZERO, 0), -nb_numbers[n].max_finite));
+        cr_expect(same_number(nb_number_round(-INFINITY, 1, number, NB_ROUND_NEAREST, 0), beyond));
+        if (number != NB_NUM_F64)
+            cr_expect(same_number(nb_number_round(-DBL_MAX, 0, number, NB_ROUND_NEAREST, 0), beyond));
+        cr_expect(same_number(nb_number_round(-DBL_MAX, 0, number, NB_ROUND_ZERO, 0), -nb_numbers[n].max_finite));
+        cr_expect(isnan(nb_number_round(NAN, 0, number, NB_ROUND_ZERO, 0)));
+        cr_expect(signbit(nb_number_round(-0.0, 0, number, NB_ROUND_NEAREST, 0)));
+    }
+    cr_expect_eq(nb_number_round(464, 0, NB_NUM_E4M3, NB_ROUND_NEAREST, 0), 448); /* the tie, to even */
+    cr_expect(isnan(nb_number_round(464, 1e-20, NB_NUM_E4M3, NB_ROUND_NEAREST, 0)));
+    cr_expect(!nb_number_has_inf(NB_NUM_E4M3) && nb_number_has_inf(NB_NUM_E5M2));
+}
+
+/* Over n draws the mean is off by at most 5 standard deviations, gap sqrt(p (1 - p) / n); only the two neighbours appear. */
+static void check_stochastic(double v, double below, enum nb_number number, struct random_state *r) {
+    const int draws = 20000;
+    const double low = nb_number_round(v, below, number, NB_ROUND_ZERO, 0), gap = nb_number_ulp(low, number);
+    const double away = v < 0 ? -1 : 1, share = away * ((v - low) + below) / gap;
+    double ups = 0;
+    for (int i = 0; i < draws; i++) {
+        const double got = nb_number_round(v, below, number, NB_ROUND_STOCHASTIC, random_bits(r));
+        cr_assert(got == low || got == low + away * gap, "%s %a: %a", nb_numbers[number].name, v, got);
+        ups += got != low;
+    }
+    const double sd = sqrt(share * (1 - share) / draws);
+    cr_assert(fabs(ups / draws - share) <= 5 * sd + 1e-12, "%s %a: up in %g, not %g", nb_numbers[number].name, v,
+              ups / draws, share);
+}
+
+Test(formats, stochastic_rounding_has_no_preferred_side) {
+    struct random_state r = {14};
+    for (int i = 0; i < 60; i++) {
+        const enum nb_number number = (enum nb_number)(NB_NUM_F32 + i % (NB_N_NUMBERS - 1));
+        const struct nb_format *f = &nb_numbers[number];
+        const int e =
+            f->emin - 3 + (int)(random_bits(&r) % (uint64_t)(f->emax - f->emin + 2)); /* below the last binade */
+        check_stochastic(ldexp(1 + random_uniform(&r), e) * (i % 2 ? -1 : 1), 0, number, &r);
+    }
+    check_stochastic(1, 0.25 * 0x1p-52, NB_NUM_F64, &r); /* of f64 the remainder is all there is */
+    check_stochastic(1, -0.125 * 0x1p-52, NB_NUM_F64, &r);
+    check_stochastic(-3, 0.375 * 0x1p-52, NB_NUM_F64, &r);
+    cr_expect_eq(nb_number_round(1.5, 0, NB_NUM_BF16, NB_ROUND_STOCHASTIC, UINT64_MAX), 1.5, "an exact number moved");
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the gate compares: builds that stay apart whatever they are called, and builds that cannot. Every test is a process of its
+ * own. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/core/files.h"
+#include "src/core/foreign.h"
+#include "src/core/log.h"
+#include "src/gate/gate.h"
+#include "src/gate/gate_run.h"
+#include "tests/support/runs.h"
+
+static char *plugin(const char *name) {
+    struct nb_strbuf path = {0};
+    nb_strbuf_addf(&path, "%s/%s.so", getenv("NORMBENCH_TEST_PLUGINS"), name);
+    return path.text;
+}
+
+static const struct nb_entry *entry_of(int build, const char *variant) {
+    char id[100];
+    snprintf(id, sizeof id, "%s:%s", nb_build_names[build], variant);
+    return nb_registry_find(id);
+}
+
+/* y[0] of a row of ones. */
+static float result_of(const struct nb_entry *entry) {
+    float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, y[8] = {0};
+    const struct nb_call call = {
+        .struct_size = sizeof call, .rows = 1, .cols = 8, .x = x, .y = y, .x_stride = 8, .y_stride = 8};
+    cr_assert_eq(entry->kernel->run(&call, 0, 0, 1), 0);
+    return y[0];
+}
+
+static void expect_apart(const char *variant) {
+    const void *objects[NB_N_BUILDS];
+    for (int b = 0; b < NB_N_BUILDS; b++) {
+        cr_assert(entry_of(b, variant), "%s has no %s", nb_build_names[b], variant);
+        objects[b] = nb_object_of((void *)(uintptr_t)entry_of(b, variant)->kernel->run, NULL);
+        for (int other = 0; other < b; other++)
+            cr_expect_neq(objects[b], objects[other], "%d and %d are one", b, other);
+    }
+    cr_expect_null(nb_gate_same_code(entry_of(NB_BUILD_BASELINE, variant), entry_of(NB_BUILD_CANDIDATE, variant)));
+}
+
+static void compare(const char *baseline, const char *candidate, const char *variant) {
+    struct nb_gate_builds builds;
+    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
+    expect_apart(variant);
+    nb_gate_builds_release(&builds);
+}
+
+Test(gate, one_file_on_both_sides_is_two_handles) {
+    char *file = plugin("gate_old");
+    compare(file, file, "gated_steady_f32");
+    free(file);
+}
+
+Test(gate, links_to_one_file_are_two_handles) {
+    char *file = plugin("gate_old"), *dir = new_folder();
+    char *hard = nb_path_join(dir, "hard.so"), *soft = nb_path_join(dir, "soft.so"), *absolute = realpath(file, NULL);
+    size_t n;
+    char *bytes = nb_file_read(file, 1 << 24, &n), *original = nb_path_join(dir, "original.so");
+    cr_assert_eq(nb_file_write(original, bytes, n), 0);
+    cr_assert_eq(link(original, hard), 0);
+    cr_assert_eq(symlink(absolute, soft), 0);
+    compare(original, hard, "gated_steady_f32");
+    nb_registry_release();
+    compare(file, soft, "gated_steady_f32");
+    unlink(hard), unlink(soft), unlink(original);
+    remove_run(dir);
+    free(file), free(hard), free(soft), free(absolute), free(bytes), free(original);
+}
+
+/* Both export gate_test_scale() and let the loader bind it. */
+Test(gate, equal_names_in_two_builds_stay_apart) {
+    char *old = plugin("gate_global_old"), *new = plugin("gate_global_new");
+    const char *baseline = old, *candidate = new;
+    struct nb_gate_builds builds;
+    cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
+    expect_apart("gated_global_f32");
+    cr_expect_eq(result_of(entry_of(NB_BUILD_BASELINE, "gated_global_f32")), 1);
+    cr_expect_eq(result_of(entry_of(NB_BUILD_CONTROL, "gated_global_f32")), 1);
+    cr_expect_eq(result_of(entry_of(NB_BUILD_CANDIDATE, "gated_global_f32")), 1.001f);
+    nb_gate_builds_release(&builds);
+    free(old), free(new);
+}
+
+static int init(void *arg) {
+    const char **files = arg;
+    struct nb_gate_builds builds;
+    int result = nb_gate_builds_init(&builds, &files[0], 1, &files[1], 1);
+    nb_gate_builds_release(&builds);
+    return result;
+}
+
+static void refuses(const char *baseline, const char *candidate, int wanted, const char *words) {
+    const char *files[] = {baseline, candidate};
+    int result;
+    char *said = errors_of(init, files, &result);
+    cr_expect_eq(result, wanted, "%s, %s: %d", baseline, candidate, result);
+    cr_expect(strstr(said, words), "wanted \"%s\" in: %s", words, said);
+    free(said);
+    nb_registry_release();
+}
+
+/* As under LD_PRELOAD: what is in the global scope comes before a library's own. */
+Test(gate, builds_that_bind_to_code_before_them_are_refused) {
+    char *old = plugin("gate_global_old"), *new = plugin("gate_global_new");
+    cr_assert(dlopen(new, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
+    refuses(old, old, -1, "its gate_test_");
+    free(old), free(new);
+}
+
+Test(gate, what_is_unique_in_the_process_is_refused) {
+    char *unique = plugin("gate_unique");
+    refuses(unique, unique, -1, "its gate_test_factor is bound to that of");
+    free(unique);
+}
+
+Test(gate, files_that_are_no_builds_are_refused_by_name) {
+    char *good = plugin("gate_old"), *other = plugin("bad_abi"), *none = plugin("no_export");
+    refuses("/nonexistent.so", good, -1, "/nonexistent.so");
+    refuses(good, "/etc/passwd", -1, "/etc/passwd is not a build of kernels");
+    refuses(none, good, -1, "normbench_kernels");
+    refuses(good, "/", -1, "/");
+    refuses(other, good, NB_OTHER_ABI, "ABI");
+    refuses(good, other, NB_OTHER_ABI, "ABI");
+    free(good), free(other), free(none);
+}
+
+Test(gate, layouts_of_an_arm_have_the_same_kernels) {
+    char *old = plugin("gate_old"), *new = plugin("gate_new");
+    const char *good = old, *layouts[] = {old, new};
+    struct nb_gate_builds builds;
+    cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), -1);
+    nb_gate_builds_release(&builds);
+    nb_registry_release();
+    layouts[1] = good;
+    cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), 0);
+    cr_expect_eq(builds.n_layouts, 2);
+    expect_apart("gated_steady_f32");
+    nb_gate_builds_release(&builds);
+    free(old), free(new);
+}
+
+Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
+    char *file = plugin("gate_global_old"), *dir = new_folder(), *mine = nb_path_join(dir, "mine.so");
+    size_t n;
+    char *bytes = nb_file_read(file, 1 << 24, &n);
+    struct nb_gate_builds builds;
+    cr_assert_eq(nb_file_write(mine, bytes, n), 0);
+    const char *arms[] = {mine};
+    cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1), 0);
+    FILE *f = fopen(mine, "r+b"); /* in place: what is mapped would change */
+    cr_assert(f);
+    for (size_t i = 0; i < n; i++) fputc(0xcc, f);
+    fclose(f);
+    cr_expect_eq(result_of(entry_of(NB_BUILD_CANDIDATE, "gated_global_f32")), 1);
+    for (int b = 0; b < NB_N_BUILDS; b++) {
+        size_t length;
+        char *copy = nb_file_read(builds.files[0][b], 1 << 24, &length);
+        cr_expect(copy && length == n && memcmp(copy, bytes, n) == 0, "the copy for the workers changed");
+        free(copy);
+    }
+    nb_gate_builds_release(&builds);
+    remove_run(dir);
+    free(file), free(mine), free(bytes);
+}
+
+Test(gate, copies_are_removed) {
+    char *dir = new_folder(), *file = plugin("gate_old"), *pattern = nb_path_join(dir, "normbench-gate-*");
+    const char *arms[] = {file};
+    struct nb_gate_builds builds;
+    glob_t found;
+    cr_assert_eq(setenv("TMPDIR", dir, 1), 0);
+    cr_assert_eq(nb_gate_builds_init(&builds, arms, 1, arms, 1), 0);
+    cr_expect_eq(glob(pattern, 0, NULL, &found), 0, "no copies in TMPDIR");
+    globfree(&found);
+    nb_gate_builds_release(&builds);
+    cr_expect_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH, "copies stay");
+    remove_run(dir);
+    free(file), free(pattern);
+}
+
+/* ---- accuracy ----------------------------------------------------------------------------------------------------------- */
+
+Test(gate, accuracy_has_margins) {
+    const struct nb_accuracy good = {.max_ulp = 2, .bias_u = 0.01};
+    struct nb_accuracy other = good;
+    cr_expect_null(nb_gate_less_accurate(&good, &other));
+    other.max_ulp = 2.25; /* 2 * 1.1 + 0.1 is the most */
+    cr_expect_null(nb_gate_less_accurate(&good, &other));
+    other.max_ulp = 2.35;
+    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "ulp"));
+    cr_expect_null(nb_gate_less_accurate(&other, &good), "better is not worse");
+    other = good;
+    other.bias_u = -0.07;
+    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "bias"));
+    other = good;
+    other.nan_unexpected = 1;
+    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "NaN"));
+
+    /* Of a gradient the largest error is chance, what all elements are off by is not. */
+    struct nb_accuracy gradient = {.max_ulp = 4000, .p99_ulp = 20, .has_parameters = true};
+    gradient.dgamma = (struct nb_parameter_error){.n = 8, .norm_u = 0.7};
+    other = gradient;
+    other.max_ulp = 16000;
+    other.dgamma.norm_u = 1.4;
+    cr_expect_null(nb_gate_less_accurate(&gradient, &other));
+    other.p99_ulp = 25;
+    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "99th percentile"));
+    other.p99_ulp = 20;
+    other.dgamma.norm_u = 3;
+    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "dgamma"));
+}
+
+/* ---- budgets ------------------------------------------------------------------------------------------------------------ */
+
+static struct nb_gate_case counted(double baseline, double candidate) {
+    static char key[] = "rmsnorm_a_v256_f32/shape:4x8";
+    struct nb_gate_case c = {.key = key};
+    c.instructions[NB_BUILD_BASELINE] = baseline;
+    c.instructions[NB_BUILD_CANDIDATE] = candidate;
+    return c;
+}
+
+Test(gate, a_count_above_its_budget_is_a_regression) {
+    static char all[] = "*", other[] = "layernorm_*", mine[] = "rmsnorm_*_f32";
+    struct nb_instruction_budget budgets[] = {{other, 1, false}, {mine, 0.02, true}, {all, 2000, false}};
+    const struct nb_gate g = {.settings = {.budgets = budgets, .n_budgets = 3}};
+    struct nb_gate_case c = counted(1000, 1020);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_NONE && !c.over_budget, "a budget may be used up");
+    c = counted(1000, 1021);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_REGRESSION && c.over_budget);
+    cr_expect(strstr(c.reason, "1021") && strstr(c.reason, "+2.10 %"), "%s", c.reason);
+    c = counted(2001, 2001);
+    nb_gate_keep_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_REGRESSION && strstr(c.reason, "allows 2000"), "%s", c.reason);
+    cr_expect(nb_gate_has_budget(&g, &c, true));
+    budgets[2].filter = other;
+    cr_expect_not(nb_gate_has_budget(&g, &c, true));
+    cr_expect(nb_gate_has_budget(&g, &c, false));
+}
+
+Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
+    static char all[] = "*";
+    struct nb_instruction_budget budget = {all, 0.02, true};
+    struct nb_gate g = {.settings = {.budgets = &budget, .n_budgets = 1}};
+    struct nb_gate_case c = counted(NAN, 100);
+    snprintf(c.uncounted, sizeof c.uncounted, "a debugger takes the traps");
+    nb_gate_keep_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_NONE);
+    c.verdict = NB_VERDICT_REGRESSION;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_REGRESSION, "what is known stands");
+    c.verdict = NB_VERDICT_PASS;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect(c.verdict == NB_VERDICT_INCONCLUSIVE && strstr(c.reason, "debugger"), "%s", c.reason);
+    c.verdict = NB_VERDICT_IDENTICAL; /* the same code keeps to a share of itself */
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_IDENTICAL);
+    g.settings.n_budgets = 0;
+    c.verdict = NB_VERDICT_PASS;
+    nb_gate_settle_budget(&g, &c);
+    cr_expect_eq(c.verdict, NB_VERDICT_PASS);
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The search for worst rows: rows along the order of summation do what theory says, faults are found, witnesses reproduce. Budgets
+ * are in calls, so that nothing depends on the machine's speed. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/core/json.h"
+#include "src/core/kernel_fields.h"
+#include "src/lab/stress/row_search.h"
+#include "src/lab/stress/trial.h"
+#include "tests/support/trials.h"
+
+static cJSON *options_of(double calls) {
+    cJSON *options = cJSON_CreateObject();
+    nb_json_number(options, "budget_calls", calls);
+    return options;
+}
+
+static cJSON *search(struct nb_trial *t, double calls) {
+    cJSON *options = options_of(calls), *found = nb_worst_case(t, options);
+    cJSON_Delete(options);
+    return found;
+}
+
+static const cJSON *objective(const cJSON *found, const char *name) {
+    const cJSON *one;
+    cJSON_ArrayForEach(one, found) if (strcmp(nb_json_get_text(one, "objective"), name) == 0) return one;
+    return NULL;
+}
+
+static double value_of(const cJSON *found, const char *name) {
+    const cJSON *one = objective(found, name);
+    if (!one) return NAN;
+    return cJSON_IsString(cJSON_GetObjectItemCaseSensitive(one, "value")) ? nb_json_get_exact(one, "value")
+                                                                          : nb_json_get_number(one, "value");
+}
+
+/* ---- greedy rows ---- */
+
+static struct nb_greedy greedy_of(int lanes, int best_of, uint64_t seed) {
+    return (struct nb_greedy){.order = {.lanes = lanes, .leaf = 8, .squares = true, .sum = NB_F32, .fused = true},
+                              .dtype = NB_F32,
+                              .scale = 1,
+                              .best_of = best_of,
+                              .sign = 1,
+                              .seed = seed};
+}
+
+/* Error of the sum of squares in u, as the kernel's output tells it. */
+static double sum_error(struct nb_trial *t, const struct nb_greedy *g, struct nb_row_look *look) {
+    struct nb_row_score score;
+    double *x = calloc((size_t)t->in.cols, sizeof *x);
+    nb_greedy_row(g, t->in.cols, x);
+    *look = nb_row_look(x, t->in.cols);
+    nb_trial_load_rows(t, x);
+    cr_assert_eq(nb_trial_run(t), 0, "%s", t->reason);
+    cr_assert_eq(nb_row_score(t, &score), 0, "%s", t->reason);
+    free(x);
+    return score.sum_error_u;
+}
+
+/* 4096 elements in one lane: random rows are off by 14 u in root mean square, 60 u at most of many; of two candidates for each element
+ * the worse makes it hundreds, of 64 more than a thousand, while gamma_n allows 4096. The rows remain N(0,1). */
+Test(adversary, greedy_rows_beat_random_ones_by_an_order_of_magnitude) {
+    static const struct {
+        int best_of;
+        double least, most;
+    } wanted[] = {{1, 0, 100}, {2, 300, 700}, {16, 900, 1600}, {64, 1100, 1900}};
+    struct nb_trial t;
+    struct nb_row_look look;
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x4096/eps:1e-6", NULL)) return;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            struct nb_greedy g = greedy_of(1, wanted[i].best_of, 5);
+            g.sign = sign;
+            const double error = sum_error(&t, &g, &look);
+            cr_expect(fabs(error) >= wanted[i].least && fabs(error) <= wanted[i].most, "best of %d: %g u",
+                      wanted[i].best_of, error);
+            if (wanted[i].best_of > 1) cr_expect_eq(signbit(error), sign < 0);
+            cr_expect(fabs(look.mean) < 0.05 && fabs(look.variance - 1) < 0.1, "mean %g, variance %g", look.mean,
+                      look.variance);
+        }
+    nb_trial_release(&t);
+}
+
+Test(adversary, greedy_rows_of_another_order_do_no_harm) {
+    struct nb_trial t;
+    struct nb_row_look look;
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x4096/eps:1e-6", NULL)) return;
+    for (int lanes = 0; lanes <= 32; lanes += 16) {
+        const struct nb_greedy g = greedy_of(lanes, 16, 5);
+        cr_expect(fabs(sum_error(&t, &g, &look)) < 100, "%d lanes", lanes);
+    }
+    nb_trial_release(&t);
+}
+
+/* A pairwise sum in double with one rounding to f32 per addition, as the greedy row assumes. */
+static double pairwise(const double *x, int64_t n, int leaf) {
+    if (n > leaf) {
+        const double left = pairwise(x, n / 2, leaf), right = pairwise(x + n / 2, n / 2, leaf);
+        return (double)(float)(left + right);
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum = (double)(float)(sum + x[i] * x[i]);
+    return sum;
+}
+
+Test(adversary, pairwise_rows_follow_the_tree) {
+    enum { N = 4096 };
+    static double x[N];
+    double worst = 0, random = 0;
+    for (int best_of = 1; best_of <= 64; best_of += 63) {
+        const struct nb_greedy g = greedy_of(0, best_of, 3);
+        double exact = 0;
+        nb_greedy_row(&g, N, x);
+        for (int i = 0; i < N; i++) exact += x[i] * x[i];
+        *(best_of == 1 ? &random : &worst) = fabs(pairwise(x, N, 8) / exact - 1) * 0x1p24;
+    }
+    cr_expect(random < 3 && worst > 3 && worst < 17, "random %g u, greedy %g u", random, worst); /* height 8 + 9 */
+}
+
+Test(adversary, elements_are_numbers_of_the_dtype) {
+    double x[64];
+    struct nb_greedy g = greedy_of(4, 3, 1);
+    g.dtype = NB_BF16;
+    g.offset = 100;
+    nb_greedy_row(&g, 64, x);
+    for (int i = 0; i < 64; i++) cr_expect_eq(x[i], nb_round_to(x[i], NB_BF16));
+}
+
+/* ---- the whole search ---- */
+
+static double lanes_found(const cJSON *found) {
+    const cJSON *attempts = cJSON_GetObjectItemCaseSensitive(objective(found, "search"), "attempts"), *a;
+    double lanes = 0, worst = 0;
+    cJSON_ArrayForEach(a, attempts) {
+        const double error = fabs(nb_json_get_number(a, "sum_error_u"));
+        if (!(error > worst)) continue;
+        worst = error;
+        lanes = nb_json_get_number(a, "lanes");
+    }
+    return lanes;
+}
+
+Test(adversary, the_order_of_summation_is_found) {
+    static const struct {
+        const char *key;
+        double lanes;
+    } wanted[] = {{"rmsnorm_serial_scalar_f32/shape:1x4096", 1},
+                  {"rmsnorm_twopass_scalar_f32/shape:1x4096", 8},
+                  {"rmsnorm_lowp_scalar_f16/shape:1x512", 1}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct nb_trial t;
+        if (!start_trial(&t, wanted[i].key, NULL)) continue;
+        cJSON *found = search(&t, 60);
+        cr_assert_not_null(found, "%s", t.reason);
+        cr_expect_eq(lanes_found(found), wanted[i].lanes, "%s: %g lanes", wanted[i].key, lanes_found(found));
+        cJSON_Delete(found);
+        nb_trial_release(&t);
+    }
+}
+
+Test(adversary, our_kernels_stay_within_their_bound_and_the_budget_is_kept) {
+    static const char *const keys[] = {
+        "rmsnorm_serial_scalar_f32/shape:1x512/eps:1e-6", "rmsnorm_lowp_scalar_f16/shape:2x256/eps:1e-6",
+        "layernorm_onepass_scalar_f32/shape:1x512/eps:1e-6", "layernorm_corrected_scalar_bf16/shape:1x65/eps:1e-6",
+        "layernorm_twopass_scalar_f32/shape:1x3/eps:0"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct nb_trial t;
+        if (!start_trial(&t, keys[i], NULL)) continue;
+        cJSON *found = search(&t, 400);
+        const cJSON *one;
+        cr_assert_not_null(found, "%s", t.reason);
+        cr_expect_leq(t.calls, 401);
+        cr_expect(value_of(found, "bound") > 0.1, "%s: only %g of the bound", keys[i], value_of(found, "bound"));
+        cJSON_ArrayForEach(one, found)
+            cr_expect(!nb_json_get_bool(one, "violation"), "%s: %s", keys[i], nb_json_get_text(one, "generator"));
+        cJSON_Delete(found);
+        nb_trial_release(&t);
+    }
+}
+
+Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
+    struct nb_trial t;
+    struct nb_range range;
+    if (!start_trial(&t, "layernorm_onepass_scalar_f32/shape:1x256/eps:1e-6", NULL)) return;
+    nb_kernel_range(t.entry->kernel, &t.call, &range);
+    cr_assert(isfinite(range.max_rho));
+    cJSON *found = search(&t, 400);
+    const cJSON *one;
+    cJSON_ArrayForEach(one, found) {
+        const cJSON *row = cJSON_GetObjectItemCaseSensitive(one, "row");
+        if (!row) continue;
+        const double mean = nb_json_get_number(row, "mean"), deviation = sqrt(nb_json_get_number(row, "variance"));
+        cr_expect(fabs(mean) <= range.max_rho * deviation * (1 + 1e-9), "%s: rho %g",
+                  nb_json_get_text(one, "objective"), fabs(mean) / deviation);
+    }
+    cJSON_Delete(found);
+    nb_trial_release(&t);
+}
+
+Test(adversary, a_fault_is_a_violation_with_its_row) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "planted:planted_f32/shape:1x12", "planted"));
+    cJSON *found = search(&t, 500);
+    const cJSON *bound = objective(found, "bound"), *values = cJSON_GetObjectItemCaseSensitive(bound, "x");
+    double largest = 0;
+    cr_assert(bound && nb_json_get_bool(bound, "violation"));
+    cr_assert_eq(cJSON_GetArraySize(values), 12);
+    for (int i = 0; i < 12; i++)
+        largest = fmax(largest, fabs(strtod(cJSON_GetArrayItem(values, i)->valuestring, NULL)));
+    cr_expect((largest > 1000 && largest < 1e6) || largest < 0x1p-20, "%a", largest);
+    cJSON_Delete(found);
+    nb_trial_release(&t);
+}
+
+Test(adversary, equal_budgets_find_equal_rows) {
+    cJSON *found[2];
+    struct nb_trial t;
+    for (int i = 0; i < 2; i++) {
+        if (!start_trial(&t, "layernorm_twopass_scalar_f32/shape:1x96/eps:1e-6", NULL)) return;
+        found[i] = search(&t, 300);
+        nb_trial_release(&t);
+    }
+    for (int q = 0; q < NB_N_OBJECTIVES; q++) {
+        const double a = value_of(found[0], nb_objective_name(q)), b = value_of(found[1], nb_objective_name(q));
+        cr_expect(a == b || (isnan(a) && isnan(b)), "%s: %a and %a", nb_objective_name(q), a, b);
+    }
+    cJSON_Delete(found[0]);
+    cJSON_Delete(found[1]);
+}
+
+Test(adversary, zooming_on_eps_leaves_the_case_as_it_was) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", NULL)) return;
+    cJSON *options = options_of(300);
+    const double range[] = {1e-12, 1e-1};
+    cJSON_AddItemToObject(options, "eps_range", cJSON_CreateDoubleArray(range, 2));
+    cJSON *found = nb_worst_case(&t, options);
+    cr_assert_not_null(found);
+    cr_expect_eq(t.c.eps, 1e-6);
+    cr_expect_str_eq(t.c.eps_text, "1e-6");
+    cJSON_Delete(found);
+    cJSON_Delete(options);
+    nb_trial_release(&t);
+}
+
+/* ---- witnesses ---- */
+
+/* A new trial of the witness's key, on the rows that its file gives, has the same figures. */
+static void expect_reproduced(const cJSON *one) {
+    const char *key = nb_json_get_text(one, "key");
+    struct nb_trial t;
+    struct nb_row_score score;
+    cr_assert_not_null(key);
+    cr_assert(start_trial(&t, key, NULL)); /* nb_trial_init() reads the file: its inputs are the case's */
+    double *x = calloc((size_t)t.in.cols, sizeof *x);
+    for (int64_t i = 0; i < t.in.cols; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);
+    nb_trial_load_rows(&t, x);
+    cr_assert_eq(nb_trial_run(&t), 0);
+    cr_assert_eq(nb_row_score(&t, &score), 0);
+    for (int m = 0; m < NB_N_MEASURES; m++) {
+        const double said = nb_json_get_number(one, nb_measure_names[m]);
+        cr_expect(said == score.worst[m].value || isnan(said), "%s: %s is %g, was %g", key, nb_measure_names[m],
+                  score.worst[m].value, said);
+    }
+    cr_expect_eq(unlink(nb_json_get_text(one, "file")), 0);
+    free(x);
+    nb_trial_release(&t);
+}
+
+Test(adversary, witnesses_reproduce_from_their_files) {
+    static const char *const keys[] = {"rmsnorm_serial_scalar_f32/shape:2x40/eps:1e-6/seed:9",
+                                       "layernorm_twopass_scalar_bf16/shape:1x40/eps:1e-6",
+                                       "rmsnorm_lowp_scalar_f16/shape:1x40/eps:1e-6"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char folder[] = "/tmp/normbench-adversary-XXXXXX";
+        struct nb_trial t;
+        if (!start_trial(&t, keys[i], NULL)) continue;
+        cr_assert_not_null(mkdtemp(folder));
+        cJSON *options = options_of(200);
+        nb_json_text(options, "witness_dir", folder);
+        cJSON *found = nb_worst_case(&t, options), *one;
+        cr_assert_not_null(found, "%s", t.reason);
+        cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);
+        cr_expect_eq(rmdir(folder), 0);
+        cJSON_Delete(found);
+        cJSON_Delete(options);
+        nb_trial_release(&t);
+    }
+}
+
+/* ---- refusals ---- */
+
+Test(adversary, what_cannot_be_searched_says_why) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "error:bad_error_f32/shape:1x96", "error"));
+    cr_expect_null(search(&t, 50));
+    cr_expect_not_null(strstr(t.reason, "returned"));
+    nb_trial_release(&t);
+    if (!start_trial(&t, "batchnorm_twopass_scalar_f32/shape:8x16", NULL)) return;
+    cr_expect_null(search(&t, 50));
+    cr_expect_not_null(strstr(t.reason, "BatchNorm"));
+    nb_trial_release(&t);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Texts of designs: read, written, refused; and what follows from a design. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <string.h>
+
+#include "src/lab/emulate/design.h"
+#include "tests/support/numerics.h"
+
+static struct nb_design parsed(const char *text) {
+    struct nb_design d;
+    cr_assert_eq(nb_design_parse(&d, text), 0, "%s", text);
+    return d;
+}
+
+static void expect_printed(const char *text, const char *want) {
+    const struct nb_design d = parsed(text);
+    struct nb_strbuf out = {0};
+    nb_design_print(&d, &out);
+    cr_expect_str_eq(out.text, want, "%s gives %s, not %s", text, out.text, want);
+    nb_strbuf_release(&out);
+}
+
+Test(design, what_is_left_out_is_f32_in_one_lane_with_eps_1e_5_inside_to_nearest) {
+    const struct nb_design d = parsed("rmsnorm");
+    cr_expect(d.op == NB_OP_RMSNORM && d.store == NB_NUM_F32 && d.acc == NB_NUM_F32 && d.rstd == NB_NUM_F32);
+    cr_expect(d.order == NB_ORDER_SEQUENTIAL && d.lanes == 1 && !d.fma && d.variance == NB_VAR_TWOPASS);
+    cr_expect(d.eps == 1e-5 && d.eps_place == NB_EPS_INSIDE && d.root_form == NB_ROOT_MUL_RECIP);
+    cr_expect(d.rounding == NB_ROUND_NEAREST && d.store_rounding == NB_ROUND_NEAREST && d.cast == NB_CAST_AFTER);
+}
+
+Test(design, parts_apply_in_their_order_to_an_op_or_a_preset) {
+    const struct nb_design d = parsed("rmsnorm/all:bf16/acc:f32x16/cast:before/eps:1e-6");
+    cr_expect(d.store == NB_NUM_BF16 && d.weight == NB_NUM_BF16 && d.stat == NB_NUM_BF16 && d.acc == NB_NUM_F32);
+    cr_expect(d.lanes == 16 && d.cast == NB_CAST_BEFORE && d.eps == 1e-6);
+    const struct nb_design llama = parsed("llama/store:f16/op:layernorm/variance:welford");
+    cr_expect(llama.store == NB_NUM_F16 && llama.weight == NB_NUM_BF16 && llama.cast == NB_CAST_BEFORE);
+    cr_expect(llama.op == NB_OP_LAYERNORM && llama.variance == NB_VAR_WELFORD);
+    const struct nb_design root = parsed("rmsnorm/root:div_sqrt/root:f16");
+    cr_expect(root.root_form == NB_ROOT_DIV_SQRT && root.root == NB_NUM_F16);
+    cr_expect_eq(parsed("prmsnorm/k:25%").k, 0.25);
+    cr_expect_eq(parsed("naive/lanes:8").lanes, 8);
+}
+
+Test(design, a_letter_of_the_table_of_cast_orders_is_its_preset) {
+    cr_expect_eq(parsed("B").cast, NB_CAST_BEFORE);
+    cr_expect_eq(parsed("f").store_rounding, NB_ROUND_ZERO);
+    cr_expect_eq(parsed("G").offset, NB_NUM_BF16);
+    cr_expect_eq(parsed("J").rstd, NB_NUM_BF16);
+}
+
+Test(design, every_preset_parses_and_prints_as_itself) {
+    cr_assert(nb_n_design_presets >= 15);
+    for (size_t i = 0; i < nb_n_design_presets; i++) {
+        const struct nb_design_preset *p = &nb_design_presets[i];
+        const struct nb_design named = parsed(p->name), spelled = parsed(p->text);
+        struct nb_strbuf a = {0}, b = {0};
+        nb_design_print(&named, &a);
+        nb_design_print(&spelled, &b);
+        cr_expect_str_eq(a.text, b.text);
+        cr_expect(a.len <= strlen(p->name), "%s prints as %s", p->name, a.text);
+        nb_strbuf_release(&a);
+        nb_strbuf_release(&b);
+    }
+}
+
+Test(design, the_printed_text_is_the_shortest_and_parses_to_the_same_design) {
+    expect_printed("rmsnorm", "rmsnorm");
+    expect_printed("rmsnorm/lanes:16", "rmsnorm/acc:f32x16");
+    expect_printed("rmsnorm/lanes:16/acc:f64", "rmsnorm/acc:f64x16");
+    expect_printed("rmsnorm/store:bf16/weight:bf16/cast:before", "llama");
+    expect_printed("layernorm/compute:f64/store:f16/eps:1e-6", "layernorm/compute:f64/store:f16/eps:1e-6");
+    expect_printed("rmsnorm/store:f32/store:f16/store:f32", "rmsnorm");
+}
+
+/* Whatever parts a text has, what is printed of it reads back to the same text. */
+Test(design, printing_and_parsing_are_inverse) {
+    static const char *const parts[] = {
+        "/store:f16",      "/weight:bf16", "/square:tf32",     "/acc:f64x8",   "/stat:bf16",  "/sqrt:f64",
+        "/rstd:e5m2",      "/scale:f16",   "/offset:e4m3",     "/order:kahan", "/leaf:32",    "/fma:1",
+        "/root:rsqrt_nr",  "/eps:3e-7",    "/eps_place:clamp", "/cast:before", "/flush:1",    "/round:sr",
+        "/store_round:rz", "/k:0.5",       "/weight_offset:1", "/all:bf16",    "/compute:f16"};
+    struct random_state r = {21};
+    for (int i = 0; i < 400; i++) {
+        struct nb_strbuf text = {0}, once = {0}, twice = {0};
+        nb_strbuf_add(&text, i % 2 ? "layernorm" : "prmsnorm");
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
+            if (random_bits(&r) % 4 == 0) nb_strbuf_add(&text, parts[p]);
+        const struct nb_design d = parsed(text.text);
+        nb_design_print(&d, &once);
+        const struct nb_design again = parsed(once.text);
+        nb_design_print(&again, &twice);
+        cr_expect_str_eq(once.text, twice.text);
+        for (size_t k = 0; k < nb_n_design_keys; k++) {
+            if (!nb_design_keys[k].print) continue;
+            struct nb_strbuf want = {0}, got = {0};
+            nb_design_keys[k].print(&d, &want);
+            nb_design_keys[k].print(&again, &got);
+            cr_expect_str_eq(got.text, want.text, "%s of %s, printed %s", nb_design_keys[k].name, text.text, once.text);
+            nb_strbuf_release(&want);
+            nb_strbuf_release(&got);
+        }
+        nb_strbuf_release(&text);
+        nb_strbuf_release(&once);
+        nb_strbuf_release(&twice);
+    }
+}
+
+Test(design, bad_texts_are_refused, .init = cr_redirect_stderr) {
+    static const char *const bad[] = {"",
+                                      "/",
+                                      "rmsnorm//store:f16",
+                                      "lama",
+                                      "rmsnorm/stroe:f16",
+                                      "rmsnorm/store",
+                                      "rmsnorm/store:",
+                                      "rmsnorm/store:f17",
+                                      "rmsnorm/acc:f32x",
+                                      "rmsnorm/acc:f32x0",
+                                      "rmsnorm/lanes:-1",
+                                      "rmsnorm/lanes:1e3",
+                                      "rmsnorm/leaf:9999999999999999999",
+                                      "rmsnorm/eps:-1e-5",
+                                      "rmsnorm/eps:nan",
+                                      "rmsnorm/eps:inf",
+                                      "rmsnorm/eps:1e-5x",
+                                      "rmsnorm/fma:2",
+                                      "rmsnorm/round:up",
+                                      "prmsnorm/k:0",
+                                      "prmsnorm/k:150%",
+                                      "rmsnorm/variance:onepass",
+                                      "layernorm/variance:none",
+                                      "rmsnorm/order:pairwise/lanes:4",
+                                      "rmsnorm/root:rsqrt_nr/eps_place:outside",
+                                      "llama/folded:1",
+                                      "layernorm/variance:corrected/folded:1",
+                                      "batchnorm",
+                                      "rmsnorm/op:dyt"};
+    struct nb_design d;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        cr_expect_eq(nb_design_parse(&d, bad[i]), -1, "%s is taken", bad[i]);
+    char long_text[2000];
+    memset(long_text, 'a', sizeof long_text);
+    long_text[sizeof long_text - 1] = '\0';
+    cr_expect_eq(nb_design_parse(&d, long_text), -1);
+    long_text[500] = '\0';
+    cr_expect_eq(nb_design_parse(&d, long_text), -1);
+}
+
+Test(design, the_chain_is_the_longest_way_of_an_addend_to_the_sum) {
+    struct {
+        const char *text;
+        int64_t n, chain;
+    } const chains[] = {{"rmsnorm", 4096, 4096},
+                        {"rmsnorm/acc:f32x16", 4096, 256 + 4},
+                        {"rmsnorm/acc:f32x16", 4097, 257 + 4},
+                        {"rmsnorm/acc:f32x3", 3, 1 + 2},
+                        {"pairwise", 4096, 8 + 9},
+                        {"pairwise", 5, 5},
+                        {"pairwise", 9, 8 + 1},
+                        {"rmsnorm/order:blocked/leaf:64", 4096, 64 + 64},
+                        {"kahan", 4096, 3 + 1}};
+    for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        const struct nb_design d = parsed(chains[i].text);
+        cr_expect_eq(nb_design_chain(&d, chains[i].n), chains[i].chain, "%s: %lld", chains[i].text,
+                     (long long)nb_design_chain(&d, chains[i].n));
+    }
+}
+
+Test(design, the_share_of_prmsnorm_is_rounded_up) {
+    const struct nb_design d = parsed("prmsnorm"), all = parsed("rmsnorm");
+    cr_expect_eq(nb_design_elements(&d, 4096), 256);
+    cr_expect_eq(nb_design_elements(&d, 17), 2);
+    cr_expect_eq(nb_design_elements(&d, 1), 1);
+    cr_expect_eq(nb_design_elements(&all, 17), 17);
+}
+
+Test(design, the_bound_is_only_asked_about_designs_that_it_knows) {
+    static const char *const known[] = {"rmsnorm", "llama", "all_bf16", "J", "naive/acc:f64", "gemma", "kahan"};
+    static const char *const unknown[] = {"fp8",
+                                          "truncate",
+                                          "stochastic",
+                                          "rmsnorm/flush:1",
+                                          "rmsnorm/stat:tf32",
+                                          "rmsnorm/store:bf16/cast:before",
+                                          "all_f16/acc:e5m2",
+                                          "rmsnorm/all:f64"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const struct nb_design d = parsed(known[i]);
+        cr_expect_null(nb_design_unbounded(&d), "%s: %s", known[i], nb_design_unbounded(&d));
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        const struct nb_design d = parsed(unknown[i]);
+        cr_expect_not_null(nb_design_unbounded(&d), "%s", unknown[i]);
+    }
+}

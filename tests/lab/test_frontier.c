@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How far kernels can be taken: frontiers whose place is known, from theory or because they were planted. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/accuracy/yardstick.h"
+#include "src/core/json.h"
+#include "src/lab/stress/frontier.h"
+#include "src/lab/stress/row_score.h"
+#include "tests/support/trials.h"
+
+static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {
+    struct nb_frontier f;
+    struct nb_prober p;
+    cr_assert_eq(nb_prober_init(&p, t, 2), 0, "%s", t->reason);
+    cr_assert_eq(nb_frontier_find(&p, of, demand, &f), 0, "%s", t->reason);
+    nb_prober_release(&p);
+    return f;
+}
+
+/* The largest |x| over the two seeds that the search looks at, as stored. */
+static double largest_x(struct nb_trial *t, enum nb_family family, double parameter) {
+    double largest = 0;
+    for (uint64_t s = 0; s < 2; s++) {
+        struct nb_draws d;
+        nb_draws_init(&d, t, t->c.seed + s);
+        nb_trial_load(t, &d, family, parameter);
+        for (int64_t i = 0; i < d.n; i++) largest = fmax(largest, fabs(nb_get(t->in.x, i, t->in.dtype)));
+        nb_draws_release(&d);
+    }
+    return largest;
+}
+
+/* ---- overflow ---- */
+
+Test(frontier, f16_squares_overflow_at_256) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
+    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
+    cr_assert(f.has_good && f.has_bad);
+    cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, f.good), 255.875); /* 255.875^2 = 65472 */
+    cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 256);
+    cr_expect(fabs(f.good / f.predicted.at - 1) < 0x1p-9, "%g, predicted %g", f.good, f.predicted.at);
+    nb_trial_release(&t);
+}
+
+/* 16 elements: few enough that one f16 lane does not stop growing before it overflows. */
+Test(frontier, f16_sums_of_squares_overflow_at_rms_64_of_16) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x16/eps:1e-6", NULL)) return;
+    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
+    struct nb_prober p;
+    cr_assert(f.has_good && f.has_bad);
+    cr_assert_eq(nb_prober_init(&p, &t, 2), 0);
+    const double rms = f.good * sqrt(p.facts.mean_square);
+    nb_prober_release(&p);
+    cr_expect(fabs(rms / sqrt(65520.0 / 16) - 1) < 0.01, "rms %g", rms); /* 16 roundings of 2^-11 at most */
+    nb_trial_release(&t);
+}
+
+Test(frontier, f32_squares_overflow_at_2_to_the_64) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x1/eps:1e-6", NULL)) return;
+    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    cr_assert(f.has_good && f.has_bad);
+    cr_expect_lt(largest_x(&t, NB_FAMILY_SCALE, f.good), 0x1p64);
+    cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 0x1p64);
+    nb_trial_release(&t);
+}
+
+Test(frontier, f32_sums_of_squares_overflow_where_the_closed_form_says) {
+    static const char *const keys[] = {"rmsnorm_serial_scalar_f32/shape:1x1024/eps:1e-6",
+                                       "layernorm_onepass_scalar_f32/shape:1x1024/eps:1e-6",
+                                       "layernorm_twopass_scalar_f32/shape:1x1024/eps:1e-6"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct nb_trial t;
+        if (!start_trial(&t, keys[i], NULL)) continue;
+        const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_HALF);
+        cr_assert(f.has_good && f.has_bad, "%s", keys[i]);
+        cr_expect(fabs(f.good / f.predicted.at - 1) < 0.01, "%s: %g, predicted %g", keys[i], f.good, f.predicted.at);
+        cr_expect(fabs(f.good * 32 / 0x1p64 - 1) < 0.1, "%s: %g", keys[i], f.good); /* sqrt(2^128 / 1024) */
+        cr_expect_eq(f.bad, (double)nextafterf((float)f.good, INFINITY));
+        nb_trial_release(&t);
+    }
+}
+
+/* ---- underflow ---- */
+
+Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x64/eps:0", NULL)) return;
+    const struct nb_frontier low = find(&t, NB_SCALE_MIN, NB_DEMAND_DIGIT);
+    nb_trial_release(&t);
+    cr_assert(low.has_good && low.has_bad);
+    cr_expect(low.good > 0x1p-13 && low.good < 0x1p-10, "%g", low.good); /* x^2 = 2^-25 is at 2^-12.5 */
+    cr_expect(low.good / low.predicted.at > 0.5 && low.good / low.predicted.at < 2, "%g", low.predicted.at);
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
+    const struct nb_frontier single = find(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    cr_expect(!single.has_bad, "wrong at %g", single.bad);
+    cr_expect(single.predicted.at < 0x1p-24, "%g", single.predicted.at); /* smaller than any f16 */
+    nb_trial_release(&t);
+}
+
+/* ---- rho ---- */
+
+static double rho_of(const char *key, enum nb_demand demand, double *predicted) {
+    struct nb_trial t;
+    if (!start_trial(&t, key, NULL)) return NAN;
+    const struct nb_frontier f = find(&t, NB_RHO_MAX, demand);
+    if (predicted) *predicted = f.predicted.at;
+    const double rho = f.has_bad ? f.good : f.searched_to;
+    nb_trial_release(&t);
+    return rho;
+}
+
+Test(frontier, one_pass_loses_its_digits_near_the_root_of_1_over_u) {
+    double predicted;
+    const double rho = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, &predicted);
+    if (isnan(rho)) return;
+    cr_expect(rho > 4096.0 / 32 && rho < 4096, "%g", rho); /* u^-1/2 = 4096, over the root of its error's constant */
+    cr_expect(rho / predicted > 0.25 && rho / predicted < 4, "%g, predicted %g", rho, predicted);
+    const double half = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_HALF, &predicted);
+    cr_expect(half < rho / 4 && half / predicted > 0.25 && half / predicted < 4, "%g, predicted %g", half, predicted);
+}
+
+Test(frontier, two_passes_go_far_beyond_one) {
+    const double one = rho_of("layernorm_onepass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, NULL);
+    const double two = rho_of("layernorm_twopass_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_DIGIT, NULL);
+    const double corrected = rho_of("layernorm_corrected_scalar_f32/shape:2x1024/eps:1e-6", NB_DEMAND_ACCURATE, NULL);
+    if (isnan(one + two + corrected)) return;
+    cr_expect_gt(two, 64 * one);
+    cr_expect_gt(corrected, 64 * one); /* and nothing to see of rho at all */
+}
+
+Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
+    struct nb_trial t;
+    if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64", NULL)) return;
+    const struct nb_frontier f = find(&t, NB_RHO_MAX, NB_DEMAND_ACCURATE);
+    cr_expect(!f.has_good && !f.has_bad && isinf(f.predicted.at));
+    nb_trial_release(&t);
+}
+
+/* ---- planted ---- */
+
+Test(frontier, a_planted_breakdown_is_found_to_one_ulp) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
+    const struct nb_frontier high = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    cr_assert(high.has_good && high.has_bad);
+    cr_expect_eq(high.bad, (double)nextafterf((float)high.good, INFINITY));
+    cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, high.good), 1000);
+    cr_expect_gt(largest_x(&t, NB_FAMILY_SCALE, high.bad), 1000);
+    const struct nb_frontier low = find(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    cr_assert(low.has_good && low.has_bad);
+    cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
+    nb_trial_release(&t);
+}
+
+Test(frontier, what_is_right_again_beyond_is_named) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
+    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    cr_expect(!f.monotone);
+    cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.good_beyond), 1e6);
+    const struct nb_frontier lax = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
+    cr_expect(lax.has_good && !lax.has_bad && lax.monotone, "wrong at %g", lax.bad);
+    nb_trial_release(&t);
+}
+
+Test(frontier, a_kernel_that_fails_gives_a_reason) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "error:bad_error_f32/shape:1x96", "error"));
+    cr_expect_null(nb_frontiers(&t, NULL));
+    cr_expect_not_null(t.reason);
+    nb_trial_release(&t);
+}
+
+/* ---- rows and report ---- */
+
+static void expect_same_rows(const char *key, enum nb_family family, double parameter, const char *data) {
+    struct nb_trial t;
+    struct nb_draws d;
+    struct nb_inputs in;
+    if (!start_trial(&t, key, NULL)) return;
+    struct nb_case c = t.c;
+    c.seed = 7;
+    snprintf(c.data, sizeof c.data, "%s", data);
+    cr_assert_eq(nb_inputs_init(&in, &c), 0);
+    nb_draws_init(&d, &t, c.seed);
+    nb_trial_load(&t, &d, family, parameter);
+    const size_t bytes = (size_t)(in.rows * in.cols) * nb_formats[in.dtype].bytes;
+    cr_expect_arr_eq(t.in.x, in.x, bytes, "%s %s", key, data);
+    if (in.residual) cr_expect_arr_eq(t.in.residual, in.residual, bytes, "%s %s residual", key, data);
+    cr_expect_arr_eq(t.in.gamma_f32, in.gamma_f32, (size_t)in.n_params * sizeof(float), "%s gamma", key);
+    cr_expect_arr_eq(t.in.gamma_x, in.gamma_x, (size_t)in.n_params * nb_formats[in.dtype].bytes, "%s gamma", key);
+    nb_draws_release(&d);
+    nb_inputs_release(&in);
+    nb_trial_release(&t);
+}
+
+Test(frontier, rows_are_those_that_replay_makes_of_the_same_name) {
+    expect_same_rows("rmsnorm_serial_scalar_f32/shape:3x65", NB_FAMILY_SCALE, 1.8e19, "scale(1.8e19)");
+    expect_same_rows("rmsnorm_serial_scalar_f16/shape:3x65", NB_FAMILY_SCALE, 60000, "scale(60000)"); /* cut off */
+    expect_same_rows("layernorm_twopass_scalar_bf16/shape:3x65", NB_FAMILY_OFFSET, 96, "offset(96)");
+    expect_same_rows("add_rmsnorm_twopass_scalar_f32/shape:2x33", NB_FAMILY_OFFSET, 0x1.123456p5,
+                     "offset(0x1.123456p5)");
+}
+
+Test(frontier, the_report_has_keys_that_parse) {
+    struct nb_trial t;
+    cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
+    cJSON *all = nb_frontiers(&t, NULL), *f;
+    int n_found = 0;
+    cr_assert_not_null(all);
+    cr_expect_eq(cJSON_GetArraySize(all), NB_N_FRONTIERS * NB_N_DEMANDS);
+    cJSON_ArrayForEach(f, all) {
+        const char *key = nb_json_get_text(f, "bad_key");
+        struct nb_case c;
+        if (!key) continue;
+        n_found++;
+        cr_assert_eq(nb_case_parse(&c, key), 0, "%s", key);
+        char want[64];
+        snprintf(want, sizeof want, "scale(%.9g)", nb_json_get_number(f, "bad"));
+        double parameter = strtod(c.data + 6, NULL);
+        cr_expect_eq(parameter, nb_json_get_number(f, "bad"), "%s, %s", c.data, want);
+        cr_expect_not_null(strstr(nb_json_get_text(f, "replay"), "--plugin"));
+    }
+    cr_expect_eq(n_found, 5); /* a percent off is too much for two demands, zeros are for all three */
+    cJSON_Delete(all);
+    nb_trial_release(&t);
+}
+
+/* ---- noise ---- */
+
+/* Half an ulp cannot be stored, a whole one can: to first order it does twice as much. */
+static void expect_noise(const char *key, double offset) {
+    struct nb_trial t;
+    struct nb_draws d;
+    if (!start_trial(&t, key, NULL)) return;
+    const int64_t n = t.in.cols;
+    double *x = calloc((size_t)n * 4, sizeof *x), *exact = x + n, *moved = x + 2 * n, *noise = x + 3 * n, largest = 0;
+    struct nb_oracle oracle;
+    nb_draws_init(&d, &t, 1);
+    nb_trial_load(&t, &d, NB_FAMILY_OFFSET, offset);
+    cr_assert_eq(nb_oracle_init(&oracle, &t.c, &t.in), 0);
+    nb_input_noise(&oracle, 0, noise);
+    struct nb_noise *tried = nb_noise_new(&oracle, 1);
+    const double of_row = nb_noise_row(tried, 0);
+    nb_noise_free(tried);
+    nb_oracle_release(&oracle);
+    cr_assert_eq(nb_trial_exact(&t, exact), 0);
+    for (int64_t i = 0; i < n; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);
+    for (int turn = 0; turn < 16; turn++) {
+        double *y = calloc((size_t)n, sizeof *y);
+        for (int64_t i = 0; i < n; i++)
+            moved[i] =
+                x[i] + (double)((int)(nb_random_mix((uint64_t)(turn * n + i)) % 3) - 1) * nb_ulp(x[i], t.in.dtype);
+        nb_trial_set_x(&t, moved, NULL);
+        cr_assert_eq(nb_trial_exact(&t, y), 0);
+        for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(y[i] - exact[i]) / (2 * noise[i]));
+        free(y);
+    }
+    cr_expect(largest > 0.7 && largest < 3, "%s: the exact result moves by %g of what was said", key, largest);
+    double said = 0;
+    for (int64_t i = 0; i < n; i++) said = fmax(said, noise[i]);
+    cr_expect(said > 0.5 * of_row && said < 2 * of_row, "%s: %g, by trying %g", key, said, of_row);
+    free(x);
+    nb_draws_release(&d);
+    nb_trial_release(&t);
+}
+
+Test(frontier, input_noise_is_what_moved_inputs_do_to_the_oracle) {
+    expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", 0x1p-30);
+    expect_noise("rmsnorm_serial_scalar_f32/shape:1x64/eps:1/eps_place:outside", 3);
+    expect_noise("layernorm_twopass_scalar_f32/shape:1x64/eps:1e-6", 100);
+    expect_noise("layernorm_twopass_scalar_f32/shape:1x3/eps:1e-6", 5);
+    expect_noise("l2norm_twopass_scalar_f32/shape:1x64/eps:1e-6", 2);
+    expect_noise("prmsnorm_twopass_scalar_f32/shape:1x64/k:8/eps:1e-6", 1);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Probes are never wrong about our own kernels, whose insides are known, and find out enough of them; about black boxes made for the
+ * purpose they say what each was made to do. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/cpu.h"
+#include "src/core/json.h"
+#include "src/lab/probe/probe.h"
+#include "tests/support/probe.h"
+
+/* ---- our own kernels ---- */
+
+struct kernel_name {
+    char text[NB_VARIANT_MAX];
+};
+
+/* Each kernel meets two of them in each dtype, another two in the next. */
+static const struct nb_formula formulas[] = {
+    {.root = NB_ROOT_MUL_RECIP, .affine = NB_AFFINE_GAMMA_BETA},
+    {.root = NB_ROOT_DIV_SQRT, .eps_place = NB_EPS_OUTSIDE, .cast = NB_CAST_BEFORE, .affine = NB_AFFINE_GAMMA},
+    {.root = NB_ROOT_RSQRT_NR, .weight_offset = 1, .affine = NB_AFFINE_GAMMA, .param = NB_PARAM_X, .round_sum = 1},
+    {.root = NB_ROOT_DIV_SQRT, .affine = NB_AFFINE_NONE, .round_sum = 1},
+    {.root = NB_ROOT_RSQRT_RAW, .cast = NB_CAST_BEFORE, .weight_offset = 1, .affine = NB_AFFINE_GAMMA_BETA},
+    {.root = NB_ROOT_MUL_RECIP, .eps_place = NB_EPS_CLAMP, .affine = NB_AFFINE_GAMMA_BETA, .param = NB_PARAM_X},
+    {.root = NB_ROOT_MUL_RECIP, .cast = NB_CAST_BEFORE, .weight_offset = 1, .affine = NB_AFFINE_GAMMA},
+};
+enum { N_FORMULAS = sizeof formulas / sizeof formulas[0] };
+
+static int ask(const struct nb_entry *entry, struct nb_formula formula, struct nb_strbuf *complaints) {
+    struct nb_case c;
+    if (probe_case(&c, entry, formula) != 0) return 0;
+    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cr_expect_str_eq(nb_json_get_text(result, "status"), "ok", "%s: %s", entry->id, nb_json_get_text(result, "reason"));
+    cr_expect(strlen(nb_json_get_text(result, "summary")) > 10, "%s: no summary", entry->id);
+    probe_complaints(&c, entry->kernel, result, complaints);
+    cJSON_Delete(result);
+    return 1;
+}
+
+/* The widest variant that runs here, of this kernel and dtype. */
+static const struct nb_entry *widest(const char *kernel, uint32_t dtype) {
+    const struct nb_entry *found = NULL;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        if (strcmp(entry->kernel_id, kernel) != 0 || entry->kernel->dtype != dtype) continue;
+        if (!nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width)) found = entry;
+    }
+    return found;
+}
+
+ParameterizedTestParameters(probe, is_never_wrong_about_our_kernels) {
+    static size_t n;
+    static struct kernel_name *names;
+    if (nb_registry_load_builtin() != 0) return cr_make_param_array(struct kernel_name, NULL, 0);
+    names = cr_malloc(nb_registry_size() * sizeof *names); /* memory of Criterion's own */
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        struct nb_case c;
+        nb_case_init(&c);
+        nb_case_set_entry(&c, entry);
+        if (nb_probe_refuses(&c) || (n > 0 && strcmp(names[n - 1].text, entry->kernel_id) == 0)) continue;
+        snprintf(names[n++].text, sizeof names[0].text, "%s", entry->kernel_id);
+    }
+    nb_registry_release();
+    return cr_make_param_array(struct kernel_name, names, n);
+}
+ParameterizedTest(struct kernel_name *name, probe, is_never_wrong_about_our_kernels) {
+    struct nb_strbuf complaints = {0};
+    int n_asked = 0;
+    size_t turn = 0;
+    for (const char *p = name->text; *p; p++) turn += (size_t)*p; /* another start for each kernel */
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    const uint32_t narrow = turn % 2 ? NB_F16 : NB_BF16, dtypes[] = {NB_F32, narrow};
+    for (size_t d = 0; d < 2; d++) {
+        const struct nb_entry *wide = widest(name->text, dtypes[d]);
+        if (wide) n_asked += ask(wide, formulas[turn++ % N_FORMULAS], &complaints);
+        for (size_t i = 0; i < nb_registry_size(); i++) {
+            const struct nb_entry *entry = nb_registry_at(i);
+            if (strcmp(entry->kernel_id, name->text) != 0 || entry->kernel->dtype != dtypes[d]) continue;
+            if (entry == wide || entry->kernel->width != NB_SCALAR) continue;
+            n_asked += ask(entry, formulas[turn++ % N_FORMULAS], &complaints);
+        }
+    }
+    cr_expect(n_asked > 0, "%s was not asked", name->text);
+    cr_expect(!complaints.len, "%s", complaints.text);
+    nb_strbuf_release(&complaints);
+    nb_registry_release();
+}
+
+/* ---- black boxes ---- */
+
+static const char *plugin_path(const char *name) {
+    static char path[1024];
+    const char *folder = getenv("NORMBENCH_TEST_PLUGINS");
+    snprintf(path, sizeof path, "%s/%s.so", folder ? folder : "build/tests/plugins", name);
+    return path;
+}
+
+/* value null: it must be undetermined. */
+struct expected {
+    const char *kernel, *question, *value;
+};
+static const struct expected expected[] = {
+    {"pairwise", "accumulator", "f32"},
+    {"pairwise", "order", "blocks of 8, pairwise"},
+    {"blocked", "order", "blocks of 64, one after another"},
+    {"blocked", "lanes", "1"},
+    {"blocked", "sum_fma", "rounded, then added"},
+    {"f64", "accumulator", "f64 or compensated"},
+    {"f64", "lanes", NULL},
+    {"f64", "eps_dtype", NULL},
+    {"f64", "root", "correctly_rounded"},
+    {"kahan", "accumulator", "f64 or compensated"},
+    {"twelve", "lanes", NULL},
+    {"tail", "lanes", "8"},
+    {"tail", "tail", "one by one behind the lanes"},
+    {"tail", "sum_fma", "fma"},
+    {"clamp_inside", "eps_place", "clamp inside: 1/sqrt(max(v, eps))"},
+    {"clamp_inside", "nan", "hidden from the others"},
+    {"clamp_inside", "lanes", NULL},
+    {"eps_on_sum", "eps_place", "inside"},
+    {"eps_on_sum", "eps_added_to", "the sum"},
+    {"eps_on_sum", "lanes", "1"},
+    {"no_eps", "eps_place", "nowhere: it has no effect"},
+    {"quake", "root", "quake"},
+    {"quake", "root_instruction", "quake2 (the same, 2 steps)"},
+    {"by_row", "depends_on_position", "yes"},
+    {"by_row", "depends_on_neighbours", "none seen"},
+    {"by_batch", "depends_on_batch", "yes"},
+    {"by_batch", "depends_on_position", "none seen"},
+    {"random_last_bit", "repeatable", "no"},
+    {"random_last_bit", "root", NULL},
+    {"random_last_bit", "rounding", NULL},
+    {"hides_nan", "nan", "the others are 0"},
+    {"truncate", "rounding", "towards zero"},
+    {"layernorm_f64", "variance", NULL},
+    {"layernorm_f64", "accumulator", NULL},
+    {"layernorm_welford", "variance", "welford"},
+    {"layernorm_welford", "lanes", NULL},
+#if defined(__x86_64__)
+    {"flush", "subnormal_inputs", "flushed"},
+    {"flush", "subnormal_outputs", "flushed"},
+    {"flush", "subnormal_squares", "flushed"},
+#endif
+};
+enum { N_EXPECTED = sizeof expected / sizeof expected[0] };
+
+static void compare_box(const struct nb_entry *entry) {
+    struct nb_case c;
+    int n = 0;
+    cr_assert_eq(probe_case(&c, entry, (struct nb_formula){.root = NB_ROOT_MUL_RECIP}), 0, "%s", entry->id);
+    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    for (int i = 0; i < N_EXPECTED; i++) {
+        const struct expected *e = &expected[i];
+        if (strcmp(e->kernel, entry->kernel->name) != 0) continue;
+        const char *value = nb_probe_value(result, e->question);
+        const bool right = e->value ? value && strcmp(value, e->value) == 0 : !value;
+        cr_expect(right, "%s: %s is %s, should be %s", e->kernel, e->question, value ? value : "undetermined",
+                  e->value ? e->value : "undetermined");
+        n++;
+    }
+#if defined(__x86_64__)
+    cr_expect(n > 0, "nothing is expected of %s", entry->id);
+#endif
+    cJSON_Delete(result);
+}
+
+Test(probe, tells_what_black_boxes_do) {
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_registry_load(plugin_path("boxes")), 0);
+    int n_boxes = 0;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *entry = nb_registry_at(i);
+        if (!entry->plugin) continue;
+        compare_box(entry);
+        n_boxes++;
+    }
+    cr_expect_gt(n_boxes, 15);
+    nb_registry_release();
+}
+
+Test(probe, says_why_a_kernel_that_returns_an_error_was_not_asked) {
+    struct nb_case c;
+    cr_assert_eq(nb_registry_load(plugin_path("error")), 0);
+    const struct nb_entry *entry = nb_registry_at(nb_registry_size() - 1);
+    cr_assert_eq(probe_case(&c, entry, (struct nb_formula){.root = NB_ROOT_MUL_RECIP}), 0);
+    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cr_expect_str_eq(nb_json_get_text(result, "status"), "failed");
+    cr_expect_str_eq(nb_json_get_text(result, "reason"), "run() returned 7");
+    cJSON_Delete(result);
+    nb_registry_release();
+}
+
+Test(probe, refuses_what_is_no_row_norm_or_goes_backward) {
+    struct nb_case c;
+    nb_case_init(&c);
+    c.op = NB_OP_BATCHNORM;
+    cr_expect_not_null(nb_probe_refuses(&c));
+    c.op = NB_OP_DYT;
+    cr_expect_not_null(nb_probe_refuses(&c));
+    c.op = NB_OP_RMSNORM;
+    cr_expect_null(nb_probe_refuses(&c));
+    c.pass = NB_BACKWARD;
+    cr_expect_not_null(nb_probe_refuses(&c));
+}
+
+Test(probe, answers_only_questions_that_are_listed_and_each_once) {
+    struct nb_case c;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    const struct nb_entry *entry = widest("layernorm_twopass", NB_F32);
+    cr_assert_not_null(entry);
+    cr_assert_eq(probe_case(&c, entry, formulas[0]), 0);
+    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    const cJSON *answers = cJSON_GetObjectItemCaseSensitive(result, "answers"), *answer;
+    cr_expect_eq((size_t)cJSON_GetArraySize(answers), nb_n_probe_questions);
+    for (size_t i = 0; i < nb_n_probe_questions; i++) {
+        int n = 0;
+        cJSON_ArrayForEach(answer, answers) n +=
+            strcmp(nb_json_get_text(answer, "question"), nb_probe_questions[i].name) == 0;
+        cr_expect_eq(n, 1, "%s: %d answers", nb_probe_questions[i].name, n);
+    }
+    cJSON_Delete(result);
+    nb_registry_release();
+}

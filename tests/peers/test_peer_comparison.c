@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ours against others: every verdict from journals made by hand, each turned both ways; means; the config's key; levels; budgets. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/run/peers_page.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/registry.h"
+#include "src/core/shape.h"
+#include "src/peers/peer_comparison.h"
+#include "src/plan/config.h"
+#include "src/plan/plan.h"
+#include "tests/support/runs.h"
+
+/* ---- the verdict alone -------------------------------------------------------------------------------------------- */
+
+static const struct nb_compare_settings five_percent = {.confirm_launches = 16, .behind = 0.05};
+
+static enum nb_peer_comparison_verdict judge(double low, double high, double confirmed_high, int n_confirmed) {
+    const struct nb_interval ratio = {sqrt(low * high), low, high}, confirmed = {confirmed_high, 0.5, confirmed_high};
+    return nb_peer_comparison_judge(&ratio, &confirmed, n_confirmed, &five_percent);
+}
+
+Test(comparison, verdicts_turn_at_their_limits) {
+    const double limit = 1 / 1.05;
+    cr_expect_eq(judge(1.001, 1.2, NAN, 0), NB_PEER_COMPARISON_AHEAD);
+    cr_expect_eq(judge(1.0, 1.2, NAN, 0), NB_PEER_COMPARISON_EVEN);
+    cr_expect_eq(judge(0.8, limit + 1e-9, NAN, 0), NB_PEER_COMPARISON_EVEN, "the whole interval must be beyond 5 %%");
+    cr_expect_eq(judge(0.8, limit - 1e-9, NAN, 0), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(judge(0.8, 0.9, 0.9, 15), NB_PEER_COMPARISON_LOOKS_BEHIND, "15 fresh launches are too few");
+    cr_expect_eq(judge(0.8, 0.9, 0.9, 16), NB_PEER_COMPARISON_BEHIND);
+    cr_expect_eq(judge(0.8, 0.9, limit + 1e-9, 16), NB_PEER_COMPARISON_NOT_CONFIRMED);
+    cr_expect_eq(judge(0.8, 0.9, NAN, 16), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(judge(NAN, NAN, 0.9, 16), NB_PEER_COMPARISON_UNKNOWN);
+    cr_expect_eq(judge(1.1, 1.2, 0.5, 16), NB_PEER_COMPARISON_AHEAD, "what does not look behind needs no confirmation");
+}
+
+/* ---- from journals ------------------------------------------------------------------------------------------------ */
+
+#define OURS "rmsnorm_a_v256_f32/shape:4x8"
+#define THEIRS "mine:rmsnorm_b_v256_f32/shape:4x8"
+
+static void add_arm(struct nb_strbuf *text, const char *key, double ns, const char *comma) {
+    nb_strbuf_addf(text,
+                   "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%.3f,%.3f,%.3f],\"per_sample\":8,\"chunked\":false,"
+                   "\"contaminated\":[]}%s",
+                   key, ns, ns, ns, comma);
+}
+
+/* A run of so many launches in which theirs takes `ratio` times as long as ours; a case that failed its check has no samples. */
+static void write_run(const char *dir, int launches, double ratio, const char *their_status) {
+    struct nb_strbuf text = {0};
+    const bool ok = strcmp(their_status, "ok") == 0;
+    char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" OURS "\",\"" THEIRS "\"],\"reference\":0}]", "[]",
+                         "null", launches);
+    const char *plan = strstr(run, "\"order_seed\"");
+    nb_strbuf_addn(&text, run, (size_t)(plan - run));
+    nb_strbuf_addf(&text, "\"compare\":{\"ours\":[\"*_a\"],\"confirm_launches\":16,\"behind\":0.05},%s", plan);
+    nb_strbuf_addf(&text,
+                   "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" OURS "\",\"status\":\"ok\",\"chain\":1,"
+                   "\"row_local\":true},{\"key\":\"" THEIRS "\",\"status\":\"%s\",\"chain\":1,\"row_local\":true}],"
+                   "\"copies\":[],\"elapsed_s\":0.1}\n",
+                   their_status);
+    for (int l = 0; l < launches; l++) {
+        const double drift = 1 + 0.001 * l;
+        nb_strbuf_addf(&text, "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[", l);
+        add_arm(&text, OURS, 1000 * drift, ok ? "," : "");
+        if (ok) add_arm(&text, THEIRS, 1000 * ratio * drift * (1 + 0.0005 * (l % 3)), "");
+        nb_strbuf_add(&text, "],\"copies\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
+                             "\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.1}\n");
+    }
+    put_file(dir, "journal.jsonl", text.text, text.len);
+    nb_strbuf_release(&text);
+    free(run);
+}
+
+struct doctored {
+    double ratio, confirmed; /* 0: no confirmation */
+    int launches, confirming;
+    const char *status;
+};
+
+/* Makes the run, hands its comparisons over, takes everything away again. */
+static void with_comparisons(const struct doctored *d,
+                             void (*look)(const struct nb_results *r, const struct nb_peer_comparisons *comparisons)) {
+    char *dir = new_folder(), *confirm = nb_path_join(dir, NB_CONFIRM_FOLDER);
+    struct nb_results results;
+    struct nb_peer_comparisons comparisons;
+    write_run(dir, d->launches, d->ratio, d->status);
+    if (d->confirmed > 0) {
+        cr_assert_eq(nb_dir_make(confirm), 0);
+        write_run(confirm, d->confirming, d->confirmed, "ok");
+    }
+    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    cr_assert_eq(nb_peer_comparisons_make(&comparisons, &results), 0);
+    cr_assert_eq(comparisons.n, 1);
+    cr_expect_str_eq(comparisons.items[0].library, "mine");
+    look(&results, &comparisons);
+    nb_peer_comparisons_release(&comparisons);
+    nb_results_release(&results);
+    if (d->confirmed > 0)
+        remove_run(confirm);
+    else
+        free(confirm);
+    remove_run(dir);
+}
+
+static enum nb_peer_comparison_verdict seen;
+static struct nb_interval seen_ratio;
+static void note_verdict(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
+    (void)r;
+    seen = comparisons->items[0].verdict;
+    seen_ratio = comparisons->items[0].ratio;
+}
+
+static enum nb_peer_comparison_verdict verdict_of(double ratio, double confirmed, int confirming) {
+    const struct doctored d = {ratio, confirmed, 6, confirming, "ok"};
+    with_comparisons(&d, note_verdict);
+    return seen;
+}
+
+Test(comparison, doctored_journals_turn_every_verdict) {
+    cr_expect_eq(verdict_of(1.30, 0, 0), NB_PEER_COMPARISON_AHEAD);
+    cr_expect_float_eq(seen_ratio.value, 1.30, 0.01);
+    cr_expect_eq(verdict_of(0.97, 0, 0), NB_PEER_COMPARISON_EVEN, "slower by 3 %% is not behind");
+    cr_expect_eq(verdict_of(0.90, 0, 0), NB_PEER_COMPARISON_LOOKS_BEHIND);
+    cr_expect_eq(verdict_of(0.90, 0.90, 16), NB_PEER_COMPARISON_BEHIND);
+    cr_expect_eq(verdict_of(0.90, 0.99, 16), NB_PEER_COMPARISON_NOT_CONFIRMED);
+    cr_expect_eq(verdict_of(0.90, 0.90, 8), NB_PEER_COMPARISON_LOOKS_BEHIND, "a confirmation that was cut off is none");
+}
+
+static void expect_unknown(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
+    const struct nb_peers_style style = {.markdown = false};
+    struct nb_strbuf text = {0};
+    nb_peers_print(r, comparisons, &style, &text);
+    cr_expect_eq(comparisons->items[0].verdict, NB_PEER_COMPARISON_UNKNOWN);
+    cr_assert_not_null(comparisons->items[0].reason);
+    cr_expect_not_null(strstr(text.text, comparisons->items[0].reason), "the page says why: %s", text.text);
+    nb_strbuf_release(&text);
+}
+
+Test(comparison, without_a_figure_there_is_a_reason) {
+    const struct doctored wrong = {1.3, 0, 6, 0, "inaccurate"}, few = {1.3, 0, 5, 0, "ok"};
+    with_comparisons(&wrong, expect_unknown);
+    with_comparisons(&few, expect_unknown);
+}
+
+static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
+    const struct nb_peers_style markdown = {.markdown = true};
+    struct nb_peer_mean *means;
+    struct nb_strbuf text = {0};
+    cr_assert_eq(nb_peer_means(comparisons, &means), 1);
+    cr_expect_eq(means[0].n, 1);
+    cr_expect_eq(means[0].n_of[NB_PEER_COMPARISON_BEHIND], 1);
+    cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
+    cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
+    free(means);
+    nb_peers_print(r, comparisons, &markdown, &text);
+    cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
+    cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
+    cJSON *json = nb_peers_to_json(r, comparisons), *first = cJSON_GetObjectItem(json, "comparisons")->child;
+    cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
+    cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
+    cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
+    cJSON_Delete(json);
+    nb_strbuf_release(&text);
+}
+
+Test(comparison, page_and_document_tell_what_is_behind) {
+    const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
+    with_comparisons(&d, expect_documents);
+}
+
+Test(comparison, a_run_that_compares_nothing_is_refused) {
+    char *dir = new_folder(), *journal = small_journal();
+    struct nb_results results;
+    struct nb_peer_comparisons comparisons;
+    put_file(dir, "journal.jsonl", journal, strlen(journal));
+    cr_assert_eq(nb_results_fold(&results, dir), 0);
+    cr_expect_eq(nb_peer_comparisons_make(&comparisons, &results), -1);
+    nb_results_release(&results);
+    free(journal);
+    remove_run(dir);
+}
+
+/* ---- the config's key ----------------------------------------------------------------------------------------------- */
+
+static int parse(struct nb_config *config, const char *compare) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "{ \"blocks\": [{ \"op\": \"rmsnorm\" }], \"compare\": %s }", compare);
+    const int result = nb_config_parse(config, "c.json", text.text, text.len);
+    nb_strbuf_release(&text);
+    return result;
+}
+
+Test(comparison, the_configs_key_is_read_strictly) {
+    static const char *const wrong[] = {"3",
+                                        "{}",
+                                        "{ \"ours\": [] }",
+                                        "{ \"ours\": [3] }",
+                                        "{ \"ours\": \"\" }",
+                                        "{ \"ours\": \"a\", \"ours\": \"b\" }",
+                                        "{ \"ours\": \"a\", \"confirm\": 16 }",
+                                        "{ \"ours\": \"a\", \"confirm\": { \"launches\": 5 } }",
+                                        "{ \"ours\": \"a\", \"confirm\": { \"launches\": 6.5 } }",
+                                        "{ \"ours\": \"a\", \"confirm\": { \"behind\": 5 } }",
+                                        "{ \"ours\": \"a\", \"theirs\": \"b\" }"};
+    struct nb_config config;
+    cr_assert_eq(
+        parse(&config, "{ \"ours\": [\"*_fast\", \"b\"], \"confirm\": { \"launches\": 20, \"behind_percent\": 3 } }"),
+        0);
+    cr_expect_eq(config.compare.n_ours, 2);
+    cr_expect_eq(config.compare.confirm_launches, 20);
+    cr_expect_float_eq(config.compare.behind, 0.03, 1e-12);
+    struct nb_compare_settings back;
+    cJSON *json = nb_compare_settings_to_json(&config.compare);
+    nb_compare_settings_from_json(&back, json);
+    cr_expect_str_eq(back.ours[1], "b");
+    cr_expect_eq(back.confirm_launches, 20);
+    cJSON_Delete(json);
+    nb_compare_settings_release(&back);
+    nb_config_release(&config);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_expect_eq(parse(&config, wrong[i]), -1, "%s", wrong[i]);
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------------------- */
+
+static const char grid[] = "{ \"blocks\": [ { \"kernel\": [\"rmsnorm_twopass\", \"rmsnorm_serial\", "
+                           "\"layernorm_twopass\", \"layernorm_welford\"],"
+                           " \"width\": \"scalar\", \"shape\": \"8x64:4096:*2\" } ], \"launches\": 6,"
+                           " \"compare\": { \"ours\": \"*_twopass\" } }";
+
+/* Of each group: one op, both kernels. Returns how many groups there are. */
+static size_t expect_whole_comparisons(const struct nb_plan *plan) {
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        const struct nb_group *group = &plan->groups[g];
+        cr_expect_eq(group->n, 2, "a comparison of %zu cases", group->n);
+        for (size_t i = 1; i < group->n; i++)
+            cr_expect_eq(plan->cases[group->cases[i]].op, plan->cases[group->cases[0]].op);
+    }
+    return plan->n_groups;
+}
+
+Test(comparison, a_budget_drops_whole_comparisons_evenly) {
+    struct nb_config config;
+    struct nb_plan whole, thin;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    cr_assert_eq(nb_config_parse(&config, "c.json", grid, strlen(grid)), 0);
+    const struct nb_plan_options all = {0};
+    cr_assert_eq(nb_plan_make(&whole, &config, &all), 0);
+    cr_assert_eq(expect_whole_comparisons(&whole), 14, "7 shapes of 2 ops");
+    const struct nb_plan_options half = {.budget_s = whole.estimate_s / 2};
+    cr_assert_eq(nb_plan_make(&thin, &config, &half), 0);
+    const size_t n = expect_whole_comparisons(&thin);
+    cr_expect(n >= 6 && n <= 7, "%zu of 14 in half the time", n);
+    cr_expect_leq(thin.estimate_s, whole.estimate_s / 2);
+    size_t of_rmsnorm = 0;
+    for (size_t g = 0; g < n; g++) of_rmsnorm += thin.cases[thin.groups[g].cases[0]].op == NB_OP_RMSNORM;
+    cr_expect(of_rmsnorm >= 3 && of_rmsnorm <= 4, "evenly: %zu of %zu", of_rmsnorm, n);
+    nb_plan_release(&thin);
+    const struct nb_plan_options nothing = {.budget_s = whole.estimate_s / 1000};
+    cr_expect_eq(nb_plan_make(&thin, &config, &nothing), -1, "a budget below one comparison is refused");
+    nb_plan_release(&thin);
+    nb_plan_release(&whole);
+    nb_config_release(&config);
+    nb_registry_release();
+}
+
+/* ---- levels ------------------------------------------------------------------------------------------------------- */
+
+static const struct nb_level_caches caches = {48 << 10, 1 << 20, 32 << 20};
+
+static double bytes_at(uint32_t op, uint32_t pass, uint32_t dtype, const char *text) {
+    struct nb_case c;
+    char plain[128], reason[200];
+    nb_case_init(&c);
+    c.op = op;
+    c.pass = pass;
+    c.dtype = dtype;
+    if (nb_level_shape(&c, text, &caches, plain, sizeof plain, reason, sizeof reason) != 0) return NAN;
+    cr_assert_eq(nb_shape_parse(&c.shape, plain, reason, sizeof reason), 0, "%s: %s", plain, reason);
+    nb_case_normalize(&c);
+    return nb_case_bytes(&c);
+}
+
+Test(level, working_sets_lie_where_they_are_named) {
+    static const uint32_t ops[] = {NB_OP_RMSNORM, NB_OP_ADD_LAYERNORM};
+    for (int o = 0; o < 2; o++)
+        for (uint32_t pass = 0; pass < NB_N_PASSES; pass++)
+            for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
+                const double l1 = bytes_at(ops[o], pass, dtype, "L1x256"),
+                             l2 = bytes_at(ops[o], pass, dtype, "L2x1024");
+                const double l3 = bytes_at(ops[o], pass, dtype, "L3x4096"),
+                             far = bytes_at(ops[o], pass, dtype, "DRAMx4096");
+                cr_expect(l1 > 0 && l1 <= 0.9 * 48 * 1024, "L1: %g", l1);
+                cr_expect(l2 > 1.25 * 48 * 1024 && l2 <= 0.8 * (1 << 20), "L2: %g", l2);
+                cr_expect(l3 > 1.25 * (1 << 20) && l3 <= 16 << 20, "L3: %g", l3);
+                cr_expect(far > 1.5 * (32 << 20), "DRAM: %g", far);
+            }
+    const double image = bytes_at(NB_OP_BATCHNORM, NB_FORWARD, NB_F32, "nchw:L3x64x28x28");
+    cr_expect(image > 1.25 * (1 << 20) && image <= 16 << 20, "%g", image);
+}
+
+Test(level, a_cell_that_cannot_be_is_refused_with_the_reason) {
+    struct nb_case c;
+    char plain[128], reason[200] = "";
+    const struct nb_level_caches unknown = {0, 0, 0};
+    cr_expect(isnan(bytes_at(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "L1x65536")));
+    nb_case_init(&c);
+    c.op = NB_OP_RMSNORM;
+    cr_expect_eq(nb_level_shape(&c, "L1x65536", &caches, plain, sizeof plain, reason, sizeof reason), -1);
+    cr_expect_not_null(strstr(reason, "L1x65536"));
+    cr_expect_eq(nb_level_shape(&c, "L2x64", &unknown, plain, sizeof plain, reason, sizeof reason), -1);
+    cr_expect_not_null(strstr(reason, "caches"));
+}
+
+Test(level, ranges_and_prefixes_are_expanded) {
+    char **texts, reason[200];
+    enum nb_level level;
+    char plain[64];
+    const int n = nb_shape_expand("L2x256:4096:*4", &texts, reason, sizeof reason);
+    cr_assert_eq(n, 3, "%s", reason);
+    cr_expect_str_eq(texts[0], "L2x256");
+    cr_expect_str_eq(texts[2], "L2x4096");
+    for (int i = 0; i < n; i++) free(texts[i]);
+    free(texts);
+    cr_assert_eq(nb_shape_expand("nhwc:DRAMx56x56x64", &texts, reason, sizeof reason), 1, "%s", reason);
+    cr_expect_str_eq(texts[0], "nhwc:DRAMx56x56x64");
+    free(texts[0]);
+    free(texts);
+    cr_expect_eq(nb_shape_expand("L2x", &texts, reason, sizeof reason), -1);
+    cr_expect_eq(nb_shape_expand("L4x256", &texts, reason, sizeof reason), -1);
+    cr_expect_eq(nb_shape_level("64x256", &level, plain, sizeof plain), -1);
+    cr_assert_eq(nb_shape_level("nchw:L3x8x4", &level, plain, sizeof plain), 0);
+    cr_expect_eq(level, NB_L3);
+    cr_expect_str_eq(plain, "nchw:1x8x4");
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Configs: what is read, and that every mistake is named with its place and the mend. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/text.h"
+#include "src/plan/config.h"
+#include "tests/support/runs.h"
+
+struct text {
+    struct nb_config config;
+    const char *text;
+    size_t len;
+};
+
+static int parse(void *arg) {
+    struct text *t = arg;
+    return nb_config_parse(&t->config, "dir/mine.json", t->text, t->len);
+}
+
+static struct nb_config taken(const char *text) {
+    struct text t = {.text = text, .len = strlen(text)};
+    int result;
+    char *errors = errors_of(parse, &t, &result);
+    cr_assert_eq(result, 0, "%s\n%s", text, errors);
+    free(errors);
+    return t.config;
+}
+
+static void refused(const char *text, const char *place, const char *words) {
+    struct text t = {.text = text, .len = strlen(text)};
+    int result;
+    char *errors = errors_of(parse, &t, &result);
+    cr_expect_eq(result, -1, "was taken: %s", text);
+    cr_expect(strstr(errors, place), "wanted \"%s\" for %s in: %s", place, text, errors);
+    cr_expect(strstr(errors, words), "wanted \"%s\" for %s in: %s", words, text, errors);
+    if (result == 0) nb_config_release(&t.config);
+    free(errors);
+}
+
+static const struct nb_values *list(const struct nb_config *config, size_t block, const char *axis) {
+    return &config->blocks[block].values[nb_axis_find(axis) - nb_axes];
+}
+
+static const char *joined(const struct nb_values *values) {
+    static char out[4096];
+    out[0] = '\0';
+    for (size_t i = 0; i < values->n; i++)
+        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "", values->texts[i]);
+    return out;
+}
+
+Test(config, reads_blocks_with_lists_and_single_values) {
+    struct nb_config c =
+        taken("{ \"description\": \"d\", \"launches\": 7, \"blocks_per_launch\": 9, \"sample_ms\": 0.25,\n"
+              "  \"reference\": \"*layernorm*\", \"order_seed\": \"18446744073709551615\",\n"
+              "  \"blocks\": [ { \"op\": \"ln\", \"dtype\": [\"fp32\", \"bfloat16\"],\n"
+              "    \"eps\": [\"1e-05\", 1e-8], \"threads\": 2, \"weight_offset\": [true, 0],\n"
+              "    \"shape\": [\"64x384\", \"8x16:64:*2\", \"rnnsearch\"] }, {} ] }");
+    cr_expect_str_eq(c.name, "mine");
+    cr_expect(c.launches == 7 && c.blocks_per_launch == 9 && c.sample_ms == 0.25 && c.order_seed == UINT64_MAX);
+    cr_assert_eq(c.n_blocks, 2);
+    cr_expect_str_eq(joined(list(&c, 0, "op")), "layernorm");
+    cr_expect_str_eq(joined(list(&c, 0, "dtype")), "f32 bf16");
+    cr_expect_str_eq(joined(list(&c, 0, "eps")), "1e-05 1e-08");
+    cr_expect_str_eq(joined(list(&c, 0, "threads")), "2");
+    cr_expect_str_eq(joined(list(&c, 0, "weight_offset")), "1 0");
+    cr_expect_str_eq(joined(list(&c, 0, "shape")), "64x384 8x16 8x32 8x64 80x1024 80x2048");
+    cr_expect_eq(list(&c, 0, "eps")->line, 4);
+    cr_expect_eq(c.blocks[0].line, 3);
+    cr_expect_eq(list(&c, 1, "eps")->n, 0, "an empty block is all defaults");
+    nb_config_release(&c);
+}
+
+Test(config, comments_are_blanked_and_lines_stay) {
+    struct nb_config c = taken(
+        "// one\n/* two\n three */ { // four\n \"blocks\": [ /* \"//\" */ { \"data\": \"a//b/*c*/\" } ]\n} // end");
+    cr_expect_str_eq(joined(list(&c, 0, "data")), "a//b/*c*/", "a string is no comment");
+    cr_expect_eq(list(&c, 0, "data")->line, 4);
+    nb_config_release(&c);
+    refused("{\n /* a\n b */\n // c\n \"blocks\": [{\n \"dtpe\": \"f32\" }] }",
+            "dir/mine.json:6:", "did you mean \"dtype\"");
+    refused("{ \"blocks\": [{}] \n /* never", "dir/mine.json:2:", "never ends");
+}
+
+Test(config, unknown_keys_are_named_with_the_nearest) {
+    refused("{\n\n\"blok\": [] }", "dir/mine.json:3:", "unknown key \"blok\"; did you mean \"blocks\"");
+    refused("{ \"blocks\": [\n{ \"epsilom\": 1 }] }", ":2:", "unknown key \"epsilom\"");
+    refused("{ \"blocks\": [{ \"includ\": {} }] }", ":1:", "did you mean \"include\"");
+    refused("{ \"blocks\": [{ \"include\": { \"include\": {} } }] }", ":1:", "unknown key \"include\"");
+    refused("{ \"zzzzzzzzzz\": 1 }", ":1:", "valid keys here: description, blocks");
+}
+
+Test(config, wrong_types_and_values_are_named_with_their_line) {
+    refused("[]", ":1:", "is an object");
+    refused("{}", "dir/mine.json:", "has no \"blocks\"");
+    refused("{ \"blocks\": {} }", ":1:", "\"blocks\" is an object; it must be a list of objects");
+    refused("{ \"blocks\": [] }", ":1:", "1 to 1000");
+    refused("{ \"blocks\": [\n 3 ] }", ":2:", "\"blocks\" is a number");
+    refused("{ \"blocks\": [{ \"dtype\": null }] }", ":1:", "\"dtype\" is null; it must be a text");
+    refused("{ \"blocks\": [{ \"dtype\": {} }] }", ":1:", "\"dtype\" is an object");
+    refused("{ \"blocks\": [{ \"dtype\": [\n\"f32\",\n[\"f16\"]] }] }", ":3:", "\"dtype\" is a list");
+    refused("{ \"blocks\": [{ \"dtype\": true }] }", ":1:", "\"dtype\" is true or false");
+    refused("{ \"blocks\": [{ \"dtype\": [] }] }", ":1:", "empty list");
+    refused("{ \"blocks\": [{ \"dtype\": [\"f32\",\n\"f33\"] }] }",
+            ":2:", "\"dtype\": 'f33' is not one of f32, f16, bf16; did you mean 'f32'");
+    refused("{ \"blocks\": [{ \"eps\": -1 }] }", ":1:", "\"eps\": '-1' is not a number from 0");
+    refused("{ \"blocks\": [{ \"eps\": 1e999 }] }", ":1:", "\"eps\"");
+    refused("{ \"blocks\": [{ \"threads\": 1.5 }] }", ":1:", "1 to 1024");
+    refused("{ \"blocks\": [{ \"shape\": \"64x0\" }] }", ":1:", "dimension of 0");
+    refused("{ \"blocks\": [{ \"shape\": \"transfomer\" }] }", ":1:", "did you mean 'transformer'");
+    refused("{ \"blocks\": [{ \"backend\": \"gpu\" }] }", ":1:", "cpu, plugin:NAME, cuda or peer:NAME");
+    refused("{ \"blocks\": [{ \"kernel\": \"\" }] }", ":1:", "name or glob");
+    refused("{ \"launches\": -1, \"blocks\": [{}] }", ":1:", "\"launches\": -1 is not a whole number from 0 to 1000");
+    refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");
+    refused("{ \"launches\": 1.5, \"blocks\": [{}] }", ":1:", "whole number");
+    refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
+    refused("{ \"sample_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");
+    refused("{ \"order_seed\": \"-1\", \"blocks\": [{}] }", ":1:", "2^64");
+    refused("{ \"description\": 5, \"blocks\": [{}] }", ":1:", "a text");
+}
+
+Test(config, keys_that_stand_twice_are_refused) {
+    refused("{ \"blocks\": [{}],\n \"blocks\": [{}] }", ":2:", "key \"blocks\" is given twice");
+    refused("{ \"blocks\": [{ \"eps\": 1,\n \"eps\": 2 }] }", ":2:", "key \"eps\" is given twice");
+    refused("{ \"blocks\": [{ \"eps\": 1,\n \"epsilon\": 2 }] }", ":2:", "given twice");
+    refused("{ \"launches\": 6, \"launches\": 6, \"blocks\": [{}] }", ":1:", "given twice");
+    refused("{ \"blocks\": [{ \"include\": {\"eps\": 1},\n \"include\": {\"eps\": 1} }] }", ":2:", "given twice");
+}
+
+Test(config, broken_json_is_named_with_its_line) {
+    refused("", ":1:", "empty");
+    refused("  \n // nothing\n", ":1:", "empty");
+    refused("{\n\"blocks\": [{}]\n", ":", "last bracket is missing");
+    refused("{ \"blocks\": [{},\n] }", ":2:", "a comma before ']'");
+    refused("{ \"blocks\": [{ \"eps\": 1,\n } ] }", ":2:", "a comma before '}'");
+    refused("{ \"blocks\": [{}] }\n\n x", ":3:", "something follows");
+    refused("{ \"blocks\": [{}] \n\"launches\": 3 }", ":2:", "not valid JSON");
+    refused("{ 'blocks': [{}] }", ":1:", "not valid JSON");
+    refused("{ \"blocks\": [{ \"data\": \"abc\n\" }] }", ":1:", "does not end on its line");
+    refused("{ \"blocks\": [{ \"data\": \"a\\u0000b\" }] }", ":1:", "\\u0000");
+}
+
+Test(config, depth_and_size_are_bounded) {
+    struct nb_strbuf deep = {0};
+    for (int i = 0; i < 100000; i++) nb_strbuf_add(&deep, "[");
+    refused(deep.text, ":1:", "deeper than 32");
+    nb_strbuf_release(&deep);
+    struct nb_strbuf large = {0};
+    nb_strbuf_add(&large, "{ \"blocks\": [{}] }");
+    while (large.len <= NB_JSONC_MAX_BYTES) nb_strbuf_add(&large, "                                ");
+    refused(large.text, "dir/mine.json", "larger than");
+    nb_strbuf_release(&large);
+    struct text zero = {.text = "{\n\0}", .len = 4};
+    int result;
+    char *errors = errors_of(parse, &zero, &result);
+    cr_expect(result == -1 && strstr(errors, "mine.json:2: holds a zero byte"), "%s", errors);
+    free(errors);
+}
+
+Test(config, include_and_exclude_are_partial_blocks) {
+    struct nb_config c =
+        taken("{ \"blocks\": [ { \"eps\": \"1e-5\", \"include\": { \"dtype\": \"bf16\" },\n"
+              " \"exclude\": [ { \"width\": \"512\" }, { \"op\": \"dyt\", \"root\": \"div_sqrt\" } ] } ] }");
+    cr_expect(c.blocks[0].n_includes == 1 && c.blocks[0].n_excludes == 2);
+    cr_expect_eq(c.blocks[0].excludes[1].line, 2);
+    nb_config_release(&c);
+    refused("{ \"blocks\": [{ \"exclude\": [\n{}] }] }", ":2:", "names no axis");
+    refused("{ \"blocks\": [{ \"exclude\": [] }] }", ":1:", "empty list");
+    refused("{ \"blocks\": [{ \"exclude\": \"dyt\" }] }", ":1:", "list of objects that name axes");
+}
+
+/* ---- --axis ---- */
+
+struct assignment {
+    struct nb_config *config;
+    const char *text;
+};
+
+static int assign(void *arg) {
+    struct assignment *a = arg;
+    return nb_config_axis(a->config, a->text);
+}
+
+static void option_refused(struct nb_config *config, const char *text, const char *words) {
+    struct assignment a = {config, text};
+    int result;
+    char *errors = errors_of(assign, &a, &result);
+    cr_expect_eq(result, -1, "--axis %s was taken", text);
+    cr_expect(strstr(errors, words), "--axis %s: wanted \"%s\" in: %s", text, words, errors);
+    free(errors);
+}
+
+Test(config, axis_replaces_in_every_block_and_the_last_wins) {
+    struct nb_config c = taken(
+        "{ \"blocks\": [ { \"dtype\": \"f16\", \"include\": [ { \"dtype\": \"bf16\" }, { \"eps\": \"1\" } ] }, {} ] }");
+    cr_expect_eq(nb_config_axis(&c, "dtype=f16,f32"), 0);
+    cr_expect_eq(nb_config_axis(&c, "dtype=fp32,bf16"), 0);
+    cr_expect_eq(nb_config_axis(&c, "shape=2x[3,4]"), -1);
+    cr_expect_eq(nb_config_axis(&c, "shape=64x384,2x[3x4],rnnsearch"), 0);
+    const size_t dtype = (size_t)(nb_axis_find("dtype") - nb_axes);
+    for (size_t i = 0; i < c.n_blocks; i++) {
+        cr_expect_str_eq(joined(list(&c, i, "dtype")), "f32 bf16");
+        cr_expect_str_eq(joined(list(&c, i, "shape")), "64x384 2x[3x4] 80x1024 80x2048");
+        cr_expect_eq(list(&c, i, "shape")->line, 0);
+    }
+    cr_expect_str_eq(joined(&c.blocks[0].includes[0].values[dtype]), "f32 bf16");
+    cr_expect_eq(c.blocks[0].includes[1].values[dtype].n, 0, "an include that leaves the axis out has the block's");
+    nb_config_release(&c);
+}
+
+Test(config, bad_axis_options_are_named) {
+    struct nb_config c = taken("{ \"blocks\": [ {} ] }");
+    option_refused(&c, "dtype", "NAME=VALUE");
+    option_refused(&c, "dtpe=f32", "unknown axis 'dtpe'; did you mean 'dtype'");
+    option_refused(&c, "=f32", "unknown axis ''");
+    option_refused(&c, "dtype=", "empty value");
+    option_refused(&c, "dtype=f32,,f16", "empty value");
+    option_refused(&c, "dtype=f32,f61", "'f61' is not one of f32, f16, bf16");
+    option_refused(&c, "eps=1e-5,abc", "'abc' is not a number");
+    cr_expect_eq(list(&c, 0, "dtype")->n, 0, "a bad option changes nothing");
+    nb_config_release(&c);
+}
+
+/* ---- presets ---- */
+
+static int read_named(void *arg) {
+    struct nb_config c;
+    int result = nb_config_read(&c, arg);
+    if (result == 0) nb_config_release(&c);
+    return result;
+}
+
+static void name_refused(const char *name, const char *words) {
+    int result;
+    char *copy = strdup(name), *errors = errors_of(read_named, copy, &result);
+    cr_expect_eq(result, -1);
+    cr_expect(strstr(errors, words), "%s: wanted \"%s\" in: %s", name, words, errors);
+    free(copy);
+    free(errors);
+}
+
+Test(config, every_preset_is_read_and_says_what_it_is) {
+    char **names;
+    int n = nb_config_list(&names);
+    bool has_quick = false;
+    cr_assert_geq(n, 5);
+    for (int i = 0; i < n; i++) {
+        struct nb_config c;
+        cr_assert_eq(nb_config_read(&c, names[i]), 0, "%s", names[i]);
+        cr_expect_str_eq(c.name, names[i]);
+        cr_expect(c.description && *c.description, "%s has no description", names[i]);
+        has_quick = has_quick || strcmp(names[i], "quick") == 0;
+        cr_expect_str_neq(names[i], "shapes", "shapes.json is no config");
+        nb_config_release(&c);
+        free(names[i]);
+    }
+    free(names);
+    cr_expect(has_quick);
+}
+
+Test(config, a_name_that_is_no_preset_has_a_nearest_one) {
+    name_refused("quik", "did you mean 'quick'");
+    name_refused("shapes", "no such preset");
+    name_refused("", "no such preset");
+    name_refused("dir/none.json", "dir/none.json");
+    name_refused("/", "folder");
+}
+
+Test(config, the_folders_readme_has_every_axis_and_preset) {
+    char **names, *path = nb_config_find("README.md");
+    int n = nb_config_list(&names);
+    cr_assert(path);
+    char *text = nb_file_read(path, 1 << 20, NULL);
+    cr_assert(text);
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| %s | %s | %s |", nb_axes[a].name,
+                       nb_axes[a].kind == NB_AXIS_SELECT ? "selects kernels" : "sets the case",
+                       nb_axes[a].fallback ? nb_axes[a].fallback : "all");
+        cr_expect(strstr(text, row.text), "configs/README.md has no row '%s'", row.text);
+        nb_strbuf_release(&row);
+    }
+    for (int i = 0; i < n; i++) {
+        struct nb_strbuf row = {0};
+        nb_strbuf_addf(&row, "| `%s` |", names[i]);
+        cr_expect(strstr(text, row.text), "configs/README.md does not name %s", names[i]);
+        nb_strbuf_release(&row);
+        free(names[i]);
+    }
+    free(names);
+    free(text);
+    free(path);
+}
+
+/* ---- what is said about gating ---- */
+
+Test(config, margins_and_budgets_of_the_gate_are_read) {
+    struct nb_config c = taken("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 2, \"level\": 0.5,\n"
+                               "  \"instructions\": { \"rmsnorm_*\": \"+2.5%\", \"*\": 5200, \"none\": \"+0%\" } } }");
+    cr_expect_eq(c.gate.fail_margin, 0.02);
+    cr_expect_eq(c.gate.pass_margin, 0, "not said");
+    cr_expect_eq(c.gate.level, 0.005);
+    cr_assert_eq(c.gate.n_budgets, 3);
+    cr_expect_str_eq(c.gate.budgets[0].filter, "rmsnorm_*");
+    cr_expect(c.gate.budgets[0].relative && c.gate.budgets[0].most == 0.025);
+    cr_expect(!c.gate.budgets[1].relative && c.gate.budgets[1].most == 5200);
+    cr_expect(c.gate.budgets[2].relative && c.gate.budgets[2].most == 0);
+    nb_config_release(&c);
+}
+
+Test(config, mistakes_about_gating_are_named) {
+    refused("{ \"blocks\": [ {} ],\n \"gate\": { \"margin\": 2 } }", "dir/mine.json:2", "unknown key");
+    refused("{ \"blocks\": [ {} ], \"gate\": [] }", "dir/mine.json:1", "object");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": \"1%\" } }", "fail_margin", "a number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"fail_margin\": 0 } }", "fail_margin", "0.1 to 100");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"level\": 1, \"level\": 2 } }", "level", "twice");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": {} } }", "instructions", "0 entries");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 0 } } }", "\"*\"", "whole number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": 1.5 } } }", "\"*\"", "whole number");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"2%\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+2\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": \"+nan%\" } } }", "\"*\"", "is no budget");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"*\": true } } }", "\"*\"",
+            "number of instructions");
+    refused("{ \"blocks\": [ {} ], \"gate\": { \"instructions\": { \"\": 5 } } }", "dir/mine.json:1", "empty filter");
+}
+
+/* ---- anything ---- */
+
+Test(config, truncated_and_garbled_configs_never_crash) {
+    static const char text[] =
+        "{ // c\n \"launches\": 6, /* d */ \"blocks\": [ { \"op\": [\"rmsnorm\", \"ln\"], \"eps\": \"1e-5\",\n"
+        " \"shape\": [\"64x384\", \"2x3x[4x5]\", \"1x2:8:*2\"], \"include\": { \"dtype\": \"bf16\" },\n"
+        " \"exclude\": [ { \"width\": \"512\" } ], \"k\": \"6.25%\", \"seed\": 3 } ],\n"
+        " \"gate\": { \"level\": 2, \"instructions\": { \"*\": \"+2%\", \"a\": 7 } } }";
+    static const char bytes[] = "\"{}[],:/*\\\n0x-.eu\x01\x80\xff";
+    size_t n = sizeof text - 1, n_taken = 0;
+    for (size_t i = 0; i <= n; i++) {
+        struct text t = {.text = text, .len = i};
+        int result;
+        free(errors_of(parse, &t, &result));
+        if (result == 0) nb_config_release(&t.config);
+        n_taken += result == 0;
+    }
+    cr_expect_eq(n_taken, 1, "only the whole text is a config");
+    for (size_t i = 0; i < n; i++) {
+        for (size_t b = 0; b < sizeof bytes - 1; b++) {
+            char *copy = strdup(text);
+            copy[i] = bytes[b];
+            struct text t = {.text = copy, .len = n};
+            int result;
+            free(errors_of(parse, &t, &result));
+            if (result == 0) nb_config_release(&t.config);
+            free(copy);
+        }
+    }
+}
+
+Test(config, every_value_knows_its_line) {
+    static const char text[] = "[\n1, \"a,]\\\"\n\",\n{\"x\":\n[true,\nnull], \"y\": {} , \"z\n\": 3},\n\n-1.5e3 ]";
+    char fixed[sizeof text];
+    memcpy(fixed, text, sizeof text);
+    for (size_t i = 0; i < sizeof text; i++) /* newlines inside strings are not JSON */
+        if (fixed[i] == '\n' && (fixed[i + 1] == '"')) fixed[i] = ' ';
+    struct nb_jsonc file;
+    cr_assert_eq(nb_jsonc_parse(&file, "p", fixed, sizeof text - 1), 0);
+    const cJSON *root = file.root, *object = cJSON_GetArrayItem(root, 2);
+    cr_expect_eq(nb_jsonc_line(&file, root), 1);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 0)), 2);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 1)), 2);
+    cr_expect_eq(nb_jsonc_line(&file, object), 3);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetObjectItem(object, "x")), 3);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(cJSON_GetObjectItem(object, "x"), 0)), 4);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(cJSON_GetObjectItem(object, "x"), 1)), 5);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetObjectItem(object, "y")), 5);
+    cr_expect_eq(nb_jsonc_line(&file, cJSON_GetArrayItem(root, 3)), 7);
+    nb_jsonc_release(&file);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Groups, shards and budgets: they depend on the plan alone, never on chance or on this CPU. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/cpu.h"
+#include "src/core/text.h"
+#include "src/plan/plan.h"
+#include "tests/support/plans.h"
+
+TestSuite(groups, .init = load_kernels);
+
+static bool share_buffers(const struct nb_case *a, const struct nb_case *b) {
+    return a->pass == b->pass && a->dtype == b->dtype && strcmp(a->shape.text, b->shape.text) == 0 &&
+           a->seed == b->seed && a->pad == b->pad && a->threads == b->threads && a->cache == b->cache &&
+           strcmp(a->data, b->data) == 0;
+}
+
+Test(groups, groups_share_their_buffers_and_report_every_case_once) {
+    struct nb_plan plan = plan_of(MANY);
+    int *reported = calloc(plan.n_cases, sizeof *reported);
+    double estimate_s = 0;
+    cr_assert_eq(plan.n_cases, 2 * 2 * 3 * 4 * 3 * 2 * 2);
+    for (size_t g = 0; g < plan.n_groups; g++) {
+        const struct nb_group *group = &plan.groups[g];
+        const struct nb_case *first = &plan.cases[group->cases[0]];
+        cr_assert_lt(group->reference, group->n);
+        cr_expect_leq(group->n, NB_GROUP_ARMS + (group->part > 0));
+        for (size_t i = 0; i < group->n; i++) {
+            cr_expect(share_buffers(first, &plan.cases[group->cases[i]]));
+            reported[group->cases[i]] += group->part == 0 || i != group->reference;
+        }
+        if (group->part > 0) {
+            const struct nb_group *before = group - 1;
+            cr_expect_eq(group->index, before->index);
+            cr_expect_eq(group->part, before->part + 1);
+            cr_expect_eq(group->cases[group->reference], before->cases[before->reference],
+                         "one reference in all parts");
+        }
+        cr_expect(isfinite(group->estimate_s) && group->estimate_s > 0);
+        estimate_s += group->estimate_s;
+    }
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(reported[i], 1, "%s", plan.keys[i]);
+    cr_expect_float_eq(estimate_s, plan.estimate_s, 1e-9 * estimate_s);
+    free(reported);
+    nb_plan_release(&plan);
+}
+
+Test(groups, comparable_cases_stay_together) {
+    struct nb_plan plan = plan_of(MANY);
+    for (size_t g = 0; g < plan.n_groups; g++) {
+        const struct nb_group *group = &plan.groups[g];
+        size_t n_rms = 0;
+        for (size_t i = 0; i < group->n; i++) n_rms += plan.cases[group->cases[i]].op == NB_OP_RMSNORM;
+        cr_expect(2 * n_rms + 3 >= group->n && 2 * n_rms <= group->n + 3, "group %zu: %zu of %zu are rmsnorm", g, n_rms,
+                  group->n);
+    }
+    nb_plan_release(&plan);
+}
+
+Test(groups, the_reference_is_the_one_named_else_a_fused_layernorm) {
+    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": \"4x8\" }");
+    cr_assert_eq(plan.n_groups, 1);
+    cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM);
+    nb_plan_release(&plan);
+    plan = made((struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\", \"eps\": [\"1e-5\", \"1e-8\"] }",
+                                 .head = "\"reference\": \"rmsnorm*eps:1e-8*\","});
+    const char *key = plan.keys[plan.groups[0].cases[plan.groups[0].reference]];
+    cr_expect(strstr(key, "rmsnorm_twopass") == key && strstr(key, "/eps:1e-8/"), "%s", key);
+    nb_plan_release(&plan);
+    plan = made(
+        (struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }", .head = "\"reference\": \"nothing\","});
+    cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM,
+                 "a glob that nothing matches");
+    nb_plan_release(&plan);
+}
+
+static void add_keys(struct nb_text_map *map, const struct nb_plan *plan, size_t shard, int n_shards) {
+    for (size_t i = 0; i < plan->n_cases; i++)
+        cr_expect_eq(nb_text_map_add(map, plan->keys[i], shard), NB_NOWHERE, "in two of %d shards: %s", n_shards,
+                     plan->keys[i]);
+}
+
+Test(groups, shards_part_the_plan_by_whole_groups) {
+    struct nb_plan whole = plan_of(MANY);
+    for (int n_shards = 1; n_shards <= 30; n_shards += 3) {
+        struct nb_plan plans[30];
+        struct nb_text_map owner = {0};
+        double longest = 0, longest_group = 0;
+        for (size_t g = 0; g < whole.n_groups; g++)
+            if (whole.groups[g].estimate_s > longest_group) longest_group = whole.groups[g].estimate_s;
+        for (int shard = 1; shard <= n_shards; shard++) {
+            struct nb_plan *plan = &plans[shard - 1];
+            *plan = made((struct request){.blocks = MANY, .options = {.shard = shard, .n_shards = n_shards}});
+            cr_expect_str_eq(plan->hash, whole.hash, "shards of one matrix know each other by the hash");
+            add_keys(&owner, plan, (size_t)shard, n_shards);
+            if (plan->estimate_s > longest) longest = plan->estimate_s;
+        }
+        cr_expect_eq(owner.n, whole.n_cases, "%d shards hold %zu of %zu cases", n_shards, owner.n, whole.n_cases);
+        for (size_t g = 1; g < whole.n_groups; g++) {
+            const char *one = whole.keys[whole.groups[g].cases[0]],
+                       *other = whole.keys[whole.groups[g].cases[whole.groups[g].n - 1]];
+            cr_expect_eq(nb_text_map_find(&owner, one), nb_text_map_find(&owner, other), "a group in two shards");
+        }
+        cr_expect_leq(longest, whole.estimate_s / n_shards + 4 * longest_group, "shards are balanced");
+        nb_text_map_release(&owner);
+        for (int i = 0; i < n_shards; i++) nb_plan_release(&plans[i]);
+    }
+    nb_plan_release(&whole);
+}
+
+Test(groups, the_parts_of_a_group_stay_in_one_shard) {
+    struct nb_plan whole = plan_of(MANY);
+    struct nb_text_map shard_of = {0};
+    struct nb_plan plans[5];
+    for (int shard = 1; shard <= 5; shard++) {
+        plans[shard - 1] = made((struct request){.blocks = MANY, .options = {.shard = shard, .n_shards = 5}});
+        add_keys(&shard_of, &plans[shard - 1], (size_t)shard, 5);
+    }
+    for (size_t g = 0; g < whole.n_groups; g++)
+        for (size_t h = 0; h < whole.n_groups; h++)
+            if (whole.groups[g].index == whole.groups[h].index)
+                cr_expect_eq(nb_text_map_find(&shard_of, whole.keys[whole.groups[g].cases[0]]),
+                             nb_text_map_find(&shard_of, whole.keys[whole.groups[h].cases[whole.groups[h].n - 1]]));
+    for (int i = 0; i < 5; i++) nb_plan_release(&plans[i]);
+    nb_text_map_release(&shard_of);
+    nb_plan_release(&whole);
+}
+
+Test(groups, another_cpu_deals_the_same_shards) {
+    const char *blocks =
+        "{ \"kernel\": [\"rmsnorm_twopass\", \"layernorm_twopass\"], \"width\": [\"scalar\", \"256\"], "
+        "\"shape\": [\"4x8\", \"64x4096\", \"8x16\", \"256x1024\"], \"cache\": [\"hot\", \"cold\"] }";
+    struct nb_plan here[3];
+    for (int i = 0; i < 3; i++)
+        here[i] = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
+    nb_cpu_limit_width(NB_SCALAR);
+    for (int i = 0; i < 3; i++) {
+        struct nb_plan there = made((struct request){.blocks = blocks, .options = {.shard = i + 1, .n_shards = 3}});
+        struct nb_text_map keys = {0};
+        cr_expect_str_eq(there.hash, here[i].hash);
+        for (size_t k = 0; k < here[i].n_cases; k++) nb_text_map_add(&keys, here[i].keys[k], 1);
+        cr_expect_gt(there.n_cases, 0);
+        for (size_t k = 0; k < there.n_cases; k++)
+            cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
+        nb_text_map_release(&keys);
+        nb_plan_release(&there);
+        nb_plan_release(&here[i]);
+    }
+}
+
+Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
+    struct nb_plan whole = plan_of(MANY);
+    size_t last = whole.n_cases + 1;
+    for (double share = 0.9; share > 0.04; share *= 0.6) {
+        double budget_s = share * whole.estimate_s;
+        struct request r = {.blocks = MANY, .options = {.budget_s = budget_s}};
+        struct nb_plan plan = made(r), again = made(r);
+        cr_expect_leq(plan.estimate_s, budget_s);
+        cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5, "the budget is used");
+        cr_expect_eq(plan.launches, whole.launches);
+        cr_expect_lt(plan.n_cases, last);
+        cr_expect_eq(plan.n_cases + left_out(&plan, "over the budget of"), whole.n_cases);
+        cr_assert_eq(again.n_cases, plan.n_cases);
+        for (size_t i = 0; i < plan.n_cases; i++) cr_expect_str_eq(plan.keys[i], again.keys[i], "chosen by chance");
+        size_t least = SIZE_MAX, most = 0, n[24] = {0};
+        for (size_t g = 0; g < plan.n_groups; g++)
+            n[plan.groups[g].index] += plan.groups[g].n - (plan.groups[g].part > 0);
+        for (size_t g = 0; g < 24; g++) {
+            if (n[g] < least) least = n[g];
+            if (n[g] > most) most = n[g];
+        }
+        cr_expect_leq(most - least, 1, "from %zu to %zu cases of equal groups", least, most);
+        last = plan.n_cases;
+        nb_plan_release(&plan);
+        nb_plan_release(&again);
+    }
+    nb_plan_release(&whole);
+    refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
+            "--budget 1e-06: a single case takes about");
+}
+
+Test(groups, thinning_is_even_and_keeps_the_first) {
+    for (size_t n = 1; n < 40; n++)
+        for (size_t keep = 1; keep <= n; keep++) {
+            size_t which[40];
+            nb_thin(n, keep, which);
+            cr_expect_eq(which[0], 0);
+            for (size_t i = 1; i < keep; i++) {
+                size_t gap = which[i] - which[i - 1];
+                cr_expect(gap >= n / keep && gap <= (n + keep - 1) / keep);
+            }
+            cr_expect_lt(which[keep - 1], n);
+        }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Plans: every cell once, nothing left out without a reason. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/cpu.h"
+#include "src/core/registry.h"
+#include "src/plan/plan.h"
+#include "tests/support/plans.h"
+
+TestSuite(plan, .init = load_kernels);
+
+Test(plan, a_block_is_the_product_of_its_lists) {
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }"), 2);
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS
+                            ", \"eps\": [\"1e-5\", \"1e-8\"], \"root\": [\"div_sqrt\", \"mul_recip\", \"rsqrt_nr\"] }"),
+                 12);
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"shape\": [\"4x8\", \"rnnsearch\"], \"seed\": [1, 2] }"), 12);
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }, { " TWO_KERNELS ", \"eps\": \"1e-3\" }"), 4);
+}
+
+Test(plan, the_same_cell_is_planned_once) {
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS " }, { " TWO_KERNELS " }"), 2);
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"eps\": [\"1e-5\", \"1e-05\", \"0.00001\"] }"), 2,
+                 "one number, one case");
+    cr_expect_eq(
+        n_cases_of("{ " TWO_KERNELS ", \"cast\": [\"after\", \"before\"], \"param_dtype\": [\"f32\", \"x\"] }"), 2,
+        "in f32 there is no cast");
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"affine\": \"none\", \"weight_offset\": [0, 1] }"), 2);
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"prmsnorm_twopass\", \"width\": \"scalar\", \"shape\": \"2x384\", \"k\": "
+                            "[\"6.25%\", 24] }"),
+                 1);
+    struct nb_plan plan = plan_of("{ " TWO_KERNELS " }, { " TWO_KERNELS " }");
+    cr_expect_eq(plan.n_skips, 0, "a cell that is there is not left out");
+    nb_plan_release(&plan);
+}
+
+Test(plan, include_adds_cells_and_exclude_takes_them_away) {
+    cr_expect_eq(n_cases_of("{ " TWO_KERNELS ", \"eps\": [\"1e-5\", \"1e-8\"], \"include\": { \"eps\": \"1e-3\", "
+                            "\"root\": [\"div_sqrt\", \"rsqrt_nr\"] } }"),
+                 8);
+    struct nb_plan plan =
+        plan_of("{ " TWO_KERNELS ", \"eps\": [\"1e-5\", \"1e-8\"], \"root\": [\"div_sqrt\", \"mul_recip\"],\n"
+                "\"exclude\": { \"op\": \"layernorm\", \"eps\": \"0.00001\" } }");
+    cr_expect_eq(plan.n_cases, 6);
+    cr_expect_eq(left_out(&plan, "excluded at dir/mine.json:3"), 2);
+    for (size_t i = 0; i < plan.n_cases; i++)
+        cr_expect(plan.cases[i].op != NB_OP_LAYERNORM || plan.cases[i].eps != 1e-5, "%s", plan.keys[i]);
+    nb_plan_release(&plan);
+}
+
+Test(plan, exclude_is_applied_after_an_option_and_says_so) {
+    struct nb_plan plan = made((struct request){
+        .blocks = "{ " TWO_KERNELS ", \"exclude\": { \"root\": \"rsqrt_raw\" } }", .axis = "root=div_sqrt,rsqrt_raw"});
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(left_out(&plan, "excluded at dir/mine.json:2, although --axis root asks for it"), 2);
+    nb_plan_release(&plan);
+}
+
+Test(plan, an_axis_that_means_nothing_for_the_op_excludes_nothing) {
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"copy\", \"width\": \"scalar\", \"exclude\": { \"eps\": \"1e-5\" } }"), 1);
+}
+
+Test(plan, cells_that_do_not_apply_are_counted_by_reason) {
+    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": [\"4x8\", \"nchw:2x3x4x5\"] }");
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(left_out(&plan, "NCHW and NHWC shapes are for batchnorm"), 2);
+    nb_plan_release(&plan);
+    plan = plan_of("{ " TWO_KERNELS
+                   ", \"eps_place\": \"outside\", \"root\": [\"mul_recip\", \"rsqrt_nr\", \"rsqrt_raw\"] }");
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(left_out(&plan, "eps outside the root is not defined"), 4);
+    nb_plan_release(&plan);
+    plan = plan_of("{ " TWO_KERNELS ", \"pass\": \"backward\", \"op\": \"dyt\", \"shape\": [\"4x8\", \"4x9\"] }");
+    cr_expect_eq(plan.n_cases, 0);
+    cr_expect_eq(left_out(&plan, "no kernel for dyt backward f32"), 2, "one for each cell");
+    nb_plan_release(&plan);
+    plan = plan_of("{ " TWO_KERNELS ", \"op\": [\"rmsnorm\", \"prmsnorm\"] }");
+    cr_expect_eq(plan.n_cases, 1);
+    cr_expect_eq(left_out(&plan, "among those selected at dir/mine.json:2"), 1);
+    nb_plan_release(&plan);
+    plan = plan_of("{ " TWO_KERNELS ", \"backend\": [\"cpu\", \"cuda\", \"peer:onednn\", \"plugin:mine\"] }");
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(left_out(&plan, "backend cuda: not built"), 1);
+    cr_expect_eq(left_out(&plan, "backend peer:onednn: not loaded"), 1);
+    cr_expect_eq(left_out(&plan, "backend plugin:mine: not loaded"), 1);
+    nb_plan_release(&plan);
+    plan = plan_of("{ \"kernel\": \"rmsnorm_twopas\", \"width\": \"native\" }");
+    cr_expect_eq(left_out(&plan, "did you mean rmsnorm_twopass?"), 1);
+    cr_expect_eq(left_out(&plan, "width native: no kernel is built for it"), 1);
+    nb_plan_release(&plan);
+}
+
+Test(plan, data_that_does_not_fit_is_counted_and_data_that_is_not_there_is_an_error) {
+    struct nb_plan plan =
+        plan_of("{ " TWO_KERNELS ", \"data\": \"minilm_embed\", \"shape\": [\"64x384\", \"64x385\"] }");
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(left_out(&plan, "rows of 384 values"), 2);
+    nb_plan_release(&plan);
+    refused((struct request){.blocks = "{ " TWO_KERNELS ",\n\n\"data\": [\"normal\", \"minilm_embd\"] }"},
+            "dir/mine.json:4: \"data\":");
+    refused((struct request){.blocks = "{ \"data\": \"norml\" }"}, "did you mean normal");
+    refused((struct request){.blocks = "{ \"data\": \"offset(x)\" }"}, "offset");
+    refused((struct request){.blocks = "{ \"data\": \"no/such.npy\" }"}, "no/such.npy");
+    refused((struct request){.blocks = "{}", .axis = "data=norml"}, "--axis data:");
+}
+
+Test(plan, what_this_machine_refuses_has_a_record) {
+    struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"threads\": [1, 1024] }");
+    cr_expect_eq(plan.n_cases, 2);
+    cr_expect_eq(plan.n_runnable_elsewhere, 2);
+    cr_expect_eq(left_out(&plan, "threads 1024: this process may run on"), 2);
+    for (size_t i = 0; i < plan.n_skips; i++) {
+        struct nb_case c;
+        cr_assert(plan.skips[i].key);
+        cr_expect_eq(nb_case_parse(&c, plan.skips[i].key), 0);
+        cr_expect_eq(c.threads, 1024);
+        cr_expect_eq(plan.skips[i].n, 1);
+    }
+    nb_plan_release(&plan);
+    nb_cpu_limit_width(NB_SCALAR);
+    plan = plan_of("{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"256\"] }");
+    cr_expect_eq(plan.n_cases, 1);
+    cr_expect_eq(left_out(&plan, "width 256: wider than --max-width"), 1);
+    nb_plan_release(&plan);
+}
+
+Test(plan, absurd_products_cost_an_error_and_no_time) {
+    refused((struct request){.blocks = "{},\n{ \"seed\": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],\n\"shape\": "
+                                       "\"1:60:+1x1:60:+1\", \"threads\": [1, 2, 3, 4, 5, 6] }"},
+            "dir/mine.json:3: this block makes 2.16e+05 cells, more than 200000; its longest list is \"shape\" with "
+            "3600 values");
+    refused((struct request){.blocks = "{ " TWO_KERNELS
+                                       ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "
+                                       "\"include\": { \"seed\": [1, 2, 3, 4, 5, 6] } }"},
+            "this include makes 2.16e+05 cells, more than");
+    refused((struct request){.blocks =
+                                 "{ " TWO_KERNELS
+                                 ", \"shape\": \"1:60:+1x1:60:+1\", \"seed\": \"1\", \"eps\": [0, 1, 2, 3, 4, 5, 6], "
+                                 "\"root\": [\"div_sqrt\", \"mul_recip\", \"rsqrt_nr\", \"rsqrt_raw\"] }"},
+            "this block makes 2.016e+05 cells with the kernels that it selects, more than");
+    refused(
+        (struct request){
+            .blocks =
+                "{ " TWO_KERNELS
+                ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] }, "
+                "{ " TWO_KERNELS
+                ", \"shape\": \"1:60:+1x1:60:+1\", \"eps\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] }"},
+        "this block makes 2.16e+05 cells with the blocks before it");
+}
+
+Test(plan, copies_take_part_only_when_named) {
+    struct nb_plan plan = plan_of(
+        "{ \"shape\": \"4x8\" }, { \"op\": \"all\", \"shape\": \"4x8\" }, { \"kernel\": \"*\", \"shape\": \"4x8\" }");
+    cr_expect_gt(plan.n_cases, 5);
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_neq(plan.cases[i].op, NB_OP_COPY, "%s", plan.keys[i]);
+    nb_plan_release(&plan);
+    cr_expect_eq(n_cases_of("{ \"kernel\": \"copy\", \"width\": \"scalar\" }"), 1);
+    plan = plan_of("{ \"op\": \"copy\", \"width\": \"scalar\" }");
+    cr_expect_geq(plan.n_cases, 2);
+    for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].op, NB_OP_COPY);
+    nb_plan_release(&plan);
+}
+
+/* A plugin that chooses its width itself would else meet no preset at all. */
+Test(plan, a_list_of_widths_keeps_no_kernel_out_that_chooses_its_own) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/example.so", getenv("NORMBENCH_TEST_PLUGINS"));
+    cr_assert_eq(nb_registry_load(path), 0);
+    cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"scalar\" }"), 2);
+    cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"native\" }"), 1);
+    cr_expect_eq(n_cases_of("{ \"width\": \"scalar\", \"op\": \"rmsnorm\", \"kernel\": \"example\", "
+                            "\"exclude\": { \"width\": \"scalar\" } }"),
+                 1);
+}
+
+Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
+    static const struct {
+        const char *filter;
+        size_t n;
+    } wants[] = {{"rmsnorm", 1},       {"norm", 2},        {"layernorm_*", 1},
+                 {"*/eps:1e-5/*", 2},  {"shape:4x8", 2},   {"*rmsnorm_*/shape:4x8", 1},
+                 {"[lr]*/shape:4", 0}, {"norm*", 0},       {"*norm*", 2},
+                 {"[lr]*", 2},         {"shape:2x[4]", 0}, {"", 2}};
+    for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
+        struct nb_plan plan = made((struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }",
+                                                    .options = {.filters = &wants[i].filter, .n_filters = 1}});
+        cr_expect_eq(plan.n_cases, wants[i].n, "%s: %zu", wants[i].filter, plan.n_cases);
+        cr_expect_eq(left_out(&plan, "--filter"), 2 - wants[i].n);
+        nb_plan_release(&plan);
+    }
+    const char *const both[] = {"rmsnorm", "layernorm"};
+    struct nb_plan plan =
+        made((struct request){.blocks = "{ " TWO_KERNELS " }", .options = {.filters = both, .n_filters = 2}});
+    cr_expect_eq(plan.n_cases, 2, "any filter may match");
+    nb_plan_release(&plan);
+}
+
+Test(plan, the_key_finds_the_case_again) {
+    struct nb_plan plan = plan_of(MANY);
+    for (size_t i = 0; i < plan.n_cases; i++) {
+        struct nb_case c;
+        struct nb_strbuf key = {0};
+        cr_assert_eq(nb_case_parse(&c, plan.keys[i]), 0);
+        const struct nb_entry *entry = nb_registry_find(c.variant);
+        cr_assert(entry);
+        nb_case_set_entry(&c, entry);
+        nb_case_key(&c, &key);
+        cr_expect_str_eq(key.text, plan.keys[i]);
+        nb_strbuf_release(&key);
+    }
+    nb_plan_release(&plan);
+}
+
+Test(plan, the_hash_is_that_of_what_is_measured) {
+    struct nb_plan a = plan_of("{ " TWO_KERNELS " }"), b = plan_of("{ " TWO_KERNELS " }"),
+                   c = plan_of("{ " TWO_KERNELS ", \"eps\": \"1e-3\" }"),
+                   d = made((struct request){.blocks = "{ " TWO_KERNELS " }", .head = "\"launches\": 8,"});
+    cr_expect_str_eq(a.hash, b.hash);
+    cr_expect_str_neq(a.hash, c.hash);
+    cr_expect_str_neq(a.hash, d.hash);
+    nb_plan_release(&a);
+    nb_plan_release(&b);
+    nb_plan_release(&c);
+    nb_plan_release(&d);
+}
+
+Test(plan, reasons_come_most_frequent_first_and_together) {
+    struct nb_plan plan =
+        plan_of("{ " TWO_KERNELS ", \"threads\": [1, 1023, 1024], \"eps_place\": [\"inside\", \"outside\"], "
+                "\"root\": [\"mul_recip\", \"rsqrt_nr\", \"rsqrt_raw\"] }");
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < plan.n_skips;) {
+        size_t total = 0, j = i;
+        for (; j < plan.n_skips && strcmp(plan.skips[j].reason, plan.skips[i].reason) == 0; j++)
+            total += plan.skips[j].n;
+        cr_expect_leq(total, last);
+        for (size_t k = j; k < plan.n_skips; k++) cr_expect_str_neq(plan.skips[k].reason, plan.skips[i].reason);
+        last = total;
+        i = j;
+    }
+    nb_plan_release(&plan);
+}
+
+Test(plan, every_preset_makes_a_plan) {
+    char **names;
+    int n = nb_config_list(&names);
+    for (int i = 0; i < n; i++) {
+        struct nb_config config;
+        struct nb_plan plan;
+        const struct nb_plan_options options = {0};
+        cr_assert_eq(nb_config_read(&config, names[i]), 0);
+        cr_assert_eq(nb_plan_make(&plan, &config, &options), 0, "%s", names[i]);
+        cr_expect_gt(plan.n_cases, 0, "%s", names[i]);
+        cr_expect_eq(left_out(&plan, "none has this name"), 0, "%s names a kernel that does not exist", names[i]);
+        nb_plan_release(&plan);
+        nb_config_release(&config);
+        free(names[i]);
+    }
+    free(names);
+}

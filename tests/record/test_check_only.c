@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Plans that time nothing: how they are grouped and estimated, and how labels travel from blocks to records. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/record/results.h"
+#include "tests/support/plans.h"
+#include "tests/support/runs.h"
+
+#define CHECK_ONLY "\"launches\": 0, "
+
+static struct nb_plan check_only(const char *blocks) {
+    load_kernels();
+    return made((struct request){.blocks = blocks, .head = CHECK_ONLY});
+}
+
+Test(check_only, cases_of_all_shapes_go_into_large_groups_once_each) {
+    struct nb_plan plan = check_only(MANY), timed = plan_of(MANY);
+    cr_expect_eq(plan.launches, 0);
+    cr_expect_eq(plan.counters, 0);
+    cr_expect_eq(plan.n_cases, timed.n_cases);
+    cr_expect(plan.n_groups * 10 <= timed.n_groups, "%zu groups, timed %zu", plan.n_groups, timed.n_groups);
+    size_t *seen = calloc(plan.n_cases, sizeof *seen), n = 0;
+    for (size_t g = 0; g < plan.n_groups; g++) {
+        cr_expect_eq(plan.groups[g].part, 0, "no reference is repeated");
+        for (size_t i = 0; i < plan.groups[g].n; i++, n++) cr_expect_eq(seen[plan.groups[g].cases[i]]++, 0);
+    }
+    cr_expect_eq(n, plan.n_cases);
+    cr_expect(plan.estimate_s < timed.estimate_s / 10);
+    free(seen);
+    nb_plan_release(&plan);
+    nb_plan_release(&timed);
+}
+
+/* Neighbours share inputs as long as there are any, and within them the mathematics. */
+Test(check_only, neighbours_share_inputs_and_mathematics) {
+    struct nb_plan plan = check_only(MANY);
+    size_t changes_of_inputs = 0, changes_of_eps = 0;
+    for (size_t i = 1; i < plan.n_cases; i++) {
+        const struct nb_case *a = &plan.cases[i - 1], *b = &plan.cases[i];
+        bool other = strcmp(a->shape.text, b->shape.text) != 0 || a->dtype != b->dtype || a->pad != b->pad ||
+                     a->cache != b->cache;
+        changes_of_inputs += other;
+        changes_of_eps += !other && (a->eps != b->eps || a->op != b->op);
+    }
+    cr_expect_eq(changes_of_inputs, 23);
+    cr_expect_eq(changes_of_eps, 24 * 7);
+    nb_plan_release(&plan);
+}
+
+Test(check_only, shards_part_the_same_cases) {
+    load_kernels();
+    struct nb_plan whole = check_only(MANY);
+    size_t n = 0;
+    for (int shard = 1; shard <= 2; shard++) {
+        struct nb_plan part =
+            made((struct request){.blocks = MANY, .head = CHECK_ONLY, .options = {.shard = shard, .n_shards = 2}});
+        cr_expect_str_eq(part.hash, whole.hash);
+        n += part.n_cases;
+        nb_plan_release(&part);
+    }
+    cr_expect_eq(n, whole.n_cases);
+    nb_plan_release(&whole);
+}
+
+static const char *labels_of(const struct nb_plan *plan, const char *words) {
+    static char text[200];
+    text[0] = '\0';
+    for (size_t i = 0; i < plan->n_cases; i++) {
+        if (!strstr(plan->keys[i], words)) continue;
+        for (size_t j = 0; j < plan->case_labels[i].n; j++) {
+            strcat(text, plan->labels.items[plan->case_labels[i].at[j]].name);
+            strcat(text, ";");
+        }
+        return text;
+    }
+    return "no such case";
+}
+
+#define LABELLED                                                                                                       \
+    "{ \"label\": \"a#1\", \"source\": \"a/a#1\", \"text\": \"first\", " TWO_KERNELS ", \"shape\": \"4x8\" }, "        \
+    "{ \"label\": \"b\", \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": [\"4x8\", \"4x9\"] }, "    \
+    "{ \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": \"4x10\" }, "                                \
+    "{ \"label\": \"a#1\", \"kernel\": \"rmsnorm_twopass\", \"width\": \"scalar\", \"shape\": \"4x9\" }"
+
+Test(labels, of_all_blocks_that_make_a_case_are_its_own) {
+    struct nb_plan plan = check_only(LABELLED);
+    cr_assert_eq(plan.labels.n, 2);
+    cr_expect_str_eq(plan.labels.items[0].name, "a#1");
+    cr_expect_str_eq(plan.labels.items[0].source, "a/a#1");
+    cr_expect_str_eq(plan.labels.items[0].text, "first");
+    cr_expect_null(plan.labels.items[1].text);
+    cr_expect_str_eq(labels_of(&plan, "rmsnorm_twopass_scalar_f32/shape:4x8/"), "a#1;b;");
+    cr_expect_str_eq(labels_of(&plan, "layernorm_twopass_scalar_f32/shape:4x8/"), "a#1;");
+    cr_expect_str_eq(labels_of(&plan, "shape:4x9/"), "b;a#1;");
+    cr_expect_str_eq(labels_of(&plan, "shape:4x10/"), "");
+    nb_plan_release(&plan);
+}
+
+Test(labels, are_refused_where_they_say_nothing) {
+    load_kernels();
+    refused((struct request){.blocks = "{ \"label\": \"\", " TWO_KERNELS " }"}, "not empty");
+    refused((struct request){.blocks = "{ \"text\": \"why\", " TWO_KERNELS " }"}, "belong to a \"label\"");
+    refused((struct request){.blocks = "{ \"label\": 3, " TWO_KERNELS " }"}, "text");
+    refused((struct request){.blocks = "{ \"label\": \"a\", \"label\": \"b\", " TWO_KERNELS " }"}, "twice");
+    refused((struct request){.blocks = "{ \"lable\": \"a\", " TWO_KERNELS " }"}, "did you mean \"label\"");
+}
+
+/* ---- the fold ---- */
+
+static char *check_line(void) {
+    return nb_strdup("{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
+                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY_LN
+                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n");
+}
+
+static struct nb_results folded(const char *labels) {
+    struct nb_strbuf groups = {0}, journal = {0};
+    struct nb_results r;
+    nb_strbuf_addf(&groups, "[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}]",
+                   labels);
+    char *run = run_line(groups.text, "[]", "null", 0), *check = check_line(), *dir = new_folder();
+    /* the labels stand in the run line beside the groups */
+    char *at = strstr(run, "\"groups\"");
+    cr_assert(at);
+    nb_strbuf_addn(&journal, run, (size_t)(at - run));
+    nb_strbuf_addf(&journal, "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}],%s%s", at, check);
+    put_file(dir, NB_JOURNAL_FILE, journal.text, journal.len);
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    nb_strbuf_release(&groups);
+    nb_strbuf_release(&journal);
+    free(run);
+    free(check);
+    remove_run(dir);
+    return r;
+}
+
+Test(labels, come_out_in_the_records_and_survive_json) {
+    struct nb_results r = folded(",\"labels\":[[0],[]]");
+    cr_assert_eq(r.n, 2);
+    cr_assert_eq(r.records[0].n_labels, 1);
+    cr_expect_str_eq(r.records[0].labels[0], "a#1");
+    cr_expect_eq(r.records[1].n_labels, 0);
+    struct nb_record again;
+    cJSON *json = nb_record_to_json(&r.records[0]);
+    cr_assert_eq(nb_record_from_json(&again, json), 0);
+    cr_expect_str_eq(again.labels[0], "a#1");
+    cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
+    nb_record_release(&again);
+    cJSON_Delete(json);
+    nb_results_release(&r);
+}
+
+Test(check_only, a_checked_case_is_complete_without_times_and_says_why) {
+    struct nb_results r = folded("");
+    cr_expect(nb_json_get_bool(r.meta, "complete"));
+    cr_expect_eq(r.records[0].status, NB_OK);
+    cr_expect_not(r.records[0].has_timing);
+    cr_expect_str_eq(r.records[0].timing_reason, "not timed: the plan has no launches");
+    nb_results_release(&r);
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two runs made by hand: what is ranked, what is refused and why, what is said of the machines. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/run/compare_report.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/record/comparison.h"
+#include "tests/support/reports.h"
+#include "tests/support/runs.h"
+
+static const char fingerprint[] =
+    "{\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\",\"plan\":{\"hash\":\"12\",\"launches\":6,\"blocks\":8,"
+    "\"sample_ms\":0.3},\"fingerprint\":{\"build\":{\"commit\":\"abc\",\"compiler\":\"gcc "
+    "12\"},\"cpu\":{\"vendor\":\"V\","
+    "\"model\":\"Some CPU\",\"family\":26,\"microcode\":\"0x1\"},\"system\":{\"kernel\":\"Linux 6.1\"},"
+    "\"kernels\":[{\"file\":\"/a/lib.so\",\"hash\":\"01\"}],\"libraries\":{\"libc\":\"2.36\"}}}";
+
+static struct nb_results new_run(void) {
+    nb_test_plain_terminal();
+    return (struct nb_results){.meta = cJSON_Parse(fingerprint), .dir = nb_strdup("results/one")};
+}
+
+/* A case and the reference that its ratio is to: reference times are of no run in the test. */
+static struct nb_record *add(struct nb_results *r, const char *shape, double time_ns, double roof, double ratio) {
+    struct nb_record *c = nb_test_add(r, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shape);
+    nb_test_times(c, time_ns, (struct nb_interval){ratio, 0.99 * ratio, 1.01 * ratio}, "layernorm_v256_f32/shape:4x8");
+    c->timing.roof = (struct nb_interval){roof, 0.99 * roof, 1.01 * roof};
+    c->timing.wall_per_cpu = 1;
+    nb_test_accuracy(c, 1.5, 0.25);
+    return c;
+}
+
+static const struct nb_filters all = {NULL, 0};
+
+static struct nb_comparison compare(const struct nb_results *before, const struct nb_results *after) {
+    struct nb_comparison c;
+    cr_assert_eq(nb_comparison_make(&c, before, after, &all), 0);
+    return c;
+}
+
+static void release(struct nb_comparison *c, struct nb_results *before, struct nb_results *after) {
+    nb_comparison_release(c);
+    nb_results_release(before);
+    nb_results_release(after);
+}
+
+static void set_text(struct nb_results *r, const char *section, const char *name, const char *text) {
+    cJSON *fingerprint_json = cJSON_GetObjectItemCaseSensitive(r->meta, "fingerprint");
+    cJSON *object = cJSON_GetObjectItemCaseSensitive(fingerprint_json, section);
+    cJSON_ReplaceItemInObjectCaseSensitive(object, name, cJSON_CreateString(text));
+}
+
+static char *print(const struct nb_comparison *c, const char *format) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    cr_assert_eq(nb_compare_print(c, format, out), 0);
+    fclose(out);
+    return text;
+}
+
+Test(comparison, the_same_run_twice_shows_nothing_and_is_whole) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8);
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.n_differences, 0);
+    cr_expect_eq(c.n_changes[NB_CHANGE_NOT_SHOWN], 1);
+    cr_expect_float_eq(c.cases[0].to_roof.value, 1, 1e-12);
+    cr_expect(c.same_cpu && c.same_plan && nb_comparison_is_whole(&c));
+    release(&c, &before, &after);
+}
+
+Test(comparison, ratios_are_after_over_before_with_both_intervals) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1500, 0.4, 1.0);
+    struct nb_comparison c = compare(&before, &after);
+    const struct nb_compared *one = &c.cases[0];
+    cr_expect_float_eq(one->to_roof.value, 1.25, 1e-12, "a smaller share of the roof is slower");
+    cr_expect_float_eq(one->to_reference.value, 1.25, 1e-12);
+    cr_expect_float_eq(one->time.value, 1.5, 1e-12);
+    /* Bounds at 0.99 and 1.01 of either: of the quotient exp(-+ sqrt(ln(1 / 0.99)^2 + ln(1.01)^2)). */
+    const double reach = hypot(log(1 / 0.99), log(1.01));
+    cr_expect_float_eq(one->to_roof.low, 1.25 * exp(-reach), 1e-12);
+    cr_expect_float_eq(one->to_roof.high, 1.25 * exp(reach), 1e-12);
+    cr_expect_eq(one->change, NB_CHANGE_SLOWER);
+    release(&c, &before, &after);
+}
+
+Test(comparison, times_alone_rank_nothing) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 3000, 0.5, 0.8);
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.cases[0].change, NB_CHANGE_NOT_SHOWN);
+    cr_expect_float_eq(c.cases[0].time.value, 3, 1e-12);
+    release(&c, &before, &after);
+}
+
+Test(comparison, roof_and_reference_that_contradict_are_mixed) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.4, 0.7);
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.cases[0].change, NB_CHANGE_MIXED);
+    release(&c, &before, &after);
+}
+
+Test(comparison, another_cpu_forbids_times_but_not_ratios) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 900, 0.6, 0.7);
+    set_text(&after, "cpu", "model", "Another CPU");
+    set_text(&after, "cpu", "microcode", "0x2");
+    set_text(&after, "build", "commit", "def");
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect(!c.same_cpu && !nb_comparison_is_whole(&c));
+    cr_expect_eq(c.n_differences, 3);
+    cr_expect_str_eq(c.differences[0].path, "cpu.model");
+    cr_expect_str_eq(c.differences[0].values[NB_BEFORE], "Some CPU");
+    cr_expect_str_eq(c.differences[0].values[NB_AFTER], "Another CPU");
+    cr_expect(c.differences[0].forbids_times);
+    cr_expect(!c.differences[1].forbids_times, "%s", c.differences[1].path);
+    cr_expect_str_eq(c.differences[2].path, "build.commit");
+    cr_expect_str_eq(c.cases[0].time_reason, "different CPUs");
+    cr_expect_eq(c.cases[0].change, NB_CHANGE_FASTER);
+    release(&c, &before, &after);
+}
+
+Test(comparison, a_cpu_that_is_not_known_is_not_the_same) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8);
+    cJSON_DeleteItemFromObjectCaseSensitive(before.meta, "fingerprint");
+    cJSON_DeleteItemFromObjectCaseSensitive(after.meta, "fingerprint");
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect(!c.same_cpu);
+    release(&c, &before, &after);
+}
+
+Test(comparison, kernels_are_told_apart_by_content_not_by_place) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8);
+    cJSON *kernels =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(after.meta, "fingerprint"), "kernels");
+    cJSON *kernel = cJSON_GetArrayItem(kernels, 0);
+    cJSON_ReplaceItemInObjectCaseSensitive(kernel, "file", cJSON_CreateString("/elsewhere/lib.so"));
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.n_differences, 0);
+    nb_comparison_release(&c);
+    cJSON_ReplaceItemInObjectCaseSensitive(kernel, "hash", cJSON_CreateString("02"));
+    c = compare(&before, &after);
+    cr_assert_eq(c.n_differences, 1);
+    cr_expect_str_eq(c.differences[0].path, "kernels");
+    release(&c, &before, &after);
+}
+
+/* What one change to the record after makes of the case; the reason. */
+static struct nb_compared refusal(void (*spoil)(struct nb_record *r), char reason[200]) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    spoil(add(&after, "64x256", 1000, 0.5, 0.8));
+    struct nb_comparison c = compare(&before, &after);
+    struct nb_compared one = c.cases[0];
+    snprintf(reason, 200, "%s", one.refused);
+    cr_expect_eq(nb_comparison_is_whole(&c), one.change != NB_CHANGE_REFUSED);
+    release(&c, &before, &after);
+    return one;
+}
+
+static void make_noisy(struct nb_record *r) {
+    r->timing.noisy = true;
+    snprintf(r->timing.noise, sizeof r->timing.noise, "a neighbour");
+}
+static void make_suspect(struct nb_record *r) { r->timing.suspect = true; }
+static void make_failed(struct nb_record *r) { r->status = NB_INACCURATE; }
+static void make_untimed(struct nb_record *r) { r->has_timing = false; }
+static void make_wider(struct nb_record *r) { r->c.width = NB_512; }
+static void make_reshaped(struct nb_record *r) { snprintf(r->c.shape.text, sizeof r->c.shape.text, "8x8x256"); }
+static void make_unbounded(struct nb_record *r) { r->timing.roof.low = r->timing.roof.high = NAN; }
+static void make_other_copy(struct nb_record *r) {
+    snprintf(r->timing.copy, sizeof r->timing.copy, "copy_2r1w_v256_f32");
+}
+static void make_other_pair(struct nb_record *r) {
+    make_other_copy(r);
+    r->timing.reference[0] = 'x';
+}
+
+Test(comparison, what_is_not_comparable_is_refused_with_the_reason) {
+    static const struct {
+        void (*spoil)(struct nb_record *r);
+        const char *reason;
+    } spoils[] = {{make_noisy, "noisy after: a neighbour"},
+                  {make_suspect, "faster than the roof after"},
+                  {make_failed, "inaccurate after"},
+                  {make_untimed, "not timed after"},
+                  {make_wider, "another width under the same key"},
+                  {make_reshaped, "another shape under the same key"},
+                  {make_unbounded, "no interval: fewer than 6 launches"},
+                  {make_other_pair, "no ratio to the roof or to a reference in both runs"}};
+    for (size_t i = 0; i < sizeof spoils / sizeof *spoils; i++) {
+        char reason[200];
+        const struct nb_compared one = refusal(spoils[i].spoil, reason);
+        cr_expect_eq(one.change, NB_CHANGE_REFUSED, "%s", spoils[i].reason);
+        cr_expect_str_eq(reason, spoils[i].reason);
+    }
+}
+
+Test(comparison, without_a_common_copy_the_reference_ranks) {
+    char reason[200];
+    const struct nb_compared one = refusal(make_other_copy, reason);
+    cr_expect_str_eq(one.roof_reason, "another copy");
+    cr_expect_eq(one.change, NB_CHANGE_NOT_SHOWN);
+    cr_expect(isnan(one.to_roof.value) && one.to_reference.value == 1);
+}
+
+Test(comparison, another_plan_ranks_nothing_and_other_cases_alone_do_not_hinder) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8);
+    cJSON *plan = cJSON_GetObjectItemCaseSensitive(after.meta, "plan");
+    cJSON_ReplaceItemInObjectCaseSensitive(plan, "hash", cJSON_CreateString("34"));
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.cases[0].change, NB_CHANGE_NOT_SHOWN);
+    cr_assert_eq(c.n_differences, 1);
+    cr_expect_str_eq(c.differences[0].path, "plan.hash");
+    nb_comparison_release(&c);
+    cJSON_ReplaceItemInObjectCaseSensitive(plan, "sample_ms", cJSON_CreateNumber(0.2));
+    c = compare(&before, &after);
+    cr_expect_eq(c.cases[0].change, NB_CHANGE_REFUSED);
+    cr_expect(!c.same_plan && !nb_comparison_is_whole(&c));
+    release(&c, &before, &after);
+}
+
+Test(comparison, the_most_slowed_come_first_and_what_is_in_one_run_last) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&before, "64x512", 1000, 0.5, 0.8);
+    add(&before, "64x768", 1000, 0.5, 0.8);
+    add(&before, "64x1024", 1000, 0.5, 0.8);
+    add(&after, "64x2048", 1000, 0.5, 0.8);
+    make_noisy(add(&after, "64x256", 1000, 0.1, 0.8));
+    add(&after, "64x512", 1000, 0.6, 0.8);
+    add(&after, "64x768", 1000, 0.3, 0.8);
+    struct nb_comparison c = compare(&before, &after);
+    cr_assert_eq(c.n_common, 3);
+    cr_expect_str_eq(c.cases[c.order[0]].sides[NB_BEFORE]->c.shape.text, "64x768");
+    cr_expect_str_eq(c.cases[c.order[1]].sides[NB_BEFORE]->c.shape.text, "64x512");
+    cr_expect_eq(c.cases[c.order[2]].change, NB_CHANGE_REFUSED);
+    cr_expect(c.n_only[NB_BEFORE] == 1 && c.n_only[NB_AFTER] == 1 && !nb_comparison_is_whole(&c));
+    cr_expect_str_eq(c.cases[3].sides[NB_BEFORE]->c.shape.text, "64x1024");
+    cr_expect_null(c.cases[3].sides[NB_AFTER]);
+    cr_expect_str_eq(c.cases[4].sides[NB_AFTER]->c.shape.text, "64x2048");
+    release(&c, &before, &after);
+}
+
+Test(comparison, accuracy_and_status_that_changed_are_listed) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&before, "64x512", 1000, 0.5, 0.8);
+    add(&before, "64x768", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8)->accuracy.max_ulp = 2.5;
+    add(&after, "64x512", 1000, 0.5, 0.8)->status = NB_OUT_OF_RANGE;
+    add(&after, "64x768", 1000, 0.5, 0.8);
+    struct nb_comparison c = compare(&before, &after);
+    cr_expect_eq(c.n_inaccurate, 2);
+    char *text = print(&c, "table");
+    const char *accuracy = strstr(text, "\nAccuracy\n");
+    cr_assert_not_null(accuracy, "%s", text);
+    cr_expect_not_null(strstr(accuracy, "1.500  2.500"), "%s", accuracy);
+    cr_expect_not_null(strstr(accuracy, "ok -> out_of_range"), "%s", accuracy);
+    free(text);
+    release(&c, &before, &after);
+}
+
+static int make_nothing(void *arg) {
+    const char *texts[] = {"nothing-like-this"};
+    const struct nb_filters none = {texts, 1};
+    struct nb_results *runs = arg;
+    struct nb_comparison c;
+    return nb_comparison_make(&c, &runs[0], &runs[1], &none);
+}
+
+Test(comparison, nothing_left_to_compare_is_an_error) {
+    struct nb_results runs[2] = {new_run(), new_run()};
+    int result;
+    add(&runs[0], "64x256", 1000, 0.5, 0.8);
+    char *said = errors_of(make_nothing, runs, &result);
+    cr_expect_eq(result, -1);
+    cr_expect_not_null(strstr(said, "no case"), "%s", said);
+    free(said);
+    nb_results_release(&runs[0]);
+    nb_results_release(&runs[1]);
+}
+
+Test(comparison, the_page_begins_with_the_machines) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.4, 0.8);
+    set_text(&after, "cpu", "model", "Another CPU");
+    struct nb_comparison c = compare(&before, &after);
+    static const char *const formats[] = {"table", "markdown"};
+    for (int f = 0; f < 2; f++) {
+        char *text = print(&c, formats[f]);
+        const char *machine = strstr(text, "cpu.model"), *ranked = strstr(text, "above 1 is slower");
+        cr_expect(machine && ranked && machine < ranked, "%s", text);
+        cr_expect_not_null(strstr(text, "times are not compared"));
+        cr_expect_not_null(strstr(text, "rank nothing"));
+        cr_expect_not_null(strstr(text, "1.250"));
+        cr_expect_not_null(strstr(text, "different CPUs"));
+        free(text);
+    }
+    release(&c, &before, &after);
+}
+
+Test(comparison, names_stay_text) {
+    struct nb_results before = new_run(), after = new_run();
+    add(&before, "64x256", 1000, 0.5, 0.8);
+    add(&after, "64x256", 1000, 0.5, 0.8);
+    set_text(&after, "cpu", "model", "<b>\033[31m|\n## x");
+    free(after.dir);
+    after.dir = nb_strdup("a|b\033[2J<i>");
+    struct nb_comparison c = compare(&before, &after);
+    char *table = print(&c, "table"), *markdown = print(&c, "markdown"), *json = print(&c, "json");
+    cr_expect_null(strchr(table, '\033'));
+    cr_expect_null(strchr(markdown, '\033'));
+    cr_expect_null(strstr(markdown, "<b>"));
+    cr_expect_null(strstr(markdown, "\n## x"));
+    cJSON *parsed = cJSON_Parse(json);
+    cr_expect_not_null(parsed);
+    cJSON_Delete(parsed);
+    free(table);
+    free(markdown);
+    free(json);
+    release(&c, &before, &after);
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Grades of records made by hand: each figure that sets a grade is moved across its limit, both ways. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/log.h"
+#include "src/lab/stress/stress.h"
+#include "src/record/grade.h"
+#include "tests/support/reports.h"
+#include "tests/support/runs.h"
+
+/* All 1000 elements of 10 random rows correctly rounded, within the claim. */
+static struct nb_record perfect(const char *key) {
+    struct nb_record r = {.status = NB_OK, .has_accuracy = true, .has_evidence = true};
+    cr_assert_eq(nb_case_parse(&r.c, key), 0);
+    r.c.op = NB_OP_RMSNORM;
+    r.c.dtype = NB_F32;
+    r.c.width = NB_256;
+    nb_case_normalize(&r.c);
+    r.key = nb_strdup(key);
+    r.replay = nb_strdup("normbench replay");
+    r.evidence = (struct nb_evidence){.n_rows = 10, .covered = true, .n = 1000, .n_correct = 1000, .worst_row = -1};
+    r.evidence.bound_ratio = 0.4;
+    r.evidence.max_ulp = r.evidence.componentwise_ulp = r.evidence.normwise_u = 0.5;
+    r.accuracy =
+        (struct nb_accuracy){.n = 1000, .n_rows = 10, .has_ratios = true, .noise_ratio = 0.5, .worst_ratio = 0.4};
+    return r;
+}
+
+static enum nb_grade grade(const struct nb_record *r) {
+    struct nb_graded g;
+    nb_grade_case(r, &g);
+    cr_assert_eq(g.grade == NB_GRADE_NONE, g.text[0] == '\0', "a grade says why: '%s'", g.text);
+    return g.grade;
+}
+
+static bool declared(const struct nb_record *r) {
+    struct nb_graded g;
+    nb_grade_case(r, &g);
+    return g.declared;
+}
+
+/* Not all rounded right: A, by componentwise error and bias. */
+static struct nb_record good(void) {
+    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    r.evidence.n_correct = 900;
+    return r;
+}
+
+Test(grade, names_parse_back_in_either_case_and_nothing_else_does) {
+    for (int g = NB_GRADE_F; g < NB_N_GRADES; g++)
+        cr_assert_eq((int)nb_grade_parse(nb_grade_name((enum nb_grade)g)), g);
+    cr_assert_eq(nb_grade_parse("a+"), NB_GRADE_A_PLUS);
+    cr_assert_eq(nb_grade_parse("E"), NB_GRADE_NONE);
+    cr_assert_eq(nb_grade_parse("-"), NB_GRADE_NONE);
+    cr_assert_eq(nb_grade_parse(""), NB_GRADE_NONE);
+}
+
+Test(grade, a_plus_needs_every_element_rounded_right) {
+    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
+    r.evidence.n_correct = 999;
+    cr_assert_eq(grade(&r), NB_GRADE_A);
+    nb_record_release(&r);
+}
+
+Test(grade, a_ends_at_one_ulp) {
+    struct nb_record r = good();
+    r.evidence.componentwise_ulp = 1;
+    cr_assert_eq(grade(&r), NB_GRADE_A);
+    r.evidence.componentwise_ulp = 1.001;
+    cr_assert_eq(grade(&r), NB_GRADE_B);
+    nb_record_release(&r);
+}
+
+Test(grade, a_bias_beyond_chance_costs_the_a_on_random_rows_alone) {
+    struct nb_record r = good();
+    r.accuracy.bias_large_u = -0.06;
+    cr_assert_eq(grade(&r), NB_GRADE_B);
+    r.accuracy.bias_large_u = 0.049;
+    cr_assert_eq(grade(&r), NB_GRADE_A);
+    r.accuracy.bias_large_u = 0.06;
+    r.accuracy.bias_large_sd_u = 0.1; /* three standard errors of ten rows are 0.095 */
+    cr_assert_eq(grade(&r), NB_GRADE_A);
+    nb_record_release(&r);
+    r = good();
+    snprintf(r.c.data, sizeof r.c.data, "constant");
+    r.accuracy.bias_large_u = 0.4;
+    cr_assert_eq(grade(&r), NB_GRADE_A, "equal values round alike");
+    nb_record_release(&r);
+}
+
+Test(grade, b_ends_at_the_bound_and_where_there_is_none) {
+    struct nb_record r = good();
+    r.evidence.componentwise_ulp = 50;
+    cr_assert_eq(grade(&r), NB_GRADE_B);
+    r.evidence.n_beyond = 1;
+    cr_assert_eq(grade(&r), NB_GRADE_C);
+    r.evidence.n_beyond = 0;
+    r.evidence.n_unbounded = 100; /* a predicted loss promises nothing */
+    cr_assert_eq(grade(&r), NB_GRADE_C);
+    nb_record_release(&r);
+}
+
+Test(grade, c_ends_at_twice_the_noise_and_needs_to_know_it) {
+    struct nb_record r = good();
+    r.evidence.componentwise_ulp = 50;
+    r.evidence.n_beyond = 1;
+    r.accuracy.noise_ratio = 2;
+    cr_assert_eq(grade(&r), NB_GRADE_C);
+    r.accuracy.noise_ratio = 2.001;
+    cr_assert_eq(grade(&r), NB_GRADE_D);
+    r.accuracy.noise_ratio = NAN;
+    cr_assert_eq(grade(&r), NB_GRADE_D);
+    nb_record_release(&r);
+}
+
+Test(grade, d_ends_at_two_u_in_norm) {
+    struct nb_record r = good();
+    r.evidence.componentwise_ulp = 50;
+    r.evidence.n_beyond = 1;
+    r.accuracy.noise_ratio = 10;
+    r.evidence.normwise_u = 2;
+    cr_assert_eq(grade(&r), NB_GRADE_D);
+    r.evidence.normwise_u = 2.001;
+    cr_assert_eq(grade(&r), NB_GRADE_F);
+    r.evidence.normwise_u = INFINITY;
+    cr_assert_eq(grade(&r), NB_GRADE_F);
+    nb_record_release(&r);
+}
+
+Test(grade, one_nan_inf_or_lost_zero_is_an_f_however_good_the_rest_is) {
+    int64_t *counts[3];
+    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    counts[0] = &r.evidence.n_nan;
+    counts[1] = &r.evidence.n_inf;
+    counts[2] = &r.evidence.n_zero;
+    for (int i = 0; i < 3; i++) {
+        *counts[i] = 1;
+        cr_assert_eq(grade(&r), NB_GRADE_F);
+        *counts[i] = 0;
+        cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
+    }
+    nb_record_release(&r);
+}
+
+Test(grade, a_kernel_that_does_not_come_back_or_harms_memory_fails_everywhere) {
+    const enum nb_status harmful[] = {NB_WROTE_OUTSIDE, NB_READ_OUTSIDE,   NB_CHANGED_INPUT, NB_NOT_REPRODUCIBLE,
+                                      NB_CRASHED,       NB_RETURNED_ERROR, NB_TIMED_OUT};
+    for (size_t i = 0; i < sizeof harmful / sizeof harmful[0]; i++) {
+        struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+        r.status = harmful[i];
+        cr_assert_eq(grade(&r), NB_GRADE_F);
+        r.has_accuracy = r.has_evidence = false; /* its process is gone */
+        cr_assert_eq(grade(&r), NB_GRADE_F);
+        cr_assert(declared(&r), "no claim excuses it");
+        nb_record_release(&r);
+    }
+}
+
+Test(grade, wrong_statistics_beside_a_right_y_fail) {
+    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    r.status = NB_INACCURATE;
+    cr_assert_eq(grade(&r), NB_GRADE_F);
+    r.accuracy.n_beyond = 3; /* rows with Inf, which belong to no grade */
+    cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
+    nb_record_release(&r);
+}
+
+Test(grade, what_was_not_run_and_rows_without_numbers_have_no_grade) {
+    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    r.status = NB_SKIPPED;
+    cr_assert_eq(grade(&r), NB_GRADE_NONE);
+    r.status = NB_NOT_RUN;
+    cr_assert_eq(grade(&r), NB_GRADE_NONE);
+    r.status = NB_OK;
+    r.evidence.n = r.evidence.n_correct = 0;
+    cr_assert_eq(grade(&r), NB_GRADE_NONE);
+    nb_record_release(&r);
+}
+
+Test(grade, the_declared_range_ends_at_the_claim_and_at_predicted_losses) {
+    struct nb_record r = good();
+    cr_assert(declared(&r));
+    r.evidence.covered = false;
+    cr_assert_not(declared(&r));
+    r.evidence.covered = true;
+    r.status = NB_OUT_OF_RANGE;
+    cr_assert_not(declared(&r));
+    nb_record_release(&r);
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------------------- */
+
+static struct nb_results results_of(struct nb_record *records, size_t n) {
+    struct nb_results results = {.meta = cJSON_CreateObject(), .records = nb_alloc(n, sizeof *records), .n = n};
+    memcpy(results.records, records, n * sizeof *records);
+    return results;
+}
+
+Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
+    struct nb_record r[] = {perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal"), good(), good(),
+                            perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal/root:div_sqrt")};
+    r[1].evidence.componentwise_ulp = 3;
+    r[2].evidence.n_nan = 7;
+    r[2].evidence.covered = false;
+    struct nb_results results = results_of(r, 4);
+    struct nb_grades grades;
+    nb_grades_make(&grades, &results, NULL);
+    cr_assert_eq(grades.n, 2);
+    const struct nb_grade_line *usual = &grades.lines[0], *other = &grades.lines[1];
+    cr_assert_str_eq(usual->formula, "default");
+    cr_assert_str_eq(other->formula, "root:div_sqrt");
+    cr_assert_str_eq(usual->kernel, "rmsnorm_a");
+    cr_assert_eq(usual->declared.grade, NB_GRADE_B);
+    cr_assert_eq(usual->why_declared, &results.records[1]);
+    cr_assert_eq(usual->all.grade, NB_GRADE_F);
+    cr_assert_eq(usual->why_all, &results.records[2]);
+    cr_assert_eq(usual->n_cases, 3);
+    cr_assert_eq(usual->n_declared, 2);
+    cr_assert_eq(usual->n_nan, 7);
+    cr_assert_eq(usual->componentwise_ulp, 3, "the figures are those of the declared range");
+    cr_assert_float_eq(usual->correct, 0.95, 1e-12);
+    cr_assert_eq(other->declared.grade, NB_GRADE_A_PLUS);
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+}
+
+Test(grade, of_equal_grades_the_larger_error_is_the_reason) {
+    struct nb_record r[] = {good(), good(), good()};
+    r[0].evidence.componentwise_ulp = 2;
+    r[1].evidence.componentwise_ulp = 9;
+    r[2].evidence.componentwise_ulp = 4;
+    struct nb_results results = results_of(r, 3);
+    struct nb_grades grades;
+    nb_grades_make(&grades, &results, NULL);
+    cr_assert_eq(grades.lines[0].why_declared, &results.records[1]);
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+}
+
+static size_t length(const cJSON *bug, const char *name) {
+    return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(bug, name));
+}
+
+Test(grade, half_of_the_digits_are_enough_to_survive_or_an_error_that_the_inputs_explain) {
+    struct nb_record r = good();
+    const double half = 4096; /* in u of f32: sqrt(u) relative */
+    r.accuracy.noise_ratio = 8.001;
+    r.evidence.normwise_u = half;
+    cr_assert(nb_grade_survives(&r));
+    r.evidence.normwise_u = half * 1.001;
+    cr_assert_not(nb_grade_survives(&r));
+    r.accuracy.noise_ratio = 8;
+    cr_assert(nb_grade_survives(&r));
+    r.evidence.n_inf = 1;
+    cr_assert_not(nb_grade_survives(&r));
+    r.evidence.n_inf = 0;
+    r.status = NB_CRASHED;
+    cr_assert_not(nb_grade_survives(&r));
+    nb_record_release(&r);
+}
+
+Test(grade, a_bug_names_who_fails_it_and_who_survives) {
+    struct nb_record r[] = {good(), perfect("rmsnorm_b_v256_f32/shape:10x100/data:normal"), good()};
+    nb_record_add_label(&r[0], "x#1");
+    nb_record_add_label(&r[1], "x#1");
+    r[0].evidence.n_zero = 1;
+    struct nb_results results = results_of(r, 3);
+    cJSON *labels = cJSON_AddArrayToObject(results.meta, "labels"), *label = cJSON_CreateObject();
+    nb_json_text(label, "name", "x#1");
+    nb_json_text(label, "source", "x#1");
+    cJSON_AddItemToArray(labels, label);
+    label = cJSON_CreateObject();
+    nb_json_text(label, "name", "a part of the suite");
+    cJSON_AddItemToArray(labels, label);
+    struct nb_grades grades;
+    nb_grades_make(&grades, &results, NULL);
+    const struct nb_searched searched = {.complete = true, .elapsed_s = NAN};
+    cJSON *stress = nb_stress_judge(&results, &grades, &searched);
+    const cJSON *bugs = cJSON_GetObjectItemCaseSensitive(stress, "bugs"), *bug = cJSON_GetArrayItem(bugs, 0);
+    cr_assert_eq(cJSON_GetArraySize(bugs), 1);
+    cr_assert_str_eq(nb_json_get_text(bug, "label"), "x#1");
+    cr_assert_eq(length(bug, "failed"), 1);
+    cr_assert_eq(length(bug, "survived"), 1);
+    cJSON_Delete(stress);
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+}

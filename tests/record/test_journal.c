@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The journal as a file: whole lines survive everything, torn ones disappear, damage is named. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/journal.h"
+#include "src/record/results.h"
+#include "tests/support/runs.h"
+
+static int count_line(const cJSON *line, void *arg) {
+    (void)line;
+    (*(int *)arg)++;
+    return 0;
+}
+
+static int count_lines(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+static cJSON *line_of_type(const char *type) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", type);
+    nb_json_text(line, "schema", NB_SCHEMA_VERSION);
+    return line;
+}
+
+static void quiet(void) { nb_log_quiet(true); }
+TestSuite(journal, .init = quiet);
+
+Test(journal, a_truncation_at_any_byte_loses_only_the_line_that_is_cut) {
+    char *dir = new_folder(), *journal = small_journal();
+    size_t len = strlen(journal);
+    for (size_t cut = 1; cut < len; cut++) {
+        char *whole = strndup(journal, cut);
+        /* The line that lacks nothing but its newline is whole. */
+        int expected = count_lines(whole) + (journal[cut] == '\n'), n = 0;
+        put_file(dir, NB_JOURNAL_FILE, journal, cut);
+        cr_assert_eq(nb_journal_read(dir, count_line, &n), 0, "cut at %zu", cut);
+        cr_assert_eq(n, expected, "cut at %zu: %d lines, %d expected", cut, n, expected);
+        free(whole);
+    }
+    free(journal);
+    remove_run(dir);
+}
+
+Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) {
+    char *dir = new_folder(), *journal = small_journal();
+    size_t len = strlen(journal), first = strcspn(journal, "\n");
+    for (size_t cut = first; cut < len; cut += 7) {
+        struct nb_journal j;
+        int before = 0, after = 0;
+        put_file(dir, NB_JOURNAL_FILE, journal, cut);
+        cr_assert_eq(nb_journal_read(dir, count_line, &before), 0);
+        cr_assert_eq(nb_journal_append_to(&j, dir), 0, "cut at %zu", cut);
+        cJSON *line = line_of_type("resume");
+        cr_assert_eq(nb_journal_write(&j, line), 0);
+        cJSON_Delete(line);
+        nb_journal_close(&j);
+        cr_assert_eq(nb_journal_read(dir, count_line, &after), 0, "cut at %zu", cut);
+        cr_assert_eq(after, before + 1, "cut at %zu: %d lines after %d", cut, after, before);
+        char *text = get_file(dir, NB_JOURNAL_FILE);
+        cr_assert_eq(count_lines(text), after);
+        free(text);
+    }
+    free(journal);
+    remove_run(dir);
+}
+
+Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
+    char *dir = new_folder();
+    struct nb_journal j;
+    put_file(dir, NB_JOURNAL_FILE, "{\"type\":\"ru", 11);
+    cr_assert_eq(nb_journal_append_to(&j, dir), -1);
+    remove_run(dir);
+}
+
+static int read_folder(void *dir) {
+    int n = 0;
+    return nb_journal_read(dir, count_line, &n);
+}
+
+Test(journal, damage_before_the_end_is_named_with_file_and_line) {
+    char *journal = small_journal();
+    static const char *const damage[] = {"{\"type\":\"check\"", "[]", "", "{}", "{\"type\":1}", "garbage",
+                                         "{\"type\":\"\xff\"}"};
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        char *dir = new_folder();
+        struct nb_strbuf text = {0};
+        size_t first = strcspn(journal, "\n") + 1, second = first + strcspn(journal + first, "\n") + 1;
+        nb_strbuf_addn(&text, journal, first);
+        nb_strbuf_add(&text, damage[i]);
+        nb_strbuf_add(&text, "\n");
+        nb_strbuf_add(&text, journal + second);
+        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+        int result;
+        char *errors = errors_of(read_folder, dir, &result);
+        cr_assert_eq(result, -1, "%s is taken for a line", damage[i]);
+        cr_assert_not_null(strstr(errors, NB_JOURNAL_FILE ":2:"), "%s", errors);
+        free(errors);
+        nb_strbuf_release(&text);
+        remove_run(dir);
+    }
+    free(journal);
+}
+
+Test(journal, a_null_byte_in_a_line_is_damage_not_its_end) {
+    char *dir = new_folder(), *journal = small_journal();
+    size_t len = strlen(journal), first = strcspn(journal, "\n");
+    journal[first - 1] = '\0';
+    put_file(dir, NB_JOURNAL_FILE, journal, len);
+    int n = 0;
+    cr_assert_eq(nb_journal_read(dir, count_line, &n), -1);
+    cr_assert_eq(n, 0);
+    free(journal);
+    remove_run(dir);
+}
+
+Test(journal, one_of_another_schema_or_without_a_run_line_is_refused) {
+    static const char *const texts[] = {"{\"type\":\"run\",\"schema\":\"3.0\"}\n", "{\"type\":\"end\"}\n", "",
+                                        "{\"type\":\"run\"}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char *dir = new_folder();
+        int n = 0;
+        put_file(dir, NB_JOURNAL_FILE, texts[i], strlen(texts[i]));
+        cr_assert_eq(nb_journal_read(dir, count_line, &n), -1, "%s", texts[i]);
+        remove_run(dir);
+    }
+}
+
+Test(journal, a_folder_that_holds_a_run_is_not_overwritten) {
+    static const char *const names[] = {"journal.jsonl", "results.json"};
+    for (int i = 0; i < 2; i++) {
+        char *dir = new_folder();
+        struct nb_journal j;
+        put_file(dir, names[i], "kept", 4);
+        cr_assert_eq(nb_journal_create(&j, dir), -1);
+        char *text = get_file(dir, names[i]);
+        cr_assert_str_eq(text, "kept");
+        free(text);
+        remove_run(dir);
+    }
+}
+
+Test(journal, a_second_writer_is_refused) {
+    char *dir = new_folder();
+    struct nb_journal first, second;
+    cr_assert_eq(nb_journal_create(&first, dir), 0);
+    cJSON *line = line_of_type("run");
+    cr_assert_eq(nb_journal_write(&first, line), 0);
+    cJSON_Delete(line);
+    cr_assert_eq(nb_journal_append_to(&second, dir), -1);
+    nb_journal_close(&first);
+    cr_assert_eq(nb_journal_append_to(&second, dir), 0);
+    nb_journal_close(&second);
+    remove_run(dir);
+}
+
+/* The limit on the size of files stands for a full disk. In a process of its own, since it cannot be lifted again. */
+static int write_beyond_limit(const char *dir) {
+    struct nb_journal j;
+    signal(SIGXFSZ, SIG_IGN);
+    if (nb_journal_create(&j, dir) != 0) return 2;
+    cJSON *line = line_of_type("run"), *large = line_of_type("check");
+    struct nb_strbuf filler = {0};
+    for (int i = 0; i < 500; i++) nb_strbuf_add(&filler, "0123456789");
+    nb_json_text(large, "filler", filler.text);
+    if (nb_journal_write(&j, line) != 0) return 3;
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){2000, 2000});
+    if (nb_journal_write(&j, large) == 0) return 4;
+    if (nb_journal_write(&j, line) != 0) return 5;
+    return 0;
+}
+
+Test(journal, a_write_that_fails_half_way_leaves_nothing_of_its_line) {
+    char *dir = new_folder();
+    pid_t child = fork();
+    if (child == 0) _exit(write_beyond_limit(dir));
+    int status, n = 0;
+    waitpid(child, &status, 0);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child ended with %x", (unsigned)status);
+    cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
+    cr_assert_eq(n, 2);
+    remove_run(dir);
+}
+
+Test(journal, sigkill_between_and_within_writes_keeps_every_line_that_was_acknowledged) {
+    char *dir = new_folder();
+    int acknowledged[2];
+    cr_assert_eq(pipe(acknowledged), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct nb_journal j;
+        nb_journal_create(&j, dir);
+        cJSON *line = line_of_type("run");
+        for (;;) {
+            nb_journal_write(&j, line);
+            if (write(acknowledged[1], "x", 1) != 1) _exit(1);
+        }
+    }
+    close(acknowledged[1]);
+    char byte;
+    int told = 0, n = 0, status;
+    while (told < 20 && read(acknowledged[0], &byte, 1) == 1) told++;
+    kill(child, SIGKILL);
+    while (read(acknowledged[0], &byte, 1) == 1) told++;
+    close(acknowledged[0]);
+    waitpid(child, &status, 0);
+    cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
+    cr_assert(n >= told, "%d lines acknowledged, %d found", told, n);
+    remove_run(dir);
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Journals made by hand, folded: expected figures are worked out here from the definitions. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/journal.h"
+#include "src/record/results.h"
+#include "tests/support/runs.h"
+
+#define assert_near(a, b)                                                                                              \
+    cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))
+
+static void quiet(void) { nb_log_quiet(true); }
+TestSuite(results, .init = quiet);
+
+/* A folder with this journal, folded. */
+static struct nb_results folded(const char *journal, char **dir) {
+    struct nb_results r;
+    *dir = new_folder();
+    put_file(*dir, NB_JOURNAL_FILE, journal, strlen(journal));
+    cr_assert_eq(nb_results_fold(&r, *dir), 0, "%s", journal);
+    return r;
+}
+
+static const struct nb_record *find(const struct nb_results *r, const char *key) {
+    for (size_t i = 0; i < r->n; i++) {
+        if (strcmp(r->records[i].key, key) == 0) return &r->records[i];
+    }
+    cr_assert_fail("no record of %s", key);
+    return NULL;
+}
+
+/* The journal with the first line that holds `mark` left out, or replaced. Owned. */
+static char *without(const char *journal, const char *mark, const char *instead) {
+    struct nb_strbuf out = {0};
+    const char *hit = strstr(journal, mark), *start = hit;
+    cr_assert_not_null(hit);
+    while (start > journal && start[-1] != '\n') start--;
+    nb_strbuf_addn(&out, journal, (size_t)(start - journal));
+    nb_strbuf_add(&out, instead);
+    nb_strbuf_add(&out, hit + strcspn(hit, "\n") + 1);
+    return out.text;
+}
+
+Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
+    char *journal = small_journal(), *dir;
+    struct nb_results r = folded(journal, &dir);
+    cr_assert_eq(r.n, 3);
+    /* Launch l: samples of KEY_LN are 2 (100 + l) and 1.5 times that, so the median is 2.5 (100 + l). */
+    const struct nb_record *ln = find(&r, KEY_LN);
+    cr_assert_eq(ln->status, NB_OK);
+    cr_assert_eq(ln->group, 4);
+    assert_near(ln->timing.time_ns.low, 250);
+    assert_near(ln->timing.time_ns.high, 262.5);
+    /* 21 pairwise means of ln(100 + l): the 11th is the middle one, that of l = 1 and 4 or of 0 and 5 or of 2 and 3; sorted
+     * by the concavity of ln they come as (0,5) < (1,4) < (2,3), ranks 10 to 12. */
+    assert_near(ln->timing.time_ns.value, 2.5 * sqrt(101.0 * 104.0));
+    /* Paired with the copy's 50 and 75: 50 / 2(100 + l) in both blocks. Against the reference 2 in every block. */
+    assert_near(ln->timing.roof.low, 25.0 / 105);
+    assert_near(ln->timing.roof.high, 0.25);
+    assert_near(ln->timing.vs_reference.value, 2);
+    assert_near(ln->timing.vs_reference.low, 2);
+    assert_near(ln->timing.gbytes_per_s, nb_case_bytes(&ln->c) / ln->timing.time_ns.value);
+    assert_near(ln->timing.min_ns, 200);
+    cr_assert_eq(ln->timing.n_launches, 6);
+    cr_assert_eq(ln->timing.n_samples, 12);
+    cr_assert_eq(ln->timing.n_contaminated, 1);
+    assert_near(ln->timing.steal_ms, 15);
+    assert_near(ln->timing.wall_per_cpu, 1.25);
+    assert_near(ln->timing.copy_drift, 1);
+    cr_assert_str_eq(ln->timing.reference, KEY_RMS);
+    cr_assert_str_eq(ln->timing.copy, "copy_v256_f32");
+    cr_assert_not(ln->timing.noisy, "%s", ln->timing.noise);
+    assert_near(find(&r, KEY_RMS)->timing.vs_reference.value, 1);
+    cr_assert_eq(find(&r, KEY_RMS)->n_counters, 2);
+    cr_assert_eq(ln->accuracy.mean_ulp, 0.3333333333333333);
+    cr_assert(nb_json_get_bool(r.meta, "complete"));
+    cr_assert_eq(nb_json_get_number(r.meta, "elapsed_s"), 3.5);
+    cr_assert_eq(nb_results_failed(&r), 0);
+    nb_results_release(&r);
+    free(journal);
+    remove_run(dir);
+}
+
+Test(results, replay_lines_are_quoted_and_name_the_plugin) {
+    char *journal = small_journal(), *dir;
+    struct nb_results r = folded(journal, &dir);
+    cr_assert_str_eq(find(&r, KEY_RMS)->replay, "normbench replay '" KEY_RMS "'");
+    cr_assert_str_eq(find(&r, KEY_PLUGIN)->replay,
+                     "normbench replay '" KEY_PLUGIN "' --plugin '/opt/it'\\''s mine.so'");
+    nb_results_release(&r);
+    free(journal);
+    remove_run(dir);
+}
+
+Test(results, a_failure_overrides_what_was_measured_and_its_times_are_no_times) {
+    char *whole = small_journal(), *dir;
+    char *journal = without(whole, "\"type\":\"end\"",
+                            "{\"type\":\"failure\",\"group\":0,\"launch\":5,\"key\":\"" KEY_LN
+                            "\",\"status\":\"wrong_when_timed\",\"reason\":\"row 2 differs\"}\n"
+                            "{\"type\":\"failure\",\"group\":0,\"launch\":5,\"key\":\"" KEY_LN
+                            "\",\"status\":\"crashed\",\"reason\":\"later\"}\n");
+    struct nb_results r = folded(journal, &dir);
+    const struct nb_record *ln = find(&r, KEY_LN);
+    cr_assert_eq(ln->status, NB_WRONG_WHEN_TIMED);
+    cr_assert_str_eq(ln->reason, "row 2 differs");
+    cr_assert_not(ln->has_timing);
+    cr_assert(ln->has_accuracy);
+    cr_assert_eq(nb_results_failed(&r), 1);
+    cr_assert(find(&r, KEY_RMS)->has_timing);
+    cr_assert(isnan(nb_json_get_number(r.meta, "elapsed_s")), "without an end line the time is not known");
+    nb_results_release(&r);
+    free(whole);
+    free(journal);
+    remove_run(dir);
+}
+
+Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
+    static const char *const launches[] = {"\"launch\":0", "\"launch\":1", "\"launch\":2",
+                                           "\"launch\":3", "\"launch\":4", "\"launch\":5"};
+    char *journal = small_journal(), *dir;
+    for (int i = 0; i < 6; i++) {
+        char line[400];
+        snprintf(line, sizeof line,
+                 "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[{\"key\":\"" KEY_LN
+                 "\",\"copy\":null,\"sample_ns\":[10],\"per_sample\":1,\"chunked\":true,\"contaminated\":[]}],"
+                 "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":1}\n",
+                 i);
+        char *next = without(journal, launches[i], line);
+        free(journal);
+        journal = next;
+    }
+    struct nb_results r = folded(journal, &dir);
+    const struct nb_timing *t = &find(&r, KEY_LN)->timing;
+    assert_near(t->time_ns.value, 10);
+    cr_assert(isnan(t->vs_reference.value) && isnan(t->roof.value));
+    cr_assert_str_eq(t->copy, "");
+    cr_assert(t->chunked);
+    cr_assert_eq(find(&r, KEY_RMS)->status, NB_NOT_RUN);
+    nb_results_release(&r);
+    free(journal);
+    remove_run(dir);
+}
+
+Test(results, every_planned_case_has_a_record_wherever_the_journal_ends) {
+    char *journal = small_journal();
+    for (const char *end = strchr(journal, '\n'); end; end = strchr(end + 1, '\n')) {
+        char *dir, *start = strndup(journal, (size_t)(end - journal) + 1);
+        struct nb_results r = folded(start, &dir);
+        bool checked = strstr(start, "\"check\""), timed = strstr(start, "\"type\":\"launch\"");
+        bool all = strstr(start, "\"launch\":5");
+        cr_assert_eq(r.n, 3);
+        for (size_t i = 0; i < r.n; i++) {
+            const struct nb_record *record = &r.records[i];
+            cr_assert_eq(record->status, timed ? NB_OK : NB_NOT_RUN);
+            cr_assert_eq(record->has_accuracy, checked);
+            cr_assert_eq(record->has_timing, timed);
+            cr_assert_eq(record->reason == NULL, timed, "what did not run says why");
+            if (timed) cr_assert_eq(record->timing.noisy, !all);
+        }
+        cr_assert_eq(nb_json_get_bool(r.meta, "complete"), all);
+        nb_results_release(&r);
+        free(start);
+        remove_run(dir);
+    }
+    free(journal);
+}
+
+Test(results, skipped_cases_have_records_with_their_reason) {
+    char *dir, *run = run_line("[]",
+                               "[{\"reason\":\"this CPU has no AVX-512\",\"count\":1,\"key\":\"" KEY_RMS "\"},"
+                               "{\"reason\":\"no kernel\",\"count\":5}]",
+                               "null", 6);
+    struct nb_results r = folded(run, &dir);
+    cr_assert_eq(r.n, 1);
+    cr_assert_eq(r.records[0].status, NB_SKIPPED);
+    cr_assert_str_eq(r.records[0].reason, "this CPU has no AVX-512");
+    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(r.meta, "skips")), 2);
+    cr_assert_eq(nb_results_failed(&r), 0);
+    nb_results_release(&r);
+    free(run);
+    remove_run(dir);
+}
+
+static void add_check(struct nb_strbuf *out, int group, const char *first, const char *second) {
+    const char *keys[] = {first, second};
+    nb_strbuf_addf(out, "{\"type\":\"check\",\"group\":%d,\"cases\":[", group);
+    for (int i = 0; i < 2; i++)
+        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}", i ? "," : "",
+                       keys[i]);
+    nb_strbuf_add(out, "],\"copies\":[],\"elapsed_s\":0}\n");
+}
+
+static void add_launch(struct nb_strbuf *out, int group, const char *first, double a, const char *second, double b) {
+    nb_strbuf_addf(
+        out,
+        "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":["
+        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},"
+        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],"
+        "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":0}\n",
+        group, first, a, second, b);
+}
+
+Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_part) {
+    char *dir,
+        *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0},"
+                        "{\"index\":1,\"part\":1,\"keys\":[\"" KEY_RMS "\",\"" KEY_PLUGIN "\"],\"reference\":0}]",
+                        "[]", "null", 1);
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, run);
+    add_check(&text, 0, KEY_RMS, KEY_LN);
+    add_check(&text, 1, KEY_RMS, KEY_PLUGIN);
+    add_launch(&text, 1, KEY_RMS, 1000, KEY_PLUGIN, 3000);
+    add_launch(&text, 0, KEY_RMS, 10, KEY_LN, 20);
+    struct nb_results r = folded(text.text, &dir);
+    cr_assert_eq(r.n, 3);
+    assert_near(find(&r, KEY_RMS)->timing.time_ns.value, 10);
+    assert_near(find(&r, KEY_LN)->timing.vs_reference.value, 2);
+    assert_near(find(&r, KEY_PLUGIN)->timing.vs_reference.value, 3);
+    cr_assert_eq(find(&r, KEY_RMS)->group, 0);
+    nb_results_release(&r);
+    nb_strbuf_add(&text, "{\"type\":\"failure\",\"group\":1,\"launch\":0,\"key\":\"" KEY_RMS
+                         "\",\"status\":\"crashed\",\"reason\":\"signal 11\"}\n");
+    remove_run(dir);
+    r = folded(text.text, &dir);
+    cr_assert_eq(find(&r, KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
+    nb_results_release(&r);
+    nb_strbuf_release(&text);
+    free(run);
+    remove_run(dir);
+}
+
+static int fold_folder(void *dir) {
+    struct nb_results r;
+    int result = nb_results_fold(&r, dir);
+    if (result != 0) return result;
+    cr_assert(r.n <= 3);
+    nb_results_release(&r);
+    return 0;
+}
+
+static int fold_quietly(char *dir) {
+    int result;
+    free(errors_of(fold_folder, dir, &result));
+    return result;
+}
+
+Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
+    static const char *const wrong[] = {
+        "{\"type\":\"surprise\"}",
+        "{\"type\":\"check\",\"group\":1,\"cases\":[]}",
+        "{\"type\":\"check\",\"group\":-1,\"cases\":[]}",
+        "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"other/shape:1x1\",\"status\":\"ok\"}]}",
+        "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"status\":\"ok\"}]}", /* a second time */
+        "{\"type\":\"launch\",\"group\":0,\"launch\":6,\"cases\":[],\"copies\":[]}",
+        "{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"sample_ns\":[1]}]}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"ok\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"" KEY_RMS "\",\"status\":\"bored\",\"reason\":\"\"}",
+        "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
+        "{\"type\":\"run\",\"schema\":\"2.0\"}",
+    };
+    char *journal = small_journal();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct nb_strbuf text = {0};
+        nb_strbuf_addf(&text, "%s%s\n", journal, wrong[i]);
+        char *dir = new_folder(), place[40];
+        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+        int result;
+        char *errors = errors_of(fold_folder, dir, &result);
+        cr_assert_eq(result, -1, "%s is taken", wrong[i]);
+        snprintf(place, sizeof place, "%s:11:", NB_JOURNAL_FILE);
+        cr_assert_not_null(strstr(errors, place), "%s: %s", wrong[i], errors);
+        free(errors);
+        nb_strbuf_release(&text);
+        remove_run(dir);
+    }
+    free(journal);
+}
+
+Test(results, samples_that_are_no_times_are_errors) {
+    static const char *const samples[] = {"[0]", "[-1]", "[\"1\"]", "[1,2]", "[]"};
+    char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0}]", "[]",
+                         "null", 1);
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        struct nb_strbuf text = {0};
+        nb_strbuf_addf(&text,
+                       "%s{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS
+                       "\",\"sample_ns\":[1]},{\"key\":\"" KEY_LN "\",\"sample_ns\":%s}]}\n",
+                       run, samples[i]);
+        char *dir = new_folder();
+        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
+        cr_assert_eq(fold_quietly(dir), -1, "%s", samples[i]);
+        nb_strbuf_release(&text);
+        remove_run(dir);
+    }
+    free(run);
+}
+
+Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
+    char *journal = small_journal(), *dir = new_folder();
+    size_t len = strlen(journal);
+    static const char bytes[] = {'"', '0', '}', ']', ',', '\n', '\0', (char)0xff};
+    for (size_t i = 0; i < len; i += 5) {
+        char kept = journal[i];
+        journal[i] = bytes[i / 5 % sizeof bytes];
+        put_file(dir, NB_JOURNAL_FILE, journal, len);
+        int result = fold_quietly(dir);
+        cr_assert(result == 0 || result == -1);
+        journal[i] = kept;
+    }
+    free(journal);
+    remove_run(dir);
+}
+
+/* What a run of schema 1 left behind is read by today's words, texts and members alike. */
+Test(results, names_of_schema_1_are_read_as_todays) {
+    cJSON *json =
+        cJSON_Parse("{\"op\":\"twin\",\"kernel\":\"twin_add_copy\",\"key\":\"twin_copy_v256_f32 with twin_null\","
+                    "\"timing\":{\"twin\":\"twin_copy_stream_v256_f32\",\"evidence\":{\"n_slots\":3,\"twin_drift\":1}},"
+                    "\"twins\":[{\"slot_ns\":[1]}],\"x\":\"entwined\"}");
+    nb_rename_old(json, 1);
+    char *text = cJSON_PrintUnformatted(json);
+    cr_expect_str_eq(text,
+                     "{\"op\":\"copy\",\"kernel\":\"copy_add\",\"key\":\"copy_v256_f32 with copy_null\","
+                     "\"timing\":{\"copy\":\"copy_stream_v256_f32\",\"evidence\":{\"n_samples\":3,\"copy_drift\":1}},"
+                     "\"copies\":[{\"sample_ns\":[1]}],\"x\":\"entwined\"}");
+    cJSON_free(text);
+    nb_rename_old(json, 2);
+    cJSON_Delete(json);
+    cr_expect(nb_schema_readable("1.1") && nb_schema_readable(NB_SCHEMA_VERSION) && !nb_schema_readable("3.0") &&
+              !nb_schema_readable("0.9") && !nb_schema_readable(NULL));
+}

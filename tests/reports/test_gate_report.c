@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What each format says of a gate made by hand: every verdict, none at all, figures that are not there, names that attack. */
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/gate/gate_report.h"
+#include "reports/gate/gate_summary.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "tests/support/reports.h"
+#include "tests/support/runs.h"
+
+enum { LAUNCHES = 12 };
+
+static void add_case(struct nb_gate *g, const char *key, enum nb_verdict verdict, const char *reason) {
+    g->cases = nb_realloc(g->cases, g->n_cases + 1, sizeof *g->cases);
+    struct nb_gate_case *c = &g->cases[g->n_cases++];
+    *c = (struct nb_gate_case){.key = nb_strdup(key), .verdict = verdict, .seconds = 1.5};
+    snprintf(c->c.variant, sizeof c->c.variant, "candidate:rmsnorm_twopass_v256_f32");
+    snprintf(c->reason, sizeof c->reason, "%s", reason);
+    for (int b = 0; b < NB_N_BUILDS; b++) {
+        c->arm_keys[b] = nb_strdup(key);
+        c->instructions[b] = NAN;
+    }
+}
+
+/* Launches that alternate about the ratio, and the judgement that they come to. */
+static void time_case(struct nb_gate_case *c, double ratio, double control) {
+    c->screen = nb_alloc(LAUNCHES, sizeof *c->screen);
+    c->n_screen = LAUNCHES;
+    for (int i = 0; i < LAUNCHES; i++)
+        c->screen[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
+                                               .control = log(control),
+                                               .ratio_min = log(ratio),
+                                               .order_effect = NAN,
+                                               .contaminated = 0.01};
+    const struct nb_gate_evidence e = {.screen = c->screen, .n_screen = LAUNCHES, .n_confirming = 1};
+    nb_gate_judge(&e, &nb_gate_rule_default, &c->judgement);
+    for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
+}
+
+static struct nb_gate_case *last(struct nb_gate *g) { return &g->cases[g->n_cases - 1]; }
+
+static struct nb_gate every_verdict(void) {
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    g.builds.n_layouts = 1;
+    g.elapsed_s = 20;
+    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    add_case(&g, "passed_v256_f32/shape:4x8", NB_VERDICT_PASS, "");
+    time_case(last(&g), 1.002, 1.0005);
+    add_case(&g, "better_v256_f32/shape:4x8", NB_VERDICT_IMPROVED, "");
+    time_case(last(&g), 0.9, 0.9995);
+    add_case(&g, "open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told");
+    time_case(last(&g), 1.02, 1.0005);
+    add_case(&g, "new_v256_f32/shape:4x8", NB_VERDICT_NOT_COMPARABLE, "the baseline has no such kernel");
+    add_case(&g, "slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1 % at least");
+    time_case(last(&g), 1.05, 0.9995);
+    add_case(&g, "loose_v256_f32/shape:4x8", NB_VERDICT_LESS_ACCURATE, "largest error 9 ulp, the baseline's 3");
+    add_case(&g, "bad_v256_f32/shape:4x8", NB_VERDICT_WRONG, "inaccurate: row 3");
+    return g;
+}
+
+static char *print(const struct nb_gate *g, const char *format) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    cr_assert(nb_gate_format_known(format));
+    cr_assert_eq(nb_gate_print(g, format, out), 0);
+    fclose(out);
+    return text;
+}
+
+static size_t count(const char *text, const char *what) {
+    size_t n = 0;
+    for (; (text = strstr(text, what)) != NULL; text += strlen(what)) n++;
+    return n;
+}
+
+static void has(const char *text, const char *what) { cr_expect(strstr(text, what), "no \"%s\" in:\n%s", what, text); }
+static void has_not(const char *text, const char *what) {
+    cr_expect(!strstr(text, what), "\"%s\" in:\n%s", what, text);
+}
+
+Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
+    struct nb_gate g = every_verdict();
+    char *text = print(&g, "table");
+    static const char *const order[] = {"\nWRONG ",          "\nLESS ACCURATE ",       "\nREGRESSION ",
+                                        "\nNOT COMPARABLE ", "\nINCONCLUSIVE ",        "\nIMPROVED",
+                                        "\nPASS  ",          "\nPASS (identical code)"};
+    const char *at = text;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const char *found = strstr(at, order[i]);
+        cr_assert(found, "%s is not behind the worse ones:\n%s", order[i], text);
+        at = found;
+    }
+    has(text, "All cases: shape 4x8\n");
+    has(text, "8 cases: 1 WRONG, 1 LESS ACCURATE, 1 REGRESSION, 1 NOT COMPARABLE, 1 INCONCLUSIVE, 1 IMPROVED, 1 PASS, "
+              "1 PASS\n  (identical code); 20 s");
+    has(text, "REGRESSION slow_v256_f32: slower by 4.1 % at least\n");
+    has(text, "Layout not examined");
+    has(text, "+5.00 %");
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, table_fits_a_narrow_terminal) {
+    struct nb_gate g = every_verdict();
+    setenv("COLUMNS", "50", 1);
+    char *text = print(&g, "table");
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        cr_expect(strcspn(line, "\n") <= 50, "%.*s", (int)strcspn(line, "\n"), line);
+    has(text, "+5.00 %");
+    has_not(text, "launches  s\n");
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, several_layouts_are_told) {
+    struct nb_gate g = every_verdict();
+    g.builds.n_layouts = 4;
+    char *text = print(&g, "table");
+    has(text, "4 layouts of the code examined.");
+    g.builds.n_layouts = 1; /* there are no copies to release */
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, junit_tells_failures_from_skips) {
+    struct nb_gate g = every_verdict();
+    char *text = print(&g, "junit");
+    has(text,
+        "<testsuite name=\"normbench gate\" tests=\"8\" failures=\"3\" errors=\"0\" skipped=\"2\" time=\"20.000\">");
+    cr_expect_eq(count(text, "<testcase "), 8);
+    cr_expect_eq(count(text, "<failure "), 3);
+    cr_expect_eq(count(text, "<skipped "), 2);
+    has(text, "<failure type=\"REGRESSION\" message=\"slower by 4.1 % at least\">");
+    has(text, "<failure type=\"WRONG\" message=\"inaccurate: row 3\">");
+    has(text, "<failure type=\"LESS ACCURATE\" message=\"largest error 9 ulp, the baseline&#39;s 3\">");
+    has(text, "<skipped message=\"INCONCLUSIVE: it cannot be told\">");
+    has(text, "<skipped message=\"NOT COMPARABLE: the baseline has no such kernel\">");
+    has(text, "<system-out>PASS (identical code)</system-out>");
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
+    struct nb_gate g = every_verdict();
+    g.plan.inconclusive_fails = true;
+    char *text = print(&g, "junit");
+    cr_expect_eq(count(text, "<failure "), 4);
+    cr_expect_eq(count(text, "<skipped "), 1);
+    has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
+    struct nb_gate g = every_verdict();
+    char *text = print(&g, "markdown");
+    cr_assert(strncmp(text, "## normbench gate: WRONG\n", 25) == 0, "%s", text);
+    const char *todo = strstr(text, "### What to do"), *table = strstr(text, "| verdict "),
+               *fold = strstr(text, "<details>");
+    cr_assert(todo && table && fold && todo < table && table < fold, "%s", text);
+    has(text, "<summary>3 cases passed</summary>");
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
+    struct nb_gate g = every_verdict();
+    char *text = print(&g, "json");
+    cJSON *json = cJSON_Parse(text);
+    cr_assert(json);
+    cr_expect_str_eq(nb_json_get_text(json, "verdict"), "WRONG");
+    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(json, "cases");
+    cr_assert_eq(cJSON_GetArraySize(cases), 8);
+    const cJSON *slow = cJSON_GetArrayItem(cases, 5), *same = cJSON_GetArrayItem(cases, 0);
+    cr_expect_str_eq(nb_json_get_text(slow, "verdict"), "REGRESSION");
+    cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(slow, "screen")), LAUNCHES);
+    cr_expect(!cJSON_GetObjectItemCaseSensitive(same, "ratio"), "what was not timed has no ratio");
+    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(slow, "screen"), 0);
+    cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(first, "order_effect")));
+    cJSON_Delete(json);
+    free(text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, all_identical_is_a_pass) {
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    char *json = print(&g, "json"), *markdown = print(&g, "markdown");
+    has(json, "\"verdict\": \"PASS\"");
+    has(json, "\"geometric_mean\": {\"value\": null, \"low\": null, \"high\": null}");
+    cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
+    free(json);
+    free(markdown);
+    nb_gate_release(&g);
+}
+
+static const char *const formats[] = {"table", "json", "markdown", "junit", "bencher"};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+Test(gate_report, an_empty_gate_prints_in_every_format) {
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    for (int f = 0; f < N_FORMATS; f++) {
+        char *text = print(&g, formats[f]);
+        cr_expect(*text, "%s", formats[f]);
+        if (strcmp(formats[f], "json") == 0) has(text, "\"verdict\": null");
+        if (strcmp(formats[f], "markdown") == 0) has(text, "nothing was compared");
+        if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
+        free(text);
+    }
+    cr_expect(!nb_gate_format_known("yaml"));
+    nb_gate_release(&g);
+}
+
+Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
+    struct nb_gate_case *c = last(&g);
+    time_case(c, 1, 1);
+    const struct nb_interval unknown = {NAN, NAN, NAN};
+    c->judgement = (struct nb_gate_judgement){.ratio = unknown,
+                                              .confirmed = unknown,
+                                              .control = unknown,
+                                              .t_ratio = unknown,
+                                              .ratio_min = INFINITY,
+                                              .order_effect = NAN,
+                                              .contaminated = NAN,
+                                              .launch_sd = NAN,
+                                              .smallest_effect = NAN,
+                                              .layout_spread = NAN};
+    for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = NAN;
+    for (int f = 0; f < N_FORMATS; f++) {
+        char *text = print(&g, formats[f]);
+        for (char *s = text; *s; s++)
+            if (strncmp(s, "inf", 3) == 0 || strncmp(s, "nan", 3) == 0)
+                cr_expect(isalpha((unsigned char)s[3]) || (s > text && isalpha((unsigned char)s[-1])), "%s: %.40s",
+                          formats[f], s);
+        if (strcmp(formats[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
+        if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
+        free(text);
+    }
+    nb_gate_release(&g);
+}
+
+Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_WRONG, "candidate while timed: crashed");
+    time_case(last(&g), 1, 1);
+    last(&g)->judgement = (struct nb_gate_judgement){0};
+    char *table = print(&g, "table"), *json = print(&g, "json");
+    has_not(table, "-100");
+    has_not(json, "\"ratio\"");
+    has(json, "\"timed\": 0");
+    free(table);
+    free(json);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, names_and_reasons_stay_text) {
+    static const char attack[] = "\033[31m</failure>]]><script>\"'&`|\n## x\xEF\xBF\xBE\xFF";
+    struct nb_gate g;
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+    struct nb_strbuf key = {0};
+    nb_strbuf_addf(&key, "%s/shape:4x8", attack);
+    add_case(&g, key.text, NB_VERDICT_REGRESSION, attack);
+    nb_strbuf_release(&key);
+    char *table = print(&g, "table"), *markdown = print(&g, "markdown"), *junit = print(&g, "junit");
+    char *json = print(&g, "json");
+    has_not(table, "\033");
+    has_not(table, "\n## x");
+    has_not(markdown, "\n## x");
+    has_not(markdown, "<script>");
+    has_not(markdown, "`|");
+    has_not(junit, "<script>");
+    has_not(junit, "\033");
+    has_not(junit, "\xEF\xBF\xBE");
+    cr_expect_eq(count(junit, "</failure>"), 1);
+    cJSON *parsed = cJSON_Parse(json);
+    cr_expect(parsed, "%s", json);
+    cJSON_Delete(parsed);
+    free(table);
+    free(markdown);
+    free(junit);
+    free(json);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
+    struct nb_gate g;
+    struct nb_gate_summary s;
+    struct nb_strbuf text = {0};
+    nb_gate_init(&g);
+    for (int i = 0; i < 10; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "k%d_v256_f32/shape:4x8", i);
+        add_case(&g, key, NB_VERDICT_PASS, "");
+        time_case(last(&g), 1.004, i % 2 ? 1.0005 : 0.9995);
+    }
+    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    nb_gate_summary_init(&s, &g);
+    cr_expect_eq(s.n_timed, 10);
+    cr_expect(fabs(s.mean.value - 1.004) < 1e-4 && s.mean.low <= s.mean.value && s.mean.value <= s.mean.high);
+    cr_expect(s.mean.low > 1.003 && s.mean.high < 1.005);
+    cr_expect(s.smallest_effect > g.plan.rule.fail_margin && s.smallest_effect <= s.largest_smallest);
+    cr_expect(s.n_slower == 10 && s.n_null == 10 && nb_leans(s.n_slower, s.n_null));
+    cr_expect(!nb_leans(s.n_control_slower, s.n_control));
+    nb_gate_say_leaning(&s, &text);
+    has(text.text, "10 of 10");
+    has(text.text, "something small changed everywhere");
+    nb_gate_summary_release(&s);
+    for (size_t i = 0; i < 10; i++) g.cases[i].judgement.control.value = 1.001;
+    nb_gate_summary_init(&s, &g);
+    nb_strbuf_clear(&text);
+    nb_gate_say_leaning(&s, &text);
+    has(text.text, "the measurement leans");
+    nb_gate_summary_release(&s);
+    nb_strbuf_release(&text);
+    nb_gate_release(&g);
+}
+
+Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
+    cr_expect(!nb_leans(0, 0));
+    cr_expect(!nb_leans(5, 5) && !nb_leans(7, 7), "2 / 2^7 is above 1 %%");
+    cr_expect(nb_leans(8, 8) && nb_leans(0, 8), "2 / 2^8 is below it");
+    cr_expect(!nb_leans(10, 20) && nb_leans(19, 20));
+}
+
+Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
+    struct nb_gate g = every_verdict();
+    char *dir = new_folder();
+    static const char *const names[] = {"gate.json", "gate.md", "gate.xml", "gate.bencher.json"};
+    static const char *const of[] = {"json", "markdown", "junit", "bencher"};
+    cr_assert_eq(nb_gate_write(&g, dir), 0);
+    cr_assert_eq(nb_gate_write(&g, dir), 0);
+    int n = 0;
+    DIR *d = opendir(dir);
+    while (d && readdir(d)) n++;
+    closedir(d);
+    cr_expect_eq(n, 2 + 4, "beside . and .. only the four files");
+    for (int i = 0; i < 4; i++) {
+        char *written = get_file(dir, names[i]), *printed = print(&g, of[i]), *path = nb_path_join(dir, names[i]);
+        cr_expect_str_eq(written, printed);
+        unlink(path);
+        free(path);
+        free(written);
+        free(printed);
+    }
+    remove_run(dir);
+    nb_gate_release(&g);
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Plots and the page: that their data are the figures of the records, that names stay names in scripts, pictures and markup, and
+ * that empty and partial results are drawn or left out, never crashed on. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reports/figures/cut.h"
+#include "reports/figures/plots.h"
+#include "reports/run/report.h"
+#include "src/core/log.h"
+#include "tests/support/folder.h"
+#include "tests/support/reports.h"
+
+TestSuite(plots, .init = make_folder, .fini = remove_folder);
+
+static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strcmp(figures->list[i].name, name) == 0) return &figures->list[i];
+    cr_assert_fail("no figure %s", name);
+    return NULL;
+}
+
+static void expect_point(const struct nb_point *p, double x, double y, double low, double high) {
+    const double got[] = {p->x, p->y, p->low, p->high}, want[] = {x, y, low, high};
+    for (int i = 0; i < 4; i++)
+        cr_assert(isnan(want[i]) ? isnan(got[i]) : fabs(got[i] - want[i]) <= 1e-9 * fabs(want[i]),
+                  "value %d: %g, not %g", i, got[i], want[i]);
+}
+
+/* ---- what is drawn ---- */
+
+Test(plots, cut_adds_the_half_widths_of_the_logarithms) {
+    struct nb_interval rms = {0.6, 0.59, 0.61}, ln = {0.8, 0.78, 0.82}, one = {1, 1, 1}, bare = {0.5, NAN, NAN};
+    struct nb_interval cut = nb_cut_of(&rms, &ln);
+    cr_assert_float_eq(cut.value, 0.25, 1e-12);
+    cr_assert_float_eq(cut.low, 1 - exp(log(0.61) - log(0.78)), 1e-12);
+    cr_assert_float_eq(cut.high, 1 - exp(log(0.59) - log(0.82)), 1e-12);
+    cut = nb_cut_of(&rms, &one);
+    cr_assert_float_eq(cut.low, 0.39, 1e-12);
+    cr_assert_float_eq(cut.high, 0.41, 1e-12);
+    cut = nb_cut_of(&bare, &one);
+    cr_assert_float_eq(cut.value, 0.5, 1e-12);
+    cr_assert(isnan(cut.low) && isnan(cut.high));
+}
+
+Test(plots, cut_pairs_only_what_was_timed_together_and_alike) {
+    struct nb_results results = {0};
+    nb_test_sweep(&results);
+    struct nb_cut *cuts;
+    cr_assert_eq(nb_cuts_find(&results, &cuts), 3);
+    cr_assert_eq(cuts[1].layernorm, 2);
+    cr_assert_eq(cuts[1].rmsnorm, 3);
+    cr_assert_float_eq(cuts[1].cut.value, 0.3, 1e-12);
+    free(cuts);
+    results.records[1].c.style = NB_COMPOSED; /* another style */
+    free(results.records[3].timing.reference);
+    results.records[3].timing.reference = nb_strdup("another/reference");
+    results.records[5].status = NB_INACCURATE;
+    cr_assert_eq(nb_cuts_find(&results, &cuts), 0);
+    free(cuts);
+    nb_results_release(&results);
+}
+
+Test(plots, lines_hold_the_figures_of_the_records) {
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    nb_test_sweep(&results);
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *cut = figure_named(&figures, "cut-length-forward-f32");
+    cr_assert_eq(cut->n_lines, 1);
+    cr_assert_eq(cut->lines[0].n, 3);
+    expect_point(&cut->lines[0].points[0], 256, 20, 19, 21);
+    expect_point(&cut->lines[0].points[2], 4096, 40, 39, 41);
+    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
+    expect_point(&set->lines[0].points[1], 64 * 1024 * 8, 30, 29, 31);
+    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
+    double rate = 64 * 1024 * 8 / 2800.0;
+    expect_point(&speed->lines[0].points[1], 1024, rate, rate / 1.01, rate / 0.99);
+    expect_point(&speed->lines[1].points[1], 1024, 80, 79, 81);
+    const struct nb_figure *error = figure_named(&figures, "error-rmsnorm-forward");
+    expect_point(&error->lines[0].points[0], 0.75, 0, 0.75, 0.75);
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, a_curve_never_mixes_what_differs) {
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    nb_test_sweep(&results);
+    struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x16384");
+    nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
+    r->c.threads = 2;
+    r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "128x8192");
+    nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
+    cr_assert_eq(speed->lines[0].n, 3, "neither the row of two threads nor that of 128 rows");
+    cr_assert_not_null(strstr(speed->subtitle, "64 rows"));
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
+    static const char *const shapes[] = {"64x256", "64x1024"};
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    for (int i = 0; i < 8; i++) {
+        struct nb_record *r = nb_test_add(&results, "x", NB_OP_RMSNORM, shapes[i % 2]);
+        bool wide = i & 2, half = i & 4;
+        snprintf(r->c.variant, sizeof r->c.variant, "rmsnorm_twopass_v%d_%s", wide ? 512 : 256, half ? "f16" : "f32");
+        r->c.width = wide ? NB_512 : NB_256;
+        r->c.dtype = half ? NB_F16 : NB_F32;
+        nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
+    }
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *widths = figure_named(&figures, "widths-rmsnorm_twopass-f16");
+    cr_assert_eq(widths->n_entries, 2);
+    cr_assert_str_eq(widths->entries[0], "256");
+    expect_point(&widths->lines[2].points[0], 256, 64 * 256 * 8 / 1006.0, 64 * 256 * 8 / 1006.0 / 1.01,
+                 64 * 256 * 8 / 1006.0 / 0.99);
+    const struct nb_figure *dtypes = figure_named(&figures, "dtypes-rmsnorm_twopass");
+    cr_assert_eq(dtypes->n_entries, 2);
+    cr_assert_str_eq(dtypes->title, "rmsnorm_twopass: dtypes at width 512");
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, working_set_is_swept_at_one_row_length_where_it_can_be) {
+    struct nb_results results = {0};
+    struct nb_figures figures;
+    nb_test_sweep(&results); /* three row lengths at 64 rows, and now four sizes of one length */
+    static const char *const shapes[] = {"16x1024", "256x1024", "1024x1024"};
+    for (int i = 0; i < 3; i++) {
+        struct nb_record *r = nb_test_add(&results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, shapes[i]);
+        char *reference = nb_strdup(r->key);
+        nb_test_times(r, 1000, (struct nb_interval){1, 1, 1}, reference);
+        r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
+        nb_test_times(r, 500, (struct nb_interval){0.5, 0.5, 0.5}, reference);
+        free(reference);
+    }
+    nb_figures_init(&figures, &results);
+    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
+    cr_assert_eq(set->lines[0].n, 4);
+    expect_point(&set->lines[0].points[0], 16 * 1024 * 8, 50, 50, 50);
+    cr_assert_not_null(strstr(set->subtitle, "row length 1024"));
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, data_file_reads_back) {
+    struct nb_figure f;
+    struct nb_strbuf text = {0};
+    nb_figure_init(&f, "one");
+    f.n_panels = 1;
+    f.panels[0] = (struct nb_panel){"p", "x", "y", NB_SCALE_LENGTH, NB_SCALE_LINEAR};
+    f.title = nb_strdup("two\nlines");
+    nb_figure_add(&f, 0, nb_figure_entry(&f, "a"), (struct nb_point){2, 0.1, NAN, INFINITY});
+    nb_figure_add(&f, 0, nb_figure_entry(&f, "b"), (struct nb_point){1, 5, 4, 6});
+    nb_figure_add(&f, 0, nb_figure_entry(&f, "b"), (struct nb_point){1, NAN, 4, 6});
+    nb_figure_data(&f, &text);
+    cr_assert_str_eq(text.text, "# two\\x0Alines\n# panel: p\n# line: a\n# x = x, y = y, low, high\n2 0.1 ? ?\n\n\n"
+                                "# panel: p\n# line: b\n# x = x, y = y, low, high\n1 5 4 6\n");
+    nb_strbuf_release(&text);
+    nb_figure_release(&f);
+}
+
+/* ---- files ---- */
+
+static const char hostile[] = "rms'norm\"`id`\\<script>alert(1)</script>&\n$(id)@x_v256_f32";
+
+static struct nb_results hostile_results(void) {
+    struct nb_results results = nb_test_small();
+    for (int i = 0; i < 2; i++) {
+        struct nb_record *r = nb_test_add(&results, hostile, NB_OP_RMSNORM, i ? "64x1024" : "64x256");
+        nb_test_times(r, 5000 << i, (struct nb_interval){1, 1, 1}, r->key);
+        nb_test_accuracy(r, 0.5, 0);
+        r->reason = nb_strdup("<b>\"reason\"</b>");
+    }
+    results.records[4].status = NB_CRASHED;
+    cJSON_ReplaceItemInObject(results.meta, "config", cJSON_CreateString("</title><script>x</script>"));
+    cJSON_AddStringToObject(cJSON_GetObjectItem(results.meta, "fingerprint"), "<k>", "<v onload='x'>");
+    struct nb_record *r = nb_test_add(&results, hostile, NB_OP_RMSNORM, "64x4096");
+    nb_test_times(r, 20000, (struct nb_interval){1, 1, 1}, r->key);
+    return results;
+}
+
+Test(plots, page_shows_markup_in_names_as_text) {
+    struct nb_results results = hostile_results();
+    cr_assert_eq(nb_html_write(&results, folder), 0);
+    char *page = read_in("index.html");
+    cr_assert_null(strstr(page, "<script"));
+    cr_assert_null(strstr(page, "<b>\"reason\""));
+    cr_assert_null(strstr(page, "<v "));
+    cr_assert_not_null(strstr(page, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+    cr_assert_not_null(strstr(page, "<pre>normbench run &#39;it&#39;\\&#39;&#39;s&#39;</pre>"));
+    cr_assert_null(strstr(page, "http://"));
+    cr_assert_null(strstr(page, "https://"));
+    cr_assert_lt(strstr(page, "id=\"failures\""), strstr(page, "id=\"results\""), "failures come first");
+    free(page);
+    nb_results_release(&results);
+}
+
+Test(plots, scripts_keep_names_inside_single_quotes) {
+    struct nb_results results = hostile_results();
+    struct nb_figures figures;
+    nb_figures_init(&figures, &results);
+    cr_assert_gt(figures.n, 0);
+    for (size_t i = 0; i < figures.n; i++) {
+        struct nb_strbuf script = {0};
+        nb_figure_script(&figures.list[i], &script);
+        for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
+            bool quoted = false;
+            for (const char *s = line; *s && *s != '\n'; s++) {
+                if (*s == '\'') quoted = !quoted;
+                cr_assert(quoted || !strchr("`\"@", *s), "%s: %.80s", figures.list[i].name, line);
+            }
+            cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
+        }
+        cr_assert_null(strpbrk(figures.list[i].name, "'\"`\\/ <>&$()"));
+        nb_strbuf_release(&script);
+    }
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+static bool have_gnuplot(void) {
+    pid_t child = fork();
+    int status = 1;
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout)) _exit(127);
+        execlp("gnuplot", "gnuplot", "--version", (char *)NULL);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
+    if (!have_gnuplot()) cr_skip("no gnuplot");
+    struct nb_results results = hostile_results();
+    struct nb_figures figures;
+    /* Panels without any data, and lines without intervals. */
+    for (size_t i = 0; i < results.n; i++) {
+        results.records[i].timing.roof = (struct nb_interval){NAN, NAN, NAN};
+        results.records[i].timing.time_ns.low = NAN;
+    }
+    cr_assert_eq(nb_plots_write(&results, folder), 0);
+    cr_assert(!exists_in("plots/gnuplot.log"), "gnuplot complained");
+    nb_figures_init(&figures, &results);
+    for (size_t i = 0; i < figures.n; i++) {
+        char name[200];
+        snprintf(name, sizeof name, "plots/%s.png", figures.list[i].name);
+        cr_assert(exists_in(name), "%s", name);
+        snprintf(name, sizeof name, "plots/%s.svg", figures.list[i].name);
+        char *svg = read_in(name);
+        cr_assert_null(strstr(svg, "<script"), "%s", name);
+        cr_assert_null(strstr(svg, "scale(0.0"), "%s: librsvg refuses the whole picture", name);
+        cr_assert_not_null(strstr(svg, "</svg>"), "%s", name);
+        free(svg);
+    }
+    cr_assert_eq(nb_html_write(&results, folder), 0);
+    char *page = read_in("index.html");
+    cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml;base64,"));
+    free(page);
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(plots, without_gnuplot_data_and_scripts_are_there) {
+    struct nb_results results = {0};
+    nb_test_sweep(&results);
+    setenv("PATH", folder, 1);
+    nb_log_quiet(true);
+    cr_assert_eq(nb_plots_write(&results, folder), 0);
+    setenv("PATH", "/usr/bin:/bin", 1);
+    cr_assert(exists_in("plots/cut-length-forward-f32.dat"));
+    cr_assert(exists_in("plots/cut-length-forward-f32.gp"));
+    cr_assert(!exists_in("plots/cut-length-forward-f32.svg"));
+    char *all = read_in("plots/all.gp");
+    cr_assert_not_null(strstr(all, "load 'cut-length-forward-f32.gp'\n"));
+    cr_assert_eq(nb_html_write(&results, folder), 0);
+    free(all);
+    nb_results_release(&results);
+}
+
+/* ---- what may not crash ---- */
+
+static void render_everything(const struct nb_results *results) {
+    static const char *const formats[] = {"table", "csv", "markdown", "json"};
+    for (size_t i = 0; i < 4; i++) free(nb_test_render(formats[i], results));
+    cr_assert_eq(nb_plots_write(results, folder), 0);
+    cr_assert_eq(nb_html_write(results, folder), 0);
+}
+
+Test(plots, empty_results_are_rendered) {
+    struct nb_results results = {0};
+    render_everything(&results);
+    char *page = read_in("index.html"), *readme = read_in("plots/README.md");
+    cr_assert_not_null(strstr(page, "No case ran."));
+    cr_assert_not_null(strstr(readme, "Not drawn"));
+    free(page);
+    free(readme);
+}
+
+Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
+    struct nb_results results = {0};
+    char name[NB_VARIANT_MAX];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < 3; i++) {
+        struct nb_record *r = nb_test_add(&results, name, NB_OP_LAYERNORM, i ? "1x1" : "3x9");
+        if (i == 0) r->c.shape.cols = INT64_MAX;
+        nb_test_times(r, NAN, (struct nb_interval){NAN, INFINITY, -INFINITY}, "none");
+        r->timing.gbytes_per_s = r->timing.roof.value = i == 1 ? 1e300 : -INFINITY;
+        if (i == 1) r->timing.time_ns = (struct nb_interval){1e-300, NAN, 1e300};
+        nb_test_accuracy(r, i ? 1e308 : NAN, i ? -1e308 : 5e-324);
+        r->accuracy.witness.got = NAN;
+        r->status = i == 2 ? NB_CRASHED : NB_OK;
+    }
+    free(results.records[0].key);
+    free(results.records[0].replay);
+    free(results.records[0].timing.reference);
+    results.records[0].key = results.records[0].replay = results.records[0].timing.reference = NULL;
+    render_everything(&results);
+    if (have_gnuplot()) cr_assert(!exists_in("plots/gnuplot.log"), "gnuplot complained");
+    nb_results_release(&results);
+}

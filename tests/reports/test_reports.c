@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What each renderer prints of a small fixed run, and that no name gets out of its quotes. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/run/report.h"
+#include "reports/text/escape.h"
+#include "reports/text/format.h"
+#include "src/core/log.h"
+#include "tests/support/reports.h"
+
+/* ---- renderers ---- */
+
+Test(reports, table_is_aligned_and_names_what_failed) {
+    nb_test_plain_terminal();
+    struct nb_results results = nb_test_small();
+    char *text = nb_test_render("table", &results);
+    cr_assert_str_eq(
+        text,
+        "Some CPU, 2026-01-31\n"
+        "All cases: pass forward, dtype f32, shape 64x256, data normal, seed 1, eps 1e-5, eps_place inside, root\n"
+        "  mul_recip, affine by kernel, weight_offset 0, stride packed, threads 1, cache hot\n"
+        "\n"
+        "kernel             width  status                 time   GB/s   roof  attained          vs reference  max ulp  "
+        "of "
+        "bound  bias/u  note\n"
+        "layernorm_twopass  256    ok          12.35 us +-1.0%  10.62  80.0%  80.0% L2             reference     1.25  "
+        "    0.16  "
+        "+0.062\n"
+        "rmsnorm_twopass    256    ok          9.870 us +-1.0%  13.28  80.0%  80.0% L2  0.800 [0.790, 0.810]     0.75  "
+        "    0.09  "
+        "-0.125\n"
+        "rmsnorm_bad        256    inaccurate                                                                   99.00  "
+        "   12.38  "
+        "+0.000  beyond the bound\n"
+        "\n"
+        "1 failed\n"
+        "inaccurate:\n"
+        "  rmsnorm_bad_v256_f32/shape:64x256/data:normal/seed:1/eps:1e-5/eps_place:inside/root:mul_recip/affine:gamma/"
+        "weight_offset:0/stride:packed/threads:1/cache:hot\n"
+        "  beyond the bound; row 3, column 7, x -2, got 1.5, exact 1.25, error 99 ulp (allowed 8)\n"
+        "  normbench replay DIR 'rmsnorm_bad_v256_f32/shape:64x256/data:normal/seed:1/eps:1e-5/eps_place:inside/"
+        "root:mul_recip/affine:gamma/weight_offset:0/stride:packed/threads:1/cache:hot'\n"
+        "\n"
+        "8 cells left out\n"
+        "      7  no such kernel\n"
+        "      1  no AVX-512\n"
+        "\n"
+        "4 cases: 2 ok, 1 inaccurate, 1 skipped\n"
+        "Results: results/one (results.json, index.html, plots/)\n");
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, table_fits_the_screen_and_says_what_it_left_out) {
+    nb_test_plain_terminal();
+    setenv("COLUMNS", "60", 1);
+    struct nb_results results = nb_test_small();
+    char *text = nb_test_render("table", &results), *end = strstr(text, "\n1 failed");
+    cr_assert_not_null(end);
+    for (char *line = text; line < end; line = strchr(line, '\n') + 1) cr_assert_leq(strcspn(line, "\n"), 60);
+    cr_assert_not_null(strstr(text, "Too narrow for: "));
+    cr_assert_not_null(strstr(text, "bias/u"));
+    free(text);
+    nb_results_release(&results);
+}
+
+/* What makes a case goes into one column, and no line is longer than the screen. */
+Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
+    nb_test_plain_terminal();
+    setenv("COLUMNS", "80", 1);
+    struct nb_results results = nb_test_small();
+    char *reference = nb_strdup(results.records[0].key);
+    for (uint32_t root = NB_ROOT_DIV_SQRT; root <= NB_ROOT_RSQRT_RAW; root++) {
+        struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
+        snprintf(r->c.eps_text, sizeof r->c.eps_text, "1e-12");
+        r->c.formula.root = root;
+        nb_test_times(r, 5000 + root, (struct nb_interval){0.4, 0.38, 0.42}, reference);
+        nb_test_accuracy(r, 3680, 0);
+    }
+    char *text = nb_test_render("table", &results), *end = strstr(text, "\n1 failed");
+    cr_assert_not_null(end);
+    for (char *line = text; line < end; line = strchr(line, '\n') + 1)
+        cr_assert_leq(strcspn(line, "\n"), 80, "%s", text);
+    cr_assert_not_null(strstr(text, "\ncase "), "%s", text);
+    cr_assert_not_null(strstr(text, "rmsnorm_twopass 256 rsqrt_raw"), "%s", text);
+    cr_assert_not_null(strstr(text, "5.003 us +-1.0%"), "%s", text);
+    cr_assert_not_null(strstr(text, "0.400 +-5.0%"), "%s", text);
+    cr_assert_not_null(strstr(text, "3680"), "%s", text);
+    cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
+    cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
+    free(text);
+    free(reference);
+    nb_results_release(&results);
+}
+
+Test(reports, table_groups_cases_under_what_they_share) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    nb_test_sweep(&results);
+    char *text = nb_test_render("table", &results);
+    cr_assert_not_null(strstr(text, "\n-- 64x256\nkernel"));
+    cr_assert_not_null(strstr(text, "\n-- 64x1024\nlayernorm_twopass"));
+    cr_assert_null(strstr(text, "shape 64x"), "a shape is a heading, no constant");
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, table_has_a_column_only_where_a_value_differs) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    for (int i = 0; i < 4; i++) {
+        struct nb_record *r =
+            nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, i < 2 ? "64x256" : "64x512");
+        snprintf(r->c.eps_text, sizeof r->c.eps_text, "%s", i == 0 ? "1e-5" : "1e-6");
+    }
+    char *text = nb_test_render("table", &results);
+    cr_assert_not_null(strstr(text, "-- 64x256\nkernel           width  eps   status"), "%s", text);
+    cr_assert_not_null(strstr(text, "-- 64x512  eps 1e-6\nkernel           width  status"), "%s", text);
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, table_prints_no_control_sequences_of_names) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    nb_test_add(&results, "evil\033[31m\n_v256_f32", NB_OP_RMSNORM, "64x256");
+    char *text = nb_test_render("table", &results);
+    cr_assert_null(strchr(text, '\033'));
+    cr_assert_not_null(strstr(text, "evil\\x1B[31m\\x0A"));
+    free(text);
+    nb_results_release(&results);
+}
+
+/* Splits RFC 4180 text into fields; a record ends with "\r\n" outside quotes. */
+static size_t read_csv(const char *text, size_t n_columns, char fields[][1024], size_t max) {
+    size_t n = 0, len = 0, column = 0;
+    bool quoted = false;
+    for (const char *s = text; *s && n < max; s++) {
+        if (*s == '"' && quoted && s[1] == '"')
+            fields[n][len++] = *s++;
+        else if (*s == '"')
+            quoted = !quoted;
+        else if (!quoted && (*s == ',' || *s == '\r')) {
+            fields[n++][len] = '\0';
+            len = 0;
+            column = *s == ',' ? column + 1 : 0;
+            if (*s == '\r') cr_assert_eq(*++s, '\n');
+            if (column == 0 && n_columns) cr_assert_eq(n % n_columns, 0, "every record has %zu fields", n_columns);
+        } else
+            fields[n][len++] = *s;
+    }
+    return n;
+}
+
+static const char *csv_field(char fields[][1024], size_t n_columns, size_t row, const char *name) {
+    for (size_t c = 0; c < n_columns; c++)
+        if (strcmp(fields[c], name) == 0) return fields[row * n_columns + c];
+    cr_assert_fail("no column %s", name);
+    return NULL;
+}
+
+Test(reports, csv_reads_back_exactly) {
+    static char fields[2000][1024];
+    struct nb_results results = nb_test_small();
+    free(results.records[2].reason);
+    results.records[2].reason = nb_strdup("says \"no\", then\r\nstops");
+    results.records[1].timing.roof.low = NAN;
+    char *text = nb_test_render("csv", &results);
+    size_t n_columns = 1;
+    for (const char *s = text; *s != '\r'; s++) n_columns += *s == ',';
+    size_t n = read_csv(text, n_columns, fields, 2000);
+    cr_assert_eq(n, 5 * n_columns);
+    cr_assert_str_eq(csv_field(fields, n_columns, 1, "shape"), "64x256");
+    cr_assert_str_eq(csv_field(fields, n_columns, 1, "kernel"), "layernorm_twopass");
+    cr_assert_eq(strtod(csv_field(fields, n_columns, 1, "time_ns"), NULL), 12345.678);
+    cr_assert_eq(strtod(csv_field(fields, n_columns, 2, "roof_high"), NULL), 0.81);
+    cr_assert_str_eq(csv_field(fields, n_columns, 2, "roof_low"), "");
+    cr_assert_str_eq(csv_field(fields, n_columns, 3, "reason"), "says \"no\", then\r\nstops");
+    cr_assert_str_eq(csv_field(fields, n_columns, 3, "time_ns"), "");
+    cr_assert_str_eq(csv_field(fields, n_columns, 3, "witness_col"), "7");
+    cr_assert_str_eq(csv_field(fields, n_columns, 4, "status"), "skipped");
+    cr_assert_null(strstr(text, ",nan,"));
+    cr_assert_null(strstr(text, ",-nan,"));
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, csv_gives_each_counter_a_column) {
+    static char fields[2000][1024];
+    struct nb_results results = nb_test_small();
+    results.records[0].n_counters = 2;
+    results.records[0].counters[0] = (struct nb_counter){.name = "instructions", .value = 4096};
+    results.records[0].counters[1] = (struct nb_counter){.name = "cycles", .value = NAN, .reason = "no PMU"};
+    char *text = nb_test_render("csv", &results);
+    size_t n_columns = 1;
+    for (const char *s = text; *s != '\r'; s++) n_columns += *s == ',';
+    read_csv(text, n_columns, fields, 2000);
+    cr_assert_str_eq(csv_field(fields, n_columns, 1, "instructions"), "4096");
+    cr_assert_str_eq(csv_field(fields, n_columns, 1, "cycles"), "");
+    cr_assert_str_eq(csv_field(fields, n_columns, 2, "instructions"), "");
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, markdown_has_tables_and_escapes_cells) {
+    struct nb_results results = nb_test_small();
+    free(results.records[2].reason);
+    results.records[2].reason = nb_strdup("a|b <i>*c*\n`d`");
+    char *text = nb_test_render("markdown", &results);
+    cr_assert_not_null(strstr(text, "# normbench quick\n\n4 cases: 2 ok, 1 inaccurate, 1 skipped.\n"));
+    cr_assert_not_null(strstr(text, "\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
+                                    "| layernorm_twopass | 256 | ok | 12.35 us ±1.0% | 10.62 | 80.0% | 80.0% L2 | "
+                                    "reference | 1.25 | 0.16 | +0.062 | |\n"));
+    cr_assert_not_null(strstr(text, "| a\\|b &lt;i&gt;\\*c\\* \\`d\\` |\n"));
+    cr_assert_not_null(strstr(text, "| 7 | no such kernel |\n"));
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, json_is_the_document_without_bare_nan) {
+    struct nb_results results = nb_test_small();
+    results.records[0].timing.roof.low = NAN;
+    results.records[0].timing.gbytes_per_s = INFINITY;
+    char *text = nb_test_render("json", &results);
+    cJSON *document = cJSON_Parse(text);
+    cr_assert_not_null(document);
+    cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(document, "records")), 4);
+    cr_assert_str_eq(cJSON_GetObjectItem(document, "config")->valuestring, "quick");
+    cr_assert_null(strcasestr(text, ": nan"));
+    cr_assert_null(strcasestr(text, ": inf"));
+    cJSON_Delete(document);
+    free(text);
+    nb_results_release(&results);
+}
+
+Test(reports, renderers_are_found_by_name_only) {
+    cr_assert_null(nb_renderer_find("tabl"));
+    cr_assert_null(nb_renderer_find(""));
+    for (size_t i = 0; nb_renderer_at(i); i++)
+        cr_assert_eq(nb_renderer_find(nb_renderer_at(i)->name), nb_renderer_at(i));
+}
+
+/* ---- escapes and figures as text ---- */
+
+static void expect_escaped(void (*escape)(struct nb_strbuf *, const char *), const char *text, const char *want) {
+    struct nb_strbuf out = {0};
+    escape(&out, text);
+    cr_assert_str_eq(out.text, want);
+    nb_strbuf_release(&out);
+}
+
+Test(reports, escapes_leave_no_way_out) {
+    expect_escaped(nb_escape_html, "<script>\"a\" & 'b'\x01",
+                   "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\xEF\xBF\xBD");
+    expect_escaped(nb_escape_html, "\xC0\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"); /* an overlong '<' is no '<' */
+    expect_escaped(nb_escape_gnuplot, "it's `ls` \"x\" \\\n@y", "'it\xE2\x80\x99s `ls` \"x\" \\ @y'");
+    expect_escaped(nb_escape_gnuplot, "''", "'\xE2\x80\x99\xE2\x80\x99'");
+    expect_escaped(nb_escape_csv, "plain", "plain");
+    expect_escaped(nb_escape_csv, "a \"b\", c", "\"a \"\"b\"\", c\"");
+    expect_escaped(nb_escape_file_name, "../a b/c:d_e-1.x", "_._a_b_c_d_e-1.x");
+    expect_escaped(nb_escape_file_name, "-rf", "_rf");
+    expect_escaped(nb_escape_file_name, "", "_");
+}
+
+Test(reports, widths_are_counted_in_cells) {
+    cr_assert_eq(nb_utf8_cells("abc"), 3);
+    cr_assert_eq(nb_utf8_cells("\xC2\xB1"), 1);
+    cr_assert_eq(nb_utf8_cells("e\xCC\x81"), 1);
+    cr_assert_eq(nb_utf8_cells("\xE6\xBC\xA2"), 2);
+    cr_assert_eq(nb_utf8_cells("\xFF\xFE"), 2);
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "a\xE6\xBC\xA2z1");
+    nb_utf8_cut(&text, 4, "~");
+    cr_assert_str_eq(text.text, "a\xE6\xBC\xA2~");
+    nb_strbuf_release(&text);
+}
+
+Test(reports, times_have_the_unit_that_suits) {
+    const struct {
+        double time_ns;
+        const char *text;
+    } times[] = {{0.5, "0.5000 ns"},
+                 {999.94, "999.9 ns"},
+                 {999.96, "1.000 us"},
+                 {12345.678, "12.35 us"},
+                 {1e6, "1.000 ms"},
+                 {2.5e9, "2.500 s"},
+                 {NAN, ""}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        struct nb_strbuf out = {0};
+        nb_strbuf_add(&out, "");
+        nb_format_time(&out, times[i].time_ns);
+        cr_assert_str_eq(out.text, times[i].text);
+        nb_strbuf_release(&out);
+    }
+}
+
+Test(reports, exact_numbers_read_back) {
+    static const double values[] = {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 123456789012345678.0};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct nb_strbuf out = {0};
+        nb_format_exact(&out, values[i]);
+        cr_assert_eq(strtod(out.text, NULL), values[i]);
+        nb_strbuf_release(&out);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The page of precision and the files beside it: that foreign text stays text, and that partial or senseless files are drawn or
+ * left out, never crashed on. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reports/lab/plot_stress.h"
+#include "reports/lab/stress_report.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/lab/stress/stress.h"
+#include "tests/support/folder.h"
+#include "tests/support/stress.h"
+
+TestSuite(stress_page, .init = make_folder, .fini = remove_folder);
+
+/* ---- the page ---- */
+
+static const char hostile[] = "rms'norm\"`id`\\<script>alert(1)</script>&\n$(id)@x_v256_f32";
+
+static cJSON *hostile_stress(void) {
+    cJSON *stress = nb_test_stress(), *bug = cJSON_CreateObject();
+    nb_test_add_study(stress, hostile, "bf16");
+    nb_test_add_grade(stress, hostile, hostile, hostile, hostile, "\" onmouseover='x' <b>");
+    nb_test_add_grade(stress, hostile, hostile, "default", "F", "\" onmouseover='x' <b>");
+    cJSON_ReplaceItemInObject(stress, "config", cJSON_CreateString("</title><script>x</script>"));
+    cJSON *map = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(stress, "studies"), 0), "map");
+    cJSON *line = cJSON_GetArrayItem(cJSON_GetObjectItem(map, "predicted"), 0);
+    cJSON_ReplaceItemInObject(line, "name", cJSON_CreateString("'; system('id'); '<script>"));
+    nb_json_text(bug, "label", "<script>label</script>");
+    nb_json_text(bug, "text", "<img src=x>");
+    cJSON_AddItemToObject(bug, "failed",
+                          cJSON_Parse("[{\"variant\":\"<a>\",\"grade\":\"<f>\",\"text\":\"<script>\"}]"));
+    cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "bugs"), bug);
+    return stress;
+}
+
+Test(stress_page, page_shows_markup_as_text) {
+    cJSON *stress = hostile_stress();
+    nb_log_quiet(true);
+    cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
+    char *page = read_in(NB_STRESS_PAGE);
+    static const char *const forbidden[] = {"<script", "<b> ", "<img src=x", "<a>",      "<f>",           "<i>rule",
+                                            "<u>",     "<q>",  "http://",    "https://", "\" onmouseover"};
+    for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
+        cr_assert_null(strstr(page, forbidden[i]), "%s", forbidden[i]);
+    cr_assert_not_null(strstr(page, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+    cr_assert_not_null(strstr(page, "Content-Security-Policy"));
+    cr_assert_not_null(strstr(page, ">17.25<"));
+    cr_assert_not_null(strstr(page, ">99.99%<"), "not 100 %%, since some are wrong");
+    cr_assert_not_null(strstr(page, "<td class=\"g gB\""));
+    cr_assert_not_null(strstr(page, "normbench replay &#39;layernorm&#39;"));
+    cr_assert_null(strstr(page, ">nan<"), "what was not measured is empty");
+    free(page);
+    cJSON_Delete(stress);
+}
+
+Test(stress_page, scripts_keep_names_inside_single_quotes) {
+    cJSON *stress = hostile_stress();
+    struct nb_figures figures;
+    nb_stress_figures_init(&figures, stress, NULL, NULL);
+    cr_assert_gt(figures.n, 3);
+    for (size_t i = 0; i < figures.n; i++) {
+        struct nb_strbuf script = {0};
+        nb_figure_script(&figures.list[i], &script);
+        for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
+            bool quoted = false;
+            for (const char *s = line; *s && *s != '\n'; s++) {
+                if (*s == '\'') quoted = !quoted;
+                cr_assert(quoted || !strchr("`\"@", *s), "%s: %.80s", figures.list[i].name, line);
+            }
+            cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
+        }
+        cr_assert_null(strpbrk(figures.list[i].name, "'\"`\\/ <>&$()"));
+        nb_strbuf_release(&script);
+    }
+    nb_figures_release(&figures);
+    cJSON_Delete(stress);
+}
+
+static bool have_gnuplot(void) {
+    pid_t child = fork();
+    int status = 1;
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout)) _exit(127);
+        execlp("gnuplot", "gnuplot", "--version", (char *)NULL);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+Test(stress_page, gnuplot_draws_every_figure) {
+    if (!have_gnuplot()) cr_skip("no gnuplot");
+    cJSON *stress = hostile_stress();
+    cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
+    cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
+    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.png"));
+    cr_assert(exists_in(NB_STRESS_PLOTS "/error-rho-layernorm.svg"));
+    char *page = read_in(NB_STRESS_PAGE);
+    cr_assert_not_null(strstr(page, "src=\"data:image/png;base64,"));
+    cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml;base64,"));
+    free(page);
+    cJSON_Delete(stress);
+}
+
+Test(stress_page, without_gnuplot_data_scripts_and_page_are_there) {
+    cJSON *stress = nb_test_stress();
+    nb_log_quiet(true);
+    setenv("PATH", folder, 1);
+    cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
+    setenv("PATH", "/usr/bin:/bin", 1);
+    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.dat"));
+    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.gp"));
+    cr_assert(!exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.svg"));
+    cr_assert(exists_in(NB_STRESS_PAGE));
+    cJSON_Delete(stress);
+}
+
+/* ---- what may not crash ---- */
+
+Test(stress_page, senseless_files_are_rendered) {
+    static const char *const texts[] = {
+        "{}",
+        "{\"grades\":5,\"studies\":\"x\",\"bugs\":{\"a\":1}}",
+        "{\"grades\":[1,null,{},[],{\"declared\":5,\"why_all\":7}],\"studies\":[1,null,{},{\"dtype\":\"f32\"}],"
+        "\"bugs\":[1,{}]}",
+        "{\"studies\":[{\"variant\":\"v\",\"dtype\":\"f16\",\"map\":5,\"sweeps\":5,\"frontiers\":5,\"worst\":5}]}",
+        "{\"studies\":[{\"variant\":\"v\",\"dtype\":\"f16\",\"map\":{\"log2_scale\":[null,\"x\"],\"log2_rho\":[1e300]},"
+        "\"sweeps\":[{\"axis\":\"rho\",\"points\":[{\"at\":-1,\"scaled_u\":1},{\"at\":0},{\"at\":1e300,\"scaled_u\":"
+        "1e308}],"
+        "\"predicted\":[{\"name\":\"n\",\"points\":[[1],[],5,[\"x\",2]]}]}],\"frontiers\":[5,{}],\"worst\":[5,{"
+        "\"value\":1}]}]}",
+    };
+    nb_log_quiet(true);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        cJSON *stress = cJSON_Parse(texts[i]);
+        cr_assert_not_null(stress, "%s", texts[i]);
+        cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", texts[i]);
+        if (have_gnuplot())
+            cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
+        cJSON_Delete(stress);
+    }
+}
+
+Test(stress_page, a_folder_without_a_judgement_is_left_as_it_is) {
+    cr_assert_eq(nb_stress_report_read(folder, NULL), 1);
+    cr_assert(!exists_in(NB_STRESS_PAGE));
+}
+
+/* gnuplot 5.4 loses count of doubled quotes that stand first or follow each other, and such a name kept all figures from being
+ * drawn. */
+Test(stress_page, quotes_in_names_stop_no_figure_and_run_nothing) {
+    static const char *const names[] = {"'; system('touch ran'); '", "a''; system('touch ran'); ''",
+                                        "'' . system('touch ran') . ''"};
+    if (!have_gnuplot()) cr_skip("no gnuplot");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cJSON *stress = nb_test_stress();
+        nb_test_add_study(stress, names[i], "bf16");
+        cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", names[i]);
+        cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
+        cr_assert(!exists_in(NB_STRESS_PLOTS "/ran"), "%s", names[i]);
+        cJSON_Delete(stress);
+    }
+}

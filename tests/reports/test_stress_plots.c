@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Figures of precision and maps on a terminal: that they hold the figures of stress.json and of the records. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/figures/heat_map.h"
+#include "reports/lab/plot_stress.h"
+#include "tests/support/reports.h"
+#include "tests/support/stress.h"
+
+/* ---- on a terminal ---- */
+
+static char *rendered(const char *json, bool color) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    cJSON *map = cJSON_Parse(json);
+    nb_render_heat_map(out, map, color);
+    fclose(out);
+    cJSON_Delete(map);
+    return text;
+}
+
+Test(stress_plots, terminal_map_has_rho_upwards_and_a_letter_for_what_is_lost) {
+    char *text = rendered(nb_test_map, false);
+    const char *cells = "  2^12.0   +.@0\n     rho   |.:N\n           +--\n           2^-8  scale\n";
+    cr_assert_eq(strncmp(text, cells, strlen(cells)), 0, "%s", text);
+    cr_assert_not_null(strstr(text, "error in ulp at rms(y):  . <1e1  : <1e2"));
+    free(text);
+    text = rendered(nb_test_map, true);
+    cr_assert_not_null(strstr(text, "\033[38;5;196mN\033[0m"));
+    free(text);
+}
+
+Test(stress_plots, terminal_says_why_there_is_no_map) {
+    char *text = rendered("{\"reason\":\"only \\u001b[31mforward\"}", false);
+    cr_assert_str_eq(text, "  no map: only \\x1B[31mforward\n");
+    free(text);
+    text = rendered("null", false);
+    cr_assert_str_eq(text, "  no map: not measured\n");
+    free(text);
+}
+
+Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
+    cJSON *map =
+        cJSON_Parse("{\"log2_scale\":[0,1],\"log2_rho\":[0,1],\"log10_ulp\":[[\"x\",null]],\"state\":[[\"ok\",7],3]}");
+    double value;
+    for (int r = 0; r < 3; r++)
+        for (int s = 0; s < 3; s++) cr_assert_eq(nb_map_cell(map, r, s, &value), NB_HEAT_UNKNOWN);
+    cJSON_Delete(map);
+}
+
+static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
+    for (size_t i = 0; i < figures->n; i++)
+        if (strcmp(figures->list[i].name, name) == 0) return &figures->list[i];
+    cr_assert_fail("no figure %s", name);
+    return NULL;
+}
+
+static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, const char *entry, bool law) {
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        if (line->panel == panel && line->law == law && strcmp(f->entries[line->entry], entry) == 0) return line;
+    }
+    cr_assert_fail("%s: no line %s", f->name, entry);
+    return NULL;
+}
+
+/* ---- figures ---- */
+
+Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
+    cJSON *stress = nb_test_stress();
+    struct nb_figures figures;
+    nb_stress_figures_init(&figures, stress, NULL, NULL);
+    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
+    cr_assert_eq(f->n_panels, 2, "f32 and f16; the other width is not drawn again");
+    cr_assert_str_eq(f->panels[0].title, "f32");
+    cr_assert_str_eq(f->panels[1].title, "f16");
+    const struct nb_heat *heat = &f->heats[0];
+    cr_assert_eq(heat->n_x, 3);
+    cr_assert_eq(heat->n_y, 2);
+    static const unsigned char states[] = {NB_HEAT_VALUE, NB_HEAT_VALUE, NB_HEAT_NAN,
+                                           NB_HEAT_VALUE, NB_HEAT_VALUE, NB_HEAT_ZERO};
+    cr_assert_arr_eq(heat->state, states, sizeof states);
+    cr_assert_float_eq(heat->value[4], 7.9, 1e-12);
+    cr_assert_eq(f->n_entries, 1, "a line of one point is none");
+    const struct nb_line *line = line_of(f, 0, "x^2 overflows", true);
+    cr_assert_float_eq(line->points[1].x, 3, 1e-12);
+    cr_assert_not_null(strstr(figures.notes.text, "1 studies of another width"));
+    nb_figures_release(&figures);
+    cJSON_Delete(stress);
+}
+
+Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
+    cJSON *stress = nb_test_stress();
+    struct nb_figures figures;
+    nb_stress_figures_init(&figures, stress, NULL, NULL);
+    const struct nb_figure *rho = figure_named(&figures, "error-rho-layernorm");
+    const struct nb_line *line = line_of(rho, 0, "layernorm_onepass", false);
+    cr_assert_eq(line->n, 2, "NaN has no point");
+    cr_assert_float_eq(line->points[1].x, 2, 1e-12, "an exponent of two");
+    cr_assert_float_eq(line->points[1].y, 64, 1e-12);
+    cr_assert_eq(line_of(rho, 0, "layernorm_onepass", true)->n, 3);
+    cr_assert_float_eq(line_of(rho, 1, "half an ulp of noise in x", true)->points[2].y, 32, 1e-12);
+    cr_assert_eq(rho->n_guides, 2, "one in each panel, within its range");
+    cr_assert_float_eq(rho->guides[0].x, 3, 1e-12);
+    const struct nb_figure *n = figure_named(&figures, "error-n-layernorm");
+    line = line_of(n, 0, "layernorm_onepass", true);
+    cr_assert_eq(line->n, 1, "the law ends where its second part does");
+    cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
+    cr_assert_eq(line_of(n, 0, "gamma_n", true)->n, 2);
+    nb_figures_release(&figures);
+    cJSON_Delete(stress);
+}
+
+/* A script that counts blocks otherwise than the data file would draw cells of one state in the colour of another. */
+Test(stress_plots, script_and_data_agree_about_the_blocks) {
+    cJSON *stress = nb_test_stress();
+    struct nb_figures figures;
+    nb_stress_figures_init(&figures, stress, NULL, NULL);
+    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
+    struct nb_strbuf data = {0}, script = {0};
+    nb_figure_data(f, &data);
+    nb_figure_script(f, &script);
+    char wanted[100];
+    size_t block = 0;
+    for (char *rest = data.text, *end; rest; rest = end ? end + 3 : NULL, block++) {
+        end = strstr(rest, "\n\n\n");
+        if (end) *end = '\0';
+        const bool nan = strstr(rest, "# cells: NaN"), numbers = strstr(rest, "# cells: numbers");
+        if (!nan && !numbers) continue;
+        snprintf(wanted, sizeof wanted, nan ? "index %zu using 1:2:3:4 with" : "index %zu using 1:2:3:4:5 with", block);
+        const char *found = strstr(script.text, wanted);
+        cr_assert_not_null(found, "%s", wanted);
+        cr_assert_eq(strncmp(strstr(found, " fc ") + 4, nan ? "rgb '#d7191c'" : "palette", 7), 0);
+    }
+    cr_assert_eq(block, f->n_lines + 6, "numbers, NaN and 0 of two panels");
+    nb_strbuf_release(&data);
+    nb_strbuf_release(&script);
+    nb_figures_release(&figures);
+    cJSON_Delete(stress);
+}
+
+Test(stress_plots, depth_curve_shows_both_parts_and_their_growth) {
+    cJSON *depth = cJSON_Parse(
+        "{\"designs\":[{\"design\":\"llama\",\"depth\":{\"gain_u\":[-1,-2,-3,-4],\"residual_u\":[3,4,5,6]}},"
+        "{\"design\":\"flat\",\"depth\":null},{\"design\":7}]}");
+    struct nb_figures figures;
+    nb_stress_figures_init(&figures, NULL, depth, NULL);
+    const struct nb_figure *f = figure_named(&figures, "depth");
+    cr_assert_float_eq(line_of(f, 0, "llama", false)->points[2].y, 3, 1e-12);
+    cr_assert_float_eq(line_of(f, 0, "llama", true)->points[0].y, 1, 1e-12, "in proportion");
+    cr_assert_float_eq(line_of(f, 1, "llama", true)->points[0].y, 3, 1e-12, "with the root");
+    nb_figures_release(&figures);
+    cJSON_Delete(depth);
+}
+
+Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
+    struct nb_results results = {0};
+    struct nb_figures figures = {0};
+    static const struct {
+        const char *variant;
+        double time_ns, max_ulp;
+    } cases[] = {{"rmsnorm_a_v256_f32", 1000, 8},
+                 {"rmsnorm_b_v256_f32", 2000, 2},
+                 {"rmsnorm_c_v256_f32", 3000, 4}, /* slower and less accurate than b */
+                 {"rmsnorm_d_v256_f32", 4000, 1}};
+    for (int i = 0; i < 4; i++) {
+        struct nb_record *r = nb_test_add(&results, cases[i].variant, NB_OP_RMSNORM, "10x100");
+        nb_test_times(r, cases[i].time_ns, (struct nb_interval){1, 1, 1}, "reference");
+        nb_test_accuracy(r, cases[i].max_ulp, 0);
+    }
+    nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, "10x200"); /* neither time nor accuracy */
+    nb_strbuf_add(&figures.notes, "");
+    nb_plot_frontier(&results, &figures);
+    const struct nb_figure *f = figure_named(&figures, "frontier-rmsnorm-forward-f32");
+    const struct nb_line *set = line_of(f, 0, "not beaten in both", true);
+    cr_assert_eq(set->n, 3);
+    cr_assert_float_eq(set->points[0].x, 1, 1e-12);
+    cr_assert_float_eq(set->points[1].y, 2, 1e-12);
+    cr_assert_float_eq(set->points[2].y, 1, 1e-12);
+    cr_assert_float_eq(line_of(f, 0, "rmsnorm_c", false)->points[0].x, 3, 1e-12);
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+
+Test(stress_plots, histogram_is_in_parts_of_all_elements_of_a_kernel) {
+    struct nb_results results = {0};
+    struct nb_figures figures = {0};
+    for (int i = 0; i < 2; i++) {
+        struct nb_record *r = nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, i ? "1x10" : "1x20");
+        nb_test_accuracy(r, 1, 0);
+        memset(r->accuracy.histogram, 0, sizeof r->accuracy.histogram);
+        r->accuracy.histogram[0] = i ? 50 : 30;
+        r->accuracy.histogram[2] = i ? 0 : 20;
+    }
+    nb_strbuf_add(&figures.notes, "");
+    nb_plot_histogram(&results, &figures);
+    const struct nb_line *line = line_of(figure_named(&figures, "histogram-rmsnorm-forward"), 0, "rmsnorm_a", false);
+    cr_assert_eq(line->n, 2);
+    cr_assert_float_eq(line->points[0].x, -1, 1e-12, "up to 2^-1 ulp");
+    cr_assert_float_eq(line->points[0].y, 80, 1e-12);
+    cr_assert_float_eq(line->points[1].x, 1, 1e-12, "up to 2 ulp");
+    cr_assert_float_eq(line->points[1].y, 20, 1e-12);
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The summary of a run: what it says of a small fixed one, and that it keeps to 20 lines of 80 cells whatever the run holds. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/run/next_commands.h"
+#include "reports/run/report.h"
+#include "reports/text/escape.h"
+#include "src/core/log.h"
+#include "tests/support/reports.h"
+
+static void expect_it_fits(const char *text) {
+    size_t n = 0;
+    for (const char *line = text, *end; *line; line = end + 1, n++) {
+        struct nb_strbuf copy = {0};
+        end = strchr(line, '\n');
+        cr_assert_not_null(end, "the last line has no end: %s", text);
+        nb_strbuf_addn(&copy, line, (size_t)(end - line));
+        if (copy.len) cr_assert_leq(nb_utf8_cells(copy.text), 80, "%s", copy.text);
+        for (size_t i = 0; i < copy.len; i++)
+            cr_assert((unsigned char)copy.text[i] >= 32, "a control character in %s", text);
+        nb_strbuf_release(&copy);
+    }
+    cr_assert_leq(n, 20, "%zu lines: %s", n, text);
+}
+
+static void expect_text(const struct nb_results *results, const char *wanted) {
+    char *text = nb_test_render("summary", results);
+    expect_it_fits(text);
+    cr_assert_not_null(strstr(text, wanted), "no '%s' in:\n%s", wanted, text);
+    free(text);
+}
+
+static void expect_no_text(const struct nb_results *results, const char *unwanted) {
+    char *text = nb_test_render("summary", results);
+    cr_assert_null(strstr(text, unwanted), "'%s' in:\n%s", unwanted, text);
+    free(text);
+}
+
+Test(summary, fastest_savings_and_failures_of_a_small_run) {
+    nb_test_plain_terminal();
+    struct nb_results results = nb_test_small();
+    expect_text(&results, "Some CPU; 2026-01-31\n");
+    expect_text(&results,
+                "fastest LayerNorm  layernorm_twopass 256\n                   12.35 us +-1.0%, 80% of roof\n");
+    expect_text(&results, "fastest RMSNorm    rmsnorm_twopass 256\n");
+    expect_text(&results, "  fastest of each  20.0 % [19.0, 21.0]\n");
+    expect_text(&results, "nearest its bound  16% of the error allowed: layernorm_twopass_v256_f32 64x256\n");
+    expect_text(&results, "not to be trusted  1 failed\n");
+    expect_text(&results, " replay results/one rmsnorm_bad_v256_f32/");
+    expect_text(&results, " report results/one ");
+    expect_no_text(&results, "in memory");
+    expect_no_text(&results, "bf16");
+    nb_results_release(&results);
+}
+
+/* Cases differ where the time's place, root and dtype do; one that is faster than its roof is no fastest. */
+Test(summary, memory_roots_and_bf16_have_their_lines) {
+    nb_test_plain_terminal();
+    struct nb_results results = nb_test_small();
+    char *reference = nb_strdup(results.records[0].key);
+    struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
+    r->c.formula.root = NB_ROOT_RSQRT_NR;
+    nb_test_times(r, 9000, (struct nb_interval){0.76, 0.75, 0.77}, reference);
+    expect_text(&results, "cheaper roots save of mul_recip's time    rmsnorm_twopass\n  rsqrt_nr         5.0 % [");
+    r = nb_test_add(&results, "rmsnorm_twopass_v256_bf16", NB_OP_RMSNORM, "64x256");
+    r->c.dtype = NB_BF16;
+    nb_test_times(r, 4935, (struct nb_interval){1, NAN, NAN}, r->key);
+    expect_text(&results, "bf16 RMSNorm saves 50.0 % [49.0, 51.0], unpaired\n");
+    r = nb_test_add(&results, "rmsnorm_fast_v256_f32", NB_OP_RMSNORM, "64x256");
+    nb_test_times(r, 100, (struct nb_interval){0.1, 0.1, 0.1}, reference);
+    r->timing.suspect = true;
+    expect_text(&results, "fastest RMSNorm    rmsnorm_twopass 256\n");
+    for (int i = 0; i < 2; i++) {
+        r = nb_test_add(&results, i ? "rmsnorm_twopass_v256_f32" : "layernorm_twopass_v256_f32",
+                        i ? NB_OP_RMSNORM : NB_OP_LAYERNORM, "4096x1024");
+        nb_test_times(r, 1e6 - 1e5 * i, (struct nb_interval){1 - 0.1 * i, 0.89, 0.91}, i ? reference : r->key);
+        snprintf(r->timing.attainable.bound, sizeof r->timing.attainable.bound, "DRAM");
+        if (!i) {
+            free(reference);
+            reference = nb_strdup(r->key);
+        }
+    }
+    expect_text(&results, "in cache: 64x256, 128 KiB      in memory: 4096x1024, 32 MiB\n");
+    expect_text(&results, "  fastest of each  20.0 % [19.0, 21.0]            10.0 % [9.0, 11.0]\n");
+    free(reference);
+    nb_results_release(&results);
+}
+
+Test(summary, it_keeps_its_size_whatever_the_run_holds) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    expect_text(&results, "Nothing was timed.\n");
+    nb_test_sweep(&results);
+    expect_text(&results, "fastest LayerNorm");
+    char longest[3000];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    results.dir = nb_strdup(longest);
+    expect_text(&results, "fastest LayerNorm");
+    free(results.dir);
+    results.dir = nb_strdup("evil\033[31m\n");
+    for (size_t i = 0; i < results.n; i++) {
+        memcpy(results.records[i].c.variant, "\033[31m\n\xff'", 8);
+        results.records[i].timing.noisy = true;
+        results.records[i].timing.attainable.share.value = NAN;
+        results.records[i].timing.roof.value = NAN;
+        results.records[i].timing.time_ns.low = NAN;
+    }
+    expect_text(&results, "too noisy to rank");
+    nb_results_release(&results);
+}
+
+Test(summary, other_ops_and_runs_without_times) {
+    nb_test_plain_terminal();
+    struct nb_results results = {0};
+    struct nb_record *r = nb_test_add(&results, "dyt_fused_v256_f32", NB_OP_DYT, "64x256");
+    nb_test_accuracy(r, 2, 0);
+    expect_text(&results,
+                "Nothing was timed.\nnearest its bound  25% of the error allowed: dyt_fused_v256_f32 64x256\n");
+    nb_test_times(r, 1000, (struct nb_interval){1, NAN, NAN}, r->key);
+    expect_text(&results, "fastest dyt        dyt_fused 256\n");
+    expect_no_text(&results, "saves");
+    nb_results_release(&results);
+}
+
+/* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
+Test(summary, long_commands_go_on_behind_a_backslash) {
+    struct nb_results results = nb_test_small();
+    struct nb_strbuf text = {0};
+    free(results.dir);
+    results.dir =
+        nb_strdup("/a/folder with blanks/whose name is so long that no line of eighty cells could ever hold it/run");
+    struct nb_next next = {.results = &results, .width = 80};
+    nb_next_commands(&next, &text);
+    cr_assert_not_null(strstr(text.text, "'\\\n'"), "%s", text.text);
+    char *joined = text.text;
+    for (char *s; (s = strstr(joined, "'\\\n'")) != NULL;) memmove(s, s + 4, strlen(s + 4) + 1);
+    for (char *s; (s = strstr(joined, "\\\n")) != NULL;) memmove(s, s + 2, strlen(s + 2) + 1);
+    cr_assert_not_null(strstr(joined, results.dir), "%s", joined);
+    nb_strbuf_release(&text);
+    nb_results_release(&results);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See tests/support/numerics.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "src/core/dtype.h"
+#include "src/core/log.h"
+#include "tests/support/numerics.h"
+
+/* splitmix64 (Steele, Lea & Flood 2014) */
+uint64_t random_bits(struct random_state *r) {
+    uint64_t z = (r->state += 0x9e3779b97f4a7c15u);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+double random_uniform(struct random_state *r) { return (double)(random_bits(r) >> 11) * 0x1p-53; }
+
+double random_normal(struct random_state *r) {
+    double radius = sqrt(-2 * log(1 - random_uniform(r)));
+    return radius * cos(6.283185307179586 * random_uniform(r));
+}
+
+static void allocate(struct problem *p) {
+    struct nb_inputs *in = &p->in;
+    const size_t item = nb_formats[in->dtype].bytes;
+    const unsigned long long n = (unsigned long long)(in->rows * in->cols), params = (unsigned long long)in->n_params;
+    in->x = nb_alloc(n, item);
+    in->residual = nb_alloc(n, item);
+    in->gamma_f32 = nb_alloc(params, 4);
+    in->beta_f32 = nb_alloc(params, 4);
+    in->gamma_x = nb_alloc(params, item);
+    in->beta_x = nb_alloc(params, item);
+    in->running_mean = nb_alloc(params, 4);
+    in->running_var = nb_alloc(params, 4);
+    for (int64_t i = 0; i < in->n_params; i++) {
+        in->gamma_f32[i] = in->running_var[i] = 1;
+        nb_set(in->gamma_x, i, in->dtype, 1);
+    }
+}
+
+void problem_init(struct problem *p, uint32_t op, enum nb_dtype dtype, int64_t rows, int64_t cols) {
+    *p = (struct problem){.c = {.op = op,
+                                .dtype = dtype,
+                                .eps = 1e-5,
+                                .alpha = 0.5,
+                                .momentum = 0.1,
+                                .k = cols,
+                                .variance = NB_VAR_TWOPASS,
+                                .shape = {.layout = NB_ROWS, .rows = rows, .cols = cols},
+                                .formula = {.root = NB_ROOT_MUL_RECIP}}};
+    p->in = (struct nb_inputs){.dtype = dtype, .rows = rows, .cols = cols, .n_params = cols};
+    allocate(p);
+}
+
+void problem_init_batchnorm(struct problem *p, uint32_t layout, enum nb_dtype dtype, int64_t n, int64_t channels,
+                            int64_t hw) {
+    const bool nchw = layout == NB_NCHW;
+    *p = (struct problem){
+        .c = {.op = NB_OP_BATCHNORM, .dtype = dtype, .eps = 1e-5, .momentum = 0.1, .variance = NB_VAR_TWOPASS}};
+    p->c.formula.root = NB_ROOT_MUL_RECIP;
+    p->c.shape = (struct nb_shape){.layout = layout, .n = n, .c = channels, .hw = hw};
+    p->c.shape.rows = nchw ? n * channels : n * hw;
+    p->c.shape.cols = nchw ? hw : channels;
+    p->in = (struct nb_inputs){.dtype = dtype, .rows = p->c.shape.rows, .cols = p->c.shape.cols, .n_params = channels};
+    allocate(p);
+}
+
+void problem_free(struct problem *p) {
+    free(p->in.x);
+    free(p->in.residual);
+    free(p->in.gamma_f32);
+    free(p->in.beta_f32);
+    free(p->in.gamma_x);
+    free(p->in.beta_x);
+    free(p->in.running_mean);
+    free(p->in.running_var);
+}
+
+void problem_set(struct problem *p, int64_t i, double v) { nb_set(p->in.x, i, p->in.dtype, v); }
+
+void problem_fill_normal(struct problem *p, double mean, double sd, uint64_t seed) {
+    struct random_state r = {seed};
+    for (int64_t i = 0; i < p->in.rows * p->in.cols; i++) {
+        problem_set(p, i, mean + sd * random_normal(&r));
+        nb_set(p->in.residual, i, p->in.dtype, random_normal(&r));
+    }
+    for (int64_t i = 0; i < p->in.n_params; i++) {
+        p->in.gamma_f32[i] = (float)(1 + 0.3 * random_normal(&r));
+        p->in.beta_f32[i] = (float)(0.5 * random_normal(&r));
+        nb_set(p->in.gamma_x, i, p->in.dtype, p->in.gamma_f32[i]);
+        nb_set(p->in.beta_x, i, p->in.dtype, p->in.beta_f32[i]);
+        p->in.running_mean[i] = (float)random_normal(&r);
+        p->in.running_var[i] = (float)(0.5 + random_uniform(&r));
+    }
+}

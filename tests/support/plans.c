@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a "blocks" list to a plan. */
+#include "tests/support/plans.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/runs.h"
+
+void load_kernels(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
+
+static int make(void *arg) {
+    struct request *r = arg;
+    struct nb_config config;
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "{ %s \"blocks\": [\n%s\n] }", r->head ? r->head : "", r->blocks);
+    int result = nb_config_parse(&config, "dir/mine.json", text.text, text.len);
+    nb_strbuf_release(&text);
+    if (result != 0) return -1;
+    if (r->axis) result = nb_config_axis(&config, r->axis);
+    if (result == 0) result = nb_plan_make(&r->plan, &config, &r->options);
+    nb_config_release(&config);
+    return result;
+}
+
+struct nb_plan made(struct request r) {
+    int result;
+    char *errors = errors_of(make, &r, &result);
+    cr_assert_eq(result, 0, "%s\n%s", r.blocks, errors);
+    free(errors);
+    return r.plan;
+}
+
+struct nb_plan plan_of(const char *blocks) {
+    return made((struct request){.blocks = blocks});
+}
+
+void refused(struct request r, const char *words) {
+    int result;
+    char *errors = errors_of(make, &r, &result);
+    cr_expect_eq(result, -1, "was planned: %s", r.blocks);
+    cr_expect(strstr(errors, words), "wanted \"%s\" in: %s", words, errors);
+    nb_plan_release(&r.plan);
+    free(errors);
+}
+
+size_t left_out(const struct nb_plan *plan, const char *words) {
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_skips; i++)
+        if (strstr(plan->skips[i].reason, words)) n += plan->skips[i].n;
+    return n;
+}
+
+size_t n_cases_of(const char *blocks) {
+    struct nb_plan plan = plan_of(blocks);
+    size_t n = plan.n_cases;
+    nb_plan_release(&plan);
+    return n;
+}

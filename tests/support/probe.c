@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The truth about our kernels, and the least that probes must find out. */
+#include "tests/support/probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/kernel_fields.h"
+#include "src/lab/probe/probe.h"
+
+static uint32_t implemented(uint32_t mask, uint32_t value) {
+    if (mask == 0) return 0;
+    return mask & 1u << value ? value : (uint32_t)__builtin_ctz(mask);
+}
+
+int probe_case(struct nb_case *c, const struct nb_entry *entry, struct nb_formula f) {
+    const struct nb_formulas *can = &entry->kernel->formulas;
+    struct nb_call call;
+    nb_case_init(c);
+    snprintf(c->data, sizeof c->data, "normal");
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = NB_PROBE_USUAL};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%d", NB_PROBE_USUAL);
+    c->formula = (struct nb_formula){.struct_size = sizeof f,
+                                     .root = implemented(can->roots, f.root),
+                                     .eps_place = implemented(can->eps_places, f.eps_place),
+                                     .cast = implemented(can->casts, f.cast),
+                                     .weight_offset = implemented(can->weight_offsets, f.weight_offset),
+                                     .affine = implemented(can->affines, f.affine),
+                                     .param = implemented(can->params, f.param),
+                                     .round_sum = implemented(can->round_sums, f.round_sum)};
+    nb_case_set_entry(c, entry);
+    nb_case_call(c, &call);
+    if (nb_probe_refuses(c) || nb_case_conflict(c) || nb_kernel_refuses(entry->kernel, &c->formula)) return -1;
+    return nb_kernel_applicable(entry->kernel, &call) ? -1 : 0;
+}
+
+/* ---- facts ---- */
+
+struct facts {
+    const struct nb_case *c;
+    const struct nb_kernel *k;
+    bool narrow, centres, composed, coarse, estimate;
+    bool blocked;          /* lanes are added up every so many columns, so that no plain order explains a long row */
+    int lanes, mean_lanes; /* of the sums of squares and of the mean; 0: there is no plain sum */
+};
+
+static int vector_lanes(uint32_t width) {
+    static const int lanes[] = {[NB_SCALAR] = 1, [NB_128] = 4, [NB_256] = 8, [NB_256X] = 8, [NB_512] = 16};
+    return lanes[width];
+}
+
+static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k) {
+    struct facts f = {.c = c,
+                      .k = k,
+                      .narrow = k->dtype != NB_F32,
+                      .centres = k->op == NB_OP_LAYERNORM || k->op == NB_OP_ADD_LAYERNORM,
+                      .composed = k->style == NB_COMPOSED,
+                      .coarse = k->stats_dtype == NB_STATS_X,
+                      .blocked = strlen(k->name) > 5 && strcmp(k->name + strlen(k->name) - 5, "_fast") == 0,
+                      .estimate = c->formula.root == NB_ROOT_RSQRT_NR || c->formula.root == NB_ROOT_RSQRT_RAW};
+    const int vector = vector_lanes(k->width);
+    f.lanes = f.mean_lanes = 8 * vector; /* ROW_ACCUMULATORS */
+    if (strcmp(k->name, "rmsnorm_serial") == 0) f.lanes = vector;
+    if (k->variance == NB_VAR_ONEPASS) f.lanes = f.mean_lanes = 4 * vector; /* MOMENT_ACCUMULATORS */
+    if (k->variance == NB_VAR_CORRECTED) f.lanes = 4 * vector, f.mean_lanes = 0;
+    if (k->variance == NB_VAR_SHIFTED || k->variance == NB_VAR_WELFORD || f.coarse) f.lanes = f.mean_lanes = 0;
+    return f;
+}
+
+/* Null: no determined answer is right. */
+static const char *truth_of_eps(const struct facts *f, const char *question) {
+    const bool lowp = strcmp(f->k->name, "rmsnorm_lowp") == 0;
+    if (strcmp(question, "eps_place") == 0) return nb_eps_place_name(f->c->formula.eps_place);
+    if (strcmp(question, "eps_added_to") == 0) return f->k->op == NB_OP_L2NORM ? "the sum" : "the mean";
+    if (strcmp(question, "eps_dtype") == 0) return lowp ? nb_formats[f->k->dtype].name : "f32";
+    if (strcmp(question, "statistics_dtype") == 0) return f->coarse ? nb_formats[f->k->dtype].name : "f32 or wider";
+    return NULL;
+}
+
+static const char *truth_of_sums(const struct facts *f, const char *question) {
+    static char text[64];
+    text[0] = '\0';
+    if (strcmp(question, "variance") == 0) return f->centres ? nb_variance_name(f->k->variance) : NULL;
+    if (strcmp(question, "accumulator") == 0) {
+        if (!f->coarse) return f->lanes ? "f32" : NULL;
+        return f->composed ? "f32 or wider" : nb_formats[f->k->dtype].name;
+    }
+    if (strcmp(question, "sum_fma") == 0 && f->lanes) return f->composed ? "rounded, then added" : "fma";
+    if (strcmp(question, "order") == 0 && f->lanes)
+        return f->lanes == 1 ? "sequential" : "sequential in interleaved lanes";
+    if (strcmp(question, "tail") == 0 && f->lanes) return "not one by one";
+    if (strcmp(question, "lanes") == 0 && f->lanes) snprintf(text, sizeof text, "%d", f->lanes);
+    if (strcmp(question, "mean_sum") == 0 && f->centres && f->mean_lanes)
+        snprintf(text, sizeof text, "f32, %d lane%s", f->mean_lanes, f->mean_lanes == 1 ? "" : "s");
+    return text[0] ? text : NULL;
+}
+
+static const char *truth_of_affine(const struct facts *f, const char *question) {
+    const struct nb_formula *formula = &f->c->formula;
+    const bool before = f->narrow && (f->coarse || formula->cast == NB_CAST_BEFORE);
+    if (strcmp(question, "weight_offset") == 0)
+        return formula->affine == NB_AFFINE_NONE ? NULL : formula->weight_offset ? "1" : "0";
+    if (strcmp(question, "cast") == 0) return f->narrow ? (before ? "before" : "after") : NULL;
+    if (strcmp(question, "offset_dtype") == 0)
+        return !f->narrow || !formula->weight_offset ? NULL : before ? nb_formats[f->k->dtype].name : "f32 or wider";
+    if (strcmp(question, "affine_fma") != 0 || formula->affine != NB_AFFINE_GAMMA_BETA) return NULL;
+    if (f->narrow && formula->param == NB_PARAM_X) return NULL; /* it makes no difference */
+    if (before) return "rounded to x's dtype, then added";
+    return f->composed ? "rounded, then added" : "fma";
+}
+
+static const char *truth_of_behaviour(const struct facts *f, const char *question) {
+    if (strcmp(question, "rounding") == 0) return "nearest";
+    if (strcmp(question, "nan") == 0) return "the whole row is NaN";
+    if (strcmp(question, "inf") == 0)
+        return f->centres || f->c->formula.root == NB_ROOT_RSQRT_NR ? "the whole row is NaN"
+                                                                    : "the others are 0, itself NaN";
+    if (strcmp(question, "repeatable") == 0) return "yes";
+    if (strncmp(question, "depends_on_", 11) == 0 || strcmp(question, "reads_padding") == 0) return "none seen";
+    if (strncmp(question, "subnormal_", 10) == 0) return "kept";
+    return NULL;
+}
+
+static const char *truth_of_root(const struct facts *f, const char *question) {
+    static const char *const roots[] = {[NB_ROOT_DIV_SQRT] = "div_sqrt",
+                                        [NB_ROOT_MUL_RECIP] = "mul_recip",
+                                        [NB_ROOT_RSQRT_NR] = "rsqrt_nr",
+                                        [NB_ROOT_RSQRT_RAW] = "rsqrt_raw"};
+    const uint32_t root = f->c->formula.root;
+    const bool wide = f->k->width == NB_512 || f->k->width == NB_256X;
+    if (strcmp(question, "root") == 0) return roots[root];
+    if (strcmp(question, "root_instruction") != 0) return NULL;
+    if (root == NB_ROOT_DIV_SQRT) return "div_sqrt (x / sqrtf(v))";
+    if (root == NB_ROOT_MUL_RECIP) return "recip_sqrt (1 / sqrtf(x))";
+    if (root == NB_ROOT_RSQRT_RAW) return wide ? "rsqrt14 (vrsqrt14ps)" : "rsqrtps (rsqrtps)";
+    return wide ? "rsqrt14_newton (vrsqrt14ps, r + r/2 (1 - x r r) by FMA)"
+                : "rsqrtps_newton (rsqrtps, r + r/2 (1 - x r r) by FMA)";
+}
+
+static bool is_right(const struct facts *f, const char *question, const char *value) {
+    if (strcmp(question, "eps_effective") == 0) return fabs(atof(value) / f->c->eps - 1) < 0.02;
+    if (strcmp(question, "accumulator") == 0 && strcmp(value, "f32 or wider") == 0 && !f->coarse) return true;
+    if (strcmp(question, "order") == 0 && f->blocked && strncmp(value, "blocks of ", 10) == 0) return true;
+    const char *truth = truth_of_eps(f, question);
+    if (!truth) truth = truth_of_sums(f, question);
+    if (!truth) truth = truth_of_affine(f, question);
+    if (!truth) truth = truth_of_root(f, question);
+    if (!truth) truth = truth_of_behaviour(f, question);
+    return truth && strcmp(truth, value) == 0;
+}
+
+/* ---- the least ---- */
+
+static bool is_one_of(const char *const *names, const char *question) {
+    for (; *names; names++)
+        if (strcmp(*names, question) == 0) return true;
+    return false;
+}
+
+/* The sum of a mean in f16 shows by a large gamma alone, where x rstd is not rounded before. */
+static bool mean_shows(const struct facts *f) {
+    const struct nb_formula *formula = &f->c->formula;
+    return f->k->dtype != NB_F16 || (formula->affine != NB_AFFINE_NONE && formula->cast == NB_CAST_AFTER);
+}
+
+static bool must_be_known(const struct facts *f, const char *question) {
+    static const char *const always[] = {"eps_place",
+                                         "nan",
+                                         "inf",
+                                         "repeatable",
+                                         "depends_on_batch",
+                                         "depends_on_threads",
+                                         "depends_on_position",
+                                         "depends_on_neighbours",
+                                         "reads_padding",
+                                         "subnormal_inputs",
+                                         NULL};
+    static const char *const by_weighing[] = {"statistics_dtype", "accumulator", "lanes", "order", NULL};
+    static const char *const of_roots[] = {"root", "rounding", "eps_dtype", NULL};
+    const bool exact_clamp = f->c->formula.eps_place == NB_EPS_CLAMP;
+    const bool fma_shows = f->c->formula.affine == NB_AFFINE_GAMMA_BETA && !f->estimate && !f->coarse &&
+                           (!f->narrow || f->c->formula.param == NB_PARAM_F32) &&
+                           !(f->narrow && f->c->formula.cast == NB_CAST_BEFORE && f->c->formula.weight_offset);
+    if (is_one_of(always, question)) return true;
+    if (strcmp(question, "weight_offset") == 0) return f->c->formula.affine != NB_AFFINE_NONE;
+    if (strcmp(question, "cast") == 0) return f->narrow && f->c->formula.affine != NB_AFFINE_NONE;
+    if (strcmp(question, "affine_fma") == 0) return fma_shows;
+    if (f->coarse) return strcmp(question, "accumulator") == 0 && !f->estimate && !exact_clamp;
+    if (f->k->variance == NB_VAR_WELFORD) return strcmp(question, "variance") == 0 && !f->narrow && !exact_clamp;
+    const bool inexact = exact_clamp || !mean_shows(f) || f->k->variance == NB_VAR_SHIFTED;
+    if (strcmp(question, "root") == 0 && f->centres && f->narrow && inexact) return false;
+    if (strcmp(question, "rounding") == 0 && f->c->formula.root == NB_ROOT_RSQRT_RAW && f->centres) return false;
+#if !defined(__x86_64__)
+    if (strcmp(question, "root") == 0 && f->estimate)
+        return false; /* estimates of other CPUs are not in the table of roots */
+#endif
+    if (is_one_of(of_roots, question)) return true;
+    if (exact_clamp) return false;
+    if (f->blocked) return strcmp(question, "statistics_dtype") == 0;
+    if (f->k->variance == NB_VAR_CORRECTED && !mean_shows(f)) return false;
+    if (strcmp(question, "variance") == 0) return f->centres;
+    if (strcmp(question, "sum_fma") == 0) return !f->narrow && f->lanes && f->c->formula.eps_place == NB_EPS_INSIDE;
+    return is_one_of(by_weighing, question) && (f->lanes || strcmp(question, "statistics_dtype") == 0);
+}
+
+int probe_complaints(const struct nb_case *c, const struct nb_kernel *kernel, const cJSON *result,
+                     struct nb_strbuf *out) {
+    const struct facts f = facts_of(c, kernel);
+    const cJSON *answer;
+    int n = 0;
+    cJSON_ArrayForEach(answer, cJSON_GetObjectItemCaseSensitive(result, "answers")) {
+        const char *question = nb_json_get_text(answer, "question"), *value = nb_json_get_text(answer, "value");
+        const bool missing = !value && must_be_known(&f, question);
+        if (!missing && (!value || is_right(&f, question, value))) continue;
+        nb_strbuf_addf(out, "%s root %s eps %s cast %u affine %u offset %u param %u: %s %s (%s)\n", c->variant,
+                       nb_root_name(c->formula.root), nb_eps_place_name(c->formula.eps_place), c->formula.cast,
+                       c->formula.affine, c->formula.weight_offset, c->formula.param, question,
+                       value ? value : "is not known", nb_json_get_text(answer, "evidence"));
+        n++;
+    }
+    return n;
+}

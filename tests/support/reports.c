@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small results made by hand, for the tests of what is made of results. */
+#include "tests/support/reports.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/run/report.h"
+#include "src/core/log.h"
+
+static void set_axis(struct nb_case *c, const char *axis, const char *text) {
+    char reason[256] = "";
+    cr_assert_eq(nb_axis_set(nb_axis_find(axis), c, text, reason, sizeof reason), 0, "%s %s: %s", axis, text, reason);
+}
+
+struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape) {
+    struct nb_strbuf key = {0}, replay = {0};
+    results->records = nb_realloc(results->records, results->n + 1, sizeof *results->records);
+    struct nb_record *r = &results->records[results->n++];
+    *r = (struct nb_record){.status = NB_OK};
+    nb_case_init(&r->c);
+    snprintf(r->c.variant, sizeof r->c.variant, "%s", variant);
+    r->c.op = op;
+    r->c.width = NB_256;
+    r->c.style = strstr(variant, "composed") ? NB_COMPOSED : NB_FUSED;
+    set_axis(&r->c, "shape", shape);
+    set_axis(&r->c, "affine", "default");
+    nb_case_normalize(&r->c);
+    nb_case_key(&r->c, &key);
+    nb_strbuf_addf(&replay, "normbench replay DIR '%s'", key.text);
+    r->key = key.text;
+    r->replay = replay.text;
+    r->bytes = 8.0 * (double)r->c.shape.rows * (double)r->c.shape.cols;
+    return r;
+}
+
+void nb_test_times(struct nb_record *r, double time_ns, struct nb_interval ratio, const char *reference) {
+    r->has_timing = true;
+    r->timing = (struct nb_timing){.time_ns = {time_ns, 0.99 * time_ns, 1.01 * time_ns},
+                                   .roof = {0.8, 0.79, 0.81},
+                                   .attainable = {{9876, 9770, 9980}, {0.8, 0.79, 0.81}, 5000, "L2"},
+                                   .vs_reference = ratio,
+                                   .gbytes_per_s = r->bytes / time_ns,
+                                   .min_ns = 0.98 * time_ns,
+                                   .n_launches = 6,
+                                   .n_samples = 48,
+                                   .copy = "copy_1r1w_v256_f32",
+                                   .reference = nb_strdup(reference)};
+}
+
+void nb_test_accuracy(struct nb_record *r, double max_ulp, double bias_u) {
+    r->has_accuracy = true;
+    r->accuracy = (struct nb_accuracy){
+        .n = 64,
+        .max_ulp = max_ulp,
+        .mean_ulp = max_ulp / 4,
+        .bias_u = bias_u,
+        .worst_ratio = max_ulp / 8,
+        .bias_sigma = NAN,
+        .witness = {.row = 3, .col = 7, .got = 1.5, .want = 1.25, .x = -2, .err_ulp = max_ulp, .tolerance_ulp = 8}};
+}
+
+/* LayerNorm is the reference of each group; RMSNorm takes 0.8, 0.7 and 0.6 of its time. */
+void nb_test_sweep(struct nb_results *results) {
+    static const char *const shapes[] = {"64x256", "64x1024", "64x4096"};
+    static const double ratios[] = {0.8, 0.7, 0.6};
+    for (int i = 0; i < 3; i++) {
+        struct nb_record *r = nb_test_add(results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, shapes[i]);
+        nb_test_times(r, 1000 << (2 * i), (struct nb_interval){1, NAN, NAN}, r->key);
+        nb_test_accuracy(r, 1.25, 0.0625);
+        char *reference = nb_strdup(r->key);
+        r = nb_test_add(results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, shapes[i]);
+        struct nb_interval ratio = {ratios[i], ratios[i] - 0.01, ratios[i] + 0.01};
+        nb_test_times(r, ratios[i] * (1000 << (2 * i)), ratio, reference);
+        nb_test_accuracy(r, 0.75, -0.125);
+        free(reference);
+    }
+}
+
+struct nb_results nb_test_small(void) {
+    struct nb_results results = {
+        .meta = cJSON_Parse(
+            "{\"schema\":\"2.0\",\"version\":\"0.1.0\",\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\","
+            "\"fingerprint\":{\"cpu\":{\"model\":\"Some CPU\",\"l1d_bytes\":32768}},"
+            "\"argv\":[\"normbench\",\"run\",\"it's\"],"
+            "\"skips\":[{\"reason\":\"no such kernel\",\"count\":7}],\"complete\":true}"),
+        .dir = nb_strdup("results/one")};
+    struct nb_record *r = nb_test_add(&results, "layernorm_twopass_v256_f32", NB_OP_LAYERNORM, "64x256");
+    nb_test_times(r, 12345.678, (struct nb_interval){1, 1, 1}, r->key);
+    nb_test_accuracy(r, 1.25, 0.0625);
+    char *reference = nb_strdup(r->key);
+    r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
+    nb_test_times(r, 9870, (struct nb_interval){0.8, 0.79, 0.81}, reference);
+    nb_test_accuracy(r, 0.75, -0.125);
+    r = nb_test_add(&results, "rmsnorm_bad_v256_f32", NB_OP_RMSNORM, "64x256");
+    nb_test_accuracy(r, 99, 0);
+    r->status = NB_INACCURATE;
+    r->reason = nb_strdup("beyond the bound");
+    r = nb_test_add(&results, "rmsnorm_twopass_v512_f32", NB_OP_RMSNORM, "64x256");
+    r->status = NB_SKIPPED;
+    r->reason = nb_strdup("no AVX-512");
+    free(reference);
+    return results;
+}
+
+char *nb_test_render(const char *format, const struct nb_results *results) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    const struct nb_renderer *renderer = nb_renderer_find(format);
+    cr_assert_not_null(renderer, "%s", format);
+    cr_assert_eq(renderer->render(results, out), 0);
+    fclose(out);
+    return text;
+}
+
+void nb_test_plain_terminal(void) {
+    setenv("LC_ALL", "C", 1);
+    unsetenv("COLUMNS");
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See tests/support/softgradient.h. */
+#include "tests/support/softgradient.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "src/core/dtype.h"
+#include "src/core/log.h"
+
+const char *const gradient_fault_names[N_GRADIENT_FAULTS] = {
+    [GRADIENT_RIGHT] = "none",
+    [GRADIENT_DIVISOR] = "divisor n - 1",
+    [GRADIENT_NO_MEAN] = "no mean(g)",
+    [GRADIENT_NO_PULL] = "no mean(g xhat)",
+    [GRADIENT_NO_OFFSET] = "gamma in place of 1 + gamma",
+    [GRADIENT_NO_WEIGHT] = "dy in place of g in the sums",
+    [GRADIENT_TRUNCATES] = "truncated store",
+    [GRADIENT_NARROW_RSTD] = "rstd in x's dtype",
+    [GRADIENT_NARROW_SUMS] = "column sums in x's dtype",
+    [GRADIENT_DROPS_LAST] = "last element left out",
+    [GRADIENT_NO_PAST] = "the gradient past the norm left out",
+    [GRADIENT_ROUNDS_TWICE] = "the norm's own rounded before the addition",
+    [GRADIENT_ALL_COUPLED] = "all elements coupled",
+    [GRADIENT_OVERWRITES] = "half of the rows forgotten",
+};
+
+/* The row or channel under way. */
+struct run {
+    const struct soft_gradient *k;
+    const struct backward *b;
+    int64_t stat, n; /* elements of it */
+    float mean, rstd, mean_g, mean_gx;
+};
+
+static enum nb_dtype dtype_of(const struct run *r) { return r->b->p.in.dtype; }
+static float narrow(const struct run *r, float v) { return (float)nb_round_to(v, dtype_of(r)); }
+/* The result of an operation. */
+static float op(const struct run *r, float v) { return r->b->p.c.stats_dtype == NB_STATS_X ? narrow(r, v) : v; }
+/* The result of an addition inside a reduction; composed kernels keep f32 there. */
+static float add(const struct run *r, float v) { return r->b->p.c.style == NB_COMPOSED ? v : op(r, v); }
+
+static bool is_batchnorm(const struct run *r) { return r->b->p.c.op == NB_OP_BATCHNORM; }
+
+/* Where element j of the row or channel lies. */
+static int64_t place(const struct run *r, int64_t j) {
+    const struct nb_shape *s = &r->b->p.c.shape;
+    if (!is_batchnorm(r)) return r->stat * s->cols + j;
+    if (s->layout == NB_NHWC) return j * s->c + r->stat;
+    return (j / s->hw * s->c + r->stat) * s->hw + j % s->hw;
+}
+
+static float x_of(const struct run *r, int64_t j) { return (float)nb_get(r->b->p.in.x, place(r, j), dtype_of(r)); }
+static float dy_of(const struct run *r, int64_t j) { return (float)nb_get(r->b->p.in.dy, place(r, j), dtype_of(r)); }
+
+static float weight(const struct run *r, int64_t j) {
+    const struct nb_formula *f = &r->b->p.c.formula;
+    const int64_t param = is_batchnorm(r) ? r->stat : j;
+    if (f->affine == NB_AFFINE_NONE) return 1;
+    const float gamma =
+        f->param == NB_PARAM_X ? (float)nb_get(r->b->p.in.gamma_x, param, dtype_of(r)) : r->b->p.in.gamma_f32[param];
+    return f->weight_offset && r->k->fault != GRADIENT_NO_OFFSET ? op(r, 1 + gamma) : gamma;
+}
+
+static float g_of(const struct run *r, int64_t j) { return op(r, dy_of(r, j) * weight(r, j)); }
+static float xhat_of(const struct run *r, int64_t j) {
+    if (r->k->order == ORDER_FOLDED_XHAT) return fmaf(x_of(r, j), r->rstd, -r->mean * r->rstd);
+    return op(r, op(r, x_of(r, j) - r->mean) * r->rstd);
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------------- */
+
+typedef float (*term_fn)(const struct run *r, int64_t j);
+static float term_g(const struct run *r, int64_t j) {
+    return r->k->fault == GRADIENT_NO_WEIGHT ? dy_of(r, j) : g_of(r, j);
+}
+static float term_gx(const struct run *r, int64_t j) {
+    if (r->k->order == ORDER_PRODUCTS) return op(r, op(r, dy_of(r, j) * xhat_of(r, j)) * weight(r, j));
+    if (r->k->order == ORDER_OF_DISTANCE) return g_of(r, j) * (x_of(r, j) - r->mean);
+    if (r->k->order == ORDER_AFFINE) return g_of(r, j) * x_of(r, j);
+    return op(r, term_g(r, j) * xhat_of(r, j));
+}
+static float term_dyx(const struct run *r, int64_t j) { return op(r, dy_of(r, j) * xhat_of(r, j)); }
+
+/* Element j goes to lane j % lanes; the lanes are then added in order. */
+static float sum(const struct run *r, term_fn term) {
+    float *lane = nb_alloc((unsigned long long)r->k->lanes, sizeof *lane), total = 0;
+    const int64_t n = r->k->fault == GRADIENT_DROPS_LAST ? r->n - 1 : r->n;
+    for (int64_t j = 0; j < n; j++) lane[j % r->k->lanes] = add(r, lane[j % r->k->lanes] + term(r, j));
+    for (int l = 0; l < r->k->lanes; l++) total = add(r, total + lane[l]);
+    free(lane);
+    return total;
+}
+
+int64_t soft_gradient_chain(const struct soft_gradient *k, int64_t n) {
+    return (n + k->lanes - 1) / k->lanes + k->lanes;
+}
+
+static bool is_centred(const struct run *r) {
+    const uint32_t o = r->b->p.c.op;
+    return o == NB_OP_LAYERNORM || o == NB_OP_ADD_LAYERNORM || is_batchnorm(r);
+}
+
+static void start(struct run *r, const struct soft_gradient *k, const struct backward *b, int64_t stat) {
+    const struct nb_case *c = &b->p.c;
+    *r = (struct run){.k = k, .b = b, .stat = stat};
+    r->n = is_batchnorm(r) ? c->shape.n * c->shape.hw : c->shape.cols;
+    r->mean = is_centred(r) ? op(r, b->mean[stat]) : 0;
+    r->rstd = op(r, b->rstd[stat]);
+    if (k->fault == GRADIENT_NARROW_RSTD) r->rstd = narrow(r, r->rstd);
+    if (is_batchnorm(r) && c->mode == NB_INFERENCE) return;
+    float divisor = (float)(c->op == NB_OP_PRMSNORM ? c->k : r->n);
+    if (k->fault == GRADIENT_DIVISOR) divisor -= 1;
+    const float scale = c->op == NB_OP_L2NORM ? 1 : 1 / divisor;
+    if (is_centred(r) && k->fault != GRADIENT_NO_MEAN) r->mean_g = op(r, add(r, sum(r, term_g)) * scale);
+    if (k->fault != GRADIENT_NO_PULL) r->mean_gx = op(r, add(r, sum(r, term_gx)) * scale);
+}
+
+/* ---- dx ---------------------------------------------------------------------------------------------------------------- */
+
+/* b = (mean_g mean - mean of g x) rstd^3, c = -b mean - mean_g rstd */
+static float affine(const struct run *r, int64_t j, float mean_gx) {
+    const float b = (r->mean_g * r->mean - mean_gx) * r->rstd * r->rstd * r->rstd;
+    const float c = -b * r->mean - r->mean_g * r->rstd;
+    return fmaf(r->rstd, g_of(r, j), fmaf(b, x_of(r, j), c));
+}
+
+static float own(const struct run *r, int64_t j) {
+    const float g = g_of(r, j), xhat = xhat_of(r, j), rstd = r->rstd, mean_g = r->mean_g;
+    const bool beyond = r->b->p.c.op == NB_OP_PRMSNORM && j >= r->b->p.c.k && r->k->fault != GRADIENT_ALL_COUPLED;
+    const float mean_gx = beyond ? 0 : r->mean_gx;
+    switch (beyond ? ORDER_PLAIN : r->k->order) {
+    case ORDER_FOLDED_MEANS:
+        return op(r, fmaf(rstd, g, -op(r, fmaf(xhat, op(r, rstd * mean_gx), op(r, rstd * mean_g)))));
+    case ORDER_BRACKET:
+        return op(r, op(r, g - op(r, fmaf(xhat, mean_gx, mean_g))) * rstd);
+    case ORDER_OF_X:
+        if (is_centred(r)) break;
+        return op(r, op(r, rstd * g) - op(r, x_of(r, j) * op(r, op(r, rstd * rstd) * mean_gx)));
+    case ORDER_OF_DISTANCE:
+        return fmaf(rstd, g, fmaf(-mean_gx * rstd * rstd * rstd, x_of(r, j) - r->mean, -mean_g * rstd));
+    case ORDER_AFFINE:
+        return affine(r, j, mean_gx);
+    default:
+        break;
+    }
+    return op(r, op(r, op(r, g - mean_g) - op(r, xhat * mean_gx)) * rstd);
+}
+
+/* Towards zero, as a shift of the bits does it. */
+static void store(const struct run *r, void *dx, int64_t i, float v) {
+    if (r->k->fault == GRADIENT_TRUNCATES && fabs(nb_round_to(v, dtype_of(r))) > fabsf(v))
+        v = (float)(nb_round_to(v, dtype_of(r)) - copysign(nb_ulp(v, dtype_of(r)), v));
+    nb_set(dx, i, dtype_of(r), v);
+}
+
+static void store_row(const struct run *r, void *dx) {
+    const struct nb_inputs *in = &r->b->p.in;
+    const uint32_t o = r->b->p.c.op;
+    const bool adds = (o == NB_OP_ADD_RMSNORM || o == NB_OP_ADD_LAYERNORM) && r->k->fault != GRADIENT_NO_PAST;
+    for (int64_t j = 0; j < r->n; j++) {
+        float v = own(r, j);
+        if (r->k->fault == GRADIENT_ROUNDS_TWICE) v = narrow(r, v);
+        if (adds) v += (float)nb_get(in->dresidual_out, place(r, j), in->dtype);
+        store(r, dx, place(r, j), v);
+    }
+}
+
+/* ---- dgamma and dbeta ---------------------------------------------------------------------------------------------------- */
+
+/* The result of an addition down a column. */
+static float add_down(const struct run *r, float v) {
+    return r->k->fault == GRADIENT_NARROW_SUMS ? narrow(r, v) : add(r, v);
+}
+
+/* Row ops: row r goes to accumulator r % lanes of each column. */
+static void add_to_columns(const struct run *r, float *gamma, float *beta) {
+    const int64_t lane = r->stat % r->k->lanes * r->n;
+    if (r->k->fault == GRADIENT_OVERWRITES && r->stat < r->b->n_stats / 2) return;
+    for (int64_t j = 0; j < r->n; j++) {
+        gamma[lane + j] = add_down(r, gamma[lane + j] + term_dyx(r, j));
+        beta[lane + j] = add_down(r, beta[lane + j] + dy_of(r, j));
+    }
+}
+
+static void add_lanes(const struct run *r, float *lanes) {
+    for (int l = 1; l < r->k->lanes; l++)
+        for (int64_t j = 0; j < r->n; j++) lanes[j] = add_down(r, lanes[j] + lanes[l * r->n + j]);
+}
+
+void soft_gradient_run(const struct soft_gradient *k, const struct backward *b, void *dx, float *dgamma, float *dbeta) {
+    struct run r = {0};
+    const unsigned long long n = (unsigned long long)(b->p.in.n_params * k->lanes);
+    float *gamma = nb_alloc(n, sizeof *gamma), *beta = nb_alloc(n, sizeof *beta);
+    for (int64_t stat = 0; stat < b->n_stats; stat++) {
+        start(&r, k, b, stat);
+        store_row(&r, dx);
+        if (is_batchnorm(&r)) {
+            gamma[stat] = op(&r, sum(&r, term_dyx));
+            beta[stat] = op(&r, sum(&r, dy_of));
+        } else {
+            add_to_columns(&r, gamma, beta);
+        }
+    }
+    if (!is_batchnorm(&r)) {
+        add_lanes(&r, gamma);
+        add_lanes(&r, beta);
+    }
+    for (int64_t i = 0; i < b->p.in.n_params; i++) {
+        dgamma[i] = op(&r, gamma[i]);
+        dbeta[i] = op(&r, beta[i]);
+    }
+    free(gamma);
+    free(beta);
+}

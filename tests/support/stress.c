@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A small stress.json made by hand. */
+#include "tests/support/stress.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "src/core/json.h"
+
+const char nb_test_map[] =
+    "{\"log2_scale\":[-8,0,8],\"log2_rho\":[-4,12],"
+    "\"log10_ulp\":[[0.2,1.5,null],[-3.0,7.9,2.5]],"
+    "\"state\":[[\"ok\",\"ok\",\"nan\"],[\"ok\",\"ok\",\"zero\"]],"
+    "\"predicted\":[{\"name\":\"x^2 overflows\",\"line\":[[4,-4],[3,12]]},{\"name\":\"too short\",\"line\":[[1,1]]}]}";
+
+static const char sweeps_text[] =
+    "[{\"axis\":\"rho\",\"points\":[{\"at\":1,\"state\":\"ok\",\"scaled_u\":4,\"noise_u\":2},"
+    "{\"at\":4,\"state\":\"ok\",\"scaled_u\":64,\"noise_u\":8},{\"at\":16,\"state\":\"nan\",\"scaled_u\":1e9,\"noise_"
+    "u\":32}],"
+    "\"predicted\":[{\"name\":\"slope 2\",\"points\":[[1,5],[4,80],[16,1280]]}],"
+    "\"cliffs\":[{\"name\":\"breaks'here\",\"at\":8},{\"name\":\"outside\",\"at\":1e9}]},"
+    "{\"axis\":\"n\",\"points\":[{\"at\":16,\"state\":\"ok\",\"gain_rms_u\":0.5},{\"at\":64,\"state\":\"ok\",\"gain_"
+    "rms_u\":1}],"
+    "\"predicted\":[{\"name\":\"rms law\",\"points\":[[16,3],[64,6]]},{\"name\":\"bias law\",\"points\":[[16,4]]},"
+    "{\"name\":\"gamma_n\",\"points\":[[16,8],[64,32]]}]}]";
+
+void nb_test_add_study(cJSON *stress, const char *variant, const char *dtype) {
+    cJSON *study = cJSON_CreateObject();
+    nb_json_text(study, "key", variant);
+    nb_json_text(study, "variant", variant);
+    nb_json_text(study, "dtype", dtype);
+    nb_json_text(study, "replay", "normbench replay it");
+    nb_json_text(study, "status", "ok");
+    cJSON_AddItemToObject(
+        study, "frontiers",
+        cJSON_Parse("[{\"of\":\"rho_max\",\"demand\":\"accurate\",\"status\":\"found\",\"good\":4,\"bad\":5,"
+                    "\"predicted\":4096,\"ratio\":0.001,\"rule\":\"<i>rule</i>\"}]"));
+    cJSON_AddItemToObject(study, "worst",
+                          cJSON_Parse("[{\"objective\":\"ulp\",\"value\":12.5,\"generator\":\"<u>greedy\","
+                                      "\"replay\":\"normbench replay '<q>'\"}]"));
+    cJSON_AddItemToObject(study, "sweeps", cJSON_Parse(sweeps_text));
+    cJSON_AddItemToObject(study, "map", cJSON_Parse(nb_test_map));
+    cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "studies"), study);
+}
+
+void nb_test_add_grade(cJSON *stress, const char *variant, const char *kernel, const char *formula, const char *grade,
+                       const char *text) {
+    cJSON *line = cJSON_CreateObject(), *why = cJSON_CreateObject();
+    nb_json_text(line, "kernel", kernel);
+    nb_json_text(line, "variant", variant);
+    nb_json_text(line, "op", "layernorm");
+    nb_json_text(line, "pass", "forward");
+    nb_json_text(line, "dtype", "f32");
+    nb_json_text(line, "width", "256");
+    nb_json_text(line, "formula", formula);
+    nb_json_text(line, "declared", grade);
+    nb_json_text(line, "all", "F");
+    nb_json_text(why, "key", "k");
+    nb_json_text(why, "replay", "normbench replay 'layernorm'");
+    nb_json_text(why, "text", text);
+    cJSON_AddItemToObject(line, "why_declared", why);
+    cJSON_AddItemToObject(line, "why_all", cJSON_Duplicate(why, true));
+    nb_json_number(line, "max_ulp", 1e9);
+    nb_json_number(line, "componentwise_ulp", 17.25);
+    nb_json_number(line, "correct", 0.999999);
+    nb_json_number(line, "nan", 1024);
+    nb_json_number(line, "bias_u", NAN);
+    cJSON_AddItemToArray(cJSON_GetObjectItem(stress, "grades"), line);
+}
+
+static cJSON *empty_stress(void) {
+    return cJSON_Parse(
+        "{\"version\":\"1\",\"config\":\"stress\",\"started\":\"2026-01-02T03:04:05Z\",\"complete\":true,"
+        "\"fingerprint\":{\"cpu\":{\"model\":\"CPU\"}},\"grades\":[],\"studies\":[],\"bugs\":[]}");
+}
+
+cJSON *nb_test_stress(void) {
+    cJSON *stress = empty_stress();
+    nb_test_add_study(stress, "layernorm_onepass_v256_f32", "f32");
+    nb_test_add_study(stress, "layernorm_onepass_v256_f16", "f16");
+    nb_test_add_study(stress, "layernorm_onepass_v512_f32", "f32");
+    nb_test_add_grade(stress, "layernorm_onepass_v256_f32", "layernorm_onepass", "default", "B", "17 ulp");
+    nb_test_add_grade(stress, "layernorm_onepass_v256_f32", "layernorm_onepass", "root:div_sqrt", "A", "1 ulp");
+    return stress;
+}
