@@ -197,10 +197,7 @@ static bool keeps_promises(const cJSON *answer) {
 
 static int print(const cJSON *answer, const char *format) {
     if (strcmp(format, "table") == 0) return nb_exhaustive_print(answer, stdout);
-    struct nb_strbuf text = {0};
-    nb_json_print_pretty(answer, 0, &text);
-    puts(text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(answer, stdout);
     return 0;
 }
 

@@ -197,13 +197,6 @@ static void print_table(const cJSON *survey) {
     print_places(survey);
 }
 
-static void print_json(const cJSON *survey) {
-    struct nb_strbuf out = {0};
-    nb_json_print_pretty(survey, 0, &out);
-    puts(out.text);
-    nb_strbuf_release(&out);
-}
-
 /* ---- command ---- */
 
 static int info(int argc, char **argv) {
@@ -231,7 +224,7 @@ static int info(int argc, char **argv) {
     if (nb_load_kernels(&plugins, NULL) != 0) goto out;
     cJSON *survey = nb_survey();
     if (strcmp(format, "json") == 0)
-        print_json(survey);
+        nb_json_put(survey, stdout);
     else
         print_table(survey);
     cJSON_Delete(survey);

@@ -206,10 +206,7 @@ static void print_json(const struct outcome *out, size_t n, const struct quantiz
         nb_json_text(one, "scale", nb_scaling_names[out[i].scaling]);
         cJSON_AddItemToArray(list, one);
     }
-    struct nb_strbuf text = {0};
-    nb_json_print_pretty(json, 0, &text);
-    puts(text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(json, stdout);
     cJSON_Delete(json);
 }
 

@@ -205,11 +205,8 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 
 static int print_results(const struct nb_results *results, const char *format) {
     if (format && strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
-    struct nb_strbuf text = {0};
     cJSON *json = nb_record_to_json(&results->records[0]);
-    nb_json_print_pretty(json, 0, &text);
-    puts(text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(json, stdout);
     cJSON_Delete(json);
     return 0;
 }

@@ -89,12 +89,12 @@ static int parse(struct tune_options *o, int argc, char **argv, int *exit_code) 
 
 static void print(const struct tune_options *o, const cJSON *json) {
     struct nb_strbuf text = {0};
-    if (o->json)
-        nb_json_print_pretty(json, 0, &text);
-    else
-        nb_tune_print(json, &text);
+    if (o->json) {
+        nb_json_put(json, stdout);
+        return;
+    }
+    nb_tune_print(json, &text);
     fputs(text.text, stdout);
-    if (o->json) puts("");
     nb_strbuf_release(&text);
 }
 

@@ -214,7 +214,6 @@ static void print_skips(const struct nb_plan *plan, FILE *out) {
 
 static void print_json(const struct nb_plan *plan, const struct nb_config *config, FILE *out) {
     cJSON *json = cJSON_CreateObject();
-    struct nb_strbuf text = {0};
     nb_json_text(json, "config", config->name);
     cJSON_AddNumberToObject(json, "n_cases", (double)plan->n_cases);
     cJSON_AddNumberToObject(json, "n_groups", (double)plan->n_groups);
@@ -228,9 +227,7 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
         if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
         cJSON_AddItemToArray(skips, skip);
     }
-    nb_json_print_pretty(json, 0, &text);
-    fprintf(out, "%s\n", text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(json, out);
     cJSON_Delete(json);
 }
 

@@ -250,14 +250,10 @@ int nb_calibration_print(const struct nb_calibration_report *report, const char 
 }
 
 int nb_calibration_write(const struct nb_calibration_report *report, const char *dir) {
-    struct nb_strbuf text = {0};
     cJSON *json = calibration_to_json(report);
     char *path = nb_path_join(dir, "calibration.json");
-    nb_json_print_pretty(json, 0, &text);
-    nb_strbuf_add(&text, "\n");
-    const int result = nb_file_write(path, text.text, text.len);
+    const int result = nb_json_write(json, path);
     free(path);
-    nb_strbuf_release(&text);
     cJSON_Delete(json);
     return result;
 }

@@ -66,11 +66,8 @@ static cJSON *trials_to_json(const struct nb_trial_plan *plan, const struct nb_t
 }
 
 static void print_json(const struct nb_trial_plan *plan, const struct nb_trials *t, FILE *out) {
-    struct nb_strbuf text = {0};
     cJSON *json = trials_to_json(plan, t);
-    nb_json_print_pretty(json, 0, &text);
-    fprintf(out, "%s\n", text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(json, out);
     cJSON_Delete(json);
 }
 
@@ -229,7 +226,6 @@ int nb_trials_record_close(struct nb_trials_record *r) {
 
 int nb_trials_write(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                     const char *dir) {
-    struct nb_strbuf text = {0};
     cJSON *json = trials_to_json(plan, t), *results;
     nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
@@ -238,11 +234,8 @@ int nb_trials_write(const struct nb_gate *g, const struct nb_trial_plan *plan, c
         cJSON_AddItemToArray(results, result_to_json(cJSON_CreateObject(), g, &t->results[i]));
     cJSON_AddItemToObject(json, "fingerprint", nb_fingerprint());
     char *path = nb_path_join(dir, "trials.json");
-    nb_json_print_pretty(json, 0, &text);
-    nb_strbuf_add(&text, "\n");
-    const int result = nb_file_write(path, text.text, text.len);
+    const int result = nb_json_write(json, path);
     free(path);
-    nb_strbuf_release(&text);
     cJSON_Delete(json);
     return result;
 }

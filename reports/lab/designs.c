@@ -130,10 +130,7 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
         if (depth->blocks > 0) cJSON_AddItemToObject(one, "depth", nb_depth_to_json(&list[i].depth, depth));
         cJSON_AddItemToArray(designs, one);
     }
-    struct nb_strbuf text = {0};
-    nb_json_print_pretty(json, 0, &text);
-    puts(text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(json, stdout);
     cJSON_Delete(json);
 }
 

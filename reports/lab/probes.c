@@ -50,7 +50,7 @@ static void add_meanings(cJSON *answers) {
 }
 
 static void print_json(const struct nb_case *cases, cJSON *const *answers, int n, FILE *out) {
-    struct nb_strbuf text = {0}, key = {0};
+    struct nb_strbuf key = {0};
     cJSON *all = cJSON_CreateObject(), *probes = cJSON_AddArrayToObject(all, "probes");
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
@@ -62,9 +62,7 @@ static void print_json(const struct nb_case *cases, cJSON *const *answers, int n
         add_meanings(cJSON_GetObjectItemCaseSensitive(one, "answers"));
         cJSON_AddItemToArray(probes, one);
     }
-    nb_json_print_pretty(all, 0, &text);
-    fprintf(out, "%s\n", text.text);
-    nb_strbuf_release(&text);
+    nb_json_put(all, out);
     nb_strbuf_release(&key);
     cJSON_Delete(all);
 }

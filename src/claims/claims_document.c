@@ -166,13 +166,9 @@ bool nb_claims_document_exists(const char *dir) {
 }
 
 int nb_claims_document_write(const cJSON *document, const char *dir) {
-    struct nb_strbuf text = {0};
     char *path = nb_path_join(dir, NB_CLAIMS_FILE);
-    nb_json_print_pretty(document, 0, &text);
-    nb_strbuf_add(&text, "\n");
     int result = nb_dir_make(dir);
-    if (result == 0) result = nb_file_write(path, text.text, text.len);
-    nb_strbuf_release(&text);
+    if (result == 0) result = nb_json_write(document, path);
     free(path);
     return result;
 }

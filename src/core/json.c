@@ -183,6 +183,22 @@ void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out) 
     print_value(json, indent, true, out);
 }
 
+void nb_json_put(const cJSON *json, FILE *out) {
+    struct nb_strbuf text = {0};
+    nb_json_print_pretty(json, 0, &text);
+    fprintf(out, "%s\n", text.text);
+    nb_strbuf_release(&text);
+}
+
+int nb_json_write(const cJSON *json, const char *path) {
+    struct nb_strbuf text = {0};
+    nb_json_print_pretty(json, 0, &text);
+    nb_strbuf_add(&text, "\n");
+    const int result = nb_file_write(path, text.text, text.len);
+    nb_strbuf_release(&text);
+    return result;
+}
+
 /* ---- files that people write ---- */
 
 /* Reading JSON with comments, in three sweeps: blank and bound, parse (cJSON), find the lines. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "src/core/text.h"
 
@@ -38,6 +39,9 @@ void nb_json_print_text(const char *text, struct nb_strbuf *out);
 void nb_json_print(const cJSON *json, struct nb_strbuf *out);
 /* Indented; arrays and objects that hold no container of their own stay on one line. */
 void nb_json_print_pretty(const cJSON *json, int indent, struct nb_strbuf *out);
+/* The same as a whole document, which a newline ends: to a stream, whose errors show when it is flushed; and as a file, -1 after nb_error. */
+void nb_json_put(const cJSON *json, FILE *out);
+int nb_json_write(const cJSON *json, const char *path);
 
 /* ---- files that people write ---- */
 

@@ -108,16 +108,10 @@ cJSON *nb_tuning_file_read(const char *path) {
 
 int nb_tuning_file_write(const char *path, const cJSON *json) {
     assert(path && json);
-    struct nb_strbuf text = {0};
     char *folder = nb_strdup(path), *slash = strrchr(folder, '/');
     if (slash && slash != folder) *slash = '\0';
     int result = slash && slash != folder ? nb_dir_make(folder) : 0;
-    if (result == 0) {
-        nb_json_print_pretty(json, 0, &text);
-        nb_strbuf_add(&text, "\n");
-        result = nb_file_write(path, text.text, text.len);
-    }
-    nb_strbuf_release(&text);
+    if (result == 0) result = nb_json_write(json, path);
     free(folder);
     return result;
 }

@@ -190,12 +190,8 @@ cJSON *nb_stress_judge(const struct nb_results *results, const struct nb_grades 
 }
 
 int nb_stress_write(const cJSON *stress, const char *dir) {
-    struct nb_strbuf text = {0};
     char *path = nb_path_join(dir, NB_STRESS_FILE);
-    nb_json_print_pretty(stress, 0, &text);
-    nb_strbuf_add(&text, "\n");
-    int result = nb_file_write(path, text.text, text.len);
-    nb_strbuf_release(&text);
+    const int result = nb_json_write(stress, path);
     free(path);
     return result;
 }
