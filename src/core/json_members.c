@@ -24,6 +24,9 @@ static int64_t integer_at(const void *at, size_t size) {
     return memcpy(&wide, at, sizeof wide), wide;
 }
 
+/* The integer that null stands for. */
+static int64_t none_of(const struct nb_member *m) { return m->kind == NB_MEMBER_INDEX ? -1 : 0; }
+
 static void add_counts(cJSON *object, const struct nb_member *m, const int64_t *counts) {
     cJSON *list = cJSON_AddArrayToObject(object, m->name);
     for (size_t i = 0; i < m->size / sizeof *counts; i++)
@@ -48,6 +51,13 @@ static void add_member(cJSON *object, const struct nb_member *m, const void *at)
     case NB_MEMBER_COUNT:
         nb_json_number(object, m->name, (double)integer_at(at, m->size));
         break;
+    case NB_MEMBER_INDEX:
+    case NB_MEMBER_POSITIVE:
+        if (integer_at(at, m->size) == none_of(m))
+            cJSON_AddNullToObject(object, m->name);
+        else
+            nb_json_number(object, m->name, (double)integer_at(at, m->size));
+        break;
     case NB_MEMBER_COUNTS:
         add_counts(object, m, at);
         break;
@@ -61,6 +71,7 @@ static void add_member(cJSON *object, const struct nb_member *m, const void *at)
         nb_json_text(object, m->name, *(const char *)at ? at : NULL);
         break;
     case NB_MEMBER_STRING:
+    case NB_MEMBER_BORROWED:
         nb_json_text(object, m->name, *(const char *const *)at);
         break;
     case NB_MEMBER_NAME:
@@ -77,7 +88,17 @@ static void add_member(cJSON *object, const struct nb_member *m, const void *at)
 
 void nb_json_add_members(cJSON *object, const struct nb_member *members, const void *from) {
     assert(object && members && from);
-    for (const struct nb_member *m = members; m->name; m++) add_member(object, m, (const char *)from + m->offset);
+    for (const struct nb_member *m = members; m->name; m++) {
+        add_member(object, m, (const char *)from + m->offset);
+        cJSON *last = object->child->prev; /* of the first one: the last */
+        if (m->optional && cJSON_IsNull(last)) cJSON_Delete(cJSON_DetachItemViaPointer(object, last));
+    }
+}
+
+cJSON *nb_json_of_members(const struct nb_member *members, const void *from) {
+    cJSON *object = cJSON_CreateObject();
+    nb_json_add_members(object, members, from);
+    return object;
 }
 
 /* ---- reading ---- */
@@ -89,10 +110,13 @@ static int refuse(const char *what, const struct nb_member *m, const char *wante
 static bool is_count(double value, double most) { return value >= 0 && value <= most && value == floor(value); }
 
 static int get_count(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
-    const double value = nb_json_get_number(object, m->name);
-    if (!is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53)) return refuse(what, m, "a count");
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    const bool is_none = m->kind != NB_MEMBER_COUNT && (!item || cJSON_IsNull(item));
+    const double value = is_none ? (double)none_of(m) : cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    if (!is_none && !is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53))
+        return refuse(what, m, "a count");
     const int64_t wide = (int64_t)value;
-    const int32_t narrow = (int32_t)(wide & INT32_MAX); /* the same where it is a narrow one */
+    const int32_t narrow = (int32_t)wide; /* the same where it is a narrow one */
     if (m->size == sizeof narrow)
         memcpy(at, &narrow, sizeof narrow);
     else
@@ -140,6 +164,8 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
         *(double *)at = nb_json_get_exact(object, m->name);
         return 0;
     case NB_MEMBER_COUNT:
+    case NB_MEMBER_INDEX:
+    case NB_MEMBER_POSITIVE:
         return get_count(object, m, at, what);
     case NB_MEMBER_COUNTS:
         return get_counts(object, m, at, what);
@@ -153,6 +179,9 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
     case NB_MEMBER_STRING:
         text = nb_json_get_text(object, m->name);
         *(char **)at = text ? nb_strdup(text) : NULL;
+        return 0;
+    case NB_MEMBER_BORROWED:
+        *(const char **)at = nb_json_get_text(object, m->name);
         return 0;
     case NB_MEMBER_NAME:
         return get_name(object, m, at, what);

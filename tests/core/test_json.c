@@ -190,6 +190,10 @@ struct outer {
     struct nb_interval interval;
     struct inner inner;
     double grouped;
+    const char *borrowed;
+    int32_t index, none;
+    int64_t positive, zero;
+    char absent[8];
 };
 static const char *const fruits[] = {"apple", "pear", NULL};
 static const struct nb_member inner[] = {NB_MEMBER(COUNT, struct inner, narrow), NB_MEMBER(EXACT, struct inner, exact),
@@ -206,6 +210,12 @@ static const struct nb_member outer[] = {NB_MEMBER(NUMBER, struct outer, number)
                                          NB_MEMBER(INTERVAL, struct outer, interval),
                                          NB_MEMBER_STRUCT(struct outer, inner, inner),
                                          NB_MEMBER_GROUP("group", group),
+                                         NB_MEMBER(BORROWED, struct outer, borrowed),
+                                         NB_MEMBER(INDEX, struct outer, index),
+                                         NB_MEMBER(INDEX, struct outer, none),
+                                         NB_MEMBER(POSITIVE, struct outer, positive),
+                                         NB_MEMBER_OPTIONAL(POSITIVE, struct outer, zero),
+                                         NB_MEMBER_OPTIONAL(TEXT, struct outer, absent),
                                          NB_MEMBERS_END};
 
 Test(json, a_table_of_members_writes_and_reads_a_struct) {
@@ -220,24 +230,29 @@ Test(json, a_table_of_members_writes_and_reads_a_struct) {
                             .fruit = PEAR,
                             .interval = {2, NAN, 3},
                             .inner = {INT32_MAX, -INFINITY},
-                            .grouped = 0.1};
+                            .grouped = 0.1,
+                            .borrowed = "lent",
+                            .none = -1,
+                            .positive = 7};
     struct outer b = {0};
     struct nb_strbuf text = {0};
-    cJSON *json = cJSON_CreateObject();
-    nb_json_add_members(json, outer, &a);
+    cJSON *json = nb_json_of_members(outer, &a);
     nb_json_print(json, &text);
     cr_expect_str_eq(text.text, "{\"number\":null,\"wide\":9007199254740992,\"counts\":[1,0,3],"
                                 "\"bits\":\"18446744073709551615\",\"flag\":true,\"text\":\"seven77\","
                                 "\"owned\":\"words\",\"fruit\":\"pear\","
                                 "\"interval\":{\"value\":2,\"low\":null,\"high\":3},"
                                 "\"inner\":{\"narrow\":2147483647,\"exact\":\"-inf\"},"
-                                "\"group\":{\"renamed\":0.1}}");
+                                "\"group\":{\"renamed\":0.1},"
+                                "\"borrowed\":\"lent\",\"index\":0,\"none\":null,\"positive\":7}");
     cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
     cr_expect(isnan(b.number) && isnan(b.interval.low) && b.interval.high == 3 && b.grouped == 0.1);
     cr_expect(b.wide == a.wide && b.counts[2] == 3 && b.bits == UINT64_MAX && b.flag && b.fruit == PEAR);
     cr_expect(b.inner.narrow == INT32_MAX && b.inner.exact == -INFINITY);
     cr_expect_str_eq(b.text, "seven77");
     cr_expect_str_eq(b.owned, "words");
+    cr_expect_str_eq(b.borrowed, "lent");
+    cr_expect(b.index == 0 && b.none == -1 && b.positive == 7 && b.zero == 0);
     free(b.owned);
     cJSON_Delete(json);
     nb_strbuf_release(&text);
@@ -256,6 +271,8 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
                  {"bits", "\"18446744073709551616\""},
                  {"fruit", "\"plum\""},
                  {"text", "\"too long\""},
+                 {"index", "-1"},
+                 {"positive", "\"7\""},
                  {"inner", "{\"narrow\":2147483648,\"exact\":\"0\"}"}};
     const struct outer a = {.text = "", .fruit = APPLE};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
