@@ -200,7 +200,7 @@ static void print_json(const struct outcome *out, size_t n, const struct quantiz
     nb_json_uint64(json, "seed", o->data.seed);
     cJSON *list = cJSON_AddArrayToObject(json, "quantized");
     for (size_t i = 0; i < n; i++) {
-        cJSON *one = nb_quantized_to_json(&out[i].q);
+        cJSON *one = nb_json_of_members(nb_quantized_members, &out[i].q);
         nb_json_text(one, "values", out[i].values);
         nb_json_text(one, "to", nb_quantum_names[out[i].quantum]);
         nb_json_text(one, "scale", nb_scaling_names[out[i].scaling]);

@@ -2,25 +2,25 @@
 /* A row for each design, a row for each design and depth; what has no figure is an empty cell. */
 #include "reports/lab/lab.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
+#include "src/accuracy/accuracy_json.h"
 #include "src/core/json.h"
+#include "src/core/json_members.h"
 
+/* digits 0: a share, in percent. */
 static void add_figure(struct nb_grid *grid, double value, int digits) {
     struct nb_strbuf text = {0};
     nb_strbuf_add(&text, "");
-    nb_format_digits(&text, value, digits);
-    nb_grid_add(grid, text.text);
-    nb_strbuf_release(&text);
-}
-
-static void add_percent(struct nb_grid *grid, double share) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    nb_format_percent(&text, share);
+    if (digits > 0)
+        nb_format_digits(&text, value, digits);
+    else
+        nb_format_percent(&text, value);
     nb_grid_add(grid, text.text);
     nb_strbuf_release(&text);
 }
@@ -44,75 +44,140 @@ static void add_exceptional(struct nb_grid *grid, const struct nb_accuracy *a) {
     nb_strbuf_release(&text);
 }
 
-static int print_accuracy(const struct nb_judged_design *list, size_t n, const char *format) {
-    static const char *const titles[] = {"design", "max_ulp",  "mean_ulp",     "p99_ulp", "correct",     "bias_u",
-                                         "gain_u", "offset_u", "residual_ulp", "nmse",    "exceptional", "bound"};
-    struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
-    for (size_t i = 0; i < n; i++) {
-        const struct nb_accuracy *a = &list[i].report.accuracy;
-        nb_grid_add(&grid, list[i].text);
-        add_figure(&grid, a->max_ulp, 4);
-        add_figure(&grid, a->mean_ulp, 3);
-        add_figure(&grid, a->p99_ulp, 3);
-        add_percent(&grid, a->correctly_rounded);
-        add_figure(&grid, a->bias_u, 3);
-        add_figure(&grid, a->gain_u, 3);
-        add_figure(&grid, a->offset_u, 3);
-        add_figure(&grid, a->residual_ulp, 3);
-        add_figure(&grid, list[i].report.nmse, 3);
-        add_exceptional(&grid, a);
-        add_figure(&grid, a->worst_ratio, 3);
-    }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
+/* Figures of a report, those of its struct nb_accuracy among them. */
+static const struct figure {
+    const char *title;
+    size_t offset; /* in struct nb_design_report: a double */
+    int digits;    /* 0: a share, in percent */
+} figures[] = {
+    {"max_ulp", offsetof(struct nb_design_report, accuracy.max_ulp), 4},
+    {"mean_ulp", offsetof(struct nb_design_report, accuracy.mean_ulp), 3},
+    {"p99_ulp", offsetof(struct nb_design_report, accuracy.p99_ulp), 3},
+    {"correct", offsetof(struct nb_design_report, accuracy.correctly_rounded), 0},
+    {"bias_u", offsetof(struct nb_design_report, accuracy.bias_u), 3},
+    {"gain_u", offsetof(struct nb_design_report, accuracy.gain_u), 3},
+    {"offset_u", offsetof(struct nb_design_report, accuracy.offset_u), 3},
+    {"residual_ulp", offsetof(struct nb_design_report, accuracy.residual_ulp), 3},
+    {"nmse", offsetof(struct nb_design_report, nmse), 3},
+};
+enum { N_FIGURES = sizeof figures / sizeof figures[0] };
+
+/* Figures after each block. */
+static const struct figure series[] = {
+    {"gain_u", offsetof(struct nb_depth_point, gain_u), 3},
+    {"gain_rms_u", offsetof(struct nb_depth_point, gain_rms_u), 3},
+    {"residual_u", offsetof(struct nb_depth_point, residual_u), 3},
+    {"gain_blocks_u", offsetof(struct nb_depth_point, gain_blocks_u), 3},
+    {"gain_rms_blocks_u", offsetof(struct nb_depth_point, gain_rms_blocks_u), 3},
+    {"residual_blocks_u", offsetof(struct nb_depth_point, residual_blocks_u), 3},
+};
+enum { N_SERIES = sizeof series / sizeof series[0] };
+
+static const struct figure exponents[] = {
+    {"gain_exponent", offsetof(struct nb_depth, gain_exponent), 2},
+    {"gain_rms_exponent", offsetof(struct nb_depth, gain_rms_exponent), 2},
+    {"residual_exponent", offsetof(struct nb_depth, residual_exponent), 2},
+};
+enum { N_EXPONENTS = sizeof exponents / sizeof exponents[0] };
+
+static double value_of(const struct figure *figure, const void *of) {
+    double value;
+    memcpy(&value, (const char *)of + figure->offset, sizeof value);
+    return value;
+}
+
+static void add_figures(struct nb_grid *grid, const struct figure *list, size_t n, const void *of) {
+    for (size_t i = 0; i < n; i++) add_figure(grid, value_of(&list[i], of), list[i].digits);
+}
+
+enum { MOST_TITLES = 16 };
+static size_t add_titles(const char **titles, size_t n, const struct figure *list, size_t n_figures) {
+    for (size_t i = 0; i < n_figures; i++) titles[n++] = list[i].title;
+    return n;
+}
+
+static int print_grid(struct nb_grid *grid, const char *format) {
+    const int result = nb_grid_print(grid, format, stdout);
+    nb_grid_release(grid);
     return result;
 }
 
+static int print_accuracy(const struct nb_judged_design *list, size_t n, const char *format) {
+    const char *titles[MOST_TITLES] = {"design"};
+    size_t n_titles = add_titles(titles, 1, figures, N_FIGURES);
+    titles[n_titles++] = "exceptional";
+    titles[n_titles++] = "bound";
+    struct nb_grid grid;
+    nb_grid_init(&grid, titles, n_titles);
+    for (size_t i = 0; i < n; i++) {
+        nb_grid_add(&grid, list[i].text);
+        add_figures(&grid, figures, N_FIGURES, &list[i].report);
+        add_exceptional(&grid, &list[i].report.accuracy);
+        add_figure(&grid, list[i].report.accuracy.worst_ratio, 3);
+    }
+    return print_grid(&grid, format);
+}
+
 static void add_point(struct nb_grid *grid, const struct nb_judged_design *e, int k) {
-    const struct nb_depth_point *p = &e->depth.points[k - 1];
     char blocks[16];
     snprintf(blocks, sizeof blocks, "%d", k);
     nb_grid_add(grid, e->text);
     nb_grid_add(grid, blocks);
-    add_figure(grid, p->gain_u, 3);
-    add_figure(grid, p->gain_rms_u, 3);
-    add_figure(grid, p->residual_u, 3);
-    add_figure(grid, p->gain_blocks_u, 3);
-    add_figure(grid, p->gain_rms_blocks_u, 3);
-    add_figure(grid, p->residual_blocks_u, 3);
+    add_figures(grid, series, N_SERIES, &e->depth.points[k - 1]);
 }
 
-/* After 1, 2, 4 ... blocks and the last, then the exponents. */
+/* After 1, 2, 4 ... blocks and the last. */
 static int print_depth(const struct nb_judged_design *list, size_t n, const char *format) {
-    static const char *const titles[] = {
-        "design",           "blocks", "gain_u", "gain_rms_u", "residual_u", "gain_blocks_u", "gain_rms_blocks_u",
-        "residual_blocks_u"};
+    const char *titles[MOST_TITLES] = {"design", "blocks"};
     struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    nb_grid_init(&grid, titles, add_titles(titles, 2, series, N_SERIES));
     for (size_t i = 0; i < n; i++) {
-        int k = 1;
-        for (; k < list[i].depth.blocks; k *= 2) add_point(&grid, &list[i], k);
+        for (int k = 1; k < list[i].depth.blocks; k *= 2) add_point(&grid, &list[i], k);
         add_point(&grid, &list[i], list[i].depth.blocks);
     }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
-    return result;
+    return print_grid(&grid, format);
 }
 
 static int print_exponents(const struct nb_judged_design *list, size_t n, const char *format) {
-    static const char *const titles[] = {"design", "gain_exponent", "gain_rms_exponent", "residual_exponent"};
+    const char *titles[MOST_TITLES] = {"design"};
     struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    nb_grid_init(&grid, titles, add_titles(titles, 1, exponents, N_EXPONENTS));
     for (size_t i = 0; i < n; i++) {
         nb_grid_add(&grid, list[i].text);
-        add_figure(&grid, list[i].depth.gain_exponent, 2);
-        add_figure(&grid, list[i].depth.gain_rms_exponent, 2);
-        add_figure(&grid, list[i].depth.residual_exponent, 2);
+        add_figures(&grid, exponents, N_EXPONENTS, &list[i].depth);
     }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
-    return result;
+    return print_grid(&grid, format);
+}
+
+static cJSON *report_to_json(const struct nb_design_report *report, const struct nb_design *d) {
+    static const struct nb_member members[] = {
+        NB_MEMBER(NUMBER, struct nb_design_report, nmse),       NB_MEMBER(NUMBER, struct nb_design_report, rstd_bias_u),
+        NB_MEMBER(NUMBER, struct nb_design_report, rstd_sd_u),  NB_MEMBER(COUNT, struct nb_design_report, chain),
+        NB_MEMBER(BORROWED, struct nb_design_report, no_bound), NB_MEMBERS_END,
+    };
+    cJSON *json = nb_json_of_members(members, report);
+    cJSON *accuracy = nb_accuracy_number_to_json(&report->accuracy, d->store);
+    if (report->no_bound) /* nothing was compared with a bound */
+        for (size_t i = 0; i < 2; i++)
+            cJSON_ReplaceItemInObject(accuracy, i ? "n_beyond" : "n_rows_lost", cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "accuracy", accuracy);
+    return json;
+}
+
+static cJSON *depth_to_json(const struct nb_depth *depth, const struct nb_depth_options *o) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_number(json, "blocks", depth->blocks);
+    nb_json_number(json, "step", o->step);
+    nb_json_text(json, "stream", o->stream == NB_NUM_F64 ? "exact" : nb_numbers[o->stream].name);
+    for (size_t i = 0; i < N_EXPONENTS; i++) nb_json_number(json, exponents[i].title, value_of(&exponents[i], depth));
+    for (size_t i = 0; i < N_SERIES; i++) {
+        cJSON *list = cJSON_AddArrayToObject(json, series[i].title);
+        for (int k = 0; k < depth->blocks; k++) {
+            const double v = value_of(&series[i], &depth->points[k]);
+            cJSON_AddItemToArray(list, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
+        }
+    }
+    return json;
 }
 
 static void print_json(const struct nb_judged_design *list, size_t n, const struct nb_design_data *data,
@@ -124,10 +189,10 @@ static void print_json(const struct nb_judged_design *list, size_t n, const stru
     nb_json_uint64(json, "seed", data->seed);
     cJSON *designs = cJSON_AddArrayToObject(json, "designs");
     for (size_t i = 0; i < n; i++) {
-        cJSON *one = nb_design_report_to_json(&list[i].report, &list[i].design);
+        cJSON *one = report_to_json(&list[i].report, &list[i].design);
         nb_json_text(one, "design", list[i].text);
         nb_json_number(one, "eps", list[i].design.eps);
-        if (depth->blocks > 0) cJSON_AddItemToObject(one, "depth", nb_depth_to_json(&list[i].depth, depth));
+        if (depth->blocks > 0) cJSON_AddItemToObject(one, "depth", depth_to_json(&list[i].depth, depth));
         cJSON_AddItemToArray(designs, one);
     }
     nb_json_put(json, stdout);
@@ -161,9 +226,7 @@ static int list_presets(const char *format) {
         nb_grid_add(&grid, p->text);
         nb_grid_add(&grid, p->help);
     }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
-    return result;
+    return print_grid(&grid, format);
 }
 
 static int list_parts(const char *format) {
@@ -176,16 +239,14 @@ static int list_parts(const char *format) {
         const struct nb_design_key *k = &nb_design_keys[i];
         struct nb_strbuf value = {0};
         nb_strbuf_add(&value, "");
-        if (k->print) k->print(&plain, &value);
+        nb_design_key_print(k, &plain, &value);
         nb_grid_add(&grid, k->name);
         nb_grid_add(&grid, value.text);
         nb_grid_add(&grid, k->help);
         nb_grid_add(&grid, k->values);
         nb_strbuf_release(&value);
     }
-    const int result = nb_grid_print(&grid, format, stdout);
-    nb_grid_release(&grid);
-    return result;
+    return print_grid(&grid, format);
 }
 
 /* JSON has the presets alone: one document. */

@@ -5,9 +5,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/rounded_ops.h"
@@ -174,32 +172,6 @@ int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct
     free(w.x);
     free(sums);
     return 0;
-}
-
-static void add_series(cJSON *json, const char *name, const struct nb_depth *depth, size_t offset) {
-    cJSON *series = cJSON_AddArrayToObject(json, name);
-    for (int k = 0; k < depth->blocks; k++) {
-        double v;
-        memcpy(&v, (const char *)&depth->points[k] + offset, sizeof v);
-        cJSON_AddItemToArray(series, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
-    }
-}
-
-cJSON *nb_depth_to_json(const struct nb_depth *depth, const struct nb_depth_options *o) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_number(json, "blocks", depth->blocks);
-    nb_json_number(json, "step", o->step);
-    nb_json_text(json, "stream", o->stream == NB_NUM_F64 ? "exact" : nb_numbers[o->stream].name);
-    nb_json_number(json, "gain_exponent", depth->gain_exponent);
-    nb_json_number(json, "gain_rms_exponent", depth->gain_rms_exponent);
-    nb_json_number(json, "residual_exponent", depth->residual_exponent);
-    add_series(json, "gain_u", depth, offsetof(struct nb_depth_point, gain_u));
-    add_series(json, "gain_rms_u", depth, offsetof(struct nb_depth_point, gain_rms_u));
-    add_series(json, "residual_u", depth, offsetof(struct nb_depth_point, residual_u));
-    add_series(json, "gain_blocks_u", depth, offsetof(struct nb_depth_point, gain_blocks_u));
-    add_series(json, "gain_rms_blocks_u", depth, offsetof(struct nb_depth_point, gain_rms_blocks_u));
-    add_series(json, "residual_blocks_u", depth, offsetof(struct nb_depth_point, residual_blocks_u));
-    return json;
 }
 
 void nb_depth_release(struct nb_depth *depth) {

@@ -14,7 +14,6 @@
 #ifndef NB_DEPTH_H
 #define NB_DEPTH_H
 
-#include <cjson/cJSON.h>
 #include <stdint.h>
 
 #include "src/lab/emulate/design_report.h"
@@ -45,7 +44,6 @@ struct nb_depth {
 /* -1 after nb_error. The rows' statistics must be numbers: rows with Inf or NaN give NaN. */
 int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct nb_design_rows *rows,
                  const struct nb_depth_options *options);
-cJSON *nb_depth_to_json(const struct nb_depth *depth, const struct nb_depth_options *options);
 void nb_depth_release(struct nb_depth *depth);
 
 #endif

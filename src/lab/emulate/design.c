@@ -41,6 +41,195 @@ const struct nb_design_preset nb_design_presets[] = {
 };
 const size_t nb_n_design_presets = sizeof nb_design_presets / sizeof nb_design_presets[0];
 
+/* ---- The parts of a design's text: how each is read and written ---- */
+
+#define NUMBERS "f64, f32, tf32, f16, bf16, e5m2 or e4m3"
+#define ROUNDINGS "rn (nearest, ties to even), rz (towards zero) or sr (stochastic)"
+
+static const char *const number_names[] = {"f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", NULL};
+static const char *const rounding_names[] = {"rn", "rz", "sr", NULL};
+static const char *const order_names[] = {"sequential", "pairwise", "blocked", "kahan", NULL};
+
+/* found: the index in names, or below 0. The field is an enum or a uint32_t. */
+static int set_index(void *field, int found, const char *const *names, const char *text, char *reason, size_t n) {
+    const uint32_t index = (uint32_t)found;
+    if (found < 0) {
+        nb_name_refuse(names, text, reason, n);
+        return -1;
+    }
+    memcpy(field, &index, sizeof index);
+    return 0;
+}
+
+static int set_number(enum nb_number *number, const char *text, char *reason, size_t n) {
+    return set_index(number, nb_number_parse(text), number_names, text, reason, n);
+}
+
+static int set_count(int64_t *count, const char *text, char *reason, size_t n) {
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end || value < 1 || value > 1 << 20) {
+        snprintf(reason, n, "is not a whole number from 1 to 2^20");
+        return -1;
+    }
+    *count = value;
+    return 0;
+}
+
+static int set_switch(bool *on, const char *text, char *reason, size_t n) {
+    uint32_t value;
+    if (set_index(&value, nb_name_find(nb_switch_names, text), nb_switch_names, text, reason, n) != 0) return -1;
+    *on = value != 0;
+    return 0;
+}
+
+static int set_op(struct nb_design *d, const char *text, char *reason, size_t n) {
+    static const char *const ops[] = {"rmsnorm", "prmsnorm", "layernorm", "l2norm", NULL};
+    const int op = nb_name_find(nb_op_names, text);
+    const bool known = op == NB_OP_RMSNORM || op == NB_OP_PRMSNORM || op == NB_OP_LAYERNORM || op == NB_OP_L2NORM;
+    return set_index(&d->op, known ? op : -1, ops, text, reason, n);
+}
+
+static int set_compute(struct nb_design *d, const char *text, char *reason, size_t n) {
+    enum nb_number number;
+    if (set_number(&number, text, reason, n) != 0) return -1;
+    d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = number;
+    return 0;
+}
+
+static int set_all(struct nb_design *d, const char *text, char *reason, size_t n) {
+    if (set_compute(d, text, reason, n) != 0) return -1;
+    d->store = d->weight = d->square;
+    return 0;
+}
+
+/* "f32" or "f32x16": sixteen lanes of f32. */
+static int set_acc(struct nb_design *d, const char *text, char *reason, size_t n) {
+    char number[16];
+    const char *x = strrchr(text, 'x');
+    const size_t length = x ? (size_t)(x - text) : strlen(text);
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    if (set_number(&d->acc, number, reason, n) != 0) return -1;
+    return x ? set_count(&d->lanes, x + 1, reason, n) : 0;
+}
+
+/* The form as everywhere else ("mul_recip"), or a format. */
+static int set_root(struct nb_design *d, const char *text, char *reason, size_t n) {
+    if (nb_number_parse(text) >= 0) return set_number(&d->root, text, reason, n);
+    return set_index(&d->root_form, nb_name_find(nb_root_names, text), nb_root_names, text, reason, n);
+}
+
+static int set_variance(struct nb_design *d, const char *text, char *reason, size_t n) {
+    const int variance = nb_name_find(nb_variance_names, text);
+    return set_index(&d->variance, variance == NB_VAR_NONE ? -1 : variance, nb_variance_names + 1, text, reason, n);
+}
+
+static int set_eps(struct nb_design *d, const char *text, char *reason, size_t n) {
+    char *end;
+    const double eps = strtod(text, &end);
+    if (end == text || *end || !(eps >= 0) || isinf(eps) || strlen(text) >= sizeof d->eps_text) {
+        snprintf(reason, n, "is not a finite number of 0 or more, such as 1e-5");
+        return -1;
+    }
+    d->eps = eps;
+    snprintf(d->eps_text, sizeof d->eps_text, "%s", text);
+    return 0;
+}
+
+/* "6.25%" or "0.0625". */
+static int set_k(struct nb_design *d, const char *text, char *reason, size_t n) {
+    char *end;
+    double share = strtod(text, &end);
+    if (end != text && strcmp(end, "%") == 0) {
+        share /= 100;
+        end++;
+    }
+    if (end == text || *end || !(share > 0 && share <= 1)) {
+        snprintf(reason, n, "is not a share of the row above 0 and up to 1, such as 6.25%%");
+        return -1;
+    }
+    d->k = share;
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct nb_design, name)
+const struct nb_design_key nb_design_keys[] = {
+    {"op", "what is computed", "rmsnorm, prmsnorm, layernorm or l2norm", NB_KEY_NAME, FIELD(op), nb_op_names, set_op},
+    {"all", "every format below", NUMBERS, NB_KEY_SEVERAL, 0, NULL, set_all},
+    {"compute", "every format between load and store", NUMBERS, NB_KEY_SEVERAL, 0, NULL, set_compute},
+    {"store", "x and y", NUMBERS, NB_KEY_NUMBER, FIELD(store), NULL, NULL},
+    {"weight", "gamma and beta as stored", NUMBERS, NB_KEY_NUMBER, FIELD(weight), NULL, NULL},
+    {"square", "x^2, x - mean and its square, in the statistics", NUMBERS, NB_KEY_NUMBER, FIELD(square), NULL, NULL},
+    {"acc", "running sums; with x and a number: so many lanes", NUMBERS ", f32x16 ...", NB_KEY_NUMBER, FIELD(acc), NULL,
+     set_acc},
+    {"stat", "mean, variance, eps, variance + eps", NUMBERS, NB_KEY_NUMBER, FIELD(stat), NULL, NULL},
+    {"sqrt", "sqrt and 1/sqrt", NUMBERS, NB_KEY_NUMBER, FIELD(root), NULL, NULL},
+    {"rstd", "what 1/sqrt is kept in", NUMBERS, NB_KEY_NUMBER, FIELD(rstd), NULL, NULL},
+    {"scale", "x * rstd and the products with gamma", NUMBERS, NB_KEY_NUMBER, FIELD(scale), NULL, NULL},
+    {"offset", "1 + gamma", NUMBERS, NB_KEY_NUMBER, FIELD(offset), NULL, NULL},
+    {"order", "how sums are ordered", "sequential, pairwise, blocked or kahan", NB_KEY_NAME, FIELD(order), order_names,
+     NULL},
+    {"lanes", "running sums, of sequential and kahan", "a whole number", NB_KEY_COUNT, FIELD(lanes), NULL, NULL},
+    {"leaf", "elements summed one after another, of pairwise and blocked", "a whole number", NB_KEY_COUNT, FIELD(leaf),
+     NULL, NULL},
+    {"fma", "squares enter sums unrounded, beta is added by fma", "0 or 1", NB_KEY_SWITCH, FIELD(fma), NULL, NULL},
+    {"variance", "LayerNorm's algorithm", "twopass, corrected, welford, onepass or shifted", NB_KEY_NAME,
+     FIELD(variance), nb_variance_names, set_variance},
+    {"root", "how 1/sqrt is applied (a format: as sqrt)", "div_sqrt, mul_recip, rsqrt_nr or rsqrt_raw", NB_KEY_NAME,
+     FIELD(root_form), nb_root_names, set_root},
+    {"eps", "epsilon", "a number", NB_KEY_TEXT, FIELD(eps_text), NULL, set_eps},
+    {"eps_place", "where it is added", "inside, outside or clamp", NB_KEY_NAME, FIELD(eps_place), nb_eps_place_names,
+     NULL},
+    {"cast", "when the result is rounded to store", "after (once, at the end) or before (the weight, too)", NB_KEY_NAME,
+     FIELD(cast), nb_cast_names, NULL},
+    {"weight_offset", "1: the weight is 1 + gamma", "0 or 1", NB_KEY_NAME, FIELD(weight_offset), nb_switch_names, NULL},
+    {"folded", "1: y = x * a + b with the mean inside b", "0 or 1", NB_KEY_SWITCH, FIELD(folded), NULL, NULL},
+    {"flush", "1: subnormal inputs and results become 0", "0 or 1", NB_KEY_SWITCH, FIELD(flush), NULL, NULL},
+    {"round", "rounding of every operation", ROUNDINGS, NB_KEY_NAME, FIELD(rounding), rounding_names, NULL},
+    {"store_round", "rounding of the last one, to store", ROUNDINGS, NB_KEY_NAME, FIELD(store_rounding), rounding_names,
+     NULL},
+    {"k", "pRMSNorm: share of the row", "a share or percentage", NB_KEY_SHARE, FIELD(k), NULL, set_k},
+};
+const size_t nb_n_design_keys = sizeof nb_design_keys / sizeof nb_design_keys[0];
+
+/* Where the value is wrong: -1, and how to go on after it in `reason` ("is not one of rn, rz, sr"). */
+static int set_key(const struct nb_design_key *key, struct nb_design *d, const char *text, char *reason, size_t n) {
+    void *const field = (char *)d + key->offset;
+    if (key->set) return key->set(d, text, reason, n);
+    if (key->kind == NB_KEY_NUMBER) return set_number(field, text, reason, n);
+    if (key->kind == NB_KEY_COUNT) return set_count(field, text, reason, n);
+    if (key->kind == NB_KEY_SWITCH) return set_switch(field, text, reason, n);
+    return set_index(field, nb_name_find(key->names, text), key->names, text, reason, n);
+}
+
+void nb_design_key_print(const struct nb_design_key *key, const struct nb_design *d, struct nb_strbuf *out) {
+    const void *const field = (const char *)d + key->offset;
+    char text[32];
+    switch (key->kind) {
+    case NB_KEY_NUMBER:
+        nb_strbuf_add(out, nb_numbers[*(const enum nb_number *)field].name);
+        break;
+    case NB_KEY_NAME:
+        nb_strbuf_add(out, key->names[*(const uint32_t *)field]);
+        break;
+    case NB_KEY_COUNT:
+        nb_strbuf_addf(out, "%lld", (long long)*(const int64_t *)field);
+        break;
+    case NB_KEY_SWITCH:
+        nb_strbuf_add(out, *(const bool *)field ? "1" : "0");
+        break;
+    case NB_KEY_TEXT:
+        nb_strbuf_add(out, field);
+        break;
+    case NB_KEY_SHARE:
+        nb_shortest_text(*(const double *)field, text);
+        nb_strbuf_add(out, text);
+        break;
+    case NB_KEY_SEVERAL:
+        break;
+    }
+}
+
 /* ---- Text to design and back. A text is a start, which is an op or a preset, and changes to it in any number ---- */
 
 void nb_design_init(struct nb_design *d) {
@@ -112,7 +301,7 @@ static int parse_start(struct nb_design *d, const char *part, const char *whole)
     char reason[256];
     const struct nb_design_preset *preset = preset_find(part);
     if (preset) return parse_parts(d, preset->text, whole);
-    return key_find("op")->set(d, part, reason, sizeof reason) == 0 ? 0 : refuse_start(part, whole);
+    return set_op(d, part, reason, sizeof reason) == 0 ? 0 : refuse_start(part, whole);
 }
 
 static int parse_part(struct nb_design *d, const char *part, const char *whole) {
@@ -122,7 +311,7 @@ static int parse_part(struct nb_design *d, const char *part, const char *whole) 
     snprintf(name, sizeof name, "%.*s", (int)(colon - part), part);
     const struct nb_design_key *key = key_find(name);
     if (!key) return refuse_key(name, whole);
-    if (key->set(d, colon + 1, reason, sizeof reason) == 0) return 0;
+    if (set_key(key, d, colon + 1, reason, sizeof reason) == 0) return 0;
     return nb_error("design %s: %s:%s %s", whole, name, colon + 1, reason);
 }
 
@@ -176,11 +365,11 @@ static void print_from(const struct nb_design *d, const char *start, struct nb_s
     nb_strbuf_add(out, start);
     struct nb_strbuf want = {0}, have = {0};
     for (size_t i = 0; i < nb_n_design_keys; i++) {
-        if (!nb_design_keys[i].print) continue;
+        if (nb_design_keys[i].kind == NB_KEY_SEVERAL) continue;
         nb_strbuf_clear(&want);
         nb_strbuf_clear(&have);
-        nb_design_keys[i].print(d, &want);
-        nb_design_keys[i].print(&base, &have);
+        nb_design_key_print(&nb_design_keys[i], d, &want);
+        nb_design_key_print(&nb_design_keys[i], &base, &have);
         if (strcmp(want.text, have.text) != 0) nb_strbuf_addf(out, "/%s:%s", nb_design_keys[i].name, want.text);
     }
     nb_strbuf_release(&want);

@@ -64,15 +64,27 @@ struct nb_design_preset {
 };
 extern const struct nb_design_preset nb_design_presets[];
 extern const size_t nb_n_design_presets;
-/* A part `name:value` of the text. set writes how to go on after the value when it is wrong ("is not one of rn, rz, sr") and
- * returns -1; print is null for a key that stands for several others. */
+/* A part `name:value` of the text, and the field that it sets. */
+enum nb_design_key_kind {
+    NB_KEY_NUMBER,  /* enum nb_number */
+    NB_KEY_NAME,    /* an enum or uint32_t: the index in `names` */
+    NB_KEY_COUNT,   /* int64_t, from 1 on */
+    NB_KEY_SWITCH,  /* bool */
+    NB_KEY_TEXT,    /* char[] */
+    NB_KEY_SHARE,   /* double */
+    NB_KEY_SEVERAL, /* no field of its own */
+};
 struct nb_design_key {
     const char *name, *help, *values;
-    int (*set)(struct nb_design *d, const char *text, char *reason, size_t n);
-    void (*print)(const struct nb_design *d, struct nb_strbuf *out);
+    enum nb_design_key_kind kind;
+    size_t offset; /* in struct nb_design */
+    const char *const *names;
+    int (*set)(struct nb_design *d, const char *text, char *reason, size_t n); /* null: as the kind says */
 };
 extern const struct nb_design_key nb_design_keys[]; /* for --help and errors */
 extern const size_t nb_n_design_keys;
+/* Appends the value that the design has; nothing for a key that stands for several others. */
+void nb_design_key_print(const struct nb_design_key *key, const struct nb_design *d, struct nb_strbuf *out);
 /* How many elements of a row the statistics see: all, or pRMSNorm's share, rounded up. */
 int64_t nb_design_elements(const struct nb_design *d, int64_t cols);
 /* Longest chain of dependent roundings between an addend and the sum of n, as nb_kernel.chain. */

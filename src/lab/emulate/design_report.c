@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/accuracy/accuracy_json.h"
 #include "src/core/case.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
@@ -205,19 +203,4 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
     nb_bound_release(&m.bound);
     free(m.y);
     free(m.oracle.truth);
-}
-
-cJSON *nb_design_report_to_json(const struct nb_design_report *report, const struct nb_design *d) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_number(json, "nmse", report->nmse);
-    nb_json_number(json, "rstd_bias_u", report->rstd_bias_u);
-    nb_json_number(json, "rstd_sd_u", report->rstd_sd_u);
-    nb_json_number(json, "chain", (double)report->chain);
-    nb_json_text(json, "no_bound", report->no_bound);
-    cJSON *accuracy = nb_accuracy_number_to_json(&report->accuracy, d->store);
-    if (report->no_bound) /* nothing was compared with a bound */
-        for (size_t i = 0; i < 2; i++)
-            cJSON_ReplaceItemInObject(accuracy, i ? "n_beyond" : "n_rows_lost", cJSON_CreateNull());
-    cJSON_AddItemToObject(json, "accuracy", accuracy);
-    return json;
 }

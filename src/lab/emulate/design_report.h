@@ -4,7 +4,6 @@
 #ifndef NB_DESIGN_REPORT_H
 #define NB_DESIGN_REPORT_H
 
-#include <cjson/cJSON.h>
 #include <stdint.h>
 
 #include "src/accuracy/accuracy.h"
@@ -49,6 +48,5 @@ struct nb_design_report {
 /* seed: of stochastic rounding. */
 void nb_design_measure(struct nb_design_report *report, const struct nb_design *d, const struct nb_design_rows *rows,
                        uint64_t seed);
-cJSON *nb_design_report_to_json(const struct nb_design_report *report, const struct nb_design *d);
 
 #endif

@@ -13,191 +13,146 @@
 #include "src/core/rounded_ops.h"
 #include "src/core/twofold.h"
 
-struct sum {
-    const struct nb_design *d;
-    struct nb_rounder *r;
-    const double *x;
-    bool squared;
-};
+/* ---- A row in the design's order: one after another, in lanes, halves or blocks; what an element adds and how parts are joined depends
+ * on what is formed ---- */
 
-/* s + x, or s + x^2 as the design does it. */
-static double plus(const struct sum *p, double s, double x) {
-    const struct nb_design *d = p->d;
-    if (!p->squared) return nb_rounded_add(p->r, s, x, d->acc);
-    if (d->fma) return nb_rounded_fma(p->r, x, x, s, d->acc);
-    return nb_rounded_add(p->r, s, nb_rounded_mul(p->r, x, x, d->square), d->acc);
-}
-
-/* Kahan (1965): the next addend is less what the last addition gave too much. */
-static void plus_compensated(const struct sum *p, double *s, double *rest, double x) {
-    const enum nb_number acc = p->d->acc;
-    const double addend = plus(p, -*rest, x), sum = nb_rounded_add(p->r, *s, addend, acc);
-    *rest = nb_rounded_sub(p->r, nb_rounded_sub(p->r, sum, *s, acc), addend, acc);
-    *s = sum;
-}
-
-static double one_after_another(const struct sum *p, int64_t begin, int64_t end) {
-    double s = 0;
-    for (int64_t i = begin; i < end; i++) s = plus(p, s, p->x[i]);
-    return s;
-}
-
-/* Neighbours are added until one is left; an odd one goes up a level as it is. */
-static double tree(const struct sum *p, double *s, int64_t n) {
-    for (; n > 1; n = (n + 1) / 2) {
-        for (int64_t i = 0; i < n / 2; i++) s[i] = nb_rounded_add(p->r, s[2 * i], s[2 * i + 1], p->d->acc);
-        if (n % 2) s[n / 2] = s[n - 1];
-    }
-    return s[0];
-}
-
-static double over_lanes(const struct sum *p, int64_t n) {
-    const int64_t lanes = p->d->lanes;
-    const bool compensated = p->d->order == NB_ORDER_KAHAN;
-    double *s = nb_alloc((unsigned long long)lanes, 2 * sizeof *s), *rest = s + lanes;
-    for (int64_t i = 0, lane = 0; i < n; i++, lane = lane + 1 < lanes ? lane + 1 : 0) {
-        if (compensated)
-            plus_compensated(p, &s[lane], &rest[lane], p->x[i]);
-        else
-            s[lane] = plus(p, s[lane], p->x[i]);
-    }
-    const double total = tree(p, s, lanes);
-    free(s);
-    return total;
-}
-
-static double halves(const struct sum *p, int64_t begin, int64_t end) {
-    const int64_t n = end - begin;
-    if (n <= p->d->leaf) return one_after_another(p, begin, end);
-    const double left = halves(p, begin, begin + n / 2), right = halves(p, begin + n / 2, end);
-    return nb_rounded_add(p->r, left, right, p->d->acc);
-}
-
-static double blocks(const struct sum *p, int64_t n) {
-    double s = 0;
-    for (int64_t begin = 0; begin < n; begin += p->d->leaf) {
-        const int64_t end = begin + p->d->leaf < n ? begin + p->d->leaf : n;
-        s = nb_rounded_add(p->r, s, one_after_another(p, begin, end), p->d->acc);
-    }
-    return s;
-}
-
-static double in_order(const struct sum *p, int64_t n) {
-    assert(n >= 1 && p->d->leaf >= 1 && p->d->lanes >= 1);
-    switch (p->d->order) {
-    case NB_ORDER_PAIRWISE:
-        return halves(p, 0, n);
-    case NB_ORDER_BLOCKED:
-        return blocks(p, n);
-    default:
-        return p->d->lanes == 1 && p->d->order == NB_ORDER_SEQUENTIAL ? one_after_another(p, 0, n) : over_lanes(p, n);
-    }
-}
-
-/* Sum of x_0 .. x_(n-1), or of their squares, in d->acc; n >= 1. */
-static double emulate_sum(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n) {
-    return in_order(&(struct sum){d, r, x, false}, n);
-}
-
-static double emulate_sum_squares(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n) {
-    return in_order(&(struct sum){d, r, x, true}, n);
-}
-
-/* ---- running moments --------------------------------------------------------------------------------------------------- */
+enum what { SUM, SUM_OF_SQUARES, MOMENTS };
 
 struct walk {
     const struct nb_design *d;
     struct nb_rounder *r;
     const double *x;
+    enum what what;
 };
 
-static void add_to(const struct walk *w, double *s, double *rest, double v) {
-    const struct sum plain = {w->d, w->r, NULL, false};
-    if (w->d->order == NB_ORDER_KAHAN)
-        plus_compensated(&plain, s, rest, v);
-    else
-        *s = nb_rounded_add(w->r, *s, v, w->d->acc);
+/* In d->acc. Moments are Welford's updating mean and sum of squared distances, parts of them are merged by Chan's formula. */
+struct running {
+    double n, sum, squares;        /* sum: the mean, of moments */
+    double sum_rest, squares_rest; /* of NB_ORDER_KAHAN: what the last additions lost */
+};
+
+/* s + x, or s + x^2 as the design does it. */
+static double plus(const struct walk *w, double s, double x, bool squared) {
+    const struct nb_design *d = w->d;
+    if (!squared) return nb_rounded_add(w->r, s, x, d->acc);
+    if (d->fma) return nb_rounded_fma(w->r, x, x, s, d->acc);
+    return nb_rounded_add(w->r, s, nb_rounded_mul(w->r, x, x, d->square), d->acc);
 }
 
-static void update(const struct walk *w, struct nb_running *m, double x) {
+/* Kahan (1965): the next addend is less what the last addition gave too much. */
+static void add_to(const struct walk *w, double *s, double *rest, double x, bool squared) {
+    const enum nb_number acc = w->d->acc;
+    if (w->d->order != NB_ORDER_KAHAN) {
+        *s = plus(w, *s, x, squared);
+        return;
+    }
+    const double addend = plus(w, -*rest, x, squared), sum = nb_rounded_add(w->r, *s, addend, acc);
+    *rest = nb_rounded_sub(w->r, nb_rounded_sub(w->r, sum, *s, acc), addend, acc);
+    *s = sum;
+}
+
+static void update_moments(const struct walk *w, struct running *m, double x) {
     const struct nb_design *d = w->d;
     m->n++;
-    const double before = nb_rounded_sub(w->r, x, m->mean, d->square);
-    add_to(w, &m->mean, &m->mean_rest, nb_rounded_div(w->r, before, m->n, d->acc));
-    const double after = nb_rounded_sub(w->r, x, m->mean, d->square);
+    const double before = nb_rounded_sub(w->r, x, m->sum, d->square);
+    add_to(w, &m->sum, &m->sum_rest, nb_rounded_div(w->r, before, m->n, d->acc), false);
+    const double after = nb_rounded_sub(w->r, x, m->sum, d->square);
     if (d->fma && d->order != NB_ORDER_KAHAN)
         m->squares = nb_rounded_fma(w->r, before, after, m->squares, d->acc);
     else
-        add_to(w, &m->squares, &m->squares_rest, nb_rounded_mul(w->r, before, after, d->square));
+        add_to(w, &m->squares, &m->squares_rest, nb_rounded_mul(w->r, before, after, d->square), false);
 }
 
 /* Chan, Golub & LeVeque 1983: mean_a + delta n_b / n, M_a + M_b + delta^2 n_a n_b / n. */
-static struct nb_running merged(const struct walk *w, const struct nb_running *a, const struct nb_running *b) {
+static struct running merged_moments(const struct walk *w, const struct running *a, const struct running *b) {
     const enum nb_number acc = w->d->acc, square = w->d->square;
     struct nb_rounder *r = w->r;
     if (a->n == 0) return *b;
     if (b->n == 0) return *a;
-    struct nb_running m = {.n = a->n + b->n};
-    const double delta = nb_rounded_sub(r, b->mean, a->mean, square), share = nb_rounded_div(r, b->n, m.n, acc);
+    struct running m = {.n = a->n + b->n};
+    const double delta = nb_rounded_sub(r, b->sum, a->sum, square), share = nb_rounded_div(r, b->n, m.n, acc);
     const double weight = nb_rounded_mul(r, a->n, share, acc), between = nb_rounded_mul(r, delta, delta, square);
     const double squares = nb_rounded_add(r, a->squares, b->squares, acc);
     if (w->d->fma) {
-        m.mean = nb_rounded_fma(r, delta, share, a->mean, acc);
+        m.sum = nb_rounded_fma(r, delta, share, a->sum, acc);
         m.squares = nb_rounded_fma(r, between, weight, squares, acc);
     } else {
-        m.mean = nb_rounded_add(r, a->mean, nb_rounded_mul(r, delta, share, acc), acc);
+        m.sum = nb_rounded_add(r, a->sum, nb_rounded_mul(r, delta, share, acc), acc);
         m.squares = nb_rounded_add(r, squares, nb_rounded_mul(r, between, weight, acc), acc);
     }
     return m;
 }
 
-static struct nb_running run_over(const struct walk *w, int64_t begin, int64_t end) {
-    struct nb_running m = {0};
+static struct running merged(const struct walk *w, const struct running *a, const struct running *b) {
+    if (w->what == MOMENTS) return merged_moments(w, a, b);
+    return (struct running){.sum = nb_rounded_add(w->r, a->sum, b->sum, w->d->acc)};
+}
+
+static void update(const struct walk *w, struct running *m, double x) {
+    if (w->what == MOMENTS)
+        update_moments(w, m, x);
+    else
+        add_to(w, &m->sum, &m->sum_rest, x, w->what == SUM_OF_SQUARES);
+}
+
+static struct running one_after_another(const struct walk *w, int64_t begin, int64_t end) {
+    struct running m = {0};
     for (int64_t i = begin; i < end; i++) update(w, &m, w->x[i]);
     return m;
 }
 
-static struct nb_running run_halves(const struct walk *w, int64_t begin, int64_t end) {
+static struct running over_halves(const struct walk *w, int64_t begin, int64_t end) {
     const int64_t n = end - begin;
-    if (n <= w->d->leaf) return run_over(w, begin, end);
-    const struct nb_running left = run_halves(w, begin, begin + n / 2), right = run_halves(w, begin + n / 2, end);
+    if (n <= w->d->leaf) return one_after_another(w, begin, end);
+    const struct running left = over_halves(w, begin, begin + n / 2), right = over_halves(w, begin + n / 2, end);
     return merged(w, &left, &right);
 }
 
-static struct nb_running run_blocks(const struct walk *w, int64_t n) {
-    struct nb_running m = {0};
+static struct running over_blocks(const struct walk *w, int64_t n) {
+    struct running m = {0};
     for (int64_t begin = 0; begin < n; begin += w->d->leaf) {
         const int64_t end = begin + w->d->leaf < n ? begin + w->d->leaf : n;
-        const struct nb_running block = run_over(w, begin, end);
+        const struct running block = one_after_another(w, begin, end);
         m = merged(w, &m, &block);
     }
     return m;
 }
 
-static struct nb_running run_lanes(const struct walk *w, int64_t n) {
+/* Neighbouring lanes are joined until one is left; an odd one goes up a level as it is. */
+static struct running over_lanes(const struct walk *w, int64_t n) {
     int64_t lanes = w->d->lanes;
-    struct nb_running *m = nb_alloc((unsigned long long)lanes, sizeof *m);
-    for (int64_t i = 0; i < n; i++) update(w, &m[i % lanes], w->x[i]);
+    if (lanes == 1) return one_after_another(w, 0, n);
+    struct running *m = nb_alloc((unsigned long long)lanes, sizeof *m);
+    for (int64_t i = 0, lane = 0; i < n; i++, lane = lane + 1 < lanes ? lane + 1 : 0) update(w, &m[lane], w->x[i]);
     for (; lanes > 1; lanes = (lanes + 1) / 2) {
         for (int64_t i = 0; i < lanes / 2; i++) m[i] = merged(w, &m[2 * i], &m[2 * i + 1]);
         if (lanes % 2) m[lanes / 2] = m[lanes - 1];
     }
-    const struct nb_running total = m[0];
+    const struct running total = m[0];
     free(m);
     return total;
 }
 
-static struct nb_running emulate_welford(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n) {
-    const struct walk w = {d, r, x};
+static struct running in_order(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n,
+                               enum what what) {
+    const struct walk w = {d, r, x, what};
     assert(n >= 1 && d->leaf >= 1 && d->lanes >= 1);
     switch (d->order) {
     case NB_ORDER_PAIRWISE:
-        return run_halves(&w, 0, n);
+        return over_halves(&w, 0, n);
     case NB_ORDER_BLOCKED:
-        return run_blocks(&w, n);
+        return over_blocks(&w, n);
     default:
-        return run_lanes(&w, n);
+        return over_lanes(&w, n);
     }
+}
+
+static double sum_of(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n) {
+    return in_order(d, r, x, n, SUM).sum;
+}
+
+static double sum_of_squares(const struct nb_design *d, struct nb_rounder *r, const double *x, int64_t n) {
+    return in_order(d, r, x, n, SUM_OF_SQUARES).sum;
 }
 
 /* ---- Statistics, scale, elements: the three stages of a norm, in the formats that the design gives each ---- */
@@ -231,11 +186,11 @@ static void distances_from(struct row *w, double centre) {
 
 static void two_pass(struct row *w) {
     const struct nb_design *d = w->d;
-    w->mean = over_n(w, emulate_sum(d, &w->r, w->x, w->n));
+    w->mean = over_n(w, sum_of(d, &w->r, w->x, w->n));
     distances_from(w, w->mean);
-    double squares = emulate_sum_squares(d, &w->r, w->work, w->n);
+    double squares = sum_of_squares(d, &w->r, w->work, w->n);
     if (d->variance == NB_VAR_CORRECTED) {
-        const double sum = emulate_sum(d, &w->r, w->work, w->n);
+        const double sum = sum_of(d, &w->r, w->work, w->n);
         w->residual = over_n(w, sum);
         squares = d->fma ? nb_rounded_fma(&w->r, -w->residual, sum, squares, d->acc)
                          : nb_rounded_sub(&w->r, squares, nb_rounded_mul(&w->r, w->residual, sum, d->acc), d->acc);
@@ -251,7 +206,7 @@ static void one_pass(struct row *w, bool shifted) {
         distances_from(w, w->x[0]);
         t = w->work;
     }
-    const double sum = emulate_sum(w->d, &w->r, t, w->n), squares = emulate_sum_squares(w->d, &w->r, t, w->n);
+    const double sum = sum_of(w->d, &w->r, t, w->n), squares = sum_of_squares(w->d, &w->r, t, w->n);
     const double mean = over_n(w, sum), mean_square = over_n(w, squares);
     w->var = nb_rounded_sub(&w->r, mean_square, nb_rounded_mul(&w->r, mean, mean, stat), stat);
     w->mean = shifted ? nb_rounded_add(&w->r, w->x[0], mean, stat) : mean;
@@ -260,15 +215,15 @@ static void one_pass(struct row *w, bool shifted) {
 static void statistics(struct row *w) {
     const struct nb_design *d = w->d;
     if (!nb_op_centres(d->op)) {
-        const double sum = emulate_sum_squares(d, &w->r, w->x, w->n);
+        const double sum = sum_of_squares(d, &w->r, w->x, w->n);
         w->var = d->op == NB_OP_L2NORM ? nb_convert(&w->r, sum, d->stat) : over_n(w, sum);
         return;
     }
     if (d->variance == NB_VAR_ONEPASS || d->variance == NB_VAR_SHIFTED) {
         one_pass(w, d->variance == NB_VAR_SHIFTED);
     } else if (d->variance == NB_VAR_WELFORD) {
-        const struct nb_running m = emulate_welford(d, &w->r, w->x, w->n);
-        w->mean = nb_convert(&w->r, m.mean, d->stat);
+        const struct running m = in_order(d, &w->r, w->x, w->n, MOMENTS);
+        w->mean = nb_convert(&w->r, m.sum, d->stat);
         w->var = over_n(w, m.squares);
     } else {
         two_pass(w);
@@ -411,7 +366,7 @@ struct nb_emulated nb_emulate_row(const struct nb_design *d, int64_t cols, const
 double nb_emulate_sum_of_squares(const struct nb_design *d, int64_t n, const double *x, uint64_t seed) {
     struct row w;
     row_init(&w, d, n, n, x, seed);
-    const double sum = emulate_sum_squares(d, &w.r, w.x, n);
+    const double sum = sum_of_squares(d, &w.r, w.x, n);
     free(w.x);
     return sum;
 }

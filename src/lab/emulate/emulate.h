@@ -21,14 +21,6 @@ struct nb_emulated nb_emulate_row(const struct nb_design *d, int64_t cols, const
 /* The sum of squares alone, S in d->acc, of the first n values: what the laws of accumulation are about. */
 double nb_emulate_sum_of_squares(const struct nb_design *d, int64_t n, const double *x, uint64_t seed);
 
-/* ---- Sums and running moments of a row in a design's order and formats ---- */
-
-/* Welford's updating mean and sum of squared distances, in d->acc; lanes, halves and blocks are merged by Chan's formula. */
-struct nb_running {
-    double n, mean, squares;
-    double mean_rest, squares_rest; /* of NB_ORDER_KAHAN: what the last additions lost */
-};
-
 /* ---- The exact result of one row of numbers of any format, to about 100 bits: each element is y + y_low, double-double from the
  * statistics to the last addition, off by less than 2^-95 of the largest term in it (x * scale * gamma, mean * scale * gamma,
  * beta). Enough to judge f64. For x of magnitude 0 or 2^-300 to 2^300; rows with Inf or NaN follow IEEE evaluation. */

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "src/core/json.h"
-
 const char *const nb_quantum_names[] = {"e4m3", "e5m2", "int8", NULL};
 const char *const nb_scaling_names[] = {"none", "tensor", "row", NULL};
 
@@ -99,18 +97,17 @@ void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int
     q->beyond = finite > 0 ? s.n_beyond / finite : NAN;
 }
 
-cJSON *nb_quantized_to_json(const struct nb_quantized *q) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_number(json, "n", (double)q->n);
-    nb_json_number(json, "n_not_finite", (double)q->n_not_finite);
-    nb_json_number(json, "sqnr_db", q->sqnr_db);
-    nb_json_number(json, "rms_error", q->rms_error);
-    nb_json_number(json, "max_error", q->max_error);
-    nb_json_number(json, "max_relative", q->max_relative);
-    nb_json_number(json, "mean_relative", q->mean_relative);
-    nb_json_number(json, "lost", q->lost);
-    nb_json_number(json, "beyond", q->beyond);
-    nb_json_number(json, "smallest_scale", q->smallest_scale);
-    nb_json_number(json, "largest_scale", q->largest_scale);
-    return json;
-}
+const struct nb_member nb_quantized_members[] = {
+    NB_MEMBER(COUNT, struct nb_quantized, n),
+    NB_MEMBER(COUNT, struct nb_quantized, n_not_finite),
+    NB_MEMBER(NUMBER, struct nb_quantized, sqnr_db),
+    NB_MEMBER(NUMBER, struct nb_quantized, rms_error),
+    NB_MEMBER(NUMBER, struct nb_quantized, max_error),
+    NB_MEMBER(NUMBER, struct nb_quantized, max_relative),
+    NB_MEMBER(NUMBER, struct nb_quantized, mean_relative),
+    NB_MEMBER(NUMBER, struct nb_quantized, lost),
+    NB_MEMBER(NUMBER, struct nb_quantized, beyond),
+    NB_MEMBER(NUMBER, struct nb_quantized, smallest_scale),
+    NB_MEMBER(NUMBER, struct nb_quantized, largest_scale),
+    NB_MEMBERS_END,
+};

@@ -4,10 +4,10 @@
 #ifndef NB_QUANTIZE_H
 #define NB_QUANTIZE_H
 
-#include <cjson/cJSON.h>
 #include <stdint.h>
 
 #include "src/core/dtype.h"
+#include "src/core/json_members.h"
 
 enum nb_quantum { NB_QUANTUM_E4M3, NB_QUANTUM_E5M2, NB_QUANTUM_INT8, NB_N_QUANTA };
 enum nb_scaling { NB_SCALING_NONE, NB_SCALING_TENSOR, NB_SCALING_ROW, NB_N_SCALINGS };
@@ -30,6 +30,6 @@ struct nb_quantized {
 double nb_quantize_value(double v, double scale, enum nb_quantum quantum);
 void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int64_t cols, enum nb_quantum quantum,
                  enum nb_scaling scaling);
-cJSON *nb_quantized_to_json(const struct nb_quantized *q);
+extern const struct nb_member nb_quantized_members[];
 
 #endif
