@@ -64,7 +64,7 @@ static cJSON *case_to_json(const struct nb_gate_case *c) {
         nb_json_number(build, "call_ns", nb_gate_judged(c) ? c->call_ns[b] : (double)NAN);
         nb_json_number(build, "instructions", c->instructions[b]);
         if (c->has_accuracy[b])
-            cJSON_AddItemToObject(build, "accuracy", nb_accuracy_to_json(&c->accuracy[b], c->c.dtype));
+            cJSON_AddItemToObject(build, "accuracy", nb_accuracy_to_json(&c->accuracy[b], nb_number_of(c->c.dtype)));
     }
     if (!nb_gate_judged(c)) return json;
     add_judgement(json, c);

@@ -156,7 +156,7 @@ static cJSON *report_to_json(const struct nb_design_report *report, const struct
         NB_MEMBER(BORROWED, struct nb_design_report, no_bound), NB_MEMBERS_END,
     };
     cJSON *json = nb_json_of_members(members, report);
-    cJSON *accuracy = nb_accuracy_number_to_json(&report->accuracy, d->store);
+    cJSON *accuracy = nb_accuracy_to_json(&report->accuracy, d->store);
     if (report->no_bound) /* nothing was compared with a bound */
         for (size_t i = 0; i < 2; i++)
             cJSON_ReplaceItemInObject(accuracy, i ? "n_beyond" : "n_rows_lost", cJSON_CreateNull());

@@ -99,7 +99,7 @@ static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *o
     int n = 0;
     if (r->status != NB_OK && r->reason && *r->reason) notes[n++] = r->reason;
     if (r->has_accuracy && r->accuracy.loss != NB_LOSS_NONE && r->accuracy.loss < NB_N_LOSSES && n == 0)
-        notes[n++] = nb_loss_name(r->accuracy.loss);
+        notes[n++] = nb_loss_names[r->accuracy.loss];
     if (r->has_timing && r->timing.noisy) notes[n++] = r->timing.noise[0] ? r->timing.noise : "noisy";
     if (r->has_timing && r->timing.suspect) notes[n++] = "faster than the roof";
     for (int i = 0; i < n; i++) nb_strbuf_addf(out, "%s%s", i ? "; " : "", notes[i]);

@@ -175,7 +175,7 @@ static void print_record(const struct nb_record *r, const char **counters, size_
     add_text(out, r->has_timing ? r->timing.copy : NULL);
     add_text(out, r->has_timing ? r->timing.attainable.bound : NULL);
     add_text(out, r->has_timing ? r->timing.noise : NULL);
-    add_text(out, lost ? nb_loss_name(r->accuracy.loss) : NULL);
+    add_text(out, lost ? nb_loss_names[r->accuracy.loss] : NULL);
     add_text(out, r->library);
     add_text(out, r->implementation);
     nb_escape_csv(out, r->replay ? r->replay : "");

@@ -88,15 +88,11 @@ struct nb_accuracy_sum {
     int64_t cols;
 };
 
-struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number) {
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_number number) {
     struct nb_accuracy_sum *s = nb_alloc(1, sizeof *s);
     s->number = number;
     s->a.witness = (struct nb_witness){.row = -1, .col = -1};
     return s;
-}
-
-struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype) {
-    return nb_accuracy_new_number(nb_number_of(dtype));
 }
 
 static void moments_add(struct moments *m, double v) {
@@ -124,15 +120,8 @@ static int line_fit(const struct line *l, double *intercept, double *slope) {
 
 /* ---- elements ---------------------------------------------------------------------------------------------------------- */
 
-/* A row as it comes: stored elements of a dtype, or doubles. */
-struct row_values {
-    const void *stored, *stored_x;
-    enum nb_dtype dtype;
-    const double *numbers, *numbers_x, *exact, *exact_low, *tolerance;
-};
-
 struct element {
-    const struct row_values *values;
+    const struct nb_row_values *values;
     int64_t row, col;
     double got, want, want_low, tolerance; /* exactly want + want_low */
 };
@@ -140,9 +129,16 @@ struct element {
 /* The two cancel up to their last bits, so that want_low is not lost. */
 static double error_of(const struct element *e) { return (e->got - e->want) - e->want_low; }
 
-static double x_of(const struct element *e) {
-    const struct row_values *v = e->values;
-    return v->stored_x ? nb_get(v->stored_x, e->col, v->dtype) : v->numbers_x ? v->numbers_x[e->col] : (double)NAN;
+/* Of a number that is stored. */
+static enum nb_dtype dtype_of(enum nb_number number) {
+    assert(number == NB_NUM_F32 || number == NB_NUM_F16 || number == NB_NUM_BF16);
+    return number == NB_NUM_F32 ? NB_F32 : number == NB_NUM_F16 ? NB_F16 : NB_BF16;
+}
+
+static double x_of(const struct nb_accuracy_sum *s, const struct element *e) {
+    const struct nb_row_values *v = e->values;
+    if (v->stored_x) return nb_get(v->stored_x, e->col, dtype_of(s->number));
+    return v->numbers_x ? v->numbers_x[e->col] : NAN;
 }
 
 static void set_witness(struct nb_accuracy_sum *s, const struct element *e, double ratio, double ulp) {
@@ -150,7 +146,7 @@ static void set_witness(struct nb_accuracy_sum *s, const struct element *e, doub
     if (w->row >= 0 && ratio <= s->a.worst_ratio) return;
     s->a.worst_ratio = ratio;
     *w = (struct nb_witness){.row = e->row, .col = e->col, .got = e->got, .want = e->want};
-    w->x = x_of(e);
+    w->x = x_of(s, e);
     w->err_ulp = error_of(e) / ulp;
     w->tolerance_ulp = e->tolerance / ulp;
 }
@@ -265,20 +261,20 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
 }
 
 /* The computed numbers, into the place of their errors. */
-static void take_row(struct nb_accuracy_sum *s, int64_t cols, const struct row_values *v) {
+static void take_row(struct nb_accuracy_sum *s, int64_t cols, const struct nb_row_values *v) {
     if (cols > s->cols) {
         s->error = nb_realloc(s->error, (unsigned long long)cols, sizeof *s->error);
         s->ulp = nb_realloc(s->ulp, (unsigned long long)cols, sizeof *s->ulp);
         s->cols = cols;
     }
     if (v->stored)
-        nb_truth_widen(v->stored, 0, cols, v->dtype, s->error);
+        nb_truth_widen(v->stored, 0, cols, dtype_of(s->number), s->error);
     else
         memcpy(s->error, v->numbers, (size_t)cols * sizeof *s->error);
 }
 
-static void add_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct row_values *v,
-                    enum nb_loss loss) {
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct nb_row_values *v) {
+    assert(v->exact && v->tolerance && (v->stored || v->numbers));
     int64_t n_kept = 0;
     take_row(s, cols, v);
     for (int64_t i = 0; i < cols; i++) {
@@ -300,29 +296,12 @@ static void add_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const 
         n_kept++;
     }
     s->a.n += cols;
-    if (loss != NB_LOSS_NONE && s->a.n_rows_lost++ == 0) s->a.loss = loss;
+    if (v->loss != NB_LOSS_NONE && s->a.n_rows_lost++ == 0) s->a.loss = v->loss;
     const double rms = rms_of(v->exact, s->error, cols);
     if (n_kept == 0 || !(rms > 0)) return;
     s->a.n_rows++;
     row_bias(s, v->exact, cols, rms);
     decompose(s, v->exact, cols, rms);
-}
-
-void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
-                     const double *tolerance, enum nb_loss loss, const void *x) {
-    assert(s->number == NB_NUM_F32 || s->number == NB_NUM_F16 || s->number == NB_NUM_BF16);
-    const enum nb_dtype dtype = s->number == NB_NUM_F32 ? NB_F32 : s->number == NB_NUM_F16 ? NB_F16 : NB_BF16;
-    const struct row_values v = {
-        .stored = computed, .stored_x = x, .dtype = dtype, .exact = exact, .tolerance = tolerance};
-    add_row(s, row, cols, &v, loss);
-}
-
-void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
-                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
-                         const double *x) {
-    const struct row_values v = {
-        .numbers = computed, .numbers_x = x, .exact = exact, .exact_low = exact_low, .tolerance = tolerance};
-    add_row(s, row, cols, &v, loss);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */

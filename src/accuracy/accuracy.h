@@ -74,16 +74,16 @@ struct nb_accuracy {
 double nb_accuracy_parameters_ratio(const struct nb_accuracy *a);
 
 struct nb_accuracy_sum; /* running sums, opaque */
-struct nb_accuracy_sum *nb_accuracy_new(enum nb_dtype dtype);
-struct nb_accuracy_sum *nb_accuracy_new_number(enum nb_number number);
-/* One row: computed elements of the dtype, exact values, tolerances, the loss predicted. x: the input row or null. */
-void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const void *computed, const double *exact,
-                     const double *tolerance, enum nb_loss loss, const void *x);
-/* The same with numbers of any format held in double, and an exact value of exact + exact_low (null: exact alone), which f64
- * outputs need. */
-void nb_accuracy_numbers(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const double *computed,
-                         const double *exact, const double *exact_low, const double *tolerance, enum nb_loss loss,
-                         const double *x);
+struct nb_accuracy_sum *nb_accuracy_new(enum nb_number number);
+/* Of one row: computed and exact values, tolerances, the loss predicted; x: the input or null. */
+struct nb_row_values {
+    const void *stored, *stored_x;     /* elements of a dtype, */
+    const double *numbers, *numbers_x; /* or numbers of any format held in double */
+    const double *exact, *exact_low;   /* exact + exact_low, which f64 outputs need; null: exact alone */
+    const double *tolerance;
+    enum nb_loss loss;
+};
+void nb_accuracy_row(struct nb_accuracy_sum *s, int64_t row, int64_t cols, const struct nb_row_values *v);
 /* Fills out and frees s. bias_sigma is NaN then. */
 void nb_accuracy_finish(struct nb_accuracy_sum *s, struct nb_accuracy *out);
 

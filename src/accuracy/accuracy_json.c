@@ -72,68 +72,53 @@ static const struct {
                   {"dalpha", offsetof(struct nb_accuracy, dalpha)}};
 enum { N_PARAMETERS = sizeof parameters / sizeof parameters[0] };
 
-static cJSON *parameters_to_json(const struct nb_accuracy *a) {
-    cJSON *json = cJSON_CreateObject();
-    for (size_t i = 0; i < N_PARAMETERS; i++) {
-        const struct nb_parameter_error *p = (const void *)((const char *)a + parameters[i].offset);
-        if (p->n == 0)
-            cJSON_AddNullToObject(json, parameters[i].name);
-        else
-            nb_json_add_members(cJSON_AddObjectToObject(json, parameters[i].name), parameter_error, p);
-    }
-    return json;
+/* An object, or null where there is none. */
+static void add_or_null(cJSON *json, const char *name, bool is_there, const struct nb_member *members,
+                        const void *from) {
+    if (is_there)
+        nb_json_add_members(cJSON_AddObjectToObject(json, name), members, from);
+    else
+        cJSON_AddNullToObject(json, name);
 }
 
-cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype) {
-    return nb_accuracy_number_to_json(a, nb_number_of(dtype));
-}
-
-cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number) {
+cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "dtype", nb_numbers[number].name);
     nb_json_number(json, "unit_roundoff", nb_numbers[number].unit_roundoff);
     nb_json_add_members(json, figures, a);
-    nb_json_text(json, "loss", a->loss == NB_LOSS_NONE ? NULL : nb_loss_name(a->loss));
+    nb_json_text(json, "loss", a->loss == NB_LOSS_NONE ? NULL : nb_loss_names[a->loss]);
     nb_json_add_members(json, histogram, a);
-    if (a->witness.row < 0)
-        cJSON_AddNullToObject(json, "witness");
-    else
-        nb_json_add_members(cJSON_AddObjectToObject(json, "witness"), witness, &a->witness);
-    if (a->has_ratios) nb_json_add_members(cJSON_AddObjectToObject(json, "ratios"), ratios, a);
-    if (a->has_parameters) cJSON_AddItemToObject(json, "parameters", parameters_to_json(a));
+    add_or_null(json, "witness", a->witness.row >= 0, witness, &a->witness);
+    if (a->has_ratios) add_or_null(json, "ratios", true, ratios, a);
+    cJSON *errors = a->has_parameters ? cJSON_AddObjectToObject(json, "parameters") : NULL;
+    for (size_t i = 0; errors && i < N_PARAMETERS; i++) {
+        const struct nb_parameter_error *p = (const void *)((const char *)a + parameters[i].offset);
+        add_or_null(errors, parameters[i].name, p->n > 0, parameter_error, p);
+    }
     return json;
 }
 
-static int ratios_from_json(struct nb_accuracy *a, const cJSON *json) {
-    a->has_ratios = cJSON_IsObject(json);
-    return a->has_ratios ? nb_json_get_members(json, ratios, a, "accuracy") : 0;
+/* 1: read, 0: there is none, -1 after nb_error. */
+static int get_if_there(const cJSON *json, const char *name, const struct nb_member *members, void *to) {
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, name);
+    if (!cJSON_IsObject(object)) return 0;
+    return nb_json_get_members(object, members, to, "accuracy") == 0 ? 1 : -1;
 }
 
 /* What is infinite is null in JSON. */
-static int parameters_from_json(struct nb_accuracy *a, const cJSON *json) {
-    a->has_parameters = cJSON_IsObject(json);
-    for (size_t i = 0; i < N_PARAMETERS; i++) {
-        const cJSON *error = cJSON_GetObjectItemCaseSensitive(json, parameters[i].name);
-        struct nb_parameter_error *p = (void *)((char *)a + parameters[i].offset);
-        *p = (struct nb_parameter_error){.ratio = NAN, .norm_u = NAN};
-        if (!cJSON_IsObject(error)) continue;
-        if (nb_json_get_members(error, parameter_error, p, "accuracy") != 0) return -1;
-        if (isnan(p->ratio)) p->ratio = INFINITY;
-        if (isnan(p->norm_u)) p->norm_u = INFINITY;
-    }
+static int parameter_from_json(struct nb_parameter_error *p, const cJSON *json, const char *name) {
+    *p = (struct nb_parameter_error){.ratio = NAN, .norm_u = NAN};
+    const int there = get_if_there(json, name, parameter_error, p);
+    if (there <= 0) return there;
+    if (isnan(p->ratio)) p->ratio = INFINITY;
+    if (isnan(p->norm_u)) p->norm_u = INFINITY;
     return 0;
-}
-
-static int witness_from_json(struct nb_witness *w, const cJSON *json) {
-    *w = (struct nb_witness){.row = -1, .col = -1};
-    return cJSON_IsObject(json) ? nb_json_get_members(json, witness, w, "accuracy") : 0;
 }
 
 static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
     const char *name = nb_json_get_text(json, "loss");
-    *loss = NB_LOSS_NONE;
     for (int i = 0; name && i < NB_N_LOSSES; i++) {
-        if (strcmp(name, nb_loss_name((enum nb_loss)i)) != 0) continue;
+        if (strcmp(name, nb_loss_names[i]) != 0) continue;
         *loss = (enum nb_loss)i;
         return 0;
     }
@@ -141,13 +126,17 @@ static int loss_from_json(enum nb_loss *loss, const cJSON *json) {
 }
 
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json) {
-    *a = (struct nb_accuracy){0};
+    const cJSON *errors = cJSON_GetObjectItemCaseSensitive(json, "parameters");
+    *a = (struct nb_accuracy){.witness = {.row = -1, .col = -1}, .has_parameters = cJSON_IsObject(errors)};
     if (nb_json_get_members(json, figures, a, "accuracy") != 0) return -1;
-    if (ratios_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "ratios")) != 0) return -1;
-    if (parameters_from_json(a, cJSON_GetObjectItemCaseSensitive(json, "parameters")) != 0) return -1;
+    const int has_ratios = get_if_there(json, "ratios", ratios, a);
+    if (has_ratios < 0) return -1;
+    a->has_ratios = has_ratios > 0;
+    for (size_t i = 0; i < N_PARAMETERS; i++)
+        if (parameter_from_json((void *)((char *)a + parameters[i].offset), errors, parameters[i].name) != 0) return -1;
     if (loss_from_json(&a->loss, json) != 0) return -1;
     if (nb_json_get_members(json, histogram, a, "accuracy") != 0) return -1;
-    return witness_from_json(&a->witness, cJSON_GetObjectItemCaseSensitive(json, "witness"));
+    return get_if_there(json, "witness", witness, &a->witness) < 0 ? -1 : 0;
 }
 
 /* ---- evidence -------------------------------------------------------------------------------------------------------- */

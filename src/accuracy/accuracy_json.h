@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An accuracy as JSON, the same in the journal and in results.json (reports/schema/results.schema.json, "accuracy"). */
+/* An accuracy and the evidence of a grade as JSON, the same in the journal and in results.json (reports/schema/results.schema.json,
+ * "accuracy" and "evidence"). */
 #ifndef NB_ACCURACY_JSON_H
 #define NB_ACCURACY_JSON_H
 
@@ -8,16 +9,9 @@
 #include "src/accuracy/accuracy.h"
 #include "src/accuracy/evidence.h"
 
-/* ---- an accuracy ----------------------------------------------------------------------------------------------------- */
-
-/* dtype: of the output judged; its name and unit roundoff are written beside the figures that count in u. */
-cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_dtype dtype);
-cJSON *nb_accuracy_number_to_json(const struct nb_accuracy *a, enum nb_number number);
+/* number: of the output judged; its name and unit roundoff are written beside the figures that count in u. */
+cJSON *nb_accuracy_to_json(const struct nb_accuracy *a, enum nb_number number);
 int nb_accuracy_from_json(struct nb_accuracy *a, const cJSON *json); /* -1 after nb_error */
-
-/* ---- evidence -------------------------------------------------------------------------------------------------------- */
-
-/* Evidence as JSON, the same in the journal and in results.json (reports/schema/results.schema.json, "evidence"). */
 
 cJSON *nb_evidence_to_json(const struct nb_evidence *e);
 int nb_evidence_from_json(struct nb_evidence *e, const cJSON *json); /* -1 after nb_error */

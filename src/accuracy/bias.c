@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The derivations are in README.md, under "Bias". */
+/* The derivations are in derivations.md. */
 #include "src/accuracy/bias.h"
 
 #include <math.h>

@@ -15,19 +15,16 @@
 
 /* ---- what a row shares ----------------------------------------------------------------------------------------------- */
 
-const char *nb_loss_name(enum nb_loss loss) {
-    static const char *const names[NB_N_LOSSES] = {
-        [NB_LOSS_NONE] = "none",
-        [NB_LOSS_SQUARE_OVERFLOW] = "square_overflow",
-        [NB_LOSS_SQUARE_UNDERFLOW] = "square_underflow",
-        [NB_LOSS_EPS_ZERO] = "eps_zero",
-        [NB_LOSS_CANCELLATION] = "cancellation",
-        [NB_LOSS_OUTPUT_OVERFLOW] = "output_overflow",
-        [NB_LOSS_INPUT_NOT_FINITE] = "input_not_finite",
-        [NB_LOSS_SCALE_OVERFLOW] = "scale_overflow",
-    };
-    return (unsigned)loss < NB_N_LOSSES ? names[loss] : "?";
-}
+const char *const nb_loss_names[NB_N_LOSSES] = {
+    [NB_LOSS_NONE] = "none",
+    [NB_LOSS_SQUARE_OVERFLOW] = "square_overflow",
+    [NB_LOSS_SQUARE_UNDERFLOW] = "square_underflow",
+    [NB_LOSS_EPS_ZERO] = "eps_zero",
+    [NB_LOSS_CANCELLATION] = "cancellation",
+    [NB_LOSS_OUTPUT_OVERFLOW] = "output_overflow",
+    [NB_LOSS_INPUT_NOT_FINITE] = "input_not_finite",
+    [NB_LOSS_SCALE_OVERFLOW] = "scale_overflow",
+};
 
 /* x86 rsqrtps: 1.5 * 2^-12 (Intel SDM, AMD APM), rsqrt14: 2^-14. ARM frsqrte: 8 bits. */
 double nb_rsqrt_estimate_error(void) {
@@ -43,13 +40,6 @@ static struct nb_precision precision_of(enum nb_dtype dtype) {
     if (dtype == NB_F32) return (struct nb_precision){f->unit_roundoff, f->min_subnormal / 2, f->overflow};
     /* computed in f32, then rounded */
     return (struct nb_precision){f->unit_roundoff + 2 * single->unit_roundoff, f->min_subnormal * 0.501, f->overflow};
-}
-
-/* (1 + g) (1 + u)^k - 1 */
-static double compound(double g, double u, int k) {
-    double factor = 1 + g;
-    for (int i = 0; i < k; i++) factor *= 1 + u;
-    return factor - 1;
 }
 
 /* A composed kernel sums as an eager framework does: in f32 whatever the tensors are, and rounds the result. */
@@ -75,17 +65,17 @@ struct spread {
 enum { DIVISION = 2, PRODUCT = 1, DIFFERENCE = 1 };
 
 static double mean_sum_error(const struct nb_arithmetic *a, double mean_abs) {
-    return mean_abs * compound(a->growth, a->op.u, DIVISION) + a->op.eta;
+    return mean_abs * nb_compound(a->growth, a->op.u, DIVISION) + a->op.eta;
 }
 
 static struct spread squares(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_row_truth *t,
                              double n) {
     const bool mean = c->op != NB_OP_L2NORM;
-    const double d = compound(a->growth, a->op.u, PRODUCT + (mean ? DIVISION : 0));
+    const double d = nb_compound(a->growth, a->op.u, PRODUCT + (mean ? DIVISION : 0));
     const double lost = a->op.eta * (mean ? 2 : n); /* squares, each up to eta; and the quotient */
     const double largest = t->max_abs * t->max_abs;
     /* No sum of squares is below its largest term, however it stagnates. */
-    const double floor = largest / (mean ? n : 1) / compound(1, a->op.u, 4) - lost;
+    const double floor = largest / (mean ? n : 1) / nb_compound(1, a->op.u, 4) - lost;
     return (struct spread){
         .low = fmax(fmax(t->var / (1 + d) - lost, floor), 0),
         .high = t->var * (1 + d) + lost,
@@ -96,14 +86,14 @@ static struct spread squares(const struct nb_arithmetic *a, const struct nb_case
 /* Sum of squared distances from a mean that is off: v + mean_error^2, in which each distance is rounded. */
 static struct spread squares_about_mean(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
     const double off = mean_sum_error(a, t->mean_abs);
-    const double d = compound(a->growth, a->op.u, 2 * DIFFERENCE + PRODUCT + DIVISION), lost = 2 * a->op.eta;
+    const double d = nb_compound(a->growth, a->op.u, 2 * DIFFERENCE + PRODUCT + DIVISION), lost = 2 * a->op.eta;
     const double reach = fmax(t->max - t->mean, t->mean - t->min) + off;
     const double high = (t->var + off * off) * (1 + d) + lost;
     return (struct spread){
         .low = fmax(t->var / (1 + d) - lost, 0),
         .high = high,
         .mean_error = off,
-        .overflow = reach * reach * (1 + compound(0, a->op.u, 3)) >= a->op.overflow || n * high >= a->sum.overflow ||
+        .overflow = reach * reach * (1 + nb_compound(0, a->op.u, 3)) >= a->op.overflow || n * high >= a->sum.overflow ||
                     n * t->mean_abs * (1 + a->growth) >= a->sum.overflow,
     };
 }
@@ -112,8 +102,8 @@ static struct spread squares_about_mean(const struct nb_arithmetic *a, const str
 static struct spread corrected(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
     struct spread s = squares_about_mean(a, t, n);
     const double off = s.mean_error, u = a->op.u;
-    const double e = compound(a->growth, u, DIFFERENCE + DIVISION) * (sqrt(t->var) + off) + a->op.eta;
-    const double d = compound(a->growth, u, 2 * DIFFERENCE + PRODUCT + DIVISION + 1);
+    const double e = nb_compound(a->growth, u, DIFFERENCE + DIVISION) * (sqrt(t->var) + off) + a->op.eta;
+    const double d = nb_compound(a->growth, u, 2 * DIFFERENCE + PRODUCT + DIVISION + 1);
     const double error = d * (t->var + off * off) + 2 * off * e + e * e + 4 * u * (off + e) * (off + e) + 3 * a->op.eta;
     s.low = t->var - error;
     s.high = t->var + error;
@@ -126,8 +116,8 @@ static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row
     const double u = a->op.u, mean = fabs(t->mean - shift), mean_square = t->var + mean * mean;
     const double mean_abs = shifted ? sqrt(mean_square) : t->mean_abs; /* at least the mean of |t| */
     const int subtraction = shifted ? DIFFERENCE : 0;
-    const double off = mean_abs * compound(a->growth, u, subtraction + DIVISION) + a->op.eta;
-    const double d = compound(a->growth, u, 2 * subtraction + PRODUCT + DIVISION);
+    const double off = mean_abs * nb_compound(a->growth, u, subtraction + DIVISION) + a->op.eta;
+    const double d = nb_compound(a->growth, u, 2 * subtraction + PRODUCT + DIVISION);
     const double squared_mean = 2 * mean * off + off * off + u * (mean + off) * (mean + off);
     double error = d * mean_square + squared_mean + 3 * a->op.eta;
     error += u * (t->var + error);
@@ -151,7 +141,7 @@ static struct spread updating(const struct nb_arithmetic *a, const struct nb_row
     const double lost = (steps + 2) * a->op.eta, reach = t->max - t->min;
     const double merged = merging * fmin(sqrt(n * t->var), reach);
     const double off = growth * sqrt(t->mean_square) + merged + lost;
-    const double d = compound(a->growth, u, 6);
+    const double d = nb_compound(a->growth, u, 6);
     const double error =
         d * (t->var + off * off) + 2 * sqrt(2 * (1 + levels) * t->var) * off + (1 + levels) * off * off + 4 * a->op.eta;
     return (struct spread){
@@ -175,8 +165,7 @@ static struct spread running(const struct nb_arithmetic *a, const struct nb_case
 static struct spread spread_of(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_row_truth *t,
                                double n) {
     if (c->op == NB_OP_BATCHNORM && c->mode == NB_INFERENCE) return running(a, c, t);
-    if (c->op != NB_OP_LAYERNORM && c->op != NB_OP_ADD_LAYERNORM && c->op != NB_OP_BATCHNORM)
-        return squares(a, c, t, n);
+    if (!nb_op_centres(c->op)) return squares(a, c, t, n);
     switch (c->variance) {
     case NB_VAR_CORRECTED:
         return corrected(a, t, n);
@@ -229,7 +218,7 @@ static double root_error(const struct nb_arithmetic *a, const struct nb_case *c)
     case NB_ROOT_DIV_SQRT:
         return u;
     case NB_ROOT_MUL_RECIP:
-        return compound(0, u, 2);
+        return nb_compound(0, u, 2);
     case NB_ROOT_RSQRT_NR: /* Newton leaves 3/2 e^2 + 1/2 e^3; 4 roundings, of which those of the residual count half */
         return 1.5 * estimate * estimate + 0.5 * estimate * estimate * estimate + 4 * 0x1p-24 + narrowing;
     default:
@@ -264,7 +253,7 @@ static void set_scale_error(struct nb_statistics_error *e, const struct nb_arith
     e->scale = fmax(largest / t->scale - 1, 1 - (2 - root) / s.high / t->scale);
 }
 
-struct nb_statistics_error nb_statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
+static struct nb_statistics_error statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
                                                const struct nb_row_truth *t, int64_t n) {
     struct nb_statistics_error e = {.scale = INFINITY, .var = INFINITY, .loss = NB_LOSS_NONE};
     if (!isfinite(t->mean) || !isfinite(t->var)) {
@@ -313,7 +302,7 @@ void nb_bound_release(struct nb_bound *b) {
 
 struct nb_statistics_error nb_bound_statistics(const struct nb_bound *b, int64_t truth) {
     if (b->channels) return b->channels[truth];
-    return nb_statistics_error(&b->arithmetic, b->c, &b->o->truth[truth], b->o->n_stats);
+    return statistics_error(&b->arithmetic, b->c, &b->o->truth[truth], b->o->n_stats);
 }
 
 /* (1 - m) old + m new, the new variance times n / (n - 1): 6 roundings at most, of terms no larger than these. */
@@ -435,22 +424,15 @@ static double limited(const struct nb_bound *b, double y, double tolerance, enum
     return INFINITY;
 }
 
-enum { CHUNK = 256 }; /* elements widened at once: 2 KB of stack */
-
 static enum nb_loss dyt_row(const struct nb_bound *b, int64_t row, const double *y, double *tolerance) {
     const struct nb_inputs *in = b->o->in;
-    const struct nb_squash *exact = nb_oracle_squash(b->o, row);
+    const struct nb_squash *exact = nb_squashed_row(b->o->squashed, row);
     const double alpha = b->c->alpha, u = b->arithmetic.op.u;
     const struct squasher q = {alpha, fabs(nb_round_to(alpha, NB_F32) - alpha), u > single_u ? 2 * u : u};
     enum nb_loss loss = NB_LOSS_NONE;
-    double x[CHUNK];
-    for (int64_t col = 0; col < in->cols; col += CHUNK) {
-        const int64_t n = in->cols - col < CHUNK ? in->cols - col : CHUNK;
-        nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
-        for (int64_t i = col; i < col + n; i++) {
-            const struct approximate a = squashed(b, &q, x[i - col], &exact[i]);
-            tolerance[i] = limited(b, y[i], affine_tolerance(b, a, y[i], i) * slack, &loss);
-        }
+    for (int64_t i = 0; i < in->cols; i++) {
+        const struct approximate a = squashed(b, &q, nb_get(in->x, row * in->cols + i, in->dtype), &exact[i]);
+        tolerance[i] = limited(b, y[i], affine_tolerance(b, a, y[i], i) * slack, &loss);
     }
     return loss;
 }

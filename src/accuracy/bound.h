@@ -26,7 +26,7 @@ enum nb_loss {
     NB_LOSS_SCALE_OVERFLOW,   /* 1 / sqrt(var + eps) leaves the range of the statistics' dtype */
     NB_N_LOSSES
 };
-const char *nb_loss_name(enum nb_loss loss);
+extern const char *const nb_loss_names[NB_N_LOSSES];
 
 /* Where a result is rounded to: relative error at most u, absolute error at most eta where it is subnormal. */
 struct nb_precision {
@@ -52,8 +52,13 @@ struct nb_statistics_error {
 };
 
 void nb_arithmetic_init(struct nb_arithmetic *a, const struct nb_case *c, int64_t chain);
-struct nb_statistics_error nb_statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
-                                               const struct nb_row_truth *t, int64_t n);
+
+/* (1 + g) (1 + u)^k - 1 */
+static inline double nb_compound(double g, double u, int k) {
+    double factor = 1 + g;
+    for (int i = 0; i < k; i++) factor *= 1 + u;
+    return factor - 1;
+}
 
 /* Relative error of a hardware estimate of 1/sqrt, as specified. */
 double nb_rsqrt_estimate_error(void);

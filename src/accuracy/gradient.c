@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* See gradient_terms.h. dy, w and x - mean are kept as exact pairs, so that only the accumulators round, at 2^-106. */
+/* dy, w and x - mean are kept as exact pairs, so that only the accumulators round, at 2^-106. */
 #include "src/accuracy/gradient.h"
 
 #include <assert.h>
@@ -87,7 +87,6 @@ static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) 
     }
 }
 
-/* A plane of NCHW: its row goes to one column. */
 /* A plane of NCHW, all to one column. */
 static void add_plane(struct columns *t, int64_t channel, const struct terms *s, int64_t n) {
     struct nb_sum sum_dy = {0}, sum_dyx = {0};
@@ -112,7 +111,6 @@ static void add_plane(struct columns *t, int64_t channel, const struct terms *s,
     t->abs_dgamma[channel] += abs_dyx;
 }
 
-/* Of Inf and NaN the upper part alone is right. */
 /* Of an accumulator, given its sum of magnitudes: of Inf and NaN the upper part alone is right. */
 static struct nb_twofold total_of(double hi, double lo, double magnitudes) {
     return isfinite(magnitudes) ? nb_twofold_renormalize(hi, lo) : nb_twofold_of(hi);
@@ -241,7 +239,7 @@ static void sum_squashed(struct nb_gradient *g, struct columns *t, struct terms 
     for (int64_t row = 0; row < in->rows; row++) {
         nb_truth_widen(in->x, row * in->cols, in->cols, in->dtype, s->x);
         nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, s->dy);
-        const struct nb_squash *squash = nb_gradient_squash(g, row);
+        const struct nb_squash *squash = nb_squashed_row(g->squashed, row);
         for (int64_t i = 0; i < in->cols; i++) {
             s->dy_rstd[i] = s->dy[i];
             s->d[i] = squash[i].tanh;
@@ -308,7 +306,7 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
     if (nb_op_centres(c->op)) g->mean = mean;
     set_weights(g);
     if (c->op == NB_OP_DYT) {
-        g->squashed = nb_squashed_row_new(in->cols);
+        g->squashed = nb_squashed_rows_new(c->alpha, in);
     } else {
         g->n_stats = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
         g->rows = nb_alloc((unsigned long long)g->n_stats, sizeof *g->rows);
@@ -388,13 +386,9 @@ static double normalized(const struct element *e) {
 
 enum { CHUNK = 256 }; /* elements widened at once: 6 KB of stack */
 
-const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row) {
-    return nb_squashed_row(g->squashed, g->c->alpha, g->in, row);
-}
-
 static void squashed_row(const struct nb_gradient *g, int64_t row, double *dx) {
     const struct nb_inputs *in = g->in;
-    const struct nb_squash *squash = nb_gradient_squash(g, row);
+    const struct nb_squash *squash = nb_squashed_row(g->squashed, row);
     nb_truth_widen(in->dy, row * in->cols, in->cols, in->dtype, dx);
     for (int64_t i = 0; i < in->cols; i++) dx[i] = dx[i] * g->weight[i] * g->c->alpha * squash[i].slope;
 }

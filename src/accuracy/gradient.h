@@ -39,7 +39,7 @@ struct nb_gradient {
     double max_abs_weight;
     double dalpha, abs_dalpha;        /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
     double abs_dy_w_x;                /* DyT: sum of |dy * w * x| */
-    struct nb_squashed_row *squashed; /* DyT: the row that nb_gradient_squash() gave last */
+    struct nb_squashed_rows *squashed; /* DyT; else null */
 };
 
 /* The f32 mean and rstd that a backward call is given: the oracle's, rounded once. mean may be null; n_stats of o->n_truth. */
@@ -47,8 +47,6 @@ void nb_gradient_statistics(const struct nb_oracle *o, float *mean, float *rstd)
 /* Computes the sums; -1 after nb_error when the environment flushes subnormals. Borrows all it is given. DyT takes no statistics. */
 int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struct nb_inputs *in, const float *mean,
                      const float *rstd);
-/* DyT: tanh and its slope of each element of a row (oracle.h). */
-const struct nb_squash *nb_gradient_squash(const struct nb_gradient *g, int64_t row);
 /* The exact dx of one row, before the rounding to the dtype. */
 void nb_gradient_row(const struct nb_gradient *g, int64_t row, double *dx);
 void nb_gradient_release(struct nb_gradient *g);

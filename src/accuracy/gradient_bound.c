@@ -27,12 +27,6 @@ struct row_error {
 /* Roundings of a division by n: 1/n, or n itself where f32 does not hold it, and the product. */
 enum { DIVISION = 2, PRODUCT = 1 };
 
-double nb_gradient_compound(double g, double u, int k) {
-    double factor = 1 + g;
-    for (int i = 0; i < k; i++) factor *= 1 + u;
-    return factor - 1;
-}
-
 static double larger(double a, double b) { return a > b ? a : b; }
 
 static double both(double g, double h) { return g + h + g * h; }
@@ -52,12 +46,12 @@ static void init_arithmetic(struct nb_gradient_arithmetic *a, const struct nb_ca
     const int narrowing = a->low_precision; /* of mean and rstd, of a sum's result */
     const int weight = c->formula.affine == NB_AFFINE_NONE ? 0 : c->formula.weight_offset ? 2 : 1;
     a->growth = arithmetic.growth;
-    a->of_g = nb_gradient_compound(0, u, weight);
-    a->of_xhat = nb_gradient_compound(0, u, (g->mean != NULL) + PRODUCT + narrowing);
-    a->of_sum = nb_gradient_compound(arithmetic.growth, u, DIVISION + narrowing);
+    a->of_g = nb_compound(0, u, weight);
+    a->of_xhat = nb_compound(0, u, (g->mean != NULL) + PRODUCT + narrowing);
+    a->of_sum = nb_compound(arithmetic.growth, u, DIVISION + narrowing);
     a->of_mean_g = both(a->of_sum, a->of_g);
     /* the products; rstd as a factor of the sum in place of its terms */
-    a->of_mean_gx = nb_gradient_compound(both(a->of_mean_g, a->of_xhat), u, 2 * PRODUCT);
+    a->of_mean_gx = nb_compound(both(a->of_mean_g, a->of_xhat), u, 2 * PRODUCT);
     a->n = c->op == NB_OP_BATCHNORM ? (double)(c->shape.n * c->shape.hw) : (double)c->shape.cols;
     a->divisor = c->op == NB_OP_L2NORM ? 1 : (double)nb_truth_elements(c);
 }
@@ -70,8 +64,8 @@ static struct xhat_error xhat_error_of(const struct nb_gradient_arithmetic *a, d
     double e = 3 * a->flushed * rstd * (1 + a->of_xhat) + a->op.eta;
     if (a->low_precision) e += (u * shift + 2 * a->op.eta * rstd) * (1 + a->of_xhat);
     if (!a->c->folded) return (struct xhat_error){e, e};
-    e += nb_gradient_compound(0, u, 4) * shift + a->op.eta;
-    return (struct xhat_error){e, e + 2 * nb_gradient_compound(a->of_sum, u, 2 * PRODUCT) * shift};
+    e += nb_compound(0, u, 4) * shift + a->op.eta;
+    return (struct xhat_error){e, e + 2 * nb_compound(a->of_sum, u, 2 * PRODUCT) * shift};
 }
 
 /* Coefficients of x hold rstd^2, folded ones rstd^3; where f32 has no such number, the squares of the forward pass had none either. With
@@ -101,8 +95,7 @@ static enum nb_loss loss_of_sums(const struct nb_gradient_arithmetic *a, const s
     return overflows ? NB_LOSS_SQUARE_OVERFLOW : NB_LOSS_NONE;
 }
 
-/* What is lost of a term to the end of the range may be lost of each. */
-/* coupled: does dx depend on the sums? */
+/* What is lost of a term to the end of the range may be lost of each. coupled: does dx depend on the sums? */
 static struct row_error row_error_of(const struct nb_gradient_arithmetic *a, int64_t stat, bool coupled) {
     const struct nb_row_gradient *r = &a->g->rows[stat];
     const double rstd = a->g->rstd[stat], mean = a->g->mean ? a->g->mean[stat] : 0, eta = a->op.eta;
@@ -253,7 +246,7 @@ static struct squasher squasher_of(const struct nb_gradient_bound *b) {
         .size = size,
         .of_alpha = fabs(nb_round_to(alpha, NB_F32) - alpha),
         .flushed = b->rows.flushed * (1 + size),
-        .of_products = nb_gradient_compound(b->rows.of_g, b->rows.op.u, 4 + b->low_precision),
+        .of_products = nb_compound(b->rows.of_g, b->rows.op.u, 4 + b->low_precision),
     };
 }
 
@@ -289,7 +282,7 @@ static void squashed_chunk(const struct nb_gradient_bound *b, int64_t row, int64
                            double *tolerance, enum nb_loss *loss) {
     const struct nb_inputs *in = b->g->in;
     const struct squasher q = squasher_of(b);
-    const struct nb_squash *squash = nb_gradient_squash(b->g, row) + col;
+    const struct nb_squash *squash = nb_squashed_row(b->g->squashed, row) + col;
     double x[CHUNK], dy[CHUNK];
     nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
     nb_truth_widen(in->dy, row * in->cols + col, n, in->dtype, dy);
@@ -323,9 +316,9 @@ void nb_gradient_bound_init(struct nb_gradient_bound *b, const struct nb_case *c
     init_arithmetic(&b->columns, c, g, column_chain, flushes);
     b->low_precision = b->rows.low_precision;
     const int narrowing = b->low_precision; /* rstd rounded to a narrow dtype */
-    b->on_g = nb_gradient_compound(0, b->rows.op.u, ON_G + narrowing);
-    b->on_mean_g = nb_gradient_compound(0, b->rows.op.u, ON_MEAN_G + narrowing);
-    b->on_pull = nb_gradient_compound(0, b->rows.op.u, ON_PULL + narrowing);
+    b->on_g = nb_compound(0, b->rows.op.u, ON_G + narrowing);
+    b->on_mean_g = nb_compound(0, b->rows.op.u, ON_MEAN_G + narrowing);
+    b->on_pull = nb_compound(0, b->rows.op.u, ON_PULL + narrowing);
     b->min_rstd = INFINITY;
     for (int64_t i = 0; i < g->n_stats; i++) {
         b->min_rstd = fmin(b->min_rstd, g->rstd[i]);
@@ -369,7 +362,7 @@ static double finished(const struct nb_gradient_bound *b, double magnitudes, dou
 }
 
 /* Of dy * xhat: xhat's own error, dy that is flushed, the product. */
-double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
+static double bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const struct nb_gradient_arithmetic *a = &b->columns;
     const struct nb_gradient *g = b->g;
     const bool squashes = b->c->op == NB_OP_DYT, by_channel = b->c->op == NB_OP_BATCHNORM;
@@ -378,7 +371,7 @@ double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const double shift = by_channel && g->mean ? fabs((double)g->mean[i]) * rstd : b->max_shift;
     const double of_xhat = squashes ? tanh_error(b) : a->of_xhat;
     /* the product; rstd as a factor of the sum; the result in a narrow dtype */
-    const double d = nb_gradient_compound(a->growth, a->op.u, 2 + b->low_precision) * (1 + of_xhat) + of_xhat;
+    const double d = nb_compound(a->growth, a->op.u, 2 + b->low_precision) * (1 + of_xhat) + of_xhat;
     const double lost = a->op.eta * (1 + rstd) + a->flushed * (b->max_abs_xhat + b->max_abs_dy + squashes);
     double of_terms = xhat_error_of(a, shift, rstd).in_sums;
     if (b->low_precision && !squashes) of_terms += a->op.eta / min_rstd * b->max_abs_xhat * (1 + a->of_xhat);
@@ -390,22 +383,33 @@ double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     return finished(b, g->abs_dgamma[i] * (by_channel ? fmax(1, 1 / rstd) : 1), g->dgamma[i], tolerance);
 }
 
-double nb_gradient_bound_dbeta(const struct nb_gradient_bound *b, int64_t i) {
+static double bound_dbeta(const struct nb_gradient_bound *b, int64_t i) {
     const struct nb_gradient_arithmetic *a = &b->columns;
     const struct nb_gradient *g = b->g;
-    const double d = nb_gradient_compound(a->growth, a->op.u, b->low_precision);
+    const double d = nb_compound(a->growth, a->op.u, b->low_precision);
     return finished(b, g->abs_dbeta[i], g->dbeta[i], g->abs_dbeta[i] * d + n_terms(b) * a->flushed * (1 + d));
 }
 
 /* dy w x (1 - t^2): the slope's error is absolute, 2 |t| that of t and two roundings. */
-double nb_gradient_bound_dalpha(const struct nb_gradient_bound *b) {
+static double bound_dalpha(const struct nb_gradient_bound *b) {
     const struct nb_gradient_arithmetic *a = &b->columns;
     const struct nb_gradient *g = b->g;
     const double u = a->op.u, of_tanh = tanh_error(b), n = (double)g->in->rows * (double)g->in->cols;
     const double sums = (1 + b->rows.growth) * (1 + a->growth) - 1;
-    const double d = nb_gradient_compound(sums * (1 + a->of_g) + a->of_g, u, 4 + b->low_precision);
+    const double d = nb_compound(sums * (1 + a->of_g) + a->of_g, u, 4 + b->low_precision);
     const double of_slope = 2 * of_tanh + of_tanh * of_tanh + 2 * u + a->op.eta;
     const double lost = (a->op.eta + a->flushed) * (1 + b->max_abs_dy) * (1 + g->max_abs_weight);
     return finished(b, g->abs_dy_w_x, g->dalpha,
                     g->abs_dalpha * d + (g->abs_dy_w_x * of_slope + n * lost) * (1 + d) + a->op.eta);
+}
+
+double nb_gradient_bound_parameter(const struct nb_gradient_bound *b, enum nb_parameter parameter, int64_t i) {
+    switch (parameter) {
+    case NB_DGAMMA:
+        return bound_dgamma(b, i);
+    case NB_DBETA:
+        return bound_dbeta(b, i);
+    default:
+        return bound_dalpha(b);
+    }
 }

@@ -32,9 +32,6 @@ struct nb_gradient_arithmetic {
     double n, divisor;            /* terms of a sum, and what it is divided by */
 };
 
-/* (1 + g) (1 + u)^k - 1 */
-double nb_gradient_compound(double g, double u, int k);
-
 /* ---- elements -------------------------------------------------------------------------------------------------------- */
 
 struct nb_gradient_bound {
@@ -56,10 +53,9 @@ void nb_gradient_bound_release(struct nb_gradient_bound *b);
 /* Sets tolerance[i] = |allowed error| of dx_i for each column of a row, the last rounding to the dtype included, from the exact dx of
  * nb_gradient_row(). Infinity: a loss is predicted for the element and any value is right. Returns the first loss. */
 enum nb_loss nb_gradient_bound_row(const struct nb_gradient_bound *b, int64_t row, const double *dx, double *tolerance);
-/* Of parameter gradient i (f32 outputs), and of DyT's dalpha, whose sum runs along the rows (chain) and then over them
- * (column_chain). */
-double nb_gradient_bound_dgamma(const struct nb_gradient_bound *b, int64_t i);
-double nb_gradient_bound_dbeta(const struct nb_gradient_bound *b, int64_t i);
-double nb_gradient_bound_dalpha(const struct nb_gradient_bound *b);
+enum nb_parameter { NB_DGAMMA, NB_DBETA, NB_DALPHA };
+/* Of element i of a parameter's gradient (f32 outputs). DyT's dalpha is one number, whose sum runs along the rows (chain) and then over
+ * them (column_chain). */
+double nb_gradient_bound_parameter(const struct nb_gradient_bound *b, enum nb_parameter parameter, int64_t i);
 
 #endif

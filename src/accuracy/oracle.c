@@ -48,7 +48,7 @@ static double stored_sum(const struct nb_inputs *in, int64_t i) {
 void nb_truth_row(const struct nb_case *c, const struct nb_inputs *in, int64_t row, double *v) {
     const int64_t first = row * in->cols, n = in->cols;
     nb_truth_widen(in->x, first, n, in->dtype, v);
-    if ((c->op != NB_OP_ADD_RMSNORM && c->op != NB_OP_ADD_LAYERNORM) || c->pass == NB_BACKWARD) return;
+    if (!nb_op_adds(c->op) || c->pass == NB_BACKWARD) return;
     const enum nb_dtype sum_dtype = c->formula.round_sum ? in->dtype : NB_F32;
     for (int64_t i = 0; i < n; i++) v[i] = nb_round_to(v[i] + nb_get(in->residual, first + i, in->dtype), sum_dtype);
 }
@@ -260,7 +260,7 @@ static void fill_truth(struct nb_row_truth *truth, int64_t n_truth, const struct
 /* With e = exp(-2 |t|): tanh = (1 - e) / (1 + e), 1 - tanh^2 = 4 e / (1 + e)^2. For small t 1 - e comes from expm1; for large t
  * the rounding error of t itself, which e has 2 |t| times, is put back. */
 
-struct nb_squash nb_squash(double alpha, double x) {
+static struct nb_squash squash(double alpha, double x) {
     const struct nb_twofold t = nb_two_product(alpha, x);
     const double size = fabs(t.hi);
     double e, complement; /* 1 - e */
@@ -275,22 +275,25 @@ struct nb_squash nb_squash(double alpha, double x) {
     return (struct nb_squash){.tanh = copysign(complement / (1 + e), t.hi), .slope = 4 * e / ((1 + e) * (1 + e))};
 }
 
-enum { CHUNK = 256 }; /* elements widened at once: 2 KB of stack */
+struct nb_squashed_rows {
+    double alpha;
+    const struct nb_inputs *in;
+    int64_t row; /* -1: none yet */
+    struct nb_squash of[];
+};
 
-struct nb_squashed_row *nb_squashed_row_new(int64_t cols) {
-    struct nb_squashed_row *kept = nb_alloc(1, sizeof *kept + (size_t)cols * sizeof kept->of[0]);
+struct nb_squashed_rows *nb_squashed_rows_new(double alpha, const struct nb_inputs *in) {
+    struct nb_squashed_rows *kept = nb_alloc(1, sizeof *kept + (size_t)in->cols * sizeof kept->of[0]);
+    kept->alpha = alpha;
+    kept->in = in;
     kept->row = -1;
     return kept;
 }
 
-const struct nb_squash *nb_squashed_row(struct nb_squashed_row *kept, double alpha, const struct nb_inputs *in,
-                                        int64_t row) {
-    double x[CHUNK];
-    for (int64_t col = 0; kept->row != row && col < in->cols; col += CHUNK) {
-        const int64_t n = in->cols - col < CHUNK ? in->cols - col : CHUNK;
-        nb_truth_widen(in->x, row * in->cols + col, n, in->dtype, x);
-        for (int64_t i = 0; i < n; i++) kept->of[col + i] = nb_squash(alpha, x[i]);
-    }
+const struct nb_squash *nb_squashed_row(struct nb_squashed_rows *kept, int64_t row) {
+    const struct nb_inputs *in = kept->in;
+    for (int64_t i = 0; kept->row != row && i < in->cols; i++)
+        kept->of[i] = squash(kept->alpha, nb_get(in->x, row * in->cols + i, in->dtype));
     kept->row = row;
     return kept->of;
 }
@@ -329,7 +332,7 @@ int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb
     o->n_stats = nb_truth_elements(c);
     o->n_truth = c->op == NB_OP_BATCHNORM ? c->shape.c : in->rows;
     o->truth = nb_alloc((unsigned long long)o->n_truth, sizeof *o->truth);
-    if (c->op == NB_OP_DYT) o->squashed = nb_squashed_row_new(in->cols);
+    if (c->op == NB_OP_DYT) o->squashed = nb_squashed_rows_new(c->alpha, in);
     if (c->formula.affine != NB_AFFINE_NONE) o->gamma = widen_params(c, in->gamma_f32, in->gamma_x, in->n_params);
     if (c->formula.affine == NB_AFFINE_GAMMA_BETA) o->beta = widen_params(c, in->beta_f32, in->beta_x, in->n_params);
     fill_truth(o->truth, o->n_truth, c, in);
@@ -391,8 +394,8 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {
     nb_truth_row(c, o->in, row, y);
     if (c->op == NB_OP_COPY) return;
     if (c->op == NB_OP_DYT) {
-        const struct nb_squash *squash = nb_oracle_squash(o, row);
-        for (int64_t i = 0; i < cols; i++) y[i] = dyt_element(o, y[i], squash[i].tanh, i);
+        const struct nb_squash *squashed = nb_squashed_row(o->squashed, row);
+        for (int64_t i = 0; i < cols; i++) y[i] = dyt_element(o, y[i], squashed[i].tanh, i);
         return;
     }
     const bool by_channel = c->op == NB_OP_BATCHNORM, by_column = by_channel && c->shape.layout == NB_NHWC;
@@ -400,10 +403,6 @@ void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y) {
     const int64_t channel = t - o->truth;
     for (int64_t i = 0; i < cols; i++)
         y[i] = element(o, by_column ? &o->truth[i] : t, y[i], by_channel && !by_column ? channel : i);
-}
-
-const struct nb_squash *nb_oracle_squash(const struct nb_oracle *o, int64_t row) {
-    return nb_squashed_row(o->squashed, o->c->alpha, o->in, row);
 }
 
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum) {

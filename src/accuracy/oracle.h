@@ -45,16 +45,11 @@ void nb_truth_of_row(struct nb_row_truth *t, const struct nb_case *c, const doub
 struct nb_squash {
     double tanh, slope; /* of alpha * x: tanh, and 1 - tanh^2 */
 };
-struct nb_squash nb_squash(double alpha, double x);
 
 /* Those of one row of x, kept for when the same row is wanted again: not for two threads at once. */
-struct nb_squashed_row {
-    int64_t row; /* -1: none yet */
-    struct nb_squash of[];
-};
-struct nb_squashed_row *nb_squashed_row_new(int64_t cols); /* for free() */
-const struct nb_squash *nb_squashed_row(struct nb_squashed_row *kept, double alpha, const struct nb_inputs *in,
-                                        int64_t row);
+struct nb_squashed_rows;
+struct nb_squashed_rows *nb_squashed_rows_new(double alpha, const struct nb_inputs *in); /* borrows in; for free() */
+const struct nb_squash *nb_squashed_row(struct nb_squashed_rows *kept, int64_t row);
 
 /* ---- the oracle ------------------------------------------------------------------------------------------------------ */
 
@@ -66,7 +61,7 @@ struct nb_oracle {
     double *gamma, *beta; /* as stored, without offset; null where the formula has none */
     int64_t n_params;
     int64_t n_stats;                  /* elements that the statistics see: cols, k, or n * hw */
-    struct nb_squashed_row *squashed; /* DyT: of the row that was wanted last; else null */
+    struct nb_squashed_rows *squashed; /* DyT; else null */
 };
 
 /* -1 after nb_error where this thread flushes subnormals or does not round to nearest. */
@@ -76,8 +71,6 @@ int nb_oracle_init(struct nb_oracle *o, const struct nb_case *c, const struct nb
 /* y of one row, and the truth that belongs to its element i (BatchNorm NHWC: another for each column). */
 void nb_oracle_row(const struct nb_oracle *o, int64_t row, double *y);
 const struct nb_row_truth *nb_oracle_truth(const struct nb_oracle *o, int64_t row, int64_t col);
-/* DyT: tanh and its slope of each element of a row. */
-const struct nb_squash *nb_oracle_squash(const struct nb_oracle *o, int64_t row);
 /* add_*: the residual_out of the case, rounded to the dtype. */
 void nb_oracle_residual_row(const struct nb_oracle *o, int64_t row, double *sum);
 /* BatchNorm training: running statistics after the call. */

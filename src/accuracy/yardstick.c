@@ -20,9 +20,8 @@ struct change {
     double scale_by, scale_now; /* 1/s' - 1/s, and 1/s' */
 };
 
-struct nb_noise {
+struct noise {
     const struct nb_oracle *o;
-    struct nb_random random;
     double *v, *d;          /* a row: the numbers that are normalized, and their moves, NB_PERTURBATIONS for each */
     struct change *changes; /* NB_PERTURBATIONS for each truth */
 };
@@ -37,33 +36,37 @@ static double half_ulp(const struct nb_inputs *in, const void *tensor, int64_t i
 /* Eight bits of the place for x, eight for the residual. */
 static double sign_of(uint64_t bits, bool residual, int k) { return bits >> (k + (residual ? 8 : 0)) & 1 ? 1 : -1; }
 
-double nb_noise_move(const struct nb_noise *noise, bool residual, int64_t row, int64_t col, int k) {
-    const struct nb_inputs *in = noise->o->in;
+/* inputs.c has the first streams */
+static struct nb_random signs_of(const struct nb_oracle *o) { return nb_random_stream(o->c->seed, 1000); }
+
+double nb_noise_move(const struct nb_oracle *o, bool residual, int64_t row, int64_t col, int k) {
+    const struct nb_inputs *in = o->in;
     const int64_t i = row * in->cols + col;
-    return sign_of(nb_random_bits(noise->random, (uint64_t)i), residual, k) *
+    return sign_of(nb_random_bits(signs_of(o), (uint64_t)i), residual, k) *
            half_ulp(in, residual ? in->residual : in->x, i);
 }
 
-static void read_row(struct nb_noise *noise, int64_t row) {
+static void read_row(const struct noise *noise, int64_t row) {
     const struct nb_inputs *in = noise->o->in;
     const bool both = nb_op_adds(noise->o->c->op);
+    const struct nb_random signs = signs_of(noise->o);
     nb_truth_row(noise->o->c, in, row, noise->v);
     for (int64_t i = 0; i < in->cols; i++) {
         const int64_t at = row * in->cols + i;
-        const uint64_t bits = nb_random_bits(noise->random, (uint64_t)at);
+        const uint64_t bits = nb_random_bits(signs, (uint64_t)at);
         const double h = half_ulp(in, in->x, at), h_residual = both ? half_ulp(in, in->residual, at) : 0;
         for (int k = 0; k < NB_PERTURBATIONS; k++)
             noise->d[i * NB_PERTURBATIONS + k] = sign_of(bits, false, k) * h + sign_of(bits, true, k) * h_residual;
     }
 }
 
-static struct change *changes_at(const struct nb_noise *noise, const struct nb_row_truth *t) {
+static struct change *changes_at(const struct noise *noise, const struct nb_row_truth *t) {
     return noise->changes + (t - noise->o->truth) * NB_PERTURBATIONS;
 }
 
 /* ---- statistics ---- */
 
-static void add_means(const struct nb_noise *noise, int64_t row) {
+static void add_means(const struct noise *noise, int64_t row) {
     const int64_t n = noise->o->c->op == NB_OP_BATCHNORM ? noise->o->in->cols : noise->o->n_stats;
     for (int64_t i = 0; i < n; i++) {
         struct change *at = changes_at(noise, nb_oracle_truth(noise->o, row, i));
@@ -72,7 +75,7 @@ static void add_means(const struct nb_noise *noise, int64_t row) {
     }
 }
 
-static void add_variances(const struct nb_noise *noise, int64_t row) {
+static void add_variances(const struct noise *noise, int64_t row) {
     const struct nb_oracle *o = noise->o;
     const int64_t n = o->c->op == NB_OP_BATCHNORM ? o->in->cols : o->n_stats;
     const double divisor = o->c->op == NB_OP_L2NORM ? 1 : (double)o->n_stats;
@@ -88,7 +91,7 @@ static void add_variances(const struct nb_noise *noise, int64_t row) {
     }
 }
 
-static void clear(const struct nb_noise *noise, int64_t truth) {
+static void clear(const struct noise *noise, int64_t truth) {
     for (int k = 0; k < NB_PERTURBATIONS; k++) noise->changes[truth * NB_PERTURBATIONS + k] = (struct change){0};
 }
 
@@ -112,12 +115,12 @@ static void set_scale(struct change *change, const struct nb_case *c, const stru
     change->scale_by = -s_change / (s * s_now);
 }
 
-static void set_scales(const struct nb_noise *noise, int64_t truth) {
+static void set_scales(const struct noise *noise, int64_t truth) {
     for (int k = 0; k < NB_PERTURBATIONS; k++)
         set_scale(&noise->changes[truth * NB_PERTURBATIONS + k], noise->o->c, &noise->o->truth[truth]);
 }
 
-static void all_channels(struct nb_noise *noise) {
+static void all_channels(const struct noise *noise) {
     const int64_t rows = has_statistics(noise->o->c) ? noise->o->in->rows : 0;
     for (int64_t r = 0; r < rows; r++) {
         read_row(noise, r);
@@ -130,27 +133,6 @@ static void all_channels(struct nb_noise *noise) {
     for (int64_t i = 0; i < noise->o->n_truth; i++) set_scales(noise, i);
 }
 
-struct nb_noise *nb_noise_new(const struct nb_oracle *o, uint64_t seed) {
-    assert(o);
-    struct nb_noise *noise = nb_alloc(1, sizeof *noise);
-    const unsigned long long cols = (unsigned long long)o->in->cols;
-    noise->o = o;
-    noise->random = nb_random_stream(seed, 1000); /* inputs.c has the first streams */
-    noise->v = nb_alloc(cols, sizeof *noise->v);
-    noise->d = nb_alloc(cols * NB_PERTURBATIONS, sizeof *noise->d);
-    noise->changes = nb_alloc((unsigned long long)o->n_truth * NB_PERTURBATIONS, sizeof *noise->changes);
-    if (o->c->op == NB_OP_BATCHNORM) all_channels(noise);
-    return noise;
-}
-
-void nb_noise_free(struct nb_noise *noise) {
-    if (!noise) return;
-    free(noise->v);
-    free(noise->d);
-    free(noise->changes);
-    free(noise);
-}
-
 /* ---- elements ---- */
 
 static double weight_of(const struct nb_oracle *o, int64_t param) {
@@ -161,7 +143,7 @@ static double weight_of(const struct nb_oracle *o, int64_t param) {
 /* tanh(a + b) - tanh(a) */
 static double tanh_change(double a, double b) { return sinh(b) / (cosh(a + b) * cosh(a)); }
 
-static double dyt_row(const struct nb_noise *noise) {
+static double dyt_row(const struct noise *noise) {
     double largest = 0;
     for (int64_t i = 0; i < noise->o->in->cols; i++) {
         const double alpha = noise->o->c->alpha, a = alpha * noise->v[i], g = weight_of(noise->o, i);
@@ -174,7 +156,7 @@ static double dyt_row(const struct nb_noise *noise) {
 }
 
 /* All perturbations of one element. */
-static double element(const struct nb_noise *noise, int64_t row, int64_t i) {
+static double element(const struct noise *noise, int64_t row, int64_t i) {
     const struct nb_oracle *o = noise->o;
     const struct nb_row_truth *t = nb_oracle_truth(o, row, i);
     const struct change *changes = changes_at(noise, t);
@@ -190,7 +172,7 @@ static double element(const struct nb_noise *noise, int64_t row, int64_t i) {
     return largest;
 }
 
-double nb_noise_row(struct nb_noise *noise, int64_t row) {
+static double noise_row(const struct noise *noise, int64_t row) {
     const struct nb_case *c = noise->o->c;
     read_row(noise, row);
     if (c->op == NB_OP_DYT) return dyt_row(noise);
@@ -209,13 +191,28 @@ double nb_noise_row(struct nb_noise *noise, int64_t row) {
     return largest;
 }
 
+static void set_noise(double *of_rows, const struct nb_oracle *o) {
+    const unsigned long long cols = (unsigned long long)o->in->cols;
+    const struct noise noise = {
+        .o = o,
+        .v = nb_alloc(cols, sizeof *noise.v),
+        .d = nb_alloc(cols * NB_PERTURBATIONS, sizeof *noise.d),
+        .changes = nb_alloc((unsigned long long)o->n_truth * NB_PERTURBATIONS, sizeof *noise.changes),
+    };
+    if (o->c->op == NB_OP_BATCHNORM) all_channels(&noise);
+    for (int64_t row = 0; row < o->in->rows; row++) of_rows[row] = noise_row(&noise, row);
+    free(noise.v);
+    free(noise.d);
+    free(noise.changes);
+}
+
 /* ---- the reference --------------------------------------------------------------------------------------------------- */
 
 /* Plain f32 arithmetic; the build forbids contraction to FMA. */
 
 enum { LANES = 16 };
 
-struct nb_reference {
+struct reference {
     const struct nb_oracle *o;
     float *v;           /* a row, or a channel's elements one after another */
     float *mean, *rstd; /* BatchNorm: of each channel */
@@ -255,7 +252,7 @@ static float x_at(const struct nb_inputs *in, int64_t row, int64_t col) {
 }
 
 /* The elements of one channel, in the order of rows. */
-static int64_t gather(const struct nb_reference *r, int64_t channel) {
+static int64_t gather(const struct reference *r, int64_t channel) {
     const struct nb_inputs *in = r->o->in;
     const struct nb_shape *shape = &r->o->c->shape;
     int64_t n = 0;
@@ -268,7 +265,7 @@ static int64_t gather(const struct nb_reference *r, int64_t channel) {
     return n;
 }
 
-static void reference_channels(struct nb_reference *r) {
+static void reference_channels(const struct reference *r) {
     const struct nb_case *c = r->o->c;
     const struct nb_inputs *in = r->o->in;
     for (int64_t i = 0; i < r->o->n_truth; i++) {
@@ -282,28 +279,6 @@ static void reference_channels(struct nb_reference *r) {
     }
 }
 
-struct nb_reference *nb_reference_new(const struct nb_oracle *o) {
-    assert(o);
-    struct nb_reference *r = nb_alloc(1, sizeof *r);
-    const bool by_channel = o->c->op == NB_OP_BATCHNORM;
-    const int64_t n = by_channel && o->n_stats > o->in->cols ? o->n_stats : o->in->cols;
-    r->o = o;
-    r->v = nb_alloc((unsigned long long)n, sizeof *r->v);
-    if (!by_channel) return r;
-    r->mean = nb_alloc((unsigned long long)o->n_truth, sizeof *r->mean);
-    r->rstd = nb_alloc((unsigned long long)o->n_truth, sizeof *r->rstd);
-    reference_channels(r);
-    return r;
-}
-
-void nb_reference_free(struct nb_reference *reference) {
-    if (!reference) return;
-    free(reference->v);
-    free(reference->mean);
-    free(reference->rstd);
-    free(reference);
-}
-
 static float affine(const struct nb_oracle *o, float xhat, int64_t param) {
     if (!o->gamma) return xhat;
     const float gamma = (float)o->gamma[param];
@@ -312,7 +287,7 @@ static float affine(const struct nb_oracle *o, float xhat, int64_t param) {
 }
 
 /* What is normalized: of add_* the sum in f32, rounded where the formula says so. */
-static void read_reference_row(const struct nb_reference *r, int64_t row) {
+static void read_reference_row(const struct reference *r, int64_t row) {
     const struct nb_case *c = r->o->c;
     const struct nb_inputs *in = r->o->in;
     const bool adds = nb_op_adds(c->op);
@@ -324,7 +299,7 @@ static void read_reference_row(const struct nb_reference *r, int64_t row) {
     }
 }
 
-void nb_reference_row(struct nb_reference *r, int64_t row, void *y) {
+static void reference_row(const struct reference *r, int64_t row, void *y) {
     const struct nb_oracle *o = r->o;
     const struct nb_case *c = o->c;
     float mean = 0, rstd = 1;
@@ -338,19 +313,34 @@ void nb_reference_row(struct nb_reference *r, int64_t row, void *y) {
             rstd = r->rstd[param];
         }
         const float xhat = c->op == NB_OP_DYT ? tanhf((float)c->alpha * r->v[i]) : (r->v[i] - mean) * rstd;
-        nb_set(y, i, o->in->dtype, affine(o, xhat, param));
+        nb_set(y, row * o->in->cols + i, o->in->dtype, affine(o, xhat, param));
     }
+}
+
+void nb_reference(const struct nb_oracle *o, void *y) {
+    const bool by_channel = o->c->op == NB_OP_BATCHNORM;
+    const int64_t n = by_channel && o->n_stats > o->in->cols ? o->n_stats : o->in->cols;
+    const unsigned long long channels = by_channel ? (unsigned long long)o->n_truth : 0;
+    const struct reference r = {.o = o,
+                                .v = nb_alloc((unsigned long long)n, sizeof *r.v),
+                                .mean = nb_alloc(channels, sizeof *r.mean),
+                                .rstd = nb_alloc(channels, sizeof *r.rstd)};
+    if (by_channel) reference_channels(&r);
+    for (int64_t row = 0; row < o->in->rows; row++) reference_row(&r, row, y);
+    free(r.v);
+    free(r.mean);
+    free(r.rstd);
 }
 
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 
 /* Ratios of errors. A ratio that would divide by nothing is NaN, with the reason. */
 
-static double squared_error(const struct nb_oracle *o, const void *y, const double *exact) {
+static double squared_error(const struct nb_oracle *o, int64_t row, const void *y, const double *exact) {
     double sum = 0;
     for (int64_t i = 0; i < o->in->cols; i++) {
         if (!isfinite(exact[i]) || fabs(exact[i]) >= nb_formats[o->in->dtype].overflow) continue;
-        const double error = nb_get(y, i, o->in->dtype) - exact[i];
+        const double error = nb_get(y, row * o->in->cols + i, o->in->dtype) - exact[i];
         if (!isfinite(error)) return NAN;
         sum += error * error;
     }
@@ -363,20 +353,16 @@ void nb_yardstick_init(struct nb_yardstick *y, const struct nb_oracle *o) {
     y->noise = nb_alloc((unsigned long long)rows, sizeof *y->noise);
     y->reference = nb_alloc((unsigned long long)rows, sizeof *y->reference);
     if (o->c->op == NB_OP_COPY) return;
-    struct nb_noise *noise = nb_noise_new(o, o->c->seed);
-    struct nb_reference *reference = nb_reference_new(o);
     double *exact = nb_alloc((unsigned long long)cols, sizeof *exact);
-    void *computed = nb_alloc((unsigned long long)cols, nb_formats[o->in->dtype].bytes);
+    void *computed = nb_alloc((unsigned long long)(rows * cols), nb_formats[o->in->dtype].bytes);
+    set_noise(y->noise, o);
+    nb_reference(o, computed);
     for (int64_t row = 0; row < rows; row++) {
         nb_oracle_row(o, row, exact);
-        nb_reference_row(reference, row, computed);
-        y->noise[row] = nb_noise_row(noise, row);
-        y->reference[row] = squared_error(o, computed, exact);
+        y->reference[row] = squared_error(o, row, computed, exact);
     }
     free(exact);
     free(computed);
-    nb_noise_free(noise);
-    nb_reference_free(reference);
 }
 
 void nb_yardstick_release(struct nb_yardstick *y) {

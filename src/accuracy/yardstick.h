@@ -22,33 +22,23 @@
  * which for small d is the product of the Jacobian (1/s)(P - z z^T / (n s^2)) with d, and stays exact for large ones. */
 enum { NB_PERTURBATIONS = 8 };
 
-struct nb_noise;
-/* Borrows the oracle. */
-struct nb_noise *nb_noise_new(const struct nb_oracle *o, uint64_t seed);
-/* The largest |y' - y| of a row over its elements and all perturbations; NaN where the row has no finite exact result. */
-double nb_noise_row(struct nb_noise *noise, int64_t row);
 /* What element (row, col) of x (residual: of the residual) is moved by in perturbation k. */
-double nb_noise_move(const struct nb_noise *noise, bool residual, int64_t row, int64_t col, int k);
-void nb_noise_free(struct nb_noise *noise);
+double nb_noise_move(const struct nb_oracle *o, bool residual, int64_t row, int64_t col, int k);
 
 /* ---- the reference --------------------------------------------------------------------------------------------------- */
 
 /* What a plain, careful implementation in the same dtypes returns: statistics in f32, two passes, 16 running sums that meet in a
  * tree, x * (1 / sqrt(var + eps)), gamma and beta in f32, one rounding to the dtype. Kernels are measured by its error. */
 
-struct nb_reference;
-/* Borrows the oracle, for its case and inputs alone. */
-struct nb_reference *nb_reference_new(const struct nb_oracle *o);
-/* One row of y in the dtype: cols elements. */
-void nb_reference_row(struct nb_reference *reference, int64_t row, void *y);
-void nb_reference_free(struct nb_reference *reference);
+/* All rows of y, in the dtype. */
+void nb_reference(const struct nb_oracle *o, void *y);
 
 /* ---- ratios ---------------------------------------------------------------------------------------------------------- */
 
 struct nb_yardstick {
     const struct nb_oracle *o;
     int64_t rows;
-    double *noise; /* of each row; NaN: it has no finite exact result */
+    double *noise; /* of each row, the largest |y' - y| over elements and perturbations; NaN: no finite exact result */
     double
         *reference; /* sum of the squared errors of the reference; NaN: it has no finite result, though there is one */
 };

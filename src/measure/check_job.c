@@ -38,7 +38,8 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
     nb_json_text(json, "status", nb_status_name(checked->status));
     if (checked->reason[0]) nb_json_text(json, "reason", checked->reason);
     if (checked->has_accuracy)
-        cJSON_AddItemToObject(json, "accuracy", nb_accuracy_to_json(&checked->accuracy, job->cases[i].dtype));
+        cJSON_AddItemToObject(json, "accuracy",
+                              nb_accuracy_to_json(&checked->accuracy, nb_number_of(job->cases[i].dtype)));
     if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
     if (metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(metamorphic));
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);

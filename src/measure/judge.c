@@ -97,7 +97,7 @@ void nb_judge_accuracy(struct nb_checked *out) {
         set_status(out, NB_BIASED, reason);
     } else if (a->n_rows_lost > 0) {
         snprintf(reason, sizeof reason, "%lld rows lost to %s, as the formula predicts", (long long)a->n_rows_lost,
-                 nb_loss_name(a->loss));
+                 nb_loss_names[a->loss]);
         set_status(out, NB_OUT_OF_RANGE, reason);
     } else {
         out->status = NB_OK;
@@ -133,6 +133,16 @@ static bool statistics_are_right(const struct subject *s, const struct nb_buffer
     return true;
 }
 
+static void add_row(struct nb_accuracy_sum *sum, int64_t row, const struct nb_tensor *computed,
+                    const struct nb_buffers *b, const double *exact, const double *tolerance, enum nb_loss loss) {
+    const struct nb_row_values v = {.stored = nb_tensor_row(computed, row),
+                                    .stored_x = nb_tensor_row(&b->tensors[NB_T_X], row),
+                                    .exact = exact,
+                                    .tolerance = tolerance,
+                                    .loss = loss};
+    nb_accuracy_row(sum, row, computed->cols, &v);
+}
+
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
               const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out) {
     struct nb_ratios ratios = {.yardstick = yardstick};
@@ -142,13 +152,12 @@ void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct 
     double *tolerance = nb_alloc((unsigned long long)y->cols, sizeof(double));
     struct nb_bound bound;
     nb_bound_init(&bound, c, oracle, out->chain);
-    struct nb_accuracy_sum *sum = nb_accuracy_new(in->dtype);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(in->dtype));
     struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
     for (int64_t r = 0; r < y->rows; r++) {
         nb_oracle_row(oracle, r, want);
         enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
-        nb_accuracy_row(sum, r, y->cols, nb_tensor_row(y, r), want, tolerance, loss,
-                        nb_tensor_row(&b->tensors[NB_T_X], r));
+        add_row(sum, r, y, b, want, tolerance, loss);
         if (yardstick) nb_ratios_row(&ratios, r, nb_tensor_row(y, r), want);
         nb_evidence_row(evidence, r, nb_tensor_row(y, r), want, tolerance);
     }
@@ -174,7 +183,7 @@ struct wanted {
     const char *name;
     const struct nb_tensor *got;
     const double *want;
-    double (*bound)(const struct nb_gradient_bound *b, int64_t i);
+    enum nb_parameter parameter;
 };
 
 /* Where the exact gradient is no number, or its loss is predicted, any value is right. False where one is not: then it is named. */
@@ -185,7 +194,8 @@ static bool compare(const struct wanted *w, const struct nb_gradient_bound *boun
     *error = (struct nb_parameter_error){.ratio = NAN, .norm_u = NAN};
     if (!w->got->data || !w->want) return true;
     for (int64_t i = 0; i < w->got->cols; i++) {
-        const double allowed = w->bound(bound, i), off = fabs((double)((const float *)w->got->data)[i] - w->want[i]);
+        const double allowed = nb_gradient_bound_parameter(bound, w->parameter, i),
+                     off = fabs((double)((const float *)w->got->data)[i] - w->want[i]);
         if (!isfinite(w->want[i]) || !isfinite(allowed)) continue;
         const double ratio = off == 0 ? 0 : isnan(off) ? INFINITY : off / allowed;
         if (error->n++ == 0 || ratio > error->ratio) {
@@ -199,22 +209,18 @@ static bool compare(const struct wanted *w, const struct nb_gradient_bound *boun
     if (error->n == 0 || error->ratio <= 1) return true;
     out->status = NB_INACCURATE;
     snprintf(out->reason, sizeof out->reason, "%s[%lld] is %.9g, should be %.9g within %.3g", w->name, (long long)worst,
-             (double)((const float *)w->got->data)[worst], w->want[worst], w->bound(bound, worst));
+             (double)((const float *)w->got->data)[worst], w->want[worst],
+             nb_gradient_bound_parameter(bound, w->parameter, worst));
     return false;
-}
-
-static double bound_dalpha(const struct nb_gradient_bound *b, int64_t i) {
-    (void)i;
-    return nb_gradient_bound_dalpha(b);
 }
 
 static void judge_parameters(const struct nb_gradient_bound *bound, const struct nb_buffers *b,
                              struct nb_checked *out) {
     const struct nb_gradient *g = bound->g;
-    const struct wanted dgamma = {"dgamma", &b->tensors[NB_T_DGAMMA], g->dgamma, nb_gradient_bound_dgamma};
-    const struct wanted dbeta = {"dbeta", &b->tensors[NB_T_DBETA], g->dbeta, nb_gradient_bound_dbeta};
+    const struct wanted dgamma = {"dgamma", &b->tensors[NB_T_DGAMMA], g->dgamma, NB_DGAMMA};
+    const struct wanted dbeta = {"dbeta", &b->tensors[NB_T_DBETA], g->dbeta, NB_DBETA};
     const struct wanted dalpha = {"dalpha", &b->tensors[NB_T_DALPHA], g->c->op == NB_OP_DYT ? &g->dalpha : NULL,
-                                  bound_dalpha};
+                                  NB_DALPHA};
     struct nb_checked judged = *out; /* what dx says comes first */
     out->accuracy.has_parameters = true;
     compare(&dalpha, bound, &out->accuracy.dalpha, &judged);
@@ -233,13 +239,12 @@ void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradie
     struct nb_gradient_bound bound;
     struct nb_bias bias;
     nb_gradient_bound_init(&bound, c, gradient, out->chain, out->column_chain, flushes);
-    struct nb_accuracy_sum *sum = nb_accuracy_new(gradient->in->dtype);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(gradient->in->dtype));
     struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
     for (int64_t r = 0; r < dx->rows; r++) {
         nb_gradient_row(gradient, r, want);
         const enum nb_loss loss = nb_gradient_bound_row(&bound, r, want, tolerance);
-        nb_accuracy_row(sum, r, dx->cols, nb_tensor_row(dx, r), want, tolerance, loss,
-                        nb_tensor_row(&b->tensors[NB_T_X], r));
+        add_row(sum, r, dx, b, want, tolerance, loss);
         nb_evidence_row(evidence, r, nb_tensor_row(dx, r), want, tolerance);
     }
     nb_accuracy_finish(sum, &out->accuracy);

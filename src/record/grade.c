@@ -100,7 +100,7 @@ static bool grade_bounded(const struct nb_record *r, struct nb_graded *out) {
 
 static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
-    const char *why = e->n_beyond > 0 ? "beyond the bound" : nb_loss_name(r->accuracy.loss);
+    const char *why = e->n_beyond > 0 ? "beyond the bound" : nb_loss_names[r->accuracy.loss];
     const double noise = nb_grade_noise_ratio(r);
     if (noise <= NB_NOISE_RATIO) {
         set(out, NB_GRADE_C, noise);

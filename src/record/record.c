@@ -45,7 +45,7 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     if (r->implementation) nb_json_text(json, "implementation", r->implementation);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
-                          r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, (enum nb_dtype)r->c.dtype)
+                          r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
                                           : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
     if (r->has_metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(&r->metamorphic));

@@ -21,8 +21,10 @@ static struct nb_accuracy count(enum nb_dtype dtype, int64_t n, const double *co
         tolerance[i] =
             isinf(tolerance_ulp) ? INFINITY : tolerance_ulp * nb_ulp(isfinite(exact[i]) ? exact[i] : 1, dtype);
     }
-    struct nb_accuracy_sum *s = nb_accuracy_new(dtype);
-    nb_accuracy_row(s, 5, n, stored, exact, tolerance, loss, stored);
+    struct nb_accuracy_sum *s = nb_accuracy_new(nb_number_of(dtype));
+    const struct nb_row_values row = {
+        .stored = stored, .stored_x = stored, .exact = exact, .tolerance = tolerance, .loss = loss};
+    nb_accuracy_row(s, 5, n, &row);
     nb_accuracy_finish(s, &a);
     return a;
 }
@@ -108,7 +110,7 @@ Test(accuracy, mean_share_histogram_and_witness_describe_the_errors) {
 Test(accuracy, p99_is_the_quantile_to_a_32nd) {
     struct random_state r = {3};
     struct nb_accuracy a;
-    struct nb_accuracy_sum *s = nb_accuracy_new(NB_F32);
+    struct nb_accuracy_sum *s = nb_accuracy_new(NB_NUM_F32);
     for (int row = 0; row < 1000; row++) { /* error k of 1000 in units of 1/1000 of 100 ulp */
         float got[10];
         double want[10], tolerance[10];
@@ -118,7 +120,7 @@ Test(accuracy, p99_is_the_quantile_to_a_32nd) {
             want[i] = 1.5 - error * 0x1p-23;
             tolerance[i] = 1;
         }
-        nb_accuracy_row(s, row, 10, got, want, tolerance, NB_LOSS_NONE, NULL);
+        nb_accuracy_row(s, row, 10, &(struct nb_row_values){.stored = got, .exact = want, .tolerance = tolerance});
     }
     nb_accuracy_finish(s, &a);
     cr_expect(a.p99_ulp >= 98.5 && a.p99_ulp <= 99.5 * 33 / 32, "%g", a.p99_ulp);
@@ -167,13 +169,15 @@ static struct verdict judge(const struct problem *p, const struct soft_kernel *k
     const int64_t cols = p->c.shape.cols;
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
-    struct nb_accuracy_sum *sum = nb_accuracy_new(p->in.dtype);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
     double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
     float *computed = calloc((size_t)cols, sizeof *computed);
     for (int64_t r = 0; r < p->c.shape.rows; r++) {
         nb_oracle_row(&o, r, y);
         soft_row(k, p, r, computed);
-        nb_accuracy_row(sum, r, cols, computed, y, tolerance, nb_bound_row(&b, r, y, tolerance), NULL);
+        const enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
+        const struct nb_row_values values = {.stored = computed, .exact = y, .tolerance = tolerance, .loss = loss};
+        nb_accuracy_row(sum, r, cols, &values);
     }
     nb_accuracy_finish(sum, &v.a);
     nb_bias_predict(&b, &v.bias);

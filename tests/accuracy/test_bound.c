@@ -18,14 +18,15 @@ static struct nb_accuracy judge(const struct problem *p, const struct soft_kerne
     const int64_t cols = p->c.shape.cols;
     cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
     nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
-    struct nb_accuracy_sum *sum = nb_accuracy_new(p->in.dtype);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
     double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
     float *computed = calloc((size_t)cols, sizeof *computed);
     for (int64_t r = 0; r < p->c.shape.rows; r++) {
         nb_oracle_row(&o, r, y);
         soft_row(k, p, r, computed);
         enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
-        nb_accuracy_row(sum, r, cols, computed, y, tolerance, loss, NULL);
+        const struct nb_row_values v = {.stored = computed, .exact = y, .tolerance = tolerance, .loss = loss};
+        nb_accuracy_row(sum, r, cols, &v);
     }
     nb_accuracy_finish(sum, &a);
     nb_bias_predict(&b, &bias);
@@ -200,8 +201,8 @@ static void expect_loss(uint32_t op, enum nb_dtype dtype, uint32_t stats_dtype, 
     p.c.eps = eps;
     for (int64_t i = 0; i < 64; i++) problem_set(&p, i, x + step * (double)i);
     enum nb_loss got = loss_of_row(&p);
-    cr_expect_eq(got, want, "op %u %s x %g eps %g: %s, not %s", op, nb_formats[dtype].name, x, eps, nb_loss_name(got),
-                 nb_loss_name(want));
+    cr_expect_eq(got, want, "op %u %s x %g eps %g: %s, not %s", op, nb_formats[dtype].name, x, eps, nb_loss_names[got],
+                 nb_loss_names[want]);
     problem_free(&p);
 }
 

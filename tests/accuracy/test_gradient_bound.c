@@ -49,8 +49,11 @@ static struct verdict judge(const struct backward *b, const struct soft_gradient
         }
     }
     for (int64_t i = 0; i < in->n_params; i++) {
-        if (g.dgamma) v.dgamma = fmax(v.dgamma, ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_dgamma(&bound, i)));
-        if (g.dbeta) v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_dbeta(&bound, i)));
+        if (g.dgamma)
+            v.dgamma =
+                fmax(v.dgamma, ratio_of(dgamma[i], g.dgamma[i], nb_gradient_bound_parameter(&bound, NB_DGAMMA, i)));
+        if (g.dbeta)
+            v.dbeta = fmax(v.dbeta, ratio_of(dbeta[i], g.dbeta[i], nb_gradient_bound_parameter(&bound, NB_DBETA, i)));
     }
     nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);

@@ -28,8 +28,8 @@ static struct nb_accuracy error_of(enum nb_dtype dtype, double computed, double 
     struct nb_accuracy a;
     const double tolerance = DBL_MAX; /* Inf would mean a predicted loss */
     nb_set(&stored, 0, dtype, computed);
-    struct nb_accuracy_sum *s = nb_accuracy_new(dtype);
-    nb_accuracy_row(s, 0, 1, &stored, &exact, &tolerance, NB_LOSS_NONE, NULL);
+    struct nb_accuracy_sum *s = nb_accuracy_new(nb_number_of(dtype));
+    nb_accuracy_row(s, 0, 1, &(struct nb_row_values){.stored = &stored, .exact = &exact, .tolerance = &tolerance});
     nb_accuracy_finish(s, &a);
     return a;
 }

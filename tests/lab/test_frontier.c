@@ -242,13 +242,14 @@ static void expect_noise(const char *key, double offset) {
     const int64_t n = t.in.cols;
     double *x = calloc((size_t)n * 4, sizeof *x), *exact = x + n, *moved = x + 2 * n, *noise = x + 3 * n, largest = 0;
     struct nb_oracle oracle;
+    struct nb_yardstick tried;
     nb_draws_init(&d, &t, 1);
     nb_trial_load(&t, &d, NB_FAMILY_OFFSET, offset);
     cr_assert_eq(nb_oracle_init(&oracle, &t.c, &t.in), 0);
     nb_input_noise(&oracle, 0, noise);
-    struct nb_noise *tried = nb_noise_new(&oracle, 1);
-    const double of_row = nb_noise_row(tried, 0);
-    nb_noise_free(tried);
+    nb_yardstick_init(&tried, &oracle);
+    const double of_row = tried.noise[0];
+    nb_yardstick_release(&tried);
     nb_oracle_release(&oracle);
     cr_assert_eq(nb_trial_exact(&t, exact), 0);
     for (int64_t i = 0; i < n; i++) x[i] = nb_get(t.in.x, i, t.in.dtype);

@@ -196,7 +196,7 @@ static char *judged_by(const struct backward *s, const struct nb_gradient *gradi
     struct nb_checked checked;
     const struct nb_exact exact = {.oracle = &s->oracle, .gradient = gradient};
     nb_check_case(&s->c, s->entry, &s->in, &exact, &checked);
-    cJSON *json = nb_accuracy_to_json(&checked.accuracy, s->in.dtype);
+    cJSON *json = nb_accuracy_to_json(&checked.accuracy, nb_number_of(s->in.dtype));
     nb_json_print(json, &out);
     cJSON_Delete(json);
     nb_checked_release(&checked);
@@ -234,7 +234,7 @@ Test(backward, the_record_has_what_was_judged) {
     cr_expect(a->dgamma.ratio > 0 && a->dgamma.ratio <= 1 && a->dbeta.norm_u <= 1, "%g %g", a->dgamma.ratio,
               a->dbeta.norm_u);
     cr_expect_eq(nb_accuracy_parameters_ratio(a), fmax(a->dgamma.ratio, a->dbeta.ratio));
-    cJSON *json = nb_accuracy_to_json(a, NB_F32);
+    cJSON *json = nb_accuracy_to_json(a, nb_number_of(NB_F32));
     cr_assert_eq(nb_accuracy_from_json(&read, json), 0);
     cr_expect(read.has_parameters && read.dgamma.n == 40 && read.dalpha.n == 0);
     cr_expect_eq(read.dbeta.ratio, a->dbeta.ratio);

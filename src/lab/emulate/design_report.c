@@ -184,7 +184,7 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
     *report = (struct nb_design_report){.no_bound = nb_design_unbounded(d)};
     report->chain = nb_design_chain(d, nb_design_elements(d, rows->cols));
     struct measurement m = {.d = d, .rows = rows, .report = report};
-    struct nb_accuracy_sum *sum = nb_accuracy_new_number(d->store);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(d->store);
     init(&m);
     for (int64_t row = 0; row < rows->rows; row++) {
         const double *x = rows->x + row * rows->cols;
@@ -194,7 +194,9 @@ void nb_design_measure(struct nb_design_report *report, const struct nb_design *
             nb_emulate_row(d, rows->cols, x, rows->gamma, rows->beta, m.y, seed + (uint64_t)row);
         for (int64_t i = 0; i < rows->cols; i++)
             m.tolerance[i] = isfinite(m.exact[i]) ? nb_number_ulp(m.exact[i], d->store) : 0;
-        nb_accuracy_numbers(sum, row, rows->cols, m.y, m.exact, m.exact_low, m.tolerance, NB_LOSS_NONE, x);
+        const struct nb_row_values values = {
+            .numbers = m.y, .numbers_x = x, .exact = m.exact, .exact_low = m.exact_low, .tolerance = m.tolerance};
+        nb_accuracy_row(sum, row, rows->cols, &values);
         add_squares(&m);
         add_rstd(&m, e.rstd, t);
         if (!report->no_bound) against_bound(&m, row);

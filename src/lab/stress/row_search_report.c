@@ -88,7 +88,7 @@ static cJSON *found_to_json(const struct nb_row_search *h, int objective, const 
     nb_json_number(json, "nan", (double)c->score.n_nan);
     nb_json_number(json, "inf", (double)c->score.n_inf);
     nb_json_number(json, "zero", (double)c->score.n_zero);
-    nb_json_text(json, "loss", nb_loss_name(c->score.loss));
+    nb_json_text(json, "loss", nb_loss_names[c->score.loss]);
     nb_json_number(json, "gain_u", c->score.gain_u);
     nb_json_number(json, "sum_error_u", c->score.sum_error_u);
     cJSON_AddItemToObject(json, "row", row_to_json(c->x, h->cols));

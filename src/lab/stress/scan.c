@@ -179,8 +179,9 @@ static void judge_row(struct judgement *j, struct nb_scan *s, int64_t row, const
         j->noise_u = fmax(j->noise_u, j->noise[i] / unit);
         j->tolerance[i] = DBL_MAX; /* no element is left out of the error figures */
     }
-    nb_accuracy_row(j->sum, row, s->cols, nb_tensor_row(&t->buffers.tensors[NB_T_Y], row), want, j->tolerance,
-                    NB_LOSS_NONE, NULL);
+    const struct nb_row_values values = {
+        .stored = nb_tensor_row(&t->buffers.tensors[NB_T_Y], row), .exact = want, .tolerance = j->tolerance};
+    nb_accuracy_row(j->sum, row, s->cols, &values);
     const struct nb_row_truth *truth = nb_oracle_truth(j->bound.o, row, 0);
     if (t->c.op != NB_OP_DYT) j->eps_effect = fmax(j->eps_effect, eps_effect(&t->c, truth->var));
 }
@@ -205,7 +206,7 @@ static void compare(struct nb_scan *s, const struct nb_oracle *oracle, bool quic
     double *want = nb_alloc((unsigned long long)s->cols, sizeof *want);
     double *got = nb_alloc((unsigned long long)s->cols, sizeof *got);
     if (!quick) {
-        j.sum = nb_accuracy_new(dtype);
+        j.sum = nb_accuracy_new(nb_number_of(dtype));
         j.tolerance = nb_alloc((unsigned long long)s->cols, sizeof *j.tolerance);
         j.noise = nb_alloc((unsigned long long)s->cols, sizeof *j.noise);
         nb_bound_init(&j.bound, &s->trial.c, oracle, s->chain);
