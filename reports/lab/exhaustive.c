@@ -12,107 +12,80 @@
 
 enum kind { TEXT, COUNT, NUMBER, PERCENT, POWER_OF_TWO, SHARES, PAIRS };
 
-struct column {
-    const char *field, *title;
-    enum kind kind;
-};
-enum { MAX_COLUMNS = 16 };
-struct table {
-    const char *mode, *needs; /* the field without which a row is left out */
-    const char *heading;
-    struct column columns[MAX_COLUMNS];
+/* The tables of all modes, in the order in which they are printed. */
+enum {
+    ROOTS = 1 << 0,
+    DISTANCES = 1 << 1,
+    OUTCOMES = 1 << 2,
+    SPECIAL = 1 << 3,
+    ROW1 = 1 << 4,
+    ROW2 = 1 << 5,
+    CONVERSIONS = 1 << 6,
+    PRODUCTS = 1 << 7,
+    VARIANCES = 1 << 8,
+    ROOTS_ALL = ROOTS | DISTANCES | OUTCOMES | SPECIAL,
+    JUDGED = ROW1 | ROW2 | VARIANCES,
 };
 
-static const struct table tables[] = {
-    {"rsqrt",
-     "variant",
-     NULL,
-     {{"variant", "variant", TEXT},
-      {"class", "class", TEXT},
-      {"inputs", "inputs", COUNT},
-      {"max_ulp", "max_ulp", NUMBER},
-      {"witness", "witness", TEXT},
-      {"max_relative_log2", "max_relative", POWER_OF_TWO},
-      {"bias_ulp", "bias_ulp", NUMBER},
-      {"misrounded", "misrounded", COUNT},
-      {"misrounded_share", "share", PERCENT},
-      {"other_kind", "not_as_ieee", COUNT},
-      {"seconds", "seconds", NUMBER},
-      {"not_here", "not_here", TEXT},
-      {"formula", "formula", TEXT}}},
-    {"rsqrt",
-     "histogram",
-     "Distance to the correctly rounded value, in representable numbers",
-     {{"variant", "variant", TEXT}, {"class", "class", TEXT}, {"histogram", "share of each distance", SHARES}}},
-    {"rsqrt",
-     "outcomes",
-     "Results by kind",
-     {{"variant", "variant", TEXT}, {"class", "class", TEXT}, {"outcomes", "outcomes", PAIRS}}},
-    {"rsqrt", "special", "At the ends of the classes", {{"variant", "variant", TEXT}, {"special", "x: result", PAIRS}}},
-    {"row1",
-     "formula",
-     NULL,
-     {{"source", "source", TEXT},
-      {"formula", "formula", TEXT},
-      {"eps", "eps", TEXT},
-      {"inputs", "inputs", COUNT},
-      {"correct_share", "correct", PERCENT},
-      {"misrounded", "misrounded", COUNT},
-      {"max_ulp", "max_ulp", NUMBER},
-      {"witness", "witness", TEXT},
-      {"non_finite", "non_finite", COUNT},
-      {"undecided", "undecided", COUNT},
-      {"widths", "widths", TEXT}}},
-    {"row2",
-     "formula",
-     NULL,
-     {{"source", "source", TEXT},
-      {"formula", "formula", TEXT},
-      {"eps", "eps", TEXT},
-      {"n_rows", "rows", COUNT},
-      {"correct_share", "correct", PERCENT},
-      {"misrounded", "misrounded", COUNT},
-      {"max_ulp", "max_ulp", NUMBER},
-      {"witness", "witness", TEXT},
-      {"non_finite", "non_finite", COUNT},
-      {"undecided", "undecided", COUNT},
-      {"complete", "complete", TEXT},
-      {"seconds", "seconds", NUMBER}}},
-    {"convert",
-     "function",
-     NULL,
-     {{"format", "to", TEXT},
-      {"function", "function", TEXT},
-      {"inputs", "inputs", COUNT},
-      {"wrong", "wrong", COUNT},
-      {"witness", "witness", TEXT},
-      {"wrong_subnormal", "of_them_f32_subnormal", COUNT},
-      {"complete", "complete", TEXT},
-      {"seconds", "seconds", NUMBER},
-      {"not_here", "not_here", TEXT}}},
-    {"stage",
-     "double_rounded",
-     "x * rstd in f32, then rounded to the dtype: rounded twice, where it shows",
-     {{"format", "dtype", TEXT},
-      {"inputs", "products", COUNT},
-      {"double_rounded", "double_rounded", COUNT},
-      {"share", "share", PERCENT},
-      {"witness", "witness", TEXT},
-      {"complete", "complete", TEXT},
-      {"seconds", "seconds", NUMBER}}},
-    {"stage",
-     "formula",
-     "1 / sqrt(v + eps) for every variance v of the dtype",
-     {{"formula", "formula", TEXT},
-      {"eps", "eps", TEXT},
-      {"inputs", "inputs", COUNT},
-      {"correct_share", "correct", PERCENT},
-      {"max_ulp", "max_ulp", NUMBER},
-      {"witness", "witness", TEXT},
-      {"non_finite", "non_finite", COUNT},
-      {"absorbed", "eps_absorbed", COUNT},
-      {"undecided", "undecided", COUNT}}},
+static const struct table {
+    unsigned mask;
+    const char *mode, *needs; /* the field without which a row is left out */
+    const char *heading;
+} tables[] = {
+    {ROOTS, "rsqrt", "variant", NULL},
+    {DISTANCES, "rsqrt", "histogram", "Distance to the correctly rounded value, in representable numbers"},
+    {OUTCOMES, "rsqrt", "outcomes", "Results by kind"},
+    {SPECIAL, "rsqrt", "special", "At the ends of the classes"},
+    {ROW1, "row1", "formula", NULL},
+    {ROW2, "row2", "formula", NULL},
+    {CONVERSIONS, "convert", "function", NULL},
+    {PRODUCTS, "stage", "double_rounded", "x * rstd in f32, then rounded to the dtype: rounded twice, where it shows"},
+    {VARIANCES, "stage", "formula", "1 / sqrt(v + eps) for every variance v of the dtype"},
 };
+
+/* The columns of all tables from left to right. */
+static const struct column {
+    const char *field, *title;
+    enum kind kind;
+    unsigned tables; /* that have it */
+} columns[] = {
+    {"variant", "variant", TEXT, ROOTS_ALL},
+    {"class", "class", TEXT, ROOTS | DISTANCES | OUTCOMES},
+    {"histogram", "share of each distance", SHARES, DISTANCES},
+    {"outcomes", "outcomes", PAIRS, OUTCOMES},
+    {"special", "x: result", PAIRS, SPECIAL},
+    {"source", "source", TEXT, ROW1 | ROW2},
+    {"format", "to", TEXT, CONVERSIONS},
+    {"format", "dtype", TEXT, PRODUCTS},
+    {"function", "function", TEXT, CONVERSIONS},
+    {"formula", "formula", TEXT, JUDGED},
+    {"eps", "eps", TEXT, JUDGED},
+    {"inputs", "inputs", COUNT, ROOTS | ROW1 | CONVERSIONS | VARIANCES},
+    {"inputs", "products", COUNT, PRODUCTS},
+    {"n_rows", "rows", COUNT, ROW2},
+    {"correct_share", "correct", PERCENT, JUDGED},
+    {"misrounded", "misrounded", COUNT, ROW1 | ROW2},
+    {"wrong", "wrong", COUNT, CONVERSIONS},
+    {"double_rounded", "double_rounded", COUNT, PRODUCTS},
+    {"share", "share", PERCENT, PRODUCTS},
+    {"max_ulp", "max_ulp", NUMBER, ROOTS | JUDGED},
+    {"witness", "witness", TEXT, ROOTS | JUDGED | CONVERSIONS | PRODUCTS},
+    {"wrong_subnormal", "of_them_f32_subnormal", COUNT, CONVERSIONS},
+    {"max_relative_log2", "max_relative", POWER_OF_TWO, ROOTS},
+    {"bias_ulp", "bias_ulp", NUMBER, ROOTS},
+    {"misrounded", "misrounded", COUNT, ROOTS},
+    {"misrounded_share", "share", PERCENT, ROOTS},
+    {"other_kind", "not_as_ieee", COUNT, ROOTS},
+    {"non_finite", "non_finite", COUNT, JUDGED},
+    {"absorbed", "eps_absorbed", COUNT, VARIANCES},
+    {"undecided", "undecided", COUNT, JUDGED},
+    {"widths", "widths", TEXT, ROW1},
+    {"complete", "complete", TEXT, ROW2 | CONVERSIONS | PRODUCTS},
+    {"seconds", "seconds", NUMBER, ROOTS | ROW2 | CONVERSIONS | PRODUCTS},
+    {"not_here", "not_here", TEXT, ROOTS | CONVERSIONS},
+    {"formula", "formula", TEXT, ROOTS},
+};
+enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
 /* A percentage that is 100 or 0 only when it is exactly so. */
 static void add_percent(double share, struct nb_strbuf *cell) {
@@ -156,17 +129,18 @@ static bool has(const cJSON *row, const char *field) {
 
 /* Columns that no row fills are left out. */
 static int print_table(const struct table *t, const cJSON *rows, bool is_first, FILE *out) {
-    const struct column *shown[MAX_COLUMNS];
-    const char *titles[MAX_COLUMNS];
+    const struct column *shown[N_COLUMNS];
+    const char *titles[N_COLUMNS];
     size_t n_shown = 0;
     struct nb_grid grid;
     const cJSON *row;
-    for (int i = 0; i < MAX_COLUMNS && t->columns[i].field; i++) {
+    for (int i = 0; i < N_COLUMNS; i++) {
         bool filled = false;
-        cJSON_ArrayForEach(row, rows) filled = filled || (has(row, t->needs) && has(row, t->columns[i].field));
+        if (!(columns[i].tables & t->mask)) continue;
+        cJSON_ArrayForEach(row, rows) filled = filled || (has(row, t->needs) && has(row, columns[i].field));
         if (!filled) continue;
-        titles[n_shown] = t->columns[i].title;
-        shown[n_shown++] = &t->columns[i];
+        titles[n_shown] = columns[i].title;
+        shown[n_shown++] = &columns[i];
     }
     if (n_shown == 0) return 0;
     nb_grid_init(&grid, titles, n_shown);

@@ -7,10 +7,8 @@
 
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
-#include "src/lab/exhaustive/double_rounding.h"
-#include "src/lab/exhaustive/exhaust_convert.h"
+#include "src/lab/exhaustive/exhaust_checks.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
-#include "src/lab/exhaustive/root_check.h"
 #include "src/lab/exhaustive/root_variants.h"
 #include "tests/support/numerics.h"
 
@@ -47,7 +45,7 @@ Test(exhaust_checks, the_checker_calls_the_rounded_root_of_mpfr_right_and_both_i
         const float tries[] = {r, nextafterf(r, 0), nextafterf(r, INFINITY)};
         for (int k = 0; k < 3; k++) {
             struct nb_root_sums sums = {0};
-            nb_root_check_plain(&x, &tries[k], 1, &sums);
+            nb_root_check(&x, &tries[k], 1, true, &sums);
             cr_assert_eq(sums.n_misrounded, k > 0, "x %a, result %a", (double)x, (double)tries[k]);
             cr_assert_eq(sums.histogram[k > 0], 1, "x %a, result %a", (double)x, (double)tries[k]);
             cr_assert(k > 0 ? sums.max_ulp >= 0.5 : sums.max_ulp <= 0.5 + 1e-7, "%a: %g", (double)x, sums.max_ulp);
@@ -99,8 +97,8 @@ Test(exhaust_checks, eight_roots_at_a_time_are_judged_as_one_by_one) {
             r[i] = i % 5 ? right : right * (1 + 0x1p-22f * (float)(random_bits(&random) % 4096));
             if (round % 2 && i % 9 == 0) r[i] = odd[random_bits(&random) % 8];
         }
-        nb_root_check_plain(x, r, n, &plain);
-        nb_root_check_v3(x, r, n, &wide);
+        nb_root_check(x, r, n, true, &plain);
+        nb_root_check(x, r, n, false, &wide);
         expect_equal_sums(&plain, &wide, "random");
     }
 }
@@ -128,8 +126,9 @@ Test(exhaust_checks, double_roundings_are_found_by_their_residuals_as_by_definit
         int64_t n = 0;
         for (int i = 0; i < 64; i++) {
             const float x = (float)(1 + (2 * i + 1) / 128.0);
-            const struct nb_double_roundings a = nb_double_roundings_plain(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d);
-            const struct nb_double_roundings b = nb_double_roundings_v3(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d);
+            const struct nb_double_roundings a = nb_double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, true);
+            const struct nb_double_roundings b =
+                nb_double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, false);
             cr_assert_eq(a.n, b.n);
             cr_assert_eq(a.first, b.first);
             n += a.n;

@@ -55,7 +55,7 @@ static void watch(struct crew *crew, double start_s) {
     nb_progress_end();
 }
 
-int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done) {
+int nb_sweep_run(struct nb_sweep *s, int threads) {
     assert(s->chunk && threads >= 1);
     struct crew crew = {.sweep = s, .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     pthread_t *ids = nb_alloc((unsigned)threads, sizeof *ids);
@@ -69,8 +69,9 @@ int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done) {
     watch(&crew, start_s);
     for (int i = 0; i < n; i++) pthread_join(ids[i], NULL);
     free(ids);
-    *done = atomic_load(&crew.finished);
-    return result ? result : *done < s->n_chunks ? nb_interrupted() : 0;
+    s->done = atomic_load(&crew.finished);
+    s->seconds = nb_now_s() - start_s;
+    return result ? result : s->done < s->n_chunks ? nb_interrupted() : 0;
 }
 
 double nb_sweep_estimate(const struct nb_sweep *s, int threads) {

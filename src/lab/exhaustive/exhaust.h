@@ -15,17 +15,19 @@ struct nb_sweep {
     int64_t n_chunks;
     void (*chunk)(int64_t chunk, void *arg); /* called from several threads, each chunk once */
     void *arg;
+    int64_t
+        done; /* by nb_sweep_run: chunks, from the first on without a gap; fewer than all only after an interruption */
+    double seconds; /* and how long it took */
 };
 /* Seconds the sweep will take, from the time of its middle chunk (which is run once more for that). */
 double nb_sweep_estimate(const struct nb_sweep *s, int threads);
-/* Runs it. *done: how many chunks, from the first on without a gap; fewer than all only after an interruption. Returns 0, -1 after
- * nb_error, or the number of the signal. */
-int nb_sweep_run(const struct nb_sweep *s, int threads, int64_t *done);
+/* 0, -1 after nb_error, or the number of the signal that ended it. */
+int nb_sweep_run(struct nb_sweep *s, int threads);
 
 /* What the exhaustive modes share. */
 struct nb_exhaust_options {
     int threads;
-    int64_t stride; /* every so manieth input; 1: all, which alone proves anything */
+    int64_t stride; /* every so many inputs; 1: all, which alone proves anything */
     enum nb_dtype dtype;
     const double *eps; /* list */
     int n_eps;
@@ -33,7 +35,7 @@ struct nb_exhaust_options {
     int n_names;
     const char *const *designs;
     int n_designs;
-    double gamma;    /* weight that tells the cast orders apart */
+    double gamma;    /* weight that distinguishes the cast orders */
     bool all_inputs; /* rsqrt: all 2^32 */
 };
 /* Announces a mode: how many inputs, how long, and that a stride proves nothing. */

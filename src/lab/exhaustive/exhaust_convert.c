@@ -14,9 +14,8 @@
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/timer.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/lab/exhaustive/exhaust_convert.h"
+#include "src/lab/exhaustive/exhaust_checks.h"
 #include "src/lab/exhaustive/simd_functions.h"
 
 /* ---- by integers ---- */
@@ -230,16 +229,17 @@ int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     for (int pass = 0; pass < 2 && result == 0; pass++) {
         for (int f = 0; f < N && result == 0; f++) {
             struct task t;
-            int64_t done = 0;
             task_init(&t, formats[f], o, pass == 1 ? rows : NULL);
-            const struct nb_sweep sweep = {formats[f]->name, (t.n_inputs + CHUNK - 1) / CHUNK, check_chunk, &t};
+            struct nb_sweep sweep = {.label = formats[f]->name,
+                                     .n_chunks = (t.n_inputs + CHUNK - 1) / CHUNK,
+                                     .chunk = check_chunk,
+                                     .arg = &t};
             if (pass == 0) {
                 seconds += nb_sweep_estimate(&sweep, o->threads);
                 inputs += (double)t.n_inputs;
             } else {
-                const double start_s = nb_now_s();
-                result = nb_sweep_run(&sweep, o->threads, &done);
-                add_rows(&t, done, nb_now_s() - start_s, rows);
+                result = nb_sweep_run(&sweep, o->threads);
+                add_rows(&t, sweep.done, sweep.seconds, rows);
             }
             free(t.wrong);
         }

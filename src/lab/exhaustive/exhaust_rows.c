@@ -18,7 +18,6 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/core/timer.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/exhaustive/exhaust.h"
@@ -169,16 +168,12 @@ static int add_designs(struct list *l, const struct nb_exhaust_options *o) {
 }
 
 /* The sources that the options name, each formula of a kernel that matters for short rows by itself: root, cast order with a weight.
- * -1 after nb_error. *sources is the caller's. */
-static int row_sources(const struct nb_exhaust_options *o, struct row_source **sources, int *n) {
-    struct list l = {0};
+ * -1 after nb_error. */
+static int list_sources(struct list *l, const struct nb_exhaust_options *o) {
     int result = 0;
-    if (o->n_names == 0 && o->n_designs == 0) result = add_usual_designs(&l, o);
-    if (result == 0 && (o->n_designs == 0 || o->n_names > 0)) result = add_kernels(&l, o);
-    if (result == 0) result = add_designs(&l, o);
-    *sources = l.items;
-    *n = l.n;
-    return result;
+    if (o->n_names == 0 && o->n_designs == 0) result = add_usual_designs(l, o);
+    if (result == 0 && (o->n_designs == 0 || o->n_names > 0)) result = add_kernels(l, o);
+    return result == 0 ? add_designs(l, o) : result;
 }
 
 /* ---- rows ---- */
@@ -353,24 +348,24 @@ static void report_all(const struct row1_task *t, int n_done, cJSON *rows) {
 }
 
 int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
-    struct row_source *sources = NULL;
+    struct list sources = {0};
     struct row1_task t = {.o = o};
-    int64_t done = 0;
-    int result = row_sources(o, &sources, &t.n_sources);
+    int result = list_sources(&sources, o);
     if (result == 0) {
-        const int64_t n = (int64_t)t.n_sources * o->n_eps;
-        t.sources = sources;
+        const int64_t n = (int64_t)sources.n * o->n_eps;
+        t.sources = sources.items;
+        t.n_sources = sources.n;
         t.answers = nb_alloc((uint64_t)n, sizeof *t.answers);
-        const struct nb_sweep sweep = {"rows of one element", n, row1_chunk, &t};
-        nb_exhaust_announce("rows of one element", (double)n * N_CODES / (double)o->stride,
-                            nb_sweep_estimate(&sweep, o->threads), o);
+        struct nb_sweep sweep = {.label = "rows of one element", .n_chunks = n, .chunk = row1_chunk, .arg = &t};
+        nb_exhaust_announce(sweep.label, (double)n * N_CODES / (double)o->stride, nb_sweep_estimate(&sweep, o->threads),
+                            o);
         cJSON *rows = nb_exhaust_answer(answer, "row1", o);
         nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
-        result = nb_sweep_run(&sweep, o->threads, &done);
-        report_all(&t, (int)(done / o->n_eps), rows);
+        result = nb_sweep_run(&sweep, o->threads);
+        report_all(&t, (int)(sweep.done / o->n_eps), rows);
     }
     free(t.answers);
-    free(sources);
+    free(sources.items);
     return result;
 }
 
@@ -472,38 +467,35 @@ static void row2_answer(const struct row2_task *t, int64_t done, double seconds,
 }
 
 static int run_one(struct row2_task *t, int threads, cJSON *rows) {
-    const struct nb_sweep sweep = {t->source->text, t->n, row2_chunk, t};
-    const double start_s = nb_now_s();
-    int64_t done = 0;
-    const int result = nb_sweep_run(&sweep, threads, &done);
-    row2_answer(t, done, nb_now_s() - start_s, rows);
+    struct nb_sweep sweep = {.label = t->source->text, .n_chunks = t->n, .chunk = row2_chunk, .arg = t};
+    const int result = nb_sweep_run(&sweep, threads);
+    row2_answer(t, sweep.done, sweep.seconds, rows);
     return result;
 }
 
 /* Without a wish: the widest RMSNorm kernel here. */
-static void choose(const struct nb_exhaust_options *o, const struct row_source *sources, int *first, int *n) {
+static void choose(const struct nb_exhaust_options *o, struct list *sources) {
     if (o->n_names > 0 || o->n_designs > 0) return;
-    for (int i = 0; i < *n; i++) {
-        const struct nb_entry *entry = sources[i].entry;
-        if (!entry || strcmp(entry->kernel->name, "rmsnorm_twopass") != 0) continue;
-        if (sources[i].formula.root == NB_ROOT_MUL_RECIP && sources[i].formula.affine == NB_AFFINE_NONE) *first = i;
+    for (int i = 0; i < sources->n; i++) {
+        const struct row_source *s = &sources->items[i];
+        if (!s->entry || strcmp(s->entry->kernel->name, "rmsnorm_twopass") != 0) continue;
+        if (s->formula.root == NB_ROOT_MUL_RECIP && s->formula.affine == NB_AFFINE_NONE) sources->items[0] = *s;
     }
-    *n = *first + 1;
+    sources->n = 1;
 }
 
-static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, const struct row_source *sources, int first,
-                   int end, cJSON *rows) {
+static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, const struct list *sources, cJSON *rows) {
     double seconds = 0;
     int result = 0;
-    for (int s = first; s < end; s++) {
-        t->source = &sources[s];
-        const struct nb_sweep sweep = {"", t->n, row2_chunk, t};
+    for (int s = 0; s < sources->n; s++) {
+        t->source = &sources->items[s];
+        const struct nb_sweep sweep = {.n_chunks = t->n, .chunk = row2_chunk, .arg = t};
         seconds += nb_sweep_estimate(&sweep, o->threads) * o->n_eps;
     }
-    nb_exhaust_announce("rows of two elements", (double)t->n * (double)t->n * o->n_eps * (end - first), seconds, o);
-    for (int s = first; s < end; s++)
+    nb_exhaust_announce("rows of two elements", (double)t->n * (double)t->n * o->n_eps * sources->n, seconds, o);
+    for (int s = 0; s < sources->n; s++)
         for (int e = 0; e < o->n_eps && result == 0; e++) {
-            t->source = &sources[s];
+            t->source = &sources->items[s];
             t->eps = o->eps[e];
             result = run_one(t, o->threads, rows);
         }
@@ -512,22 +504,22 @@ static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, cons
 
 int nb_exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
     const int64_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
-    struct row_source *sources = NULL;
+    struct list sources = {0};
     struct row2_task t = {.dtype = o->dtype, .stride = o->stride, .eps = o->eps[0]};
-    int n = 0, first = 0, result = row_sources(o, &sources, &n);
-    float *decoded = nb_alloc(1 << 16, sizeof *decoded);
+    int result = list_sources(&sources, o);
+    float *decoded = nb_alloc(N_CODES, sizeof *decoded);
     if (result == 0) {
-        for (int i = 0; i < 1 << 16; i++) decoded[i] = (float)nb_get(&(uint16_t){(uint16_t)i}, 0, o->dtype);
+        for (int i = 0; i < N_CODES; i++) decoded[i] = (float)nb_get(&(uint16_t){(uint16_t)i}, 0, o->dtype);
         t.n = (infinity + o->stride - 1) / o->stride;
         t.decoded = decoded;
         t.judged = nb_alloc((uint64_t)t.n, sizeof *t.judged);
-        choose(o, sources, &first, &n);
+        choose(o, &sources);
         cJSON *rows = nb_exhaust_answer(answer, "row2", o);
         nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
-        result = run_all(o, &t, sources, first, n, rows);
+        result = run_all(o, &t, &sources, rows);
     }
     free(t.judged);
     free(decoded);
-    free(sources);
+    free(sources.items);
     return result;
 }
