@@ -75,7 +75,7 @@ static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
                                .check_only = true,
                                .digests_at = -1};
     snprintf(c->uncounted, sizeof c->uncounted, "the count did not come to its end");
-    nb_process_run(&job, -1, g->plan.case_timeout_s, g->plan.seed, take_count, c, &o);
+    nb_process_run(NULL, &job, -1, g->plan.case_timeout_s, take_count, c, &o);
     if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
     if (isfinite(c->instructions[NB_BUILD_BASELINE]) && isfinite(c->instructions[NB_BUILD_CANDIDATE]))
         c->uncounted[0] = '\0';
@@ -235,7 +235,7 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
                              .n_cases = 1,
                              .check_only = true,
                              .digests_at = -1};
-        nb_process_run(&job, -1, g->plan.case_timeout_s, g->plan.seed, take_check, checks, &o);
+        nb_process_run(NULL, &job, -1, g->plan.case_timeout_s, take_check, checks, &o);
         if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
         if (checks->answered[b]) continue;
         checks->status[b] = nb_outcome_blame(&o, checks->reason[b], sizeof checks->reason[b]);

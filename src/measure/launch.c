@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Checks, launches and counters of a plan, each a worker process; a case that ends its worker is named, left out, and the rest
- * goes on in a fresh one. */
+/* A run: its groups in one worker process after another. Which of a group's cases go in, what comes back, and who is to blame when a worker
+ * dies: a case that ends its worker is named, left out, and the rest goes on in a fresh one. */
 #include "src/measure/launch.h"
 
 #include <assert.h>
@@ -16,38 +16,445 @@
 
 #include "src/core/cpu.h"
 #include "src/core/json.h"
+#include "src/core/json_members.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/counters.h"
+#include "src/measure/judge.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
-#include "src/measure/session.h"
+
+/* ---- what the run knows ------------------------------------------------------------------------------------------ */
+
+struct case_state {
+    bool checked;
+    enum nb_status status;
+};
+
+struct group_state {
+    struct case_state *cases; /* as the plan's group has them */
+    bool checked;             /* its check is in the journal */
+    bool *launched;           /* by launch */
+    bool counted;
+    cJSON *copies;      /* candidates with their times, as in the check line */
+    int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
+};
+
+/* An exact instruction count, and what decides it. */
+struct step {
+    char *what;
+    cJSON *counter;
+};
+
+struct run {
+    const struct nb_plan *plan;
+    struct nb_journal *journal;
+    const struct nb_run_options *options;
+    struct group_state *groups;
+    struct step *steps;
+    size_t n_steps;
+    struct nb_fork_server *fork_server; /* of whoever works alone; null: every worker is executed */
+    pthread_mutex_t writing;            /* to the journal: checks run side by side */
+    int digests_fd;                     /* one memory file for all groups: a descriptor each would be too many */
+    int64_t digests_end;
+    int cpus[NB_MAX_CPUS], n_cpus;
+    double started_s;
+    double done_s, total_s; /* as estimated: what a step weighs in the progress */
+    bool failed;            /* the journal cannot be written */
+};
+
+/* A group's stay in one worker process after another. */
+struct session {
+    struct run *run;
+    const struct nb_group *group;
+    struct group_state *state;
+    struct nb_fork_server *fork_server; /* where its workers come from; null: they are executed */
+    int number, launch;                 /* of the group; launch: -1 in checks and counter passes */
+    int *members;                       /* indices of the group's cases that go in; owned */
+    int n;
+    int cpu;                   /* how far its CPUs are behind the launch's, where several workers run at once */
+    cJSON *answers;            /* "case" lines, by arrival; owned */
+    bool whole;                /* the journal line of a launch came */
+    struct nb_outcome outcome; /* of the last worker */
+};
+
+static const struct nb_case *case_at(const struct nb_plan *plan, int group, int index) {
+    return &plan->cases[plan->groups[group].cases[index]];
+}
+
+/* The index of a key in a group, or -1. */
+static int find_case(const struct nb_plan *plan, int group, const char *key) {
+    const struct nb_group *g = &plan->groups[group];
+    for (int i = 0; key && i < (int)g->n; i++)
+        if (strcmp(plan->keys[g->cases[i]], key) == 0) return i;
+    return -1;
+}
+
+static void init_groups(struct run *run) {
+    const struct nb_plan *plan = run->plan;
+    run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
+    for (size_t g = 0; g < plan->n_groups; g++) {
+        run->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *run->groups[g].cases);
+        run->groups[g].launched = nb_alloc((unsigned)plan->launches, sizeof(bool));
+        run->groups[g].digests_at = -1;
+    }
+}
+
+static void release_run(struct run *run) {
+    for (size_t g = 0; g < run->plan->n_groups; g++) {
+        free(run->groups[g].cases);
+        free(run->groups[g].launched);
+        cJSON_Delete(run->groups[g].copies);
+    }
+    free(run->groups);
+    for (size_t i = 0; i < run->n_steps; i++) {
+        free(run->steps[i].what);
+        cJSON_Delete(run->steps[i].counter);
+    }
+    free(run->steps);
+    if (run->digests_fd >= 0) close(run->digests_fd);
+}
+
+/* The fastest candidate with a pattern of loads and stores: its variant, or null. */
+static const char *fastest_copy(const struct group_state *g, int n_loads, int n_stores) {
+    const char *best = NULL;
+    double best_ns = INFINITY;
+    const cJSON *copy;
+    cJSON_ArrayForEach(copy, g->copies) {
+        const char *variant = nb_json_get_text(copy, "variant");
+        double ns = nb_json_get_number(copy, "ns");
+        const struct nb_entry *entry = variant ? nb_registry_find(variant) : NULL;
+        if (!entry || entry->kernel->loads != (float)n_loads || entry->kernel->stores != (float)n_stores) continue;
+        if (ns < best_ns) {
+            best_ns = ns;
+            best = variant;
+        }
+    }
+    return best;
+}
+
+/* ---- from the journal --------------------------------------------------------------------------------------------- */
+
+static int take_run(struct run *run, const cJSON *line) {
+    const char *hash = nb_json_get_text(cJSON_GetObjectItemCaseSensitive(line, "plan"), "hash");
+    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(line, "groups");
+    if (hash && strcmp(hash, run->plan->hash) == 0 && cJSON_GetArraySize(groups) == (int)run->plan->n_groups) return 0;
+    return nb_error(
+        "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
+}
+
+/* Of a checked case or a failure. */
+static void take_status(struct run *run, int g, const cJSON *json) {
+    const int i = find_case(run->plan, g, nb_json_get_text(json, "key"));
+    const char *status = nb_json_get_text(json, "status");
+    if (i >= 0 && status) run->groups[g].cases[i] = (struct case_state){true, nb_status_parse(status)};
+}
+
+static void take_check(struct run *run, int g, const cJSON *line) {
+    const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c);
+    run->groups[g].checked = true;
+    if (cJSON_GetArraySize(copies) > 0) {
+        cJSON_Delete(run->groups[g].copies);
+        run->groups[g].copies = cJSON_Duplicate(copies, 1);
+    }
+}
+
+static int take_line(const cJSON *line, void *arg) {
+    struct run *run = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (strcmp(type, "run") == 0) return take_run(run, line);
+    const double group = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
+    if (!(group >= 0 && group < (double)run->plan->n_groups)) return 0;
+    const int g = (int)group;
+    if (strcmp(type, "check") == 0)
+        take_check(run, g, line);
+    else if (strcmp(type, "failure") == 0)
+        take_status(run, g, line);
+    else if (strcmp(type, "counters") == 0)
+        run->groups[g].counted = true;
+    else if (strcmp(type, "launch") == 0 && launch >= 0 && launch < run->plan->launches)
+        run->groups[g].launched[(int)launch] = true;
+    return 0;
+}
+
+/* ---- instructions counted once ----------------------------------------------------------------------------------- */
+
+/* Exact instruction counts are taken once for each variant, formula and row length; cases that differ only in rows, data or threads share
+ * them (of kernels with threads of their own not in threads). */
+
+/* A library that is opened for more threads takes another way through the same call. */
+static bool has_own_threads(const struct nb_case *c) {
+    const struct nb_entry *entry = nb_registry_find(c->variant);
+    return entry && entry->kernel->flags & NB_FLAG_OWN_THREADS;
+}
+
+/* The case with everything that the count does not depend on at its default. */
+static char *what_decides(const struct nb_case *c) {
+    struct nb_case plain = *c;
+    struct nb_strbuf key = {0};
+    struct nb_case defaults;
+    nb_case_init(&defaults);
+    plain.seed = defaults.seed;
+    if (!has_own_threads(c)) plain.threads = defaults.threads;
+    plain.cache = defaults.cache;
+    plain.pad = defaults.pad;
+    memcpy(plain.data, defaults.data, sizeof plain.data);
+    memset(plain.shape.text, 0, sizeof plain.shape.text);
+    nb_case_key(&plain, &key);
+    nb_strbuf_addf(&key, " %u %lld", c->shape.layout, (long long)c->shape.cols);
+    return key.text;
+}
+
+/* The counter known for such a case, or null. */
+static const cJSON *find_step(const struct run *run, const struct nb_case *c) {
+    char *what = what_decides(c);
+    const cJSON *found = NULL;
+    for (size_t i = 0; i < run->n_steps && !found; i++)
+        if (strcmp(run->steps[i].what, what) == 0) found = run->steps[i].counter;
+    free(what);
+    return found;
+}
+
+/* Keeps the exact count among answer's counters, or adds the known one to them. */
+static void exchange_step(struct run *run, const struct nb_case *c, cJSON *answer) {
+    cJSON *counters = cJSON_GetObjectItemCaseSensitive(answer, "counters"), *counter;
+    cJSON_ArrayForEach(counter, counters) {
+        const char *name = nb_json_get_text(counter, "name");
+        if (!name || strcmp(name, "instructions_exact") != 0) continue;
+        run->steps = nb_realloc(run->steps, run->n_steps + 1, sizeof *run->steps);
+        run->steps[run->n_steps++] = (struct step){what_decides(c), cJSON_Duplicate(counter, 1)};
+        return;
+    }
+    const cJSON *known = find_step(run, c);
+    if (known) cJSON_AddItemToArray(counters, cJSON_Duplicate(known, 1));
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
+
+/* Jobs of one group, and what their workers answer. */
+
+enum { MAX_COPIES = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 };
+/* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
+static const double silence_s_per_element = 2e-6;
+
+/* Takes the line over. */
+static void write_line(struct run *run, cJSON *line) {
+    pthread_mutex_lock(&run->writing);
+    if (!run->failed && nb_journal_write(run->journal, line) != 0) run->failed = true;
+    pthread_mutex_unlock(&run->writing);
+    cJSON_Delete(line);
+}
+
+static cJSON *new_line(const char *type, int group) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", type);
+    cJSON_AddNumberToObject(line, "group", group);
+    return line;
+}
+
+static void init_session(struct session *v, struct run *run, int group, int launch) {
+    *v = (struct session){.run = run,
+                          .group = &run->plan->groups[group],
+                          .state = &run->groups[group],
+                          .fork_server = run->fork_server,
+                          .number = group,
+                          .launch = launch,
+                          .members = nb_alloc(run->plan->groups[group].n, sizeof(int)),
+                          .answers = cJSON_CreateArray(),
+                          .outcome = {.ending = NB_ENDED_WELL}};
+}
+
+static void release_session(struct session *v) {
+    cJSON_Delete(v->answers);
+    free(v->members);
+}
+
+static const char *key_of(const struct session *v, int member) { return v->run->plan->keys[v->group->cases[member]]; }
+static const struct nb_case *case_of(const struct session *v, int member) {
+    return &v->run->plan->cases[v->group->cases[member]];
+}
+
+/* The group's cases that may be timed go in; with unchecked those that are not checked yet, too. */
+static void take_members(struct session *v, bool unchecked) {
+    v->n = 0;
+    for (int i = 0; i < (int)v->group->n; i++) {
+        const struct case_state *c = &v->state->cases[i];
+        if (c->checked ? nb_status_timed(c->status) : unchecked) v->members[v->n++] = i;
+    }
+}
+
+/* A failure line, and the case's status from now on. */
+static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
+    v->state->cases[member] = (struct case_state){true, status};
+    cJSON *line = new_line("failure", v->number);
+    nb_json_number(line, "launch", v->launch >= 0 ? v->launch : (double)NAN);
+    nb_json_text(line, "key", key_of(v, member));
+    nb_json_text(line, "status", nb_status_name(status));
+    nb_json_text(line, "reason", reason);
+    write_line(v->run, line);
+}
+
+static void leave_out(struct session *v, int position) {
+    memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
+    v->n--;
+}
+
+/* All that is left fails: workers die without saying of which case. */
+static void give_up(struct session *v, enum nb_status status, const char *why) {
+    for (int i = 0; i < v->n; i++) fail(v, v->members[i], status, why);
+    v->n = 0;
+}
+
+/* No worker could be started, or the user has ended the last one. */
+static bool is_over(const struct session *v) {
+    return v->outcome.ending == NB_NOT_STARTED || v->outcome.ending == NB_ENDED_BY_USER;
+}
+
+/* ---- one worker --------------------------------------------------------------------------------------------------- */
+
+static double cold_bytes(const struct nb_case *c) {
+    if (c->cache != NB_COLD) return 0;
+    double llc = (double)nb_cpu_light()->l3_bytes;
+    double bytes = llc > 0 ? 2 * llc : COLD_BYTES_UNKNOWN;
+    return bytes < COLD_BYTES_MAX ? bytes : COLD_BYTES_MAX;
+}
+
+/* Of a group's row digests. */
+static int64_t digest_bytes(const struct nb_plan *plan, int group) {
+    const int64_t rows = case_at(plan, group, 0)->shape.rows;
+    return (int64_t)plan->groups[group].n * nb_n_digests(rows) * (int64_t)sizeof(uint64_t);
+}
+
+static double silence(const struct session *v) {
+    double largest = 0;
+    for (int i = 0; i < v->n; i++) {
+        const struct nb_shape *shape = &case_of(v, v->members[i])->shape;
+        largest = fmax(largest, (double)shape->rows * (double)shape->cols);
+    }
+    return v->run->options->case_timeout_s + silence_s_per_element * largest;
+}
+
+static void take_answer(cJSON *line, void *arg) {
+    struct session *v = arg;
+    const char *type = nb_json_get_text(line, "type");
+    if (strcmp(type, "case") == 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
+        cJSON_AddItemToArray(v->answers, line);
+        return;
+    }
+    if (strcmp(type, "launch") == 0) {
+        write_line(v->run, line);
+        v->whole = true;
+        return;
+    }
+    if (strcmp(type, "copies") == 0) {
+        cJSON_Delete(v->state->copies);
+        v->state->copies = cJSON_DetachItemFromObjectCaseSensitive(line, "copies");
+    } else if (strcmp(type, "failure") == 0) {
+        const int member = find_case(v->run->plan, v->number, nb_json_get_text(line, "key"));
+        const char *status = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
+        if (member >= 0 && status) fail(v, member, nb_status_parse(status), reason ? reason : "");
+    }
+    cJSON_Delete(line);
+}
+
+/* The copy of a case as an index into the job's copies, which grow by it; -1: none. */
+static int choose_copy(struct nb_job *job, const struct group_state *state, const struct nb_case *c) {
+    int n_loads, n_stores;
+    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+    const char *copy = c->op == NB_OP_COPY ? NULL : fastest_copy(state, n_loads, n_stores);
+    if (!copy) return -1;
+    for (int t = 0; t < job->n_copies; t++)
+        if (strcmp(job->copies[t], copy) == 0) return t;
+    if (job->n_copies == MAX_COPIES) return -1;
+    job->copies[job->n_copies] = copy;
+    return job->n_copies++;
+}
+
+/* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
+static void work(struct session *v, const char *kind) {
+    const struct run *run = v->run;
+    const struct nb_plan *plan = run->plan;
+    const struct nb_case *first = case_of(v, v->members[0]);
+    const char **keys = nb_alloc((unsigned)v->n, sizeof *keys), *copies[MAX_COPIES];
+    int *copy_of = nb_alloc((unsigned)v->n, sizeof *copy_of), cpus[NB_MAX_CPUS];
+    bool *steps = nb_alloc((unsigned)v->n, sizeof *steps);
+    const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
+    struct nb_job job = {.kind = kind,
+                         .group = v->number,
+                         .launch = v->launch,
+                         .check_only = plan->launches == 0,
+                         .single_width = v->group->single_width,
+                         .plugins = run->options->plugins,
+                         .n_plugins = run->options->n_plugins,
+                         .max_width = run->options->max_width,
+                         .keys = keys,
+                         .samples = v->members,
+                         .steps = steps,
+                         .n_cases = v->n,
+                         .copies = copies,
+                         .copy_of = copy_of,
+                         .blocks = plan->blocks,
+                         .sample_s = 1e-3 * plan->sample_ms,
+                         .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
+                         .cold_bytes = cold_bytes(first),
+                         .digests_at = v->state->digests_at,
+                         .digests_bytes = digest_bytes(plan, v->number),
+                         .cpus = cpus,
+                         .n_cpus = first->threads};
+    for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
+    for (int i = 0; i < v->n; i++) {
+        const struct nb_case *c = case_of(v, v->members[i]);
+        keys[i] = key_of(v, v->members[i]);
+        steps[i] = strcmp(kind, "counters") == 0 && !find_step(run, c);
+        copy_of[i] = strcmp(kind, "launch") == 0 ? choose_copy(&job, v->state, c) : -1;
+    }
+    nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
+    free(keys);
+    free(copy_of);
+    free(steps);
+}
+
+/* Drops the answered cases from the members; with take_statuses their statuses are the run's from now on. Returns the case that the
+ * worker ended at: an index of the group, or -1. */
+static int settle(struct session *v, bool take_statuses) {
+    const int current = v->outcome.current;
+    const int culprit = current >= 0 && current < v->n ? v->members[current] : -1;
+    const cJSON *c;
+    cJSON_ArrayForEach(c, v->answers) {
+        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        if (take_statuses) take_status(v->run, v->number, c);
+        for (int i = 0; i < v->n; i++)
+            if (v->members[i] == member) leave_out(v, i--);
+    }
+    return culprit;
+}
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 /* Each group's part begins with a page, so that a worker can map it alone. */
-static int make_digests(struct nb_run *run, int group) {
-    const int64_t page = sysconf(_SC_PAGESIZE), bytes = nb_session_digest_bytes(run->plan, group);
+static int make_digests(struct run *run, int group) {
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = digest_bytes(run->plan, group);
     if (run->digests_fd < 0) run->digests_fd = memfd_create("normbench-digests", MFD_CLOEXEC);
-    run->state.groups[group].digests_at = run->digests_end;
+    run->groups[group].digests_at = run->digests_end;
     run->digests_end += (bytes + page - 1) / page * page;
     if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
         return nb_error("no memory for the row digests: %s", strerror(errno));
     return 0;
 }
 
-static void write_check(struct nb_session *v, double elapsed_s) {
-    const cJSON *copies = v->run->state.groups[v->group].copies;
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "check");
-    cJSON_AddNumberToObject(line, "group", v->group);
+static void write_check(struct session *v, double elapsed_s) {
+    const cJSON *copies = v->state->copies;
+    cJSON *line = new_line("check", v->number);
     cJSON_AddItemToObject(line, "cases", v->answers);
     v->answers = NULL;
     cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
     nb_json_number(line, "elapsed_s", elapsed_s);
-    nb_run_write(v->run, line);
-    cJSON_Delete(line);
-    v->run->state.groups[v->group].checked = true;
+    write_line(v->run, line);
+    v->state->checked = true;
 }
 
 struct checker {
@@ -55,53 +462,47 @@ struct checker {
     struct nb_fork_server fork_server; /* of its own: one brings forth one worker at a time */
     int result;                        /* of the last group */
 };
-static int check_group(struct nb_run *run, int group, struct checker *checker) {
-    struct nb_group_state *state = &run->state.groups[group];
+static int check_group(struct run *run, int group, struct checker *checker) {
     const double start = nb_now_s();
-    struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    struct nb_session v;
-    nb_session_init(&v, run, group, -1);
+    struct session v;
+    init_session(&v, run, group, -1);
     v.cpu = checker->cpu;
     if (run->fork_server) v.fork_server = &checker->fork_server;
-    int result = 0;
-    for (int i = 0; i < (int)run->plan->groups[group].n; i++)
-        if (!state->cases[i].checked || nb_status_timed(state->cases[i].status)) v.members[v.n++] = i;
-    while (result == 0 && v.n > 0) {
+    take_members(&v, true);
+    while (v.n > 0) {
         const int before = v.n;
         char reason[200];
-        nb_session_worker(&v, "check", &o);
-        const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
-        nb_session_settle(&v, !state->checked);
-        if (o.ending == NB_NOT_STARTED) result = -1;
+        work(&v, "check");
+        const int culprit = settle(&v, !v.state->checked);
         /* A worker that ended well but left cases out was ended by one of them. */
-        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        enum nb_status status = nb_outcome_blame(&o, reason, sizeof reason);
+        if (is_over(&v) || v.n == 0) break;
+        const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
         for (int i = 0; i < v.n; i++) {
             if (v.members[i] != culprit) continue;
-            nb_session_failure(&v, culprit, status, reason);
-            nb_session_leave_out(&v, i);
+            fail(&v, culprit, status, reason);
+            leave_out(&v, i);
         }
-        if (v.n == before) nb_session_give_up(&v, status, reason);
+        if (v.n == before) give_up(&v, status, reason);
     }
-    if (result == 0 && o.ending != NB_ENDED_BY_USER && !state->checked) write_check(&v, nb_now_s() - start);
-    nb_session_release(&v);
-    return result;
+    if (!is_over(&v) && !v.state->checked) write_check(&v, nb_now_s() - start);
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 /* ---- all at once -------------------------------------------------------------------------------------------------- */
 
 /* What the checkers share: the next group to take, and whether one of them failed. */
 struct checking {
-    struct nb_run *run;
-    void (*done)(struct nb_run *run, int group);
+    struct run *run;
+    void (*done)(struct run *run, int group);
     struct checker checkers[NB_MAX_SEATS];
     int next;
     bool failed;
 };
 
 /* Is something to come that the journal does not hold yet? */
-static bool is_due(const struct nb_run *run, int group) {
-    const struct nb_group_state *state = &run->state.groups[group];
+static bool is_due(const struct run *run, int group) {
+    const struct group_state *state = &run->groups[group];
     for (int l = 0; l < run->plan->launches; l++)
         if (!state->launched[l]) return true;
     return !state->checked;
@@ -138,7 +539,7 @@ static int checks_at_once(const struct nb_plan *plan, int n_cpus) {
 
 /* All groups that have something to come, as many at once as there are CPUs: nothing is timed meanwhile. One whose check is in the journal
  * already is checked for its digests alone. done() is called for every group, one at a time. -1 after nb_error. */
-static int check_all(struct nb_run *run, void (*done)(struct nb_run *run, int group)) {
+static int check_all(struct run *run, void (*done)(struct run *run, int group)) {
     struct checking c = {.run = run, .done = done};
     const struct nb_crew crew = {.next = next_group, .work = check_next, .settle = settle_group, .arg = &c};
     const int n = checks_at_once(run->plan, run->n_cpus);
@@ -158,12 +559,12 @@ static int check_all(struct nb_run *run, void (*done)(struct nb_run *run, int gr
 /* ---- roofs -------------------------------------------------------------------------------------------------------- */
 
 /* One case that may be timed for each pattern of loads and stores. */
-static void one_of_each_pattern(struct nb_session *v) {
+static void one_of_each_pattern(struct session *v) {
     bool seen[4][4] = {{false}};
     int kept = 0;
-    nb_session_timed_members(v);
+    take_members(v, false);
     for (int i = 0; i < v->n; i++) {
-        const struct nb_case *c = nb_group_case(v->run->plan, v->group, v->members[i]);
+        const struct nb_case *c = case_of(v, v->members[i]);
         int n_loads, n_stores;
         nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
         if (c->op == NB_OP_COPY || n_loads > 3 || n_stores > 3 || seen[n_loads][n_stores]) continue;
@@ -175,104 +576,95 @@ static void one_of_each_pattern(struct nb_session *v) {
 
 /* Chooses the roofs of a group that are not known yet, with nothing else running: the fastest copy for each pattern of loads and stores.
  * -1 after nb_error. */
-static int choose_copies(struct nb_run *run, int group) {
+static int choose_copies(struct run *run, int group) {
     const double start = nb_now_s();
-    struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    struct nb_session v;
+    struct session v;
     char reason[200];
-    if (!is_due(run, group) || run->state.groups[group].copies) return 0;
-    nb_session_init(&v, run, group, -1);
+    if (!is_due(run, group) || run->groups[group].copies) return 0;
+    init_session(&v, run, group, -1);
     one_of_each_pattern(&v);
-    if (v.n > 0) nb_session_worker(&v, "copies", &o);
-    if (run->state.groups[group].copies) write_check(&v, nb_now_s() - start);
-    if (o.ending != NB_ENDED_WELL && o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
-        nb_outcome_blame(&o, reason, sizeof reason);
-        nb_warn("no roof for %s: %s", nb_group_case(run->plan, group, 0)->shape.text, reason);
+    if (v.n > 0) work(&v, "copies");
+    if (v.state->copies) write_check(&v, nb_now_s() - start);
+    if (v.outcome.ending != NB_ENDED_WELL && !is_over(&v)) {
+        nb_outcome_blame(&v.outcome, reason, sizeof reason);
+        nb_warn("no roof for %s: %s", case_of(&v, 0)->shape.text, reason);
     }
-    nb_session_release(&v);
-    return o.ending == NB_NOT_STARTED ? -1 : 0;
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
-
-/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 /* ---- launches and counters ---------------------------------------------------------------------------------------- */
 
 /* One launch. A case that ends the worker is out from then on, and the launch is made again without it. */
-static int launch_group(struct nb_run *run, int group, int launch) {
-    struct nb_session v;
-    struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    nb_session_init(&v, run, group, launch);
-    for (;;) {
+static int launch_group(struct run *run, int group, int launch) {
+    struct session v;
+    init_session(&v, run, group, launch);
+    for (take_members(&v, false); v.n > 0; take_members(&v, false)) {
         char reason[200];
-        nb_session_timed_members(&v);
-        if (v.n == 0) break;
-        nb_session_worker(&v, "launch", &o);
-        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.whole) break;
-        enum nb_status status = nb_outcome_blame(&o, reason, sizeof reason);
-        if (o.current >= 0 && o.current < v.n)
-            nb_session_failure(&v, v.members[o.current], status, reason);
+        work(&v, "launch");
+        if (is_over(&v) || v.whole) break;
+        const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
+        if (v.outcome.current >= 0 && v.outcome.current < v.n)
+            fail(&v, v.members[v.outcome.current], status, reason);
         else
-            nb_session_give_up(&v, status, reason);
+            give_up(&v, status, reason);
     }
-    nb_session_release(&v);
-    return o.ending == NB_NOT_STARTED ? -1 : 0;
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 /* A case that fails here has been checked and timed all right: its counters are missing, no more. */
-static void add_uncounted(struct nb_session *v, int member, const char *reason) {
+static void add_uncounted(struct session *v, int member, const char *reason) {
     struct nb_counter counter = {.name = "instructions_exact", .value = NAN, .source = "single_step"};
     cJSON *c = cJSON_CreateObject();
     snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
-    nb_json_text(c, "key", nb_group_key(v->run->plan, v->group, member));
+    nb_json_text(c, "key", key_of(v, member));
     cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_counter_to_json(&counter));
     cJSON_AddItemToArray(v->answers, c);
 }
 
-static int count_group(struct nb_run *run, int group) {
-    struct nb_session v;
-    struct nb_outcome o = {.ending = NB_ENDED_WELL};
-    nb_session_init(&v, run, group, -1);
-    nb_session_timed_members(&v);
+static void write_counters(struct session *v) {
+    cJSON *line = new_line("counters", v->number), *c;
+    cJSON_ArrayForEach(c, v->answers) {
+        const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        if (member >= 0) exchange_step(v->run, case_of(v, member), c);
+    }
+    cJSON_AddItemToObject(line, "cases", v->answers);
+    v->answers = NULL;
+    write_line(v->run, line);
+}
+
+static int count_group(struct run *run, int group) {
+    struct session v;
+    init_session(&v, run, group, -1);
+    take_members(&v, false);
     while (v.n > 0) {
         char reason[200];
-        nb_session_worker(&v, "counters", &o);
-        const int culprit = o.current >= 0 && o.current < v.n ? v.members[o.current] : -1;
-        nb_session_settle(&v, false);
-        if (o.ending == NB_NOT_STARTED || o.ending == NB_ENDED_BY_USER || v.n == 0) break;
-        nb_outcome_blame(&o, reason, sizeof reason);
+        work(&v, "counters");
+        const int culprit = settle(&v, false);
+        if (is_over(&v) || v.n == 0) break;
+        nb_outcome_blame(&v.outcome, reason, sizeof reason);
         bool named = false;
         for (int i = 0; i < v.n; i++) named |= v.members[i] == culprit;
         for (int i = 0; i < v.n; i++) {
             if (named && v.members[i] != culprit) continue;
             add_uncounted(&v, v.members[i], reason);
-            nb_session_leave_out(&v, i--);
+            leave_out(&v, i--);
         }
     }
-    if (o.ending != NB_ENDED_BY_USER && o.ending != NB_NOT_STARTED) {
-        cJSON *line = cJSON_CreateObject(), *c;
-        nb_json_text(line, "type", "counters");
-        cJSON_AddNumberToObject(line, "group", group);
-        cJSON_ArrayForEach(c, v.answers) {
-            int member = nb_group_find(run->plan, group, nb_json_get_text(c, "key"));
-            if (member >= 0) nb_step_memory_exchange(&run->steps, nb_group_case(run->plan, group, member), c);
-        }
-        cJSON_AddItemToObject(line, "cases", v.answers);
-        v.answers = NULL;
-        nb_run_write(run, line);
-        cJSON_Delete(line);
-    }
-    nb_session_release(&v);
-    return o.ending == NB_NOT_STARTED ? -1 : 0;
+    if (!is_over(&v)) write_counters(&v);
+    release_session(&v);
+    return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------------ */
 
-static bool stopped(const struct nb_run *run) { return nb_interrupted() || run->failed; }
+static bool stopped(const struct run *run) { return nb_interrupted() || run->failed; }
 
-static void step_done(struct nb_run *run, int group, double estimate_s, const char *what) {
+static void step_done(struct run *run, int group, double estimate_s, const char *what) {
     char text[160];
     run->done_s += estimate_s;
-    snprintf(text, sizeof text, "%s %s", what, nb_group_case(run->plan, group, 0)->shape.text);
+    snprintf(text, sizeof text, "%s %s", what, case_at(run->plan, group, 0)->shape.text);
     nb_progress(run->done_s, run->total_s, nb_now_s() - run->started_s, text);
 }
 
@@ -283,24 +675,24 @@ static int family_size(const struct nb_plan *plan, int group) {
 }
 
 /* The parts of a group one after the other; groups that width alone parts in turns. */
-static int launch_family(struct nb_run *run, int first, int n, int launch) {
+static int launch_family(struct run *run, int first, int n, int launch) {
     int *order = nb_alloc((unsigned)n, sizeof *order), result = 0;
     for (int i = 0; i < n; i++) order[i] = i;
     if (run->plan->groups[first].single_width) nb_turns(order, n, launch);
     for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
         const int g = first + order[i];
-        if (!run->state.groups[g].launched[launch]) result = launch_group(run, g, launch);
+        if (!run->groups[g].launched[launch]) result = launch_group(run, g, launch);
         if (result == 0) step_done(run, g, run->plan->groups[g].estimate.launch, "timing");
     }
     free(order);
     return result;
 }
 
-static void check_done(struct nb_run *run, int group) {
+static void check_done(struct run *run, int group) {
     step_done(run, group, run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus), "checking");
 }
 
-static int run_rounds(struct nb_run *run) {
+static int run_rounds(struct run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (check_all(run, check_done) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
@@ -313,7 +705,7 @@ static int run_rounds(struct nb_run *run) {
         }
     }
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
-        if (!run->state.groups[g].counted && count_group(run, g) != 0) return -1;
+        if (!run->groups[g].counted && count_group(run, g) != 0) return -1;
         step_done(run, g, run->plan->groups[g].estimate.counters, "counting");
     }
     return run->failed ? -1 : 0;
@@ -327,17 +719,13 @@ static double peak_memory_mib(void) {
            1024; /* of one process */
 }
 
-static void write_end(struct nb_run *run) {
+static void write_end(struct run *run) {
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "end");
     nb_json_number(line, "elapsed_s", nb_now_s() - run->started_s);
     nb_json_number(line, "peak_memory_mib", peak_memory_mib());
-    if (nb_interrupted())
-        cJSON_AddNumberToObject(line, "interrupted", nb_interrupted());
-    else
-        cJSON_AddNullToObject(line, "interrupted");
-    nb_run_write(run, line);
-    cJSON_Delete(line);
+    nb_json_number(line, "interrupted", nb_interrupted() ? nb_interrupted() : (double)NAN);
+    write_line(run, line);
 }
 
 double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters) {
@@ -354,15 +742,15 @@ double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters) {
 int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const char *dir,
                 const struct nb_run_options *options) {
     assert(plan && journal && dir && options);
-    struct nb_run run = {.plan = plan,
-                         .journal = journal,
-                         .options = options,
-                         .writing = PTHREAD_MUTEX_INITIALIZER,
-                         .digests_fd = -1,
-                         .started_s = nb_now_s()};
+    struct run run = {.plan = plan,
+                      .journal = journal,
+                      .options = options,
+                      .writing = PTHREAD_MUTEX_INITIALIZER,
+                      .digests_fd = -1,
+                      .started_s = nb_now_s()};
     int result = -1;
-    nb_run_state_init(&run.state, plan);
-    if (nb_run_state_read(&run.state, dir) != 0) goto out;
+    init_groups(&run);
+    if (nb_journal_read(dir, take_line, &run) != 0) goto out;
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
     struct nb_fork_server fork_server = {.plugins = options->plugins,
                                          .n_plugins = options->n_plugins,
@@ -377,8 +765,6 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     write_end(&run);
     if (result == 0) result = nb_interrupted();
 out:
-    if (run.digests_fd >= 0) close(run.digests_fd);
-    nb_step_memory_release(&run.steps);
-    nb_run_state_release(&run.state);
+    release_run(&run);
     return result;
 }

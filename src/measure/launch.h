@@ -5,7 +5,19 @@
 #ifndef NB_LAUNCH_H
 #define NB_LAUNCH_H
 
-#include "src/measure/session.h"
+#include <stdbool.h>
+
+#include "src/measure/journal.h"
+#include "src/plan/plan.h"
+
+struct nb_run_options {
+    const char **plugins; /* files */
+    int n_plugins;
+    const char *max_width; /* text, or null */
+    bool no_counters;
+    /* A worker without a step forward for longer (and a time that grows with the shape) is ended. */
+    double case_timeout_s;
+};
 
 /* Seconds that it will take on this machine. */
 double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters);

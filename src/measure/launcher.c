@@ -35,7 +35,7 @@ static cJSON *failure(const struct nb_outcome *o) {
 cJSON *nb_launcher_ask(const struct nb_job *job, double silence_s, struct nb_outcome *o) {
     assert(job && job->kind && o);
     cJSON *answer = NULL;
-    nb_process_run(job, -1, silence_s, job->seed, keep_answer, &answer, o);
+    nb_process_run(NULL, job, -1, silence_s, keep_answer, &answer, o);
     if (o->ending == NB_NOT_STARTED || o->ending == NB_ENDED_BY_USER) {
         cJSON_Delete(answer);
         return NULL;

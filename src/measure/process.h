@@ -6,10 +6,36 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "src/measure/job.h"
-#include "src/measure/spawn.h"
 #include "src/measure/status.h"
+
+/* ---- fork server ------------------------------------------------------------------------------------------------- */
+
+/* A fork server: a process that has loaded all kernels and plugins and brings forth workers by fork(), so that a library which takes half a
+ * second to load (PyTorch's registers some thousand operators) does so once, not in each of some hundred workers. A worker of it has
+ * threads, buffers and stack of its own as any other; what workers of one fork server have in common is where libraries lie in memory. So
+ * the launches of a group never share one: a fork server lasts for one round over the groups.
+ *
+ * Over a socket (SOCK_SEQPACKET): the fork server sends a byte once it is ready; it gets a byte with a worker's descriptors, sends its pid_t and, when
+ * it has ended, its int wait status; the worker stays a zombie until the byte that asks for the next. */
+struct nb_fork_server {
+    const char **plugins; /* borrowed, as the rest of what its job holds */
+    int n_plugins;
+    const char *max_width;
+    uint64_t seed; /* of where its stack begins; another one with each start */
+    pid_t pid;     /* 0: none runs */
+    int socket;
+    bool refused; /* it cannot be had: a library that starts threads when it is loaded, no memory ... */
+};
+
+/* Does loading these take so long that it is worth one? */
+bool nb_fork_server_pays(const char *const *plugins, int n_plugins);
+/* Ends the one that runs; the next worker starts another, at other addresses. */
+void nb_fork_server_renew(struct nb_fork_server *n);
+
+/* ---- a worker ---------------------------------------------------------------------------------------------------- */
 
 enum nb_ending {
     NB_ENDED_WELL,
@@ -27,14 +53,11 @@ struct nb_outcome {
     char fault_status[32], fault_reason[128]; /* its last words, "" without */
 };
 
-/* Runs `job` in a fresh process of this program; take() receives (and owns) every line but faults. Returns once it has ended, and
- * with it all that its kernels started. */
-void nb_process_run(const struct nb_job *job, int digests_fd, double silence_s, uint64_t seed,
+/* Runs `job` in a process that the fork server brings forth; null, or one that cannot: this program is executed again. take() receives (and
+ * owns) every line but faults. digests_fd: -1 for none. A worker without a step forward for silence_s is ended. Returns once it has ended,
+ * and with it all that its kernels started. */
+void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
-
-/* The same in a process that the fork server brings forth; null, or one that cannot: as above. */
-void nb_process_run_from(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
-                         uint64_t seed, void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);
 
 /* What the end of a worker says of the case it was at. */
 enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t n);
