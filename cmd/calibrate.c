@@ -19,25 +19,22 @@ static const char help[] =
     "Launches kernels beside byte copies of themselves, as `normbench gate` launches two builds, and says\n"
     "by op, dtype and shape how far the ratio of the same code scatters on this machine, what can be\n"
     "gated with that, and how many launches and pairs an effect takes. The answer holds for this machine\n"
-    "and its load of today; the gate reads nothing of it.\n\n"
+    "under its present load; the gate does not read it.\n\n"
     "  --baseline FILE.so   the kernels (default: the built-in ones); repeatable: builds in other layouts\n"
     "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
     "  --kernel GLOB        only these kernels; repeatable\n"
     "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n"
-    "  --cases N            of each op, dtype and shape are launched (default 2)\n"
-    "  --launches N         of each (default 20)\n"
+    "  --cases N            cases launched of each op, dtype and shape (default 2)\n"
+    "  --launches N         launches of each case (default 20)\n"
     "  --blocks N           pairs in a launch (default 100)\n"
-    "  --effect P           the slowdown, in %, that a gate shall find in 95 % (default 3)\n"
+    "  --effect P           the slowdown, in %, that a gate should detect 95 % of the time (default 3)\n"
     "  --budget SECONDS     no further launches after that\n"
     "  --format NAME        on stdout: table, json\n"
     "  --out DIR            calibration.json and samples.jsonl (every sample) in a folder\n"
-    "  --list               prints the cases that would be launched from; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP
-    "\n"
+    "  --list               prints the cases to choose from; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 measured, 1 nothing could be measured, 2 usage, 77 nothing selected can run here,\n"
     "128+n ended by signal n.\n";
-
-enum { OPT_CASES = NB_SELECT_END, OPT_LAUNCHES, OPT_BLOCKS, OPT_EFFECT, OPT_BUDGET, OPT_FORMAT, OPT_OUT };
 
 struct calibrate_options {
     struct nb_gate_selection selection;
@@ -46,54 +43,23 @@ struct calibrate_options {
     double effect, budget_s;
 };
 
-static int set_option(struct calibrate_options *o, int id, const char *value) {
-    if (nb_selection_take(&o->selection, id, value)) return 0;
-    switch (id) {
-    case OPT_CASES:
-        return nb_option_count("--cases", value, 1, &o->cases);
-    case OPT_LAUNCHES: /* fewer tell nothing of a spread */
-        return nb_option_count("--launches", value, 6, &o->launches);
-    case OPT_BLOCKS:
-        return nb_option_count("--blocks", value, 8, &o->blocks);
-    case OPT_EFFECT:
-        return nb_option_number("--effect", value, 0.1, 100, &o->effect);
-    case OPT_BUDGET:
-        return nb_option_number("--budget", value, 1, 1e7, &o->budget_s);
-    case OPT_FORMAT:
-        o->format = value;
-        if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
-        return nb_error("--format %s: table or json", value);
-    default:
-        o->out = value;
-        return 0;
-    }
-}
-
 static bool parse(struct calibrate_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {NB_SELECTION_OPTIONS,
-                                            {"cases", required_argument, NULL, OPT_CASES},
-                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
-                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
-                                            {"effect", required_argument, NULL, OPT_EFFECT},
-                                            {"budget", required_argument, NULL, OPT_BUDGET},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_calibrate, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) {
-            *exit_code = NB_EXIT_USAGE;
-            return false;
-        }
-    if (done) return false;
-    *exit_code = NB_EXIT_USAGE;
-    if (optind < argc) return nb_error("calibrate: '%s' is one argument too many", argv[optind]) == 0;
-    if (o->effect <= 100 * nb_gate_rule_default.fail_margin)
-        return nb_error("--effect %g: the gate lets pass what is slower by %g %% or less", o->effect,
-                        100 * nb_gate_rule_default.fail_margin) == 0;
-    return true;
+    const struct nb_option options[] = {
+        NB_SELECTION_OPTIONS(&o->selection),
+        {"cases", .count = &o->cases, .least = 1, .most = 100000},
+        {"launches", .count = &o->launches, .least = 6, .most = 100000}, /* fewer show no spread */
+        {"blocks", .count = &o->blocks, .least = 8, .most = 100000},
+        {"effect", .number = &o->effect, .least = 0.1, .most = 100},
+        {"budget", .number = &o->budget_s, .least = 1, .most = 1e7},
+        {"format", .text = &o->format, .among = nb_table_json},
+        {"out", .text = &o->out},
+        NB_TUNING_OPTION,
+        {.name = NULL}};
+    if (!nb_read_options(&nb_command_calibrate, options, 0, argc, argv, exit_code)) return false;
+    if (o->effect > 100 * nb_gate_rule_default.fail_margin) return true;
+    nb_error("--effect %g: the gate lets pass what is slower by %g %% or less", o->effect,
+             100 * nb_gate_rule_default.fail_margin);
+    return false;
 }
 
 /* ---- the calibration --------------------------------------------------------------------------------------------------- */
@@ -137,20 +103,15 @@ static int run_calibrate(int argc, char **argv) {
     struct calibrate_options o = {
         .selection.config = "gate", .format = "table", .cases = 2, .launches = 20, .blocks = 100, .effect = 3};
     struct nb_gate g;
-    struct nb_skips skips = {0};
-    size_t n_elsewhere = 0;
     int exit_code;
     nb_gate_init(&g);
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    exit_code = NB_EXIT_USAGE;
     g.plan.blocks = o.blocks;
-    if (nb_selection_default(&o.selection) != 0) goto out;
-    if (nb_selection_make(&o.selection, &g, true, &skips, &n_elsewhere) != 0) goto out;
-    if (nb_selection_settles(&o.selection, &g, n_elsewhere, &exit_code)) goto out;
+    if (nb_selection_make(&o.selection, &g, true) != 0) goto out;
+    if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
     exit_code = calibrate(&g, &o);
 out:
     nb_gate_release(&g);
-    nb_skips_release(&skips);
     nb_selection_release(&o.selection);
     nb_registry_release();
     return exit_code;

@@ -5,14 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/shared/claims_try.h"
 #include "cmd/shared/options.h"
+#include "cmd/shared/run_plan.h"
 #include "reports/claims/claims_report.h"
+#include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
+#include "src/claims/verdict.h"
 #include "src/core/files.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
+#include "src/measure/process.h"
+#include "src/train/train_results.h"
+#include "src/train/train_study.h"
 
 extern const struct nb_command nb_command_claims;
 
@@ -22,7 +29,7 @@ static const char help[] =
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED or NOT TESTABLE HERE, with what was measured, the\n"
     "interval, the published figure, the reason, and which choice makes or breaks it. Without names: all of them.\n\n"
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
-    "  --explain ID         one claim: sources, readings, and what would be expected of which figures; with the\n"
+    "  --explain ID         one claim: sources, readings, and what it expects of which figures; with the\n"
     "                       ID \"properties\", the property experiments that claims may use: parameters and defaults\n"
     "  --quick              fewer launches and smaller shapes\n"
     "  --launches N         worker processes for each group (default 10, with --quick 6; of training 8, and 6 seeds,\n"
@@ -32,81 +39,61 @@ static const char help[] =
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
     "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tried on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
-    "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
     "                       runs behind them in timing/, accuracy/ and training/\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        on stdout: table (the default), markdown, json\n"
-    "  --no-plots           leaves pictures out\n"
+    "  --no-plots           makes no pictures\n"
     "  --strict             exit code 1 when a claim is NOT REPRODUCED\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 whatever the verdicts, 1 with --strict, 2 usage or configuration, 128+n ended by signal n.\n";
 
-enum {
-    OPT_EXPLAIN = 1,
-    OPT_QUICK,
-    OPT_STRICT,
-    OPT_TRAIN_BUDGET,
-    OPT_TRAIN_TEXT,
-    OPT_PLAN /* from here on: options of the plan */
+struct claims_options {
+    struct nb_plan_request request;
+    struct nb_texts patterns;
+    struct nb_output_options output;
+    const char *explain;
+    bool quick, strict;
+    double train_budget_s; /* NaN: the usual one, and none with --quick */
+    const char *train_text;
+    int argc;
+    char **argv; /* as given, or of the run that is resumed */
 };
+static const struct claims_options usual = {
+    .request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20, .train_budget_s = NAN};
 
-static int set_option(struct nb_claims_options *o, int id, const char *value) {
-    if (nb_is_output_option(id))
-        return nb_output_option_set(&o->output, id, value, nb_claims_format_known, "table, markdown or json");
-    switch (id) {
-    case OPT_EXPLAIN:
-        o->explain = value;
-        return 0;
-    case OPT_QUICK:
-        o->quick = o->request.touched = true;
-        return 0;
-    case OPT_STRICT:
-        o->strict = true;
-        return 0;
-    case OPT_TRAIN_BUDGET:
-        o->request.touched = true;
-        return nb_option_number("--train-budget", value, 0, 1e7, &o->train_budget_s);
-    case OPT_TRAIN_TEXT:
-        o->request.touched = true;
-        o->train_text = value;
-        return 0;
-    default:
-        o->request.touched = true;
-        return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
-    }
-}
-
-/* Returns -1 when there is nothing more to do; *exit_code says how. */
-static int parse(struct nb_claims_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {NB_OUTPUT_OPTIONS,
-                                            {"explain", required_argument, NULL, OPT_EXPLAIN},
-                                            {"quick", no_argument, NULL, OPT_QUICK},
-                                            {"strict", no_argument, NULL, OPT_STRICT},
-                                            {"train-budget", required_argument, NULL, OPT_TRAIN_BUDGET},
-                                            {"train-text", required_argument, NULL, OPT_TRAIN_TEXT},
-                                            {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
-                                            {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
-                                            {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
+static bool parse(struct claims_options *o, int argc, char **argv, int *exit_code) {
+    struct nb_plan_request *q = &o->request;
+    const struct nb_option options[] = {
+        NB_OUTPUT_OPTIONS(&o->output),
+        {"format", .text = &o->output.format, .among = nb_table_markdown_json},
+        {"explain", .text = &o->explain},
+        {"quick", .flag = &o->quick, .given = &q->changed},
+        {"strict", .flag = &o->strict},
+        {"train-budget", .number = &o->train_budget_s, .least = 0, .most = 1e7, .given = &q->changed},
+        {"train-text", .text = &o->train_text, .given = &q->changed},
+        {"plugin", .texts = &q->plugins, .given = &q->changed},
+        NB_MAX_WIDTH_OPTION(q),
+        NB_LAUNCHES_OPTION(q),
+        NB_TUNING_OPTION,
+        {.name = NULL}};
     o->argc = argc;
     o->argv = argv;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_claims, &done, exit_code)) != -1;) {
-        if (set_option(o, id, optarg) == 0) continue;
-        *exit_code = NB_EXIT_USAGE;
-        return -1;
-    }
-    if (done) return -1;
-    *exit_code = NB_EXIT_USAGE;
+    if (!nb_read_options(&nb_command_claims, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
     for (; optind < argc; optind++) nb_texts_add(&o->patterns, argv[optind]);
-    if (o->request.check_only) return nb_error("--launches 0: a claim about time needs launches");
-    if (o->output.resume && (o->request.touched || o->output.out || o->output.list || o->explain || o->patterns.n))
-        return nb_error(
-            "--resume %s goes on with the claims of that run: leave names, --out and options of the plan away",
-            o->output.resume);
-    return 0;
+    if (q->launches == 0)
+        nb_error("--launches 0: a claim about time needs launches");
+    else if (o->output.resume && (q->changed || o->output.out || o->output.list || o->explain || o->patterns.n))
+        nb_error("--resume %s goes on with the claims of that run: leave out names, --out and options of the plan",
+                 o->output.resume);
+    else
+        return true;
+    return false;
+}
+
+/* The launches asked for, or the usual number. */
+static int launches_of(const struct claims_options *o, int usually) {
+    return o->request.launches == NB_AS_CONFIGURED ? usually : o->request.launches;
 }
 
 /* ---- --list, --explain --------------------------------------------------------------------------------------------- */
@@ -151,8 +138,239 @@ static int explain(const char *id) {
     return NB_EXIT_OK;
 }
 
+/* ---- the training part of a run, in DIR/training/ --------------------------------------------------------------------- */
+
+struct claims_trained {
+    struct nb_train_results results;
+    bool there;      /* something was asked for, and the time allowed was not 0 */
+    const char *why; /* nothing was trained */
+};
+
+#define FOLDER "training"
+/* Eight launches narrow an interval against the six that are the fewest for one; six seeds, since a seed is a whole training. */
+enum { USUAL_LAUNCHES = 8, LEAST_ROUNDS = 6 };
+static const double USUAL_BUDGET_S = 1680, MOST_LAUNCH_S = 12, LEAST_LAUNCH_S = 2, SHARE_OF_STEPS = 0.5;
+
+static void plan(const struct nb_claims *claims, struct nb_train_plan *p) {
+    for (size_t i = 0; i < claims->n; i++)
+        for (size_t j = 0; j < claims->items[i].n_experiments; j++) {
+            const struct nb_experiment *e = &claims->items[i].experiments[j];
+            if (e->kind->train && !e->kind->refuses(e)) e->kind->train(e, p);
+        }
+}
+
+static double budget_of(const struct claims_options *o) {
+    return !isnan(o->train_budget_s) ? o->train_budget_s : o->quick ? 0 : USUAL_BUDGET_S;
+}
+
+/* Half of the time allowed goes to launches, as long as they do not get longer than is of use. */
+static double launch_of(const struct nb_train_plan *p, double budget_s, int launches) {
+    int n = 0;
+    for (int g = 0; g < p->n; g++) n += p->groups[g].measure == NB_TRAIN_STEPS;
+    return fmin(MOST_LAUNCH_S, fmax(LEAST_LAUNCH_S, n ? SHARE_OF_STEPS * budget_s / (n * launches) : 0));
+}
+
+/* The first line of the file says what --resume goes on with. */
+static int begin(const struct claims_options *o, const char *folder) {
+    char *path = nb_path_join(folder, NB_TRAINING_FILE);
+    const bool there = nb_path_exists(path);
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "run");
+    cJSON *argv = cJSON_AddArrayToObject(line, "argv");
+    for (int i = 0; i < o->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(o->argv[i]));
+    int result = nb_dir_make(folder);
+    if (result == 0 && !there) result = nb_train_results_append(folder, line);
+    cJSON_Delete(line);
+    free(path);
+    return result;
+}
+
+/* Trains what the claims need. 0, -1 after nb_error, or the number of the signal that ended it. */
+static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
+                        struct claims_trained *out) {
+    struct nb_train_plan p = {0};
+    const double budget_s = budget_of(o);
+    const int launches = launches_of(o, o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES), seeds = launches_of(o, LEAST_ROUNDS);
+    char *folder = nb_path_join(dir, FOLDER);
+    int result = 0;
+    plan(claims, &p);
+    if (o->request.launches != NB_AS_CONFIGURED) nb_train_plan_usual_seeds(&p); /* the user's number counts */
+    if (budget_s <= 0) {
+        out->why = o->quick ? "training, which --quick leaves out: --train-budget SECONDS takes it along"
+                            : "training, which --train-budget 0 leaves out";
+    } else if (p.n > 0) {
+        const struct nb_train_study study = {
+            .plan = &p,
+            .dir = folder,
+            .text = o->train_text,
+            .max_width = o->request.max_width,
+            .budget_s = budget_s,
+            .launch_s = launch_of(&p, budget_s, launches),
+            .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
+        out->there = true;
+        result = begin(o, folder);
+        if (result == 0) result = nb_train_study_run(&study, &out->results);
+    }
+    nb_train_plan_release(&p);
+    free(folder);
+    return result;
+}
+
+static int training_argv(const char *dir, struct nb_journaled_argv *saved) {
+    char *folder = nb_path_join(dir, FOLDER), *path = nb_path_join(folder, NB_TRAINING_FILE);
+    char *text = nb_path_exists(path) ? nb_file_read(path, (size_t)1 << 29, NULL) : NULL;
+    cJSON *line = text ? cJSON_ParseWithLength(text, strcspn(text + 1, "\n") + 1) : NULL;
+    const cJSON *argv = cJSON_GetObjectItemCaseSensitive(line, "argv"), *item;
+    cJSON_ArrayForEach(item, argv) {
+        if (!cJSON_IsString(item)) continue;
+        saved->argv = nb_realloc(saved->argv, (unsigned)saved->argc + 2, sizeof *saved->argv);
+        saved->argv[saved->argc++] = nb_strdup(item->valuestring);
+        saved->argv[saved->argc] = NULL;
+    }
+    cJSON_Delete(line);
+    free(text);
+    free(path);
+    free(folder);
+    return saved->argc > 0 ? 0 : -1;
+}
+
+/* ---- all of a run ---- */
+
+struct measured { /* what each plan left */
+    struct nb_results results[NB_N_CLAIMS_PLANS];
+    bool there[NB_N_CLAIMS_PLANS];
+    struct nb_sample_table samples;
+    struct claims_trained trained;
+    int ended; /* as nb_measuring_run() */
+};
+
+static void measured_release(struct measured *m) {
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++)
+        if (m->there[i]) nb_results_release(&m->results[i]);
+    nb_sample_table_release(&m->samples);
+    nb_train_results_release(&m->trained.results);
+}
+
+static bool has_journal(const char *dir) {
+    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
+    const bool there = nb_path_exists(path);
+    free(path);
+    return there;
+}
+
+/* One plan into its own folder below DIR. */
+static int run_plan(const struct claims_options *o, struct nb_config *config, const char *dir, int which,
+                    struct measured *m) {
+    struct nb_plan plan = {0};
+    bool began = false;
+    char *folder = nb_path_join(dir, nb_claims_plan_names[which]);
+    int result = nb_plan_make(&plan, config, &o->request.options);
+    if (result == 0 && plan.n_cases > 0) {
+        const bool resume = o->output.resume && has_journal(folder);
+        const struct nb_measuring measuring = {.request = &o->request,
+                                               .plan = &plan,
+                                               .config = config->name,
+                                               .out = folder,
+                                               .resume = resume ? folder : NULL,
+                                               .no_counters = true,
+                                               .case_timeout_s = o->output.case_timeout_s,
+                                               .argc = o->argc,
+                                               .argv = o->argv};
+        m->ended = nb_measuring_run(&measuring, folder, &began);
+        result = began && m->ended >= 0 && nb_results_fold(&m->results[which], folder) == 0 ? 0 : -1;
+        m->there[which] = result == 0;
+        if (result == 0) result = nb_results_write(&m->results[which], folder);
+        if (result == 0 && which == NB_PLAN_TIMING) result = nb_sample_table_read(&m->samples, folder);
+        if (result == 0 && !o->output.no_plots) result = nb_html_write(&m->results[which], folder);
+    }
+    nb_plan_release(&plan);
+    free(folder);
+    return result;
+}
+
+static int measure(const struct claims_options *o, struct nb_claims *claims, const char *dir, struct measured *m) {
+    struct nb_config configs[NB_N_CLAIMS_PLANS];
+    const struct nb_claims_effort effort = {.quick = o->quick, .launches = launches_of(o, 0)};
+    int result = 0;
+    nb_claims_configs(claims, &effort, configs);
+    if (o->request.plugins.n > 0) nb_claims_bugs_on_plugins(&configs[NB_PLAN_ACCURACY]);
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) {
+        if (result == 0 && m->ended == 0 && configs[i].n_blocks > 0) result = run_plan(o, &configs[i], dir, i, m);
+        nb_config_release(&configs[i]);
+    }
+    if (result != 0 || m->ended != 0) {
+        m->trained.why = "training, before which the run was ended";
+        return result;
+    }
+    m->ended = claims_train(o, claims, dir, &m->trained);
+    return m->ended < 0 ? -1 : 0;
+}
+
+/* Experiments in this process are few seconds in all; each is named as it goes. */
+static struct nb_claim_result *judge(const struct claims_options *o, const struct nb_claims *claims,
+                                     struct measured *m) {
+    struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
+    struct nb_claims_measured measured = {.quick = o->quick};
+    const double started = nb_now_s();
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
+    measured.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
+    measured.training = m->trained.there ? &m->trained.results : NULL;
+    measured.no_training = m->trained.why;
+    for (size_t i = 0; i < claims->n; i++) {
+        nb_progress((double)i, (double)claims->n, nb_now_s() - started, claims->items[i].id);
+        nb_claim_try(&results[i], &claims->items[i], &measured);
+    }
+    nb_progress_end();
+    if (m->ended == 0) m->ended = nb_interrupted();
+    return results;
+}
+
+static int report(const struct claims_options *o, const struct nb_claim_result *results, size_t n,
+                  const struct measured *m, const char *dir, double elapsed_s) {
+    char started[32];
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+    struct nb_claims_about about = {.started = started,
+                                    .argc = o->argc,
+                                    .argv = o->argv,
+                                    .quick = o->quick,
+                                    .complete = m->ended == 0,
+                                    .elapsed_s = elapsed_s};
+    for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) about.folders[i] = m->there[i] ? nb_claims_plan_names[i] : NULL;
+    about.training = m->trained.there ? &m->trained.results : NULL;
+    cJSON *document = nb_claims_document(results, n, &about);
+    int result = nb_claims_document_write(document, dir);
+    if (result == 0) result = nb_claims_print(document, o->output.format ? o->output.format : "table", stdout);
+    fflush(stdout);
+    if (result == 0) result = nb_claims_pages(dir, document, !o->output.no_plots);
+    if (result == 0) nb_note("verdicts: %s/" NB_CLAIMS_FILE "; page: %s/" NB_CLAIMS_PAGE, dir, dir);
+    cJSON_Delete(document);
+    return result;
+}
+
+/* Tries the claims, whose blocks move to the plans, into dir. Returns the exit code. */
+static int try_claims(const struct claims_options *o, struct nb_claims *claims, const char *dir) {
+    struct measured m = {0};
+    struct nb_claim_result *results = NULL;
+    const double started = nb_now_s();
+    size_t n_denied = 0;
+    int exit_code = NB_EXIT_USAGE;
+    if (measure(o, claims, dir, &m) != 0) goto out;
+    results = judge(o, claims, &m);
+    for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
+    if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
+    exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;
+    if (m.ended > 0) nb_note("ended by signal %d; `normbench claims --resume %s` goes on", m.ended, dir);
+out:
+    for (size_t i = 0; results && i < claims->n; i++) nb_claim_result_release(&results[i]);
+    free(results);
+    measured_release(&m);
+    return exit_code;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------------ */
+
 /* A folder that holds a run already would be written over. */
-static int folder_of(const struct nb_claims_options *o, char **dir) {
+static int folder_of(const struct claims_options *o, char **dir) {
     const struct nb_measuring where = {
         .request = &o->request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
     *dir = nb_measuring_folder(&where);
@@ -161,21 +379,21 @@ static int folder_of(const struct nb_claims_options *o, char **dir) {
 }
 
 /* The claims and options of the run that is resumed, from the journal of either plan. */
-static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *saved) {
+static int take_resumed(struct claims_options *o, struct nb_journaled_argv *saved) {
     const char *dir = o->output.resume, *format = o->output.format;
     const bool strict = o->strict, no_plots = o->output.no_plots;
     int code, result = -1;
     for (int i = 0; i < NB_N_CLAIMS_PLANS && result != 0; i++) {
         char *folder = nb_path_join(dir, nb_claims_plan_names[i]);
-        if (nb_claims_has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
+        if (has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
         free(folder);
     }
-    if (result != 0) result = nb_claims_training_argv(dir, saved);
+    if (result != 0) result = training_argv(dir, saved);
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);
-    *o = (struct nb_claims_options){.output.case_timeout_s = o->output.case_timeout_s, .train_budget_s = NAN};
-    if (parse(o, saved->argc, saved->argv, &code) != 0) return -1;
+    *o = usual;
+    if (!parse(o, saved->argc, saved->argv, &code)) return -1;
     o->output.resume = dir;
     o->output.out = NULL;
     o->output.format = format ? format : o->output.format;
@@ -185,13 +403,12 @@ static int take_resumed(struct nb_claims_options *o, struct nb_journaled_argv *s
 }
 
 static int claims_main(int argc, char **argv) {
-    struct nb_claims_options o = {.output.case_timeout_s = 20, .train_budget_s = NAN};
+    struct claims_options o = usual;
     struct nb_journaled_argv saved = {0};
     struct nb_claims claims = {0};
     char *dir = NULL;
     int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
-    exit_code = NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
     if (nb_load_kernels(&o.request.plugins, o.request.max_width) != 0) goto out;
     if (o.explain) {
@@ -203,7 +420,7 @@ static int claims_main(int argc, char **argv) {
         print_list(&claims, o.output.format ? o.output.format : "table");
         exit_code = NB_EXIT_OK;
     } else if (folder_of(&o, &dir) == 0) {
-        exit_code = nb_claims_run(&o, &claims, dir);
+        exit_code = try_claims(&o, &claims, dir);
     }
 out:
     free(dir);

@@ -34,34 +34,18 @@ struct options {
     bool strict;
 };
 
-static int check(struct options *o, int argc, char **argv) {
-    if (argc - optind != NB_N_SIDES)
-        return nb_error("compare: two folders are needed, %d are given; `normbench compare --help` tells more",
-                        argc - optind);
-    if (!nb_compare_format_known(o->format))
-        return nb_error("compare: --format %s: table, markdown or json", o->format);
-    for (size_t i = 0; i < o->filters.n; i++)
-        if (!*o->filters.items[i]) return nb_error("compare: --filter is empty");
-    for (int side = 0; side < NB_N_SIDES; side++) o->dirs[side] = argv[optind + side];
-    return 0;
-}
-
-/* Returns true when the command is to go on; else *exit_code holds how it ends. */
 static bool parse(struct options *o, int argc, char **argv, int *exit_code) {
-    enum { FILTER = 1, STRICT, FORMAT };
-    static const struct option options[] = {{"filter", required_argument, NULL, FILTER},
-                                            {"strict", no_argument, NULL, STRICT},
-                                            {"format", required_argument, NULL, FORMAT},
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_compare, &done, exit_code)) != -1;) {
-        if (id == FILTER) nb_texts_add(&o->filters, optarg);
-        if (id == STRICT) o->strict = true;
-        if (id == FORMAT) o->format = optarg;
+    const struct nb_option options[] = {{"filter", .texts = &o->filters},
+                                        {"strict", .flag = &o->strict},
+                                        {"format", .text = &o->format, .among = nb_table_markdown_json},
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_compare, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
+    if (argc - optind != NB_N_SIDES) {
+        nb_error("compare: two folders are needed, %d are given; see `normbench compare --help`", argc - optind);
+        return false;
     }
-    if (done) return false;
-    *exit_code = NB_EXIT_USAGE;
-    return check(o, argc, argv) == 0;
+    for (int side = 0; side < NB_N_SIDES; side++) o->dirs[side] = argv[optind + side];
+    return true;
 }
 
 static int compare(const struct options *o, const struct nb_results *runs) {
@@ -80,7 +64,6 @@ static int run(int argc, char **argv) {
     struct nb_results runs[NB_N_SIDES] = {{0}};
     int exit_code;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    exit_code = NB_EXIT_USAGE;
     for (int side = 0; side < NB_N_SIDES; side++)
         if (nb_results_read(&runs[side], o.dirs[side]) != 0) goto out;
     exit_code = compare(&o, runs);

@@ -29,28 +29,13 @@ static const char help[] =
     "  --n N                columns (default 4096, or as the file has)\n"
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"
     "  --eps EPS            of all designs\n"
-    "  --affine WHICH       none, gamma, gamma_beta (default: as usual for the op)\n"
+    "  --affine WHICH       none, gamma, gamma_beta (default: the op's usual one)\n"
     "  --seed S             of data and stochastic rounding (default 1)\n"
     "  --depth K            follows the errors over K residual blocks x <- x + f(norm(x))\n"
     "  --step S             size of f relative to norm(x) (default 0.05)\n"
-    "  --stream FORMAT      what x is kept in between blocks; exact (default), or a format: rounded as store_round says\n"
+    "  --stream FORMAT      the format of x between blocks: exact (default), or one that x is rounded to as store_round says\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
-
-enum {
-    OPT_LIST = 1,
-    OPT_COMPARE,
-    OPT_DATA,
-    OPT_N,
-    OPT_ROWS,
-    OPT_EPS,
-    OPT_AFFINE,
-    OPT_SEED,
-    OPT_DEPTH,
-    OPT_STEP,
-    OPT_STREAM,
-    OPT_FORMAT
-};
 
 struct emulate_options {
     struct nb_texts designs;
@@ -62,107 +47,37 @@ struct emulate_options {
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */
 
-static int set_affine(struct emulate_options *o, const char *value) {
-    const int found = nb_name_find(nb_affine_names, value);
-    char reason[256];
-    if (found >= 0) {
-        o->data.affine = (enum nb_affine)found;
-        return 0;
-    }
-    nb_name_refuse(nb_affine_names, value, reason, sizeof reason);
-    return nb_error("--affine %s %s", value, reason);
-}
-
-static int set_stream(struct emulate_options *o, const char *value) {
+static int set_stream(void *to, const char *value) {
     const int found = strcmp(value, "exact") == 0 ? (int)NB_NUM_F64 : nb_number_parse(value);
     if (found < 0) return nb_error("--stream %s: exact, or one of f32, tf32, f16, bf16, e5m2, e4m3", value);
-    o->depth.stream = (enum nb_number)found;
+    *(enum nb_number *)to = (enum nb_number)found;
     return 0;
 }
 
-static int set_count(const char *option, const char *value, double most, int64_t *count) {
-    double number;
-    if (nb_option_number(option, value, 1, most, &number) != 0) return -1;
-    if (number != floor(number)) return nb_error("%s %s: a whole number", option, value);
-    *count = (int64_t)number;
-    return 0;
-}
-
-static int set_depth(struct emulate_options *o, const char *value) {
-    int64_t blocks;
-    if (set_count("--depth", value, 10000, &blocks) != 0) return -1;
-    o->depth.blocks = (int)blocks;
-    return 0;
-}
-
-static int set_option(struct emulate_options *o, int id, const char *value) {
-    int64_t seed;
-    switch (id) {
-    case OPT_LIST:
-        o->list = true;
-        return 0;
-    case OPT_COMPARE:
-        nb_texts_add(&o->designs, value);
-        return 0;
-    case OPT_DATA:
-        o->data.data = value;
-        return 0;
-    case OPT_N:
-        return set_count("--n", value, 1 << 24, &o->data.cols);
-    case OPT_ROWS:
-        return set_count("--rows", value, 1 << 20, &o->data.rows);
-    case OPT_EPS:
-        o->eps = value;
-        return 0;
-    case OPT_AFFINE:
-        return set_affine(o, value);
-    case OPT_SEED:
-        if (set_count("--seed", value, 0x1p53, &seed) != 0) return -1;
-        o->data.seed = o->depth.seed = (uint64_t)seed;
-        return 0;
-    case OPT_DEPTH:
-        return set_depth(o, value);
-    case OPT_STEP:
-        return nb_option_number("--step", value, 1e-6, 1e6, &o->depth.step);
-    case OPT_STREAM:
-        return set_stream(o, value);
-    default:
-        o->format = value;
-        if (nb_grid_format_known(value)) return 0;
-        return nb_error("--format %s: table, markdown, csv or json", value);
-    }
-}
-
-static int parse(struct emulate_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"list", no_argument, NULL, OPT_LIST},
-                                            {"compare", required_argument, NULL, OPT_COMPARE},
-                                            {"data", required_argument, NULL, OPT_DATA},
-                                            {"n", required_argument, NULL, OPT_N},
-                                            {"rows", required_argument, NULL, OPT_ROWS},
-                                            {"eps", required_argument, NULL, OPT_EPS},
-                                            {"affine", required_argument, NULL, OPT_AFFINE},
-                                            {"seed", required_argument, NULL, OPT_SEED},
-                                            {"depth", required_argument, NULL, OPT_DEPTH},
-                                            {"step", required_argument, NULL, OPT_STEP},
-                                            {"stream", required_argument, NULL, OPT_STREAM},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_COMMON_OPTIONS};
+static bool parse(struct emulate_options *o, int argc, char **argv, int *exit_code) {
     struct nb_texts compared = {0};
-    bool done = false;
-    optind = 0;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_emulate, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    compared = o->designs; /* they come behind those without an option */
-    o->designs = (struct nb_texts){0};
-    while (optind < argc) nb_texts_add(&o->designs, argv[optind++]);
+    const struct nb_option options[] = {{"list", .flag = &o->list},
+                                        {"compare", .texts = &compared},
+                                        {"data", .text = &o->data.data},
+                                        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
+                                        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
+                                        {"eps", .text = &o->eps},
+                                        {"affine", .take = nb_take_affine, .to = &o->data.affine},
+                                        {"seed", .seed = &o->data.seed},
+                                        {"depth", .count = &o->depth.blocks, .least = 1, .most = 10000},
+                                        {"step", .number = &o->depth.step, .least = 1e-6, .most = 1e6},
+                                        {"stream", .take = set_stream, .to = &o->depth.stream},
+                                        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
+                                        {.name = NULL}};
+    const bool read = nb_read_options(&nb_command_emulate, options, NB_ANY_ARGUMENTS, argc, argv, exit_code);
+    while (read && optind < argc) nb_texts_add(&o->designs, argv[optind++]);
     for (size_t i = 0; i < compared.n; i++) nb_texts_add(&o->designs, compared.items[i]);
     nb_texts_release(&compared);
-    if (o->designs.n == 0 && !o->list)
-        return nb_error("emulate: DESIGN is missing; `normbench emulate --list` shows some");
-    if (o->designs.n > 0 && o->list) return nb_error("emulate: --list takes no DESIGN");
-    return 0;
+    o->depth.seed = o->data.seed;
+    if (!read || (o->designs.n > 0) != o->list) return read;
+    nb_error(o->list ? "emulate: --list takes no DESIGN"
+                     : "emulate: DESIGN is missing; `normbench emulate --list` shows some");
+    return false;
 }
 
 /* ---- measuring --------------------------------------------------------------------------------------------------------- */
@@ -209,7 +124,7 @@ static int run(int argc, char **argv) {
                                 .depth = {.step = 0.05, .stream = NB_NUM_F64, .seed = 1}};
     struct nb_judged_design *list_of = NULL;
     int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.list) {
         exit_code = nb_list_designs(o.format) == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
         goto out;

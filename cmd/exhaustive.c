@@ -45,19 +45,6 @@ static const char help[] =
     "Exit codes: 0 ok, 1 beyond what IEEE 754 or the instruction promises, or a conversion that is wrong, 2 usage,\n"
     "128+n: interrupted by signal n, what was done until then is printed.\n";
 
-enum {
-    OPT_VARIANT = 1,
-    OPT_ALL_INPUTS,
-    OPT_DTYPE,
-    OPT_KERNEL,
-    OPT_DESIGN,
-    OPT_EPS,
-    OPT_GAMMA,
-    OPT_STRIDE,
-    OPT_THREADS,
-    OPT_FORMAT
-};
-
 enum { MAX_EPS = 64 };
 struct exhaustive_options {
     struct nb_exhaust_options o;
@@ -80,84 +67,44 @@ static const struct mode {
 };
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 
-static int set_eps(struct exhaustive_options *e, const char *list) {
+static int set_eps(void *to, const char *list) {
+    struct exhaustive_options *e = to;
     e->o.n_eps = 0;
     for (const char *p = list;;) {
         char word[64];
         const size_t n = strcspn(p, ",");
         if (e->o.n_eps == MAX_EPS) return nb_error("--eps: at most %d values", MAX_EPS);
         snprintf(word, sizeof word, "%.*s", (int)n, p);
-        if (nb_option_number("--eps", n < sizeof word ? word : p, 0, 1e30, &e->eps[e->o.n_eps++]) != 0) return -1;
+        if (nb_option_number("eps", n < sizeof word ? word : p, 0, 1e30, &e->eps[e->o.n_eps++]) != 0) return -1;
         if (p[n] == '\0') return 0;
         p += n + 1;
     }
 }
 
-static int set_dtype(struct exhaustive_options *e, const char *value) {
+static int set_dtype(void *to, const char *value) {
+    struct exhaustive_options *e = to;
     const int dtype = nb_dtype_parse(value);
     if (dtype != NB_F16 && dtype != NB_BF16) return nb_error("--dtype %s: one of f16, bf16", value);
     e->o.dtype = (enum nb_dtype)dtype;
     return 0;
 }
 
-static int set_option(struct exhaustive_options *e, int id, const char *value) {
-    double number = 0;
-    int result = 0;
-    switch (id) {
-    case OPT_VARIANT:
-        nb_texts_add(&e->variants, value);
-        return 0;
-    case OPT_ALL_INPUTS:
-        e->o.all_inputs = true;
-        return 0;
-    case OPT_DTYPE:
-        return set_dtype(e, value);
-    case OPT_KERNEL:
-        nb_texts_add(&e->kernels, value);
-        return 0;
-    case OPT_DESIGN:
-        nb_texts_add(&e->designs, value);
-        return 0;
-    case OPT_EPS:
-        return set_eps(e, value);
-    case OPT_GAMMA:
-        return nb_option_number("--gamma", value, 0.001, 1000, &e->o.gamma);
-    case OPT_STRIDE:
-        result = nb_option_number("--stride", value, 1, 1 << 30, &number);
-        e->o.stride = (int64_t)number;
-        return result;
-    case OPT_THREADS:
-        result = nb_option_number("--threads", value, 1, 1024, &number);
-        e->o.threads = (int)number;
-        return result;
-    default:
-        e->format = value;
-        if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
-        return nb_error("--format %s: one of table, json", value);
-    }
-}
-
-static int parse(struct exhaustive_options *e, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"variant", required_argument, NULL, OPT_VARIANT},
-                                            {"all-inputs", no_argument, NULL, OPT_ALL_INPUTS},
-                                            {"dtype", required_argument, NULL, OPT_DTYPE},
-                                            {"kernel", required_argument, NULL, OPT_KERNEL},
-                                            {"design", required_argument, NULL, OPT_DESIGN},
-                                            {"eps", required_argument, NULL, OPT_EPS},
-                                            {"gamma", required_argument, NULL, OPT_GAMMA},
-                                            {"stride", required_argument, NULL, OPT_STRIDE},
-                                            {"threads", required_argument, NULL, OPT_THREADS},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_exhaustive, &done, exit_code)) != -1;)
-        if (set_option(e, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (optind >= argc) return nb_error("exhaustive: a MODE is missing: one of rsqrt, row1, row2, convert, stage");
+static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {{"variant", .texts = &e->variants},
+                                        {"all-inputs", .flag = &e->o.all_inputs},
+                                        {"dtype", .take = set_dtype, .to = e},
+                                        {"kernel", .texts = &e->kernels},
+                                        {"design", .texts = &e->designs},
+                                        {"eps", .take = set_eps, .to = e},
+                                        {"gamma", .number = &e->o.gamma, .least = 0.001, .most = 1000},
+                                        {"stride", .large = &e->o.stride, .least = 1, .most = 1 << 30},
+                                        {"threads", .count = &e->o.threads, .least = 1, .most = 1024},
+                                        {"format", .text = &e->format, .among = nb_table_json},
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_exhaustive, options, 1, argc, argv, exit_code)) return false;
     e->mode = argv[optind];
-    if (optind + 1 < argc) return nb_error("exhaustive: '%s' is one argument too many", argv[optind + 1]);
-    return 0;
+    if (!e->mode) nb_error("exhaustive: a MODE is missing: one of rsqrt, row1, row2, convert, stage");
+    return e->mode != NULL;
 }
 
 static const struct mode *find_mode(const char *name) {
@@ -206,8 +153,7 @@ static int run(int argc, char **argv) {
     cJSON *answer = cJSON_CreateObject();
     const struct mode *mode = NULL;
     int exit_code = NB_EXIT_USAGE, cpus[1024];
-    if (parse(&e, argc, argv, &exit_code) != 0) goto out;
-    exit_code = NB_EXIT_USAGE;
+    if (!parse(&e, argc, argv, &exit_code)) goto out;
     mode = find_mode(e.mode);
     if (!mode || check_options(mode, &e) != 0) goto out;
     if (mode->eps && e.o.n_eps == 0 && set_eps(&e, mode->eps) != 0) goto out;
@@ -217,7 +163,7 @@ static int run(int argc, char **argv) {
     e.o.n_names = (int)(mode->kernels ? e.kernels.n : e.variants.n);
     e.o.designs = e.designs.items;
     e.o.n_designs = (int)e.designs.n;
-    if (mode->kernels && nb_load_kernels(&(struct nb_texts){0}, NULL) != 0) goto out;
+    if (mode->kernels && nb_load_kernels(NULL, NULL) != 0) goto out;
     nb_watch_interrupts();
     const int ended = mode->run(&e.o, answer);
     if (ended < 0 || print(answer, e.format) != 0) goto out;

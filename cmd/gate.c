@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench gate: did this change make kernels slower? Two builds, compared in one process after another on this machine, now. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,22 +32,22 @@ static const char help[] =
     "  --filter GLOB        only cases whose key, or its first parts, match; repeatable\n"
     "  --axis NAME=V1,V2    replaces an axis in every block; repeatable\n\n"
     "How it is decided\n"
-    "  (a config says the same under \"gate\", and budgets of instructions too: cmd/README.md)\n"
+    "  (a config can set the same under \"gate\", and budgets of instructions too: configs/README.md)\n"
     "  --fail-margin P      slower by more than P % is a regression (default 1)\n"
     "  --pass-margin P      slower by less than P % passes (default 3)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
     "  --screen-launches N  of each case (default 12); `normbench calibrate` says what this machine needs\n"
-    "  --confirm-launches N twice, of each case that screening does not clear (default 24)\n"
+    "  --confirm-launches N of each case that screening does not clear, made twice (default 24)\n"
     "  --blocks N           pairs in a launch (default 100)\n"
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"
-    "  --case-timeout S     ends a kernel that makes no step forward for so long (default 20)\n"
+    "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
     "How good it is here\n"
-    "  --self-test          a copy of the baseline (or of the built-in kernels) against itself, and the\n"
-    "                       same code doing some rows more: false alarms, and what it finds\n"
-    "  --trials N           of the copy, for each case and load (default 20)\n"
-    "  --powered N          with slowdowns too (default 2)\n"
+    "  --self-test          times a copy of the baseline (or of the built-in kernels) against itself, and the\n"
+    "                       same code with some rows more: counts false alarms and detected slowdowns\n"
+    "  --trials N           trials with the copy alone, for each case and load (default 20)\n"
+    "  --powered N          trials with slowdowns too (default 2)\n"
     "  --effects LIST       the slowdowns, in %; default 1,2,3,5,10\n"
     "  --load LIST          idle, cpu (one busy process), memory (two bursty ones); default idle\n\n"
     "Results\n"
@@ -57,34 +58,11 @@ static const char help[] =
     "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not\n"
     "comparable, 77 nothing selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
 
-/* The options of trials lie between those of the selection and the gate's own. */
-enum { TRIAL_TRIALS = NB_SELECT_END, TRIAL_POWERED, TRIAL_EFFECTS, TRIAL_LOAD, TRIAL_END };
-#define TRIAL_OPTIONS                                                                                                  \
-    {"trials", required_argument, NULL, TRIAL_TRIALS}, {"powered", required_argument, NULL, TRIAL_POWERED},            \
-        {"effects", required_argument, NULL, TRIAL_EFFECTS}, {                                                         \
-        "load", required_argument, NULL, TRIAL_LOAD                                                                    \
-    }
-
-enum {
-    OPT_FAIL_MARGIN = TRIAL_END,
-    OPT_PASS_MARGIN,
-    OPT_LEVEL,
-    OPT_SCREEN,
-    OPT_CONFIRM,
-    OPT_BLOCKS,
-    OPT_BUDGET,
-    OPT_TIME_IDENTICAL,
-    OPT_CASE_TIMEOUT,
-    OPT_INCONCLUSIVE,
-    OPT_FORMAT,
-    OPT_OUT,
-    OPT_SELF_TEST
-};
-
 struct gate_options {
     struct nb_gate_selection selection;
     const char *format, *out, *inconclusive;
-    bool self_test, said_fail_margin, said_pass_margin, said_level;
+    bool self_test;
+    double fail_margin_percent, pass_margin_percent, level_percent; /* NaN: as the config says */
     struct nb_gate_plan plan;
     struct nb_trial_plan trials;
 };
@@ -92,7 +70,8 @@ struct gate_options {
 static const struct nb_trial_plan default_trials = {
     .trials = 20, .powered = 2, .effects = {1, 2, 3, 5, 10}, .n_effects = 5, .loads = {true}};
 
-static int set_effects(struct nb_trial_plan *plan, const char *value) {
+static int set_effects(void *to, const char *value) {
+    struct nb_trial_plan *plan = to;
     const char *at = value;
     for (plan->n_effects = 0; plan->n_effects < NB_MAX_EFFECTS; at++) {
         char *end;
@@ -106,7 +85,8 @@ static int set_effects(struct nb_trial_plan *plan, const char *value) {
     return nb_error("--effects %s: up to %d whole numbers from 1 to 100, with commas", value, NB_MAX_EFFECTS);
 }
 
-static int set_loads(struct nb_trial_plan *plan, const char *value) {
+static int set_loads(void *to, const char *value) {
+    struct nb_trial_plan *plan = to;
     const char *at = value;
     memset(plan->loads, 0, sizeof plan->loads);
     for (;;) {
@@ -121,71 +101,9 @@ static int set_loads(struct nb_trial_plan *plan, const char *value) {
     }
 }
 
-static int set_trial_option(struct nb_trial_plan *plan, int id, const char *value) {
-    switch (id) {
-    case TRIAL_TRIALS:
-        return nb_option_count("--trials", value, 0, &plan->trials);
-    case TRIAL_POWERED:
-        return nb_option_count("--powered", value, 0, &plan->powered);
-    case TRIAL_EFFECTS:
-        return set_effects(plan, value);
-    default:
-        return set_loads(plan, value);
-    }
-}
-
-static int set_percent(const char *option, const char *value, double least, double most, double *out) {
-    if (nb_option_number(option, value, least, most, out) != 0) return -1;
-    *out /= 100;
-    return 0;
-}
-
-static int set_option(struct gate_options *o, int id, const char *value) {
-    if (nb_selection_take(&o->selection, id, value)) return 0;
-    if (id < TRIAL_END) return set_trial_option(&o->trials, id, value);
-    switch (id) {
-    case OPT_FAIL_MARGIN:
-        o->said_fail_margin = true;
-        return set_percent("--fail-margin", value, 0.1, 100, &o->plan.rule.fail_margin);
-    case OPT_PASS_MARGIN:
-        o->said_pass_margin = true;
-        return set_percent("--pass-margin", value, 0.1, 100, &o->plan.rule.pass_margin);
-    case OPT_LEVEL:
-        o->said_level = true;
-        return set_percent("--level", value, 0.001, 20, &o->plan.rule.run_level);
-    case OPT_SCREEN: /* bounds from ranks: 2^-n must be below the level of the look */
-        return nb_option_count("--screen-launches", value, 7, &o->plan.screen_launches);
-    case OPT_CONFIRM:
-        return nb_option_count("--confirm-launches", value, 12, &o->plan.confirm_launches);
-    case OPT_BLOCKS:
-        return nb_option_count("--blocks", value, 8, &o->plan.blocks);
-    case OPT_BUDGET:
-        return nb_option_number("--budget", value, 1, 1e7, &o->plan.budget_s);
-    case OPT_TIME_IDENTICAL:
-        o->plan.ignore_identity = true;
-        return 0;
-    case OPT_CASE_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->plan.case_timeout_s);
-    case OPT_INCONCLUSIVE:
-        o->inconclusive = value;
-        o->plan.inconclusive_fails = strcmp(value, "fail") == 0;
-        if (strcmp(value, "neutral") == 0 || strcmp(value, "pass") == 0 || strcmp(value, "fail") == 0) return 0;
-        return nb_error("--inconclusive %s: neutral, pass or fail", value);
-    case OPT_FORMAT:
-        o->format = value;
-        return nb_gate_format_known(value) ? 0
-                                           : nb_error("--format %s: table, json, markdown, junit or bencher", value);
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    default:
-        o->self_test = true;
-        return 0;
-    }
-}
-
-static int check_options(const struct gate_options *o, int rest) {
-    if (rest > 0) return nb_error("gate takes its files by --baseline and --candidate");
+static int check_options(const struct gate_options *o) {
+    if (!nb_gate_format_known(o->format))
+        return nb_error("--format %s: table, json, markdown, junit or bencher", o->format);
     if (o->self_test && o->selection.candidates.n > 0)
         return nb_error("--self-test compares a build with itself: no --candidate");
     if (!o->self_test && (o->selection.baselines.n == 0 || o->selection.candidates.n == 0))
@@ -193,13 +111,19 @@ static int check_options(const struct gate_options *o, int rest) {
     return 0;
 }
 
-/* What the command line says stands before what the config says. */
+/* The command line counts more than the config (0: not given there). */
+static void settle(double *share, double percent, double configured) {
+    if (!isnan(percent))
+        *share = percent / 100;
+    else if (configured > 0)
+        *share = configured;
+}
+
 static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
-    const struct nb_gate_settings *said = &g->settings;
     struct nb_gate_rule *rule = &g->plan.rule;
-    if (!o->said_fail_margin && said->fail_margin > 0) rule->fail_margin = said->fail_margin;
-    if (!o->said_pass_margin && said->pass_margin > 0) rule->pass_margin = said->pass_margin;
-    if (!o->said_level && said->level > 0) rule->run_level = said->level;
+    settle(&rule->fail_margin, o->fail_margin_percent, g->settings.fail_margin);
+    settle(&rule->pass_margin, o->pass_margin_percent, g->settings.pass_margin);
+    settle(&rule->run_level, o->level_percent, g->settings.level);
     if (rule->pass_margin > rule->fail_margin) return 0;
     return nb_error(
         "the margin below which a case passes (--pass-margin, %g %%) must be larger than the one above which it "
@@ -208,33 +132,35 @@ static int settle_margins(struct nb_gate *g, const struct gate_options *o) {
 }
 
 static bool parse(struct gate_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {NB_SELECTION_OPTIONS,
-                                            {"candidate", required_argument, NULL, NB_SELECT_CANDIDATE},
-                                            TRIAL_OPTIONS,
-                                            {"fail-margin", required_argument, NULL, OPT_FAIL_MARGIN},
-                                            {"pass-margin", required_argument, NULL, OPT_PASS_MARGIN},
-                                            {"level", required_argument, NULL, OPT_LEVEL},
-                                            {"screen-launches", required_argument, NULL, OPT_SCREEN},
-                                            {"confirm-launches", required_argument, NULL, OPT_CONFIRM},
-                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
-                                            {"budget", required_argument, NULL, OPT_BUDGET},
-                                            {"time-identical", no_argument, NULL, OPT_TIME_IDENTICAL},
-                                            {"case-timeout", required_argument, NULL, OPT_CASE_TIMEOUT},
-                                            {"inconclusive", required_argument, NULL, OPT_INCONCLUSIVE},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            {"self-test", no_argument, NULL, OPT_SELF_TEST},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_gate, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) {
-            *exit_code = NB_EXIT_USAGE;
-            return false;
-        }
-    if (done) return false;
-    *exit_code = NB_EXIT_USAGE;
-    return check_options(o, argc - optind) == 0;
+    enum { MOST = 100000 };
+    static const char *const outcomes[] = {"neutral", "pass", "fail", NULL};
+    struct nb_gate_plan *plan = &o->plan;
+    const struct nb_option options[] = {
+        NB_SELECTION_OPTIONS(&o->selection),
+        {"candidate", .texts = &o->selection.candidates},
+        {"trials", .count = &o->trials.trials, .least = 0, .most = MOST},
+        {"powered", .count = &o->trials.powered, .least = 0, .most = MOST},
+        {"effects", .take = set_effects, .to = &o->trials},
+        {"load", .take = set_loads, .to = &o->trials},
+        {"fail-margin", .number = &o->fail_margin_percent, .least = 0.1, .most = 100},
+        {"pass-margin", .number = &o->pass_margin_percent, .least = 0.1, .most = 100},
+        {"level", .number = &o->level_percent, .least = 0.001, .most = 20},
+        /* Bounds from ranks: 2^-n must be below the level of the look. */
+        {"screen-launches", .count = &plan->screen_launches, .least = 7, .most = MOST},
+        {"confirm-launches", .count = &plan->confirm_launches, .least = 12, .most = MOST},
+        {"blocks", .count = &plan->blocks, .least = 8, .most = MOST},
+        {"budget", .number = &plan->budget_s, .least = 1, .most = 1e7},
+        {"time-identical", .flag = &plan->ignore_identity},
+        NB_CASE_TIMEOUT_OPTION(&plan->case_timeout_s),
+        {"inconclusive", .text = &o->inconclusive, .among = outcomes},
+        {"format", .text = &o->format},
+        {"out", .text = &o->out},
+        {"self-test", .flag = &o->self_test},
+        NB_TUNING_OPTION,
+        {.name = NULL}};
+    if (!nb_read_options(&nb_command_gate, options, 0, argc, argv, exit_code)) return false;
+    plan->inconclusive_fails = strcmp(o->inconclusive, "fail") == 0;
+    return check_options(o) == 0;
 }
 
 /* ---- the exit code -------------------------------------------------------------------------------------------------- */
@@ -246,13 +172,12 @@ static bool any(const struct nb_gate *g, enum nb_verdict v) {
 }
 
 static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
-    const char *inconclusive = o->inconclusive ? o->inconclusive : "neutral";
     const bool open = any(g, NB_VERDICT_INCONCLUSIVE);
     if (any(g, NB_VERDICT_WRONG) || any(g, NB_VERDICT_LESS_ACCURATE)) return NB_EXIT_FAILED;
-    if (open && strcmp(inconclusive, "fail") == 0) return NB_EXIT_FAILED;
+    if (open && strcmp(o->inconclusive, "fail") == 0) return NB_EXIT_FAILED;
     if (any(g, NB_VERDICT_REGRESSION)) return NB_EXIT_REGRESSION;
     if (any(g, NB_VERDICT_NOT_COMPARABLE)) return NB_EXIT_NOT_COMPARABLE;
-    return open && strcmp(inconclusive, "neutral") == 0 ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
+    return open && strcmp(o->inconclusive, "neutral") == 0 ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
 }
 
 /* ---- the gate --------------------------------------------------------------------------------------------------------- */
@@ -298,25 +223,25 @@ static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, cons
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
 static int run_gate(int argc, char **argv) {
-    struct gate_options o = {.format = "table", .trials = default_trials};
+    struct gate_options o = {.format = "table",
+                             .inconclusive = "neutral",
+                             .trials = default_trials,
+                             .fail_margin_percent = NAN,
+                             .pass_margin_percent = NAN,
+                             .level_percent = NAN};
     struct nb_gate g;
-    struct nb_skips skips = {0};
-    size_t n_elsewhere = 0;
     int exit_code;
     nb_gate_init(&g);
     o.plan = g.plan;
     if (!parse(&o, argc, argv, &exit_code)) goto out;
-    exit_code = NB_EXIT_USAGE;
     g.plan = o.plan;
-    if (o.self_test && nb_selection_default(&o.selection) != 0) goto out;
-    const int made = nb_selection_make(&o.selection, &g, o.self_test, &skips, &n_elsewhere);
+    const int made = nb_selection_make(&o.selection, &g, o.self_test);
     if (made == NB_OTHER_ABI) exit_code = NB_EXIT_NOT_COMPARABLE;
     if (made != 0 || settle_margins(&g, &o) != 0) goto out;
-    if (nb_selection_settles(&o.selection, &g, n_elsewhere, &exit_code)) goto out;
+    if (nb_selection_settles(&o.selection, &g, &exit_code)) goto out;
     exit_code = o.self_test ? self_test(&g, &o.trials, o.format, o.out) : compare_builds(&g, &o);
 out:
     nb_gate_release(&g);
-    nb_skips_release(&skips);
     nb_selection_release(&o.selection);
     return exit_code;
 }

@@ -200,27 +200,12 @@ static void print_table(const cJSON *survey) {
 /* ---- command ---- */
 
 static int info(int argc, char **argv) {
-    enum { FORMAT = 1, PLUGIN };
-    static const struct option options[] = {
-        {"format", required_argument, NULL, FORMAT}, {"plugin", required_argument, NULL, PLUGIN}, NB_COMMON_OPTIONS};
     const char *format = "table";
     struct nb_texts plugins = {0};
-    bool done = false;
-    int exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_info, &done, &exit_code)) != -1;) {
-        if (id == FORMAT) format = optarg;
-        if (id == PLUGIN) nb_texts_add(&plugins, optarg);
-    }
-    if (done) goto out;
-    exit_code = NB_EXIT_USAGE;
-    if (optind < argc) {
-        nb_error("info: '%s' is not wanted; `normbench info --help` tells what is", argv[optind]);
-        goto out;
-    }
-    if (strcmp(format, "table") != 0 && strcmp(format, "json") != 0) {
-        nb_error("info: --format %s: one of table, json", format);
-        goto out;
-    }
+    const struct nb_option options[] = {
+        {"format", .text = &format, .among = nb_table_json}, {"plugin", .texts = &plugins}, {.name = NULL}};
+    int exit_code;
+    if (!nb_read_options(&nb_command_info, options, 0, argc, argv, &exit_code)) goto out;
     if (nb_load_kernels(&plugins, NULL) != 0) goto out;
     cJSON *survey = nb_survey();
     if (strcmp(format, "json") == 0)

@@ -33,76 +33,40 @@ static const char help[] =
     "  --format NAME        table (default), markdown or json\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 all lines hold, 1 a line does not hold, 2 usage.\n";
 
-enum { OPT_DTYPE = 1, OPT_N, OPT_EPS, OPT_OP, OPT_DESIGN, OPT_GAMMA, OPT_RHO, OPT_FILTER, OPT_SEED, OPT_FORMAT };
-
 struct limits_options {
     const char *dtype, *eps, *op, *design, *filter, *format;
-    double n, gamma, rho, seed;
+    int64_t n;
+    double eps_value, gamma, rho;
+    uint64_t seed;
 };
 
-static int set_option(struct limits_options *o, int id, const char *value) {
-    double eps;
-    switch (id) {
-    case OPT_DTYPE:
-        o->dtype = value;
-        if (nb_number_parse(value) >= 0) return 0;
-        return nb_error("--dtype %s: one of f32, tf32, f16, bf16, e5m2, e4m3", value);
-    case OPT_N:
-        if (nb_option_number("--n", value, 1, 1 << 24, &o->n) != 0) return -1;
-        return o->n == floor(o->n) ? 0 : nb_error("--n %s: a whole number of elements", value);
-    case OPT_EPS:
-        o->eps = value;
-        return nb_option_number("--eps", value, 0, 1e6, &eps);
-    case OPT_OP:
-        o->op = value;
-        return 0;
-    case OPT_DESIGN:
-        o->design = value;
-        return 0;
-    case OPT_GAMMA:
-        return nb_option_number("--gamma", value, 0, 1e300, &o->gamma);
-    case OPT_RHO:
-        return nb_option_number("--rho", value, 0, 1e6, &o->rho);
-    case OPT_FILTER:
-        o->filter = value;
-        return 0;
-    case OPT_SEED:
-        return nb_option_number("--seed", value, 0, 1e15, &o->seed);
-    default:
-        o->format = value;
-        if (strcmp(value, "table") == 0 || strcmp(value, "markdown") == 0 || strcmp(value, "json") == 0) return 0;
-        return nb_error("--format %s: one of table, markdown, json", value);
-    }
+static bool parse(struct limits_options *o, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {{"dtype", .text = &o->dtype},
+                                        {"n", .large = &o->n, .least = 1, .most = 1 << 24},
+                                        {"eps", .text = &o->eps, .number = &o->eps_value, .least = 0, .most = 1e6},
+                                        {"op", .text = &o->op},
+                                        {"design", .text = &o->design},
+                                        {"gamma", .number = &o->gamma, .least = 0, .most = 1e300},
+                                        {"rho", .number = &o->rho, .least = 0, .most = 1e6},
+                                        {"filter", .text = &o->filter},
+                                        {"seed", .seed = &o->seed},
+                                        {"format", .text = &o->format, .among = nb_table_markdown_json},
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, exit_code)) return false;
+    if (o->dtype && nb_number_parse(o->dtype) < 0)
+        nb_error("--dtype %s: one of f32, tf32, f16, bf16, e5m2, e4m3", o->dtype);
+    else if (!o->dtype && !o->design)
+        nb_error("limits: --dtype NAME, or --design TEXT, says what is looked at");
+    else
+        return true;
+    return false;
 }
 
-static int parse(struct limits_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"dtype", required_argument, NULL, OPT_DTYPE},
-                                            {"n", required_argument, NULL, OPT_N},
-                                            {"eps", required_argument, NULL, OPT_EPS},
-                                            {"op", required_argument, NULL, OPT_OP},
-                                            {"design", required_argument, NULL, OPT_DESIGN},
-                                            {"gamma", required_argument, NULL, OPT_GAMMA},
-                                            {"rho", required_argument, NULL, OPT_RHO},
-                                            {"filter", required_argument, NULL, OPT_FILTER},
-                                            {"seed", required_argument, NULL, OPT_SEED},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_limits, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (optind < argc) return nb_error("limits: '%s' is one argument too many", argv[optind]);
-    if (!o->dtype && !o->design) return nb_error("limits: --dtype NAME, or --design TEXT, says what is looked at");
-    return 0;
-}
-
-/* What options name stands above the design's text. */
+/* An option overrides the design's text. */
 static int configure(struct nb_limits *l, const struct limits_options *o) {
     const int op = o->op ? nb_name_find(nb_op_names, o->op) : (int)NB_OP_RMSNORM;
     if (op < 0) return nb_error("--op %s: rmsnorm or layernorm", o->op);
-    nb_limits_init(l, (enum nb_op)op, o->dtype ? (enum nb_number)nb_number_parse(o->dtype) : NB_NUM_F32, (int64_t)o->n,
-                   1e-5);
+    nb_limits_init(l, (enum nb_op)op, o->dtype ? (enum nb_number)nb_number_parse(o->dtype) : NB_NUM_F32, o->n, 1e-5);
     if (o->design) {
         struct nb_design d;
         if (nb_design_parse(&d, o->design) != 0) return -1;
@@ -111,12 +75,12 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
         nb_limits_set_design(l, &d);
     }
     if (o->eps || !o->design) {
-        l->design.eps = strtod(o->eps ? o->eps : "1e-5", NULL);
+        l->design.eps = o->eps_value;
         snprintf(l->design.eps_text, sizeof l->design.eps_text, "%s", o->eps ? o->eps : "1e-5");
     }
     l->gamma_max = o->gamma;
     l->rho = o->rho;
-    l->seed = (uint64_t)o->seed;
+    l->seed = o->seed;
     return nb_limits_refuse(l);
 }
 
@@ -150,10 +114,10 @@ static int report(const struct nb_limits *l, const struct limits_options *o) {
 }
 
 static int run(int argc, char **argv) {
-    struct limits_options o = {.format = "table", .n = 4096, .gamma = NAN, .rho = 10, .seed = 1};
+    struct limits_options o = {.format = "table", .n = 4096, .eps_value = 1e-5, .gamma = NAN, .rho = 10, .seed = 1};
     struct nb_limits limits;
     int exit_code;
-    if (parse(&o, argc, argv, &exit_code) != 0) return exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     if (configure(&limits, &o) != 0) return NB_EXIT_USAGE;
     nb_watch_interrupts();
     return report(&limits, &o);

@@ -361,44 +361,23 @@ static const struct topic *find_topic(const char *name) {
 
 static int run_topic(const struct topic *topic, const char *format, const struct nb_texts *plugins) {
     struct nb_grid grid = {0};
-    int result = -1;
-    if (!nb_grid_format_known(format)) {
-        nb_error("list: --format %s is not table, markdown, csv or json", format);
-        goto out;
-    }
-    if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) goto out;
-    result = topic->list(&grid);
+    if ((topic->needs_kernels || plugins->n > 0) && nb_load_kernels(plugins, NULL) != 0) return NB_EXIT_USAGE;
+    int result = topic->list(&grid);
     if (result == 0) result = nb_grid_print(&grid, format, stdout);
-out:
     nb_grid_release(&grid);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
 static int run(int argc, char **argv) {
-    enum { FORMAT = 1, PLUGIN };
-    static const struct option options[] = {{"format", required_argument, NULL, FORMAT},
-                                            {"plugin", required_argument, NULL, PLUGIN},
-                                            NB_PEER_OPTIONS,
-                                            NB_COMMON_OPTIONS};
     struct nb_texts plugins = {0};
     const char *format = "table";
-    const struct topic *topic = &topics[0];
-    int exit_code = NB_EXIT_USAGE;
-    bool done = false;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_list, &done, &exit_code)) != -1;) {
-        if (id == FORMAT) format = optarg;
-        if (id == PLUGIN) nb_texts_add(&plugins, optarg);
-        if ((id == NB_OPT_PEER || id == NB_OPT_PEER_LIB) && nb_peer_option(&plugins, id, optarg) != 0) goto out;
+    const struct nb_option options[] = {
+        {"format", .text = &format, .among = nb_table_markdown_csv_json}, NB_PLUGIN_OPTIONS(&plugins), {.name = NULL}};
+    int exit_code;
+    if (nb_read_options(&nb_command_list, options, 1, argc, argv, &exit_code)) {
+        const struct topic *topic = optind < argc ? find_topic(argv[optind]) : &topics[0];
+        if (topic) exit_code = run_topic(topic, format, &plugins);
     }
-    if (done) goto out;
-    exit_code = NB_EXIT_USAGE;
-    if (argc - optind > 1) {
-        nb_error("list: '%s' is one argument too many", argv[optind + 1]);
-        goto out;
-    }
-    if (optind < argc) topic = find_topic(argv[optind]);
-    if (topic) exit_code = run_topic(topic, format, &plugins);
-out:
     nb_texts_release(&plugins);
     return exit_code;
 }

@@ -33,7 +33,7 @@ static void print_help(FILE *out) {
           out);
     for (size_t i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
-        "\n`normbench COMMAND --help` tells everything about a command; `normbench info` what this machine can do.\n"
+        "\n`normbench COMMAND --help` describes a command in full; `normbench info` shows what this machine can do.\n"
         "Start with: normbench run\n\n"
         "Exit codes: 0 ok, 1 a case failed, 2 usage or configuration, 3 regression, 4 inconclusive, 5 not comparable,\n"
         "77 nothing of what was selected can run here, 128+n ended by signal n.\n",

@@ -47,30 +47,19 @@ static int holds_run(const char *dir) {
 }
 
 static int check(const struct options *o) {
-    if (o->n_dirs == 0) return nb_error("merge: no folder to merge; `normbench merge --help` tells more");
+    if (o->n_dirs == 0) return nb_error("merge: no folder to merge; see `normbench merge --help`");
     if (!o->out) return nb_error("merge: --out DIR is needed");
     if (!nb_renderer_find(o->format))
         return nb_error("merge: --format %s is not known; `normbench merge --help` lists the formats", o->format);
     return holds_run(o->out);
 }
 
-/* Returns true when the command is to go on; else *exit_code holds how it ends. */
 static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
-    enum { OUT = 1, PARTIAL, FORMAT };
-    static const struct option options[] = {{"out", required_argument, NULL, OUT},
-                                            {"partial", no_argument, NULL, PARTIAL},
-                                            {"format", required_argument, NULL, FORMAT},
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_merge, &done, exit_code)) != -1;) {
-        if (id == OUT) o->out = optarg;
-        if (id == PARTIAL) o->partial = true;
-        if (id == FORMAT) o->format = optarg;
-    }
-    if (done) return false;
+    const struct nb_option options[] = {
+        {"out", .text = &o->out}, {"partial", .flag = &o->partial}, {"format", .text = &o->format}, {.name = NULL}};
+    if (!nb_read_options(&nb_command_merge, options, NB_ANY_ARGUMENTS, argc, argv, exit_code)) return false;
     o->dirs = (const char *const *)argv + optind;
     o->n_dirs = (size_t)(argc - optind);
-    *exit_code = NB_EXIT_USAGE;
     return check(o) == 0;
 }
 

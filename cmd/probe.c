@@ -40,8 +40,6 @@ static const char help[] =
     "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
 
-enum { OPT_PLUGIN = 1, OPT_DTYPE, OPT_WIDTH, OPT_N, OPT_MAX_WIDTH, OPT_TIMEOUT, OPT_FORMAT, OPT_AXIS };
-
 /* The formula's options: each is an axis. */
 static const char *const axes[] = {"eps", "eps_place", "root", "affine", "cast", "weight_offset", "param", "round_sum"};
 enum { N_AXES = sizeof axes / sizeof axes[0] };
@@ -50,101 +48,68 @@ struct probe_options {
     struct nb_texts plugins;
     const char *what, *dtypes, *widths, *max_width, *format;
     const char *axis[N_AXES]; /* as given, or null */
-    double n, case_timeout_s;
+    int64_t n;
+    double case_timeout_s;
 };
 
-static int set_n(struct probe_options *o, const char *value) {
-    if (nb_option_number("--n", value, NB_PROBE_LEAST, NB_PROBE_MOST, &o->n) != 0) return -1;
-    if (o->n == exp2(floor(log2(o->n)))) return 0;
-    return nb_error("--n %s: a power of two, such as %.0f", value, exp2(floor(log2(o->n))));
-}
-
-static int set_list(const char *option, const char *value, const char *const *names, const char **list) {
+/* Are the words of a list names that there are? */
+static bool check_list(const char *option, const char *list, const char *const *names) {
     struct nb_strbuf word = {0};
-    int result = 0;
-    for (const char *p = value; result == 0; p++) {
+    bool known = true;
+    for (const char *p = list; p && known; p = *p ? p + 1 : NULL) {
         const size_t n = strcspn(p, ",");
         nb_strbuf_clear(&word);
         nb_strbuf_addn(&word, p, n);
-        char reason[256];
-        if (nb_name_find(names, word.text) < 0) {
-            nb_name_refuse(names, word.text, reason, sizeof reason);
-            result = nb_error("%s '%s' %s", option, word.text, reason);
-        }
+        known = nb_option_name(option, word.text, names) >= 0;
         p += n;
-        if (*p == '\0') break;
     }
     nb_strbuf_release(&word);
-    *list = value;
-    return result;
+    return known;
 }
 
-static int set_axis(struct probe_options *o, int i, const char *value) {
+static bool check_axis(int i, const char *value) {
     struct nb_case scratch;
     char reason[256];
     nb_case_init(&scratch);
-    o->axis[i] = value;
-    if (nb_axis_set(nb_axis_find(axes[i]), &scratch, value, reason, sizeof reason) == 0) return 0;
-    return nb_error("--%s '%s' %s", axes[i], value, reason);
+    if (!value || nb_axis_set(nb_axis_find(axes[i]), &scratch, value, reason, sizeof reason) == 0) return true;
+    nb_error("--%s '%s' %s", axes[i], value, reason);
+    return false;
 }
 
-static int set_option(struct probe_options *o, int id, const char *value) {
-    switch (id) {
-    case NB_OPT_PEER:
-    case NB_OPT_PEER_LIB:
-        return nb_peer_option(&o->plugins, id, value);
-    case OPT_PLUGIN:
-        nb_texts_add(&o->plugins, value);
-        return 0;
-    case OPT_DTYPE:
-        return set_list("--dtype", value, nb_dtype_names, &o->dtypes);
-    case OPT_WIDTH:
-        return set_list("--width", value, nb_width_names, &o->widths);
-    case OPT_N:
-        return set_n(o, value);
-    case OPT_MAX_WIDTH:
-        o->max_width = value;
-        return 0;
-    case OPT_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
-    case OPT_FORMAT:
-        o->format = value;
-        if (strcmp(value, "table") == 0 || strcmp(value, "json") == 0) return 0;
-        return nb_error("--format %s: one of table, json", value);
-    default:
-        return set_axis(o, id - OPT_AXIS, value);
-    }
+static bool check_n(int64_t n) {
+    const double below = exp2(floor(log2((double)n)));
+    if ((double)n == below) return true;
+    nb_error("--n %lld: a power of two, such as %.0f", (long long)n, below);
+    return false;
 }
 
-static int parse(struct probe_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"plugin", required_argument, NULL, OPT_PLUGIN},
-                                            {"dtype", required_argument, NULL, OPT_DTYPE},
-                                            {"width", required_argument, NULL, OPT_WIDTH},
-                                            {"n", required_argument, NULL, OPT_N},
-                                            {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
-                                            {"case-timeout", required_argument, NULL, OPT_TIMEOUT},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"eps", required_argument, NULL, OPT_AXIS},
-                                            {"eps-place", required_argument, NULL, OPT_AXIS + 1},
-                                            {"root", required_argument, NULL, OPT_AXIS + 2},
-                                            {"affine", required_argument, NULL, OPT_AXIS + 3},
-                                            {"cast", required_argument, NULL, OPT_AXIS + 4},
-                                            {"weight-offset", required_argument, NULL, OPT_AXIS + 5},
-                                            {"param", required_argument, NULL, OPT_AXIS + 6},
-                                            {"round-sum", required_argument, NULL, OPT_AXIS + 7},
-                                            NB_PEER_OPTIONS,
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_probe, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (argc - optind != 1)
-        return nb_error("probe: WHAT, a shared object, a kernel, a variant or a glob; `normbench probe --help`");
+static bool parse(struct probe_options *o, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&o->plugins),
+                                        {"dtype", .text = &o->dtypes},
+                                        {"width", .text = &o->widths},
+                                        {"n", .large = &o->n, .least = NB_PROBE_LEAST, .most = NB_PROBE_MOST},
+                                        {"max-width", .text = &o->max_width},
+                                        NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
+                                        {"format", .text = &o->format, .among = nb_table_json},
+                                        {"eps", .text = &o->axis[0]},
+                                        {"eps-place", .text = &o->axis[1]},
+                                        {"root", .text = &o->axis[2]},
+                                        {"affine", .text = &o->axis[3]},
+                                        {"cast", .text = &o->axis[4]},
+                                        {"weight-offset", .text = &o->axis[5]},
+                                        {"param", .text = &o->axis[6]},
+                                        {"round-sum", .text = &o->axis[7]},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_probe, options, 1, argc, argv, exit_code)) return false;
+    for (int i = 0; i < N_AXES; i++)
+        if (!check_axis(i, o->axis[i])) return false;
+    if (!check_list("dtype", o->dtypes, nb_dtype_names) || !check_list("width", o->widths, nb_width_names) ||
+        !check_n(o->n))
+        return false;
     o->what = argv[optind];
-    return 0;
+    if (!o->what) nb_error("probe: WHAT, a shared object, a kernel, a variant or a glob; `normbench probe --help`");
+    return o->what != NULL;
 }
 
 /* ---- what is asked ---- */
@@ -203,8 +168,8 @@ static const char *set_case(struct nb_case *c, const struct nb_entry *entry, con
     struct nb_call call;
     nb_case_init(c);
     snprintf(c->data, sizeof c->data, "normal");
-    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = (int64_t)o->n};
-    snprintf(c->shape.text, sizeof c->shape.text, "1x%.0f", o->n);
+    c->shape = (struct nb_shape){.layout = NB_ROWS, .rows = 1, .cols = o->n};
+    snprintf(c->shape.text, sizeof c->shape.text, "1x%lld", (long long)o->n);
     c->op = entry->kernel->op;
     set_formula(c, o, &entry->kernel->formulas);
     nb_case_set_entry(c, entry);
@@ -273,8 +238,7 @@ static int run(int argc, char **argv) {
     struct probe_options o = {.format = "table", .n = NB_PROBE_USUAL, .case_timeout_s = 20};
     struct nb_case *cases = NULL;
     int exit_code = NB_EXIT_USAGE, n = 0, n_selected = 0;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
-    exit_code = NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (is_file(o.what)) nb_texts_add(&o.plugins, o.what);
     if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
     cases = nb_alloc(nb_registry_size(), sizeof *cases);

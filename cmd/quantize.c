@@ -19,14 +19,14 @@ extern const struct nb_command nb_command_quantize;
 
 static const char help[] =
     "usage: normbench quantize [OPTIONS]\n\n"
-    "Stores rows in 8 bits, once as they are and once normalized before, and shows what is left: the ratio of signal to\n"
+    "Stores rows in 8 bits, once as they are and once normalized first, and shows what is left: the ratio of signal to\n"
     "quantization noise, the largest error, the share that becomes 0. Values are divided by a scale that takes the largest\n"
     "magnitude to the format's largest number: of the whole tensor, of each row, or none.\n\n"
     "  --to FORMAT          e4m3, e5m2 or int8; repeatable (default all)\n"
     "  --data NAME          rows: a distribution, a data set or a file (default massive: rows with massive activations)\n"
     "  --op OP              rmsnorm (default), prmsnorm, layernorm or l2norm\n"
     "  --design DESIGN      the norm with its formats, as for `normbench emulate`, instead of --op (in f32)\n"
-    "  --affine WHICH       none, gamma, gamma_beta (default: as usual for the op)\n"
+    "  --affine WHICH       none, gamma, gamma_beta (default: the op's usual one)\n"
     "  --n N                columns (default 4096, or as the file has)\n"
     "  --rows R             rows (default 64, or as the file has, up to 256)\n"
     "  --seed S             default 1\n"
@@ -35,91 +35,39 @@ static const char help[] =
     "0. beyond: share out of range.\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
-enum { OPT_TO = 1, OPT_DATA, OPT_OP, OPT_DESIGN, OPT_AFFINE, OPT_N, OPT_ROWS, OPT_SEED, OPT_FORMAT };
-
 struct quantize_options {
     bool to[NB_N_QUANTA], any_to;
     struct nb_design_data data;
     const char *op, *design, *format;
 };
 
-static int refuse(const char *option, const char *value, const char *const *names) {
-    char reason[256];
-    nb_name_refuse(names, value, reason, sizeof reason);
-    return nb_error("%s %s %s", option, value, reason);
-}
-
-static int set_to(struct quantize_options *o, const char *value) {
+static int set_to(void *to, const char *value) {
+    struct quantize_options *o = to;
     const int number = nb_number_parse(value); /* other names of the formats: float8_e4m3fn */
-    int found = nb_name_find(nb_quantum_names, value);
-    if (number == NB_NUM_E4M3) found = NB_QUANTUM_E4M3;
-    if (number == NB_NUM_E5M2) found = NB_QUANTUM_E5M2;
-    if (found < 0) return refuse("--to", value, nb_quantum_names);
+    const int found = number == NB_NUM_E4M3   ? (int)NB_QUANTUM_E4M3
+                      : number == NB_NUM_E5M2 ? (int)NB_QUANTUM_E5M2
+                                              : nb_option_name("to", value, nb_quantum_names);
+    if (found < 0) return -1;
     o->to[found] = o->any_to = true;
     return 0;
 }
 
-static int set_count(const char *option, const char *value, double most, int64_t *count) {
-    double number;
-    if (nb_option_number(option, value, 1, most, &number) != 0) return -1;
-    if (number != floor(number)) return nb_error("%s %s: a whole number", option, value);
-    *count = (int64_t)number;
-    return 0;
-}
-
-static int set_option(struct quantize_options *o, int id, const char *value) {
-    int64_t seed;
-    int affine;
-    switch (id) {
-    case OPT_TO:
-        return set_to(o, value);
-    case OPT_DATA:
-        o->data.data = value;
-        return 0;
-    case OPT_OP:
-        o->op = value;
-        return 0;
-    case OPT_DESIGN:
-        o->design = value;
-        return 0;
-    case OPT_AFFINE:
-        affine = nb_name_find(nb_affine_names, value);
-        if (affine < 0) return refuse("--affine", value, nb_affine_names);
-        o->data.affine = (enum nb_affine)affine;
-        return 0;
-    case OPT_N:
-        return set_count("--n", value, 1 << 24, &o->data.cols);
-    case OPT_ROWS:
-        return set_count("--rows", value, 1 << 20, &o->data.rows);
-    case OPT_SEED:
-        if (set_count("--seed", value, 0x1p53, &seed) != 0) return -1;
-        o->data.seed = (uint64_t)seed;
-        return 0;
-    default:
-        o->format = value;
-        if (nb_grid_format_known(value)) return 0;
-        return nb_error("--format %s: table, markdown, csv or json", value);
-    }
-}
-
-static int parse(struct quantize_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {
-        {"to", required_argument, NULL, OPT_TO},         {"data", required_argument, NULL, OPT_DATA},
-        {"op", required_argument, NULL, OPT_OP},         {"design", required_argument, NULL, OPT_DESIGN},
-        {"affine", required_argument, NULL, OPT_AFFINE}, {"n", required_argument, NULL, OPT_N},
-        {"rows", required_argument, NULL, OPT_ROWS},     {"seed", required_argument, NULL, OPT_SEED},
-        {"format", required_argument, NULL, OPT_FORMAT}, NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_quantize, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (optind < argc) return nb_error("quantize: '%s' is one argument too many; a norm goes after --op", argv[optind]);
-    if (o->op && o->design)
-        return nb_error("quantize: --op and --design exclude each other; --design names the op, too");
+static bool parse(struct quantize_options *o, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {{"to", .take = set_to, .to = o},
+                                        {"data", .text = &o->data.data},
+                                        {"op", .text = &o->op},
+                                        {"design", .text = &o->design},
+                                        {"affine", .take = nb_take_affine, .to = &o->data.affine},
+                                        {"n", .large = &o->data.cols, .least = 1, .most = 1 << 24},
+                                        {"rows", .large = &o->data.rows, .least = 1, .most = 1 << 20},
+                                        {"seed", .seed = &o->data.seed},
+                                        {"format", .text = &o->format, .among = nb_table_markdown_csv_json},
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_quantize, options, 0, argc, argv, exit_code)) return false;
     for (int q = 0; q < NB_N_QUANTA && !o->any_to; q++) o->to[q] = true;
-    return 0;
+    if (!o->op || !o->design) return true;
+    nb_error("quantize: --op and --design exclude each other; --design names the op, too");
+    return false;
 }
 
 /* ---- rows before and after the norm ------------------------------------------------------------------------------------ */
@@ -230,9 +178,8 @@ static int quantize_all(struct quantize_options *o) {
 
 static int run(int argc, char **argv) {
     struct quantize_options o = {.data = {.data = "massive", .seed = 1, .affine = NB_N_AFFINES}, .format = "table"};
-    int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) return exit_code;
-    return quantize_all(&o);
+    int exit_code;
+    return parse(&o, argc, argv, &exit_code) ? quantize_all(&o) : exit_code;
 }
 
 const struct nb_command nb_command_quantize = {.name = "quantize",

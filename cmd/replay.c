@@ -27,7 +27,7 @@ static const char help[] =
     "       normbench replay DIR KEY [OPTIONS]\n\n"
     "Runs one case again: checks it, times it beside its roof, and prints its whole record. KEY is a case's key as tables,\n"
     "results and error messages print it; with DIR, a run's folder, a part of the key that only one case has is enough,\n"
-    "and the run's plugins and tuning are taken.\n\n"
+    "and the run's plugins and tuning are used.\n\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
     "  --max-width WIDTH    hides wider kernels\n"
     "  --launches N         worker processes (default 6)\n"
@@ -40,81 +40,32 @@ static const char help[] =
         NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 the case failed, 2 usage, 77 the case cannot run on this machine.\n";
 
-enum {
-    OPT_PLUGIN = 1,
-    OPT_MAX_WIDTH,
-    OPT_LAUNCHES,
-    OPT_BLOCKS,
-    OPT_CHECK_ONLY,
-    OPT_NO_COUNTERS,
-    OPT_TIMEOUT,
-    OPT_OUT,
-    OPT_FORMAT
-};
-
 struct replay_options {
     struct nb_texts plugins;
     const char *max_width, *out, *format, *dir, *key;
-    double launches, blocks, case_timeout_s;
+    int launches, blocks;
+    double case_timeout_s;
     bool check_only, no_counters;
 };
 
-static int set_option(struct replay_options *o, int id, const char *value) {
-    switch (id) {
-    case NB_OPT_PEER:
-    case NB_OPT_PEER_LIB:
-        return nb_peer_option(&o->plugins, id, value);
-    case OPT_PLUGIN:
-        nb_texts_add(&o->plugins, value);
-        return 0;
-    case OPT_MAX_WIDTH:
-        o->max_width = value;
-        return 0;
-    case OPT_LAUNCHES:
-        return nb_option_number("--launches", value, 1, 1000, &o->launches);
-    case OPT_BLOCKS:
-        return nb_option_number("--blocks", value, 1, 10000, &o->blocks);
-    case OPT_CHECK_ONLY:
-        o->check_only = true;
-        return 0;
-    case OPT_NO_COUNTERS:
-        o->no_counters = true;
-        return 0;
-    case OPT_TIMEOUT:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    default:
-        o->format = value;
-        if (strcmp(value, "json") == 0 || strcmp(value, "table") == 0) return 0;
-        return nb_error("--format %s: json or table", value);
-    }
-}
-
-static int parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"plugin", required_argument, NULL, OPT_PLUGIN},
-                                            {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
-                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
-                                            {"blocks", required_argument, NULL, OPT_BLOCKS},
-                                            {"check-only", no_argument, NULL, OPT_CHECK_ONLY},
-                                            {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
-                                            {"case-timeout", required_argument, NULL, OPT_TIMEOUT},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_PEER_OPTIONS,
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_replay, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
+static bool parse(struct replay_options *o, int argc, char **argv, int *exit_code) {
+    static const char *const formats[] = {"json", "table", NULL};
+    const struct nb_option options[] = {NB_PLUGIN_OPTIONS(&o->plugins),
+                                        {"max-width", .text = &o->max_width},
+                                        {"launches", .count = &o->launches, .least = 1, .most = 1000},
+                                        {"blocks", .count = &o->blocks, .least = 1, .most = 10000},
+                                        {"check-only", .flag = &o->check_only},
+                                        {"no-counters", .flag = &o->no_counters},
+                                        NB_CASE_TIMEOUT_OPTION(&o->case_timeout_s),
+                                        {"out", .text = &o->out},
+                                        {"format", .text = &o->format, .among = formats},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_replay, options, 2, argc, argv, exit_code)) return false;
     if (argc - optind == 2) o->dir = argv[optind++];
-    if (argc - optind != 1) return nb_error("replay: KEY, or DIR and KEY; `normbench replay --help`");
     o->key = argv[optind];
-    return 0;
+    if (!o->key) nb_error("replay: KEY, or DIR and KEY; `normbench replay --help`");
+    return o->key != NULL;
 }
 
 /* The one case of DIR's results that the text names; its plugins join the options'. */
@@ -189,8 +140,8 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     nb_case_key(&c, &printed);
     *plan = (struct nb_plan){.n_cases = 1,
                              .n_groups = 1,
-                             .launches = o->check_only ? 0 : (int)o->launches,
-                             .blocks = (int)o->blocks,
+                             .launches = o->check_only ? 0 : o->launches,
+                             .blocks = o->blocks,
                              .sample_ms = 0.25,
                              .order_seed = 1};
     plan->cases = nb_alloc(1, sizeof *plan->cases);
@@ -204,7 +155,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
 }
 
 static int print_results(const struct nb_results *results, const char *format) {
-    if (format && strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
+    if (strcmp(format, "table") == 0) return nb_renderer_find("table")->render(results, stdout);
     cJSON *json = nb_record_to_json(&results->records[0]);
     nb_json_put(json, stdout);
     cJSON_Delete(json);
@@ -220,43 +171,42 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 static int measure(const struct nb_plan *plan, struct replay_options *o, int argc, char **argv) {
     char temporary[] = "/tmp/normbench-replay-XXXXXX";
-    struct nb_journal journal = {0};
     struct nb_results results = {0};
     int exit_code = NB_EXIT_USAGE;
-    const struct nb_plan_request request = {.plugins = o->plugins};
-    const struct nb_first_line first = {plan, "replay", &request, argc, argv, false};
+    bool began;
+    const struct nb_plan_request request = {.plugins = o->plugins, .max_width = o->max_width};
     const char *dir = o->out ? o->out : mkdtemp(temporary);
     if (!dir) {
         nb_error("no temporary folder can be made; give one by --out");
         return exit_code;
     }
-    if (nb_journal_create(&journal, dir) != 0 || nb_journal_begin(&journal, &first) != 0) goto out;
-    struct nb_run_options options = {.plugins = o->plugins.items,
-                                     .n_plugins = (int)o->plugins.n,
-                                     .max_width = o->max_width,
-                                     .no_counters = o->no_counters || o->check_only,
-                                     .case_timeout_s = o->case_timeout_s};
-    int ended = nb_run_plan(plan, &journal, dir, &options);
-    nb_journal_close(&journal);
+    const struct nb_measuring m = {.request = &request,
+                                   .plan = plan,
+                                   .config = "replay",
+                                   .out = dir,
+                                   .no_counters = o->no_counters || o->check_only,
+                                   .silent = true,
+                                   .case_timeout_s = o->case_timeout_s,
+                                   .argc = argc,
+                                   .argv = argv};
+    const int ended = nb_measuring_run(&m, dir, &began);
     if (ended < 0 || nb_results_fold(&results, dir) != 0 || results.n == 0) goto out;
     if (o->out && nb_results_write(&results, dir) != 0) goto out;
     if (print_results(&results, o->format) != 0) goto out;
     exit_code = ended > 0 ? 128 + ended : nb_results_failed(&results) ? NB_EXIT_FAILED : NB_EXIT_OK;
 out:
-    nb_journal_close(&journal);
     nb_results_release(&results);
     if (!o->out) nftw(temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return exit_code;
 }
 
 static int run(int argc, char **argv) {
-    struct replay_options o = {.launches = 6, .blocks = 24, .case_timeout_s = 20};
+    struct replay_options o = {.format = "json", .launches = 6, .blocks = 24, .case_timeout_s = 20};
     struct nb_results earlier = {0};
     struct nb_plan plan = {0};
     char *key = NULL;
     int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
-    exit_code = NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.dir && find_in_run(&o, &earlier, &key) != 0) goto out;
     if (nb_load_kernels(&o.plugins, o.max_width) != 0) goto out;
     int planned = plan_one(&plan, key ? key : o.key, &o);

@@ -17,8 +17,9 @@ static const char help[] =
     "usage: normbench report DIR [OPTIONS]\n"
     "\n"
     "Renders the results of a run again, without measuring anything. DIR is what `normbench run`, `stress` or `merge`\n"
-    "left; what `stress` left is graded again, with the searches that it made. When DIR/journal.jsonl is newer than DIR/results.json, or alone (the run was killed, or is\n"
-    "still going on), results.json is made from it first; cases that the run did not come to are \"not_run\".\n"
+    "left; what `stress` left is graded again, with the searches that it made. When DIR/journal.jsonl is newer than\n"
+    "DIR/results.json, or alone (the run was killed, or is still going on), results.json is made from it first; cases\n"
+    "that the run did not reach are \"not_run\".\n"
     "\n"
     "Writes DIR/results.json (only when the journal is newer), DIR/plots/ (data and gnuplot scripts, and the pictures\n"
     "where gnuplot is installed) and DIR/index.html; prints the records to stdout. Where `normbench stress` left\n"
@@ -33,27 +34,16 @@ static const char help[] =
 
 struct options {
     const char *dir, *format;
-    bool write;
+    bool no_write;
 };
 
-/* Returns true when the command is to go on; else *exit_code holds how it ends. */
 static bool parse(int argc, char **argv, struct options *o, int *exit_code) {
-    enum { FORMAT = 1, NO_WRITE };
-    static const struct option options[] = {
-        {"format", required_argument, NULL, FORMAT}, {"no-write", no_argument, NULL, NO_WRITE}, NB_COMMON_OPTIONS};
-    bool done = false;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_report, &done, exit_code)) != -1;) {
-        if (id == FORMAT) o->format = optarg;
-        if (id == NO_WRITE) o->write = false;
-    }
-    if (done) return false;
-    *exit_code = NB_EXIT_USAGE;
-    if (argc - optind != 1) {
-        nb_error("report: one DIR is needed, %d are given; `normbench report --help` tells more", argc - optind);
-        return false;
-    }
+    const struct nb_option options[] = {
+        {"format", .text = &o->format}, {"no-write", .flag = &o->no_write}, {.name = NULL}};
+    if (!nb_read_options(&nb_command_report, options, 1, argc, argv, exit_code)) return false;
     o->dir = argv[optind];
-    return true;
+    if (!o->dir) nb_error("report: DIR is missing; see `normbench report --help`");
+    return o->dir != NULL;
 }
 
 /* The folder of a stress run: its tables, unless others are asked for by name. */
@@ -64,7 +54,7 @@ static int render_stress(const struct options *o, const struct nb_results *resul
     nb_searched_read(&searched, o->dir);
     cJSON *stress = nb_stress_judge(results, &grades, &searched);
     int result = nb_stress_print(stress, results, o->format, stdout);
-    if (result == 0 && o->write) result = nb_stress_write(stress, o->dir);
+    if (result == 0 && !o->no_write) result = nb_stress_write(stress, o->dir);
     cJSON_Delete(stress);
     cJSON_Delete(searched.list);
     nb_grades_release(&grades);
@@ -76,13 +66,13 @@ static int render_claims(const struct options *o) {
     cJSON *document = nb_claims_document_read(o->dir);
     if (!document) return NB_EXIT_USAGE;
     int result = nb_claims_print(document, o->format, stdout);
-    if (result == 0 && o->write) result = nb_claims_pages(o->dir, document, true);
+    if (result == 0 && !o->no_write) result = nb_claims_pages(o->dir, document, true);
     cJSON_Delete(document);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
 static int report(int argc, char **argv) {
-    struct options o = {.format = "table", .write = true};
+    struct options o = {.format = "table"};
     struct nb_results results;
     int exit_code;
     if (!parse(argc, argv, &o, &exit_code)) return exit_code;
@@ -96,10 +86,10 @@ static int report(int argc, char **argv) {
     if (nb_results_read(&results, o.dir) != 0) return NB_EXIT_USAGE;
     const bool stress = nb_stress_exists(o.dir) && nb_stress_format_known(o.format);
     int result = stress ? render_stress(&o, &results) : renderer->render(&results, stdout);
-    if (result == 0 && o.write && outdated) result = nb_results_write(&results, o.dir);
-    if (result == 0 && o.write) result = nb_plots_write(&results, o.dir);
-    if (result == 0 && o.write && nb_stress_report_read(o.dir, &results) < 0) result = -1;
-    if (result == 0 && o.write) result = nb_html_write(&results, o.dir);
+    if (result == 0 && !o.no_write && outdated) result = nb_results_write(&results, o.dir);
+    if (result == 0 && !o.no_write) result = nb_plots_write(&results, o.dir);
+    if (result == 0 && !o.no_write && nb_stress_report_read(o.dir, &results) < 0) result = -1;
+    if (result == 0 && !o.no_write) result = nb_html_write(&results, o.dir);
     nb_results_release(&results);
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }

@@ -24,7 +24,7 @@ static const char help[] =
     "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: quick.\n\n"
     "What to run\n"
     "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable, the last of a name wins\n"
-    "  --filter GLOB        only cases whose key, or its first parts, match; a plain text may stand anywhere in the key;\n"
+    "  --filter GLOB        only cases whose key, or its first parts, match; a plain text matches anywhere in the key;\n"
     "                       repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
@@ -34,84 +34,54 @@ static const char help[] =
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
     "How to run\n"
-    "  --launches N         worker processes for each group (6 are the fewest that give an interval); 0: checks, and\n"
-    "                       times nothing\n"
+    "  --launches N         worker processes for each group (6 are the fewest that give an interval); 0: checks\n"
+    "                       the cases and times nothing\n"
     "  --blocks N           random orders of all arms in one launch\n"
-    "  --case-timeout S     ends a case that makes no step forward for so long (default 20)\n"
-    "  --no-counters        leaves the counter pass out\n"
+    "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
+    "  --no-counters        skips the counter pass\n"
     "  --require-counters   an error when this machine has no hardware counters\n\n"
-    "What is left\n"
+    "Results\n"
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
     "  --format NAME        what stdout gets at the end: summary (the default), table (every case), or another of\n"
     "                       `normbench list formats`\n"
-    "  --no-plots           leaves plots and page out\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "  --no-plots           writes no plots and no page\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 all cases ok, 1 a case failed, 2 usage or configuration, 77 nothing selected can run here,\n"
     "128+n ended by signal n (what is done is kept; --resume goes on).\n";
-
-enum {
-    OPT_NO_COUNTERS = 1,
-    OPT_REQUIRE_COUNTERS,
-    OPT_PLAN /* from here on: options of the plan */
-};
 
 struct run_options {
     struct nb_plan_request request;
     struct nb_output_options output;
     bool no_counters, require_counters;
 };
+static const struct run_options usual = {.request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20};
 
-static bool format_known(const char *name) { return nb_renderer_find(name) || strcmp(name, "variants") == 0; }
-
-static int set_option(struct run_options *o, int id, const char *value) {
-    if (nb_is_output_option(id))
-        return nb_output_option_set(&o->output, id, value, format_known, "`normbench list formats` has the names");
-    switch (id) {
-    case OPT_NO_COUNTERS:
-        o->no_counters = true;
+static int set_shard(void *to, const char *value) {
+    struct nb_plan_options *o = to;
+    char rest;
+    if (sscanf(value, "%d/%d%c", &o->shard, &o->n_shards, &rest) == 2 && o->shard >= 1 && o->shard <= o->n_shards &&
+        o->n_shards <= 100000)
         return 0;
-    case OPT_REQUIRE_COUNTERS:
-        o->require_counters = true;
-        return 0;
-    default:
-        return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
-    }
+    return nb_error("--shard %s: I/N with 1 <= I <= N, such as 2/8", value);
 }
 
-/* Returns -1 when there is nothing more to do; *exit_code says how. */
-static int parse(struct run_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {NB_OUTPUT_OPTIONS,
-                                            {"no-counters", no_argument, NULL, OPT_NO_COUNTERS},
-                                            {"require-counters", no_argument, NULL, OPT_REQUIRE_COUNTERS},
-                                            {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
-                                            {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
-                                            {"threads", required_argument, NULL, OPT_PLAN + NB_REQUEST_THREADS},
-                                            {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
-                                            {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
-                                            {"peer", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER},
-                                            {"peer-lib", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER_LIB},
-                                            {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
-                                            {"shard", required_argument, NULL, OPT_PLAN + NB_REQUEST_SHARD},
-                                            {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
-                                            {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_run, &done, exit_code)) != -1;) {
-        if (id >= OPT_PLAN && !nb_is_output_option(id)) o->request.touched = true;
-        if (set_option(o, id, optarg) == 0) continue;
-        *exit_code = NB_EXIT_USAGE;
-        return -1;
-    }
-    if (done) return -1;
-    if (optind < argc) o->request.config = argv[optind++];
-    if (optind < argc) {
-        nb_error("run: '%s' is one argument too many; a run takes one CONFIG", argv[optind]);
-        *exit_code = NB_EXIT_USAGE;
-        return -1;
-    }
-    return 0;
+static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) {
+    struct nb_plan_request *q = &o->request;
+    const struct nb_option options[] = {NB_OUTPUT_OPTIONS(&o->output),
+                                        {"format", .text = &o->output.format},
+                                        {"no-counters", .flag = &o->no_counters},
+                                        {"require-counters", .flag = &o->require_counters},
+                                        NB_PLAN_OPTIONS(q),
+                                        {"threads", .text = &q->threads, .given = &q->changed},
+                                        {"shard", .take = set_shard, .to = &q->options, .given = &q->changed},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_run, options, 1, argc, argv, exit_code)) return false;
+    const char *format = o->output.format;
+    q->config = argv[optind];
+    if (!format || nb_renderer_find(format) || strcmp(format, "variants") == 0) return true;
+    nb_error("--format %s: `normbench list formats` has the names", format);
+    return false;
 }
 
 /* ---- of a run that compares: what looks behind is measured again, in fresh processes --------------------------------- */
@@ -179,8 +149,8 @@ static int report(const struct run_options *o, const char *dir, bool compares, s
     int result = -1;
     if (nb_results_fold(&results, dir) != 0 || nb_results_write(&results, dir) != 0) goto out;
     *n_failed = nb_results_failed(&results);
-    const char *usual = compares ? "peers" : "summary";
-    if (nb_renderer_find(o->output.format ? o->output.format : usual)->render(&results, stdout) != 0) goto out;
+    const char *format = o->output.format ? o->output.format : compares ? "peers" : "summary";
+    if (nb_renderer_find(format)->render(&results, stdout) != 0) goto out;
     fflush(stdout);
     if (compares && nb_peers_write(&results, dir) != 0) goto out;
     if (!o->output.no_plots && (nb_plots_write(&results, dir) != 0 || nb_html_write(&results, dir) != 0)) goto out;
@@ -230,14 +200,14 @@ static int check_counters(void) {
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.touched || o->request.config || o->output.out || o->output.list)
+    if (o->request.changed || o->request.config || o->output.out || o->output.list)
         return nb_error(
-            "--resume %s goes on with the plan of that run: leave CONFIG, --out and options of the plan away",
+            "--resume %s goes on with the plan of that run: leave out CONFIG, --out and options of the plan",
             o->output.resume);
     if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
-    struct run_options original = {.output.case_timeout_s = o->output.case_timeout_s};
+    struct run_options original = usual;
     int code;
-    if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
+    if (!parse(&original, saved->argc, saved->argv, &code)) return -1;
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->no_counters |= original.no_counters;
@@ -254,12 +224,12 @@ static int print_variants(const struct run_options *o, struct nb_config *config)
 }
 
 static int run(int argc, char **argv) {
-    struct run_options o = {.output.case_timeout_s = 20};
+    struct run_options o = usual;
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
     if (o.output.format && strcmp(o.output.format, "variants") == 0) {
         exit_code = print_variants(&o, &config);

@@ -22,8 +22,8 @@ static const char help[] =
     "  A+ correctly rounded everywhere\n"
     "  A  within 1 ulp, without bias\n"
     "  B  within the a-priori bound of its algorithm\n"
-    "C  at most twice the effect of half an ulp of input noise\n"
-    "D  good as a whole (in norm), lost in single elements\n"
+    "  C  at most twice the effect of half an ulp of input noise\n"
+    "  D  good as a whole (in norm), lost in single elements\n"
     "  F  NaN, Inf or 0 where a number belongs, or none of these\n"
     "Without CONFIG: the presets stress and bugs.\n\n"
     "What to stress\n"
@@ -39,7 +39,7 @@ static const char help[] =
     "How\n"
     "  --search SECONDS     time for all searches together (default 60)\n"
     "  --no-search          checks and grades only\n"
-    "  --timed              times the cases too, as `normbench run` does, which takes long: choose few cases\n"
+    "  --timed              times the cases too, as `normbench run` does; this is slow, so choose few cases\n"
     "  --launches N         with --timed: worker processes for each group (default 6)\n"
     "  --blocks N           with --timed: random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
@@ -49,19 +49,11 @@ static const char help[] =
     "                       witnesses/, plots/, index.html, precision-plots/, precision.html\n"
     "  --resume DIR         goes on where it was cut off; takes no option that would change the plan\n"
     "  --format NAME        table (default), markdown or json (stress.json) on stdout\n"
-    "  --no-plots           leaves plots and pages out\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
+    "  --no-plots           writes no plots and no pages\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 nothing failed, whatever the grades; 1 a case failed (inaccurate, crashed ...), a relation between\n"
     "calls that must hold (scaled, negated, permuted rows ...) did not, or a grade is below --min-grade; 2 usage or\n"
     "configuration, 77 nothing selected can run here, 128+n ended by signal n (what is done is kept; --resume goes\n"
     "on with it).\n";
-
-enum {
-    OPT_SEARCH = 1,
-    OPT_NO_SEARCH,
-    OPT_TIMED,
-    OPT_MIN_GRADE,
-    OPT_PLAN /* from here on: options of the plan */
-};
 
 struct stress_options {
     struct nb_plan_request request;
@@ -70,74 +62,40 @@ struct stress_options {
     double search_s;
     enum nb_grade min_grade;
 };
+static const struct stress_options usual = {
+    .request = NB_PLAN_REQUEST_INIT, .search_s = 60, .output.case_timeout_s = 20};
 
-static int set_option(struct stress_options *o, int id, const char *value) {
-    if (nb_is_output_option(id))
-        return nb_output_option_set(&o->output, id, value, nb_stress_format_known, "one of table, markdown, json");
-    switch (id) {
-    case OPT_SEARCH:
-        return nb_option_number("--search", value, 0.1, 1e6, &o->search_s);
-    case OPT_NO_SEARCH:
-        o->no_search = true;
-        return 0;
-    case OPT_TIMED:
-        o->timed = true;
-        return 0;
-    case OPT_MIN_GRADE:
-        o->min_grade = nb_grade_parse(value);
-        return o->min_grade != NB_GRADE_NONE ? 0 : nb_error("--min-grade %s: one of A+, A, B, C, D", value);
-    default:
-        return nb_plan_request_set(&o->request, id - OPT_PLAN, value);
-    }
+static int set_min_grade(void *to, const char *value) {
+    const enum nb_grade grade = nb_grade_parse(value);
+    *(enum nb_grade *)to = grade;
+    return grade != NB_GRADE_NONE ? 0 : nb_error("--min-grade %s: one of A+, A, B, C, D", value);
 }
 
-/* What one option says of the others. */
-static int check_options(struct stress_options *o, int argc, char **argv) {
-    if (optind < argc) o->request.config = argv[optind++];
-    if (optind < argc) return nb_error("stress: '%s' is one argument too many; one CONFIG is taken", argv[optind]);
-    if (!o->timed && (o->request.launches || o->request.blocks))
-        return nb_error("stress: --launches and --blocks say how to time; they need --timed");
-    if (o->timed && !o->request.launches) o->request.launches = 6;
-    return 0;
-}
-
-/* Returns -1 when there is nothing more to do; *exit_code says how. */
-static int parse(struct stress_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {NB_OUTPUT_OPTIONS,
-                                            {"search", required_argument, NULL, OPT_SEARCH},
-                                            {"no-search", no_argument, NULL, OPT_NO_SEARCH},
-                                            {"timed", no_argument, NULL, OPT_TIMED},
-                                            {"min-grade", required_argument, NULL, OPT_MIN_GRADE},
-                                            {"kernel", required_argument, NULL, OPT_PLAN + NB_REQUEST_KERNEL},
-                                            {"dtype", required_argument, NULL, OPT_PLAN + NB_REQUEST_DTYPE},
-                                            {"width", required_argument, NULL, OPT_PLAN + NB_REQUEST_WIDTH},
-                                            {"axis", required_argument, NULL, OPT_PLAN + NB_REQUEST_AXIS},
-                                            {"filter", required_argument, NULL, OPT_PLAN + NB_REQUEST_FILTER},
-                                            {"plugin", required_argument, NULL, OPT_PLAN + NB_REQUEST_PLUGIN},
-                                            {"peer", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER},
-                                            {"peer-lib", required_argument, NULL, OPT_PLAN + NB_REQUEST_PEER_LIB},
-                                            {"max-width", required_argument, NULL, OPT_PLAN + NB_REQUEST_MAX_WIDTH},
-                                            {"budget", required_argument, NULL, OPT_PLAN + NB_REQUEST_BUDGET},
-                                            {"launches", required_argument, NULL, OPT_PLAN + NB_REQUEST_LAUNCHES},
-                                            {"blocks", required_argument, NULL, OPT_PLAN + NB_REQUEST_BLOCKS},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    optind = 0;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_stress, &done, exit_code)) != -1;) {
-        if ((id >= OPT_PLAN && !nb_is_output_option(id)) || id == OPT_TIMED) o->request.touched = true;
-        if (set_option(o, id, optarg) == 0) continue;
-        *exit_code = NB_EXIT_USAGE;
-        return -1;
-    }
-    if (done) return -1;
-    *exit_code = NB_EXIT_USAGE;
-    return check_options(o, argc, argv);
+static bool parse(struct stress_options *o, int argc, char **argv, int *exit_code) {
+    struct nb_plan_request *q = &o->request;
+    const struct nb_option options[] = {NB_OUTPUT_OPTIONS(&o->output),
+                                        {"format", .text = &o->output.format, .among = nb_table_markdown_json},
+                                        {"search", .number = &o->search_s, .least = 0.1, .most = 1e6},
+                                        {"no-search", .flag = &o->no_search},
+                                        {"timed", .flag = &o->timed, .given = &q->changed},
+                                        {"min-grade", .take = set_min_grade, .to = &o->min_grade},
+                                        NB_PLAN_OPTIONS(q),
+                                        {"kernel", .text = &q->kernels, .given = &q->changed},
+                                        {"dtype", .text = &q->dtypes, .given = &q->changed},
+                                        {"width", .text = &q->widths, .given = &q->changed},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_stress, options, 1, argc, argv, exit_code)) return false;
+    q->config = argv[optind];
+    if (o->timed && q->launches < 1) q->launches = 6;
+    if (o->timed || (q->launches < 1 && q->blocks < 1)) return true;
+    nb_error("stress: --launches and --blocks say how to time; they need --timed");
+    return false;
 }
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.touched || o->request.config || o->output.out || o->output.list)
+    if (o->request.changed || o->request.config || o->output.out || o->output.list)
         return nb_error(
             "--resume %s goes on with the plan of that run: leave out CONFIG, --out and options of the plan",
             o->output.resume);
@@ -145,9 +103,9 @@ static int take_resumed(struct stress_options *o, struct nb_journaled_argv *save
     if (saved->argc < 1 || strcmp(saved->argv[0], "stress") != 0)
         return nb_error("--resume %s: that run was not a stress run; `normbench %s --resume %s` goes on with it",
                         o->output.resume, saved->argc ? saved->argv[0] : "run", o->output.resume);
-    struct stress_options original = {.search_s = o->search_s, .output.case_timeout_s = o->output.case_timeout_s};
+    struct stress_options original = usual;
     int code;
-    if (parse(&original, saved->argc, saved->argv, &code) != 0) return -1;
+    if (!parse(&original, saved->argc, saved->argv, &code)) return -1;
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->timed = original.timed;
@@ -251,13 +209,12 @@ out:
 }
 
 static int stress(int argc, char **argv) {
-    struct stress_options o = {.search_s = 60, .output.case_timeout_s = 20};
+    struct stress_options o = usual;
     struct nb_journaled_argv saved = {0};
     struct nb_config config = {0};
     struct nb_plan plan = {0};
     int exit_code = NB_EXIT_USAGE;
-    if (parse(&o, argc, argv, &exit_code) != 0) goto out;
-    exit_code = NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) goto out;
     if (o.output.resume && take_resumed(&o, &saved) != 0) goto out;
     if (!o.output.format) o.output.format = "table";
     o.request.usual[0] = "stress";

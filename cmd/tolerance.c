@@ -39,107 +39,45 @@ static const char help[] =
     "\n"
     "Exit codes: 0 ok, 1 a correct kernel failed the derived tolerance, 2 usage.\n";
 
-enum {
-    OPT_OP = 1,
-    OPT_DTYPE,
-    OPT_N,
-    OPT_EPS,
-    OPT_DESIGN,
-    OPT_KERNEL,
-    OPT_DATA,
-    OPT_AFFINE,
-    OPT_ROWS,
-    OPT_REFERENCE,
-    OPT_ALARM,
-    OPT_TRIALS,
-    OPT_SEED,
-    OPT_FORMAT
-};
-
 struct tolerance_options {
-    const char *op, *dtype, *eps, *design, *kernel, *data, *affine, *reference, *format;
-    double n, rows, alarm, trials, seed;
+    const char *op, *dtype, *eps, *design, *kernel, *data, *reference, *format;
+    enum nb_affine affine;
+    int64_t n, rows, trials;
+    double eps_value, alarm;
+    uint64_t seed;
 };
 
-static int set_count(const char *option, const char *text, double most, double *out) {
-    if (nb_option_number(option, text, 1, most, out) != 0) return -1;
-    return *out == floor(*out) ? 0 : nb_error("%s %s: a whole number", option, text);
-}
-
-static int set_format(struct tolerance_options *o, const char *value) {
-    o->format = value;
-    if (nb_tolerance_format_known(value)) return 0;
-    return nb_error("--format %s: one of table, json, torch, numpy, c", value);
-}
-
-static int set_option(struct tolerance_options *o, int id, const char *value) {
-    const char **const texts[] = {[OPT_OP] = &o->op,         [OPT_DTYPE] = &o->dtype,         [OPT_DESIGN] = &o->design,
-                                  [OPT_KERNEL] = &o->kernel, [OPT_DATA] = &o->data,           [OPT_AFFINE] = &o->affine,
-                                  [OPT_EPS] = &o->eps,       [OPT_REFERENCE] = &o->reference, [OPT_FORMAT] = NULL};
-    double eps;
-    switch (id) {
-    case OPT_N:
-        return set_count("--n", value, 1 << 20, &o->n);
-    case OPT_ROWS:
-        return set_count("--rows", value, 1 << 16, &o->rows);
-    case OPT_TRIALS:
-        return set_count("--trials", value, 1e6, &o->trials);
-    case OPT_ALARM:
-        return nb_option_number("--alarm", value, 1e-9, 0.5, &o->alarm);
-    case OPT_SEED:
-        return nb_option_number("--seed", value, 0, 1e15, &o->seed);
-    case OPT_FORMAT:
-        return set_format(o, value);
-    case OPT_EPS:
-        if (nb_option_number("--eps", value, 0, 1e6, &eps) != 0) return -1;
-        if (strlen(value) > 30) return nb_error("--eps %.40s: too long a number", value);
-        break;
-    default:
-        break;
-    }
-    *texts[id] = value;
-    return 0;
-}
-
-static int parse(struct tolerance_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"op", required_argument, NULL, OPT_OP},
-                                            {"dtype", required_argument, NULL, OPT_DTYPE},
-                                            {"n", required_argument, NULL, OPT_N},
-                                            {"eps", required_argument, NULL, OPT_EPS},
-                                            {"design", required_argument, NULL, OPT_DESIGN},
-                                            {"kernel", required_argument, NULL, OPT_KERNEL},
-                                            {"data", required_argument, NULL, OPT_DATA},
-                                            {"affine", required_argument, NULL, OPT_AFFINE},
-                                            {"rows", required_argument, NULL, OPT_ROWS},
-                                            {"reference", required_argument, NULL, OPT_REFERENCE},
-                                            {"alarm", required_argument, NULL, OPT_ALARM},
-                                            {"trials", required_argument, NULL, OPT_TRIALS},
-                                            {"seed", required_argument, NULL, OPT_SEED},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_TUNING_OPTION,
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_tolerance, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (optind < argc) return nb_error("tolerance: '%s' is one argument too many", argv[optind]);
+static int check_options(const struct tolerance_options *o) {
     if (!o->dtype && !o->design && !o->kernel)
         return nb_error("tolerance: --dtype NAME, --design TEXT or --kernel VARIANT says what is tested");
     if (o->kernel && (o->design || o->dtype || o->op))
         return nb_error("tolerance: --kernel says op, dtype and arithmetic; leave out --op, --dtype and --design");
+    if (o->eps && strlen(o->eps) > 30) return nb_error("--eps %.40s: too long a number", o->eps);
     return 0;
 }
 
-/* ---- the arithmetic in question -------------------------------------------------------------------------------------------- */
-
-static int name_in(const char *option, const char *const *names, const char *text, int *out) {
-    char reason[256];
-    *out = nb_name_find(names, text);
-    if (*out >= 0) return 0;
-    nb_name_refuse(names, text, reason, sizeof reason);
-    return nb_error("%s %s %s", option, text, reason);
+static bool parse(struct tolerance_options *o, int argc, char **argv, int *exit_code) {
+    static const char *const formats[] = {"table", "json", "torch", "numpy", "c", NULL};
+    const struct nb_option options[] = {{"op", .text = &o->op},
+                                        {"dtype", .text = &o->dtype},
+                                        {"n", .large = &o->n, .least = 1, .most = 1 << 20},
+                                        {"eps", .text = &o->eps, .number = &o->eps_value, .least = 0, .most = 1e6},
+                                        {"design", .text = &o->design},
+                                        {"kernel", .text = &o->kernel},
+                                        {"data", .text = &o->data},
+                                        {"affine", .take = nb_take_affine, .to = &o->affine},
+                                        {"rows", .large = &o->rows, .least = 1, .most = 1 << 16},
+                                        {"reference", .text = &o->reference},
+                                        {"alarm", .number = &o->alarm, .least = 1e-9, .most = 0.5},
+                                        {"trials", .large = &o->trials, .least = 1, .most = 1e6},
+                                        {"seed", .seed = &o->seed},
+                                        {"format", .text = &o->format, .among = formats},
+                                        NB_TUNING_OPTION,
+                                        {.name = NULL}};
+    return nb_read_options(&nb_command_tolerance, options, 0, argc, argv, exit_code) && check_options(o) == 0;
 }
+
+/* ---- the arithmetic in question -------------------------------------------------------------------------------------------- */
 
 /* As a kernel declares it: statistics in f32 or, with stats_dtype x, everything in the dtype but the sums of composed kernels. */
 static void design_of(struct nb_design *d, const struct nb_kernel *k) {
@@ -166,39 +104,40 @@ static int from_kernel(struct nb_tolerance_request *q, const char *id) {
 }
 
 static int set_arithmetic(struct nb_tolerance_request *q, const struct tolerance_options *o) {
-    int op = 0, dtype = 0;
     if (o->kernel) return from_kernel(q, o->kernel);
-    if (o->design ? nb_design_parse(&q->design, o->design) != 0 : (nb_design_init(&q->design), false)) return -1;
+    nb_design_init(&q->design);
+    if (o->design && nb_design_parse(&q->design, o->design) != 0) return -1;
     if (o->op) {
-        if (name_in("--op", nb_op_names, o->op, &op) != 0) return -1;
+        const int op = nb_option_name("op", o->op, nb_op_names);
+        if (op < 0) return -1;
         if (op != NB_OP_RMSNORM && op != NB_OP_PRMSNORM && op != NB_OP_LAYERNORM && op != NB_OP_L2NORM)
             return nb_error("--op %s: one of rmsnorm, prmsnorm, layernorm, l2norm", o->op);
         q->design.op = (enum nb_op)op;
     }
     if (o->dtype) {
-        if (name_in("--dtype", nb_dtype_names, o->dtype, &dtype) != 0) return -1;
+        const int dtype = nb_option_name("dtype", o->dtype, nb_dtype_names);
+        if (dtype < 0) return -1;
         q->design.store = nb_number_of((enum nb_dtype)dtype);
     }
     return 0;
 }
 
 static int configure(struct nb_tolerance_request *q, const struct tolerance_options *o) {
-    int affine = NB_N_AFFINES, reference = NB_REFERENCE_EXACT;
-    *q = (struct nb_tolerance_request){.data = o->data ? o->data : "normal",
-                                       .rows = (int64_t)o->rows,
-                                       .cols = (int64_t)o->n,
-                                       .seed = (uint64_t)o->seed,
-                                       .trials = (int64_t)o->trials,
-                                       .alarm = o->alarm};
-    if (set_arithmetic(q, o) != 0) return -1;
+    const int reference =
+        o->reference ? nb_option_name("reference", o->reference, nb_reference_kind_names) : (int)NB_REFERENCE_EXACT;
+    *q = (struct nb_tolerance_request){.data = o->data,
+                                       .rows = o->rows,
+                                       .cols = o->n,
+                                       .seed = o->seed,
+                                       .trials = o->trials,
+                                       .alarm = o->alarm,
+                                       .affine = o->affine,
+                                       .reference = (enum nb_reference_kind)reference};
+    if (reference < 0 || set_arithmetic(q, o) != 0) return -1;
     if (o->eps) {
-        q->design.eps = strtod(o->eps, NULL);
+        q->design.eps = o->eps_value;
         snprintf(q->design.eps_text, sizeof q->design.eps_text, "%s", o->eps);
     }
-    if (o->affine && name_in("--affine", nb_affine_names, o->affine, &affine) != 0) return -1;
-    if (o->reference && name_in("--reference", nb_reference_kind_names, o->reference, &reference) != 0) return -1;
-    q->affine = (enum nb_affine)affine;
-    q->reference = (enum nb_reference_kind)reference;
     if (q->rows * q->cols > 1 << 24) return nb_error("tolerance: a test of more than 2^24 elements; take fewer --rows");
     return 0;
 }
@@ -224,12 +163,12 @@ static int report(const struct nb_tolerance_request *q, const char *format) {
 }
 
 static int run(int argc, char **argv) {
-    struct tolerance_options o = {.n = 4096, .rows = 16, .alarm = 0.01, .seed = 1, .format = "table"};
+    struct tolerance_options o = {
+        .n = 4096, .rows = 16, .alarm = 0.01, .seed = 1, .format = "table", .data = "normal", .affine = NB_N_AFFINES};
     struct nb_tolerance_request request;
-    const struct nb_texts no_plugins = {0};
     int exit_code;
-    if (parse(&o, argc, argv, &exit_code) != 0) return exit_code;
-    if (nb_load_kernels(&no_plugins, NULL) != 0 || configure(&request, &o) != 0) return NB_EXIT_USAGE;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
+    if (nb_load_kernels(NULL, NULL) != 0 || configure(&request, &o) != 0) return NB_EXIT_USAGE;
     nb_watch_interrupts();
     exit_code = report(&request, o.format);
     nb_registry_release();

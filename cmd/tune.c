@@ -20,10 +20,10 @@ static const char help[] =
     "usage: normbench tune [OPTIONS]\n\n"
     "Measures for some seconds what suits this CPU best where kernels have a choice, and keeps it in a file that every\n"
     "later command reads. Each setting is timed as an arm of its own: one kernel, one shape, calls that differ in\n"
-    "nothing else, interleaved, in at least six processes. What is not faster by more than noise stays as it is by\n"
-    "default; without a file the defaults hold, which follow from the sizes of the caches.\n\n"
+    "nothing else, interleaved, in at least six processes. What is not faster by more than noise keeps its default;\n"
+    "without a file the defaults hold, which follow from the sizes of the caches.\n\n"
     "  --show               prints what is kept for this CPU, and what was measured for it; measures nothing\n"
-    "  --reset              takes the file away\n"
+    "  --reset              deletes the file\n"
     "  --out FILE           writes there, and not where later commands look; - is stdout\n"
     "  --launches N         processes for each trial (default 6, the fewest that give an interval)\n"
     "  --max-width WIDTH    hides wider kernels\n"
@@ -39,57 +39,29 @@ static const char help[] =
     "Only native may change a bit of a result.\n"
     "Exit codes: 0 done, 2 usage, or nothing could be measured, 128+n ended by signal n (nothing is kept).\n";
 
-enum { OPT_SHOW = 1, OPT_RESET, OPT_OUT, OPT_LAUNCHES, OPT_MAX_WIDTH, OPT_FORMAT };
-
 struct tune_options {
-    bool show, reset, json;
-    const char *out, *max_width;
-    double launches;
+    bool show, reset;
+    const char *out, *max_width, *format;
+    int launches;
 };
 
-static int set_option(struct tune_options *o, int id, const char *value) {
-    switch (id) {
-    case OPT_SHOW:
-        o->show = true;
-        return 0;
-    case OPT_RESET:
-        o->reset = true;
-        return 0;
-    case OPT_OUT:
-        o->out = value;
-        return 0;
-    case OPT_LAUNCHES:
-        return nb_option_number("--launches", value, 1, 100, &o->launches);
-    case OPT_MAX_WIDTH:
-        o->max_width = value;
-        return 0;
-    default:
-        o->json = strcmp(value, "json") == 0;
-        return o->json || strcmp(value, "table") == 0 ? 0 : nb_error("--format %s: one of table, json", value);
-    }
-}
-
-static int parse(struct tune_options *o, int argc, char **argv, int *exit_code) {
-    static const struct option options[] = {{"show", no_argument, NULL, OPT_SHOW},
-                                            {"reset", no_argument, NULL, OPT_RESET},
-                                            {"out", required_argument, NULL, OPT_OUT},
-                                            {"launches", required_argument, NULL, OPT_LAUNCHES},
-                                            {"max-width", required_argument, NULL, OPT_MAX_WIDTH},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            NB_COMMON_OPTIONS};
-    bool done = false;
-    *exit_code = NB_EXIT_USAGE;
-    for (int id; (id = nb_next_option(argc, argv, options, &nb_command_tune, &done, exit_code)) != -1;)
-        if (set_option(o, id, optarg) != 0) return -1;
-    if (done) return -1;
-    if (optind < argc) return nb_error("tune: '%s' is not wanted; `normbench tune --help`", argv[optind]);
-    if (o->show + o->reset + (o->out != NULL) > 1) return nb_error("tune: of --show, --reset and --out only one");
-    return 0;
+static bool parse(struct tune_options *o, int argc, char **argv, int *exit_code) {
+    const struct nb_option options[] = {{"show", .flag = &o->show},
+                                        {"reset", .flag = &o->reset},
+                                        {"out", .text = &o->out},
+                                        {"launches", .count = &o->launches, .least = 1, .most = 100},
+                                        {"max-width", .text = &o->max_width},
+                                        {"format", .text = &o->format, .among = nb_table_json},
+                                        {.name = NULL}};
+    if (!nb_read_options(&nb_command_tune, options, 0, argc, argv, exit_code)) return false;
+    const bool several = o->show + o->reset + (o->out != NULL) > 1;
+    if (several) nb_error("tune: of --show, --reset and --out only one");
+    return !several;
 }
 
 static void print(const struct tune_options *o, const cJSON *json) {
     struct nb_strbuf text = {0};
-    if (o->json) {
+    if (strcmp(o->format, "json") == 0) {
         nb_json_put(json, stdout);
         return;
     }
@@ -117,11 +89,11 @@ static int show(const struct tune_options *o, const char *path) {
 
 static int reset(const char *path) {
     if (!path || !nb_path_exists(path)) {
-        nb_note("there is no tuning to take away");
+        nb_note("there is no tuning to delete");
         return NB_EXIT_OK;
     }
     if (remove(path) != 0) {
-        nb_error("%s: cannot be taken away", path);
+        nb_error("%s: cannot be deleted", path);
         return NB_EXIT_USAGE;
     }
     nb_note("%s is gone; the defaults hold", path);
@@ -141,14 +113,13 @@ static int keep(const struct tune_options *o, const cJSON *json, const char *pat
 }
 
 static int measure(const struct tune_options *o, const char *path) {
-    const struct nb_tune_options options = {.launches = (int)o->launches, .blocks = 20, .sample_ms = 0.25};
-    const struct nb_texts no_plugins = {0};
+    const struct nb_tune_options options = {.launches = o->launches, .blocks = 20, .sample_ms = 0.25};
     struct nb_tune_run run = {0};
     char when[32];
     int exit_code = NB_EXIT_USAGE;
     cJSON *json = NULL;
     nb_tuning_choose("default");
-    if (nb_load_kernels(&no_plugins, o->max_width) != 0) goto out;
+    if (nb_load_kernels(NULL, o->max_width) != 0) goto out;
     const int ended = nb_tune_run(&run, &options);
     if (ended != 0) {
         exit_code = ended > 0 ? 128 + ended : NB_EXIT_USAGE;
@@ -168,10 +139,10 @@ out:
 }
 
 static int run_command(int argc, char **argv) {
-    struct tune_options o = {.launches = 6};
+    struct tune_options o = {.launches = 6, .format = "table"};
     int exit_code;
     char *path = NULL;
-    if (parse(&o, argc, argv, &exit_code) != 0) return exit_code;
+    if (!parse(&o, argc, argv, &exit_code)) return exit_code;
     path = nb_tuning_path();
     exit_code = o.show ? show(&o, path) : o.reset ? reset(path) : measure(&o, path);
     free(path);

@@ -10,59 +10,36 @@
 #include "src/gate/gate.h"
 #include "src/plan/config.h"
 
-int nb_option_count(const char *option, const char *value, double least, int *out) {
-    double number;
-    if (nb_option_number(option, value, least, 100000, &number) != 0) return -1;
-    *out = (int)number;
-    return number == *out ? 0 : nb_error("%s %s: a whole number", option, value);
-}
-
-bool nb_selection_take(struct nb_gate_selection *s, int id, const char *value) {
-    struct nb_texts *const lists[NB_SELECT_END] = {
-        [NB_SELECT_BASELINE] = &s->baselines, [NB_SELECT_CANDIDATE] = &s->candidates,
-        [NB_SELECT_KERNEL] = &s->kernels,     [NB_SELECT_FILTER] = &s->filters,
-        [NB_SELECT_AXIS] = &s->axes,
-    };
-    if (id >= NB_SELECT_END) return false;
-    if (lists[id])
-        nb_texts_add(lists[id], value);
-    else if (id == NB_SELECT_CONFIG)
-        s->config = value;
-    else
-        s->list = true;
-    return true;
-}
-
-int nb_selection_default(struct nb_gate_selection *s) {
-    if (s->baselines.n > 0) return 0;
+static int add_builtin(struct nb_gate_selection *s) {
     if (nb_registry_load_builtin() != 0) return -1;
     s->builtin = nb_strdup(nb_registry_file(0));
     nb_texts_add(&s->baselines, s->builtin);
     return 0;
 }
 
-int nb_selection_make(const struct nb_gate_selection *s, struct nb_gate *g, bool with_itself, struct nb_skips *skips,
-                      size_t *n_elsewhere) {
+int nb_selection_make(struct nb_gate_selection *s, struct nb_gate *g, bool with_itself) {
     const struct nb_filters filters = {s->filters.items, s->filters.n};
-    const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
     struct nb_config config = {0};
+    struct nb_skips skips = {0};
+    if (with_itself && s->baselines.n == 0 && add_builtin(s) != 0) return -1;
+    const struct nb_texts *candidates = with_itself ? &s->baselines : &s->candidates;
     int result = nb_gate_builds_init(&g->builds, s->baselines.items, s->baselines.n, candidates->items, candidates->n);
     if (result != 0) return result;
     result = nb_config_read(&config, s->config ? s->config : "gate");
     for (size_t i = 0; i < s->axes.n && result == 0; i++) result = nb_config_axis(&config, s->axes.items[i]);
     if (result == 0)
-        result = nb_gate_cases_make(g, &config, s->kernels.items, s->kernels.n, &filters, skips, n_elsewhere);
+        result = nb_gate_cases_make(g, &config, s->kernels.items, s->kernels.n, &filters, &skips, &s->n_elsewhere);
     g->settings = config.gate;
     config.gate = (struct nb_gate_settings){0};
     nb_config_release(&config);
+    nb_skips_release(&skips);
     return result;
 }
 
-bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gate *g, size_t n_elsewhere,
-                          int *exit_code) {
+bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gate *g, int *exit_code) {
     if (g->n_cases == 0) {
         nb_error("no case is left; `normbench list kernels` and --list show what there is");
-        *exit_code = n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
+        *exit_code = s->n_elsewhere > 0 ? NB_EXIT_NOTHING_RUNS : NB_EXIT_USAGE;
         return true;
     }
     if (!s->list) return false;

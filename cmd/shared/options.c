@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The common parts of the command lines, and the kernels that they name. */
+/* Command lines read by a table, and the kernels that they name. */
 #include "cmd/shared/options.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,16 @@
 #include "src/core/tuning_file.h"
 #include "src/measure/pool.h"
 
+const char *const nb_table_json[] = {"table", "json", NULL};
+const char *const nb_table_markdown_json[] = {"table", "markdown", "json", NULL};
+const char *const nb_table_markdown_csv_json[] = {"table", "markdown", "csv", "json", NULL};
+
 void nb_texts_add(struct nb_texts *t, const char *item) {
     t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);
     t->items[t->n++] = item;
 }
-void nb_texts_own(struct nb_texts *t, size_t i, char *text) {
+/* Item i is this text from now on, which the list frees. */
+static void own_text(struct nb_texts *t, size_t i, char *text) {
     t->items[i] = text;
     t->owned = nb_realloc(t->owned, t->n_owned + 1, sizeof *t->owned);
     t->owned[t->n_owned++] = text;
@@ -34,36 +40,91 @@ void nb_texts_release(struct nb_texts *t) {
     *t = (struct nb_texts){0};
 }
 
-static int bad_option(const char *typed, const struct option *options, const struct nb_command *command) {
-    const char *names[64];
-    size_t n = 0;
-    for (; n < 64 && options[n].name; n++) names[n] = options[n].name;
+/* ---- the table of options -------------------------------------------------------------------------------------------- */
+
+enum { MOST_OPTIONS = 48, FIRST_ID = 1000 };
+
+static void bad_option(const char *typed, const struct option *options, const struct nb_command *command) {
+    const char *names[MOST_OPTIONS];
+    size_t n = 0, n_begun = 0;
+    for (; options[n].name; n++) names[n] = options[n].name;
     char word[64];
     snprintf(word, sizeof word, "%s", typed + strspn(typed, "-"));
     word[strcspn(word, "=")] = '\0';
     const char *nearest = nb_nearest(word, names, n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], word) == 0) {
-            nb_error("%s: option --%s %s", command->name, word,
-                     options[i].has_arg ? "needs a value" : "takes no value");
-            return NB_EXIT_USAGE;
-        }
+    const struct option *meant = NULL;
     struct nb_strbuf begun = {0};
-    for (size_t i = 0; i < n && *word; i++)
-        if (strncmp(names[i], word, strlen(word)) == 0)
-            nb_strbuf_addf(&begun, "%s--%s", begun.len ? ", " : "", names[i]);
-    if (begun.len)
+    for (size_t i = 0; i < n && *word; i++) {
+        if (strncmp(names[i], word, strlen(word)) != 0) continue;
+        nb_strbuf_addf(&begun, "%s--%s", n_begun++ ? ", " : "", names[i]);
+        if (!meant || strcmp(names[i], word) == 0) meant = &options[i];
+    }
+    if (meant && (n_begun == 1 || strcmp(meant->name, word) == 0))
+        nb_error("%s: option --%s %s", command->name, meant->name, meant->has_arg ? "needs a value" : "takes no value");
+    else if (meant)
         nb_error("%s: option '%s' may be one of %s", command->name, typed, begun.text);
     else if (nearest)
         nb_error("%s: no option '%s'; did you mean '--%s'?", command->name, typed, nearest);
     else
         nb_error("%s: no option '%s'; `normbench %s --help` lists them", command->name, typed, command->name);
     nb_strbuf_release(&begun);
-    return NB_EXIT_USAGE;
 }
 
-static int set_color(const char *when) {
+int nb_option_number(const char *option, const char *text, double least, double most, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    if (end != text && *end == '\0' && isfinite(*out) && *out >= least && *out <= most) return 0;
+    return nb_error("--%s %s: a number from %.10g to %.10g", option, text, least, most);
+}
+
+int nb_option_name(const char *option, const char *text, const char *const *names) {
+    char reason[256];
+    const int found = nb_name_find(names, text);
+    if (found >= 0) return found;
+    nb_name_refuse(names, text, reason, sizeof reason);
+    return nb_error("--%s '%s' %s", option, text, reason);
+}
+
+static int take_whole(const struct nb_option *o, const char *value) {
+    double number;
+    if (nb_option_number(o->name, value, o->least, o->seed ? 0x1p53 : o->most, &number) != 0) return -1;
+    if (number != floor(number)) return nb_error("--%s %s: a whole number", o->name, value);
+    if (o->count) *o->count = (int)number;
+    if (o->large) *o->large = (int64_t)number;
+    if (o->seed) *o->seed = (uint64_t)number;
+    return 0;
+}
+
+static int refuse_text(const struct nb_option *o, const char *value) {
+    struct nb_strbuf allowed = {0};
+    for (size_t i = 0; o->among[i]; i++) nb_strbuf_addf(&allowed, "%s%s", i ? ", " : "", o->among[i]);
+    nb_error("--%s %s: one of %s", o->name, value, allowed.text);
+    nb_strbuf_release(&allowed);
+    return -1;
+}
+
+static int take_text(const struct nb_option *o, const char *value) {
+    *o->text = value;
+    if (!o->among) return 0;
+    for (size_t i = 0; o->among[i]; i++)
+        if (strcmp(value, o->among[i]) == 0) return 0;
+    return refuse_text(o, value);
+}
+
+static int take(const struct nb_option *o, const char *value) {
+    if (o->given) *o->given = true;
+    if (o->flag) *o->flag = true;
+    if (o->texts && !*value) return nb_error("--%s: an empty text; leave the option out", o->name);
+    if (o->texts) nb_texts_add(o->texts, value);
+    if (o->text && take_text(o, value) != 0) return -1;
+    if (o->number && nb_option_number(o->name, value, o->least, o->most, o->number) != 0) return -1;
+    if ((o->count || o->large || o->seed) && take_whole(o, value) != 0) return -1;
+    return o->take ? o->take(o->to, value) : 0;
+}
+
+static int take_color(void *unused, const char *when) {
     static const char *const names[] = {"auto", "always", "never"};
+    (void)unused;
     for (int i = 0; i < 3; i++)
         if (strcmp(when, names[i]) == 0) {
             nb_log_color((enum nb_color)i);
@@ -72,68 +133,48 @@ static int set_color(const char *when) {
     return nb_error("--color %s: one of auto, always, never", when);
 }
 
-int nb_next_option(int argc, char **argv, const struct option *options, const struct nb_command *command, bool *done,
-                   int *exit_code) {
-    opterr = 0;
+int nb_take_affine(void *affine, const char *name) {
+    const int found = nb_option_name("affine", name, nb_affine_names);
+    if (found >= 0) *(enum nb_affine *)affine = (enum nb_affine)found;
+    return found < 0 ? -1 : 0;
+}
+
+bool nb_read_options(const struct nb_command *command, const struct nb_option *options, int arguments, int argc,
+                     char **argv, int *exit_code) {
+    bool help = false, quiet = false;
+    const struct nb_option common[] = {
+        {"help", .flag = &help}, {"quiet", .flag = &quiet}, {"color", .take = take_color}, {.name = NULL}};
+    const struct nb_option *const tables[] = {options, common}, *rows[MOST_OPTIONS];
+    struct option known[MOST_OPTIONS] = {{0}};
+    int n = 0;
+    for (size_t t = 0; t < 2; t++)
+        for (const struct nb_option *row = tables[t]; row->name; row++, n++) {
+            assert(n < MOST_OPTIONS - 1);
+            rows[n] = row;
+            known[n] = (struct option){row->name, row->flag ? no_argument : required_argument, NULL, FIRST_ID + n};
+        }
+    *exit_code = NB_EXIT_USAGE;
+    opterr = optind = 0;
     for (;;) {
-        int before = optind ? optind : 1;
-        int id = getopt_long(argc, argv, "h", options, NULL);
-        if (id == NB_OPT_HELP || id == 'h') {
-            fputs(command->help, stdout);
-            *done = true;
-            *exit_code = NB_EXIT_OK;
-            return -1;
-        }
+        const int before = optind ? optind : 1;
+        const int id = getopt_long(argc, argv, "h", known, NULL);
+        if (id == -1) break;
         if (id == '?') {
-            *done = true;
-            const char *typed = before < argc && argv[before][0] == '-' ? argv[before] : argv[optind - 1];
-            *exit_code = bad_option(typed, options, command);
-            return -1;
+            bad_option(before < argc && argv[before][0] == '-' ? argv[before] : argv[optind - 1], known, command);
+            return false;
         }
-        if (id == NB_OPT_QUIET) {
-            nb_log_quiet(true);
-        } else if (id == NB_OPT_COLOR || id == NB_OPT_TUNING) {
-            if ((id == NB_OPT_COLOR ? set_color(optarg) : nb_tuning_choose(optarg)) != 0) {
-                *done = true;
-                *exit_code = NB_EXIT_USAGE;
-                return -1;
-            }
-        } else {
-            return id;
+        if (id != 'h' && take(rows[id - FIRST_ID], optarg) != 0) return false;
+        if (id == 'h' || help) {
+            fputs(command->help, stdout);
+            *exit_code = NB_EXIT_OK;
+            return false;
         }
+        if (quiet) nb_log_quiet(true);
     }
-}
-
-int nb_option_number(const char *option, const char *text, double least, double most, double *out) {
-    char *end;
-    *out = strtod(text, &end);
-    if (end != text && *end == '\0' && isfinite(*out) && *out >= least && *out <= most) return 0;
-    return nb_error("%s %s: a number from %.10g to %.10g", option, text, least, most);
-}
-
-/* ---- the folder that a command leaves behind ----------------------------------------------------------------------- */
-
-int nb_output_option_set(struct nb_output_options *o, int id, const char *value, bool (*format_known)(const char *),
-                         const char *formats) {
-    switch (id) {
-    case NB_OUTPUT_OUT:
-        o->out = value;
-        return 0;
-    case NB_OUTPUT_RESUME:
-        o->resume = value;
-        return 0;
-    case NB_OUTPUT_FORMAT:
-        o->format = value;
-        return format_known(value) ? 0 : nb_error("--format %s: %s", value, formats);
-    case NB_OUTPUT_LIST:
-        o->list = true;
-        return 0;
-    case NB_OUTPUT_NO_PLOTS:
-        o->no_plots = true;
-        return 0;
-    default:
-        return nb_option_number("--case-timeout", value, 0.1, 86400, &o->case_timeout_s);
-    }
+    if (argc - optind <= arguments) return true;
+    nb_error("%s: '%s' is one argument too many; see `normbench %s --help`", command->name, argv[optind + arguments],
+             command->name);
+    return false;
 }
 
 /* ---- peers and kernels ---------------------------------------------------------------------------------------------- */
@@ -150,15 +191,15 @@ static int set_library(struct nb_texts *plugins, const char *name, const char *l
         char *spec = is_it ? nb_peer_spec(known, library) : NULL;
         free(known);
         if (!is_it) continue;
-        if (spec) nb_texts_own(plugins, i - 1, spec);
+        if (spec) own_text(plugins, i - 1, spec);
         return spec ? 0 : -1;
     }
-    return nb_error("--peer-lib %s%s%s: stands behind the --peer whose library it names", name ? name : "",
+    return nb_error("--peer-lib %s%s%s: goes after the --peer whose library it names", name ? name : "",
                     name ? "=" : "", library);
 }
 
 /* NAME=PATH or PATH: a name has no slash in it. */
-static int add_library(struct nb_texts *plugins, const char *value) {
+int nb_take_peer_library(void *plugins, const char *value) {
     const char *equals = strchr(value, '='), *slash = strchr(value, '/');
     if (!equals || equals == value || (slash && slash < equals)) return set_library(plugins, NULL, value);
     char *name = nb_strdup(value);
@@ -168,12 +209,12 @@ static int add_library(struct nb_texts *plugins, const char *value) {
     return result;
 }
 
-int nb_peer_option(struct nb_texts *plugins, int option, const char *value) {
-    if (option == NB_OPT_PEER_LIB) return add_library(plugins, value);
-    char *spec = nb_peer_spec(value, NULL);
+int nb_take_peer(void *arg, const char *name) {
+    struct nb_texts *plugins = arg;
+    char *spec = nb_peer_spec(name, NULL);
     if (!spec) return -1;
     nb_texts_add(plugins, spec);
-    nb_texts_own(plugins, plugins->n - 1, spec);
+    own_text(plugins, plugins->n - 1, spec);
     return 0;
 }
 
@@ -195,7 +236,7 @@ int nb_peers_add_built(struct nb_texts *plugins) {
     for (size_t i = 0; i < nb_n_peers && result == 0; i++) {
         char *adapter = nb_peer_adapter(nb_peers[i].name);
         if (adapter && nb_path_exists(adapter) && !is_named(plugins, nb_peers[i].name))
-            result = nb_peer_option(plugins, NB_OPT_PEER, nb_peers[i].name);
+            result = nb_take_peer(plugins, nb_peers[i].name);
         free(adapter);
     }
     return result;
@@ -225,15 +266,17 @@ static int start_peers(void) {
 }
 
 static int limit_width(const char *text) {
-    const char *names[NB_N_WIDTHS];
-    for (uint32_t w = 0; w < NB_NATIVE; w++) {
-        names[w] = nb_width_name(w);
-        if (strcmp(text, names[w]) == 0) {
+    for (uint32_t w = 0; w < NB_NATIVE; w++)
+        if (strcmp(text, nb_width_name(w)) == 0) {
             nb_cpu_limit_width((enum nb_width)w);
             return 0;
         }
-    }
     return nb_error("--max-width %s: one of scalar, 128, 256, 256x, 512", text);
+}
+
+int nb_take_tuning(void *unused, const char *value) {
+    (void)unused;
+    return nb_tuning_choose(value);
 }
 
 int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {

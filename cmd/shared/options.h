@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What several subcommands have in common on their command lines. */
+/* A command's options as a table: each row names an option and the variable that its value goes to.
+ *
+ *     const struct nb_option options[] = {{"n", .large = &o->n, .least = 1, .most = 1 << 24},
+ *                                         {"design", .text = &o->design},
+ *                                         {"format", .text = &o->format, .among = formats},
+ *                                         {.name = NULL}};
+ *     if (!nb_read_options(&nb_command_limits, options, 0, argc, argv, &exit_code)) return exit_code;
+ *
+ * --help, --quiet and --color are every command's and stand in no table. */
 #ifndef NB_OPTIONS_H
 #define NB_OPTIONS_H
 
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cmd/command.h"
 
@@ -17,36 +26,71 @@ struct nb_texts {
     size_t n_owned;
 };
 void nb_texts_add(struct nb_texts *t, const char *item);
-/* Item i is this text from now on, which the list frees. */
-void nb_texts_own(struct nb_texts *t, size_t i, char *text);
 void nb_texts_release(struct nb_texts *t);
 
-/* Options that every subcommand takes: --help, --quiet, --color. Ids from 1000 on. */
-enum { NB_OPT_HELP = 1000, NB_OPT_QUIET, NB_OPT_COLOR, NB_OPT_TUNING };
-/* Of those that call kernels: what kernels are told of the machine (src/core/tuning_file.h). */
-#define NB_TUNING_OPTION                                                                                               \
-    { "tuning", required_argument, NULL, NB_OPT_TUNING }
-#define NB_TUNING_HELP                                                                                                 \
-    "  --tuning TEXT        what kernels are told of the machine: default (leaves the file of `normbench tune` "       \
-    "aside),\n"                                                                                                        \
-    "                       FIELD=VALUE,.. (`normbench tune --help` has the fields), or default,FIELD=VALUE,..\n"
-#define NB_COMMON_OPTIONS                                                                                              \
-    {"help", no_argument, NULL, NB_OPT_HELP}, {"quiet", no_argument, NULL, NB_OPT_QUIET},                              \
-        {"color", required_argument, NULL, NB_OPT_COLOR}, {                                                            \
-        NULL, 0, NULL, 0                                                                                               \
-    }
+/* The pointers say where the value goes; those that are null are not written. */
+struct nb_option {
+    const char *name;            /* without the dashes; null ends a table */
+    bool *flag;                  /* set to true: such an option takes no value */
+    const char **text;           /* borrowed from argv */
+    const char *const *among;    /* of a text: those that are allowed, null-terminated; null: any */
+    struct nb_texts *texts;      /* one more, and not an empty one: the option is repeatable */
+    double *number, least, most; /* least, most: of the whole numbers too */
+    int *count;                  /* a whole number, as are the next two */
+    int64_t *large;
+    uint64_t *seed;                           /* from 0 to 2^53 */
+    int (*take)(void *to, const char *value); /* any other kind of value: -1 after nb_error */
+    void *to;
+    bool *given; /* set to true besides */
+};
+
+/* Reads the options of a command line. The arguments that are none are moved to argv[optind] and behind, at most `arguments` of them.
+ * False when the command has ended, with its code in *exit_code: after --help, or after nb_error. True leaves NB_EXIT_USAGE there, for
+ * the checks that follow. */
+bool nb_read_options(const struct nb_command *command, const struct nb_option *options, int arguments, int argc,
+                     char **argv, int *exit_code);
+enum { NB_ANY_ARGUMENTS = 1 << 30 };
+
+/* The usual lists of --format. */
+extern const char *const nb_table_json[], *const nb_table_markdown_json[], *const nb_table_markdown_csv_json[];
+
 #define NB_COMMON_HELP                                                                                                 \
     "  --quiet              no notes and no progress\n"                                                                \
     "  --color WHEN         auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb\n"      \
     "  --help               this text\n"
 
-/* getopt_long for a subcommand. Returns the option's id; -1 at the end; handles the common options itself. An option that is
- * wrong (its nearest valid name is said) or --help sets *done with the exit code in *exit_code and returns -1. */
-int nb_next_option(int argc, char **argv, const struct option *options, const struct nb_command *command, bool *done,
-                   int *exit_code);
-
-/* The number in text, between least and most; -1 after nb_error that names the option. */
+/* For options that are read by hand: the number in text, between least and most (-1 after nb_error that names the option), and the index
+ * of a name in a null-terminated list, or -1 after nb_error. */
 int nb_option_number(const char *option, const char *text, double least, double most, double *out);
+int nb_option_name(const char *option, const char *text, const char *const *names);
+
+/* --affine, into an enum nb_affine. */
+int nb_take_affine(void *affine, const char *name);
+
+/* ---- of commands that call kernels ---------------------------------------------------------------------------------- */
+
+/* What kernels know of the machine (src/core/tuning_file.h). */
+int nb_take_tuning(void *unused, const char *value);
+#define NB_TUNING_OPTION                                                                                               \
+    { "tuning", .take = nb_take_tuning }
+#define NB_TUNING_HELP                                                                                                 \
+    "  --tuning TEXT        what kernels know of the machine: default (ignores the file of `normbench tune`),\n"       \
+    "                       FIELD=VALUE,.. (`normbench tune --help` has the fields), or default,FIELD=VALUE,..\n"
+
+/* Other libraries beside our kernels. A peer joins the list of plugins as "peer:NAME[=LIBRARY]" (src/core/peers.h), so that it goes
+ * wherever plugins go. */
+int nb_take_peer(void *plugins, const char *name);
+int nb_take_peer_library(void *plugins, const char *value);
+#define NB_PLUGIN_OPTIONS(plugins)                                                                                     \
+    {"plugin", .texts = (plugins)}, {"peer", .take = nb_take_peer, .to = (plugins)}, {                                 \
+        "peer-lib", .take = nb_take_peer_library, .to = (plugins)                                                      \
+    }
+#define NB_PEER_HELP                                                                                                   \
+    "  --peer NAME          adds another library's kernels (`normbench list peers`); repeatable\n"                     \
+    "  --peer-lib PATH      your build of the library of the --peer before it; also NAME=PATH\n"
+
+/* Every peer whose adapter is built and that is not in the list yet, nor another build of its library. -1 after nb_error. */
+int nb_peers_add_built(struct nb_texts *plugins);
 
 /* Loads the built-in kernels and the plugins named (null: none); hides widths above max_width (text or null); chooses the tuning, unless an
  * option has. */
@@ -54,48 +98,16 @@ int nb_load_kernels(const struct nb_texts *plugins, const char *max_width);
 
 /* ---- the folder that `run`, `stress` and `claims` leave behind ------------------------------------------------------ */
 
-/* Ids above those of any command, below the common ones. */
-enum {
-    NB_OUTPUT_OUT = 900,
-    NB_OUTPUT_RESUME,
-    NB_OUTPUT_FORMAT,
-    NB_OUTPUT_LIST,
-    NB_OUTPUT_NO_PLOTS,
-    NB_OUTPUT_CASE_TIMEOUT,
-    NB_OUTPUT_END
-};
-#define NB_OUTPUT_OPTIONS                                                                                              \
-    {"out", required_argument, NULL, NB_OUTPUT_OUT}, {"resume", required_argument, NULL, NB_OUTPUT_RESUME},            \
-        {"format", required_argument, NULL, NB_OUTPUT_FORMAT}, {"list", no_argument, NULL, NB_OUTPUT_LIST},            \
-        {"no-plots", no_argument, NULL, NB_OUTPUT_NO_PLOTS}, {                                                         \
-        "case-timeout", required_argument, NULL, NB_OUTPUT_CASE_TIMEOUT                                                \
-    }
-
 struct nb_output_options {
-    const char *out, *resume, *format; /* null: not said */
+    const char *out, *resume, *format; /* null: not given */
     bool list, no_plots;
     double case_timeout_s;
 };
-
-static inline bool nb_is_output_option(int id) { return id >= NB_OUTPUT_OUT && id < NB_OUTPUT_END; }
-/* format_known: which --format there are; formats: the same for the error. -1 after nb_error. */
-int nb_output_option_set(struct nb_output_options *o, int id, const char *value, bool (*format_known)(const char *),
-                         const char *formats);
-
-/* ---- --peer NAME and --peer-lib PATH: other libraries beside our kernels. A peer joins the list of plugins as "peer:NAME[=LIBRARY]"
- * (src/core/peers.h), so that it goes wherever plugins go. ---- */
-
-enum { NB_OPT_PEER = 1100, NB_OPT_PEER_LIB };
-#define NB_PEER_OPTIONS                                                                                                \
-    {"peer", required_argument, NULL, NB_OPT_PEER}, { "peer-lib", required_argument, NULL, NB_OPT_PEER_LIB }
-#define NB_PEER_HELP                                                                                                   \
-    "  --peer NAME          adds another library's kernels (`normbench list peers`); repeatable\n"                     \
-    "  --peer-lib PATH      your build of the library of the --peer before it; also NAME=PATH\n"
-
-/* Takes one of these two options. -1 after nb_error. */
-int nb_peer_option(struct nb_texts *plugins, int option, const char *value);
-
-/* Every peer whose adapter is built and that is not in the list yet, nor another build of its library. -1 after nb_error. */
-int nb_peers_add_built(struct nb_texts *plugins);
+/* --format is each command's own. */
+#define NB_OUTPUT_OPTIONS(o)                                                                                           \
+    {"out", .text = &(o)->out}, {"resume", .text = &(o)->resume}, {"list", .flag = &(o)->list},                        \
+        {"no-plots", .flag = &(o)->no_plots}, NB_CASE_TIMEOUT_OPTION(&(o)->case_timeout_s)
+#define NB_CASE_TIMEOUT_OPTION(seconds)                                                                                \
+    { "case-timeout", .number = (seconds), .least = 0.1, .most = 86400 }
 
 #endif

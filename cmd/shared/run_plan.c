@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The plan behind `run` and `stress`, made from their options, shown to whoever asks with --list, and measured into a folder. */
+/* The plan behind `run` and `stress`, made from their options, shown by --list, and measured into a folder. */
 #include "cmd/shared/run_plan.h"
 
 #include <stdlib.h>
@@ -14,72 +14,6 @@
 #include "src/measure/launch.h"
 #include "src/plan/match.h"
 #include "src/record/fingerprint.h"
-
-static int set_shard(struct nb_plan_options *o, const char *value) {
-    char rest;
-    if (sscanf(value, "%d/%d%c", &o->shard, &o->n_shards, &rest) == 2 && o->shard >= 1 && o->shard <= o->n_shards &&
-        o->n_shards <= 100000)
-        return 0;
-    return nb_error("--shard %s: I/N with 1 <= I <= N, such as 2/8", value);
-}
-
-static int set_count(const char *option, const char *value, int least, int most, int *out) {
-    double number;
-    if (nb_option_number(option, value, least, most, &number) != 0) return -1;
-    if (number != (double)(int)number) return nb_error("%s %s: a whole number", option, value);
-    *out = (int)number;
-    return 0;
-}
-
-static int add_short_form(struct nb_plan_request *q, const char *axis, const char *value) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s=%s", axis, value);
-    nb_texts_add(&q->short_forms, text.text);
-    return 0;
-}
-
-int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value) {
-    switch (option) {
-    case NB_REQUEST_AXIS:
-        nb_texts_add(&q->axes, value);
-        return 0;
-    case NB_REQUEST_FILTER:
-        if (!*value) return nb_error("--filter: an empty text; leave the option away to keep every case");
-        nb_texts_add(&q->filters, value);
-        return 0;
-    case NB_REQUEST_PLUGIN:
-        nb_texts_add(&q->plugins, value);
-        return 0;
-    case NB_REQUEST_PEER:
-        return nb_peer_option(&q->plugins, NB_OPT_PEER, value);
-    case NB_REQUEST_PEER_LIB:
-        return nb_peer_option(&q->plugins, NB_OPT_PEER_LIB, value);
-    case NB_REQUEST_MAX_WIDTH:
-        q->max_width = value;
-        return 0;
-    case NB_REQUEST_BUDGET:
-        return nb_option_number("--budget", value, 1, 1e7, &q->options.budget_s);
-    case NB_REQUEST_SHARD:
-        return set_shard(&q->options, value);
-    case NB_REQUEST_LAUNCHES:
-        if (set_count("--launches", value, 0, 1000, &q->launches) != 0) return -1;
-        q->check_only = q->launches == 0;
-        return 0;
-    case NB_REQUEST_BLOCKS:
-        return set_count("--blocks", value, 1, 10000, &q->blocks);
-    case NB_REQUEST_THREADS:
-        return add_short_form(q, "threads", value);
-    case NB_REQUEST_KERNEL:
-        return add_short_form(q, "kernel", value);
-    case NB_REQUEST_WIDTH:
-        return add_short_form(q, "width", value);
-    case NB_REQUEST_DTYPE:
-        q->dtypes = value;
-        return 0;
-    default:
-        return nb_error("an option of the plan that is not known");
-    }
-}
 
 /* Of several filters one that matches nothing is easily missed. */
 static void warn_of_idle_filters(const struct nb_plan_request *q, const struct nb_plan *plan) {
@@ -119,11 +53,21 @@ static int select_plugins(struct nb_config *config) {
     return result;
 }
 
+static int set_axis(struct nb_config *config, const char *axis, const char *values) {
+    struct nb_strbuf text = {0};
+    if (!values) return 0;
+    nb_strbuf_addf(&text, "%s=%s", axis, values);
+    const int result = nb_config_axis(config, text.text);
+    nb_strbuf_release(&text);
+    return result;
+}
+
 static int apply_options(const struct nb_plan_request *q, struct nb_config *config) {
     int result = q->plugins_alone && q->plugins.n > 0 ? select_plugins(config) : 0;
     for (size_t i = 0; result == 0 && i < q->axes.n; i++) result = nb_config_axis(config, q->axes.items[i]);
-    for (size_t i = 0; result == 0 && i < q->short_forms.n; i++)
-        result = nb_config_axis(config, q->short_forms.items[i]);
+    if (result == 0) result = set_axis(config, "threads", q->threads);
+    if (result == 0) result = set_axis(config, "kernel", q->kernels);
+    if (result == 0) result = set_axis(config, "width", q->widths);
     return result == 0 && q->dtypes ? nb_config_narrow(config, "dtype", q->dtypes) : result;
 }
 
@@ -135,9 +79,9 @@ int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, st
     if (read_config(q, config) != 0) return -1;
     if (config->compare.ours && nb_peers_add_built(&q->plugins) != 0) return -1;
     if (nb_load_kernels(&q->plugins, q->max_width) != 0 || apply_options(q, config) != 0) return -1;
-    if (q->launches || q->check_only) config->launches = q->launches;
+    if (q->launches != NB_AS_CONFIGURED) config->launches = q->launches;
     if (q->untimed) config->launches = 0;
-    if (q->blocks) config->blocks_per_launch = q->blocks;
+    if (q->blocks != NB_AS_CONFIGURED) config->blocks_per_launch = q->blocks;
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;
     if (nb_plan_make(plan, config, &q->options) != 0) return -1;
@@ -149,8 +93,6 @@ void nb_plan_request_release(struct nb_plan_request *q) {
     nb_texts_release(&q->axes);
     nb_texts_release(&q->filters);
     nb_texts_release(&q->plugins);
-    for (size_t i = 0; i < q->short_forms.n; i++) free((char *)q->short_forms.items[i]);
-    nb_texts_release(&q->short_forms);
     *q = (struct nb_plan_request){0};
 }
 
@@ -177,22 +119,23 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
     }
 }
 
-int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *first) {
+/* The first line that a run, or a resumed one, writes into its journal. */
+static int begin_journal(struct nb_journal *journal, const struct nb_measuring *m) {
     char started[32];
     nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
     cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", first->resumed ? "resume" : "run");
-    if (!first->resumed) {
+    nb_json_text(line, "type", m->resume ? "resume" : "run");
+    if (!m->resume) {
         nb_json_text(line, "schema", NB_SCHEMA_VERSION);
         nb_json_text(line, "program", "normbench");
         nb_json_text(line, "version", NB_VERSION);
-        nb_json_text(line, "config", first->config);
-        nb_journal_add_plan(line, first->plan, first->request->options.shard, first->request->options.n_shards);
-        add_plugins(line, &first->request->plugins);
+        nb_json_text(line, "config", m->config);
+        nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
+        add_plugins(line, &m->request->plugins);
     }
     nb_json_text(line, "started", started);
     cJSON *argv = cJSON_AddArrayToObject(line, "argv");
-    for (int i = 0; i < first->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(first->argv[i]));
+    for (int i = 0; i < m->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(m->argv[i]));
     cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
     int result = nb_journal_write(journal, line);
     cJSON_Delete(line);
@@ -326,17 +269,16 @@ static void say_plan(const struct nb_measuring *m, const char *dir) {
 
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began) {
     struct nb_journal journal = {0};
-    const struct nb_first_line first = {m->plan, m->config, m->request, m->argc, m->argv, m->resume != NULL};
     const struct nb_run_options options = {.plugins = m->request->plugins.items,
                                            .n_plugins = (int)m->request->plugins.n,
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s};
     int ended = m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
-    if (ended == 0) ended = nb_journal_begin(&journal, &first);
+    if (ended == 0) ended = begin_journal(&journal, m);
     *began = ended == 0;
     if (*began) {
-        say_plan(m, dir);
+        if (!m->silent) say_plan(m, dir);
         ended = nb_run_plan(m->plan, &journal, dir, &options);
     }
     nb_journal_close(&journal);
@@ -348,7 +290,7 @@ static int nothing_to_run(const struct nb_plan *plan) {
         nb_note("nothing of what was selected can run on this machine");
         return NB_EXIT_NOTHING_RUNS;
     }
-    nb_error("no case is left: what was left out, and why, stands above");
+    nb_error("no case is left; what was left out, and why, is listed above");
     return NB_EXIT_USAGE;
 }
 

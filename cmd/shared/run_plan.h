@@ -7,58 +7,45 @@
 #include <stdio.h>
 
 #include "cmd/shared/options.h"
-#include "src/measure/journal.h"
 #include "src/plan/plan.h"
-
-/* The options that decide the plan. */
-enum nb_request_option {
-    NB_REQUEST_AXIS,
-    NB_REQUEST_FILTER,
-    NB_REQUEST_THREADS,
-    NB_REQUEST_MAX_WIDTH,
-    NB_REQUEST_PLUGIN,
-    NB_REQUEST_PEER,
-    NB_REQUEST_PEER_LIB,
-    NB_REQUEST_BUDGET,
-    NB_REQUEST_SHARD,
-    NB_REQUEST_LAUNCHES,
-    NB_REQUEST_BLOCKS,
-    NB_REQUEST_KERNEL,
-    NB_REQUEST_WIDTH,
-    NB_REQUEST_DTYPE, /* not --axis dtype=: inputs made for a dtype stay with it */
-};
 
 struct nb_plan_request {
     const char *config;   /* null: the first of the usual ones */
     const char *usual[2]; /* configs that are taken together when none is named; null: quick, and none */
     struct nb_texts axes, filters, plugins;
-    struct nb_texts short_forms; /* "threads=1,2": what --threads, --kernel and --width stand for; items owned */
-    const char *dtypes;          /* of those that the config names only these; or null */
-    bool untimed;                /* checks alone, whatever the config says */
-    bool plugins_alone;          /* with a plugin its kernels alone, unless kernels are named */
+    const char *threads, *kernels, *widths; /* short for --axis threads=.. and so on; or null */
+    const char *
+        dtypes; /* of those that the config names only these, or null; not --axis dtype=: inputs made for a dtype stay with it */
+    bool untimed;       /* checks alone, whatever the config says */
+    bool plugins_alone; /* with a plugin its kernels alone, unless kernels are named */
     const char *max_width;
     struct nb_plan_options options;
-    int launches, blocks; /* 0: as the config says */
-    bool check_only;      /* --launches 0 */
-    bool touched;         /* any of the above was given */
+    int launches, blocks; /* NB_AS_CONFIGURED, or of launches 0: checks alone */
+    bool changed;         /* any option of the plan was given */
 };
+enum { NB_AS_CONFIGURED = -1 };
+#define NB_PLAN_REQUEST_INIT                                                                                           \
+    { .launches = NB_AS_CONFIGURED, .blocks = NB_AS_CONFIGURED }
 
-int nb_plan_request_set(struct nb_plan_request *q, int option, const char *value);
+/* Rows of the table of options. */
+#define NB_MAX_WIDTH_OPTION(q)                                                                                         \
+    { "max-width", .text = &(q)->max_width, .given = &(q)->changed }
+#define NB_LAUNCHES_OPTION(q)                                                                                          \
+    { "launches", .count = &(q)->launches, .least = 0, .most = 1000, .given = &(q)->changed }
+#define NB_PLAN_OPTIONS(q)                                                                                             \
+    {"axis", .texts = &(q)->axes, .given = &(q)->changed}, {"filter", .texts = &(q)->filters, .given = &(q)->changed}, \
+        {"plugin", .texts = &(q)->plugins, .given = &(q)->changed},                                                    \
+        {"peer", .take = nb_take_peer, .to = &(q)->plugins, .given = &(q)->changed},                                   \
+        {"peer-lib", .take = nb_take_peer_library, .to = &(q)->plugins, .given = &(q)->changed},                       \
+        {"budget", .number = &(q)->options.budget_s, .least = 1, .most = 1e7, .given = &(q)->changed},                 \
+        {"blocks", .count = &(q)->blocks, .least = 1, .most = 10000, .given = &(q)->changed}, NB_MAX_WIDTH_OPTION(q),  \
+        NB_LAUNCHES_OPTION(q)
+
 /* The config as the options change it, without a kernel. -1 after nb_error. */
 int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *config);
 /* Loads kernels, reads the config, makes the plan. -1 after nb_error. */
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan);
 void nb_plan_request_release(struct nb_plan_request *q);
-/* The first line that a run, or a resumed one, writes into its journal. */
-struct nb_first_line {
-    const struct nb_plan *plan;
-    const char *config; /* its name */
-    const struct nb_plan_request *request;
-    int argc;
-    char **argv;
-    bool resumed;
-};
-int nb_journal_begin(struct nb_journal *journal, const struct nb_first_line *first);
 /* strftime() of now, UTC. */
 void nb_utc_now(const char *format, char *out, size_t n);
 
@@ -79,6 +66,7 @@ struct nb_measuring {
     const char *out, *resume; /* folder to make, or to go on with; both null: a new one below results/ */
     bool no_counters;
     bool confirms; /* what looks behind will be measured again after it */
+    bool silent;   /* no note says how much there is to do */
     double case_timeout_s;
     int argc; /* what the journal keeps, so that --resume can make the plan again */
     char **argv;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of the axes: how each is written, what it sets and for which cases it means anything. Its order is the order of
- * the parts of a case's key, so an axis stands behind those that decide whether it applies. */
+ * the parts of a case's key, so an axis comes after those that decide whether it applies. */
 #include "src/core/case.h"
 
 #include <assert.h>

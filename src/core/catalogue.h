@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every kernel of the sources in every width and dtype, whether it is built or not: the list that make writes from the kernels'
- * files. So a kernel that is not built is told from one that does not exist, and a preset says what it needs before anything is built. */
+ * files. With it a kernel that is not built can be distinguished from one that does not exist, and a preset can say what it
+ * needs before anything is built. */
 #ifndef NB_CATALOGUE_H
 #define NB_CATALOGUE_H
 

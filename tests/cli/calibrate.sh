@@ -66,7 +66,7 @@ refuses() { # PATTERN ARGUMENTS...
 refuses "1 % or less" calibrate --effect 1
 refuses "--launches 5: .*6" calibrate --launches 5
 refuses "whole number" calibrate --blocks 9.5
-refuses "table or json" calibrate --format csv
+refuses "one of table, json" calibrate --format csv
 refuses "one argument too many" calibrate gate
 refuses "no case is left" calibrate --kernel no_such_kernel
 refuses "no/such" calibrate --baseline no/such.so

@@ -24,10 +24,10 @@ grep -q "5-10% faster" "$WORK/out" && grep -q "cannot be tested here: a GPU" "$W
 
 refuses "did you mean 'form-keepdim'" form-keepdin
 refuses "no such claim" --explain nothing-of-that-kind
-refuses "table, markdown or json" --format xml
+refuses "one of table, markdown, json" --format xml
 refuses "needs launches" --launches 0
 refuses "no run of claims" --resume "$WORK/nowhere"
-refuses "leave names" form-keepdim --resume "$WORK/nowhere"
+refuses "leave out names" form-keepdim --resume "$WORK/nowhere"
 refuses "did you mean '--quick'" --quik
 cat >"$WORK/bad.json" <<'JSON'
 { "title": "t", "statement": "s", "scope": "s", "sources": [{ "cite": "c" }],

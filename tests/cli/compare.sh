@@ -75,5 +75,5 @@ refused "two folders" "$WORK/base"
 refused "two folders" "$WORK/base" "$WORK/same" "$WORK/cpu"
 refused "nowhere" "$WORK/base" "$WORK/nowhere"
 refused "no case" "$WORK/base" "$WORK/same" --filter nothing-like-this
-refused "table, markdown or json" "$WORK/base" "$WORK/same" --format csv
+refused "one of table, markdown, json" "$WORK/base" "$WORK/same" --format csv
 refused "did you mean '--strict'" "$WORK/base" "$WORK/same" --stritc

@@ -17,7 +17,7 @@ export NORMBENCH_PEERS=$WORK/none
 for peer in onednn pytorch ggml; do grep -q "^$peer,not built,.*make peers PEERS=$peer" "$WORK/list" || fail "list peers: $peer"; done
 refuses "make peers PEERS=onednn" run --peer onednn
 refuses "did you mean 'ggml'" run --peer gmgl
-refuses "behind the --peer" run --peer-lib /some/library.so
+refuses "after the --peer" run --peer-lib /some/library.so
 
 export NORMBENCH_PEERS=$BUILD/tests/plugins
 refuses "No such file" run --peer fakelib --peer-lib /no/such/library.so
