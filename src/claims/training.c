@@ -16,15 +16,15 @@
 
 static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, const char *workload) {
     nb_finding_tag(f, "workload", workload);
-    nb_finding_tag(f, "norm", nb_norm_kind_name(o->norm.kind));
+    nb_finding_tag(f, "norm", nb_norm_kind_names[o->norm.kind]);
     if (nb_arm_has_kernel(o)) nb_finding_tag(f, "style", nb_style_names[o->norm.style]);
     if (o->norm.kind != NB_NORM_NONE) {
         nb_finding_tag(f, "affine", o->norm.affine == NB_NORM_FROZEN ? "frozen" : "learned");
-        nb_finding_tag(f, "place", nb_norm_place_name(o->place));
+        nb_finding_tag(f, "place", nb_norm_place_names[o->place]);
     }
     if (o->norm.kind == NB_NORM_BATCHNORM)
         nb_finding_tag(f, "statistics", o->norm.by_position ? "position" : "feature");
-    nb_finding_tag(f, "padding", nb_padding_name(o->padding));
+    nb_finding_tag(f, "padding", nb_padding_names[o->padding]);
     nb_finding_tag(f, "residual", o->residual ? "yes" : "no");
     nb_finding_tag(f, "mask", o->causal ? "causal" : "bidirectional");
     nb_finding_tag(f, "dtype", nb_dtype_names[o->dtype]);
@@ -37,9 +37,7 @@ static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, cons
 static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t n) {
     struct nb_train_options o;
     struct nb_strbuf text = {0};
-    nb_arm_default(&o);
-    const char *wrong = nb_arm_parse_common(&o, t->common, reason, n);
-    if (!wrong) wrong = nb_arm_parse(&o, t->words.items[i], reason, n);
+    const char *wrong = nb_arm_parse(&o, t->common, t->words.items[i], reason, n);
     if (wrong) return wrong;
     nb_arm_print(&o, &text);
     t->arms[i] = text.text;

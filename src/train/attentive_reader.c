@@ -9,11 +9,8 @@
  * cell), "document", "query" (the states side by side), "logits"; of gradients at the same places. */
 
 /* Two LSTMs that read the same words in either direction, with the words' vectors in front. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
 #include "src/train/recurrent.h"
@@ -32,8 +29,6 @@ struct reader_pair {
     float *dwords, *dstates[2];
 };
 
-enum { READER_PAIR_PARAMETERS = 2 * NB_LSTM_PARAMETERS };
-
 /* ---- two LSTMs, one in each direction; the last state of the one that runs backwards is that of the first step ---- */
 
 enum { FORWARDS = 0, BACKWARDS = 1 };
@@ -41,39 +36,27 @@ static const char *const directions[2] = {"forwards", "backwards"};
 
 static int64_t all_rows(const struct reader_pair *p) { return p->shape.n_steps * p->shape.batch; }
 
-static int reader_pair_init(struct reader_pair *p, struct nb_model *model, const char *name,
-                            const struct nb_recurrent_shape *shape, struct nb_parameter *table) {
+static void reader_pair_init(struct reader_pair *p, struct nb_model *model, const char *name,
+                             const struct nb_recurrent_shape *shape, struct nb_parameter *table) {
     *p = (struct reader_pair){.shape = *shape, .model = model, .name = name, .table = table};
-    const int64_t rows = all_rows(p), n_states = (rows + shape->batch) * shape->hidden;
-    p->tokens = nb_alloc((unsigned long long)rows, sizeof *p->tokens);
-    p->words = nb_arena_take(&model->kept, rows * shape->in);
-    p->dwords = nb_arena_take(&model->passing, rows * shape->in);
+    const int64_t rows = all_rows(p);
+    p->tokens = nb_arena_take_bytes(&model->passing, (size_t)rows * sizeof *p->tokens);
+    nb_model_take(model, rows * shape->in, &p->words, &p->dwords);
     for (int d = 0; d < 2; d++) {
         struct nb_recurrent_shape one = *shape;
-        char full[64];
         one.backwards = d == BACKWARDS;
-        p->states[d] = nb_arena_take(&model->kept, n_states);
-        p->dstates[d] = nb_arena_take(&model->passing, n_states);
-        snprintf(full, sizeof full, "%s.%s", name, directions[d]);
-        if (nb_lstm_init(&p->lstm[d], model, full, &one) != 0) return -1;
+        nb_model_take(model, (rows + shape->batch) * shape->hidden, &p->states[d], &p->dstates[d]);
+        nb_lstm_init(&p->lstm[d], model, name, directions[d], &one);
     }
-    return 0;
-}
-
-static void reader_pair_release(struct reader_pair *p) {
-    nb_lstm_release(&p->lstm[FORWARDS]);
-    nb_lstm_release(&p->lstm[BACKWARDS]);
-    free(p->tokens);
-    *p = (struct reader_pair){0};
 }
 
 static double reader_pair_flops(const struct nb_recurrent_shape *shape) { return 2 * nb_lstm_flops(shape); }
 
-/* Outputs of all steps, and the last one to be said, in an array of states. */
-static float *outputs(const struct reader_pair *p, int d, float *states) {
-    return nb_lstm_outputs(&p->lstm[d], states);
+/* Outputs of all steps of a direction, and the last one that it makes, in its array of states. */
+static float *outputs(const struct reader_pair *p, int d, float *const states[2]) {
+    return nb_recurrent_outputs(&p->lstm[d].shape, states[d]);
 }
-static float *end(const struct reader_pair *p, int d, float *states) {
+static float *end(const struct reader_pair *p, int d, float *const states[2]) {
     const int64_t step = d == BACKWARDS ? 0 : p->shape.n_steps - 1;
     return outputs(p, d, states) + step * p->shape.batch * p->shape.hidden;
 }
@@ -84,26 +67,23 @@ static void reader_pair_forward(struct reader_pair *p, float *joined, float *end
     nb_embedding_forward(p->words, nb_parameter_used(p->table), p->tokens, rows, p->shape.in, 1);
     for (int d = 0; d < 2; d++) {
         nb_lstm_forward(&p->lstm[d], p->states[d], p->words);
-        if (p->model->observer) nb_lstm_observe(&p->lstm[d]);
+        nb_lstm_observe(&p->lstm[d], NB_ACTIVATION);
     }
     if (joined) {
-        nb_halves_join(joined, outputs(p, FORWARDS, p->states[FORWARDS]), outputs(p, BACKWARDS, p->states[BACKWARDS]),
-                       rows, hidden);
-        nb_model_observe(p->model, p->name, "", joined, rows * 2 * hidden);
+        nb_halves_join(joined, outputs(p, FORWARDS, p->states), outputs(p, BACKWARDS, p->states), rows, hidden);
+        nb_model_observe(p->model, NB_ACTIVATION, p->name, "", joined, rows * 2 * hidden);
     }
     if (!ends) return;
-    nb_halves_join(ends, end(p, FORWARDS, p->states[FORWARDS]), end(p, BACKWARDS, p->states[BACKWARDS]), p->shape.batch,
-                   hidden);
-    nb_model_observe(p->model, p->name, joined ? "ends" : "", ends, p->shape.batch * 2 * hidden);
+    nb_halves_join(ends, end(p, FORWARDS, p->states), end(p, BACKWARDS, p->states), p->shape.batch, hidden);
+    nb_model_observe(p->model, NB_ACTIVATION, p->name, joined ? "ends" : "", ends, p->shape.batch * 2 * hidden);
 }
 
 static void spread(struct reader_pair *p, const float *djoined, const float *dends) {
     const int64_t rows = all_rows(p), batch = p->shape.batch, hidden = p->shape.hidden;
     for (int d = 0; d < 2; d++) memset(p->dstates[d], 0, (size_t)((rows + batch) * hidden) * sizeof(float));
     if (djoined)
-        nb_halves_split(outputs(p, FORWARDS, p->dstates[FORWARDS]), outputs(p, BACKWARDS, p->dstates[BACKWARDS]),
-                        djoined, rows, hidden);
-    float *forwards = end(p, FORWARDS, p->dstates[FORWARDS]), *backwards = end(p, BACKWARDS, p->dstates[BACKWARDS]);
+        nb_halves_split(outputs(p, FORWARDS, p->dstates), outputs(p, BACKWARDS, p->dstates), djoined, rows, hidden);
+    float *forwards = end(p, FORWARDS, p->dstates), *backwards = end(p, BACKWARDS, p->dstates);
     for (int64_t b = 0; dends && b < batch; b++)
         for (int64_t i = 0; i < hidden; i++) {
             forwards[b * hidden + i] += dends[2 * b * hidden + i];
@@ -114,15 +94,15 @@ static void spread(struct reader_pair *p, const float *djoined, const float *den
 /* Gradients by the same two, null for one that is not used. */
 static void reader_pair_backward(struct reader_pair *p, const float *djoined, const float *dends) {
     const int64_t rows = all_rows(p);
-    if (djoined) nb_model_observe_gradient(p->model, p->name, "", djoined, rows * 2 * p->shape.hidden);
+    if (djoined) nb_model_observe(p->model, NB_GRADIENT, p->name, "", djoined, rows * 2 * p->shape.hidden);
     if (dends)
-        nb_model_observe_gradient(p->model, p->name, djoined ? "ends" : "", dends,
-                                  p->shape.batch * 2 * p->shape.hidden);
+        nb_model_observe(p->model, NB_GRADIENT, p->name, djoined ? "ends" : "", dends,
+                         p->shape.batch * 2 * p->shape.hidden);
     spread(p, djoined, dends);
     for (int d = 0; d < 2; d++) {
         nb_lstm_backward(&p->lstm[d], p->dwords, p->dstates[d], p->states[d], p->words);
         nb_embedding_backward(p->table->gradient, p->dwords, p->tokens, rows, p->shape.in, 1);
-        if (p->model->observer) nb_lstm_observe_gradients(&p->lstm[d]);
+        nb_lstm_observe(&p->lstm[d], NB_GRADIENT);
     }
 }
 
@@ -173,71 +153,40 @@ static double attentive_reader_flops(const void *own, const struct nb_train_opti
     const struct nb_cloze_shape cloze = cloze_shape(o);
     const struct nb_recurrent_shape document = reader_shape(o, cloze.document), query = reader_shape(o, cloze.query);
     const struct nb_additive_shape attention = attention_shape(o);
-    const struct nb_projection_shape joint = joint_shape(o, 0), answer = answer_shape(o);
     return reader_pair_flops(&document) + reader_pair_flops(&query) + nb_additive_flops(&attention) +
-           2 * nb_projection_flops(&joint) + nb_projection_flops(&answer);
+           2 * nb_projection_flops(joint_shape(o, 0)) + nb_projection_flops(answer_shape(o));
 }
 
 /* ---- set-up ---- */
 
 static void allocate(struct nb_model *model, struct attentive_reader *s, const struct nb_train_options *o) {
-    struct nb_arena *kept = &model->kept, *passing = &model->passing;
     const int64_t state = s->batch * s->hidden;
-    s->memory = nb_arena_take(kept, o->sequence * 2 * state);
-    s->question = nb_arena_take(kept, 2 * state);
-    s->found = nb_arena_take(kept, 2 * state);
-    s->joint = nb_arena_take(kept, state);
-    s->probabilities = nb_arena_take(kept, s->batch * n_entities(o));
-    s->dmemory = nb_arena_take(passing, o->sequence * 2 * state);
-    s->dquestion = nb_arena_take(passing, 2 * state);
-    s->dfound = nb_arena_take(passing, 2 * state);
-    s->djoint = nb_arena_take(passing, state);
-    s->answers = nb_alloc((unsigned long long)s->batch, sizeof *s->answers);
+    nb_model_take(model, o->sequence * 2 * state, &s->memory, &s->dmemory);
+    nb_model_take(model, 2 * state, &s->question, &s->dquestion);
+    nb_model_take(model, 2 * state, &s->found, &s->dfound);
+    nb_model_take(model, state, &s->joint, &s->djoint);
+    s->probabilities = nb_arena_take(&model->kept, s->batch * n_entities(o));
+    s->answers = nb_arena_take_bytes(&model->passing, (size_t)s->batch * sizeof *s->answers);
 }
 
-static int init_readers(struct nb_model *model, struct attentive_reader *s) {
-    const struct nb_train_options *o = &model->options;
-    const struct nb_recurrent_shape document = reader_shape(o, s->cloze.shape.document),
-                                    query = reader_shape(o, s->cloze.shape.query);
-    s->table = nb_parameter_add(&model->parameters, "words", s->cloze.shape.vocabulary, s->hidden, true);
-    nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
-    if (reader_pair_init(&s->document, model, "document", &document, s->table) != 0) return -1;
-    return reader_pair_init(&s->query, model, "query", &query, s->table);
-}
-
-static int init_answer(struct nb_model *model, struct attentive_reader *s) {
-    const struct nb_train_options *o = &model->options;
-    const struct nb_additive_shape attention = attention_shape(o);
-    const struct nb_projection_shape found = joint_shape(o, NB_PROJECTION_BIASED), question = joint_shape(o, 0),
-                                     answer = answer_shape(o);
-    if (nb_additive_init(&s->attention, model, "attention", &attention) != 0) return -1;
-    if (nb_projection_init(&s->of_document, model, "joint.document", &found, NULL) != 0) return -1;
-    if (nb_projection_init(&s->of_query, model, "joint.query", &question, s->of_document.gradient) != 0) return -1;
-    return nb_projection_init(&s->answer, model, "answer", &answer, NULL);
-}
-
-static int attentive_reader_create(struct nb_model *model) {
-    struct attentive_reader *s = nb_alloc(1, sizeof *s);
+static void attentive_reader_create(struct nb_model *model) {
+    struct attentive_reader *s = nb_arena_take_bytes(&model->passing, sizeof *s);
     const struct nb_train_options *o = &model->options;
     const struct nb_cloze_shape cloze = cloze_shape(o);
+    const struct nb_recurrent_shape document = reader_shape(o, cloze.document), query = reader_shape(o, cloze.query);
+    const struct nb_additive_shape attention = attention_shape(o);
     model->inside = s;
     *s = (struct attentive_reader){.batch = o->batch, .hidden = o->hidden};
-    nb_cloze_init(&s->cloze, &cloze);
+    nb_cloze_init(&s->cloze, &model->passing, &cloze);
     allocate(model, s, o);
-    nb_parameters_reserve(&model->parameters, 1 + 2 * READER_PAIR_PARAMETERS + NB_ADDITIVE_PARAMETERS + 5);
-    if (init_readers(model, s) != 0 || init_answer(model, s) != 0) return -1;
-    return 0;
-}
-
-static void attentive_reader_release(struct nb_model *model) {
-    struct attentive_reader *s = model->inside;
-    reader_pair_release(&s->document);
-    reader_pair_release(&s->query);
-    nb_additive_release(&s->attention);
-    nb_projection_release(&s->of_document);
-    nb_projection_release(&s->of_query);
-    nb_projection_release(&s->answer);
-    nb_cloze_release(&s->cloze);
+    s->table =
+        nb_parameter_matrix(&model->parameters, "words", "", cloze.vocabulary, s->hidden, o->seed, EMBEDDING_DEVIATION);
+    reader_pair_init(&s->document, model, "document", &document, s->table);
+    reader_pair_init(&s->query, model, "query", &query, s->table);
+    nb_additive_init(&s->attention, model, "attention", &attention);
+    nb_projection_init(&s->of_document, model, "joint", "document", joint_shape(o, NB_PROJECTION_BIASED), NULL);
+    nb_projection_init(&s->of_query, model, "joint", "query", joint_shape(o, 0), s->of_document.gradient);
+    nb_projection_init(&s->answer, model, "answer", "", answer_shape(o), NULL);
 }
 
 /* ---- forward ---- */
@@ -250,7 +199,7 @@ static double answer_loss(struct nb_model *model, struct attentive_reader *s) {
     nb_tanh_tensor(s->joint, n);
     nb_round_tensor(s->joint, n, model->options.dtype);
     const float *logits = nb_projection_forward(&s->answer, s->joint, 0, 1);
-    nb_model_observe(model, "logits", "", logits, s->batch * n_entities(&model->options));
+    nb_model_observe(model, NB_ACTIVATION, "logits", "", logits, s->batch * n_entities(&model->options));
     return nb_cross_entropy_forward(s->probabilities, logits, s->answers, s->batch, n_entities(&model->options));
 }
 
@@ -263,7 +212,6 @@ static double attentive_reader_forward(struct nb_model *model, const struct nb_t
                                      s->query.tokens + b, s->batch);
     reader_pair_forward(&s->document, s->memory, NULL);
     reader_pair_forward(&s->query, NULL, s->question);
-    nb_additive_memory(&s->attention, s->memory);
     nb_additive_step(&s->attention, 0, s->found, s->question, s->memory);
     return answer_loss(model, s);
 }
@@ -273,7 +221,7 @@ static double attentive_reader_forward(struct nb_model *model, const struct nb_t
 static void answer_backward(struct nb_model *model, struct attentive_reader *s, double scale) {
     float *dlogits = nb_projection_gradient(&s->answer, 0), *dsum = nb_projection_gradient(&s->of_document, 0);
     nb_cross_entropy_backward(dlogits, s->probabilities, s->answers, s->batch, n_entities(&model->options), scale);
-    nb_model_observe_gradient(model, "logits", "", dlogits, s->batch * n_entities(&model->options));
+    nb_model_observe(model, NB_GRADIENT, "logits", "", dlogits, s->batch * n_entities(&model->options));
     nb_projection_backward(&s->answer, s->djoint, 0, 1, 0);
     nb_projection_finish(&s->answer, s->joint);
     for (int64_t i = 0; i < s->batch * s->hidden; i++) dsum[i] = s->djoint[i] * (1 - s->joint[i] * s->joint[i]);
@@ -288,7 +236,6 @@ static void attentive_reader_backward(struct nb_model *model, double scale) {
     const int64_t n = model->options.sequence * 2 * s->batch * s->hidden;
     answer_backward(model, s, scale);
     memset(s->dmemory, 0, (size_t)n * sizeof *s->dmemory);
-    nb_additive_start_backward(&s->attention);
     nb_additive_step_backward(&s->attention, 0, s->dquestion, s->dmemory, s->dfound, s->memory);
     nb_additive_finish(&s->attention, s->dmemory, s->memory, s->question);
     reader_pair_backward(&s->document, s->dmemory, NULL);
@@ -297,15 +244,13 @@ static void attentive_reader_backward(struct nb_model *model, double scale) {
 
 /* ---- the workloads ---- */
 
-static const struct nb_recurrent_defaults full = {.hidden = 240, .batch = 64, .sequence = 64, .learning_rate = 8e-5};
-static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 16, .learning_rate = 3e-3};
+static const struct nb_train_options full = {.hidden = 240, .batch = 64, .sequence = 64, .learning_rate = 8e-5};
+static const struct nb_train_options tiny = {.hidden = 16, .batch = 4, .sequence = 16, .learning_rate = 3e-3};
 
 static const struct nb_model_family attentive_reader_family = {.complete = nb_recurrent_complete,
                                                                .create = attentive_reader_create,
                                                                .forward = attentive_reader_forward,
                                                                .backward = attentive_reader_backward,
-                                                               .optimizer = nb_recurrent_optimizer,
-                                                               .release = attentive_reader_release,
                                                                .flops = attentive_reader_flops};
 
 const struct nb_workload nb_workload_attentive_reader = {

@@ -11,9 +11,6 @@ static int64_t pixels(const struct nb_convolution *c) { return c->height * c->wi
 static int64_t patch(const struct nb_convolution *c) { return c->in * c->side * c->side; }
 
 int64_t nb_convolution_columns(const struct nb_convolution *c) { return patch(c) * pixels(c); }
-double nb_convolution_flops(const struct nb_convolution *c) {
-    return 2.0 * (double)c->batch * (double)c->out * (double)patch(c) * (double)pixels(c);
-}
 
 /* One row of an image under one element of the kernel: columns [first, end) of the output see columns shift further on. */
 struct strip {
@@ -61,8 +58,8 @@ void nb_convolution_forward(const struct nb_convolution *c, float *y, const floa
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c);
         if (c->side > 1) walk(c, columns, from, NULL);
-        nb_matrix_multiply(y + image * c->out * pixels(c), w, c->side > 1 ? columns : from, c->out, pixels(c), patch(c),
-                           0);
+        nb_matrix_multiply(NB_AS_STORED, y + image * c->out * pixels(c), w, c->side > 1 ? columns : from, c->out,
+                           pixels(c), patch(c), 0);
     }
 }
 
@@ -71,10 +68,10 @@ void nb_convolution_backward(const struct nb_convolution *c, float *dx, float *d
     for (int64_t image = 0; image < c->batch; image++) {
         const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
         if (c->side > 1) walk(c, columns, from, NULL);
-        nb_matrix_multiply_bt(dw, d, c->side > 1 ? columns : from, c->out, patch(c), pixels(c), 1);
+        nb_matrix_multiply(NB_B_TRANSPOSED, dw, d, c->side > 1 ? columns : from, c->out, patch(c), pixels(c), 1);
         if (!dx) continue;
         float *to = dx + image * c->in * pixels(c);
-        nb_matrix_multiply_at(c->side > 1 ? columns : to, w, d, patch(c), pixels(c), c->out, 0);
+        nb_matrix_multiply(NB_A_TRANSPOSED, c->side > 1 ? columns : to, w, d, patch(c), pixels(c), c->out, 0);
         if (c->side == 1) continue;
         memset(to, 0, (size_t)(c->in * pixels(c)) * sizeof *to);
         walk(c, columns, NULL, to);

@@ -13,7 +13,6 @@ struct nb_convolution {
 };
 /* Floats that the columns of one image take; nothing is kept from forward to backward. */
 int64_t nb_convolution_columns(const struct nb_convolution *c);
-double nb_convolution_flops(const struct nb_convolution *c); /* forward */
 
 /* y[batch][out][h][w] = w[out][in][side][side] over x[batch][in][h][w] */
 void nb_convolution_forward(const struct nb_convolution *c, float *y, const float *x, const float *w, float *columns);

@@ -11,10 +11,7 @@
 /* A convolution with what follows it: norm, gain and bias of each channel, leaky ReLU, pooling where there is one. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "src/core/log.h"
 #include "src/train/convolution.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
@@ -48,13 +45,6 @@ static int64_t conv_block_outputs(const struct conv_block *b) { return b->c.batc
 static bool turns(const struct conv_block *b) { return b->norm.choice.kind == NB_NORM_BATCHNORM; }
 static bool has_norm(const struct conv_block *b) { return b->norm.choice.kind != NB_NORM_NONE; }
 
-static struct nb_parameter *add(struct conv_block *b, struct nb_model *model, const char *what, int64_t rows,
-                                int64_t cols, bool decays) {
-    char name[48];
-    snprintf(name, sizeof name, "%s.%s", b->place, what);
-    return nb_parameter_add(&model->parameters, name, rows, cols, decays);
-}
-
 static void allocate_block(struct conv_block *b, struct nb_model *model) {
     const int64_t n = conv_block_outputs(b);
     b->before = nb_arena_take(&model->kept, n);
@@ -63,37 +53,28 @@ static void allocate_block(struct conv_block *b, struct nb_model *model) {
     if (turns(b)) b->turned = nb_arena_take(&model->kept, n);
     if (!b->pools) return;
     b->pooled = nb_arena_take(&model->kept, n / 4);
-    b->from = nb_arena_take_indices(&model->passing, n / 4);
+    b->from = nb_arena_take_bytes(&model->passing, (size_t)(n / 4) * sizeof *b->from);
 }
 
-/* Adds up to five parameters. -1 after nb_error; release in either case. */
-static int conv_block_init(struct conv_block *b, struct nb_model *model, int index, const struct nb_convolution *c,
-                           bool pools) {
+static void conv_block_init(struct conv_block *b, struct nb_model *model, int index, const struct nb_convolution *c,
+                            bool pools) {
     const struct nb_norm_choice *choice = &model->options.norm;
-    struct nb_norm_choice plain = *choice;
-    char name[24];
+    struct nb_parameters *all = &model->parameters;
+    const int64_t patch = c->in * c->side * c->side;
     *b = (struct conv_block){.c = *c, .pools = pools};
     snprintf(b->place, sizeof b->place, "layer%d", index);
-    snprintf(name, sizeof name, "%s.norm", b->place);
-    const int64_t patch = c->in * c->side * c->side;
-    b->w = add(b, model, "w", c->out, patch, true);
-    b->gain = add(b, model, "gain", 1, c->out, false);
-    b->bias = add(b, model, "bias", 1, c->out, false);
-    nb_parameter_draw(b->w, model->options.seed, sqrt(2.0 / (double)patch)); /* He et al. 2015 */
-    nb_parameter_fill(b->gain, 1);
+    b->w = nb_parameter_matrix(all, b->place, "w", c->out, patch, model->options.seed,
+                               sqrt(2.0 / (double)patch)); /* He et al. 2015 */
+    b->gain = nb_parameter_vector(all, b->place, "gain", c->out, 1);
+    b->bias = nb_parameter_vector(all, b->place, "bias", c->out, 0);
     b->gain->frozen = choice->kind == NB_NORM_NONE || choice->affine == NB_NORM_FROZEN;
-    /* Gain and bias are of channels here; the kernel's own, of columns, stay 1 and 0. */
-    plain.affine = NB_NORM_FROZEN;
     const bool by_channel = choice->kind == NB_NORM_BATCHNORM;
-    const int result = nb_norm_layer_init(&b->norm, name, &plain, by_channel ? c->batch * pixels(b) : c->batch * c->out,
-                                          by_channel ? c->out : pixels(b), &model->parameters, model->pool);
-    if (result == 0) allocate_block(b, model);
-    return result;
-}
-
-static void conv_block_release(struct conv_block *b) {
-    nb_norm_layer_release(&b->norm);
-    *b = (struct conv_block){0};
+    nb_norm_layer_init(&b->norm, model, nb_place_of(b->place, "norm").text,
+                       by_channel ? c->batch * pixels(b) : c->batch * c->out, by_channel ? c->out : pixels(b));
+    /* Gain and bias are of channels here; the kernel's own, of columns, stay 1 and 0. */
+    if (b->norm.gamma) b->norm.gamma->frozen = true;
+    if (b->norm.beta) b->norm.beta->frozen = true;
+    allocate_block(b, model);
 }
 
 /* to[image][col][row] = from[image][row][col] */
@@ -109,11 +90,11 @@ static void normalize(struct conv_block *b, bool training, const struct conv_buf
     const int64_t images = b->c.batch, channels = b->c.out;
     if (!has_norm(b)) return;
     if (!turns(b)) {
-        nb_norm_forward(&b->norm, b->normed, b->before, images * channels, training);
+        nb_norm_forward(&b->norm, b->normed, b->before, 0, images * channels, training);
         return;
     }
     turn(b->turned, b->before, images, channels, pixels(b));
-    nb_norm_forward(&b->norm, buffers->turned, b->turned, images * pixels(b), training);
+    nb_norm_forward(&b->norm, buffers->turned, b->turned, 0, images * pixels(b), training);
     turn(b->normed, buffers->turned, images, pixels(b), channels);
 }
 
@@ -134,8 +115,8 @@ static const float *conv_block_forward(struct conv_block *b, const struct nb_mod
     nb_convolution_forward(&b->c, b->before, x, b->w->value, buffers->columns);
     normalize(b, training, buffers);
     activate(b);
-    nb_model_observe(model, b->place, "convolution", b->before, conv_block_outputs(b));
-    nb_model_observe(model, b->place, "output", b->out, conv_block_outputs(b));
+    nb_model_observe(model, NB_ACTIVATION, b->place, "convolution", b->before, conv_block_outputs(b));
+    nb_model_observe(model, NB_ACTIVATION, b->place, "output", b->out, conv_block_outputs(b));
     if (!b->pools) return b->out;
     nb_max_pool_forward(b->pooled, b->from, b->out, b->c.batch * b->c.out, b->c.height, b->c.width);
     return b->pooled;
@@ -164,13 +145,9 @@ static void activate_back(struct conv_block *b, float *d) {
 /* Returns the gradient by before. */
 static const float *normalize_back(struct conv_block *b, const float *d, const struct conv_buffers *buffers) {
     const int64_t images = b->c.batch, channels = b->c.out;
-    if (!has_norm(b)) return d;
-    if (!turns(b)) {
-        nb_norm_backward(&b->norm, buffers->other, d, b->before, images * channels);
-        return buffers->other;
-    }
+    if (!turns(b)) return nb_norm_backward(&b->norm, buffers->other, d, b->before, 0, images * channels);
     turn(buffers->turned, d, images, channels, pixels(b));
-    nb_norm_backward(&b->norm, buffers->turned_back, buffers->turned, b->turned, images * pixels(b));
+    nb_norm_backward(&b->norm, buffers->turned_back, buffers->turned, b->turned, 0, images * pixels(b));
     turn(buffers->other, buffers->turned_back, images, pixels(b), channels);
     return buffers->other;
 }
@@ -183,20 +160,16 @@ static void conv_block_backward(struct conv_block *b, const struct nb_model *mod
         d = buffers->d;
         nb_max_pool_backward(d, dy, b->from, b->c.batch * b->c.out, b->c.height, b->c.width);
     }
-    nb_model_observe_gradient(model, b->place, "output", d, conv_block_outputs(b));
+    nb_model_observe(model, NB_GRADIENT, b->place, "output", d, conv_block_outputs(b));
     activate_back(b, d);
     const float *dbefore = normalize_back(b, d, buffers);
-    nb_model_observe_gradient(model, b->place, "convolution", dbefore, conv_block_outputs(b));
+    nb_model_observe(model, NB_GRADIENT, b->place, "convolution", dbefore, conv_block_outputs(b));
     nb_convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, buffers->columns);
 }
 
 /* ---- the net: blocks in a row, the mean of each plane, a linear layer ---- */
 
-enum { BLOCKS = 9, MOST_PARAMETERS = 5 * BLOCKS + 2 };
-struct shape {
-    int hidden, batch, side; /* hidden: channels of the first three convolutions, half of those of the others */
-    double learning_rate;
-};
+enum { BLOCKS = 9 };
 struct convpool {
     struct conv_block blocks[BLOCKS];
     struct conv_buffers buffers;
@@ -207,20 +180,17 @@ struct convpool {
     const float *last; /* what the mean is taken of */
 };
 
-static const struct shape full = {.hidden = 96, .batch = 16, .side = 32, .learning_rate = 3e-4};
-static const struct shape tiny = {.hidden = 8, .batch = 8, .side = 16, .learning_rate = 3e-3};
+/* hidden: channels of the first three convolutions, half of those of the others; sequence: the side of an image */
+static const struct nb_train_options full = {.hidden = 96, .batch = 16, .sequence = 32, .learning_rate = 3e-4};
+static const struct nb_train_options tiny = {.hidden = 8, .batch = 8, .sequence = 16, .learning_rate = 3e-3};
+/* eps as the paper's code, partial as the paper in this experiment */
+static const struct nb_train_options both = {.layers = BLOCKS, .norm = {.eps = 1e-6, .partial = 0.125}};
 
 /* ---- sizes ---- */
 
 static const char *convpool_complete(const void *own, struct nb_train_options *o) {
-    const struct shape *shape = own;
-    if (o->layers == 0) o->layers = BLOCKS;
-    if (o->batch == 0) o->batch = shape->batch;
-    if (o->sequence == 0) o->sequence = shape->side;
-    if (o->hidden == 0) o->hidden = shape->hidden;
-    if (o->learning_rate == 0) o->learning_rate = shape->learning_rate;
-    if (o->norm.eps == 0) o->norm.eps = 1e-6;          /* as the paper's code */
-    if (o->norm.partial == 0) o->norm.partial = 0.125; /* as the paper in this experiment */
+    nb_train_options_fill(o, own);
+    nb_train_options_fill(o, &both);
     if (o->layers != BLOCKS) return "layers must be 9: the net is what it is";
     if (o->batch < 2 || o->batch > 4096) return "batch must be 2 to 4096 images";
     if (o->sequence < 8 || o->sequence > 256 || o->sequence % 4 != 0)
@@ -228,8 +198,7 @@ static const char *convpool_complete(const void *own, struct nb_train_options *o
     if (o->hidden < 1 || o->hidden > 4096) return "hidden must be 1 to 4096 channels";
     if (o->dtype != NB_F32) return "dtype must be f32: this net does not round";
     if (o->place != NB_PRE_NORM || !o->residual) return "place and residual paths are of other models";
-    if (!(o->norm.partial > 0 && o->norm.partial <= 1)) return "partial must be above 0 and at most 1";
-    return nb_padding_refused(o);
+    return nb_train_options_refused(o, false);
 }
 
 static struct nb_convolution convolution_of(const struct nb_train_options *o, int index) {
@@ -250,7 +219,7 @@ static double convpool_flops(const void *own, const struct nb_train_options *o) 
     double sum = 0;
     for (int i = 0; i < BLOCKS; i++) {
         const struct nb_convolution c = convolution_of(o, i);
-        sum += nb_convolution_flops(&c);
+        sum += 2.0 * (double)c.batch * (double)c.out * (double)nb_convolution_columns(&c);
     }
     return 3 * sum;
 }
@@ -270,7 +239,7 @@ static void allocate(struct nb_model *model, struct convpool *t) {
     }
     t->features = nb_arena_take(&model->kept, o->batch * wide);
     t->logits = nb_arena_take(&model->kept, (int64_t)o->batch * NB_TEXTURE_CLASSES);
-    t->classes = nb_arena_take_indices(&model->passing, o->batch);
+    t->classes = nb_arena_take_bytes(&model->passing, (size_t)o->batch * sizeof *t->classes);
     t->d = nb_arena_take(&model->passing, outputs);
     t->dnext = nb_arena_take(&model->passing, outputs);
     t->buffers.columns = nb_arena_take(&model->passing, columns);
@@ -281,39 +250,21 @@ static void allocate(struct nb_model *model, struct convpool *t) {
     t->buffers.turned_back = nb_arena_take(&model->passing, outputs);
 }
 
-static int convpool_create(struct nb_model *model) {
-    struct convpool *t = nb_alloc(1, sizeof *t);
+static void convpool_create(struct nb_model *model) {
+    struct convpool *t = nb_arena_take_bytes(&model->passing, sizeof *t);
     const int64_t wide = 2 * (int64_t)model->options.hidden;
     model->inside = t;
-    nb_parameters_reserve(&model->parameters, MOST_PARAMETERS);
     for (int i = 0; i < BLOCKS; i++) {
         const struct nb_convolution c = convolution_of(&model->options, i);
-        if (conv_block_init(&t->blocks[i], model, i, &c, pools_behind(i)) != 0) return -1;
+        conv_block_init(&t->blocks[i], model, i, &c, pools_behind(i));
     }
-    t->w = nb_parameter_add(&model->parameters, "head.w", NB_TEXTURE_CLASSES, wide, true);
-    t->bias = nb_parameter_add(&model->parameters, "head.bias", 1, NB_TEXTURE_CLASSES, false);
-    nb_parameter_draw(t->w, model->options.seed, 1 / sqrt((double)wide));
+    t->w = nb_parameter_matrix(&model->parameters, "head", "w", NB_TEXTURE_CLASSES, wide, model->options.seed,
+                               1 / sqrt((double)wide));
+    t->bias = nb_parameter_vector(&model->parameters, "head", "bias", NB_TEXTURE_CLASSES, 0);
     allocate(model, t);
-    for (int i = 0; i < BLOCKS; i++) model->activation_bytes += nb_norm_kept_bytes(&t->blocks[i].norm);
-    return 0;
-}
-
-static void convpool_release(struct nb_model *model) {
-    struct convpool *t = model->inside;
-    for (int i = 0; i < BLOCKS; i++) conv_block_release(&t->blocks[i]);
 }
 
 /* ---- passes ---- */
-
-static void take_times(struct nb_model *model, struct convpool *t) {
-    for (int i = 0; i < BLOCKS; i++) {
-        struct nb_norm_layer *norm = &t->blocks[i].norm;
-        model->norm_seconds += norm->seconds;
-        model->norm_calls += norm->calls;
-        norm->seconds = 0;
-        norm->calls = 0;
-    }
-}
 
 static void draw_images(const struct nb_train_options *o, struct convpool *t, int64_t batch) {
     const int64_t n = (int64_t)NB_TEXTURE_COLOURS * o->sequence * o->sequence;
@@ -330,8 +281,7 @@ static double convpool_forward(struct nb_model *model, const struct nb_text *tex
     for (int i = 0; i < BLOCKS; i++) t->last = conv_block_forward(&t->blocks[i], model, t->last, training, &t->buffers);
     nb_mean_pool_forward(t->features, t->last, c->batch * c->out, c->height * c->width);
     nb_linear_forward(t->logits, t->features, t->w->value, t->bias->value, c->batch, c->out, NB_TEXTURE_CLASSES);
-    nb_model_observe(model, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
-    take_times(model, t);
+    nb_model_observe(model, NB_ACTIVATION, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
     return nb_cross_entropy_forward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES);
 }
 
@@ -348,22 +298,12 @@ static void convpool_backward(struct nb_model *model, double scale) {
         t->d = t->dnext;
         t->dnext = swapped;
     }
-    take_times(model, t);
-}
-
-/* Adam as Salimans & Kingma's code, without decay. */
-static struct nb_optimizer convpool_optimizer(const void *own, const struct nb_train_options *o) {
-    (void)own;
-    return (struct nb_optimizer){
-        .kind = NB_ADAMW, .learning_rate = o->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 }
 
 static const struct nb_model_family convpool_family = {.complete = convpool_complete,
                                                        .create = convpool_create,
                                                        .forward = convpool_forward,
                                                        .backward = convpool_backward,
-                                                       .optimizer = convpool_optimizer,
-                                                       .release = convpool_release,
                                                        .flops = convpool_flops};
 
 const struct nb_workload nb_workload_convpool = {

@@ -39,20 +39,17 @@ static void keep(struct nb_curves *c, const char *place, bool gradient, double s
     if (isnan(*at) || !(std <= *at)) *at = std;
 }
 
-static void see_activation(void *context, const char *place, const float *values, int64_t n) {
-    keep(context, place, false, standard_deviation(values, n));
-}
-static void see_gradient(void *context, const char *place, const float *values, int64_t n) {
+static void see(void *context, enum nb_observed what, const char *place, const float *values, int64_t n) {
     struct nb_curves *c = context;
-    keep(c, place, true, standard_deviation(values, n) / c->scale);
+    const double std = standard_deviation(values, n);
+    keep(c, place, what == NB_GRADIENT, what == NB_GRADIENT ? std / c->scale : std);
 }
 
 static void curves_init(struct nb_curves *c, int most_records) {
     *c = (struct nb_curves){.most_records = most_records,
                             .steps = nb_alloc((unsigned)most_records + 1, sizeof *c->steps),
                             .scale = 1,
-                            .observer = {.activation = see_activation, .gradient = see_gradient}};
-    c->observer.context = c;
+                            .observer = {.see = see, .context = c}};
 }
 
 /* A step to be recorded begins. */

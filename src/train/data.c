@@ -61,7 +61,6 @@ int nb_text_open(struct nb_text *text, const char *path) {
 
 void nb_text_sequence(const struct nb_text *text, uint64_t i, int64_t length, int32_t *tokens, int32_t *targets) {
     assert(text && text->n > 0 && length > 0);
-    assert(text->n > 0 && length > 0);
     const uint64_t start = nb_random_bits(nb_random_stream(0, TEXT_STREAM), i) % text->n;
     for (int64_t t = 0; t < length; t++) {
         tokens[t] = text->bytes[(start + (uint64_t)t) % text->n];
@@ -115,17 +114,11 @@ enum { ENTITY_BYTES = 5 };
 /* As many words behind the document are searched as it has, and two queries more. */
 static int64_t n_words(const struct nb_cloze_shape *s) { return 2 * (s->document + s->query); }
 
-void nb_cloze_init(struct nb_cloze *c, const struct nb_cloze_shape *s) {
+void nb_cloze_init(struct nb_cloze *c, struct nb_arena *arena, const struct nb_cloze_shape *s) {
     assert(s->document > 0 && s->query > 0 && s->entities > 0 && s->vocabulary > s->entities + 1);
     *c = (struct nb_cloze){.shape = *s,
-                           .words = nb_alloc((unsigned long long)n_words(s), sizeof *c->words),
-                           .entities = nb_alloc((unsigned long long)s->entities, sizeof *c->entities)};
-}
-
-void nb_cloze_release(struct nb_cloze *c) {
-    free(c->words);
-    free(c->entities);
-    *c = (struct nb_cloze){0};
+                           .words = nb_arena_take_bytes(arena, (size_t)n_words(s) * sizeof *c->words),
+                           .entities = nb_arena_take_bytes(arena, (size_t)s->entities * sizeof *c->entities)};
 }
 
 static int32_t entity_of(const struct nb_cloze *c, int32_t n_entities, const struct nb_word *word) {

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/train/tensor.h"
+
 /* Real bytes, of a file that the user names, else of one that every Debian has. */
 struct nb_text {
     unsigned char *bytes;
@@ -49,12 +51,11 @@ struct nb_cloze {
     uint64_t *entities;    /* hashes, by number */
 };
 
-void nb_cloze_init(struct nb_cloze *c, const struct nb_cloze_shape *shape);
+void nb_cloze_init(struct nb_cloze *c, struct nb_arena *arena, const struct nb_cloze_shape *shape);
 /* Question number i: word t of the document goes to document[t * stride], of the query likewise. Returns the entity asked for; -1 where
  * none of the document's entities follows it. */
 int32_t nb_cloze_ask(struct nb_cloze *c, const struct nb_text *text, uint64_t i, int32_t *document, int32_t *query,
                      int64_t stride);
-void nb_cloze_release(struct nb_cloze *c);
 
 /* Images that differ in texture, drawn from a number: gratings of ten classes (five directions, two wavelengths) in a
  * colour, a phase, a contrast and a brightness of their own, under noise. They stand for CIFAR-10, which no machine has by itself: its

@@ -4,10 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "src/core/log.h"
 
 void nb_embedding_forward(float *y, const float *table, const int32_t *tokens, int64_t rows, int64_t width,
                           float factor) {
@@ -33,13 +30,13 @@ void nb_positions_add(float *y, int64_t rows, int64_t sequence, int64_t width) {
 
 /* ---- rotary positions: rotations of pairs by a table of angles ---- */
 
-void nb_rope_init(struct nb_rope *r, int64_t positions, int64_t head_width, double theta) {
+void nb_rope_init(struct nb_rope *r, struct nb_arena *arena, int64_t positions, int64_t head_width, double theta) {
     assert(head_width % 2 == 0);
     const int64_t half = head_width / 2;
     *r = (struct nb_rope){.positions = positions,
                           .half = half,
-                          .cosine = nb_alloc((unsigned long long)(positions * half), sizeof(float)),
-                          .sine = nb_alloc((unsigned long long)(positions * half), sizeof(float))};
+                          .cosine = nb_arena_take(arena, positions * half),
+                          .sine = nb_arena_take(arena, positions * half)};
     for (int64_t t = 0; t < positions; t++)
         for (int64_t i = 0; i < half; i++) {
             const double angle = (double)t * pow(theta, -(double)i / (double)half);
@@ -63,12 +60,6 @@ static void turn(const struct nb_rope *r, float *x, int64_t rows, int64_t heads,
 
 void nb_rope_forward(const struct nb_rope *r, float *x, int64_t rows, int64_t heads) { turn(r, x, rows, heads, 1); }
 void nb_rope_backward(const struct nb_rope *r, float *dx, int64_t rows, int64_t heads) { turn(r, dx, rows, heads, -1); }
-
-void nb_rope_release(struct nb_rope *r) {
-    free(r->cosine);
-    free(r->sine);
-    *r = (struct nb_rope){0};
-}
 
 /* ---- halves ---- */
 

@@ -25,12 +25,11 @@ struct nb_rope {
     float *cosine, *sine;    /* positions x half */
 };
 
-void nb_rope_init(struct nb_rope *r, int64_t positions, int64_t head_width, double theta);
+void nb_rope_init(struct nb_rope *r, struct nb_arena *arena, int64_t positions, int64_t head_width, double theta);
 /* x: rows x heads x head width, in place; row r stands at position r mod positions. */
 void nb_rope_forward(const struct nb_rope *r, float *x, int64_t rows, int64_t heads);
 /* Its transpose, which is its inverse. */
 void nb_rope_backward(const struct nb_rope *r, float *dx, int64_t rows, int64_t heads);
-void nb_rope_release(struct nb_rope *r);
 
 /* Two directions of time side by side: each row of y is a row of left, then one of right. */
 

@@ -54,15 +54,10 @@ static int load(void) {
     return 0;
 }
 
-/* Threads of the library, for all products from here on. */
-static void set_threads(int n_threads) {
-    assert(library.set_threads && n_threads >= 1);
-    library.set_threads(n_threads);
-}
-
 int nb_matrix_open(int n_threads) {
+    assert(n_threads >= 1);
     if (!library.sgemm && load() != 0) return -1;
-    set_threads(n_threads);
+    library.set_threads(n_threads);
     return 0;
 }
 
@@ -84,46 +79,20 @@ void nb_matrix_product(const struct nb_product *p) {
                   as_int(p->b_stride), p->keep, p->c, as_int(p->c_stride));
 }
 
-void nb_matrix_multiply(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep) {
+void nb_matrix_multiply(enum nb_transposed transposed, float *c, const float *a, const float *b, int64_t m, int64_t n,
+                        int64_t k, float keep) {
+    const bool of_a = transposed == NB_A_TRANSPOSED, of_b = transposed == NB_B_TRANSPOSED;
     nb_matrix_product(&(struct nb_product){.a = a,
                                            .b = b,
                                            .c = c,
-                                           .a_stride = k,
-                                           .b_stride = n,
+                                           .a_stride = of_a ? m : k,
+                                           .b_stride = of_b ? k : n,
                                            .c_stride = n,
                                            .m = m,
                                            .n = n,
                                            .k = k,
-                                           .factor = 1,
-                                           .keep = keep});
-}
-
-void nb_matrix_multiply_bt(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep) {
-    nb_matrix_product(&(struct nb_product){.a = a,
-                                           .b = b,
-                                           .c = c,
-                                           .a_stride = k,
-                                           .b_stride = k,
-                                           .c_stride = n,
-                                           .m = m,
-                                           .n = n,
-                                           .k = k,
-                                           .b_transposed = true,
-                                           .factor = 1,
-                                           .keep = keep});
-}
-
-void nb_matrix_multiply_at(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep) {
-    nb_matrix_product(&(struct nb_product){.a = a,
-                                           .b = b,
-                                           .c = c,
-                                           .a_stride = m,
-                                           .b_stride = n,
-                                           .c_stride = n,
-                                           .m = m,
-                                           .n = n,
-                                           .k = k,
-                                           .a_transposed = true,
+                                           .a_transposed = of_a,
+                                           .b_transposed = of_b,
                                            .factor = 1,
                                            .keep = keep});
 }
@@ -132,13 +101,13 @@ void nb_linear_forward(float *y, const float *x, const float *w, const float *bi
                        int64_t out) {
     for (int64_t r = 0; bias && r < rows; r++)
         for (int64_t i = 0; i < out; i++) y[r * out + i] = bias[i];
-    nb_matrix_multiply_bt(y, x, w, rows, out, in, bias ? 1 : 0);
+    nb_matrix_multiply(NB_B_TRANSPOSED, y, x, w, rows, out, in, bias ? 1 : 0);
 }
 
 void nb_linear_backward(float *dx, float *dw, float *dbias, const float *dy, const float *x, const float *w,
                         int64_t rows, int64_t in, int64_t out) {
-    nb_matrix_multiply_at(dw, dy, x, out, in, rows, 1);
+    nb_matrix_multiply(NB_A_TRANSPOSED, dw, dy, x, out, in, rows, 1);
     for (int64_t r = 0; dbias && r < rows; r++)
         for (int64_t i = 0; i < out; i++) dbias[i] += dy[r * out + i];
-    if (dx) nb_matrix_multiply(dx, dy, w, rows, in, out, 0);
+    if (dx) nb_matrix_multiply(NB_AS_STORED, dx, dy, w, rows, in, out, 0);
 }

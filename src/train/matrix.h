@@ -9,12 +9,10 @@
 
 /* Loads the library, once a process, and sets its threads. -1 after nb_error. Products before it are a programmer's mistake. */
 int nb_matrix_open(int n_threads);
-/* c[m,n] = a[m,k] b[k,n] + keep * c */
-void nb_matrix_multiply(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
-/* c[m,n] = a[m,k] b[n,k]^T + keep * c */
-void nb_matrix_multiply_bt(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
-/* c[m,n] = a[k,m]^T b[k,n] + keep * c */
-void nb_matrix_multiply_at(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float keep);
+enum nb_transposed { NB_AS_STORED, NB_A_TRANSPOSED, NB_B_TRANSPOSED };
+/* c[m,n] = a[m,k] b[k,n] + keep * c; a transposed operand is stored as a[k,m] or b[n,k]. */
+void nb_matrix_multiply(enum nb_transposed transposed, float *c, const float *a, const float *b, int64_t m, int64_t n,
+                        int64_t k, float keep);
 
 /* c = factor * op(a) op(b) + keep * c, op a transpose where said so; strides count elements between the starts of two rows, so that
  * blocks of larger matrices can be multiplied. c is m x n, the inner size is k. */

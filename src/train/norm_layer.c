@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case.h"
@@ -17,6 +16,8 @@
 #include "src/core/timer.h"
 #include "src/core/tuning.h"
 #include "src/measure/fp_state.h"
+#include "src/measure/pool.h"
+#include "src/train/tensor.h"
 
 static int64_t row_sets_count(const struct nb_row_sets *s) { return s->by_position ? s->sequence : 1; }
 
@@ -86,13 +87,6 @@ static const struct nb_entry *norm_kernel_find(const struct nb_norm_choice *choi
  *   centred  dx = g - mean(g)
  *   scaled   dx = r g - (x - mean) r^3 mean(g x) */
 
-struct rescale {
-    bool scales; /* else it centres */
-    double eps;
-    int64_t rows, cols;
-    float *mean, *rstd; /* per row: written by forward, read by backward */
-};
-
 static double mean_of(const float *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i];
@@ -105,43 +99,42 @@ static double rstd_of(const float *x, double mean, double eps, int64_t n) {
     return 1 / sqrt(sum / (double)n + eps);
 }
 
-static void rescale_forward(const struct rescale *r, float *y, const float *x, const float *gamma) {
-    for (int64_t row = 0; row < r->rows; row++, x += r->cols, y += r->cols) {
-        const double mean = mean_of(x, r->cols);
-        const float rstd = r->scales ? (float)rstd_of(x, mean, r->eps, r->cols) : 1;
-        const float taken = r->scales ? 0 : (float)mean;
-        for (int64_t i = 0; i < r->cols; i++) y[i] = (x[i] - taken) * rstd * gamma[i];
-        r->mean[row] = (float)mean;
-        r->rstd[row] = rstd;
+static void rescale_forward(const struct nb_norm_layer *n, float *y, const float *x, int64_t rows) {
+    const bool scales = n->choice.kind == NB_NORM_SCALE;
+    const float *gamma = n->gamma->value;
+    for (int64_t row = n->first; row < n->first + rows; row++, x += n->cols, y += n->cols) {
+        const double mean = mean_of(x, n->cols);
+        const float rstd = scales ? (float)rstd_of(x, mean, n->choice.eps, n->cols) : 1;
+        const float taken = scales ? 0 : (float)mean;
+        for (int64_t i = 0; i < n->cols; i++) y[i] = (x[i] - taken) * rstd * gamma[i];
+        n->mean[row] = (float)mean;
+        n->rstd[row] = rstd;
     }
 }
 
-static void row_back(const struct rescale *r, int64_t row, float *dx, const float *dy, const float *x,
-                     const float *gamma) {
-    const float mean = r->mean[row], rstd = r->rstd[row];
+static void rescale_row_back(const struct nb_norm_layer *n, int64_t row, float *dx, const float *dy, const float *x) {
+    const float mean = n->mean[row], rstd = n->rstd[row], *gamma = n->gamma->value;
     double sum_g = 0, sum_gx = 0;
-    for (int64_t i = 0; i < r->cols; i++) {
+    for (int64_t i = 0; i < n->cols; i++) {
         const double g = (double)dy[i] * (double)gamma[i];
         sum_g += g;
         sum_gx += g * x[i];
     }
-    const float mean_g = (float)(sum_g / (double)r->cols);
-    const float pull = (float)(sum_gx / (double)r->cols * rstd * rstd * rstd);
-    for (int64_t i = 0; i < r->cols; i++) {
+    const float mean_g = (float)(sum_g / (double)n->cols);
+    const float pull = (float)(sum_gx / (double)n->cols * rstd * rstd * rstd);
+    for (int64_t i = 0; i < n->cols; i++) {
         const float g = dy[i] * gamma[i];
-        dx[i] = r->scales ? rstd * g - (x[i] - mean) * pull : g - mean_g;
+        dx[i] = n->choice.kind == NB_NORM_SCALE ? rstd * g - (x[i] - mean) * pull : g - mean_g;
     }
 }
 
-/* Overwrites dx and dgamma. */
-static void rescale_backward(const struct rescale *r, float *dx, float *dgamma, const float *dy, const float *x,
-                             const float *gamma) {
-    memset(dgamma, 0, (size_t)r->cols * sizeof *dgamma);
-    for (int64_t row = 0; row < r->rows; row++) {
-        const int64_t at = row * r->cols;
-        const float taken = r->scales ? 0 : r->mean[row], rstd = r->rstd[row];
-        row_back(r, row, dx + at, dy + at, x + at, gamma);
-        for (int64_t i = 0; i < r->cols; i++) dgamma[i] += dy[at + i] * (x[at + i] - taken) * rstd;
+/* Overwrites dx and n->dgamma. */
+static void rescale_backward(const struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows) {
+    memset(n->dgamma, 0, (size_t)n->cols * sizeof *n->dgamma);
+    for (int64_t row = n->first; row < n->first + rows; row++, x += n->cols, dy += n->cols, dx += n->cols) {
+        const float taken = n->choice.kind == NB_NORM_SCALE ? 0 : n->mean[row], rstd = n->rstd[row];
+        rescale_row_back(n, row, dx, dy, x);
+        for (int64_t i = 0; i < n->cols; i++) n->dgamma[i] += dy[i] * (x[i] - taken) * rstd;
     }
 }
 
@@ -188,8 +181,8 @@ static struct nb_call start_call(const struct nb_norm_layer *n, int64_t rows, bo
                                        .affine = n->beta ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA},
                            .gamma = n->gamma->value + n->set_at,
                            .beta = n->beta ? n->beta->value + n->set_at : NULL,
-                           .mean = centres(n->choice.kind) ? n->mean + n->set_at : NULL,
-                           .rstd = n->rstd + n->set_at,
+                           .mean = centres(n->choice.kind) ? n->mean + n->first + n->set_at : NULL,
+                           .rstd = n->rstd + n->first + n->set_at,
                            .tuning = nb_tuning_used()};
     call.x_stride = call.y_stride = call.dy_stride = call.dx_stride = n->cols;
     return call;
@@ -197,27 +190,23 @@ static struct nb_call start_call(const struct nb_norm_layer *n, int64_t rows, bo
 
 /* ---- set-up ---- */
 
-static void add_parameters(struct nb_norm_layer *n, const char *name, struct nb_parameters *parameters) {
-    char full[48];
-    const bool frozen = n->choice.affine == NB_NORM_FROZEN;
-    snprintf(full, sizeof full, "%s.gamma", name);
-    n->gamma = nb_parameter_add(parameters, full, 1, all_columns(n), false);
-    nb_parameter_fill(n->gamma, 1);
-    n->gamma->frozen = frozen;
+static void add_parameters(struct nb_norm_layer *n, const char *name) {
+    struct nb_parameters *all = &n->model->parameters;
+    n->gamma = nb_parameter_vector(all, name, "gamma", all_columns(n), 1);
+    n->gamma->frozen = n->choice.affine == NB_NORM_FROZEN;
     if (!centres(n->choice.kind)) return;
-    snprintf(full, sizeof full, "%s.beta", name);
-    n->beta = nb_parameter_add(parameters, full, 1, all_columns(n), false);
-    n->beta->frozen = frozen;
+    n->beta = nb_parameter_vector(all, name, "beta", all_columns(n), 0);
+    n->beta->frozen = n->gamma->frozen;
 }
 
-static float *columns(const struct nb_norm_layer *n) {
-    return nb_alloc((unsigned long long)all_columns(n), sizeof(float));
-}
+static float *columns(const struct nb_norm_layer *n) { return nb_arena_take(&n->model->passing, all_columns(n)); }
 
 static void allocate(struct nb_norm_layer *n) {
+    struct nb_arena *kept = &n->model->kept, *passing = &n->model->passing;
     const int64_t n_statistics = is_batchnorm(n) ? all_columns(n) : n->rows;
-    n->mean = nb_alloc((unsigned long long)n_statistics, sizeof(float));
-    n->rstd = nb_alloc((unsigned long long)n_statistics, sizeof(float));
+    const bool without_mean = n->choice.kind == NB_NORM_RMSNORM || n->choice.kind == NB_NORM_PRMSNORM;
+    n->mean = without_mean ? NULL : nb_arena_take(kept, n_statistics);
+    n->rstd = nb_arena_take(kept, n_statistics);
     n->dgamma = columns(n);
     n->dbeta = columns(n);
     if (!is_batchnorm(n)) return;
@@ -227,46 +216,35 @@ static void allocate(struct nb_norm_layer *n) {
     n->next_var = columns(n);
     for (int64_t i = 0; i < all_columns(n); i++) n->running_var[i] = 1;
     if (!has_sets(n)) return;
-    n->which = nb_alloc((unsigned long long)n->rows, sizeof *n->which);
-    for (int i = 0; i < 3; i++) n->packed[i] = nb_alloc((unsigned long long)(n->rows * n->cols), sizeof(float));
+    n->which = nb_arena_take_bytes(passing, (size_t)n->rows * sizeof *n->which);
+    for (int i = 0; i < 3; i++) n->packed[i] = nb_arena_take(passing, n->rows * n->cols);
 }
 
-int nb_norm_layer_init(struct nb_norm_layer *n, const char *name, const struct nb_norm_choice *choice, int64_t rows,
-                       int64_t cols, struct nb_parameters *parameters, struct nb_pool *pool) {
-    assert(n && choice && parameters && rows > 0 && cols > 0);
-    assert(rows > 0 && cols > 0 && choice->kind < NB_N_NORM_KINDS);
-    *n = (struct nb_norm_layer){.choice = *choice, .rows = rows, .cols = cols, .pool = pool};
-    if (choice->kind == NB_NORM_NONE) return 0;
-    add_parameters(n, name, parameters);
+static void take_scratch(struct nb_norm_layer *n, const struct nb_call *call) {
+    const size_t forward = nb_kernel_scratch_bytes(n->forward->kernel, call),
+                 backward = nb_kernel_scratch_bytes(n->backward->kernel, call);
+    n->scratch_bytes = forward > backward ? forward : backward;
+    if (n->scratch_bytes > 0) n->scratch = nb_arena_take_bytes(&n->model->passing, n->scratch_bytes);
+}
+
+void nb_norm_layer_init(struct nb_norm_layer *n, struct nb_model *model, const char *name, int64_t rows, int64_t cols) {
+    const struct nb_norm_choice *choice = &model->options.norm;
+    assert(n && name && rows > 0 && cols > 0 && choice->kind < NB_N_NORM_KINDS);
+    *n = (struct nb_norm_layer){.choice = *choice, .model = model, .rows = rows, .cols = cols};
+    if (choice->kind == NB_NORM_NONE || model->failed) return;
+    add_parameters(n, name);
     allocate(n);
-    if (!norm_is_kernel(choice->kind)) return 0;
+    if (!norm_is_kernel(choice->kind)) return;
     const struct nb_call call = start_call(n, rows, true);
     n->forward = norm_kernel_find(choice, NB_FORWARD, &call);
     n->backward = n->forward ? norm_kernel_find(choice, NB_BACKWARD, &call) : NULL;
-    if (n->backward) return 0;
-    nb_norm_layer_release(n);
-    return -1;
-}
-
-void nb_norm_layer_release(struct nb_norm_layer *n) {
-    float *const owned[] = {n->mean,      n->rstd,     n->dgamma,    n->dbeta,     n->running_mean, n->running_var,
-                            n->next_mean, n->next_var, n->packed[0], n->packed[1], n->packed[2]};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
-    free(n->which);
-    nb_arena_release(&n->scratch);
-    *n = (struct nb_norm_layer){0};
+    if (n->backward)
+        take_scratch(n, &call);
+    else
+        model->failed = true;
 }
 
 /* ---- calls ---- */
-
-static void lend_scratch(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
-    const size_t bytes = nb_kernel_scratch_bytes(kernel, call);
-    if (bytes > n->scratch.bytes) {
-        nb_arena_release(&n->scratch);
-        n->scratch_start = nb_arena_take(&n->scratch, (int64_t)((bytes + sizeof(float) - 1) / sizeof(float)));
-    }
-    call->scratch = n->scratch_start;
-}
 
 /* Does nothing, on every thread: after it the pool is awake. */
 static int rest(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
@@ -277,13 +255,15 @@ static const struct nb_kernel waking = {.struct_size = sizeof waking, .name = "w
 
 static void run(struct nb_norm_layer *n, const struct nb_kernel *kernel, struct nb_call *call) {
     const struct nb_fp_state state = nb_fp_state();
-    lend_scratch(n, kernel, call);
-    if (n->pool) nb_pool_run(n->pool, &waking, call);
+    struct nb_pool *pool = n->model->pool;
+    assert(nb_kernel_scratch_bytes(kernel, call) <= n->scratch_bytes);
+    call->scratch = n->scratch;
+    if (pool) nb_pool_run(pool, &waking, call);
     const double start = nb_now_s();
-    const int code = n->pool ? nb_pool_run(n->pool, kernel, call) : nb_run_in_ranges(kernel, call, 0);
-    n->seconds += nb_now_s() - start;
-    n->calls++;
-    if (n->pool) nb_pool_park(n->pool); /* spinning, they would take the cores from the products */
+    const int code = pool ? nb_pool_run(pool, kernel, call) : nb_run_in_ranges(kernel, call, 0);
+    n->model->norm_seconds += nb_now_s() - start;
+    n->model->norm_calls++;
+    if (pool) nb_pool_park(pool); /* spinning, they would take the cores from the products */
     nb_fp_state_set(state);
     assert(code == 0);
     (void)code;
@@ -348,60 +328,46 @@ static void run_sets(struct nb_norm_layer *n, float *out, const float *dy, const
     n->set_at = 0;
 }
 
-static struct rescale rescale_of(const struct nb_norm_layer *n, int64_t rows) {
-    return (struct rescale){n->choice.kind == NB_NORM_SCALE, n->choice.eps, rows, n->cols, n->mean, n->rstd};
+/* By loops of this file; dy null: forward. */
+static void rescale(struct nb_norm_layer *n, float *out, const float *dy, const float *x, int64_t rows) {
+    const double start = nb_now_s();
+    if (dy)
+        rescale_backward(n, out, dy, x, rows);
+    else
+        rescale_forward(n, out, x, rows);
+    n->model->norm_seconds += nb_now_s() - start;
+    n->model->norm_calls++;
+    if (dy) take_parameter_gradients(n);
 }
 
-void nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t rows, bool training) {
-    assert(rows > 0 && rows <= n->rows && y != x);
-    if (n->choice.kind == NB_NORM_NONE) {
-        memcpy(y, x, (size_t)(rows * n->cols) * sizeof *y);
-    } else if (has_sets(n)) {
-        run_sets(n, y, NULL, x, rows, training);
-    } else if (norm_is_kernel(n->choice.kind)) {
-        forward_kernel(n, y, x, rows, training);
-    } else {
-        const struct rescale r = rescale_of(n, rows);
-        const double start = nb_now_s();
-        rescale_forward(&r, y, x, n->gamma->value);
-        n->seconds += nb_now_s() - start;
-        n->calls++;
-    }
+/* dy null: forward. */
+static const float *pass(struct nb_norm_layer *n, float *out, const float *dy, const float *x, int64_t rows,
+                         bool training) {
+    if (has_sets(n))
+        run_sets(n, out, dy, x, rows, training);
+    else if (!norm_is_kernel(n->choice.kind))
+        rescale(n, out, dy, x, rows);
+    else if (dy)
+        backward_kernel(n, out, dy, x, rows);
+    else
+        forward_kernel(n, out, x, rows, training);
+    nb_round_tensor(out, rows * n->cols, n->model->options.dtype);
+    return out;
 }
 
-void nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t rows) {
-    assert(rows > 0 && rows <= n->rows && dx != x && dx != dy);
-    if (n->choice.kind == NB_NORM_NONE) {
-        memcpy(dx, dy, (size_t)(rows * n->cols) * sizeof *dx);
-    } else if (has_sets(n)) {
-        run_sets(n, dx, dy, x, rows, true);
-    } else if (norm_is_kernel(n->choice.kind)) {
-        backward_kernel(n, dx, dy, x, rows);
-    } else {
-        const struct rescale r = rescale_of(n, rows);
-        const double start = nb_now_s();
-        rescale_backward(&r, dx, n->dgamma, dy, x, n->gamma->value);
-        n->seconds += nb_now_s() - start;
-        n->calls++;
-        take_parameter_gradients(n);
-    }
-}
-
-const float *nb_norm_pass(struct nb_norm_layer *n, float *buffer, const float *x, int64_t rows, bool training) {
+const float *nb_norm_forward(struct nb_norm_layer *n, float *y, const float *x, int64_t first, int64_t rows,
+                             bool training) {
     if (n->choice.kind == NB_NORM_NONE) return x;
-    nb_norm_forward(n, buffer, x, rows, training);
-    return buffer;
+    assert(first >= 0 && rows > 0 && first + rows <= n->rows && (first == 0 || !is_batchnorm(n)) && y != x);
+    n->first = first;
+    return pass(n, y, NULL, x, rows, training);
 }
 
-const float *nb_norm_pass_back(struct nb_norm_layer *n, float *buffer, const float *dy, const float *x, int64_t rows) {
+const float *nb_norm_backward(struct nb_norm_layer *n, float *dx, const float *dy, const float *x, int64_t first,
+                              int64_t rows) {
     if (n->choice.kind == NB_NORM_NONE) return dy;
-    nb_norm_backward(n, buffer, dy, x, rows);
-    return buffer;
-}
-
-size_t nb_norm_kept_bytes(const struct nb_norm_layer *n) {
-    if (n->choice.kind == NB_NORM_NONE) return 0;
-    const int64_t n_statistics = is_batchnorm(n) ? all_columns(n) : n->rows;
-    return (size_t)n_statistics * sizeof(float) *
-           (n->choice.kind == NB_NORM_RMSNORM || n->choice.kind == NB_NORM_PRMSNORM ? 1 : 2);
+    assert(first >= 0 && rows > 0 && first + rows <= n->rows && (first == 0 || !is_batchnorm(n)) && dx != x &&
+           dx != dy);
+    n->first = first;
+    return pass(n, dx, dy, x, rows, true);
 }

@@ -11,65 +11,41 @@
 
 #include "src/core/case.h"
 
-static const char *const kinds[NB_N_NORM_KINDS] = {"none",      "layernorm", "rmsnorm", "prmsnorm",
-                                                   "batchnorm", "centre",    "scale"};
-static const char *const places[NB_N_NORM_PLACES] = {"pre", "post"};
-static const char *const paddings[NB_N_PADDINGS] = {"unpadded", "padded", "masked"};
-
-const char *nb_norm_kind_name(enum nb_norm_kind kind) {
-    assert(kind < NB_N_NORM_KINDS);
-    return kinds[kind];
-}
-
-const char *nb_norm_place_name(enum nb_norm_place place) {
-    assert(place < NB_N_NORM_PLACES);
-    return places[place];
-}
-
-const char *nb_padding_name(enum nb_train_padding padding) {
-    assert(padding < NB_N_PADDINGS);
-    return paddings[padding];
-}
-
-const char *nb_padding_refused(const struct nb_train_options *o) {
-    return o->padding != NB_NOT_PADDED || o->norm.by_position ? "padding and statistics by position are of transformers"
-                                                              : NULL;
-}
-
-static int find(const char *const *names, int n, const char *text) {
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], text) == 0) return i;
-    return -1;
-}
-
-int nb_norm_kind_find(const char *text) { return find(kinds, NB_N_NORM_KINDS, text); }
-int nb_norm_place_find(const char *text) { return find(places, NB_N_NORM_PLACES, text); }
+const char *const nb_norm_kind_names[] = {"none",      "layernorm", "rmsnorm", "prmsnorm",
+                                          "batchnorm", "centre",    "scale",   NULL};
+const char *const nb_norm_place_names[] = {"pre", "post", NULL};
+const char *const nb_padding_names[] = {"unpadded", "padded", "masked", NULL};
 
 /* ---- words of an arm ---- */
 
+#define AT(field) offsetof(struct nb_train_options, field)
+_Static_assert(sizeof(enum nb_style) == sizeof(int) && sizeof(enum nb_dtype) == sizeof(int) && sizeof(bool) == 1,
+               "get() and set() take a byte for a bool and an int for the rest");
+
 struct word { /* a choice: one of a few values of a field */
     const char *name;
-    enum { STYLE, AFFINE, STATISTICS, PLACE, RESIDUAL, CAUSAL, PADDING, DTYPE } field;
+    size_t offset;
+    bool is_bool;
     int value;
 };
-static const struct word words[] = {{"fused", STYLE, NB_FUSED},
-                                    {"composed", STYLE, NB_COMPOSED},
-                                    {"learned", AFFINE, NB_NORM_LEARNED},
-                                    {"frozen", AFFINE, NB_NORM_FROZEN},
-                                    {"by_feature", STATISTICS, 0},
-                                    {"by_position", STATISTICS, 1},
-                                    {"pre", PLACE, NB_PRE_NORM},
-                                    {"post", PLACE, NB_POST_NORM},
-                                    {"residual", RESIDUAL, 1},
-                                    {"no_residual", RESIDUAL, 0},
-                                    {"causal", CAUSAL, 1},
-                                    {"bidirectional", CAUSAL, 0},
-                                    {"unpadded", PADDING, NB_NOT_PADDED},
-                                    {"padded", PADDING, NB_PADDED},
-                                    {"masked", PADDING, NB_MASKED},
-                                    {"f32", DTYPE, NB_F32},
-                                    {"f16", DTYPE, NB_F16},
-                                    {"bf16", DTYPE, NB_BF16}};
+static const struct word words[] = {{"fused", AT(norm.style), false, NB_FUSED},
+                                    {"composed", AT(norm.style), false, NB_COMPOSED},
+                                    {"learned", AT(norm.affine), false, NB_NORM_LEARNED},
+                                    {"frozen", AT(norm.affine), false, NB_NORM_FROZEN},
+                                    {"by_feature", AT(norm.by_position), true, false},
+                                    {"by_position", AT(norm.by_position), true, true},
+                                    {"pre", AT(place), false, NB_PRE_NORM},
+                                    {"post", AT(place), false, NB_POST_NORM},
+                                    {"residual", AT(residual), true, true},
+                                    {"no_residual", AT(residual), true, false},
+                                    {"causal", AT(causal), true, true},
+                                    {"bidirectional", AT(causal), true, false},
+                                    {"unpadded", AT(padding), false, NB_NOT_PADDED},
+                                    {"padded", AT(padding), false, NB_PADDED},
+                                    {"masked", AT(padding), false, NB_MASKED},
+                                    {"f32", AT(dtype), false, NB_F32},
+                                    {"f16", AT(dtype), false, NB_F16},
+                                    {"bf16", AT(dtype), false, NB_BF16}};
 enum { N_WORDS = sizeof words / sizeof words[0] };
 
 struct number {
@@ -78,7 +54,6 @@ struct number {
     bool whole;
     double most;
 };
-#define AT(field) offsetof(struct nb_train_options, field)
 static const struct number numbers[] = {{"layers", AT(layers), true, 1000},
                                         {"batch", AT(batch), true, 1 << 20},
                                         {"sequence", AT(sequence), true, 1 << 20},
@@ -86,62 +61,23 @@ static const struct number numbers[] = {{"layers", AT(layers), true, 1000},
                                         {"threads", AT(n_threads), true, 1024},
                                         {"rate", AT(learning_rate), false, 1000},
                                         {"clip", AT(clip), false, 1e9},
-                                        {"eps", AT(norm) + offsetof(struct nb_norm_choice, eps), false, 1},
-                                        {"partial", AT(norm) + offsetof(struct nb_norm_choice, partial), false, 1}};
+                                        {"eps", AT(norm.eps), false, 1},
+                                        {"partial", AT(norm.partial), false, 1}};
 enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 
-void nb_arm_default(struct nb_train_options *o) {
-    *o = (struct nb_train_options){.norm.kind = NB_NORM_NONE, .residual = true, .causal = true, .clip = 1};
-}
+static const struct nb_train_options usual = {.norm.kind = NB_NORM_NONE, .residual = true, .causal = true, .clip = 1};
 
-static int get(const struct nb_train_options *o, int field) {
-    switch (field) {
-    case STYLE:
-        return (int)o->norm.style;
-    case AFFINE:
-        return (int)o->norm.affine;
-    case STATISTICS:
-        return o->norm.by_position;
-    case PLACE:
-        return (int)o->place;
-    case RESIDUAL:
-        return o->residual;
-    case CAUSAL:
-        return o->causal;
-    case PADDING:
-        return (int)o->padding;
-    default:
-        return (int)o->dtype;
-    }
+static bool is_set(const struct nb_train_options *o, const struct word *w) {
+    const void *at = (const char *)o + w->offset;
+    return (w->is_bool ? *(const bool *)at : *(const int *)at) == w->value;
 }
 
 static void set(struct nb_train_options *o, const struct word *w) {
-    switch (w->field) {
-    case STYLE:
-        o->norm.style = (enum nb_style)w->value;
-        break;
-    case AFFINE:
-        o->norm.affine = (enum nb_norm_affine)w->value;
-        break;
-    case STATISTICS:
-        o->norm.by_position = w->value;
-        break;
-    case PLACE:
-        o->place = (enum nb_norm_place)w->value;
-        break;
-    case RESIDUAL:
-        o->residual = w->value;
-        break;
-    case CAUSAL:
-        o->causal = w->value;
-        break;
-    case PADDING:
-        o->padding = (enum nb_train_padding)w->value;
-        break;
-    case DTYPE:
-        o->dtype = (enum nb_dtype)w->value;
-        break;
-    }
+    void *at = (char *)o + w->offset;
+    if (w->is_bool)
+        *(bool *)at = w->value;
+    else
+        *(int *)at = w->value;
 }
 
 static double get_number(const struct nb_train_options *o, const struct number *n) {
@@ -161,10 +97,28 @@ static bool set_number(struct nb_train_options *o, const struct number *n, const
     return true;
 }
 
+void nb_train_options_fill(struct nb_train_options *o, const struct nb_train_options *from) {
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const struct number *n = &numbers[i];
+        const size_t size = n->whole ? sizeof(int) : sizeof(double);
+        if (get_number(o, n) == 0) memcpy((char *)o + n->offset, (const char *)from + n->offset, size);
+    }
+}
+
+static bool within(double v, double least, double most) { return v >= least && v <= most; } /* NaN is not */
+
+const char *nb_train_options_refused(const struct nb_train_options *o, bool can_pad) {
+    if (!within(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
+    if (!within(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
+    if (!within(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
+    if (!can_pad && (o->padding != NB_NOT_PADDED || o->norm.by_position))
+        return "padding and statistics by position are of transformers";
+    return NULL;
+}
+
 /* 0: understood. */
 static int take(struct nb_train_options *o, char *word, bool *has_norm) {
-    const int kind = nb_norm_kind_find(word);
-    char *equals = strchr(word, '=');
+    const int kind = nb_name_find(nb_norm_kind_names, word);
     if (kind >= 0) {
         o->norm.kind = (enum nb_norm_kind)kind;
         *has_norm = true;
@@ -172,6 +126,7 @@ static int take(struct nb_train_options *o, char *word, bool *has_norm) {
     }
     for (int i = 0; i < N_WORDS; i++)
         if (strcmp(words[i].name, word) == 0) return set(o, &words[i]), 0;
+    char *equals = strchr(word, '=');
     if (!equals) return -1;
     *equals = '\0';
     int result = -1;
@@ -186,7 +141,7 @@ static const char *refuse(const char *word, char *reason, size_t n) {
     size_t count = 0;
     for (int i = 0; i < N_WORDS; i++) names[count++] = words[i].name;
     for (int i = 0; i < N_NUMBERS; i++) names[count++] = numbers[i].name;
-    for (int i = 0; i < NB_N_NORM_KINDS; i++) names[count++] = nb_norm_kind_name((enum nb_norm_kind)i);
+    for (int i = 0; i < NB_N_NORM_KINDS; i++) names[count++] = nb_norm_kind_names[i];
     const char *nearest = nb_nearest(word, names, count);
     snprintf(reason, n, "'%s' is not a word for an arm%s%s%s (configs/claims/README.md lists the words)", word,
              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
@@ -205,13 +160,12 @@ static const char *parse(struct nb_train_options *o, const char *text, bool *has
     return NULL;
 }
 
-const char *nb_arm_parse_common(struct nb_train_options *o, const char *text, char *reason, size_t n) {
+const char *nb_arm_parse(struct nb_train_options *o, const char *common, const char *text, char *reason, size_t n) {
+    assert(o && text && reason);
     bool has_norm;
-    return text ? parse(o, text, &has_norm, reason, n) : NULL;
-}
-
-const char *nb_arm_parse(struct nb_train_options *o, const char *text, char *reason, size_t n) {
-    bool has_norm = o->norm.kind != NB_NORM_NONE;
+    *o = usual;
+    if (common && parse(o, common, &has_norm, reason, n)) return reason;
+    has_norm = o->norm.kind != NB_NORM_NONE;
     if (parse(o, text, &has_norm, reason, n)) return reason;
     if (has_norm) return NULL;
     snprintf(reason, n, "'%s' names no norm", text);
@@ -223,15 +177,13 @@ bool nb_arm_has_kernel(const struct nb_train_options *o) {
 }
 
 void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out) {
-    struct nb_train_options usual;
-    nb_arm_default(&usual);
-    nb_strbuf_add(out, nb_norm_kind_name(o->norm.kind));
+    nb_strbuf_add(out, nb_norm_kind_names[o->norm.kind]);
     if (nb_arm_has_kernel(o)) nb_strbuf_addf(out, " %s", nb_style_names[o->norm.style]);
     for (int i = 0; i < N_WORDS; i++) {
         const struct word *w = &words[i];
-        const bool matters = w->field != STYLE && (w->field != AFFINE || o->norm.kind != NB_NORM_NONE);
-        if (matters && get(o, w->field) == w->value && get(&usual, w->field) != w->value)
-            nb_strbuf_addf(out, " %s", w->name);
+        const bool matters =
+            w->offset != AT(norm.style) && (w->offset != AT(norm.affine) || o->norm.kind != NB_NORM_NONE);
+        if (matters && is_set(o, w) && !is_set(&usual, w)) nb_strbuf_addf(out, " %s", w->name);
     }
     for (int i = 0; i < N_NUMBERS; i++) {
         char text[32];

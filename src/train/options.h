@@ -61,16 +61,15 @@ struct nb_train_options {
     int n_threads; /* 0: 1 */
 };
 
-const char *nb_norm_kind_name(
-    enum nb_norm_kind kind); /* "none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale" */
-const char *nb_norm_place_name(enum nb_norm_place place);   /* "pre", "post" */
-const char *nb_padding_name(enum nb_train_padding padding); /* "unpadded", "padded", "masked" */
-/* Of workloads that know no padding: why not, or null. */
-const char *nb_padding_refused(const struct nb_train_options *options);
-
-/* The inverse; -1: no such name. */
-int nb_norm_kind_find(const char *text);
-int nb_norm_place_find(const char *text);
+/* By value, null-terminated. */
+extern const char
+    *const nb_norm_kind_names[]; /* "none", "layernorm", "rmsnorm", "prmsnorm", "batchnorm", "centre", "scale" */
+extern const char *const nb_norm_place_names[]; /* "pre", "post" */
+extern const char *const nb_padding_names[];    /* "unpadded", "padded", "masked" */
+/* Numbers that are 0 become those of `usual`. */
+void nb_train_options_fill(struct nb_train_options *options, const struct nb_train_options *usual);
+/* What no workload can do, and where it cannot pad, padding: null or the reason. */
+const char *nb_train_options_refused(const struct nb_train_options *options, bool can_pad);
 
 /* An arm of a training experiment as words, in claim files, jobs and reports: "layernorm composed post layers=4 bf16".
  *
@@ -79,12 +78,9 @@ int nb_norm_place_find(const char *text);
  *   unpadded padded masked    f32 f16 bf16
  *   layers= batch= sequence= hidden= threads= rate= clip= eps= partial=  0: the workload's own */
 
-/* No norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. */
-void nb_arm_default(struct nb_train_options *o);
-/* Words override what *o holds. Null, or why not. */
-const char *nb_arm_parse(struct nb_train_options *o, const char *text, char *reason, size_t n);
-/* The same of words that all arms share, among which need be no norm; null text: none. */
-const char *nb_arm_parse_common(struct nb_train_options *o, const char *text, char *reason, size_t n);
+/* Without a word: no norm, pre, residual paths, causal, no padding, f32, gradients clipped at 1; what is the workload's own is 0. The
+ * words of `common`, which may be null, hold unless `text` overrides them; the norm must be named. Null, or why not. */
+const char *nb_arm_parse(struct nb_train_options *o, const char *common, const char *text, char *reason, size_t n);
 /* What differs from the default, the norm first; arms that are alike have one text. The seed is not part of it. */
 void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out);
 /* Does the style of its kernels matter? Not where no kernel runs. */

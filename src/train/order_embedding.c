@@ -9,10 +9,8 @@
 
 /* Data, caption encoder and image encoder in front of the loss. Tensors are steps x batch x width. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
@@ -52,23 +50,19 @@ static struct nb_projection_shape image_shape(const struct nb_train_options *o) 
 static double order_embedding_flops(const void *own, const struct nb_train_options *o) {
     (void)own;
     const struct nb_recurrent_shape gru = gru_shape(o);
-    const struct nb_projection_shape image = image_shape(o);
-    return nb_gru_flops(&gru) + nb_projection_flops(&image) + 7.0 * o->batch * o->batch * o->hidden;
+    return nb_gru_flops(&gru) + nb_projection_flops(image_shape(o)) + 7.0 * o->batch * o->batch * o->hidden;
 }
 
 /* ---- set-up ---- */
 
 static void allocate(struct nb_model *model, struct order_embedding *s) {
-    struct nb_arena *kept = &model->kept, *passing = &model->passing;
-    const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
-    s->words = nb_arena_take(kept, rows * s->word);
-    s->features = nb_arena_take(kept, s->batch * s->image);
-    s->states = nb_arena_take(kept, n_states);
-    s->dwords = nb_arena_take(passing, rows * s->word);
-    s->dstates = nb_arena_take(passing, n_states);
-    s->topics = nb_arena_take(passing, N_TOPICS * s->image);
-    s->tokens = nb_arena_take_indices(passing, rows);
-    nb_order_loss_init(&s->loss, kept, passing, s->batch, s->hidden, MARGIN);
+    const int64_t rows = s->n_steps * s->batch;
+    nb_model_take(model, rows * s->word, &s->words, &s->dwords);
+    nb_model_take(model, (rows + s->batch) * s->hidden, &s->states, &s->dstates);
+    s->features = nb_arena_take(&model->kept, s->batch * s->image);
+    s->topics = nb_arena_take(&model->passing, N_TOPICS * s->image);
+    s->tokens = nb_arena_take_bytes(&model->passing, (size_t)rows * sizeof *s->tokens);
+    nb_order_loss_init(&s->loss, &model->kept, &model->passing, s->batch, s->hidden, MARGIN);
 }
 
 static void draw_topics(struct order_embedding *s) {
@@ -76,9 +70,10 @@ static void draw_topics(struct order_embedding *s) {
     for (int64_t i = 0; i < N_TOPICS * s->image; i++) s->topics[i] = (float)nb_random_normal(r, (uint64_t)i);
 }
 
-static int order_embedding_create(struct nb_model *model) {
-    struct order_embedding *s = nb_alloc(1, sizeof *s);
+static void order_embedding_create(struct nb_model *model) {
+    struct order_embedding *s = nb_arena_take_bytes(&model->passing, sizeof *s);
     const struct nb_train_options *o = &model->options;
+    const struct nb_recurrent_shape gru = gru_shape(o);
     model->inside = s;
     *s = (struct order_embedding){.n_steps = o->sequence,
                                   .batch = o->batch,
@@ -88,20 +83,10 @@ static int order_embedding_create(struct nb_model *model) {
                                   .vocabulary = 8 * (int64_t)o->hidden};
     allocate(model, s);
     draw_topics(s);
-    nb_parameters_reserve(&model->parameters, NB_GRU_PARAMETERS + 1 + 2);
-    s->table = nb_parameter_add(&model->parameters, "words", s->vocabulary, s->word, true);
-    nb_parameter_draw(s->table, o->seed, EMBEDDING_DEVIATION);
-    const struct nb_recurrent_shape gru = gru_shape(o);
-    const struct nb_projection_shape image = image_shape(o);
-    if (nb_gru_init(&s->gru, model, "caption", &gru) != 0) return -1;
-    if (nb_projection_init(&s->of_image, model, "image", &image, NULL) != 0) return -1;
-    return 0;
-}
-
-static void order_embedding_release(struct nb_model *model) {
-    struct order_embedding *s = model->inside;
-    nb_gru_release(&s->gru);
-    nb_projection_release(&s->of_image);
+    s->table =
+        nb_parameter_matrix(&model->parameters, "words", "", s->vocabulary, s->word, o->seed, EMBEDDING_DEVIATION);
+    nb_gru_init(&s->gru, model, "caption", "", &gru);
+    nb_projection_init(&s->of_image, model, "image", "", image_shape(o), NULL);
 }
 
 /* ---- forward ---- */
@@ -125,13 +110,15 @@ static const float *last_state(const struct order_embedding *s, const float *sta
     return states + s->n_steps * s->batch * s->hidden;
 }
 
-static void observe(struct nb_model *model) {
+static void observe(struct nb_model *model, enum nb_observed what) {
     const struct order_embedding *s = model->inside;
     const int64_t state = s->batch * s->hidden;
+    const bool gradient = what == NB_GRADIENT;
     if (!model->observer) return;
-    nb_gru_observe(&s->gru);
-    nb_model_observe(model, "caption", "states", s->states + state, s->n_steps * state);
-    nb_model_observe(model, "image", "", nb_projection_result(&s->of_image, 0), state);
+    nb_gru_observe(&s->gru, what);
+    nb_model_observe(model, what, "caption", "states", (gradient ? s->dstates : s->states) + state, s->n_steps * state);
+    nb_model_observe(model, what, "image", "",
+                     gradient ? nb_projection_gradient(&s->of_image, 0) : nb_projection_result(&s->of_image, 0), state);
 }
 
 static double order_embedding_forward(struct nb_model *model, const struct nb_text *text, int64_t batch,
@@ -144,20 +131,11 @@ static double order_embedding_forward(struct nb_model *model, const struct nb_te
     nb_embedding_forward(s->words, nb_parameter_used(s->table), s->tokens, rows, s->word, 1);
     nb_gru_forward(&s->gru, s->states, s->words);
     const float *images = nb_projection_forward(&s->of_image, s->features, 0, 1);
-    observe(model);
+    observe(model, NB_ACTIVATION);
     return nb_order_loss_forward(&s->loss, last_state(s, s->states), images);
 }
 
 /* ---- backward ---- */
-
-static void observe_gradients(struct nb_model *model) {
-    const struct order_embedding *s = model->inside;
-    const int64_t state = s->batch * s->hidden;
-    if (!model->observer) return;
-    nb_gru_observe_gradients(&s->gru);
-    nb_model_observe_gradient(model, "caption", "states", s->dstates + state, s->n_steps * state);
-    nb_model_observe_gradient(model, "image", "", nb_projection_gradient(&s->of_image, 0), state);
-}
 
 static void order_embedding_backward(struct nb_model *model, double scale) {
     struct order_embedding *s = model->inside;
@@ -171,20 +149,18 @@ static void order_embedding_backward(struct nb_model *model, double scale) {
     nb_round_tensor(dlast, s->batch * s->hidden, model->options.dtype);
     nb_gru_backward(&s->gru, s->dwords, s->dstates, s->states, s->words);
     nb_embedding_backward(s->table->gradient, s->dwords, s->tokens, rows, s->word, 1);
-    observe_gradients(model);
+    observe(model, NB_GRADIENT);
 }
 
 /* ---- the workloads ---- */
 
-static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 128, .sequence = 10, .learning_rate = 1e-3};
-static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
+static const struct nb_train_options full = {.hidden = 1024, .batch = 128, .sequence = 10, .learning_rate = 1e-3};
+static const struct nb_train_options tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
 
 static const struct nb_model_family order_embedding_family = {.complete = nb_recurrent_complete,
                                                               .create = order_embedding_create,
                                                               .forward = order_embedding_forward,
                                                               .backward = order_embedding_backward,
-                                                              .optimizer = nb_recurrent_optimizer,
-                                                              .release = order_embedding_release,
                                                               .flops = order_embedding_flops};
 
 const struct nb_workload nb_workload_order_embedding = {

@@ -15,25 +15,43 @@
 
 static int64_t size_of(const struct nb_parameter *p) { return p->rows * p->cols; }
 
-void nb_parameters_reserve(struct nb_parameters *p, int n) {
-    assert(p->n == 0 && !p->items);
-    p->items = nb_alloc((unsigned)n, sizeof *p->items);
-    p->capacity = n;
+/* More than a transformer of 256 layers has; pages that are not used cost nothing. */
+enum { MOST_PARAMETERS = 256 * 16 + 16 };
+
+struct nb_place nb_place_of(const char *place, const char *what) {
+    struct nb_place out = {0};
+    const int length = snprintf(out.text, sizeof out.text, "%s%s%s", place, *place && *what ? "." : "", what);
+    assert(length < (int)sizeof out.text);
+    (void)length;
+    return out;
 }
 
-struct nb_parameter *nb_parameter_add(struct nb_parameters *p, const char *name, int64_t rows, int64_t cols,
-                                      bool decays) {
-    assert(p->n < p->capacity && rows > 0 && cols > 0);
+/* Values and gradient zero. */
+static struct nb_parameter *add(struct nb_parameters *p, const char *place, const char *what, int64_t rows,
+                                int64_t cols) {
+    if (!p->items) p->items = nb_alloc(MOST_PARAMETERS, sizeof *p->items); /* items do not move */
+    assert(p->n < MOST_PARAMETERS && rows > 0 && cols > 0);
     struct nb_parameter *item = &p->items[p->n++];
     const unsigned long long n = (unsigned long long)(rows * cols);
-    *item = (struct nb_parameter){.rows = rows,
-                                  .cols = cols,
-                                  .decays = decays,
-                                  .value = nb_alloc(n, sizeof(float)),
-                                  .gradient = nb_alloc(n, sizeof(float))};
-    const int length = snprintf(item->name, sizeof item->name, "%s", name);
-    assert(length < (int)sizeof item->name);
-    (void)length;
+    *item = (struct nb_parameter){
+        .rows = rows, .cols = cols, .value = nb_alloc(n, sizeof(float)), .gradient = nb_alloc(n, sizeof(float))};
+    memcpy(item->name, nb_place_of(place, what).text, sizeof item->name);
+    return item;
+}
+
+struct nb_parameter *nb_parameter_matrix(struct nb_parameters *p, const char *place, const char *what, int64_t rows,
+                                         int64_t cols, uint64_t seed, double deviation) {
+    struct nb_parameter *item = add(p, place, what, rows, cols);
+    const struct nb_random r = nb_random_stream(seed, nb_hash_text(item->name));
+    item->decays = true;
+    for (int64_t i = 0; i < size_of(item); i++) item->value[i] = (float)(deviation * nb_random_normal(r, (uint64_t)i));
+    return item;
+}
+
+struct nb_parameter *nb_parameter_vector(struct nb_parameters *p, const char *place, const char *what, int64_t n,
+                                         float value) {
+    struct nb_parameter *item = add(p, place, what, 1, n);
+    for (int64_t i = 0; i < n; i++) item->value[i] = value;
     return item;
 }
 
@@ -41,16 +59,6 @@ struct nb_parameter *nb_parameter_find(const struct nb_parameters *p, const char
     for (int i = 0; i < p->n; i++)
         if (strcmp(p->items[i].name, name) == 0) return &p->items[i];
     return NULL;
-}
-
-void nb_parameter_draw(struct nb_parameter *parameter, uint64_t seed, double deviation) {
-    const struct nb_random r = nb_random_stream(seed, nb_hash_text(parameter->name));
-    for (int64_t i = 0; i < size_of(parameter); i++)
-        parameter->value[i] = (float)(deviation * nb_random_normal(r, (uint64_t)i));
-}
-
-void nb_parameter_fill(struct nb_parameter *parameter, float value) {
-    for (int64_t i = 0; i < size_of(parameter); i++) parameter->value[i] = value;
 }
 
 static bool is_rounded(const struct nb_parameter *p, enum nb_dtype dtype) { return dtype != NB_F32 && p->decays; }
@@ -115,7 +123,7 @@ void nb_parameters_release(struct nb_parameters *p) {
 
 static void descend(const struct nb_optimizer *o, struct nb_parameter *p, float decay) {
     const float rate = (float)o->learning_rate;
-    for (int64_t i = 0; i < p->rows * p->cols; i++) p->value[i] -= rate * (p->gradient[i] + decay * p->value[i]);
+    for (int64_t i = 0; i < size_of(p); i++) p->value[i] -= rate * (p->gradient[i] + decay * p->value[i]);
 }
 
 /* What is the same for all elements of a step. */
@@ -127,7 +135,7 @@ struct adam {
 static void adapt(struct nb_parameter *p, struct adam a) {
     float *restrict value = p->value, *restrict first = p->first, *restrict second = p->second;
     const float *restrict gradient = p->gradient;
-    for (int64_t i = 0; i < p->rows * p->cols; i++) {
+    for (int64_t i = 0; i < size_of(p); i++) {
         const float g = gradient[i];
         first[i] = a.beta1 * first[i] + a.take1 * g;
         second[i] = a.beta2 * second[i] + a.take2 * g * g;
@@ -153,7 +161,7 @@ void nb_optimizer_update(const struct nb_optimizer *o, struct nb_parameters *p) 
         struct nb_parameter *item = &p->items[i];
         if (item->frozen) continue;
         const double decay = item->decays ? o->decay : 0;
-        const unsigned long long n = (unsigned long long)(item->rows * item->cols);
+        const unsigned long long n = (unsigned long long)size_of(item);
         if (o->kind == NB_SGD) {
             descend(o, item, (float)decay);
             continue;

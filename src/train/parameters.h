@@ -10,8 +10,14 @@
 
 #include "kernels/kernel.h"
 
+struct nb_place {
+    char text[48]; /* "layer3.attention.wq" */
+};
+/* PLACE.WHAT, or the one of both that is not empty. */
+struct nb_place nb_place_of(const char *place, const char *what);
+
 struct nb_parameter {
-    char name[48]; /* "layer3.attention.wq" */
+    char name[48]; /* as a place */
     int64_t rows, cols;
     float *value, *gradient;
     float *rounded;        /* value in the dtype of a mixed-precision run, as f32; null: value is used as it is */
@@ -20,19 +26,20 @@ struct nb_parameter {
     bool frozen;
 };
 
-struct nb_parameters {
+struct nb_parameters { /* zero-initialise */
     struct nb_parameter *items;
-    int n, capacity;
+    int n;
     int64_t step; /* updates made */
 };
 
-/* Adds one, values and gradient zero; the pointer stays valid until nb_parameters_release() (items do not move: reserve first). */
-void nb_parameters_reserve(struct nb_parameters *p, int n);
-struct nb_parameter *nb_parameter_add(struct nb_parameters *p, const char *name, int64_t rows, int64_t cols,
-                                      bool decays);
-/* Normal with the standard deviation given, from the seed and the name alone, so that arms with other norms share it. */
-void nb_parameter_draw(struct nb_parameter *parameter, uint64_t seed, double deviation);
-void nb_parameter_fill(struct nb_parameter *parameter, float value);
+/* Each adds a parameter of the name PLACE.WHAT; the pointer stays valid until nb_parameters_release(). */
+/* A matrix, which decays: normal with the standard deviation given, from the seed and the name alone, so that arms with other norms
+ * share it. */
+struct nb_parameter *nb_parameter_matrix(struct nb_parameters *p, const char *place, const char *what, int64_t rows,
+                                         int64_t cols, uint64_t seed, double deviation);
+/* A gain or a bias, every element of it `value` at first. */
+struct nb_parameter *nb_parameter_vector(struct nb_parameters *p, const char *place, const char *what, int64_t n,
+                                         float value);
 /* Before a forward pass of mixed precision: matrices (those that decay) are rounded for use; nothing with f32. */
 void nb_parameters_round(struct nb_parameters *p, enum nb_dtype dtype);
 /* After its backward pass: gradients of matrices, which leave their product in the dtype. */

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What recurrent layers are made of: a normalization over steps of time, and y = norm(x w^T + b). */
+/* What recurrent layers are made of: y = norm(x w^T + b) over steps of time. */
 #ifndef NB_TRAIN_PROJECTION_H
 #define NB_TRAIN_PROJECTION_H
 
 #include "src/train/norm_layer.h"
-#include "src/train/tensor.h"
 #include "src/train/workload.h"
 
-/* One normalization of a recurrent layer: the same gain at every step of time, and the statistics of every step kept until the
- * backward pass comes to it. */
-struct nb_norm_steps {
-    struct nb_norm_layer layer;
-    struct nb_model *model; /* borrowed; its norm_seconds and norm_calls grow here */
-    float *mean, *rstd;     /* of all steps */
-    int64_t rows;           /* of a step */
-};
-
-/* Parameters as nb_norm_layer_init() adds them; the statistics are added to the model's activation_bytes. -1 after nb_error. */
-int nb_norm_steps_init(struct nb_norm_steps *s, struct nb_model *model, const char *name, int64_t n_steps, int64_t rows,
-                       int64_t cols);
-/* x and buffer are those of step `first`, n_steps of them in one call. What is returned is buffer, or x itself where no normalization is. */
-const float *nb_norm_steps_forward(struct nb_norm_steps *s, float *buffer, const float *x, int64_t first,
-                                   int64_t n_steps);
-const float *nb_norm_steps_backward(struct nb_norm_steps *s, float *buffer, const float *dy, const float *x,
-                                    int64_t first, int64_t n_steps);
-void nb_norm_steps_release(struct nb_norm_steps *s);
-
-/* y = norm(x w^T + b), the piece that gated layers, attention and readouts are made of. It is called for some steps of time at once;
- * what the backward pass needs is kept for all of them, and the gradient of w is one product over all steps at the end. */
+/* The piece that gated layers, attention and readouts are made of. It is called for some steps of time at once; what the backward pass
+ * needs is kept for all of them (the norm has the same gain at every step, and statistics of each), and the gradient of w is one product
+ * over all steps at the end. */
 
 enum nb_projection_flag {
     NB_PROJECTION_BIASED = 1,
@@ -44,19 +25,19 @@ struct nb_projection_shape {
 struct nb_projection {
     struct nb_projection_shape shape;
     struct nb_model *model; /* borrowed */
-    char name[40];
+    struct nb_place place;
     struct nb_parameter *weight, *bias; /* bias null: none */
-    struct nb_norm_steps norm;
-    float *product;  /* steps x rows x out: x w^T + b */
-    float *normed;   /* null: the product is the result */
-    float *gradient; /* of the loss by the result: the caller writes it, step by step */
-    float *before;   /* of the loss by the product; null: gradient is */
+    struct nb_norm_layer norm;          /* of the rows of all steps */
+    float *product;                     /* steps x rows x out: x w^T + b */
+    float *normed;                      /* null: the product is the result */
+    float *gradient;                    /* of the loss by the result: the caller writes it, step by step */
+    float *before;                      /* of the loss by the product; null: gradient is */
 };
 
-/* Adds NAME.weight, NAME.bias and the parameters of the norm NAME. gradient null: it has an array of its own; else the gradient by this
- * result is that of another tensor of the same size, such as the other addend of a sum. -1 after nb_error. */
-int nb_projection_init(struct nb_projection *p, struct nb_model *model, const char *name,
-                       const struct nb_projection_shape *shape, float *gradient);
+/* Adds PLACE.weight, PLACE.bias and the parameters of the norm PLACE, for the place NAME.WHAT. gradient null: it has an array of its
+ * own; else the gradient by this result is that of another tensor of the same size, such as the other addend of a sum. */
+void nb_projection_init(struct nb_projection *p, struct nb_model *model, const char *name, const char *what,
+                        struct nb_projection_shape shape, float *gradient);
 /* x and what is returned belong to step `first`. */
 const float *nb_projection_forward(struct nb_projection *p, const float *x, int64_t first, int64_t n_steps);
 /* The result and its gradient at a step. */
@@ -66,10 +47,8 @@ float *nb_projection_gradient(const struct nb_projection *p, int64_t step);
 void nb_projection_backward(struct nb_projection *p, float *dx, int64_t first, int64_t n_steps, float keep);
 /* After the backward pass of all steps: x of all steps, packed. Adds to the gradients of weight and bias. */
 void nb_projection_finish(struct nb_projection *p, const float *x);
-/* Tells the observer of product, result and the gradients of both, over all steps. */
-void nb_projection_observe(const struct nb_projection *p);
-void nb_projection_observe_gradients(const struct nb_projection *p);
-double nb_projection_flops(const struct nb_projection_shape *shape); /* forward and backward, products alone */
-void nb_projection_release(struct nb_projection *p);
+/* Shows the observer product and result, or the gradients of both, over all steps. */
+void nb_projection_observe(const struct nb_projection *p, enum nb_observed what);
+double nb_projection_flops(struct nb_projection_shape shape); /* forward and backward, products alone */
 
 #endif

@@ -3,16 +3,13 @@
  * once. */
 #include "src/train/recurrent.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "src/train/tensor.h"
 
-/* ---- what the recurrent workloads share; eps and the share of pRMSNorm are those of the paper's recurrent code ---- */
+/* ---- the options of recurrent workloads; eps and the share of pRMSNorm are those of the paper's recurrent code ---- */
 
-static const double EPS = 1e-5, PARTIAL = 0.0625;
 enum {
     UNIT = 16,
     LEAST_SEQUENCE = 4,
@@ -22,20 +19,11 @@ enum {
     MOST_TOKENS = 1 << 17
 };
 
-static void fill(const struct nb_recurrent_defaults *defaults, struct nb_train_options *o) {
-    if (o->layers == 0) o->layers = 1;
-    if (o->hidden == 0) o->hidden = defaults->hidden;
-    if (o->batch == 0) o->batch = defaults->batch;
-    if (o->sequence == 0) o->sequence = defaults->sequence;
-    if (o->learning_rate == 0) o->learning_rate = defaults->learning_rate;
-    if (o->norm.eps == 0) o->norm.eps = EPS;
-    if (o->norm.partial == 0) o->norm.partial = PARTIAL;
-}
+static bool within(int v, int least, int most) { return v >= least && v <= most; }
 
-static bool within(double v, double least, double most) { return v >= least && v <= most; } /* NaN is not */
-
-const char *nb_recurrent_complete(const void *defaults, struct nb_train_options *o) {
-    fill(defaults, o);
+const char *nb_recurrent_complete(const void *usual, struct nb_train_options *o) {
+    nb_train_options_fill(o, usual);
+    nb_train_options_fill(o, &(struct nb_train_options){.layers = 1, .norm = {.eps = 1e-5, .partial = 0.0625}});
     if (o->norm.kind == NB_NORM_BATCHNORM)
         return "BatchNorm would need running statistics of each step of time: choose another norm";
     if (o->layers != 1) return "it has one layer: leave layers out, or 1";
@@ -44,16 +32,7 @@ const char *nb_recurrent_complete(const void *defaults, struct nb_train_options 
     if (!within(o->batch, 2, MOST_BATCH)) return "batch must be 2 to 4096";
     if (!within(o->sequence, LEAST_SEQUENCE, MOST_SEQUENCE)) return "sequence must be 4 to 4096";
     if ((int64_t)o->batch * o->sequence > MOST_TOKENS) return "batch times sequence must be at most 131072";
-    if (!within(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
-    if (!within(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
-    if (!within(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
-    return nb_padding_refused(o);
-}
-
-struct nb_optimizer nb_recurrent_optimizer(const void *defaults, const struct nb_train_options *options) {
-    (void)defaults;
-    return (struct nb_optimizer){
-        .kind = NB_ADAMW, .learning_rate = options->learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    return nb_train_options_refused(o, false);
 }
 
 /* ---- where a step's tensors lie; states has one more than there are steps ---- */
@@ -67,39 +46,27 @@ static int64_t after(const struct nb_recurrent_shape *s, int64_t step) {
 }
 static int64_t in_turn(const struct nb_recurrent_shape *s, int64_t i) { return s->backwards ? s->n_steps - 1 - i : i; }
 
-static struct nb_projection_shape gru_part(const struct nb_recurrent_shape *s, int64_t in, int64_t out,
-                                           unsigned flags) {
+float *nb_recurrent_outputs(const struct nb_recurrent_shape *s, float *states) { return states + after(s, 0); }
+
+/* A product behind which stands a norm. */
+static struct nb_projection_shape part(const struct nb_recurrent_shape *s, int64_t in, int64_t out, unsigned flags) {
     return (struct nb_projection_shape){s->n_steps, s->batch, in, out, flags | NB_PROJECTION_NORMED};
 }
 
-static unsigned input_flags(const struct nb_recurrent_shape *s) {
-    return NB_PROJECTION_BIASED | (s->input_by_step ? (unsigned)NB_PROJECTION_BY_STEP : 0u);
-}
+/* ---- GRU ---- */
 
-static int init_part(struct nb_projection *p, struct nb_gru *g, const char *name, const char *what,
-                     struct nb_projection_shape shape, float *gradient) {
-    char full[64];
-    snprintf(full, sizeof full, "%s.%s", name, what);
-    return nb_projection_init(p, g->model, full, &shape, gradient);
-}
-
-int nb_gru_init(struct nb_gru *g, struct nb_model *model, const char *name, const struct nb_recurrent_shape *s) {
+void nb_gru_init(struct nb_gru *g, struct nb_model *model, const char *place, const char *what,
+                 const struct nb_recurrent_shape *s) {
     *g = (struct nb_gru){.shape = *s, .model = model};
+    const struct nb_place name = nb_place_of(place, what);
     const int64_t h = s->hidden, rows = s->n_steps * s->batch;
+    const unsigned input = NB_PROJECTION_BIASED | (s->input_by_step ? (unsigned)NB_PROJECTION_BY_STEP : 0u);
     g->gates = nb_arena_take(&model->kept, rows * 2 * h);
     g->candidate = nb_arena_take(&model->kept, rows * h);
-    if (init_part(&g->x_gates, g, name, "x_gates", gru_part(s, s->in, 2 * h, input_flags(s)), NULL) != 0) return -1;
-    if (init_part(&g->x_candidate, g, name, "x_candidate", gru_part(s, s->in, h, input_flags(s)), NULL) != 0) return -1;
-    if (init_part(&g->h_gates, g, name, "h_gates", gru_part(s, h, 2 * h, 0), g->x_gates.gradient) != 0) return -1;
-    return init_part(&g->h_candidate, g, name, "h_candidate", gru_part(s, h, h, NB_PROJECTION_READ_BACK), NULL);
-}
-
-void nb_gru_release(struct nb_gru *g) {
-    nb_projection_release(&g->x_gates);
-    nb_projection_release(&g->x_candidate);
-    nb_projection_release(&g->h_gates);
-    nb_projection_release(&g->h_candidate);
-    *g = (struct nb_gru){0};
+    nb_projection_init(&g->x_gates, model, name.text, "x_gates", part(s, s->in, 2 * h, input), NULL);
+    nb_projection_init(&g->x_candidate, model, name.text, "x_candidate", part(s, s->in, h, input), NULL);
+    nb_projection_init(&g->h_gates, model, name.text, "h_gates", part(s, h, 2 * h, 0), g->x_gates.gradient);
+    nb_projection_init(&g->h_candidate, model, name.text, "h_candidate", part(s, h, h, NB_PROJECTION_READ_BACK), NULL);
 }
 
 /* ---- GRU: a step ---- */
@@ -185,8 +152,6 @@ void nb_gru_finish(struct nb_gru *g, const float *x, const float *states_before)
 
 /* ---- GRU: all steps ---- */
 
-float *nb_gru_outputs(const struct nb_gru *g, float *states) { return states + after(&g->shape, 0); }
-
 void nb_gru_forward(struct nb_gru *g, float *states, const float *x) {
     nb_gru_input(g, x, 0, g->shape.n_steps);
     for (int64_t i = 0; i < g->shape.n_steps; i++) {
@@ -205,34 +170,29 @@ void nb_gru_backward(struct nb_gru *g, float *dx, float *dstates, const float *s
     nb_gru_finish(g, x, states + before(&g->shape, 0));
 }
 
-void nb_gru_observe(const struct nb_gru *g) {
-    nb_projection_observe(&g->x_gates);
-    nb_projection_observe(&g->x_candidate);
-    nb_projection_observe(&g->h_gates);
-    nb_projection_observe(&g->h_candidate);
+void nb_gru_observe(const struct nb_gru *g, enum nb_observed what) {
+    nb_projection_observe(&g->x_gates, what);
+    nb_projection_observe(&g->x_candidate, what);
+    nb_projection_observe(&g->h_gates, what);
+    nb_projection_observe(&g->h_candidate, what);
 }
 
-void nb_gru_observe_gradients(const struct nb_gru *g) {
-    nb_projection_observe_gradients(&g->x_gates);
-    nb_projection_observe_gradients(&g->x_candidate);
-    nb_projection_observe_gradients(&g->h_gates);
-    nb_projection_observe_gradients(&g->h_candidate);
+/* Of the products of input and state, each so many times as wide as the state. */
+static double cell_flops(const struct nb_recurrent_shape *s, int64_t times) {
+    return nb_projection_flops(part(s, s->in, times * s->hidden, 0)) +
+           nb_projection_flops(part(s, s->hidden, times * s->hidden, 0));
 }
 
-double nb_gru_flops(const struct nb_recurrent_shape *s) {
-    const struct nb_projection_shape x = gru_part(s, s->in, 3 * s->hidden, 0),
-                                     h = gru_part(s, s->hidden, 3 * s->hidden, 0);
-    return nb_projection_flops(&x) + nb_projection_flops(&h);
-}
+double nb_gru_flops(const struct nb_recurrent_shape *s) { return cell_flops(s, 3); }
+double nb_lstm_flops(const struct nb_recurrent_shape *s) { return cell_flops(s, 4); }
 
 /* ---- LSTM ---- */
 
-static struct nb_projection_shape lstm_part(const struct nb_recurrent_shape *s, int64_t in, unsigned flags) {
-    return (struct nb_projection_shape){s->n_steps, s->batch, in, 4 * s->hidden, flags | NB_PROJECTION_NORMED};
-}
-
-static void allocate(struct nb_lstm *l, struct nb_model *model) {
-    const int64_t state = l->shape.batch * l->shape.hidden, all = l->shape.n_steps * state;
+void nb_lstm_init(struct nb_lstm *l, struct nb_model *model, const char *place, const char *what,
+                  const struct nb_recurrent_shape *s) {
+    *l = (struct nb_lstm){.shape = *s, .model = model, .place = nb_place_of(place, what)};
+    const int64_t h = s->hidden, state = state_size(s), all = s->n_steps * state;
+    const char *name = l->place.text;
     l->gates = nb_arena_take(&model->kept, 4 * all);
     l->cells = nb_arena_take(&model->kept, all + state);
     l->squashed = nb_arena_take(&model->kept, all);
@@ -240,34 +200,11 @@ static void allocate(struct nb_lstm *l, struct nb_model *model) {
     l->dnormed = nb_arena_take(&model->passing, state);
     l->through = nb_arena_take(&model->passing, state);
     l->dcell = nb_arena_take(&model->passing, state);
+    nb_projection_init(&l->x, model, name, "x", part(s, s->in, 4 * h, NB_PROJECTION_BY_STEP), NULL);
+    nb_projection_init(&l->h, model, name, "h", part(s, h, 4 * h, 0), l->x.gradient);
+    l->bias = nb_parameter_vector(&model->parameters, name, "bias", 4 * h, 0);
+    nb_norm_layer_init(&l->cell_norm, model, nb_place_of(name, "cell").text, s->n_steps * s->batch, h);
 }
-
-int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, const char *name, const struct nb_recurrent_shape *s) {
-    *l = (struct nb_lstm){.shape = *s, .model = model};
-    const struct nb_projection_shape x = lstm_part(s, s->in, NB_PROJECTION_BY_STEP), h = lstm_part(s, s->hidden, 0);
-    char full[64];
-    const int length = snprintf(l->name, sizeof l->name, "%s", name);
-    assert(length < (int)sizeof l->name);
-    (void)length;
-    allocate(l, model);
-    snprintf(full, sizeof full, "%s.x", name);
-    if (nb_projection_init(&l->x, model, full, &x, NULL) != 0) return -1;
-    snprintf(full, sizeof full, "%s.h", name);
-    if (nb_projection_init(&l->h, model, full, &h, l->x.gradient) != 0) return -1;
-    snprintf(full, sizeof full, "%s.bias", name);
-    l->bias = nb_parameter_add(&model->parameters, full, 1, 4 * s->hidden, false);
-    snprintf(full, sizeof full, "%s.cell", name);
-    return nb_norm_steps_init(&l->cell_norm, model, full, s->n_steps, s->batch, s->hidden);
-}
-
-void nb_lstm_release(struct nb_lstm *l) {
-    nb_projection_release(&l->x);
-    nb_projection_release(&l->h);
-    nb_norm_steps_release(&l->cell_norm);
-    *l = (struct nb_lstm){0};
-}
-
-float *nb_lstm_outputs(const struct nb_lstm *l, float *states) { return states + after(&l->shape, 0); }
 
 /* ---- forward ---- */
 
@@ -299,7 +236,9 @@ static void move_cell(const struct nb_lstm *l, int64_t step) {
 static void say_state(struct nb_lstm *l, int64_t step, float *next) {
     const int64_t h = l->shape.hidden, n = state_size(&l->shape);
     float *squashed = l->squashed + step * n;
-    memcpy(squashed, nb_norm_steps_forward(&l->cell_norm, l->normed, l->cells + after(&l->shape, step), step, 1),
+    memcpy(squashed,
+           nb_norm_forward(&l->cell_norm, l->normed, l->cells + after(&l->shape, step), step * l->shape.batch,
+                           l->shape.batch, true),
            (size_t)n * sizeof *squashed);
     nb_tanh_tensor(squashed, n);
     nb_round_tensor(squashed, n, l->model->options.dtype);
@@ -335,8 +274,8 @@ static void cell_backward(struct nb_lstm *l, int64_t step, const float *dnext) {
         }
     }
     nb_round_tensor(l->dnormed, n, l->model->options.dtype);
-    const float *through =
-        nb_norm_steps_backward(&l->cell_norm, l->through, l->dnormed, l->cells + after(&l->shape, step), step, 1);
+    const float *through = nb_norm_backward(&l->cell_norm, l->through, l->dnormed, l->cells + after(&l->shape, step),
+                                            step * l->shape.batch, l->shape.batch);
     for (int64_t i = 0; i < n; i++) l->dcell[i] += through[i];
 }
 
@@ -379,21 +318,12 @@ void nb_lstm_backward(struct nb_lstm *l, float *dx, float *dstates, const float 
     bias_backward(l);
 }
 
-void nb_lstm_observe(const struct nb_lstm *l) {
-    nb_projection_observe(&l->x);
-    nb_projection_observe(&l->h);
-    nb_model_observe(l->model, l->name, "cell", l->cells + after(&l->shape, 0),
-                     l->shape.n_steps * state_size(&l->shape));
-}
-
-void nb_lstm_observe_gradients(const struct nb_lstm *l) {
-    nb_projection_observe_gradients(&l->x);
-    nb_projection_observe_gradients(&l->h);
-}
-
-double nb_lstm_flops(const struct nb_recurrent_shape *s) {
-    const struct nb_projection_shape x = lstm_part(s, s->in, 0), h = lstm_part(s, s->hidden, 0);
-    return nb_projection_flops(&x) + nb_projection_flops(&h);
+void nb_lstm_observe(const struct nb_lstm *l, enum nb_observed what) {
+    nb_projection_observe(&l->x, what);
+    nb_projection_observe(&l->h, what);
+    if (what == NB_ACTIVATION)
+        nb_model_observe(l->model, what, l->place.text, "cell", l->cells + after(&l->shape, 0),
+                         l->shape.n_steps * state_size(&l->shape));
 }
 
 /* ---- additive attention: scores and sums over the sources by plain loops, a pair of query and source at a time ---- */
@@ -407,31 +337,15 @@ static struct nb_projection_shape memory_part(const struct nb_additive_shape *s)
                                         (s->normed ? (unsigned)NB_PROJECTION_NORMED : 0u) | NB_PROJECTION_BIASED};
 }
 
-int nb_additive_init(struct nb_additive *a, struct nb_model *model, const char *name,
-                     const struct nb_additive_shape *s) {
+void nb_additive_init(struct nb_additive *a, struct nb_model *model, const char *name,
+                      const struct nb_additive_shape *s) {
     *a = (struct nb_additive){.shape = *s, .model = model};
-    const struct nb_projection_shape query = query_part(s), memory = memory_part(s);
-    char full[64];
     a->hidden = nb_arena_take(&model->kept, s->n_steps * s->n_sources * s->batch * s->width);
     a->weights = nb_arena_take(&model->kept, s->n_steps * s->batch * s->n_sources);
-    snprintf(full, sizeof full, "%s.query", name);
-    if (nb_projection_init(&a->from_query, model, full, &query, NULL) != 0) return -1;
-    snprintf(full, sizeof full, "%s.memory", name);
-    if (nb_projection_init(&a->from_memory, model, full, &memory, NULL) != 0) return -1;
-    snprintf(full, sizeof full, "%s.score", name);
-    a->score = nb_parameter_add(&model->parameters, full, 1, s->width, true);
-    nb_parameter_draw(a->score, model->options.seed, 1 / sqrt((double)s->width));
-    return 0;
-}
-
-void nb_additive_release(struct nb_additive *a) {
-    nb_projection_release(&a->from_query);
-    nb_projection_release(&a->from_memory);
-    *a = (struct nb_additive){0};
-}
-
-void nb_additive_memory(struct nb_additive *a, const float *memory) {
-    nb_projection_forward(&a->from_memory, memory, 0, a->shape.n_sources);
+    nb_projection_init(&a->from_query, model, name, "query", query_part(s), NULL);
+    nb_projection_init(&a->from_memory, model, name, "memory", memory_part(s), NULL);
+    a->score = nb_parameter_matrix(&model->parameters, name, "score", 1, s->width, model->options.seed,
+                                   1 / sqrt((double)s->width));
 }
 
 /* Hidden layer of sample b at a source. */
@@ -479,6 +393,7 @@ static float score_of(const struct nb_additive *a, int64_t step, int64_t source,
 
 void nb_additive_step(struct nb_additive *a, int64_t step, float *context, const float *query, const float *memory) {
     const struct nb_additive_shape *s = &a->shape;
+    if (step == 0) nb_projection_forward(&a->from_memory, memory, 0, s->n_sources);
     nb_projection_forward(&a->from_query, query, step, 1);
     memset(context, 0, (size_t)(s->batch * s->memory) * sizeof *context);
     for (int64_t b = 0; b < s->batch; b++) {
@@ -489,12 +404,6 @@ void nb_additive_step(struct nb_additive *a, int64_t step, float *context, const
             add_scaled(context + b * s->memory, weights[j], memory_at(a, memory, j, b), s->memory);
     }
     nb_round_tensor(context, s->batch * s->memory, a->model->options.dtype);
-}
-
-/* Gradients by the keys are sums over the steps. */
-void nb_additive_start_backward(struct nb_additive *a) {
-    const int64_t n = a->shape.n_sources * a->shape.batch * a->shape.width;
-    memset(nb_projection_gradient(&a->from_memory, 0), 0, (size_t)n * sizeof(float));
 }
 
 /* Through the hidden layer of one pair: dscore is the gradient by its score. */
@@ -529,6 +438,9 @@ static void sample_backward(const struct nb_additive *a, int64_t step, int64_t b
 void nb_additive_step_backward(struct nb_additive *a, int64_t step, float *dquery, float *dmemory,
                                const float *dcontext, const float *memory) {
     const struct nb_additive_shape *s = &a->shape;
+    if (step == s->n_steps - 1) /* gradients by the keys are sums over the steps */
+        memset(nb_projection_gradient(&a->from_memory, 0), 0,
+               (size_t)(s->n_sources * s->batch * s->width) * sizeof(float));
     memset(nb_projection_gradient(&a->from_query, step), 0, (size_t)(s->batch * s->width) * sizeof(float));
     for (int64_t b = 0; b < s->batch; b++) sample_backward(a, step, b, dmemory, dcontext + b * s->memory, memory);
     nb_projection_backward(&a->from_query, dquery, step, 1, 1);
@@ -542,7 +454,7 @@ void nb_additive_finish(struct nb_additive *a, float *dmemory, const float *memo
 
 /* A pair of query and source costs 2 width for the score and 2 memory for the sum, twice that backward. */
 double nb_additive_flops(const struct nb_additive_shape *s) {
-    const struct nb_projection_shape query = query_part(s), memory = memory_part(s);
     const double pairs = (double)s->n_steps * (double)s->n_sources * (double)s->batch;
-    return nb_projection_flops(&query) + nb_projection_flops(&memory) + 6 * pairs * (double)(s->width + s->memory);
+    return nb_projection_flops(query_part(s)) + nb_projection_flops(memory_part(s)) +
+           6 * pairs * (double)(s->width + s->memory);
 }

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parts of recurrent models: two gated cells (GRU, LSTM) and additive attention, with normalizations where the code of Zhang &
- * Sennrich 2019 has them; and what the recurrent workloads have in common: options, their bounds, the optimizer. Tensors are
- * steps x batch x width. */
+ * Sennrich 2019 has them; and the options of the recurrent workloads. Tensors are steps x batch x width. */
 #ifndef NB_TRAIN_RECURRENT_H
 #define NB_TRAIN_RECURRENT_H
 
 #include "src/train/projection.h"
 #include "src/train/workload.h"
 
-struct nb_recurrent_defaults {
-    int hidden, batch, sequence;
-    double learning_rate;
-};
-
-/* Fills what is 0 and refuses what a recurrent workload cannot do: null or the reason. hidden must be a multiple of 16, so that
- * the other widths, which are shares of it, are whole; a sequence at least 4 long. defaults: a struct nb_recurrent_defaults. */
-const char *nb_recurrent_complete(const void *defaults, struct nb_train_options *options);
-/* Adam (Kingma & Ba 2015) with the rate of the options, as in all experiments of Zhang & Sennrich 2019. */
-struct nb_optimizer nb_recurrent_optimizer(const void *defaults, const struct nb_train_options *options);
+/* Fills what is 0 from `usual`, a struct nb_train_options, and refuses what a recurrent workload cannot do: null or the reason. hidden must
+ * be a multiple of 16, so that the other widths, which are shares of it, are whole; a sequence at least 4 long. */
+const char *nb_recurrent_complete(const void *usual, struct nb_train_options *options);
 
 /* Of a cell. One that runs backwards in time finds the state before step t at step t + 1. */
 struct nb_recurrent_shape {
     int64_t n_steps, batch, in, hidden;
     bool backwards;
     bool
-        input_by_step; /* GRU: norms of the input once a step (Theano's scan), else for all steps at once (TensorFlow's Nematus) */
+        input_by_step; /* GRU: norms of the input once a step (Theano's scan), else once for all (TensorFlow's Nematus) */
 };
+/* Where the outputs of all steps begin in the states of a cell. */
+float *nb_recurrent_outputs(const struct nb_recurrent_shape *shape, float *states);
 
 /* ---- GRU ---- */
 
@@ -41,9 +35,9 @@ struct nb_gru {
     float *candidate; /* c */
 };
 
-/* Parameters: NAME.x_gates, NAME.x_candidate, NAME.h_gates, NAME.h_candidate, each as of a projection. -1 after nb_error. */
-int nb_gru_init(struct nb_gru *g, struct nb_model *model, const char *name, const struct nb_recurrent_shape *shape);
-enum { NB_GRU_PARAMETERS = 4 * 4 }; /* at most */
+/* Parameters: NAME.x_gates, NAME.x_candidate, NAME.h_gates, NAME.h_candidate, each as of a projection; the cell is called PLACE.WHAT. */
+void nb_gru_init(struct nb_gru *g, struct nb_model *model, const char *place, const char *what,
+                 const struct nb_recurrent_shape *shape);
 
 /* Step by step, for a layer whose input depends on its earlier output. Input first, for one step or several. */
 void nb_gru_input(struct nb_gru *g, const float *x, int64_t first, int64_t n_steps);
@@ -60,13 +54,9 @@ void nb_gru_forward(struct nb_gru *g, float *states, const float *x);
 /* dstates: the gradient by each state from elsewhere, the first one's as well; afterwards that by the first state is complete, and the
  * others too. dx is overwritten. */
 void nb_gru_backward(struct nb_gru *g, float *dx, float *dstates, const float *states, const float *x);
-/* Where the outputs of all steps begin in states. */
-float *nb_gru_outputs(const struct nb_gru *g, float *states);
 
-void nb_gru_observe(const struct nb_gru *g);
-void nb_gru_observe_gradients(const struct nb_gru *g);
+void nb_gru_observe(const struct nb_gru *g, enum nb_observed what);
 double nb_gru_flops(const struct nb_recurrent_shape *shape); /* forward and backward, products alone */
-void nb_gru_release(struct nb_gru *g);
 
 /* ---- LSTM ---- */
 
@@ -77,9 +67,9 @@ void nb_gru_release(struct nb_gru *g);
 struct nb_lstm {
     struct nb_recurrent_shape shape;
     struct nb_model *model; /* borrowed */
-    char name[40];
+    struct nb_place place;
     struct nb_projection x, h;
-    struct nb_norm_steps cell_norm;
+    struct nb_norm_layer cell_norm;
     struct nb_parameter *bias;
     float *gates;                              /* i, f, o, g: steps x batch x 4 hidden */
     float *cells;                              /* c: steps + 1; the first one 0 */
@@ -87,21 +77,17 @@ struct nb_lstm {
     float *normed, *dnormed, *through, *dcell; /* of one step */
 };
 
-/* Parameters: NAME.x, NAME.h (as of projections), NAME.cell (the norm's), NAME.bias. -1 after nb_error. */
-int nb_lstm_init(struct nb_lstm *l, struct nb_model *model, const char *name, const struct nb_recurrent_shape *shape);
-enum { NB_LSTM_PARAMETERS = 9 }; /* at most */
+/* Parameters: NAME.x, NAME.h (as of projections), NAME.cell (the norm's), NAME.bias; the cell is called PLACE.WHAT. */
+void nb_lstm_init(struct nb_lstm *l, struct nb_model *model, const char *place, const char *what,
+                  const struct nb_recurrent_shape *shape);
 
 /* states: the caller sets the first (backwards: the last), the others are written. */
 void nb_lstm_forward(struct nb_lstm *l, float *states, const float *x);
 /* dstates: the gradient by each state from elsewhere; afterwards it is complete. dx is overwritten. */
 void nb_lstm_backward(struct nb_lstm *l, float *dx, float *dstates, const float *states, const float *x);
-/* Where the outputs of all steps begin in states. */
-float *nb_lstm_outputs(const struct nb_lstm *l, float *states);
 
-void nb_lstm_observe(const struct nb_lstm *l);
-void nb_lstm_observe_gradients(const struct nb_lstm *l);
+void nb_lstm_observe(const struct nb_lstm *l, enum nb_observed what);
 double nb_lstm_flops(const struct nb_recurrent_shape *shape); /* forward and backward, products alone */
-void nb_lstm_release(struct nb_lstm *l);
 
 /* ---- additive attention ---- */
 
@@ -123,22 +109,17 @@ struct nb_additive {
     float *weights; /* steps x batch x sources */
 };
 
-/* Parameters: NAME.query, NAME.memory (as of projections), NAME.score. -1 after nb_error. */
-int nb_additive_init(struct nb_additive *a, struct nb_model *model, const char *name,
-                     const struct nb_additive_shape *shape);
-enum { NB_ADDITIVE_PARAMETERS = 8 }; /* at most */
-
-void nb_additive_memory(struct nb_additive *a, const float *memory);
+/* Parameters: NAME.query, NAME.memory (as of projections), NAME.score. */
+void nb_additive_init(struct nb_additive *a, struct nb_model *model, const char *name,
+                      const struct nb_additive_shape *shape);
+/* Steps from the first to the last; the memory is read whole in the first. */
 void nb_additive_step(struct nb_additive *a, int64_t step, float *context, const float *query, const float *memory);
-/* Before the first step's backward. */
-void nb_additive_start_backward(struct nb_additive *a);
-/* Adds to dquery and to dmemory. */
+/* Steps from the last to the first. Adds to dquery and to dmemory. */
 void nb_additive_step_backward(struct nb_additive *a, int64_t step, float *dquery, float *dmemory,
                                const float *dcontext, const float *memory);
-/* After the last: adds what came through the scores to dmemory; queries of all steps, packed. */
+/* After these: adds what came through the scores to dmemory; queries of all steps, packed. */
 void nb_additive_finish(struct nb_additive *a, float *dmemory, const float *memory, const float *queries);
 
 double nb_additive_flops(const struct nb_additive_shape *shape); /* forward and backward, the sums over sources too */
-void nb_additive_release(struct nb_additive *a);
 
 #endif

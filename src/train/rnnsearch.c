@@ -11,7 +11,6 @@
  * then a readout of state, previous word and context:
  *   s'_t = gru1(word_t, s_t);  c_t = attention(s'_t, memory);  s_{t+1} = gru2(c_t, s'_t)
  *   o_t  = tanh(norm(s_{t+1} Ws) + norm(word_t We) + norm(c_t Wc));  logits = o_t Wo + b;   s_0 = tanh(norm(mean(memory) Wi)) */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +36,6 @@ struct decoder {
     float *mean, *states, *middles, *contexts, *readout;
     float *dmean, *dstates, *dmiddles, *dcontexts, *dreadout;
 };
-
-enum { DECODER_PARAMETERS = 2 * NB_GRU_PARAMETERS + NB_ADDITIVE_PARAMETERS + 4 * 4 + 2 }; /* at most */
 
 /* ---- the decoder, with teacher forcing: words are known beforehand, so that all but the two units and the attention is done for all steps at once ---- */
 
@@ -71,71 +68,39 @@ static struct nb_projection_shape start_shape(const struct decoder_shape *s) {
 static double decoder_flops(const struct decoder_shape *s) {
     const struct nb_recurrent_shape first = gru_shape(s, s->embedding), second = gru_shape(s, s->memory);
     const struct nb_additive_shape attention = attention_shape(s);
-    const struct nb_projection_shape parts[] = {start_shape(s), readout_shape(s, s->hidden),
-                                                readout_shape(s, s->embedding), readout_shape(s, s->memory),
-                                                output_shape(s)};
-    double flops = nb_gru_flops(&first) + nb_gru_flops(&second) + nb_additive_flops(&attention);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) flops += nb_projection_flops(&parts[i]);
-    return flops;
+    return nb_gru_flops(&first) + nb_gru_flops(&second) + nb_additive_flops(&attention) +
+           nb_projection_flops(start_shape(s)) + nb_projection_flops(readout_shape(s, s->hidden)) +
+           nb_projection_flops(readout_shape(s, s->embedding)) + nb_projection_flops(readout_shape(s, s->memory)) +
+           nb_projection_flops(output_shape(s));
 }
 
 /* ---- set-up ---- */
 
-static int init_projection(struct nb_projection *p, struct decoder *d, const char *name, const char *what,
-                           struct nb_projection_shape shape, float *gradient) {
-    char full[64];
-    snprintf(full, sizeof full, "%s.%s", name, what);
-    return nb_projection_init(p, d->model, full, &shape, gradient);
-}
-
-static int init_units(struct decoder *d, const char *name) {
-    const struct nb_recurrent_shape first = gru_shape(&d->shape, d->shape.embedding),
-                                    second = gru_shape(&d->shape, d->shape.memory);
-    const struct nb_additive_shape attention = attention_shape(&d->shape);
-    char full[64];
-    snprintf(full, sizeof full, "%s.first", name);
-    if (nb_gru_init(&d->first, d->model, full, &first) != 0) return -1;
-    snprintf(full, sizeof full, "%s.second", name);
-    if (nb_gru_init(&d->second, d->model, full, &second) != 0) return -1;
-    snprintf(full, sizeof full, "%s.attention", name);
-    return nb_additive_init(&d->attention, d->model, full, &attention);
-}
-
-static int init_readout(struct decoder *d, const char *name) {
+/* Parameters NAME.first, NAME.second, NAME.attention, NAME.start, NAME.of_state, ... */
+static void init_parts(struct decoder *d, const char *name) {
     const struct decoder_shape *s = &d->shape;
-    if (init_projection(&d->start, d, name, "start", start_shape(s), NULL) != 0) return -1;
-    if (init_projection(&d->of_state, d, name, "of_state", readout_shape(s, s->hidden), NULL) != 0) return -1;
+    const struct nb_recurrent_shape first = gru_shape(s, s->embedding), second = gru_shape(s, s->memory);
+    const struct nb_additive_shape attention = attention_shape(s);
+    nb_gru_init(&d->first, d->model, name, "first", &first);
+    nb_gru_init(&d->second, d->model, name, "second", &second);
+    nb_additive_init(&d->attention, d->model, nb_place_of(name, "attention").text, &attention);
+    nb_projection_init(&d->start, d->model, name, "start", start_shape(s), NULL);
+    nb_projection_init(&d->of_state, d->model, name, "of_state", readout_shape(s, s->hidden), NULL);
     float *sum = d->of_state.gradient; /* of the three addends alike */
-    if (init_projection(&d->of_word, d, name, "of_word", readout_shape(s, s->embedding), sum) != 0) return -1;
-    if (init_projection(&d->of_context, d, name, "of_context", readout_shape(s, s->memory), sum) != 0) return -1;
-    return init_projection(&d->output, d, name, "output", output_shape(s), NULL);
+    nb_projection_init(&d->of_word, d->model, name, "of_word", readout_shape(s, s->embedding), sum);
+    nb_projection_init(&d->of_context, d->model, name, "of_context", readout_shape(s, s->memory), sum);
+    nb_projection_init(&d->output, d->model, name, "output", output_shape(s), NULL);
 }
 
-/* Parameters NAME.start, NAME.first, NAME.second, NAME.attention, NAME.of_state, ... -1 after nb_error. */
-static int decoder_init(struct decoder *d, struct nb_model *model, const char *name, const struct decoder_shape *s) {
+static void decoder_init(struct decoder *d, struct nb_model *model, const char *name, const struct decoder_shape *s) {
     *d = (struct decoder){.shape = *s, .model = model};
     const int64_t rows = s->n_steps * s->batch;
-    d->mean = nb_arena_take(&model->kept, s->batch * s->memory);
-    d->states = nb_arena_take(&model->kept, (rows + s->batch) * s->hidden);
-    d->middles = nb_arena_take(&model->kept, rows * s->hidden);
-    d->contexts = nb_arena_take(&model->kept, rows * s->memory);
-    d->readout = nb_arena_take(&model->kept, rows * s->embedding);
-    d->dmean = nb_arena_take(&model->passing, s->batch * s->memory);
-    d->dstates = nb_arena_take(&model->passing, (rows + s->batch) * s->hidden);
-    d->dmiddles = nb_arena_take(&model->passing, rows * s->hidden);
-    d->dcontexts = nb_arena_take(&model->passing, rows * s->memory);
-    d->dreadout = nb_arena_take(&model->passing, rows * s->embedding);
-    if (init_units(d, name) != 0) return -1;
-    return init_readout(d, name);
-}
-
-static void decoder_release(struct decoder *d) {
-    struct nb_projection *const projections[] = {&d->start, &d->of_state, &d->of_word, &d->of_context, &d->output};
-    for (size_t i = 0; i < sizeof projections / sizeof projections[0]; i++) nb_projection_release(projections[i]);
-    nb_gru_release(&d->first);
-    nb_gru_release(&d->second);
-    nb_additive_release(&d->attention);
-    *d = (struct decoder){0};
+    nb_model_take(model, s->batch * s->memory, &d->mean, &d->dmean);
+    nb_model_take(model, (rows + s->batch) * s->hidden, &d->states, &d->dstates);
+    nb_model_take(model, rows * s->hidden, &d->middles, &d->dmiddles);
+    nb_model_take(model, rows * s->memory, &d->contexts, &d->dcontexts);
+    nb_model_take(model, rows * s->embedding, &d->readout, &d->dreadout);
+    init_parts(d, name);
 }
 
 /* ---- forward ---- */
@@ -169,7 +134,6 @@ static const float *read_out(struct decoder *d, const float *words) {
 /* words: steps x batch x embedding; memory: sources x batch x width. Returns the logits, steps x batch x vocabulary. */
 static const float *decoder_forward(struct decoder *d, const float *words, const float *memory) {
     start(d, memory);
-    nb_additive_memory(&d->attention, memory);
     nb_gru_input(&d->first, words, 0, d->shape.n_steps);
     for (int64_t t = 0; t < d->shape.n_steps; t++) {
         const float *state = d->states + t * state_size(d);
@@ -229,7 +193,6 @@ static void decoder_backward(struct decoder *d, float *dwords, float *dmemory, c
     memset(d->dstates, 0, (size_t)state_size(d) * sizeof *d->dstates);
     memset(d->dmiddles, 0, (size_t)(n_steps * state_size(d)) * sizeof *d->dmiddles);
     read_out_backward(d, dwords, words);
-    nb_additive_start_backward(&d->attention);
     for (int64_t t = n_steps - 1; t >= 0; t--) step_backward(d, t, dmemory, memory);
     nb_gru_input_backward(&d->first, dwords, 0, n_steps, 1);
     nb_gru_finish(&d->first, words, d->states);
@@ -240,18 +203,13 @@ static void decoder_backward(struct decoder *d, float *dwords, float *dmemory, c
 
 /* ---- observers ---- */
 
-static void decoder_observe(const struct decoder *d) {
-    nb_gru_observe(&d->first);
-    nb_gru_observe(&d->second);
-    nb_model_observe(d->model, "decoder", "states", d->states, (d->shape.n_steps + 1) * state_size(d));
-    nb_model_observe(d->model, "decoder", "readout", d->readout, readout_size(d));
-}
-
-static void decoder_observe_gradients(const struct decoder *d) {
-    nb_gru_observe_gradients(&d->first);
-    nb_gru_observe_gradients(&d->second);
-    nb_model_observe_gradient(d->model, "decoder", "states", d->dstates, (d->shape.n_steps + 1) * state_size(d));
-    nb_model_observe_gradient(d->model, "decoder", "readout", d->dreadout, readout_size(d));
+static void decoder_observe(const struct decoder *d, enum nb_observed what) {
+    const bool gradient = what == NB_GRADIENT;
+    nb_gru_observe(&d->first, what);
+    nb_gru_observe(&d->second, what);
+    nb_model_observe(d->model, what, "decoder", "states", gradient ? d->dstates : d->states,
+                     (d->shape.n_steps + 1) * state_size(d));
+    nb_model_observe(d->model, what, "decoder", "readout", gradient ? d->dreadout : d->readout, readout_size(d));
 }
 
 /* ---- the model: encoder, embeddings and data around the decoder; tensors are steps x batch x width ---- */
@@ -298,52 +256,31 @@ static double rnnsearch_flops(const void *own, const struct nb_train_options *o)
 /* ---- set-up ---- */
 
 static void allocate(struct nb_model *model, struct rnnsearch *s) {
-    struct nb_arena *kept = &model->kept, *passing = &model->passing;
-    const int64_t rows = s->n_steps * s->batch, n_states = (rows + s->batch) * s->hidden;
-    s->source = nb_arena_take(kept, rows * s->embedding);
-    s->word = nb_arena_take(kept, rows * s->embedding);
-    s->memory = nb_arena_take(kept, rows * 2 * s->hidden);
-    s->probabilities = nb_arena_take(kept, rows * VOCABULARY);
-    s->dsource = nb_arena_take(passing, rows * s->embedding);
-    s->dword = nb_arena_take(passing, rows * s->embedding);
-    s->dmemory = nb_arena_take(passing, rows * 2 * s->hidden);
-    for (int d = 0; d < 2; d++) {
-        s->states[d] = nb_arena_take(kept, n_states);
-        s->dstates[d] = nb_arena_take(passing, n_states);
-    }
-    s->sources = nb_arena_take_indices(passing, rows);
-    s->words = nb_arena_take_indices(passing, rows);
-    s->targets = nb_arena_take_indices(passing, rows);
+    const int64_t rows = s->n_steps * s->batch;
+    nb_model_take(model, rows * s->embedding, &s->source, &s->dsource);
+    nb_model_take(model, rows * s->embedding, &s->word, &s->dword);
+    nb_model_take(model, rows * 2 * s->hidden, &s->memory, &s->dmemory);
+    for (int d = 0; d < 2; d++) nb_model_take(model, (rows + s->batch) * s->hidden, &s->states[d], &s->dstates[d]);
+    s->probabilities = nb_arena_take(&model->kept, rows * VOCABULARY);
+    s->sources = nb_arena_take_bytes(&model->passing, 3 * (size_t)rows * sizeof *s->sources);
+    s->words = s->sources + rows;
+    s->targets = s->words + rows;
 }
 
-static struct nb_parameter *add_table(struct nb_model *model, const char *name, int64_t width) {
-    struct nb_parameter *table = nb_parameter_add(&model->parameters, name, VOCABULARY, width, true);
-    nb_parameter_draw(table, model->options.seed, EMBEDDING_DEVIATION);
-    return table;
-}
-
-static int rnnsearch_create(struct nb_model *model) {
-    struct rnnsearch *s = nb_alloc(1, sizeof *s);
+static void rnnsearch_create(struct nb_model *model) {
+    struct rnnsearch *s = nb_arena_take_bytes(&model->passing, sizeof *s);
     const struct nb_train_options *o = &model->options;
+    struct nb_parameters *all = &model->parameters;
+    const struct nb_recurrent_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
+    const struct decoder_shape decoder = decoder_shape(o);
     model->inside = s;
     *s = (struct rnnsearch){.n_steps = o->sequence, .batch = o->batch, .hidden = o->hidden, .embedding = o->hidden / 2};
     allocate(model, s);
-    nb_parameters_reserve(&model->parameters, 2 + 2 * NB_GRU_PARAMETERS + DECODER_PARAMETERS);
-    s->source_table = add_table(model, "source", s->embedding);
-    s->target_table = add_table(model, "target", s->embedding);
-    const struct nb_recurrent_shape forwards = encoder_shape(o, false), backwards = encoder_shape(o, true);
-    const struct decoder_shape decoder = decoder_shape(o);
-    if (nb_gru_init(&s->encoder[FORWARDS], model, "encoder.forwards", &forwards) != 0) return -1;
-    if (nb_gru_init(&s->encoder[BACKWARDS], model, "encoder.backwards", &backwards) != 0) return -1;
-    if (decoder_init(&s->decoder, model, "decoder", &decoder) != 0) return -1;
-    return 0;
-}
-
-static void rnnsearch_release(struct nb_model *model) {
-    struct rnnsearch *s = model->inside;
-    nb_gru_release(&s->encoder[FORWARDS]);
-    nb_gru_release(&s->encoder[BACKWARDS]);
-    decoder_release(&s->decoder);
+    s->source_table = nb_parameter_matrix(all, "source", "", VOCABULARY, s->embedding, o->seed, EMBEDDING_DEVIATION);
+    s->target_table = nb_parameter_matrix(all, "target", "", VOCABULARY, s->embedding, o->seed, EMBEDDING_DEVIATION);
+    nb_gru_init(&s->encoder[FORWARDS], model, "encoder", "forwards", &forwards);
+    nb_gru_init(&s->encoder[BACKWARDS], model, "encoder", "backwards", &backwards);
+    decoder_init(&s->decoder, model, "decoder", &decoder);
 }
 
 /* ---- forward ---- */
@@ -369,12 +306,17 @@ static void embed(struct nb_model *model, float *y, const struct nb_parameter *t
     nb_round_tensor(y, s->n_steps * s->batch * s->embedding, model->options.dtype);
 }
 
-static void observe(struct nb_model *model) {
+static void observe(struct nb_model *model, enum nb_observed what) {
     const struct rnnsearch *s = model->inside;
     if (!model->observer) return;
-    nb_gru_observe(&s->encoder[FORWARDS]);
-    nb_gru_observe(&s->encoder[BACKWARDS]);
-    decoder_observe(&s->decoder);
+    nb_gru_observe(&s->encoder[FORWARDS], what);
+    nb_gru_observe(&s->encoder[BACKWARDS], what);
+    decoder_observe(&s->decoder, what);
+}
+
+/* Where the outputs of an encoder begin in its states. */
+static float *outputs(const struct rnnsearch *s, int direction, float *const states[2]) {
+    return nb_recurrent_outputs(&s->encoder[direction].shape, states[direction]);
 }
 
 static double rnnsearch_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
@@ -385,30 +327,20 @@ static double rnnsearch_forward(struct nb_model *model, const struct nb_text *te
     embed(model, s->source, s->source_table, s->sources);
     embed(model, s->word, s->target_table, s->words);
     for (int d = 0; d < 2; d++) nb_gru_forward(&s->encoder[d], s->states[d], s->source);
-    nb_halves_join(s->memory, nb_gru_outputs(&s->encoder[FORWARDS], s->states[FORWARDS]),
-                   nb_gru_outputs(&s->encoder[BACKWARDS], s->states[BACKWARDS]), rows, s->hidden);
+    nb_halves_join(s->memory, outputs(s, FORWARDS, s->states), outputs(s, BACKWARDS, s->states), rows, s->hidden);
     const float *logits = decoder_forward(&s->decoder, s->word, s->memory);
-    observe(model);
-    nb_model_observe(model, "logits", "", logits, rows * VOCABULARY);
+    observe(model, NB_ACTIVATION);
+    nb_model_observe(model, NB_ACTIVATION, "logits", "", logits, rows * VOCABULARY);
     return nb_cross_entropy_forward(s->probabilities, logits, s->targets, rows, VOCABULARY);
 }
 
 /* ---- backward ---- */
 
-static void observe_gradients(struct nb_model *model) {
-    const struct rnnsearch *s = model->inside;
-    if (!model->observer) return;
-    nb_gru_observe_gradients(&s->encoder[FORWARDS]);
-    nb_gru_observe_gradients(&s->encoder[BACKWARDS]);
-    decoder_observe_gradients(&s->decoder);
-}
-
 static void encoder_backward(struct nb_model *model) {
     struct rnnsearch *s = model->inside;
     const int64_t rows = s->n_steps * s->batch;
     for (int d = 0; d < 2; d++) memset(s->dstates[d], 0, (size_t)((rows + s->batch) * s->hidden) * sizeof(float));
-    nb_halves_split(nb_gru_outputs(&s->encoder[FORWARDS], s->dstates[FORWARDS]),
-                    nb_gru_outputs(&s->encoder[BACKWARDS], s->dstates[BACKWARDS]), s->dmemory, rows, s->hidden);
+    nb_halves_split(outputs(s, FORWARDS, s->dstates), outputs(s, BACKWARDS, s->dstates), s->dmemory, rows, s->hidden);
     for (int d = 0; d < 2; d++) {
         nb_gru_backward(&s->encoder[d], s->dsource, s->dstates[d], s->states[d], s->source);
         nb_embedding_backward(s->source_table->gradient, s->dsource, s->sources, rows, s->embedding, 1);
@@ -420,24 +352,22 @@ static void rnnsearch_backward(struct nb_model *model, double scale) {
     const int64_t rows = s->n_steps * s->batch;
     float *dlogits = decoder_dlogits(&s->decoder);
     nb_cross_entropy_backward(dlogits, s->probabilities, s->targets, rows, VOCABULARY, scale);
-    nb_model_observe_gradient(model, "logits", "", dlogits, rows * VOCABULARY);
+    nb_model_observe(model, NB_GRADIENT, "logits", "", dlogits, rows * VOCABULARY);
     decoder_backward(&s->decoder, s->dword, s->dmemory, s->word, s->memory);
     nb_embedding_backward(s->target_table->gradient, s->dword, s->words, rows, s->embedding, 1);
     encoder_backward(model);
-    observe_gradients(model);
+    observe(model, NB_GRADIENT);
 }
 
 /* ---- the workloads ---- */
 
-static const struct nb_recurrent_defaults full = {.hidden = 1024, .batch = 80, .sequence = 8, .learning_rate = 1e-4};
-static const struct nb_recurrent_defaults tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
+static const struct nb_train_options full = {.hidden = 1024, .batch = 80, .sequence = 8, .learning_rate = 1e-4};
+static const struct nb_train_options tiny = {.hidden = 16, .batch = 4, .sequence = 5, .learning_rate = 3e-3};
 
 static const struct nb_model_family rnnsearch_family = {.complete = nb_recurrent_complete,
                                                         .create = rnnsearch_create,
                                                         .forward = rnnsearch_forward,
                                                         .backward = rnnsearch_backward,
-                                                        .optimizer = nb_recurrent_optimizer,
-                                                        .release = rnnsearch_release,
                                                         .flops = rnnsearch_flops};
 
 const struct nb_workload nb_workload_rnnsearch = {

@@ -11,7 +11,8 @@
 
 enum { LINE = 64 };
 
-static void *take(struct nb_arena *arena, size_t bytes) {
+void *nb_arena_take_bytes(struct nb_arena *arena, size_t bytes) {
+    assert(arena && bytes > 0);
     arena->blocks = nb_realloc(arena->blocks, (unsigned)arena->n_blocks + 1, sizeof *arena->blocks);
     /* Zeroed pages are not touched before they are used: calloc, and the start moved up to a line. */
     char *block = nb_alloc(bytes + LINE, 1);
@@ -22,12 +23,7 @@ static void *take(struct nb_arena *arena, size_t bytes) {
 
 float *nb_arena_take(struct nb_arena *arena, int64_t n) {
     assert(n > 0);
-    return take(arena, (size_t)n * sizeof(float));
-}
-
-int32_t *nb_arena_take_indices(struct nb_arena *arena, int64_t n) {
-    assert(n > 0);
-    return take(arena, (size_t)n * sizeof(int32_t));
+    return nb_arena_take_bytes(arena, (size_t)n * sizeof(float));
 }
 
 void nb_arena_release(struct nb_arena *arena) {
@@ -124,29 +120,20 @@ static lanes load(const float *p) {
 }
 
 /* What is left at the end goes through a full vector too, so that an element's result does not depend on its position. */
-void nb_sigmoid_tensor(float *values, int64_t n) {
+static inline __attribute__((always_inline)) void apply(lanes (*function)(lanes), float *values, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        const lanes y = sigmoid_lanes(load(values + i));
+        const lanes y = function(load(values + i));
         memcpy(values + i, &y, sizeof y);
     }
     float rest[LANES] = {0};
     memcpy(rest, values + i, (size_t)(n - i) * sizeof *rest);
-    const lanes y = sigmoid_lanes(load(rest));
+    const lanes y = function(load(rest));
     memcpy(values + i, &y, (size_t)(n - i) * sizeof *rest);
 }
 
-void nb_tanh_tensor(float *values, int64_t n) {
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        const lanes y = tanh_lanes(load(values + i));
-        memcpy(values + i, &y, sizeof y);
-    }
-    float rest[LANES] = {0};
-    memcpy(rest, values + i, (size_t)(n - i) * sizeof *rest);
-    const lanes y = tanh_lanes(load(rest));
-    memcpy(values + i, &y, (size_t)(n - i) * sizeof *rest);
-}
+void nb_sigmoid_tensor(float *values, int64_t n) { apply(sigmoid_lanes, values, n); }
+void nb_tanh_tensor(float *values, int64_t n) { apply(tanh_lanes, values, n); }
 
 static float sigmoid(float v) { return 1 / (1 + expf(-v)); }
 

@@ -17,14 +17,13 @@ struct nb_arena {
 
 /* n floats, zero, aligned to 64 bytes; the program ends where there is no memory. */
 float *nb_arena_take(struct nb_arena *arena, int64_t n);
-/* n indices, likewise. */
-int32_t *nb_arena_take_indices(struct nb_arena *arena, int64_t n);
+void *nb_arena_take_bytes(struct nb_arena *arena, size_t bytes); /* likewise */
 void nb_arena_release(struct nb_arena *arena);
 
 /* Where mixed precision rounds (Micikevicius et al. 2018): activations and their gradients are stored in the dtype, weights are kept
  * in f32 and rounded for use, gradients of weights leave their matrix product in the dtype; products, statistics, losses and the
  * optimizer work in f32. Here all tensors are f32 arrays, and what would be stored in the dtype is rounded in place, and the norms' kernels are
- * f32's: such a run says how training goes, not what it costs. */
+ * f32's: such a run shows how training goes, not what it costs. */
 
 /* To nearest even, overflow to infinity; nothing happens with f32. */
 void nb_round_tensor(float *values, int64_t n, enum nb_dtype dtype);

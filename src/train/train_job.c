@@ -28,9 +28,8 @@ struct order { /* the job's options, read */
 static int read_arm(struct order *o, const cJSON *item, int threads, int round) {
     char reason[200];
     struct nb_train_options *arm = &o->arms[o->n];
-    nb_arm_default(arm);
     if (!cJSON_IsString(item)) return nb_error("a training job's arm is no text");
-    if (nb_arm_parse(arm, item->valuestring, reason, sizeof reason)) return nb_error("%s", reason);
+    if (nb_arm_parse(arm, NULL, item->valuestring, reason, sizeof reason)) return nb_error("%s", reason);
     if (arm->n_threads == 0) arm->n_threads = threads;
     arm->seed = (uint64_t)round + 1;
     o->names[o->n++] = item->valuestring;

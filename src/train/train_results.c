@@ -86,9 +86,9 @@ double nb_train_job_flops(const struct nb_train_group *g, int job) {
     for (int a = 0; a < g->n_arms; a++) {
         struct nb_train_options o;
         char reason[200];
-        nb_arm_default(&o);
         if (!has_arm(g, job, a)) continue;
-        if (nb_arm_parse(&o, g->arms[a], reason, sizeof reason) || g->workload->family->complete(g->workload->own, &o))
+        if (nb_arm_parse(&o, NULL, g->arms[a], reason, sizeof reason) ||
+            g->workload->family->complete(g->workload->own, &o))
             return (double)NAN;
         flops += g->workload->family->flops(g->workload->own, &o);
     }

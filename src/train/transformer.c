@@ -4,10 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
@@ -20,18 +18,7 @@
 static const double PARTIAL = 0.0625; /* Zhang & Sennrich 2019: 6.25 % of the elements */
 enum { LAYERS_MOST = 256, WIDTH_MOST = 16384, BATCH_MOST = 65536, SEQUENCE_MOST = 32768 };
 
-static void fill(const struct nb_transformer_shape *shape, struct nb_train_options *o) {
-    if (o->layers == 0) o->layers = shape->layers;
-    if (o->batch == 0) o->batch = shape->batch;
-    if (o->sequence == 0) o->sequence = shape->sequence;
-    if (o->hidden == 0) o->hidden = shape->hidden;
-    if (o->learning_rate == 0) o->learning_rate = shape->learning_rate;
-    if (o->norm.eps == 0) o->norm.eps = shape->eps;
-    if (o->norm.partial == 0) o->norm.partial = PARTIAL;
-}
-
-/* Not within: also where it is NaN. */
-static bool outside(double v, double least, double most) { return !(v >= least && v <= most); }
+static bool outside(double v, double least, double most) { return v < least || v > most; }
 
 /* A causal mask keeps real tokens from the padding behind them, so that a norm is the only way from one to the other. */
 static const char *padding_wrong(const struct nb_transformer_shape *shape, const struct nb_train_options *o) {
@@ -44,19 +31,22 @@ static const char *padding_wrong(const struct nb_transformer_shape *shape, const
     return NULL;
 }
 
-const char *nb_transformer_complete(const void *own, struct nb_train_options *o) {
+static const char *transformer_complete(const void *own, struct nb_train_options *o) {
     const struct nb_transformer_shape *shape = own;
-    fill(shape, o);
+    nb_train_options_fill(o, &(struct nb_train_options){.layers = shape->layers,
+                                                        .batch = shape->batch,
+                                                        .sequence = shape->sequence,
+                                                        .hidden = shape->hidden,
+                                                        .learning_rate = shape->learning_rate,
+                                                        .norm = {.eps = shape->eps, .partial = PARTIAL}});
     if (outside(o->layers, 1, LAYERS_MOST)) return "layers must be 1 to 256";
     if (outside(o->batch, 1, BATCH_MOST)) return "batch must be 1 to 65536";
     if (outside(o->sequence, 1, SEQUENCE_MOST)) return "sequence must be 1 to 32768";
     if (outside((double)o->batch * o->sequence, 2, 1 << 20)) return "batch times sequence must be 2 to 1048576 tokens";
     if (outside(o->hidden, 1, WIDTH_MOST) || o->hidden % (2 * shape->heads) != 0)
         return "hidden must be at most 16384 and a multiple of twice the heads";
-    if (outside(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
-    if (outside(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
-    if (outside(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
-    return padding_wrong(shape, o);
+    const char *refused = nb_train_options_refused(o, true);
+    return refused ? refused : padding_wrong(shape, o);
 }
 
 /* The sizes that complete options give: layers, batch and sequence theirs, and where hidden is another, the feed-forward width in
@@ -84,7 +74,7 @@ static double transformer_flops(const void *shape, const struct nb_train_options
 
 /* ---- the model, from tokens to loss and back ---- */
 
-enum { PARAMETERS_PER_LAYER = 16, PARAMETERS_OUTSIDE = 4, LENGTH_STREAM = 0x4c454e };
+enum { LENGTH_STREAM = 0x4c454e };
 
 struct layer {
     struct nb_attention attention;
@@ -108,63 +98,32 @@ struct transformer {
 
 /* ---- set-up ---- */
 
-static void wrap_attention(void *inside, float *y, const float *x, bool training) {
-    nb_attention_forward(inside, y, x, training);
-}
-static void wrap_attention_back(void *inside, float *dx, const float *dy, const float *x) {
-    nb_attention_backward(inside, dx, dy, x);
-}
-static void wrap_feed_forward(void *inside, float *y, const float *x, bool training) {
-    (void)training;
-    nb_feed_forward_forward(inside, y, x);
-}
-static void wrap_feed_forward_back(void *inside, float *dx, const float *dy, const float *x) {
-    nb_feed_forward_backward(inside, dx, dy, x);
-}
-
-static int init_sublayers(struct nb_model *model, struct transformer *t, struct layer *l, int index) {
-    static const char *const parts[2][2] = {{"attention", "input_layernorm"},
-                                            {"feed_forward", "post_attention_layernorm"}};
-    for (int i = 0; i < 2; i++) {
-        char place[48], norm[48];
-        snprintf(place, sizeof place, "layer%d.%s", index, parts[i][0]);
-        snprintf(norm, sizeof norm, "layer%d.%s", index, parts[i][1]);
-        if (nb_sublayer_init(&l->sublayers[i], model, place, norm, t->rows, t->shape.hidden) != 0) return -1;
-    }
-    l->sublayers[0].inside = &l->attention;
-    l->sublayers[0].forward = wrap_attention;
-    l->sublayers[0].backward = wrap_attention_back;
-    l->sublayers[1].inside = &l->feed_forward;
-    l->sublayers[1].forward = wrap_feed_forward;
-    l->sublayers[1].backward = wrap_feed_forward_back;
-    return 0;
-}
-
-static int init_layers(struct nb_model *model, struct transformer *t) {
-    struct nb_attention_buffers attention;
-    struct nb_feed_forward_buffers feed_forward;
-    nb_attention_buffers_init(&attention, model, &t->shape);
-    nb_feed_forward_buffers_init(&feed_forward, model, &t->shape);
-    t->layers = nb_alloc((unsigned)t->shape.layers, sizeof *t->layers);
+static void init_layers(struct nb_model *model, struct transformer *t) {
+    struct nb_attention_buffers attention = {0};
+    struct nb_feed_forward_buffers feed_forward = {0};
+    const struct nb_rope *rope = t->shape.rope_theta > 0 ? &t->rope : NULL;
+    const int64_t width = t->shape.hidden;
+    t->layers = nb_arena_take_bytes(&model->passing, (size_t)t->shape.layers * sizeof *t->layers);
     for (int i = 0; i < t->shape.layers; i++) {
-        char name[40];
+        char name[16];
         struct layer *l = &t->layers[i];
-        snprintf(name, sizeof name, "layer%d.attention", i);
-        if (nb_attention_init(&l->attention, name, model, &t->shape, &attention,
-                              t->shape.rope_theta > 0 ? &t->rope : NULL) != 0)
-            return -1;
-        snprintf(name, sizeof name, "layer%d.feed_forward", i);
-        nb_feed_forward_init(&l->feed_forward, name, model, &t->shape, &feed_forward);
-        if (init_sublayers(model, t, l, i) != 0) return -1;
+        snprintf(name, sizeof name, "layer%d", i);
+        const struct nb_place first = nb_place_of(name, "attention"), second = nb_place_of(name, "feed_forward");
+        nb_attention_init(&l->attention, first.text, model, &t->shape, &attention, rope);
+        nb_feed_forward_init(&l->feed_forward, second.text, model, &t->shape, &feed_forward);
+        l->sublayers[0].attention = &l->attention;
+        l->sublayers[1].feed_forward = &l->feed_forward;
+        nb_sublayer_init(&l->sublayers[0], model, first, nb_place_of(name, "input_layernorm"), t->rows, width);
+        nb_sublayer_init(&l->sublayers[1], model, second, nb_place_of(name, "post_attention_layernorm"), t->rows,
+                         width);
     }
-    return 0;
 }
 
 static void allocate(struct nb_model *model, struct transformer *t) {
     const int64_t n = t->rows * t->shape.hidden;
-    t->tokens = nb_arena_take_indices(&model->passing, t->rows);
-    t->targets = nb_arena_take_indices(&model->passing, t->rows);
-    t->lengths = nb_arena_take_indices(&model->passing, t->shape.batch);
+    t->tokens = nb_arena_take_bytes(&model->passing, (size_t)t->rows * sizeof *t->tokens);
+    t->targets = nb_arena_take_bytes(&model->passing, (size_t)t->rows * sizeof *t->targets);
+    t->lengths = nb_arena_take_bytes(&model->passing, (size_t)t->shape.batch * sizeof *t->lengths);
     t->embedded = nb_arena_take(&model->kept, n);
     t->logits = nb_arena_take(&model->kept, t->rows * t->shape.vocabulary);
     t->d = nb_arena_take(&model->passing, n);
@@ -172,35 +131,12 @@ static void allocate(struct nb_model *model, struct transformer *t) {
     t->other_buffer = nb_arena_take(&model->passing, n);
 }
 
-static bool has_final_norm(const struct nb_model *model) { return model->options.place == NB_PRE_NORM; }
-
-typedef void visit_norm(struct nb_model *model, struct nb_norm_layer *norm);
-
-static void each_norm(struct nb_model *model, visit_norm *visit) {
-    struct transformer *t = model->inside;
-    for (int i = 0; i < t->shape.layers; i++) {
-        struct layer *l = &t->layers[i];
-        visit(model, &l->sublayers[0].norm);
-        visit(model, &l->sublayers[1].norm);
-        visit(model, &l->attention.q_norm);
-        visit(model, &l->attention.k_norm);
-    }
-    visit(model, &t->final_norm);
+static bool has_final_norm(const struct nb_model *model) {
+    return model->options.place == NB_PRE_NORM && model->options.norm.kind != NB_NORM_NONE;
 }
 
-static void count_kept(struct nb_model *model, struct nb_norm_layer *norm) {
-    if (norm->rows > 0) model->activation_bytes += nb_norm_kept_bytes(norm);
-}
-
-static int init_final_norm(struct nb_model *model, struct transformer *t) {
-    const struct nb_norm_choice *choice = &model->options.norm;
-    if (choice->kind != NB_NORM_NONE) t->final_normed = nb_arena_take(&model->kept, t->rows * t->shape.hidden);
-    return nb_norm_layer_init(&t->final_norm, "norm", choice, t->rows, t->shape.hidden, &model->parameters,
-                              model->pool);
-}
-
-int nb_transformer_create(struct nb_model *model) {
-    struct transformer *t = nb_alloc(1, sizeof *t);
+static void transformer_create(struct nb_model *model) {
+    struct transformer *t = nb_arena_take_bytes(&model->passing, sizeof *t);
     model->inside = t;
     t->shape = transformer_resolve(model->workload->own, &model->options);
     t->rows = (int64_t)t->shape.batch * t->shape.sequence;
@@ -209,38 +145,19 @@ int nb_transformer_create(struct nb_model *model) {
     t->sets = (struct nb_row_sets){t->shape.batch, t->shape.sequence, t->lengths, model->options.padding == NB_MASKED,
                                    model->options.norm.by_position};
     model->options.norm.sets = &t->sets;
-    nb_parameters_reserve(&model->parameters, t->shape.layers * PARAMETERS_PER_LAYER + PARAMETERS_OUTSIDE);
     if (t->shape.rope_theta > 0)
-        nb_rope_init(&t->rope, t->shape.sequence, t->shape.hidden / t->shape.heads, t->shape.rope_theta);
-    t->embedding = nb_parameter_add(&model->parameters, "embedding", t->shape.vocabulary, t->shape.hidden, true);
-    nb_parameter_draw(t->embedding, model->options.seed,
-                      t->shape.deviation > 0 ? t->shape.deviation : 1 / sqrt((double)t->shape.hidden));
-    if (init_layers(model, t) != 0) return -1;
-    if (has_final_norm(model) && init_final_norm(model, t) != 0) return -1;
-    each_norm(model, count_kept);
-    return 0;
-}
-
-void nb_transformer_release(struct nb_model *model) {
-    struct transformer *t = model->inside;
-    for (int i = 0; t->layers && i < t->shape.layers; i++) {
-        nb_attention_release(&t->layers[i].attention);
-        nb_sublayer_release(&t->layers[i].sublayers[0]);
-        nb_sublayer_release(&t->layers[i].sublayers[1]);
-    }
-    nb_norm_layer_release(&t->final_norm);
-    nb_rope_release(&t->rope);
-    free(t->layers);
+        nb_rope_init(&t->rope, &model->passing, t->shape.sequence, t->shape.hidden / t->shape.heads,
+                     t->shape.rope_theta);
+    t->embedding = nb_parameter_matrix(&model->parameters, "embedding", "", t->shape.vocabulary, t->shape.hidden,
+                                       model->options.seed,
+                                       t->shape.deviation > 0 ? t->shape.deviation : 1 / sqrt((double)t->shape.hidden));
+    init_layers(model, t);
+    if (!has_final_norm(model)) return;
+    t->final_normed = nb_arena_take(&model->kept, t->rows * t->shape.hidden);
+    nb_norm_layer_init(&t->final_norm, model, "norm", t->rows, t->shape.hidden);
 }
 
 /* ---- forward ---- */
-
-static void take_times(struct nb_model *model, struct nb_norm_layer *norm) {
-    model->norm_seconds += norm->seconds;
-    model->norm_calls += norm->calls;
-    norm->seconds = 0;
-    norm->calls = 0;
-}
 
 static bool has_sinusoids(const struct transformer *t) { return t->shape.rope_theta == 0; }
 static float embedding_factor(const struct transformer *t) {
@@ -253,19 +170,17 @@ static void embed(struct nb_model *model, struct transformer *t) {
                          embedding_factor(t));
     if (has_sinusoids(t)) nb_positions_add(t->embedded, t->rows, t->shape.sequence, t->shape.hidden);
     nb_round_tensor(t->embedded, n, model->options.dtype);
-    nb_model_observe(model, "embedding", "", t->embedded, n);
+    nb_model_observe(model, NB_ACTIVATION, "embedding", "", t->embedded, n);
 }
 
 static double head_loss(struct nb_model *model, struct transformer *t, bool training) {
     const int64_t n = t->rows * t->shape.hidden, n_logits = t->rows * t->shape.vocabulary;
-    t->final = t->stream;
-    if (has_final_norm(model)) t->final = nb_norm_pass(&t->final_norm, t->final_normed, t->stream, t->rows, training);
-    if (t->final == t->final_normed) nb_round_tensor(t->final_normed, n, model->options.dtype);
-    nb_model_observe(model, "final", "", t->final, n);
+    t->final = nb_norm_forward(&t->final_norm, t->final_normed, t->stream, 0, t->rows, training);
+    nb_model_observe(model, NB_ACTIVATION, "final", "", t->final, n);
     nb_linear_forward(t->logits, t->final, nb_parameter_used(t->embedding), NULL, t->rows, t->shape.hidden,
                       t->shape.vocabulary);
     nb_round_tensor(t->logits, n_logits, model->options.dtype);
-    nb_model_observe(model, "logits", "", t->logits, n_logits);
+    nb_model_observe(model, NB_ACTIVATION, "logits", "", t->logits, n_logits);
     return nb_cross_entropy_forward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary);
 }
 
@@ -276,9 +191,7 @@ static double run(struct nb_model *model, bool training) {
     for (int i = 0; i < t->shape.layers; i++)
         for (int part = 0; part < 2; part++)
             t->stream = nb_sublayer_forward(&t->layers[i].sublayers[part], t->stream, training);
-    const double loss = head_loss(model, t, training);
-    each_norm(model, take_times);
-    return loss;
+    return head_loss(model, t, training);
 }
 
 /* From a quarter of the sequence to all of it; two are whole, so that every position has statistics. The same for every arm. */
@@ -299,7 +212,7 @@ static void pad(struct transformer *t, int64_t in_batch, int32_t length) {
     }
 }
 
-double nb_transformer_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
+static double transformer_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct transformer *t = model->inside;
     const int64_t length = t->shape.sequence;
     for (int64_t b = 0; b < t->shape.batch; b++) {
@@ -324,26 +237,23 @@ static void head_backward(struct nb_model *model, struct transformer *t, double 
     const enum nb_dtype dtype = model->options.dtype;
     nb_cross_entropy_backward(t->logits, t->logits, t->targets, t->rows, t->shape.vocabulary, scale);
     nb_round_tensor(t->logits, n_logits, dtype);
-    nb_model_observe_gradient(model, "logits", "", t->logits, n_logits);
+    nb_model_observe(model, NB_GRADIENT, "logits", "", t->logits, n_logits);
     float *dfinal = has_final_norm(model) ? t->buffer : t->d;
     nb_linear_backward(dfinal, t->embedding->gradient, NULL, t->logits, t->final, nb_parameter_used(t->embedding),
                        t->rows, t->shape.hidden, t->shape.vocabulary);
     nb_round_tensor(dfinal, n, dtype);
-    nb_model_observe_gradient(model, "final", "", dfinal, n);
-    if (dfinal == t->d) return;
-    nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, t->rows); /* without a norm a copy, once a step */
-    nb_round_tensor(t->d, n, dtype);
+    nb_model_observe(model, NB_GRADIENT, "final", "", dfinal, n);
+    nb_norm_backward(&t->final_norm, t->d, dfinal, t->stream, 0, t->rows);
 }
 
-void nb_transformer_backward(struct nb_model *model, double scale) {
+static void transformer_backward(struct nb_model *model, double scale) {
     struct transformer *t = model->inside;
     head_backward(model, t, scale);
     for (int i = t->shape.layers - 1; i >= 0; i--)
         for (int part = 1; part >= 0; part--)
             nb_sublayer_backward(&t->layers[i].sublayers[part], t->d, t->buffer, t->other_buffer);
-    nb_model_observe_gradient(model, "embedding", "", t->d, t->rows * t->shape.hidden);
+    nb_model_observe(model, NB_GRADIENT, "embedding", "", t->d, t->rows * t->shape.hidden);
     nb_embedding_backward(t->embedding->gradient, t->d, t->tokens, t->rows, t->shape.hidden, embedding_factor(t));
-    each_norm(model, take_times);
 }
 
 /* Configurations as published; batch and sequence are cut to what two cores do in a second or two.
@@ -426,32 +336,31 @@ static struct nb_optimizer transformer_optimizer(const void *own, const struct n
                                  .decay = s->decay};
 }
 
-static const struct nb_model_family transformer_family = {.complete = nb_transformer_complete,
-                                                          .create = nb_transformer_create,
-                                                          .forward = nb_transformer_forward,
-                                                          .backward = nb_transformer_backward,
-                                                          .optimizer = transformer_optimizer,
-                                                          .release = nb_transformer_release,
-                                                          .flops = transformer_flops};
+const struct nb_model_family nb_transformer_family = {.complete = transformer_complete,
+                                                      .create = transformer_create,
+                                                      .forward = transformer_forward,
+                                                      .backward = transformer_backward,
+                                                      .optimizer = transformer_optimizer,
+                                                      .flops = transformer_flops};
 
 const struct nb_workload nb_workload_minimind2_small = {
     .name = "minimind2-small",
     .summary =
         "MiniMind2-Small: 8 layers of 512, 8 query heads on 2 of keys and values, SwiGLU of 1408, vocabulary 6400",
-    .family = &transformer_family,
+    .family = &nb_transformer_family,
     .own = &minimind2_small};
 const struct nb_workload nb_workload_minimind_3 = {
     .name = "minimind-3",
     .summary = "minimind-3: 8 layers of 768, 8 query heads on 4, QK-norm over 96, SwiGLU of 2432, vocabulary 6400",
-    .family = &transformer_family,
+    .family = &nb_transformer_family,
     .own = &minimind_3};
 const struct nb_workload nb_workload_transformer_base = {
     .name = "transformer-base",
     .summary = "Transformer base, its encoder alone: 6 layers of 512, 8 heads, ReLU of 2048, vocabulary 32000",
-    .family = &transformer_family,
+    .family = &nb_transformer_family,
     .own = &transformer_base};
 const struct nb_workload nb_workload_tiny_transformer = {
     .name = "tiny-transformer",
     .summary = "MiniMind's layers at a width of 64: 4 layers, 4 query heads on 2, SwiGLU of 176, vocabulary 256",
-    .family = &transformer_family,
+    .family = &nb_transformer_family,
     .own = &tiny};

@@ -11,13 +11,8 @@
 #include "src/train/transformer_layers.h"
 #include "src/train/workload.h"
 
-/* The functions of a workload whose `own` is a struct nb_transformer_shape. */
-/* Fills what options leave open, and refuses what cannot be: null or the reason. */
-const char *nb_transformer_complete(const void *shape, struct nb_train_options *options);
-int nb_transformer_create(struct nb_model *model);
-double nb_transformer_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
-void nb_transformer_backward(struct nb_model *model, double scale);
-void nb_transformer_release(struct nb_model *model);
+/* Of workloads whose `own` is a struct nb_transformer_shape. */
+extern const struct nb_model_family nb_transformer_family;
 
 /* Mean loss of batch x sequence tokens that are the caller's; each below the vocabulary, targets too. */
 double nb_transformer_loss(struct nb_model *model, const int32_t *tokens, const int32_t *targets, bool training);

@@ -3,7 +3,6 @@
 #include "src/train/transformer_layers.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "src/train/matrix.h"
@@ -15,8 +14,8 @@ static int64_t kv_width(const struct nb_attention *a) { return a->kv_heads * a->
 
 /* ---- set-up ---- */
 
-void nb_attention_buffers_init(struct nb_attention_buffers *out, struct nb_model *model,
-                               const struct nb_transformer_shape *shape) {
+static void make_attention_buffers(struct nb_attention_buffers *out, struct nb_model *model,
+                                   const struct nb_transformer_shape *shape) {
     const int64_t rows = (int64_t)shape->batch * shape->sequence;
     const int64_t q = rows * shape->hidden, kv = q / shape->heads * shape->kv_heads;
     *out = (struct nb_attention_buffers){
@@ -31,32 +30,21 @@ void nb_attention_buffers_init(struct nb_attention_buffers *out, struct nb_model
 
 static struct nb_parameter *add_matrix(struct nb_model *model, const char *name, const char *what, int64_t out,
                                        int64_t in, double deviation) {
-    char full[48];
-    snprintf(full, sizeof full, "%s.%s", name, what);
-    struct nb_parameter *p = nb_parameter_add(&model->parameters, full, out, in, true);
-    nb_parameter_draw(p, model->options.seed, deviation > 0 ? deviation : sqrt(2.0 / (double)(in + out)));
-    return p;
+    return nb_parameter_matrix(&model->parameters, name, what, out, in, model->options.seed,
+                               deviation > 0 ? deviation : sqrt(2.0 / (double)(in + out)));
 }
 
-static int init_norms(struct nb_attention *a, const char *name, struct nb_model *model) {
-    char full[40];
-    const struct nb_norm_choice *choice = &model->options.norm;
-    snprintf(full, sizeof full, "%s.q_norm", name);
-    if (nb_norm_layer_init(&a->q_norm, full, choice, rows_of(a) * a->heads, a->width, &model->parameters,
-                           model->pool) != 0)
-        return -1;
-    snprintf(full, sizeof full, "%s.k_norm", name);
-    if (nb_norm_layer_init(&a->k_norm, full, choice, rows_of(a) * a->kv_heads, a->width, &model->parameters,
-                           model->pool) != 0)
-        return -1;
+static void init_norms(struct nb_attention *a, const char *name, struct nb_model *model) {
+    nb_norm_layer_init(&a->q_norm, model, nb_place_of(name, "q_norm").text, rows_of(a) * a->heads, a->width);
+    nb_norm_layer_init(&a->k_norm, model, nb_place_of(name, "k_norm").text, rows_of(a) * a->kv_heads, a->width);
     a->q_before = nb_arena_take(&model->kept, rows_of(a) * q_width(a));
     a->k_before = nb_arena_take(&model->kept, rows_of(a) * kv_width(a));
-    return 0;
 }
 
-int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
-                      const struct nb_transformer_shape *shape, const struct nb_attention_buffers *buffers,
-                      const struct nb_rope *rope) {
+void nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
+                       const struct nb_transformer_shape *shape, struct nb_attention_buffers *buffers,
+                       const struct nb_rope *rope) {
+    if (!buffers->dq) make_attention_buffers(buffers, model, shape);
     *a = (struct nb_attention){.batch = shape->batch,
                                .sequence = shape->sequence,
                                .heads = shape->heads,
@@ -77,12 +65,7 @@ int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model 
     a->v = nb_arena_take(&model->kept, rows_of(a) * kv_width(a));
     a->weights = nb_arena_take(&model->kept, a->batch * a->heads * a->sequence * a->sequence);
     a->mixed = nb_arena_take(&model->kept, rows_of(a) * q_width(a));
-    return a->qk_norm ? init_norms(a, name, model) : 0;
-}
-
-void nb_attention_release(struct nb_attention *a) {
-    nb_norm_layer_release(&a->q_norm);
-    nb_norm_layer_release(&a->k_norm);
+    if (a->qk_norm) init_norms(a, name, model);
 }
 
 /* ---- heads ---- */
@@ -187,10 +170,7 @@ static void project(struct nb_attention *a, float *y, float *before, struct nb_n
     float *product = a->qk_norm ? before : y;
     nb_linear_forward(product, x, nb_parameter_used(w), NULL, rows, a->hidden, heads * a->width);
     nb_round_tensor(product, n, a->dtype);
-    if (a->qk_norm) {
-        nb_norm_forward(norm, y, before, rows * heads, training);
-        nb_round_tensor(y, n, a->dtype);
-    }
+    nb_norm_forward(norm, y, product, 0, rows * heads, training);
     if (!a->rope) return;
     nb_rope_forward(a->rope, y, rows, heads);
     nb_round_tensor(y, n, a->dtype);
@@ -218,13 +198,9 @@ static void project_back(struct nb_attention *a, float *dx, float *d, const floa
         nb_rope_backward(a->rope, d, rows, heads);
         nb_round_tensor(d, rows * width, a->dtype);
     }
-    if (a->qk_norm) {
-        nb_norm_backward(norm, a->buffers.normed, d, before, rows * heads);
-        d = a->buffers.normed;
-        nb_round_tensor(d, rows * width, a->dtype);
-    }
-    nb_linear_backward(NULL, w->gradient, NULL, d, x, NULL, rows, a->hidden, width);
-    nb_matrix_multiply(dx, d, nb_parameter_used(w), rows, a->hidden, width, 1);
+    const float *dproduct = nb_norm_backward(norm, a->buffers.normed, d, before, 0, rows * heads);
+    nb_linear_backward(NULL, w->gradient, NULL, dproduct, x, NULL, rows, a->hidden, width);
+    nb_matrix_multiply(NB_AS_STORED, dx, dproduct, nb_parameter_used(w), rows, a->hidden, width, 1);
 }
 
 void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x) {
@@ -246,39 +222,24 @@ void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, c
 
 /* ---- the feed-forward part, gated or not ---- */
 
-void nb_feed_forward_buffers_init(struct nb_feed_forward_buffers *out, struct nb_model *model,
-                                  const struct nb_transformer_shape *shape) {
-    const int64_t n = (int64_t)shape->batch * shape->sequence * shape->ffn;
-    *out = (struct nb_feed_forward_buffers){.dgate = shape->swiglu ? nb_arena_take(&model->passing, n) : NULL,
-                                            .dup = nb_arena_take(&model->passing, n),
-                                            .dinner = nb_arena_take(&model->passing, n)};
-}
-
-static struct nb_parameter *add_parameter(struct nb_model *model, const char *name, const char *what, int64_t out,
-                                          int64_t in, double deviation) {
-    char full[48];
-    const bool is_matrix = in > 1;
-    snprintf(full, sizeof full, "%s.%s", name, what);
-    struct nb_parameter *p = nb_parameter_add(&model->parameters, full, out, in, is_matrix);
-    if (is_matrix)
-        nb_parameter_draw(p, model->options.seed, deviation > 0 ? deviation : sqrt(2.0 / (double)(in + out)));
-    return p;
-}
-
 void nb_feed_forward_init(struct nb_feed_forward *f, const char *name, struct nb_model *model,
-                          const struct nb_transformer_shape *shape, const struct nb_feed_forward_buffers *buffers) {
+                          const struct nb_transformer_shape *shape, struct nb_feed_forward_buffers *buffers) {
     const int64_t rows = (int64_t)shape->batch * shape->sequence, n = rows * shape->ffn;
+    if (!buffers->dup)
+        *buffers = (struct nb_feed_forward_buffers){.dgate = shape->swiglu ? nb_arena_take(&model->passing, n) : NULL,
+                                                    .dup = nb_arena_take(&model->passing, n),
+                                                    .dinner = nb_arena_take(&model->passing, n)};
     *f = (struct nb_feed_forward){
         .rows = rows, .hidden = shape->hidden, .ffn = shape->ffn, .dtype = model->options.dtype, .buffers = *buffers};
     if (shape->swiglu) {
-        f->gate = add_parameter(model, name, "gate", shape->ffn, shape->hidden, shape->deviation);
+        f->gate = add_matrix(model, name, "gate", shape->ffn, shape->hidden, shape->deviation);
         f->at_gate = nb_arena_take(&model->kept, n);
     } else {
-        f->bias = add_parameter(model, name, "bias", shape->ffn, 1, 0);
-        f->bias_down = add_parameter(model, name, "bias_down", shape->hidden, 1, 0);
+        f->bias = nb_parameter_vector(&model->parameters, name, "bias", shape->ffn, 0);
+        f->bias_down = nb_parameter_vector(&model->parameters, name, "bias_down", shape->hidden, 0);
     }
-    f->up = add_parameter(model, name, "up", shape->ffn, shape->hidden, shape->deviation);
-    f->down = add_parameter(model, name, "down", shape->hidden, shape->ffn, shape->deviation);
+    f->up = add_matrix(model, name, "up", shape->ffn, shape->hidden, shape->deviation);
+    f->down = add_matrix(model, name, "down", shape->hidden, shape->ffn, shape->deviation);
     f->at_up = nb_arena_take(&model->kept, n);
     f->inner = nb_arena_take(&model->kept, n);
 }
@@ -319,20 +280,22 @@ void nb_feed_forward_backward(struct nb_feed_forward *f, float *dx, const float 
                        f->hidden, f->ffn);
     if (f->gate) {
         nb_linear_backward(NULL, f->gate->gradient, NULL, r->dgate, x, NULL, f->rows, f->hidden, f->ffn);
-        nb_matrix_multiply(dx, r->dgate, nb_parameter_used(f->gate), f->rows, f->hidden, f->ffn, 1);
+        nb_matrix_multiply(NB_AS_STORED, dx, r->dgate, nb_parameter_used(f->gate), f->rows, f->hidden, f->ffn, 1);
     }
     nb_round_tensor(dx, f->rows * f->hidden, f->dtype);
 }
 
 /* ---- a sublayer: norm, function and residual path in either order ---- */
 
-int nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, const char *place, const char *norm_name,
-                     int64_t rows, int64_t width) {
-    *s = (struct nb_sublayer){.model = model, .rows = rows, .width = width};
-    snprintf(s->place, sizeof s->place, "%s", place);
+void nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, struct nb_place place, struct nb_place norm,
+                      int64_t rows, int64_t width) {
+    s->model = model;
+    s->rows = rows;
+    s->width = width;
+    s->place = place;
     s->sum = nb_arena_take(&model->kept, rows * width);
     if (model->options.norm.kind != NB_NORM_NONE) s->normed = nb_arena_take(&model->kept, rows * width);
-    return nb_norm_layer_init(&s->norm, norm_name, &model->options.norm, rows, width, &model->parameters, model->pool);
+    nb_norm_layer_init(&s->norm, model, norm.text, rows, width);
 }
 
 static int64_t size_of(const struct nb_sublayer *s) { return s->rows * s->width; }
@@ -345,10 +308,27 @@ static void round_to_dtype(const struct nb_sublayer *s, float *values) {
     nb_round_tensor(values, size_of(s), s->model->options.dtype);
 }
 
+static void observe(const struct nb_sublayer *s, enum nb_observed what, const char *part, const float *values) {
+    nb_model_observe(s->model, what, s->place.text, part, values, size_of(s));
+}
+
 static const float *normalize(struct nb_sublayer *s, const float *x, bool training) {
-    const float *y = nb_norm_pass(&s->norm, s->normed, x, s->rows, training);
-    if (y == s->normed) round_to_dtype(s, s->normed);
-    return y;
+    return nb_norm_forward(&s->norm, s->normed, x, 0, s->rows, training);
+}
+
+static void inside_forward(struct nb_sublayer *s, const float *x, bool training) {
+    if (s->attention)
+        nb_attention_forward(s->attention, s->sum, x, training);
+    else
+        nb_feed_forward_forward(s->feed_forward, s->sum, x);
+}
+
+/* Overwrites dx. */
+static void inside_backward(struct nb_sublayer *s, float *dx, const float *dy, const float *x) {
+    if (s->attention)
+        nb_attention_backward(s->attention, dx, dy, x);
+    else
+        nb_feed_forward_backward(s->feed_forward, dx, dy, x);
 }
 
 const float *nb_sublayer_forward(struct nb_sublayer *s, const float *x, bool training) {
@@ -356,15 +336,15 @@ const float *nb_sublayer_forward(struct nb_sublayer *s, const float *x, bool tra
     const bool pre = o->place == NB_PRE_NORM;
     const float *input = pre ? normalize(s, x, training) : x;
     s->x = x;
-    nb_model_observe(s->model, s->place, "input", input, size_of(s));
-    s->forward(s->inside, s->sum, input, training);
-    nb_model_observe(s->model, s->place, "output", s->sum, size_of(s));
+    observe(s, NB_ACTIVATION, "input", input);
+    inside_forward(s, input, training);
+    observe(s, NB_ACTIVATION, "output", s->sum);
     if (o->residual) {
         add_to(s->sum, x, size_of(s));
         round_to_dtype(s, s->sum);
     }
     const float *out = pre ? s->sum : normalize(s, s->sum, training);
-    nb_model_observe(s->model, s->place, "stream", out, size_of(s));
+    observe(s, NB_ACTIVATION, "stream", out);
     return out;
 }
 
@@ -380,38 +360,26 @@ static void join(const struct nb_sublayer *s, float *d, const float *past, const
     round_to_dtype(s, d);
 }
 
-static const float *normalize_back(struct nb_sublayer *s, float *buffer, const float *dy, const float *x) {
-    const float *dx = nb_norm_pass_back(&s->norm, buffer, dy, x, s->rows);
-    if (dx == buffer) round_to_dtype(s, buffer);
-    return dx;
-}
-
-static void observe_gradient(const struct nb_sublayer *s, const char *what, const float *d) {
-    nb_model_observe_gradient(s->model, s->place, what, d, size_of(s));
-}
-
 static void pre_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
     const float *input = s->norm.choice.kind == NB_NORM_NONE ? s->x : s->normed;
-    observe_gradient(s, "output", d);
-    s->backward(s->inside, buffer, d, input);
-    observe_gradient(s, "input", buffer);
-    join(s, d, d, normalize_back(s, other_buffer, buffer, s->x));
+    observe(s, NB_GRADIENT, "output", d);
+    inside_backward(s, buffer, d, input);
+    observe(s, NB_GRADIENT, "input", buffer);
+    join(s, d, d, nb_norm_backward(&s->norm, other_buffer, buffer, s->x, 0, s->rows));
 }
 
 static void post_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
-    const float *dsum = normalize_back(s, other_buffer, d, s->sum);
-    observe_gradient(s, "output", dsum);
-    s->backward(s->inside, buffer, dsum, s->x);
-    observe_gradient(s, "input", buffer);
+    const float *dsum = nb_norm_backward(&s->norm, other_buffer, d, s->sum, 0, s->rows);
+    observe(s, NB_GRADIENT, "output", dsum);
+    inside_backward(s, buffer, dsum, s->x);
+    observe(s, NB_GRADIENT, "input", buffer);
     join(s, d, dsum, buffer);
 }
 
 void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer) {
-    observe_gradient(s, "stream", d);
+    observe(s, NB_GRADIENT, "stream", d);
     if (s->model->options.place == NB_PRE_NORM)
         pre_backward(s, d, buffer, other_buffer);
     else
         post_backward(s, d, buffer, other_buffer);
 }
-
-void nb_sublayer_release(struct nb_sublayer *s) { nb_norm_layer_release(&s->norm); }

@@ -28,7 +28,7 @@ struct nb_transformer_shape {
 /* Attention of several heads, several query heads to one of keys and values (Ainslie et al. 2023): softmax(q k^T / sqrt(width)) v, then a
  * product with wo. Queries and keys may be normalized head by head, then turned (layers.h). */
 
-/* Scratch arrays that all layers of a model share in their backward passes. */
+/* Scratch arrays that all layers of a model share in their backward passes: zero at first, made by the first layer. */
 struct nb_attention_buffers {
     float *dq, *dk, *dv, *dmixed, *dscores, *normed; /* normed: a gradient on its way through a QK-norm */
 };
@@ -41,25 +41,22 @@ struct nb_attention {
     bool qk_norm;
     struct nb_norm_layer q_norm, k_norm;
     const struct nb_rope *rope;          /* null: no rotation */
-    struct nb_attention_buffers buffers; /* borrowed */
+    struct nb_attention_buffers buffers; /* shared */
     float *q_before, *k_before;          /* QK-norm: its inputs */
     float *q, *k, *v, *weights, *mixed;  /* kept; weights: batch x heads x sequence x sequence */
 };
 
-void nb_attention_buffers_init(struct nb_attention_buffers *out, struct nb_model *model,
-                               const struct nb_transformer_shape *shape);
-/* Parameters are "NAME.wq" and so on. -1 after nb_error. */
-int nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
-                      const struct nb_transformer_shape *shape, const struct nb_attention_buffers *buffers,
-                      const struct nb_rope *rope);
+/* Parameters are "NAME.wq" and so on. */
+void nb_attention_init(struct nb_attention *a, const char *name, struct nb_model *model,
+                       const struct nb_transformer_shape *shape, struct nb_attention_buffers *buffers,
+                       const struct nb_rope *rope);
 void nb_attention_forward(struct nb_attention *a, float *y, const float *x, bool training);
 /* Overwrites dx, adds to the parameters' gradients. */
 void nb_attention_backward(struct nb_attention *a, float *dx, const float *dy, const float *x);
-void nb_attention_release(struct nb_attention *a);
 
 /* The feed-forward sublayer: w_down (silu(w_gate x) * (w_up x)), or w_down relu(w_up x + b) + c. */
 
-/* Scratch arrays that all layers of a model share in their backward passes: rows x ffn each. */
+/* Likewise shared scratch arrays, rows x ffn each. */
 struct nb_feed_forward_buffers {
     float *dgate, *dup, *dinner;
 };
@@ -68,14 +65,12 @@ struct nb_feed_forward {
     int64_t rows, hidden, ffn;
     enum nb_dtype dtype;
     struct nb_parameter *gate, *up, *down, *bias, *bias_down; /* gate null: ReLU; biases with ReLU alone */
-    struct nb_feed_forward_buffers buffers;                   /* borrowed */
+    struct nb_feed_forward_buffers buffers;                   /* shared */
     float *at_gate, *at_up, *inner;                           /* kept: products, and what goes into the last one */
 };
 
-void nb_feed_forward_buffers_init(struct nb_feed_forward_buffers *out, struct nb_model *model,
-                                  const struct nb_transformer_shape *shape);
 void nb_feed_forward_init(struct nb_feed_forward *f, const char *name, struct nb_model *model,
-                          const struct nb_transformer_shape *shape, const struct nb_feed_forward_buffers *buffers);
+                          const struct nb_transformer_shape *shape, struct nb_feed_forward_buffers *buffers);
 void nb_feed_forward_forward(struct nb_feed_forward *f, float *y, const float *x);
 /* Overwrites dx, adds to the parameters' gradients. */
 void nb_feed_forward_backward(struct nb_feed_forward *f, float *dx, const float *dy, const float *x);
@@ -86,25 +81,23 @@ void nb_feed_forward_backward(struct nb_feed_forward *f, float *dx, const float 
  * without "x +" where the model has no residual paths. */
 
 struct nb_sublayer {
-    char place[48]; /* "layer3.attention", for observers */
+    struct nb_attention *attention; /* what is wrapped, borrowed: this, or if null */
+    struct nb_feed_forward *feed_forward;
+    struct nb_place place; /* "layer3.attention", for observers */
     const struct nb_model *model;
     struct nb_norm_layer norm;
     int64_t rows, width;
-    void *inside; /* borrowed: what is wrapped */
-    void (*forward)(void *inside, float *y, const float *x, bool training);
-    void (*backward)(void *inside, float *dx, const float *dy, const float *x); /* overwrites dx */
     float *normed, *sum; /* kept: the norm's output; f's output, with x where there is a residual path */
     const float *x;      /* of the last forward; borrowed */
 };
 
-/* norm_name: "layer3.input_layernorm". The caller sets inside, forward and backward. -1 after nb_error. */
-int nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, const char *place, const char *norm_name,
-                     int64_t rows, int64_t width);
-/* Returns the output; x must stay until backward. Tells of "PLACE.input" (what f works on), "PLACE.output" (what f makes of it)
+/* place: "layer3.attention"; norm: "layer3.input_layernorm". attention and feed_forward are set already. */
+void nb_sublayer_init(struct nb_sublayer *s, struct nb_model *model, struct nb_place place, struct nb_place norm,
+                      int64_t rows, int64_t width);
+/* Returns the output; x must stay until backward. Observers see "PLACE.input" (what f works on), "PLACE.output" (what f makes of it)
  * and "PLACE.stream" (the sublayer's output). */
 const float *nb_sublayer_forward(struct nb_sublayer *s, const float *x, bool training);
 /* d: the gradient by the output, in whose place that by x comes. Two buffers of rows x width. */
 void nb_sublayer_backward(struct nb_sublayer *s, float *d, float *buffer, float *other_buffer);
-void nb_sublayer_release(struct nb_sublayer *s);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
@@ -24,12 +22,11 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
     model->pool = nb_pool_new(o->n_threads, NULL);
     if (!model->pool) return -1;
     nb_pool_park(model->pool);
-    if (workload->family->create(model) != 0) {
-        nb_model_release(model);
-        return -1;
-    }
+    workload->family->create(model);
     model->activation_bytes += model->kept.bytes;
-    return 0;
+    if (!model->failed) return 0;
+    nb_model_release(model);
+    return -1;
 }
 
 double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
@@ -55,8 +52,15 @@ static void scale_and_clip(struct nb_model *model, double scaled_norm, double sc
     if (factor != 1) nb_parameters_scale_gradients(&model->parameters, (float)factor);
 }
 
+static struct nb_optimizer optimizer_of(const struct nb_model *model) {
+    const struct nb_model_family *family = model->workload->family;
+    if (family->optimizer) return family->optimizer(model->workload->own, &model->options);
+    return (struct nb_optimizer){
+        .kind = NB_ADAMW, .learning_rate = model->options.learning_rate, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+}
+
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch) {
-    const struct nb_optimizer optimizer = model->workload->family->optimizer(model->workload->own, &model->options);
+    const struct nb_optimizer optimizer = optimizer_of(model);
     const double scale = model->loss_scale.scale;
     nb_parameters_zero_gradients(&model->parameters);
     const double loss = nb_model_forward(model, text, batch, true);
@@ -70,8 +74,6 @@ double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t
 }
 
 void nb_model_release(struct nb_model *model) {
-    if (model->inside) model->workload->family->release(model);
-    free(model->inside);
     nb_arena_release(&model->kept);
     nb_arena_release(&model->passing);
     nb_parameters_release(&model->parameters);
@@ -79,24 +81,15 @@ void nb_model_release(struct nb_model *model) {
     *model = (struct nb_model){0};
 }
 
-typedef void observer(void *context, const char *place, const float *values, int64_t n);
-
-static void observe(observer *listener, void *context, const char *place, const char *what, const float *values,
-                    int64_t n) {
-    char full[96];
-    if (!listener) return;
-    snprintf(full, sizeof full, "%s%s%s", place, *place && *what ? "." : "", what);
-    listener(context, full, values, n);
+void nb_model_take(struct nb_model *model, int64_t n, float **values, float **gradient) {
+    *values = nb_arena_take(&model->kept, n);
+    *gradient = nb_arena_take(&model->passing, n);
 }
 
-void nb_model_observe(const struct nb_model *model, const char *place, const char *what, const float *values,
-                      int64_t n) {
-    if (model->observer) observe(model->observer->activation, model->observer->context, place, what, values, n);
-}
-
-void nb_model_observe_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
-                               int64_t n) {
-    if (model->observer) observe(model->observer->gradient, model->observer->context, place, what, values, n);
+void nb_model_observe(const struct nb_model *model, enum nb_observed what, const char *place, const char *part,
+                      const float *values, int64_t n) {
+    if (!model->observer) return;
+    model->observer->see(model->observer->context, what, nb_place_of(place, part).text, values, n);
 }
 
 /* ---- the workloads there are ---- */

@@ -16,10 +16,9 @@
 struct nb_text; /* data.h: bytes to train on */
 
 /* Called by a model, while it works, with tensors at named places: "layer3.attention.input". */
+enum nb_observed { NB_ACTIVATION, NB_GRADIENT }; /* gradient: of the loss by the activation there */
 struct nb_observer {
-    void (*activation)(void *context, const char *place, const float *values, int64_t n);
-    void (*gradient)(void *context, const char *place, const float *values,
-                     int64_t n); /* of the loss by the activation there */
+    void (*see)(void *context, enum nb_observed what, const char *place, const float *values, int64_t n);
     void *context;
 };
 
@@ -28,6 +27,7 @@ struct nb_model {
     struct nb_train_options options;
     struct nb_parameters parameters;
     const struct nb_observer *observer;       /* null: nobody looks */
+    bool failed;                              /* a kernel of its normalizations is not there; nb_error was called */
     double forward_seconds, backward_seconds; /* of whole passes, since they were last set to 0 */
     double norm_seconds;                      /* in normalizations, forward and backward, since it was last set to 0 */
     int64_t norm_calls;
@@ -36,21 +36,21 @@ struct nb_model {
     struct nb_pool *pool;            /* threads of the normalizations; they sleep between calls */
     struct nb_loss_scale loss_scale; /* f16 */
     double gradient_norm;            /* of the last step, before clipping, without the loss scale */
-    void *inside;                    /* the family's own, from nb_alloc; freed with the model */
+    void *inside;                    /* the family's own, from an arena */
 };
 
 /* The functions that workloads of one family share; own: what distinguishes its workloads, such as widths. */
 struct nb_model_family {
     /* Fills what options leave to the workload (0), and refuses what it cannot do: null or the reason. */
     const char *(*complete)(const void *own, struct nb_train_options *options);
-    /* Options are complete, the pool is there; -1 after nb_error, and release() is called. */
-    int (*create)(struct nb_model *model);
+    /* Options are complete, the pool is there; all that is made belongs to the model's arenas and parameters. */
+    void (*create)(struct nb_model *model);
     /* Mean loss of batch number `batch` (the same for every arm): forward alone. Training decides about BatchNorm's statistics. */
     double (*forward)(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
     /* After a forward in training: gradients into parameters (added to what is there). The loss is multiplied by scale first. */
     void (*backward)(struct nb_model *model, double scale);
+    /* Null: Adam (Kingma & Ba 2015) with the rate of the options and without decay, as in the RMSNorm paper's experiments. */
     struct nb_optimizer (*optimizer)(const void *own, const struct nb_train_options *options);
-    void (*release)(struct nb_model *model);
     /* Of a step, forward and backward: for budgets. */
     double (*flops)(const void *own, const struct nb_train_options *options);
 };
@@ -71,11 +71,11 @@ int nb_model_init(struct nb_model *model, const struct nb_workload *workload, co
 /* The workload's own, with the weights rounded for use before and their gradients after. */
 double nb_model_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training);
 void nb_model_backward(struct nb_model *model, double scale);
-/* Calls the observer, if there is one: place is "layer3" and what "attention.input" make "layer3.attention.input". */
-void nb_model_observe(const struct nb_model *model, const char *place, const char *what, const float *values,
-                      int64_t n);
-void nb_model_observe_gradient(const struct nb_model *model, const char *place, const char *what, const float *values,
-                               int64_t n);
+/* For a family: n floats that the backward pass reads, and n for the gradient by them. */
+void nb_model_take(struct nb_model *model, int64_t n, float **values, float **gradient);
+/* Calls the observer, if there is one: place "layer3" and part "attention.input" make "layer3.attention.input". */
+void nb_model_observe(const struct nb_model *model, enum nb_observed what, const char *place, const char *part,
+                      const float *values, int64_t n);
 /* One step: zero gradients, forward, backward, clip, update. Returns the loss; NaN is a result. With f16 the loss scale is the model's
  * business (parameters.h): a step whose gradients overflow is skipped and the scale halved. */
 double nb_model_step(struct nb_model *model, const struct nb_text *text, int64_t batch);

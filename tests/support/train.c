@@ -119,13 +119,10 @@ static struct nb_optimizer as_pytorch(const void *own, const struct nb_train_opt
 
 void nb_test_transformer(struct nb_model *model, const struct nb_transformer_shape *shape,
                          const struct nb_train_options *options) {
-    static const struct nb_model_family family = {.complete = nb_transformer_complete,
-                                                  .create = nb_transformer_create,
-                                                  .forward = nb_transformer_forward,
-                                                  .backward = nb_transformer_backward,
-                                                  .optimizer = as_pytorch,
-                                                  .release = nb_transformer_release};
+    static struct nb_model_family family;
     static struct nb_workload workload;
+    family = nb_transformer_family;
+    family.optimizer = as_pytorch;
     workload = (struct nb_workload){.name = "test", .own = shape, .family = &family};
     nb_test_load_kernels();
     cr_assert_eq(nb_model_init(model, &workload, options), 0);

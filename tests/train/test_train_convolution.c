@@ -155,8 +155,7 @@ static void check_net(const char *arm) {
     struct nb_model model;
     char reason[200];
     int n_sharp = 0;
-    nb_arm_default(&o);
-    cr_assert_null(nb_arm_parse(&o, arm, reason, sizeof reason), "%s", reason);
+    cr_assert_null(nb_arm_parse(&o, NULL, arm, reason, sizeof reason), "%s", reason);
     o.hidden = 4;
     o.batch = 4;
     o.sequence = 16;
@@ -191,8 +190,7 @@ Test(train_convolution, it_learns, .init = nb_test_load_kernels) {
     struct nb_model model;
     char reason[200];
     double first = 0, last = 0;
-    nb_arm_default(&o);
-    nb_arm_parse(&o, "batchnorm", reason, sizeof reason);
+    nb_arm_parse(&o, NULL, "batchnorm", reason, sizeof reason);
     cr_assert_eq(nb_model_init(&model, &nb_workload_tiny_convpool, &o), 0);
     for (int s = 0; s < 100; s++) {
         const double loss = nb_model_step(&model, NULL, s);

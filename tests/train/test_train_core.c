@@ -20,12 +20,12 @@ Test(train_core, adamw_as_by_hand) {
     static const double gradients[3] = {0.5, -0.25, 1};
     const struct nb_optimizer o = {NB_ADAMW, 0.1, 0.9, 0.99, 1e-8, 0.5};
     struct nb_parameters p = {0};
-    nb_parameters_reserve(&p, 3);
-    struct nb_parameter *matrix = nb_parameter_add(&p, "w", 1, 1, true), *gain = nb_parameter_add(&p, "g", 1, 1, false);
-    struct nb_parameter *frozen = nb_parameter_add(&p, "f", 1, 1, false);
+    struct nb_parameter *matrix = nb_parameter_matrix(&p, "w", "", 1, 1, 0, 0);
+    struct nb_parameter *gain = nb_parameter_vector(&p, "", "g", 1, 2),
+                        *frozen = nb_parameter_vector(&p, "f", "", 1, 2);
     frozen->frozen = true;
     double m = 0, v = 0, w = 2, g = 2;
-    for (int i = 0; i < p.n; i++) nb_parameter_fill(&p.items[i], 2);
+    matrix->value[0] = 2;
     for (int t = 1; t <= 3; t++) {
         for (int i = 0; i < p.n; i++) p.items[i].gradient[0] = (float)gradients[t - 1];
         nb_optimizer_update(&o, &p);
@@ -43,8 +43,8 @@ Test(train_core, adamw_as_by_hand) {
 
 Test(train_core, descent_and_gradient_norms) {
     struct nb_parameters p = {0};
-    nb_parameters_reserve(&p, 2);
-    struct nb_parameter *a = nb_parameter_add(&p, "a", 1, 2, true), *frozen = nb_parameter_add(&p, "f", 1, 1, true);
+    struct nb_parameter *a = nb_parameter_matrix(&p, "a", "", 1, 2, 0, 0);
+    struct nb_parameter *frozen = nb_parameter_matrix(&p, "f", "", 1, 1, 0, 0);
     frozen->frozen = true;
     a->gradient[0] = 3;
     a->gradient[1] = 4;
@@ -61,25 +61,20 @@ Test(train_core, descent_and_gradient_norms) {
 }
 
 Test(train_core, first_values_hang_on_seed_and_name_alone) {
-    struct nb_parameters p = {0}, q = {0};
-    nb_parameters_reserve(&p, 1);
-    nb_parameters_reserve(&q, 2);
-    struct nb_parameter *alone = nb_parameter_add(&p, "w", 100, 100, true);
-    struct nb_parameter *other = nb_parameter_add(&q, "v", 100, 100, true),
-                        *second = nb_parameter_add(&q, "w", 100, 100, true);
+    struct nb_parameters p = {0}, q = {0}, r = {0};
+    const struct nb_parameter *alone = nb_parameter_matrix(&p, "w", "", 100, 100, 5, 0.02);
+    const struct nb_parameter *other = nb_parameter_matrix(&q, "v", "", 100, 100, 5, 0.02),
+                              *second = nb_parameter_matrix(&q, "w", "", 100, 100, 5, 0.02);
     double sum = 0, square = 0;
-    nb_parameter_draw(other, 5, 0.02);
-    nb_parameter_draw(alone, 5, 0.02);
-    nb_parameter_draw(second, 5, 0.02);
     cr_assert_arr_eq(alone->value, second->value, 10000 * sizeof(float));
     cr_assert_neq(alone->value[0], other->value[0]);
     for (int i = 0; i < 10000; i++) sum += alone->value[i], square += (double)alone->value[i] * alone->value[i];
     cr_assert_float_eq(sum / 10000, 0, 5 * 0.02 / 100);
     cr_assert_float_eq(sqrt(square / 10000), 0.02, 5 * 0.02 / 141);
-    nb_parameter_draw(second, 6, 0.02);
-    cr_assert_neq(alone->value[0], second->value[0]);
+    cr_assert_neq(alone->value[0], nb_parameter_matrix(&r, "w", "", 100, 100, 6, 0.02)->value[0]);
     nb_parameters_release(&p);
     nb_parameters_release(&q);
+    nb_parameters_release(&r);
 }
 
 /* ---- precision ---- */
@@ -116,10 +111,10 @@ struct places {
     enum nb_dtype dtype;
     int seen, rounded;
 };
-static void see(void *context, const char *place, const float *values, int64_t n) {
+static void see(void *context, enum nb_observed what, const char *place, const float *values, int64_t n) {
     struct places *p = context;
     bool all = true;
-    (void)place;
+    (void)what, (void)place;
     for (int64_t i = 0; i < n; i++) all = all && nb_round_to(values[i], p->dtype) == (double)values[i];
     p->seen++;
     p->rounded += all;
@@ -129,7 +124,7 @@ Test(train_core, activations_gradients_and_weights_in_use_are_rounded_but_not_th
     for (enum nb_dtype dtype = NB_F32; dtype < NB_N_DTYPES; dtype++)
         for (int place = 0; place < NB_N_NORM_PLACES; place++) {
             struct places seen = {.dtype = dtype == NB_F32 ? NB_BF16 : dtype};
-            const struct nb_observer observer = {see, see, &seen};
+            const struct nb_observer observer = {see, &seen};
             const struct nb_text text = nb_test_text();
             struct nb_model model;
             struct nb_train_options o = nb_test_train_options(NB_NORM_LAYERNORM, NB_FUSED, place);
@@ -309,7 +304,7 @@ Test(train_core, sixty_steps_learn_in_every_precision) {
     for (int k = 0; k < 3; k++) {
         double first, last = train(kinds[k], NB_F32, 60, 1, &first);
         cr_assert_float_eq(first, log(256), 0.3, "nothing is known yet: %g", first);
-        cr_assert_lt(last, first - 1.2, "%s: %g to %g", nb_norm_kind_name(kinds[k]), first, last);
+        cr_assert_lt(last, first - 1.2, "%s: %g to %g", nb_norm_kind_names[kinds[k]], first, last);
     }
     double first, plain = train(NB_NORM_RMSNORM, NB_F32, 60, 1, &first);
     for (enum nb_dtype dtype = NB_F16; dtype < NB_N_DTYPES; dtype++) {

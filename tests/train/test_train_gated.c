@@ -40,31 +40,23 @@ static const char *complete(const void *own, struct nb_train_options *o) {
     return NULL;
 }
 
-static struct nb_parameter *add_input(struct nb_model *model, const char *name, int64_t rows, int64_t cols) {
-    struct nb_parameter *p = nb_parameter_add(&model->parameters, name, rows, cols, true);
-    nb_parameter_draw(p, model->options.seed, 1);
-    return p;
-}
-
-static int create(struct nb_model *model) {
-    struct layer *l = nb_alloc(1, sizeof *l);
-    const bool backwards = !model->options.causal;
+static void create(struct nb_model *model) {
+    struct layer *l = nb_arena_take_bytes(&model->passing, sizeof *l);
+    const struct nb_recurrent_shape shape = {STEPS,
+                                             BATCH,
+                                             IN,
+                                             HIDDEN,
+                                             .backwards = !model->options.causal,
+                                             .input_by_step = !is_lstm(model) && model->options.residual};
     model->inside = l;
-    nb_parameters_reserve(&model->parameters, 2 + NB_GRU_PARAMETERS + NB_LSTM_PARAMETERS);
-    l->x = add_input(model, "x", STEPS * BATCH, IN);
-    l->start = add_input(model, "start", BATCH, HIDDEN);
+    l->x = nb_parameter_matrix(&model->parameters, "x", "", STEPS * BATCH, IN, model->options.seed, 1);
+    l->start = nb_parameter_matrix(&model->parameters, "start", "", BATCH, HIDDEN, model->options.seed, 1);
     for (int64_t i = 0; i < ALL; i++) l->weights[i] = (float)nb_random_normal(nb_random_stream(5, 5), (uint64_t)i) / 4;
     if (is_lstm(model))
-        return nb_lstm_init(&l->lstm, model, "layer",
-                            &(struct nb_recurrent_shape){STEPS, BATCH, IN, HIDDEN, backwards, false});
-    return nb_gru_init(&l->gru, model, "layer",
-                       &(struct nb_recurrent_shape){STEPS, BATCH, IN, HIDDEN, backwards, model->options.residual});
-}
-
-static void release(struct nb_model *model) {
-    struct layer *l = model->inside;
-    nb_gru_release(&l->gru);
-    nb_lstm_release(&l->lstm);
+        nb_lstm_init(&l->lstm, model, "layer", "", &shape);
+    else
+        nb_gru_init(&l->gru, model, "layer", "", &shape);
+    cr_assert_eq(nb_recurrent_outputs(&shape, l->states), outputs(model, l->states));
 }
 
 static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
@@ -72,13 +64,10 @@ static double forward(struct nb_model *model, const struct nb_text *text, int64_
     double sum = 0;
     (void)text, (void)batch, (void)training;
     memcpy(first_state(model, l->states), l->start->value, STATE * sizeof(float));
-    if (is_lstm(model)) {
+    if (is_lstm(model))
         nb_lstm_forward(&l->lstm, l->states, l->x->value);
-        cr_assert_eq(nb_lstm_outputs(&l->lstm, l->states), outputs(model, l->states));
-    } else {
+    else
         nb_gru_forward(&l->gru, l->states, l->x->value);
-        cr_assert_eq(nb_gru_outputs(&l->gru, l->states), outputs(model, l->states));
-    }
     for (int64_t i = 0; i < ALL; i++) sum += (double)l->weights[i] * (double)outputs(model, l->states)[i];
     return sum;
 }
@@ -96,7 +85,7 @@ static void backward(struct nb_model *model, double scale) {
 }
 
 static const struct nb_model_family layers = {
-    .complete = complete, .create = create, .forward = forward, .backward = backward, .release = release};
+    .complete = complete, .create = create, .forward = forward, .backward = backward};
 static const struct nb_workload workload = {.name = "layer", .family = &layers};
 
 static void check_layers(int which) {
@@ -111,7 +100,7 @@ static void check_layers(int which) {
                 options.causal = !backwards;
                 options.residual = style == NB_FUSED; /* norms of the input step by step */
                 start_model(&model, &workload, &options);
-                snprintf(what, sizeof what, "%s %d %s", nb_norm_kind_name(kind), style, backwards ? "back" : "forth");
+                snprintf(what, sizeof what, "%s %d %s", nb_norm_kind_names[kind], style, backwards ? "back" : "forth");
                 assert_gradients(&model, NULL, what);
                 nb_model_release(&model);
             }
@@ -204,10 +193,11 @@ Test(train_gated, order_loss_of_two_pairs) {
 Test(train_gated, questions_ask_for_an_entity_of_the_document) {
     const struct nb_text text = plain_text();
     const struct nb_cloze_shape shape = {.document = 40, .query = 6, .entities = 12, .vocabulary = 200};
+    struct nb_arena arena = {0};
     struct nb_cloze cloze;
     int32_t document[40], query[6];
     int n_answers = 0;
-    nb_cloze_init(&cloze, &shape);
+    nb_cloze_init(&cloze, &arena, &shape);
     for (uint64_t i = 0; i < 50; i++) {
         const int32_t answer = nb_cloze_ask(&cloze, &text, i, document, query, 1);
         int asked = 0, found = 0;
@@ -221,7 +211,7 @@ Test(train_gated, questions_ask_for_an_entity_of_the_document) {
         n_answers += answer >= 0;
     }
     cr_expect_gt(n_answers, 40);
-    nb_cloze_release(&cloze);
+    nb_arena_release(&arena);
 }
 
 Test(train_gated, words_are_found_in_any_bytes) {

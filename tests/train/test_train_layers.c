@@ -69,7 +69,8 @@ static double rope_loss(void *context) {
 Test(train_layers, rotation_turns_pairs_by_their_position_and_back) {
     struct rope_test t;
     float d[N];
-    nb_rope_init(&t.rope, 3, 4, 100); /* two heads of 4, rows 3 to 5 stand at positions 0 to 2 again */
+    struct nb_arena arena = {0};
+    nb_rope_init(&t.rope, &arena, 3, 4, 100); /* two heads of 4, rows 3 to 5 stand at positions 0 to 2 again */
     draw(t.x, N, 1);
     draw(t.w, N, 2);
     memcpy(d, t.w, sizeof d);
@@ -81,7 +82,7 @@ Test(train_layers, rotation_turns_pairs_by_their_position_and_back) {
     cr_assert_float_eq(t.y[3 * COLS + 1], t.x[3 * COLS + 1], 0);                                      /* position 0 */
     nb_rope_backward(&t.rope, t.y, ROWS, 2);
     for (int i = 0; i < N; i++) cr_assert_float_eq(t.y[i], t.x[i], 1e-6);
-    nb_rope_release(&t.rope);
+    nb_arena_release(&arena);
 }
 
 struct linear_test {
@@ -161,31 +162,26 @@ Test(train_layers, embedding_adds_up_what_comes_back_to_a_token) {
 }
 
 struct norm_test {
+    struct nb_model model;
     struct nb_norm_layer layer;
-    struct nb_parameters parameters;
     float x[N], y[N], w[N];
 };
 static double norm_loss(void *context) {
     struct norm_test *t = context;
-    nb_norm_forward(&t->layer, t->y, t->x, ROWS, true);
-    return weighted(t->w, t->y, N);
+    return weighted(t->w, nb_norm_forward(&t->layer, t->y, t->x, 0, ROWS, true), N);
 }
 static void open_norm(struct norm_test *t, const struct nb_norm_choice *choice) {
     *t = (struct norm_test){0};
     nb_test_load_kernels();
-    nb_parameters_reserve(&t->parameters, 2);
-    cr_assert_eq(nb_norm_layer_init(&t->layer, "n", choice, ROWS, COLS, &t->parameters, NULL), 0);
+    t->model.options.norm = *choice;
+    nb_norm_layer_init(&t->layer, &t->model, "n", ROWS, COLS);
+    cr_assert(!t->model.failed);
     draw(t->x, N, 1);
     draw(t->w, N, 2);
     for (int i = 0; i < N; i++) t->x[i] += 0.5f; /* a mean, which some take away */
-    for (int i = 0; i < t->parameters.n; i++)
-        for (int j = 0; j < COLS; j++) t->parameters.items[i].value[j] += 0.125f * (float)(j % 3);
+    for (int i = 0; i < t->model.parameters.n; i++)
+        for (int j = 0; j < COLS; j++) t->model.parameters.items[i].value[j] += 0.125f * (float)(j % 3);
 }
-static void close_norm(struct norm_test *t) {
-    nb_norm_layer_release(&t->layer);
-    nb_parameters_release(&t->parameters);
-}
-
 Test(train_layers, every_norm_in_every_style) {
     for (int kind = 0; kind < NB_N_NORM_KINDS; kind++)
         for (int style = 0; style < NB_N_STYLES; style++) {
@@ -194,16 +190,16 @@ Test(train_layers, every_norm_in_every_style) {
             float dx[N];
             open_norm(&t, &(struct nb_norm_choice){.kind = kind, .style = style, .eps = 1e-2, .partial = 0.5});
             norm_loss(&t);
-            nb_norm_backward(&t.layer, dx, t.w, t.x, ROWS);
+            const float *gradient = nb_norm_backward(&t.layer, dx, t.w, t.x, 0, ROWS);
             const struct nb_test_loss loss = {norm_loss, &t,
                                               nb_test_noise_of_sum(N, COLS + 8)}; /* statistics, then each element */
-            snprintf(what, sizeof what, "%s %s x", nb_norm_kind_name(kind), nb_style_name(style));
-            nb_test_gradient(what, &loss, t.x, dx, N, 0.03125);
-            for (int i = 0; i < t.parameters.n; i++)
-                nb_test_gradient(t.parameters.items[i].name, &loss, t.parameters.items[i].value,
-                                 t.parameters.items[i].gradient, COLS, 0.25);
-            cr_assert_eq(t.layer.calls > 0 && t.layer.seconds > 0, kind != NB_NORM_NONE);
-            close_norm(&t);
+            snprintf(what, sizeof what, "%s %s x", nb_norm_kind_names[kind], nb_style_name(style));
+            nb_test_gradient(what, &loss, t.x, gradient, N, 0.03125);
+            for (int i = 0; i < t.model.parameters.n; i++)
+                nb_test_gradient(t.model.parameters.items[i].name, &loss, t.model.parameters.items[i].value,
+                                 t.model.parameters.items[i].gradient, COLS, 0.25);
+            cr_assert_eq(t.model.norm_calls > 0 && t.model.norm_seconds > 0, kind != NB_NORM_NONE);
+            nb_model_release(&t.model);
         }
 }
 
@@ -234,11 +230,12 @@ Test(train_layers, norms_of_rows_are_what_they_are_called) {
         for (int style = 0; style < NB_N_STYLES && kind != NB_NORM_BATCHNORM; style++) {
             struct norm_test t;
             open_norm(&t, &(struct nb_norm_choice){.kind = kind, .style = style, .eps = 1e-2, .partial = 0.5});
-            norm_loss(&t);
+            const float *y = nb_norm_forward(&t.layer, t.y, t.x, 0, ROWS, true);
+            cr_assert(y == (kind == NB_NORM_NONE ? t.x : t.y), "without a norm nothing is copied");
             for (int i = 0; i < N; i++)
-                cr_assert_float_eq(t.y[i], by_formula(kind, t.x + i / COLS * COLS, i % COLS, 1e-2), 2e-6, "%s %s",
-                                   nb_norm_kind_name(kind), nb_style_name(style));
-            close_norm(&t);
+                cr_assert_float_eq(y[i], by_formula(kind, t.x + i / COLS * COLS, i % COLS, 1e-2), 2e-6, "%s %s",
+                                   nb_norm_kind_names[kind], nb_style_name(style));
+            nb_model_release(&t.model);
         }
 }
 
@@ -254,8 +251,8 @@ Test(train_layers, batchnorm_trains_on_the_batch_and_infers_from_what_it_kept) {
     cr_assert_float_eq(t.y[0], (t.x[0] - mean) / sqrt(var + 1e-5), 2e-6);
     cr_assert_float_eq(t.layer.running_mean[0], 0.1 * mean, 1e-6);
     cr_assert_float_eq(t.layer.running_var[0], 0.9 + 0.1 * var * ROWS / (ROWS - 1), 1e-6);
-    nb_norm_forward(&t.layer, inferred, t.x, ROWS, false);
+    nb_norm_forward(&t.layer, inferred, t.x, 0, ROWS, false);
     cr_assert_float_eq(inferred[0], (t.x[0] - 0.1 * mean) / sqrt(t.layer.running_var[0] + 1e-5), 1e-5);
     cr_assert_float_eq(t.layer.running_mean[0], 0.1 * mean, 1e-6, "inference moves nothing");
-    close_norm(&t);
+    nb_model_release(&t.model);
 }

@@ -25,37 +25,32 @@ enum { SEQUENCES = 3, SEQUENCE = 2, ROWS = SEQUENCES * SEQUENCE, COLS = 8, N = R
 static const int32_t lengths[SEQUENCES] = {SEQUENCE, SEQUENCE, SEQUENCE - 1};
 
 struct norm_test {
+    struct nb_model model;
     struct nb_norm_layer layer;
     struct nb_row_sets sets;
-    struct nb_parameters parameters;
     float x[N], y[N], w[N];
 };
 
 static void open_norm(struct norm_test *t, bool masked, bool by_position) {
     *t = (struct norm_test){.sets = {SEQUENCES, SEQUENCE, lengths, masked, by_position}};
-    const struct nb_norm_choice choice = {
-        .kind = NB_NORM_BATCHNORM, .eps = 1e-2, .by_position = by_position, .sets = &t->sets};
+    t->model.options.norm =
+        (struct nb_norm_choice){.kind = NB_NORM_BATCHNORM, .eps = 1e-2, .by_position = by_position, .sets = &t->sets};
     nb_test_load_kernels();
-    nb_parameters_reserve(&t->parameters, 2);
-    cr_assert_eq(nb_norm_layer_init(&t->layer, "n", &choice, ROWS, COLS, &t->parameters, NULL), 0);
+    nb_norm_layer_init(&t->layer, &t->model, "n", ROWS, COLS);
+    cr_assert(!t->model.failed);
     for (int i = 0; i < N; i++) {
         t->x[i] = (float)nb_random_normal(nb_random_stream(1, 1), (uint64_t)i) + 0.5f;
         t->w[i] = (float)nb_random_normal(nb_random_stream(1, 2), (uint64_t)i);
     }
-    for (int i = 0; i < t->parameters.n; i++)
-        for (int64_t j = 0; j < t->parameters.items[i].cols; j++)
-            t->parameters.items[i].value[j] += 0.125f * (float)(j % 3);
-}
-
-static void close_norm(struct norm_test *t) {
-    nb_norm_layer_release(&t->layer);
-    nb_parameters_release(&t->parameters);
+    for (int i = 0; i < t->model.parameters.n; i++)
+        for (int64_t j = 0; j < t->model.parameters.items[i].cols; j++)
+            t->model.parameters.items[i].value[j] += 0.125f * (float)(j % 3);
 }
 
 static double norm_loss(void *context) {
     struct norm_test *t = context;
     double sum = 0;
-    nb_norm_forward(&t->layer, t->y, t->x, ROWS, true);
+    nb_norm_forward(&t->layer, t->y, t->x, 0, ROWS, true);
     for (int i = 0; i < N; i++) sum += (double)t->w[i] * t->y[i];
     return sum;
 }
@@ -66,16 +61,16 @@ Test(train_padding, batchnorm_in_sets_has_the_gradients_of_differences) {
         float dx[N];
         open_norm(&t, way & 1, way >> 1);
         norm_loss(&t);
-        nb_norm_backward(&t.layer, dx, t.w, t.x, ROWS);
+        nb_norm_backward(&t.layer, dx, t.w, t.x, 0, ROWS);
         const struct nb_test_loss loss = {norm_loss, &t, nb_test_noise_of_sum(N, ROWS + 8)};
         nb_test_gradient("x", &loss, t.x, dx, N, 0.03125);
-        cr_assert_eq(t.parameters.n, 2);
+        cr_assert_eq(t.model.parameters.n, 2);
         for (int i = 0; i < 2; i++) {
-            const struct nb_parameter *p = &t.parameters.items[i];
+            const struct nb_parameter *p = &t.model.parameters.items[i];
             cr_expect_eq(p->cols, COLS * (way >> 1 ? SEQUENCE : 1));
             nb_test_gradient(p->name, &loss, p->value, p->gradient, p->cols, 0.25);
         }
-        close_norm(&t);
+        nb_model_release(&t.model);
     }
 }
 
@@ -85,13 +80,13 @@ static bool sees_padding(bool masked, bool by_position, int row, bool training) 
     float before[COLS];
     open_norm(&t, masked, by_position);
     norm_loss(&t);
-    nb_norm_forward(&t.layer, t.y, t.x, ROWS, training);
+    nb_norm_forward(&t.layer, t.y, t.x, 0, ROWS, training);
     memcpy(before, t.y + row * COLS, sizeof before);
     for (int c = 0; c < COLS; c++) t.x[(ROWS - 1) * COLS + c] += 3;
-    nb_norm_forward(&t.layer, t.y, t.x, ROWS, training);
+    nb_norm_forward(&t.layer, t.y, t.x, 0, ROWS, training);
     const bool sees = memcmp(before, t.y + row * COLS, sizeof before) != 0;
     for (int c = 0; c < COLS && masked; c++) cr_expect_eq(t.y[(ROWS - 1) * COLS + c], 0, "a row of no set");
-    close_norm(&t);
+    nb_model_release(&t.model);
     return sees;
 }
 
@@ -109,11 +104,11 @@ Test(train_padding, masked_statistics_are_those_of_the_real_rows_alone) {
     open_norm(&t, true, false);
     open_norm(&alone, false, false);
     norm_loss(&t);
-    nb_norm_forward(&alone.layer, alone.y, alone.x, ROWS - 1, true);
+    nb_norm_forward(&alone.layer, alone.y, alone.x, 0, ROWS - 1, true);
     cr_expect_eq(memcmp(alone.y, t.y, (ROWS - 1) * COLS * sizeof(float)), 0);
     cr_expect_eq(memcmp(alone.layer.running_var, t.layer.running_var, COLS * sizeof(float)), 0);
-    close_norm(&t);
-    close_norm(&alone);
+    nb_model_release(&t.model);
+    nb_model_release(&alone.model);
 }
 
 /* ---- transformers ---- */
@@ -121,8 +116,7 @@ Test(train_padding, masked_statistics_are_those_of_the_real_rows_alone) {
 static struct nb_train_options options_of(const char *arm) {
     struct nb_train_options o;
     char reason[200];
-    nb_arm_default(&o);
-    cr_assert_null(nb_arm_parse(&o, arm, reason, sizeof reason), "%s", reason);
+    cr_assert_null(nb_arm_parse(&o, NULL, arm, reason, sizeof reason), "%s", reason);
     return o;
 }
 

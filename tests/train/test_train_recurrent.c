@@ -23,7 +23,7 @@ static void assert_all_gradients(const char *workload, enum nb_style style) {
         struct nb_model model;
         make_model(&model, workload, &options);
         char what[96];
-        snprintf(what, sizeof what, "%s, %s", workload, nb_norm_kind_name(kinds[k]));
+        snprintf(what, sizeof what, "%s, %s", workload, nb_norm_kind_names[kinds[k]]);
         assert_gradients(&model, &text, what);
         nb_model_release(&model);
     }
@@ -68,7 +68,7 @@ Test(train_recurrent, the_loss_falls_in_forty_steps) {
     for (int w = 0; w < N_TINY; w++)
         for (int k = 0; k < N_KINDS; k++) {
             const struct nb_train_options options = arm_of(kinds[k], NB_FUSED);
-            assert_learns(tiny[w], &options, nb_norm_kind_name(kinds[k]));
+            assert_learns(tiny[w], &options, nb_norm_kind_names[kinds[k]]);
         }
 }
 
@@ -178,27 +178,27 @@ struct seen {
     int64_t activations, gradients;
     double rms;
 };
-static void see_activation(void *context, const char *place, const float *values, int64_t n) {
+static void see(void *context, enum nb_observed what, const char *place, const float *values, int64_t n) {
     struct seen *seen = context;
     if (strcmp(place, seen->place) != 0) return;
+    if (what == NB_GRADIENT) {
+        seen->gradients += values ? n : 0;
+        return;
+    }
     seen->activations += n;
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)values[i] * (double)values[i];
     seen->rms = sqrt(sum / (double)n);
 }
-static void see_gradient(void *context, const char *place, const float *values, int64_t n) {
-    struct seen *seen = context;
-    if (strcmp(place, seen->place) == 0 && values) seen->gradients += n;
-}
 
-Test(train_recurrent, observers_are_told_of_hidden_to_hidden_products) {
+Test(train_recurrent, observers_see_hidden_to_hidden_products) {
     static const char *const places[N_TINY] = {"decoder.first.h_candidate.result", "caption.h_gates.result",
                                                "document.backwards.h.result"};
     static const int64_t sizes[N_TINY] = {5 * 4 * 16, 5 * 4 * 32, 16 * 4 * 64};
     const struct nb_text text = plain_text();
     for (int w = 0; w < N_TINY; w++) {
         struct seen seen = {.place = places[w]};
-        const struct nb_observer observer = {see_activation, see_gradient, &seen};
+        const struct nb_observer observer = {see, &seen};
         const struct nb_train_options options = arm_of(NB_NORM_RMSNORM, NB_FUSED);
         struct nb_model model;
         make_model(&model, tiny[w], &options);

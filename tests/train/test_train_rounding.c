@@ -9,7 +9,7 @@
 #include "src/train/transformer_layers.h"
 #include "tests/support/train.h"
 
-enum { ROWS = 12, HIDDEN = 16, N = ROWS * HIDDEN, PARAMETERS = 8 };
+enum { ROWS = 12, HIDDEN = 16, N = ROWS * HIDDEN };
 
 struct inside {
     struct nb_model model;
@@ -23,16 +23,10 @@ static void begin(struct inside *t, enum nb_dtype dtype) {
     t->model.options.norm.eps = 1e-5;
     nb_test_load_kernels();
     cr_assert_eq(nb_matrix_open(1), 0);
-    nb_parameters_reserve(&t->model.parameters, PARAMETERS);
     for (int i = 0; i < N; i++) {
         t->x[i] = (float)nb_round_to(nb_random_normal(nb_random_stream(1, 1), (uint64_t)i), dtype);
         t->dy[i] = (float)nb_round_to(nb_random_normal(nb_random_stream(1, 2), (uint64_t)i), dtype);
     }
-}
-static void end(struct inside *t) {
-    nb_arena_release(&t->model.kept);
-    nb_arena_release(&t->model.passing);
-    nb_parameters_release(&t->model.parameters);
 }
 
 /* Rounded, and not by chance: something that f32 would hold more finely was there. */
@@ -52,12 +46,11 @@ Test(train_rounding, inside_the_feed_forward_sublayer) {
         for (int gated = 0; gated < 2; gated++) {
             struct inside t;
             struct nb_feed_forward f;
-            struct nb_feed_forward_buffers buffers;
+            struct nb_feed_forward_buffers buffers = {0};
             struct nb_transformer_shape shape = nb_test_transformer_shape;
             const int64_t n = (int64_t)ROWS * shape.ffn;
             shape.swiglu = gated;
             begin(&t, dtype);
-            nb_feed_forward_buffers_init(&buffers, &t.model, &shape);
             nb_feed_forward_init(&f, "f", &t.model, &shape, &buffers);
             nb_parameters_round(&t.model.parameters, dtype);
             nb_feed_forward_forward(&f, t.y, t.x);
@@ -70,7 +63,7 @@ Test(train_rounding, inside_the_feed_forward_sublayer) {
             expect_rounded("dx", t.dx, N, dtype);
             if (gated) expect_rounded("gate", f.at_gate, n, dtype);
             if (gated) expect_rounded("dgate", buffers.dgate, n, dtype);
-            end(&t);
+            nb_model_release(&t.model);
         }
 }
 
@@ -78,15 +71,15 @@ Test(train_rounding, inside_attention) {
     for (enum nb_dtype dtype = NB_F32; dtype < NB_N_DTYPES; dtype++) {
         struct inside t;
         struct nb_attention a;
-        struct nb_attention_buffers buffers;
+        struct nb_attention_buffers buffers = {0};
         struct nb_rope rope;
         struct nb_transformer_shape shape = nb_test_transformer_shape;
         const int64_t n_weights = (int64_t)shape.batch * shape.heads * shape.sequence * shape.sequence;
         shape.qk_norm = true;
         begin(&t, dtype);
-        nb_rope_init(&rope, shape.sequence, shape.hidden / shape.heads, shape.rope_theta);
-        nb_attention_buffers_init(&buffers, &t.model, &shape);
-        cr_assert_eq(nb_attention_init(&a, "a", &t.model, &shape, &buffers, &rope), 0);
+        nb_rope_init(&rope, &t.model.passing, shape.sequence, shape.hidden / shape.heads, shape.rope_theta);
+        nb_attention_init(&a, "a", &t.model, &shape, &buffers, &rope);
+        cr_assert(!t.model.failed);
         nb_parameters_round(&t.model.parameters, dtype);
         nb_attention_forward(&a, t.y, t.x, true);
         nb_attention_backward(&a, t.dx, t.dy, t.x);
@@ -103,8 +96,6 @@ Test(train_rounding, inside_attention) {
         expect_rounded("dq", buffers.dq, N, dtype);
         expect_rounded("through the norm of q", buffers.normed, N, dtype);
         expect_rounded("dx", t.dx, N, dtype);
-        nb_attention_release(&a);
-        nb_rope_release(&rope);
-        end(&t);
+        nb_model_release(&t.model);
     }
 }

@@ -31,40 +31,34 @@ static const char *complete(const void *own, struct nb_train_options *o) {
     if (o->layers == 0) o->layers = 2;
     return o->layers > 9 ? "layers must be at most 9" : NULL;
 }
-static int create(struct nb_model *model) {
-    struct parabola *t = nb_alloc(1, sizeof *t);
+static void create(struct nb_model *model) {
+    struct parabola *t = nb_arena_take_bytes(&model->passing, sizeof *t);
     model->inside = t;
-    nb_parameters_reserve(&model->parameters, 1);
-    t->p = nb_parameter_add(&model->parameters, "p", 1, SIZE, false);
+    t->p = nb_parameter_vector(&model->parameters, "p", "", SIZE, 0);
     for (int i = 0; i < SIZE; i++) t->p->value[i] = (float)(i + 1);
     model->activation_bytes = 64;
-    return 0;
 }
 static double forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct parabola *t = model->inside;
     double loss = 0;
     (void)text, (void)batch;
     for (int i = 0; i < SIZE; i++) loss += (double)t->p->value[i] * (double)t->p->value[i] / SIZE;
-    nb_model_observe(model, "layer0", "input", t->p->value, SIZE);
-    nb_model_observe(model, "layer1", "input", t->p->value, 2);
+    nb_model_observe(model, NB_ACTIVATION, "layer0", "input", t->p->value, SIZE);
+    nb_model_observe(model, NB_ACTIVATION, "layer1", "input", t->p->value, 2);
     model->norm_seconds += 1e-9;
     const size_t n = strlen(order);
-    if (n + 1 < sizeof order) order[n] = nb_norm_kind_name(model->options.norm.kind)[0];
+    if (n + 1 < sizeof order) order[n] = nb_norm_kind_names[model->options.norm.kind][0];
     return training && model->options.norm.kind == NB_NORM_NONE && t->calls++ >= FAILS_AT ? (double)NAN : loss;
 }
 static void backward(struct nb_model *model, double scale) {
     struct parabola *t = model->inside;
     for (int i = 0; i < SIZE; i++) t->p->gradient[i] += (float)(2 * scale * (double)t->p->value[i] / SIZE);
-    nb_model_observe_gradient(model, "layer0", "input", t->p->gradient, SIZE);
+    nb_model_observe(model, NB_GRADIENT, "layer0", "input", t->p->gradient, SIZE);
 }
 static struct nb_optimizer optimizer(const void *own, const struct nb_train_options *o) {
     (void)own;
     (void)o;
     return (struct nb_optimizer){.kind = NB_SGD, .learning_rate = 0.1};
-}
-static void release(struct nb_model *model) {
-    free(model->inside);
-    model->inside = NULL;
 }
 static double flops(const void *own, const struct nb_train_options *o) {
     (void)own;
@@ -75,15 +69,13 @@ static const struct nb_model_family parabolas = {.complete = complete,
                                                  .forward = forward,
                                                  .backward = backward,
                                                  .optimizer = optimizer,
-                                                 .release = release,
                                                  .flops = flops};
 static const struct nb_workload parabola = {.name = "parabola", .summary = "p^2", .family = &parabolas};
 
 static struct nb_train_options arm_of(const char *text) {
     struct nb_train_options o;
     char reason[200];
-    nb_arm_default(&o);
-    cr_assert_null(nb_arm_parse(&o, text, reason, sizeof reason), "%s", reason);
+    cr_assert_null(nb_arm_parse(&o, NULL, text, reason, sizeof reason), "%s", reason);
     return o;
 }
 
@@ -117,8 +109,8 @@ Test(train_steps, arms_are_words_in_any_order) {
 static void refused(const char *text, const char *expected) {
     struct nb_train_options o;
     char reason[200] = "";
-    nb_arm_default(&o);
-    cr_expect(nb_arm_parse(&o, text, reason, sizeof reason) && strstr(reason, expected), "'%s': %s", text, reason);
+    cr_expect(nb_arm_parse(&o, NULL, text, reason, sizeof reason) && strstr(reason, expected), "'%s': %s", text,
+              reason);
 }
 
 Test(train_steps, words_for_no_arm_are_refused_with_the_nearest) {
@@ -130,9 +122,9 @@ Test(train_steps, words_for_no_arm_are_refused_with_the_nearest) {
     refused("rmsnorm rate=nan", "is not a word for an arm");
     refused("rmsnorm layers=", "is not a word for an arm");
     char reason[200];
-    struct nb_train_options o = arm_of("rmsnorm");
-    cr_expect_null(nb_arm_parse_common(&o, "layers=3 post", reason, sizeof reason));
-    cr_expect(o.layers == 3 && o.place == NB_POST_NORM && o.norm.kind == NB_NORM_RMSNORM);
+    struct nb_train_options o;
+    cr_expect_null(nb_arm_parse(&o, "layers=3 batch=2 post", "rmsnorm batch=4", reason, sizeof reason));
+    cr_expect(o.layers == 3 && o.batch == 4 && o.place == NB_POST_NORM && o.norm.kind == NB_NORM_RMSNORM);
 }
 
 /* ---- steps ---- */

@@ -61,7 +61,8 @@ struct trial {
 static struct trial trial_of(const cJSON *recorded, enum nb_style style) {
     const char *norm = nb_json_get_text(recorded, "norm"), *place = nb_json_get_text(recorded, "place");
     struct trial t = {.recorded = recorded, .shape = shape_of(recorded)};
-    t.options = nb_test_train_options(nb_norm_kind_find(norm), style, nb_norm_place_find(place));
+    t.options =
+        nb_test_train_options(nb_name_find(nb_norm_kind_names, norm), style, nb_name_find(nb_norm_place_names, place));
     t.options.residual = nb_json_get_bool(recorded, "residual");
     t.options.causal = nb_json_get_bool(recorded, "causal");
     snprintf(t.what, sizeof t.what, "%s %s %s %s", nb_json_get_text(recorded, "shape"), norm, place,

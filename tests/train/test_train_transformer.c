@@ -41,8 +41,9 @@ static void check_model(const struct nb_transformer_shape *shape, const struct n
     struct nb_model model;
     char arm[96];
     nb_test_transformer(&model, shape, options);
-    snprintf(arm, sizeof arm, "%s %s %s%s%s", nb_norm_kind_name(options->norm.kind), nb_style_name(options->norm.style),
-             nb_norm_place_name(options->place), options->residual ? "" : " plain", options->causal ? "" : " open");
+    snprintf(arm, sizeof arm, "%s %s %s%s%s", nb_norm_kind_names[options->norm.kind],
+             nb_style_name(options->norm.style), nb_norm_place_names[options->place], options->residual ? "" : " plain",
+             options->causal ? "" : " open");
     for (int i = 0; i < model.parameters.n; i++) /* gains and biases away from 1 and 0 */
         for (int64_t j = 0;
              !model.parameters.items[i].decays && j < model.parameters.items[i].rows * model.parameters.items[i].cols;
@@ -143,21 +144,17 @@ static double rms(const float *v, int64_t n) {
     for (int64_t i = 0; i < n; i++) sum += (double)v[i] * (double)v[i];
     return sqrt(sum / (double)n);
 }
-static void see_activation(void *context, const char *place, const float *values, int64_t n) {
+static void see(void *context, enum nb_observed what, const char *place, const float *values, int64_t n) {
     struct seen *s = context;
-    s->activations++;
-    if (strcmp(place, "layer1.feed_forward.input") == 0) s->input_rms = rms(values, n);
-    snprintf(s->last, sizeof s->last, "%s", place);
-}
-static void see_gradient(void *context, const char *place, const float *values, int64_t n) {
-    struct seen *s = context;
-    s->gradients += n > 0 && values != NULL;
+    s->activations += what == NB_ACTIVATION;
+    s->gradients += what == NB_GRADIENT && n > 0 && values != NULL;
+    if (what == NB_ACTIVATION && strcmp(place, "layer1.feed_forward.input") == 0) s->input_rms = rms(values, n);
     snprintf(s->last, sizeof s->last, "%s", place);
 }
 Test(train_transformer, observers_see_streams_and_inputs_apart) {
     for (int place = 0; place < NB_N_NORM_PLACES; place++) {
         struct seen seen = {0};
-        const struct nb_observer observer = {see_activation, see_gradient, &seen};
+        const struct nb_observer observer = {see, &seen};
         const struct nb_text text = nb_test_text();
         struct nb_model model;
         const struct nb_train_options o = nb_test_train_options(NB_NORM_RMSNORM, NB_FUSED, place);
