@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
-#include "reports/run/compare_report.h"
+#include "reports/run/report.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd/shared/options.h"
-#include "reports/run/tune_view.h"
+#include "reports/run/report.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"

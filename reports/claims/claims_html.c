@@ -13,6 +13,7 @@
 #include "reports/claims/claims_training.h"
 #include "reports/figures/plots.h"
 #include "reports/run/html.h"
+#include "reports/run/summary.h"
 #include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -9,7 +9,6 @@
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
-#include "reports/text/screen.h"
 #include "src/claims/property.h"
 #include "src/claims/verdict.h"
 #include "src/core/json.h"

@@ -52,7 +52,7 @@ enum nb_heat_state {
     NB_N_HEAT_STATES
 };
 
-struct nb_heat { /* cells under the lines of a panel, [y][x], centred on their places */
+struct nb_heat { /* a heat map: cells under the lines of a panel, [y][x], centred on their places */
     double *x, *y, *value;
     unsigned char *state; /* enum nb_heat_state */
     size_t n_x, n_y;
@@ -94,36 +94,18 @@ size_t nb_figure_name(struct nb_figure *f, const char *name);
 void nb_figure_add(struct nb_figure *f, size_t panel, size_t entry, struct nb_point point);
 /* The same for a line that is predicted. */
 void nb_figure_add_law(struct nb_figure *f, size_t panel, size_t entry, double x, double y);
-/* Has a line of the entry been measured? */
-bool nb_figure_measured(const struct nb_figure *f, size_t entry);
 /* Points by x, and of two at one x the first. */
 void nb_figure_sort(struct nb_figure *f);
 /* Only the points of predicted lines. */
 void nb_figure_sort_laws(struct nb_figure *f);
 
-/* Columns x, y, low, high; lines are separated by two blank ones; what is absent is "?". Cells of heat maps follow, see
- * below. */
+/* Columns x, y, low, high; lines are separated by two blank ones; what is absent is "?". Then, for each panel and state, a block
+ * of the heat map's cells: x, y, half width, half height, value. */
 void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out);
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out);
 
-/* Size of the picture in pixels. */
-void nb_figure_size(const struct nb_figure *f, int *width, int *height);
-
-/* ---- heat maps: coloured cells below a panel's lines, colours of their own for what is no number. In the data file each state of each panel is
- * a block of columns x, y, half width, half height, value, after the blocks of the lines. ---- */
-
 /* Room for n_x x n_y cells, all unknown. */
 void nb_heat_init(struct nb_heat *heat, size_t n_x, size_t n_y);
-void nb_heat_release(struct nb_heat *heat);
 bool nb_heat_is_in(const struct nb_figure *f);
-/* Half the distance of two cells. */
-double nb_heat_half_step(const struct nb_heat *heat, bool x_axis);
-
-void nb_heat_data(const struct nb_figure *f, size_t panel, struct nb_strbuf *out);
-/* gnuplot: the palette and the scale beside the last panel; plot elements; entries of the legend. separator: what stands before the
- * next element. */
-void nb_heat_add_palette(const struct nb_figure *f, size_t panel, struct nb_strbuf *out);
-void nb_heat_plot(const struct nb_figure *f, size_t panel, const char **separator, struct nb_strbuf *out);
-void nb_heat_legend(const struct nb_figure *f, const char **separator, struct nb_strbuf *out);
 
 #endif

@@ -1,11 +1,364 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The gnuplot script of a figure. All text stands in single quotes, where gnuplot expands nothing, and terminals run
- * without enhanced text, so that an underscore is an underscore. */
+/* The data file of a figure and the gnuplot script that draws it. All text stands in single quotes, where gnuplot expands nothing, and
+ * terminals run without enhanced text, so that an underscore is an underscore. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "reports/figures/figure.h"
-#include "reports/figures/figure_axis.h"
 #include "reports/text/escape.h"
+#include "reports/text/format.h"
+
+/* ---- heat maps --------------------------------------------------------------------------------------------------------- */
+
+/* Light to dark with the error (a part of Crameri's batlow); states in colours that the scale does not have. */
+static const struct {
+    const char *name, *color;
+} states[NB_N_HEAT_STATES] = {
+    [NB_HEAT_VALUE] = {NULL, NULL},
+    [NB_HEAT_NAN] = {"NaN", "#d7191c"},
+    [NB_HEAT_INF] = {"Inf", "#ff9a2e"},
+    [NB_HEAT_ZERO] = {"0 in place of a number", "#f266c2"},
+    [NB_HEAT_UNSTORABLE] = {"no such rows in the dtype", "#e9e9e9"},
+    [NB_HEAT_UNKNOWN] = {"not known", "#b0b0b0"},
+};
+/* Half the distance of two cells. */
+static double half_step(const struct nb_heat *heat, bool x_axis) {
+    const size_t n = x_axis ? heat->n_x : heat->n_y;
+    const double *at = x_axis ? heat->x : heat->y;
+    return n > 1 ? fabs(at[n - 1] - at[0]) / (double)(n - 1) / 2 : 0.5;
+}
+
+static bool has_state(const struct nb_heat *heat, int state) {
+    for (size_t i = 0; i < heat->n_x * heat->n_y; i++)
+        if (heat->state[i] == state) return true;
+    return false;
+}
+
+/* gnuplot counts the blocks of a file: those of the lines, then those of the panels before. */
+static size_t block_of(const struct nb_figure *f, size_t panel, int state) {
+    size_t block = f->n_lines;
+    for (size_t p = 0; p <= panel; p++)
+        for (int s = 0; s < (p < panel ? (int)NB_N_HEAT_STATES : state); s++) block += has_state(&f->heats[p], s);
+    return block;
+}
+
+/* ---- the data file -------------------------------------------------------------------------------------------------- */
+
+static void add_number(struct nb_strbuf *out, double value) {
+    nb_strbuf_add(out, out->len && out->text[out->len - 1] != '\n' ? " " : "");
+    if (isfinite(value))
+        nb_format_exact(out, value);
+    else
+        nb_strbuf_add(out, "?");
+}
+
+static void add_remark(struct nb_strbuf *out, const char *what, const char *text) {
+    if (!text) return;
+    nb_strbuf_addf(out, "# %s", what);
+    nb_escape_terminal(out, text, true);
+    nb_strbuf_add(out, "\n");
+}
+
+static void add_cell(const struct nb_heat *heat, size_t x, size_t y, struct nb_strbuf *out) {
+    const double numbers[] = {heat->x[x], heat->y[y], half_step(heat, true), half_step(heat, false),
+                              heat->value[y * heat->n_x + x]};
+    for (int i = 0; i < 5; i++) add_number(out, numbers[i]);
+    nb_strbuf_add(out, "\n");
+}
+
+static void add_heat_data(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const struct nb_heat *heat = &f->heats[panel];
+    for (int s = 0; s < NB_N_HEAT_STATES; s++) {
+        if (!has_state(heat, s)) continue;
+        if (block_of(f, panel, s)) nb_strbuf_add(out, "\n\n");
+        nb_strbuf_add(out, "# panel: ");
+        nb_escape_terminal(out, f->panels[panel].title ? f->panels[panel].title : "", true);
+        nb_strbuf_addf(out, "\n# cells: %s\n# x, y, half width, half height, value\n", s ? states[s].name : "numbers");
+        for (size_t y = 0; y < heat->n_y; y++)
+            for (size_t x = 0; x < heat->n_x; x++)
+                if (heat->state[y * heat->n_x + x] == s) add_cell(heat, x, y, out);
+    }
+}
+
+void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out) {
+    add_remark(out, "", f->title);
+    add_remark(out, "", f->subtitle);
+    add_remark(out, "", f->footer);
+    for (size_t i = 0; i < f->n_names; i++) {
+        nb_strbuf_addf(out, "# y = %zu: ", i);
+        nb_escape_terminal(out, f->names[i], true);
+        nb_strbuf_add(out, "\n");
+    }
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        if (i) nb_strbuf_add(out, "\n\n");
+        add_remark(out, "panel: ", f->panels[line->panel].title);
+        add_remark(out, line->law ? "predicted: " : "line: ", f->entries[line->entry]);
+        nb_strbuf_addf(out, "# x = %s, y = %s, low, high\n", f->panels[line->panel].x_title,
+                       f->panels[line->panel].y_title ? f->panels[line->panel].y_title : "place");
+        for (size_t p = 0; p < line->n; p++) {
+            const double values[] = {line->points[p].x, line->points[p].y, line->points[p].low, line->points[p].high};
+            for (size_t v = 0; v < 4; v++) add_number(out, values[v]);
+            nb_strbuf_add(out, "\n");
+        }
+    }
+    for (size_t p = 0; p < f->n_panels; p++) add_heat_data(f, p, out);
+}
+
+/* ---- axes -------------------------------------------------------------------------------------------------------- */
+
+/* gnuplot would choose ticks such as 2000 for row lengths and end a range in the middle of a tick, so ranges and ticks are
+ * computed here from the data. */
+
+/* Garbage that a failed kernel returned must not stretch an axis until it has no ticks. */
+static const double BEYOND_DRAWING = 1e100;
+
+struct range {
+    double least, most, least_positive;
+};
+
+static void widen(struct range *r, double value) {
+    if (!(fabs(value) < BEYOND_DRAWING)) return;
+    r->least = fmin(r->least, value);
+    r->most = fmax(r->most, value);
+    if (value > 0) r->least_positive = fmin(r->least_positive, value);
+}
+
+static struct range range_of(const struct nb_figure *f, size_t panel, bool x_axis) {
+    struct range r = {INFINITY, -INFINITY, INFINITY};
+    bool interval_here = x_axis == (f->panels[panel].y_scale == NB_SCALE_NAMES);
+    for (size_t i = 0; i < f->n_lines; i++) {
+        const struct nb_line *line = &f->lines[i];
+        for (size_t p = 0; line->panel == panel && p < line->n; p++) {
+            widen(&r, x_axis ? line->points[p].x : line->points[p].y);
+            if (interval_here) widen(&r, line->points[p].low);
+            if (interval_here) widen(&r, line->points[p].high);
+        }
+    }
+    const struct nb_heat *heat = &f->heats[panel];
+    for (size_t i = 0; i < (x_axis ? heat->n_x : heat->n_y); i++) widen(&r, x_axis ? heat->x[i] : heat->y[i]);
+    if (r.least > r.most) r.least = 0, r.most = 1;
+    if (!isfinite(r.least_positive)) r.least_positive = 1e-3;
+    return r;
+}
+
+static void add_tick(struct nb_strbuf *out, double at, enum nb_scale scale, bool first) {
+    struct nb_strbuf text = {0};
+    if (scale == NB_SCALE_BYTES)
+        nb_format_bytes(&text, at);
+    else
+        nb_strbuf_addf(&text, "%.0f", at);
+    nb_strbuf_add(out, first ? "" : ", ");
+    nb_escape_gnuplot(out, text.text);
+    nb_strbuf_addf(out, " %.17g", at);
+    nb_strbuf_release(&text);
+}
+
+/* Labels at every 2^(k step), at most about six of them; small ticks at the other powers of two. */
+static void add_power_ticks(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
+    int first = (int)ceil(log2(r->least_positive) - 1e-9), last = (int)floor(log2(r->most) + 1e-9);
+    int step = (last - first) / 6 + 1;
+    if (scale == NB_SCALE_BYTES && step < 2) step = 2;
+    bool empty = true;
+    nb_strbuf_addf(out, "  set %ctics (", axis);
+    for (int e = first; e <= last; e++) {
+        if ((e - first) % step == 0)
+            add_tick(out, ldexp(1, e), scale, empty);
+        else
+            nb_strbuf_addf(out, "%s'' %.17g 1", empty ? "" : ", ", ldexp(1, e));
+        empty = false;
+    }
+    if (empty) add_tick(out, r->most, scale, true);
+    nb_strbuf_add(out, ")\n");
+}
+
+static int by_value(const void *left, const void *right) {
+    const double *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Ticks at the data's own row lengths, when they are few; one that would stand too near to its neighbour has no label. */
+static bool add_own_ticks(const struct nb_figure *f, size_t panel, const struct range *r, struct nb_strbuf *out) {
+    enum { MOST = 10 };
+    double lengths[MOST], label = 0, nearest = f->n_panels > 1 ? 0.12 : 0.07; /* in parts of the axis */
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_lines; i++)
+        for (size_t p = 0; f->lines[i].panel == panel && p < f->lines[i].n; p++) {
+            double x = f->lines[i].points[p].x;
+            size_t known = 0;
+            while (known < n && lengths[known] != x) known++;
+            if (known < n) continue;
+            if (n == MOST || x <= 0) return false;
+            lengths[n++] = x;
+        }
+    if (n == 0) return false;
+    qsort(lengths, n, sizeof *lengths, by_value);
+    nb_strbuf_add(out, "  set xtics (");
+    for (size_t k = 0; k < n; k++) {
+        bool far = k == 0 || log(lengths[k] / label) > nearest * log(r->most / r->least_positive);
+        if (far) label = lengths[k];
+        if (far)
+            add_tick(out, label, NB_SCALE_LENGTH, k == 0);
+        else
+            nb_strbuf_addf(out, ", '' %.17g 1", lengths[k]);
+    }
+    nb_strbuf_add(out, ")\n");
+    return true;
+}
+
+static void add_log2(const struct nb_figure *f, size_t panel, char axis, const struct range *r, enum nb_scale scale,
+                     struct nb_strbuf *out) {
+    nb_strbuf_addf(out, "  set logscale %c 2\n  set %crange [%.17g:%.17g]\n", axis, axis, r->least_positive / 1.2,
+                   fmax(r->most, r->least_positive) * 1.2);
+    struct nb_strbuf own = {0};
+    bool few = scale == NB_SCALE_LENGTH && axis == 'x' && add_own_ticks(f, panel, r, &own);
+    if (few)
+        nb_strbuf_add(out, own.text);
+    else
+        add_power_ticks(axis, r, scale, out);
+    nb_strbuf_release(&own);
+}
+
+/* most: decades that are shown, the upper ones. */
+static void add_decades(char axis, const struct range *r, double most, struct nb_strbuf *out) {
+    double low = floor(log10(r->least_positive) - 0.05), high = ceil(log10(fmax(r->most, r->least_positive)) + 0.05);
+    low = fmax(fmax(low, high - most), -300);
+    int first = (int)low, last = (int)high, step = (last - first) / 5 + 1;
+    nb_strbuf_addf(out, "  LEAST_%c = 1e%d\n  set logscale %c 10\n  set %crange [LEAST_%c:1e%d]\n  set %ctics (", axis,
+                   first, axis, axis, axis, last, axis);
+    for (int e = first; e <= last; e++) {
+        const char *separator = e == first ? "" : ", ";
+        if ((last - e) % step)
+            nb_strbuf_addf(out, "%s'' 1e%d 1", separator, e);
+        else
+            nb_strbuf_addf(out, e > -4 && e < 5 ? "%s'%g' 1e%d" : "%s'%.0e' 1e%d", separator, pow(10, e), e);
+    }
+    nb_strbuf_add(out, ")\n");
+}
+
+/* Labels at multiples of a power of two, at most about eight of them. */
+static void add_powers(char axis, const struct range *r, double pad, struct nb_strbuf *out) {
+    const double low = r->least - pad, high = r->most + pad;
+    long step = 1;
+    while ((high - low) / (double)step > 8 && step < 1L << 40) step *= 2;
+    nb_strbuf_addf(out, "  set %crange [%.17g:%.17g]\n  set %ctics (", axis, low, high, axis);
+    const char *separator = "";
+    for (double e = ceil(low / (double)step) * (double)step; e <= high; e += (double)step) {
+        nb_strbuf_addf(out, fabs(e) <= 3 ? "%s'%.6g' %.0f" : "%s'2^%.0f' %.0f", separator, fabs(e) <= 3 ? exp2(e) : e,
+                       e);
+        separator = ", ";
+    }
+    nb_strbuf_add(out, *separator ? ")\n" : "'' 0)\n");
+}
+
+/* Errors of a raw reciprocal estimate are thousands of times those of its neighbours: asinh shows both, and the sign. */
+static void add_signed(char axis, const struct range *r, struct nb_strbuf *out) {
+    const double linear = 0.1; /* asinh is straight up to about here */
+    double most = fmax(fmax(fabs(r->least), fabs(r->most)), linear);
+    int top = (int)fmin(floor(log10(1.3 * most)), 100), step = top <= 2 ? 1 : top / 3 + 1;
+    nb_strbuf_addf(out,
+                   "  set nonlinear %c via asinh(%c/%g)/log(10) inverse %g*sinh(%c*log(10))\n"
+                   "  set %crange [%.17g:%.17g]\n  set %ctics ('0' 0",
+                   axis, axis, linear, linear, axis, axis, -1.3 * most, 1.3 * most, axis);
+    for (int e = -1; e <= top; e++) {
+        bool named = (top - e) % step == 0 && (e > -1 || top <= 0);
+        if (named)
+            nb_strbuf_addf(out, ", '-%g' -1e%d, '%g' 1e%d", pow(10, e), e, pow(10, e), e);
+        else
+            nb_strbuf_addf(out, ", '' -1e%d 1, '' 1e%d 1", e, e);
+    }
+    nb_strbuf_add(out, ")\n");
+}
+
+/* About five steps of 1, 2 or 5 times a power of ten. */
+static double nice_step(double span) {
+    double rough = fmax(span, 1e-100) / 5, power = pow(10, floor(log10(rough))), part = rough / power;
+    return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
+}
+
+static void add_linear(char axis, const struct range *r, enum nb_scale scale, struct nb_strbuf *out) {
+    double low = fmin(r->least, 0), high = fmax(r->most, 0);
+    if (scale == NB_SCALE_ROOF) high = fmax(high, 100);
+    double pad = (high > low ? high - low : 1) * 0.06;
+    if (low < 0) low -= pad;
+    high += high > 0 ? pad : 0;
+    if (high <= low) high = low + 1;
+    bool percent = scale == NB_SCALE_PERCENT || scale == NB_SCALE_ROOF;
+    nb_strbuf_addf(out, "  unset logscale %c\n  set %crange [%.17g:%.17g]\n  set %ctics %.17g\n  set format %c '%s'\n",
+                   axis, axis, low, high, axis, nice_step(high - low), axis, percent ? "%g %%" : "%g");
+}
+
+/* Panels that share the axis of names say the names once, in the first. */
+static void add_names(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    struct nb_strbuf name = {0};
+    nb_strbuf_addf(out, "  set yrange [%zu.5:-0.5]\n  set ytics (", f->n_names ? f->n_names - 1 : 0);
+    for (size_t i = 0; i < f->n_names; i++) {
+        nb_strbuf_clear(&name);
+        nb_strbuf_add(&name, panel == 0 ? f->names[i] : "");
+        nb_utf8_cut(&name, 48, "…");
+        nb_strbuf_add(out, i ? ", " : "");
+        nb_escape_gnuplot(out, name.text);
+        nb_strbuf_addf(out, " %zu", i);
+    }
+    nb_strbuf_add(out, f->n_names ? ") noenhanced\n" : "'' 0)\n");
+    nb_strbuf_release(&name);
+}
+
+static void add_axis(const struct nb_figure *f, size_t panel, char axis, enum nb_scale scale, struct nb_strbuf *out) {
+    struct range r = range_of(f, panel, axis == 'x');
+    nb_strbuf_addf(out, "  unset nonlinear %c\n  unset logscale %c\n", axis, axis);
+    switch (scale) {
+    case NB_SCALE_LENGTH:
+    case NB_SCALE_BYTES:
+        add_log2(f, panel, axis, &r, scale, out);
+        break;
+    case NB_SCALE_DECADES:
+        add_decades(axis, &r, f->n_names ? 12 : 24, out);
+        break;
+    case NB_SCALE_SIGNED:
+        add_signed(axis, &r, out);
+        break;
+    case NB_SCALE_NAMES:
+        add_names(f, panel, out);
+        break;
+    case NB_SCALE_POWERS:
+        add_powers(axis, &r, f->heats[panel].n_x ? half_step(&f->heats[panel], axis == 'x') : 0.5, out);
+        break;
+    default:
+        add_linear(axis, &r, scale, out);
+    }
+}
+
+/* Lines that a reader compares with: 0, the roof, the caches. */
+static void add_guides(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[panel];
+    const char *style = "nohead back lc rgb '#999999' lw 1 dt 2";
+    if (p->y_scale == NB_SCALE_ROOF || p->y_scale == NB_SCALE_PERCENT || p->y_scale == NB_SCALE_SIGNED)
+        nb_strbuf_addf(out, "  set arrow from graph 0, first %d to graph 1, first %d %s\n",
+                       p->y_scale == NB_SCALE_ROOF ? 100 : 0, p->y_scale == NB_SCALE_ROOF ? 100 : 0, style);
+    if (p->x_scale == NB_SCALE_SIGNED)
+        nb_strbuf_addf(out, "  set arrow from first 0, graph 0 to first 0, graph 1 %s\n", style);
+    struct range r = range_of(f, panel, true);
+    for (size_t i = 0; i < f->n_guides; i++) {
+        const struct nb_guide *g = &f->guides[i];
+        const double least = p->x_scale == NB_SCALE_POWERS ? r.least : r.least_positive;
+        if (!(g->x > least && g->x < r.most) || (g->upright && g->panel != panel)) continue;
+        nb_strbuf_addf(out, "  set arrow from first %.17g, graph 0 to first %.17g, graph 1 %s\n  set label ", g->x,
+                       g->x, style);
+        nb_escape_gnuplot(out, g->label);
+        nb_strbuf_addf(out, " at first %.17g, graph 0.97 %s font ',%d' textcolor rgb '#777777' noenhanced\n", g->x,
+                       g->upright ? "right rotate by 90 offset -0.9,0" : "left offset 0.4,0", g->upright ? 8 : 10);
+    }
+}
+
+static void add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    const struct nb_panel *p = &f->panels[panel];
+    add_axis(f, panel, 'x', p->x_scale, out);
+    add_axis(f, panel, 'y', p->y_scale, out);
+    add_guides(f, panel, out);
+}
+
+/* ---- the script ---------------------------------------------------------------------------------------------------- */
 
 /* Okabe & Ito's palette without its yellow (too pale on white): told apart under every common colour blindness. */
 static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
@@ -31,7 +384,7 @@ static int left_margin(const struct nb_figure *f) {
     return has_names(f) ? 24 + CHARACTER_WIDTH * (int)widest(f->names, f->n_names) : 70;
 }
 
-void nb_figure_size(const struct nb_figure *f, int *width, int *height) {
+static void size_of(const struct nb_figure *f, int *width, int *height) {
     size_t n = f->n_panels ? f->n_panels : 1;
     int panel = has_names(f) ? 235 : n > 1 ? 360 : nb_heat_is_in(f) ? 480 : 620;
     int body = has_names(f) ? ROW_HEIGHT * (int)(f->n_names * (f->n_entries > 1 ? f->n_entries : 1)) : 300;
@@ -114,6 +467,13 @@ static void add_using(const struct nb_figure *f, const struct nb_panel *p, size_
     }
 }
 
+/* Has a line of the entry been measured? */
+static bool is_measured(const struct nb_figure *f, size_t entry) {
+    for (size_t i = 0; i < f->n_lines; i++)
+        if (f->lines[i].entry == entry && !f->lines[i].law) return true;
+    return false;
+}
+
 static const char *style_of(const struct nb_figure *f, bool law) {
     return law ? "lines" : has_names(f) || f->scattered ? "points" : "linespoints";
 }
@@ -136,9 +496,47 @@ static void add_line(const struct nb_figure *f, size_t line, struct nb_strbuf *o
     nb_strbuf_addf(out, " with %s ls %zu%s notitle", style_of(f, l->law), style, l->law ? " dt 2" : "");
 }
 
+static const char palette[] = "  set palette defined (0 '#fbfcd8', 0.2 '#c3e6b8', 0.4 '#6fc2b4', 0.6 '#2f8fae', 0.8 "
+                              "'#24528c', 1 '#141a44')\n";
+
+static void add_palette(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
+    if (!nb_heat_is_in(f)) return;
+    nb_strbuf_add(out, palette);
+    nb_strbuf_addf(out, "  set cbrange [%.17g:%.17g]\n", f->heat_low, f->heat_high);
+    if (panel + 1 < f->n_panels) {
+        nb_strbuf_add(out, "  unset colorbox\n");
+        return;
+    }
+    nb_strbuf_add(out, "  set colorbox horizontal user origin screen 1 - 208./W, 120./H size screen 170./W, 14./H\n"
+                       "  set cbtics 2 font ',9'\n  set cblabel ");
+    nb_escape_gnuplot(out, f->heat_title ? f->heat_title : "");
+    nb_strbuf_add(out, " font ',10' offset 0,0.6 noenhanced\n");
+}
+
+static void add_heat(const struct nb_figure *f, size_t panel, const char **separator, struct nb_strbuf *out) {
+    for (int s = 0; s < NB_N_HEAT_STATES; s++) {
+        if (!has_state(&f->heats[panel], s)) continue;
+        nb_strbuf_addf(out, "%s'%s.dat' index %zu using 1:2:3:4%s with boxxyerror fs solid noborder ", *separator,
+                       f->name, block_of(f, panel, s), s ? "" : ":5");
+        nb_strbuf_addf(out, s ? "fc rgb '%s' notitle" : "fc palette notitle", states[s].color);
+        *separator = ", \\\n       ";
+    }
+}
+
+static void add_heat_legend(const struct nb_figure *f, const char **separator, struct nb_strbuf *out) {
+    for (int s = NB_HEAT_VALUE + 1; s < NB_N_HEAT_STATES; s++) {
+        bool drawn = false;
+        for (size_t p = 0; p < f->n_panels; p++) drawn |= has_state(&f->heats[p], s);
+        if (!drawn) continue;
+        nb_strbuf_addf(out, "%sNaN with points pt 5 ps 1.6 lc rgb '%s' title '%s'", *separator, states[s].color,
+                       states[s].name);
+        *separator = ", \\\n       ";
+    }
+}
+
 static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf *out) {
     const char *separator = "  plot ";
-    nb_heat_plot(f, panel, &separator, out);
+    add_heat(f, panel, &separator, out);
     for (size_t i = 0; i < f->n_lines; i++) {
         if (f->lines[i].panel != panel) continue;
         nb_strbuf_add(out, separator);
@@ -146,12 +544,12 @@ static void add_curves(const struct nb_figure *f, size_t panel, struct nb_strbuf
         separator = ", \\\n       ";
     }
     for (size_t e = 0; panel + 1 == f->n_panels && e < f->n_entries; e++) {
-        const bool law = !nb_figure_measured(f, e);
+        const bool law = !is_measured(f, e);
         nb_strbuf_addf(out, "%sNaN with %s ls %zu%s title ", separator, style_of(f, law), e + 1, law ? " dt 2" : "");
         add_quoted(out, f->entries[e], 48);
         separator = ", \\\n       ";
     }
-    if (panel + 1 == f->n_panels) nb_heat_legend(f, &separator, out);
+    if (panel + 1 == f->n_panels) add_heat_legend(f, &separator, out);
     nb_strbuf_add(out, *separator == ',' ? "\n" : "  plot NaN notitle\n"); /* a panel without data is still drawn */
 }
 
@@ -165,19 +563,19 @@ static void add_panel(const struct nb_figure *f, size_t panel, int width, struct
     nb_strbuf_add(out, " noenhanced\n  set ylabel ");
     add_quoted(out, p->y_title, 80);
     nb_strbuf_add(out, " noenhanced offset 1,0\n");
-    nb_figure_add_axes(f, panel, out);
+    add_axes(f, panel, out);
     if (panel + 1 == f->n_panels)
         add_legend(f, width, out);
     else
         nb_strbuf_add(out, "  unset key\n");
-    nb_heat_add_palette(f, panel, out);
+    add_palette(f, panel, out);
     add_curves(f, panel, out);
     nb_strbuf_add(out, "  unset label\n  unset arrow\n");
 }
 
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out) {
     int width, height;
-    nb_figure_size(f, &width, &height);
+    size_of(f, &width, &height);
     size_t cells = (size_t)(width - 30) / CHARACTER_WIDTH;
     nb_strbuf_addf(out, "# Draws %s.svg and %s.png from %s.dat: gnuplot %s.gp, here.\n", f->name, f->name, f->name,
                    f->name);

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/cut.h"
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/columns.h"
+#include "reports/run/view.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"

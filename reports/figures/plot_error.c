@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reports/figures/plots.h"
-#include "reports/run/columns.h"
+#include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"

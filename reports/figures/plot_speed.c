@@ -6,7 +6,7 @@
 
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/columns.h"
+#include "reports/run/view.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 

@@ -3,10 +3,15 @@
  * what could not be drawn. */
 #include "reports/figures/plots.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
@@ -114,13 +119,57 @@ static int write_index(const struct nb_figures *figures, const char *dir) {
     return write_file(dir, "README", ".md", &readme) != 0 ? -1 : result;
 }
 
+/* ---- gnuplot: no shell, a fixed command, the user's start-up files left out ---- */
+
+extern char **environ;
+
+static int start_gnuplot(const char *dir, pid_t *child) {
+    static const char *const command[] = {"gnuplot", "--default-settings", "all.gp", NULL};
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawn_file_actions_addchdir_np(&actions, dir);
+    if (!error) error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "gnuplot.log", O_WRONLY | O_CREAT | O_TRUNC,
+                                                 0644);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!error) error = posix_spawnp(child, command[0], &actions, NULL, (char *const *)(uintptr_t)command, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Draws all figures of the folder with one process. 0; 1: no gnuplot here; -1 after nb_error. */
+static int draw_all(const char *dir) {
+    pid_t child;
+    int status = 0;
+    char *log = nb_path_join(dir, "gnuplot.log");
+    int error = start_gnuplot(dir, &child), result = 0;
+    if (error == ENOENT || error == EACCES) {
+        result = 1;
+    } else if (error) {
+        result = nb_error("cannot start gnuplot: %s", strerror(error));
+    } else {
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        bool drawn = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        if (!drawn)
+            result = nb_error("gnuplot could not draw all plots; %s says why", log);
+        else
+            unlink(log);
+    }
+    if (result == 1) unlink(log);
+    free(log);
+    return result;
+}
+
 int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder) {
     char *plots = nb_path_join(dir, folder);
     int result = nb_dir_make(plots);
     for (size_t i = 0; i < figures->n && result == 0; i++) result = write_figure(&figures->list[i], plots);
     if (result == 0) result = write_index(figures, plots);
     if (result == 0 && figures->n) {
-        int drawn = nb_gnuplot_run(plots);
+        int drawn = draw_all(plots);
         if (drawn > 0) nb_note("no gnuplot here: %s has the data and the scripts, but no pictures", plots);
         result = drawn < 0 ? -1 : 0;
     }

@@ -25,10 +25,7 @@ struct nb_figure *nb_figures_new(struct nb_figures *figures, const struct nb_res
 void nb_figures_drop_last(struct nb_figures *figures);
 void nb_figures_note(struct nb_figures *figures, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes DIR/FOLDER/: data, scripts and pictures of the figures, all.gp and README.md. -1 after nb_error. */
+/* Writes DIR/FOLDER/: data, scripts and, where gnuplot is there, pictures of the figures, all.gp and README.md. -1 after nb_error. */
 int nb_figures_write(const struct nb_figures *figures, const char *dir, const char *folder);
-/* Draws all figures of dir (DIR/plots) with one gnuplot process; what it could not draw is a warning, since the data are there.
- * 0; 1: no gnuplot here; -1 after nb_error. */
-int nb_gnuplot_run(const char *dir);
 
 #endif

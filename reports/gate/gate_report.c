@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "reports/gate/gate_summary.h"
-#include "reports/text/bencher.h"
+#include "reports/text/exports.h"
 #include "reports/text/output.h"
-#include "reports/text/screen.h"
 #include "src/accuracy/accuracy_json.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -5,10 +5,10 @@
 
 #include "reports/gate/gate_summary.h"
 #include "reports/text/escape.h"
+#include "reports/text/exports.h"
 #include "reports/text/format.h"
 #include "reports/text/grid.h"
-#include "reports/text/junit.h"
-#include "reports/text/screen.h"
+#include "reports/text/output.h"
 
 /* ---- cells of all three -------------------------------------------------------------------------------------- */
 

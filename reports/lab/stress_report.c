@@ -11,6 +11,7 @@
 
 #include "reports/lab/plot_stress.h"
 #include "reports/run/html.h"
+#include "reports/run/summary.h"
 #include "reports/text/format.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

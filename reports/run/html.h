@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parts of the page; each appends to out. */
+/* Parts that our pages share; each appends to out. */
 #ifndef NB_HTML_H
 #define NB_HTML_H
 
 #include "reports/figures/plots.h"
-#include "reports/run/summary.h"
 
 /* Escaped text between two pieces of markup; nothing at all when there is no text. */
 void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, const char *after);
@@ -18,13 +17,5 @@ void nb_html_figures(const struct nb_figures *figures, const char *prefix, const
                      struct nb_strbuf *out);
 /* What is not drawn and why. Changes the notes. */
 void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out);
-
-void nb_html_failures(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out);
-void nb_html_table(const struct nb_results *results, struct nb_strbuf *out);
-void nb_html_skips(const struct nb_summary *summary, struct nb_strbuf *out);
-/* dir: where plots/ lies. */
-void nb_html_plots(const struct nb_results *results, const char *dir, struct nb_strbuf *out);
-void nb_html_machine(const struct nb_results *results, struct nb_strbuf *out);
-void nb_html_reproduce(const struct nb_results *results, struct nb_strbuf *out);
 
 #endif

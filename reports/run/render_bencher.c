@@ -3,9 +3,8 @@
 #include <math.h>
 
 #include "reports/run/report.h"
-#include "reports/text/bencher.h"
+#include "reports/text/exports.h"
 #include "reports/text/output.h"
-#include "src/core/json.h"
 
 /* Elements per second; the bounds of a rate are those of the time, the other way round. */
 static struct nb_interval throughput(const struct nb_record *r) {
@@ -32,15 +31,12 @@ static void add_case(cJSON *document, const struct nb_record *r) {
 
 /* A failed case has no place in a history of figures. */
 static int render(const struct nb_results *results, FILE *out) {
-    struct nb_strbuf text = {0};
     cJSON *json = cJSON_CreateObject();
     for (size_t i = 0; i < results->n; i++)
         if (results->records[i].key && !nb_status_failed(results->records[i].status))
             add_case(json, &results->records[i]);
-    nb_json_print_pretty(json, 0, &text);
-    nb_strbuf_add(&text, "\n");
-    cJSON_Delete(json);
-    return nb_output(&text, out);
+    return nb_output_json(json, out);
 }
 
-const struct nb_renderer nb_renderer_bencher = {"bencher", "Bencher Metric Format: latency, throughput, ulp", render};
+const struct nb_renderer nb_renderer_bencher[] = {
+    {"bencher", "Bencher Metric Format: latency, throughput, ulp", render}, {0}};

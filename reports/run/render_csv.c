@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "reports/run/columns.h"
 #include "reports/run/report.h"
+#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
@@ -199,4 +199,5 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&text, out);
 }
 
-const struct nb_renderer nb_renderer_csv = {"csv", "one line a case, every axis and figure its own column", render};
+const struct nb_renderer nb_renderer_csv[] = {{"csv", "one line a case, every axis and figure its own column", render},
+                                              {0}};

@@ -9,4 +9,4 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&text, out);
 }
 
-const struct nb_renderer nb_renderer_json = {"json", "the results document", render};
+const struct nb_renderer nb_renderer_json[] = {{"json", "the results document", render}, {0}};

@@ -2,10 +2,10 @@
 /* A run as a JUnit test suite: each case is a test of its kernel's results. */
 #include <math.h>
 
-#include "reports/run/columns.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
-#include "reports/text/junit.h"
+#include "reports/run/view.h"
+#include "reports/text/exports.h"
 #include "reports/text/output.h"
 
 static void add_case(struct nb_junit *junit, const struct nb_record *r) {
@@ -53,4 +53,4 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&text, out);
 }
 
-const struct nb_renderer nb_renderer_junit = {"junit", "JUnit XML: a test for every case", render};
+const struct nb_renderer nb_renderer_junit[] = {{"junit", "JUnit XML: a test for every case", render}, {0}};

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* GitHub-flavoured Markdown: a table for each group of cases, failures above them, for READMEs and CI summaries. */
-#include "reports/run/overheads.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
-#include "reports/text/libraries.h"
 #include "reports/text/output.h"
 
 /* Escaped text with something around it; nothing at all when it is empty. */
@@ -102,4 +100,4 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&text, out);
 }
 
-const struct nb_renderer nb_renderer_markdown = {"markdown", "tables for GitHub", render};
+const struct nb_renderer nb_renderer_markdown[] = {{"markdown", "tables for GitHub", render}, {0}};

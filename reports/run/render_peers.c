@@ -1,18 +1,353 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Our kernels against others, for the terminal. */
-#include "reports/run/peers_page.h"
-#include "reports/run/report.h"
-#include "reports/text/output.h"
-#include "reports/text/screen.h"
+/* Our kernels against others: tables of comparisons, the same as a document, and both files of a run. A ratio is their time over ours: above 1 ours is faster. */
+#include "reports/run/render_peers.h"
 
-static int render(const struct nb_results *results, FILE *out) {
-    const struct nb_peers_style style = {.color = nb_screen_color(out), .screen = nb_screen_width(out)};
-    struct nb_strbuf text = {0};
-    struct nb_peer_comparisons comparisons;
-    if (nb_peer_comparisons_make(&comparisons, results) != 0) return -1;
-    nb_peers_print(results, &comparisons, &style, &text);
-    nb_peer_comparisons_release(&comparisons);
-    return nb_output(&text, out);
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/run/report.h"
+#include "reports/run/summary.h"
+#include "reports/text/format.h"
+#include "src/core/case.h"
+#include "src/core/dtype.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/record/call_overhead.h"
+
+struct peers {
+    const struct nb_results *results;
+    const struct nb_peer_comparisons *comparisons;
+    const struct nb_page *page;
+};
+
+/* An empty line ends a table in Markdown. */
+static void print_grid(const struct peers *p, struct nb_grid *grid) {
+    nb_page_grid(p->page, grid);
+    if (p->page->markdown) nb_strbuf_add(p->page->out, "\n");
 }
 
-const struct nb_renderer nb_renderer_peers = {"peers", "our kernels against other libraries", render};
+static const char *layout_of(const struct nb_case *c) {
+    return c->shape.layout == NB_ROWS ? "" : nb_layout_name(c->shape.layout);
+}
+
+/* ---- means -------------------------------------------------------------------------------------------------------- */
+
+static void add_count(struct nb_grid *grid, size_t n) {
+    if (n > 0) nb_strbuf_addf(&grid->cell, "%zu", n);
+    nb_grid_end_cell(grid);
+}
+
+static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
+    const struct nb_case *c = &m->first->theirs->c;
+    nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
+    nb_grid_add(grid, m->first->library);
+    nb_grid_add(grid, nb_op_name(c->op));
+    nb_grid_add(grid, nb_pass_name(c->pass));
+    nb_grid_add(grid, layout_of(c));
+    add_count(grid, m->n);
+    nb_format_interval(&grid->cell, &m->ratio);
+    nb_grid_end_cell(grid);
+    if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f", m->median);
+    nb_grid_end_cell(grid);
+    if (m->n > 0) nb_strbuf_addf(&grid->cell, "%.2f to %.2f", m->least, m->most);
+    nb_grid_end_cell(grid);
+    nb_format_percent(&grid->cell, m->attained);
+    nb_grid_end_cell(grid);
+    add_count(grid, m->n_of[NB_PEER_COMPARISON_AHEAD]);
+    add_count(grid, m->n_of[NB_PEER_COMPARISON_EVEN] + m->n_of[NB_PEER_COMPARISON_NOT_CONFIRMED]);
+    add_count(grid, m->n_of[NB_PEER_COMPARISON_LOOKS_BEHIND]);
+    add_count(grid, m->n_of[NB_PEER_COMPARISON_BEHIND]);
+    add_count(grid, m->n_of[NB_PEER_COMPARISON_UNKNOWN]);
+}
+
+static void print_means(const struct peers *p) {
+    static const char *const titles[] = {"library",        "op",           "pass",   "layout",   "cells",
+                                         "geometric mean", "median",       "range",  "attained", "ahead",
+                                         "even",           "looks behind", "behind", "no figure"};
+    static const bool right[] = {false, false, false, false, true, true, true,
+                                 true,  true,  true,  true,  true, true, true};
+    struct nb_peer_mean *means;
+    struct nb_grid grid;
+    const size_t n = nb_peer_means(p->comparisons, &means);
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    grid.right = right;
+    for (size_t i = 0; i < n; i++) mean_to_row(&grid, &means[i]);
+    nb_page_heading(p->page, 2, "Time of theirs / time of ours, by op");
+    print_grid(p, &grid);
+    free(means);
+}
+
+/* ---- comparisons -------------------------------------------------------------------------------------------------- */
+
+static enum nb_grid_style style_of(enum nb_peer_comparison_verdict v) {
+    if (v == NB_PEER_COMPARISON_BEHIND) return NB_GRID_BAD;
+    return v == NB_PEER_COMPARISON_LOOKS_BEHIND || v == NB_PEER_COMPARISON_UNKNOWN ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+}
+
+/* "ahead"; "behind, 0.91 [0.89, 0.93] on 16 fresh launches" */
+static void add_verdict(struct nb_grid *grid, const struct nb_peer_comparison *d) {
+    nb_strbuf_add(&grid->cell, nb_peer_comparison_verdict_name(d->verdict));
+    for (char *at = grid->cell.text; *at; at++)
+        if (*at == '_') *at = ' ';
+    if (d->n_confirmed > 0) {
+        nb_strbuf_add(&grid->cell, ": ");
+        nb_format_interval(&grid->cell, &d->confirmed);
+        nb_strbuf_addf(&grid->cell, " on %d fresh launches", d->n_confirmed);
+    }
+    if (d->reason) nb_strbuf_addf(&grid->cell, ": %s", d->reason);
+    nb_grid_end_cell(grid);
+}
+
+static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_comparison *d) {
+    const struct nb_record *ours = d->ours;
+    const struct nb_case *c = &d->theirs->c;
+    const struct nb_attainable *a = ours && ours->has_timing ? &ours->timing.attainable : NULL;
+    nb_grid_style(grid, style_of(d->verdict));
+    nb_grid_add(grid, d->library);
+    nb_grid_add(grid, nb_op_name(c->op));
+    nb_grid_add(grid, nb_pass_name(c->pass));
+    nb_grid_add(grid, nb_formats[c->dtype].name);
+    nb_grid_add(grid, c->shape.text);
+    nb_grid_add(grid, c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
+    nb_strbuf_addf(&grid->cell, "%d", c->threads);
+    nb_grid_end_cell(grid);
+    nb_strbuf_add(&grid->cell, "");
+    if (ours) nb_kernel_name(&ours->c, &grid->cell);
+    if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_name(ours->c.width));
+    nb_grid_end_cell(grid);
+    if (ours && ours->has_timing) nb_format_time(&grid->cell, ours->timing.time_ns.value);
+    nb_grid_end_cell(grid);
+    if (d->theirs->has_timing) nb_format_time(&grid->cell, d->theirs->timing.time_ns.value);
+    nb_grid_end_cell(grid);
+    nb_format_interval(&grid->cell, &d->ratio);
+    nb_grid_end_cell(grid);
+    if (a && a->bound[0]) {
+        nb_format_percent(&grid->cell, a->share.value);
+        nb_strbuf_addf(&grid->cell, " %s", a->bound);
+    }
+    nb_grid_end_cell(grid);
+    add_verdict(grid, d);
+}
+
+static bool is_behind(const struct nb_peer_comparison *d) {
+    return d->verdict == NB_PEER_COMPARISON_BEHIND || d->verdict == NB_PEER_COMPARISON_LOOKS_BEHIND ||
+           d->verdict == NB_PEER_COMPARISON_NOT_CONFIRMED;
+}
+
+/* All comparisons, or those alone that are or were behind; returns how many. */
+static size_t print_comparisons(const struct peers *p, bool behind_alone, const char *title) {
+    static const char *const titles[] = {"library", "op",   "pass",   "dtype",         "shape",    "mode",   "threads",
+                                         "ours",    "time", "theirs", "theirs / ours", "attained", "verdict"};
+    static const bool right[] = {false, false, false, false, false, false, true, false, true, true, true, true, false};
+    struct nb_grid grid;
+    size_t n = 0;
+    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
+    grid.right = right;
+    for (size_t i = 0; i < p->comparisons->n; i++) {
+        if (behind_alone && !is_behind(&p->comparisons->items[i])) continue;
+        comparison_to_row(&grid, &p->comparisons->items[i]);
+        n++;
+    }
+    if (n > 0) {
+        nb_page_heading(p->page, 2, title);
+        print_grid(p, &grid);
+    } else {
+        nb_grid_release(&grid);
+    }
+    return n;
+}
+
+static void print_rules(const struct peers *p) {
+    struct nb_strbuf text = {0};
+    const struct nb_compare_settings *s = &p->comparisons->settings;
+    nb_strbuf_addf(&text, "%zu comparisons", p->comparisons->n_comparisons);
+    nb_strbuf_addf(
+        &text,
+        ". A ratio is the time of theirs over the time of ours, from samples of the same blocks, with its 95%% "
+        "interval: above 1 ours is faster. Behind is what is slower by more than %.3g %% with its whole "
+        "interval and, measured again in at least %d fresh processes, is so there; attained is what ours "
+        "has of the larger of copy and core.",
+        100 * s->behind, s->confirm_launches);
+    nb_page_say(p->page, text.text);
+    nb_strbuf_release(&text);
+}
+
+/* Lines that other parts of the reports make. */
+static void print_lines(const struct peers *p, const char *title,
+                        void (*print)(const struct nb_results *results, struct nb_strbuf *out)) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_add(&text, "");
+    print(p->results, &text);
+    if (text.len > 0) nb_page_heading(p->page, 2, title);
+    for (char *line = strtok(text.text, "\n"); line; line = strtok(NULL, "\n")) nb_page_say(p->page, line);
+    nb_strbuf_release(&text);
+}
+
+void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
+                    const struct nb_page *page) {
+    const struct peers p = {results, comparisons, page};
+    struct nb_strbuf footer = {0};
+    nb_meta_footer(results, &footer);
+    nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");
+    nb_page_say(page, footer.text);
+    print_rules(&p);
+    if (comparisons->n == 0)
+        nb_page_say(
+            page, "Nothing to compare with: no other library's kernel ran. `normbench list peers` says what is missing "
+                  "and how to get it.");
+    if (comparisons->n > 0) print_means(&p);
+    if (comparisons->n > 0 && print_comparisons(&p, true, "Behind, or looking so at first") == 0)
+        nb_page_say(page, "No comparison looks behind.");
+    print_comparisons(&p, false, "All comparisons");
+    print_lines(&p, "Libraries", nb_libraries_print);
+    print_lines(&p, "What a call costs", nb_overheads_print);
+    nb_strbuf_release(&footer);
+}
+
+/* ---- as a document: reports/schema/peers.schema.json ---- */
+
+static void add_case(cJSON *json, const struct nb_peer_comparison *d) {
+    const struct nb_case *c = &d->theirs->c;
+    nb_json_text(json, "library", d->library);
+    nb_json_text(json, "op", nb_op_name(c->op));
+    nb_json_text(json, "pass", nb_pass_name(c->pass));
+    nb_json_text(json, "layout", nb_layout_name(c->shape.layout));
+}
+
+static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
+    if (!r) {
+        cJSON_AddNullToObject(json, name);
+        return;
+    }
+    cJSON *side = cJSON_AddObjectToObject(json, name);
+    nb_json_text(side, "key", r->key);
+    nb_json_text(side, "status", nb_status_name(r->status));
+    nb_json_number(side, "time_ns", r->has_timing ? r->timing.time_ns.value : (double)NAN);
+    nb_json_text(side, "library", r->library);
+    nb_json_text(side, "implementation", r->implementation);
+    nb_json_number(side, "attained", r->has_timing ? r->timing.attainable.share.value : (double)NAN);
+    nb_json_text(side, "bound", r->has_timing && r->timing.attainable.bound[0] ? r->timing.attainable.bound : NULL);
+}
+
+static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
+    cJSON *json = cJSON_CreateObject();
+    add_case(json, d);
+    nb_json_text(json, "dtype", nb_formats[d->theirs->c.dtype].name);
+    nb_json_text(json, "shape", d->theirs->c.shape.text);
+    nb_json_text(json, "mode", d->theirs->c.op == NB_OP_BATCHNORM ? nb_mode_names[d->theirs->c.mode] : NULL);
+    cJSON_AddNumberToObject(json, "threads", d->theirs->c.threads);
+    add_side(json, "ours", d->ours);
+    add_side(json, "theirs", d->theirs);
+    nb_json_interval(json, "ratio", &d->ratio);
+    cJSON_AddNumberToObject(json, "launches", d->n_launches);
+    nb_json_interval(json, "confirmed", &d->confirmed);
+    cJSON_AddNumberToObject(json, "confirming_launches", d->n_confirmed);
+    nb_json_text(json, "verdict", nb_peer_comparison_verdict_name(d->verdict));
+    nb_json_text(json, "reason", d->reason);
+    cJSON_AddItemToArray(list, json);
+}
+
+static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
+    cJSON *json = cJSON_CreateObject();
+    add_case(json, m->first);
+    nb_json_interval(json, "ratio", &m->ratio);
+    nb_json_number(json, "median", m->median);
+    nb_json_number(json, "least", m->n > 0 ? m->least : (double)NAN);
+    nb_json_number(json, "most", m->n > 0 ? m->most : (double)NAN);
+    nb_json_number(json, "attained", m->attained);
+    cJSON_AddNumberToObject(json, "cells", (double)m->n);
+    cJSON *counts = cJSON_AddObjectToObject(json, "verdicts");
+    for (int v = 0; v < NB_N_DUEL_VERDICTS; v++)
+        cJSON_AddNumberToObject(counts, nb_peer_comparison_verdict_name((enum nb_peer_comparison_verdict)v),
+                                (double)m->n_of[v]);
+    cJSON_AddItemToArray(list, json);
+}
+
+static void add_overheads(cJSON *json, const struct nb_results *results) {
+    struct nb_kernel_overhead *found;
+    const size_t n = nb_overheads(results->records, results->n, &found);
+    cJSON *list = cJSON_AddArrayToObject(json, "call_overheads");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *one = cJSON_CreateObject();
+        nb_json_text(one, "variant", found[i].record->c.variant);
+        cJSON_AddNumberToObject(one, "cols", (double)found[i].record->c.shape.cols);
+        cJSON_AddNumberToObject(one, "threads", found[i].record->c.threads);
+        nb_json_interval(one, "ns", &found[i].overhead.ns);
+        nb_json_number(one, "ns_per_byte", found[i].overhead.ns_per_byte);
+        nb_json_text(one, "reason", found[i].overhead.reason[0] ? found[i].overhead.reason : NULL);
+        cJSON_AddItemToArray(list, one);
+    }
+    free(found);
+}
+
+static void copy(cJSON *json, const struct nb_results *results, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(results->meta, name);
+    cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
+}
+
+cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons) {
+    static const char *const copied[] = {"program", "version", "started", "config", "fingerprint"};
+    struct nb_peer_mean *means;
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "schema", "1.0");
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) copy(json, results, copied[i]);
+    cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&comparisons->settings));
+    cJSON_AddNumberToObject(json, "n_comparisons", (double)comparisons->n_comparisons);
+    cJSON *list = cJSON_AddArrayToObject(json, "comparisons"), *sums = cJSON_AddArrayToObject(json, "means");
+    for (size_t i = 0; i < comparisons->n; i++) add_comparison(list, &comparisons->items[i]);
+    const size_t n = nb_peer_means(comparisons, &means);
+    for (size_t i = 0; i < n; i++) add_mean(sums, &means[i]);
+    free(means);
+    add_overheads(json, results);
+    return json;
+}
+
+/* ---- formats and files ---- */
+
+/* The page where page.out is set, and the document where json is. */
+static int make(const struct nb_results *results, const struct nb_page *page, cJSON **json) {
+    struct nb_peer_comparisons comparisons;
+    if (nb_peer_comparisons_make(&comparisons, results) != 0) return -1;
+    if (page) nb_peers_print(results, &comparisons, page);
+    if (json) *json = nb_peers_to_json(results, &comparisons);
+    nb_peer_comparisons_release(&comparisons);
+    return 0;
+}
+
+int nb_peers_write(const struct nb_results *results, const char *dir) {
+    struct nb_strbuf text = {0};
+    cJSON *json = NULL;
+    if (make(results, &(struct nb_page){.markdown = true, .out = &text}, &json) != 0) return -1;
+    char *page = nb_path_join(dir, "peers.md"), *document = nb_path_join(dir, "peers.json");
+    int result = nb_file_write(page, text.text, text.len);
+    if (result == 0) result = nb_json_write(json, document);
+    free(page);
+    free(document);
+    cJSON_Delete(json);
+    nb_strbuf_release(&text);
+    return result;
+}
+
+static int render_peers(const struct nb_results *results, FILE *out) {
+    struct nb_strbuf text = {0};
+    const struct nb_page page = nb_page_for(out, false, &text);
+    return make(results, &page, NULL) == 0 ? nb_output(&text, out) : -1;
+}
+
+static int render_peers_markdown(const struct nb_results *results, FILE *out) {
+    struct nb_strbuf text = {0};
+    const struct nb_page page = {.markdown = true, .out = &text};
+    return make(results, &page, NULL) == 0 ? nb_output(&text, out) : -1;
+}
+
+static int render_peers_json(const struct nb_results *results, FILE *out) {
+    cJSON *json;
+    return make(results, NULL, &json) == 0 ? nb_output_json(json, out) : -1;
+}
+
+const struct nb_renderer nb_renderer_peers[] = {
+    {"peers", "our kernels against other libraries", render_peers},
+    {"peers_json", "the same as a document", render_peers_json},
+    {"peers_markdown", "the same as tables for GitHub", render_peers_markdown},
+    {0}};

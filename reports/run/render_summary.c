@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/cut.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/columns.h"
 #include "reports/run/next_commands.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
+#include "reports/run/view.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
 #include "reports/text/output.h"
@@ -256,18 +255,8 @@ static struct nb_interval ratio_of(const struct summary *s, const struct nb_reco
     return (struct nb_interval){1 - cut.value, 1 - cut.high, 1 - cut.low};
 }
 
-/* The kernel's name behind that of its op: "_twopass". */
-static char *suffix_of(const struct nb_record *r) {
-    struct nb_strbuf kernel = {0};
-    nb_kernel_name(&r->c, &kernel);
-    const char *op = nb_op_name(r->c.op), *found = strstr(kernel.text, op);
-    char *suffix = nb_strdup(found ? found + strlen(op) : kernel.text);
-    nb_strbuf_release(&kernel);
-    return suffix;
-}
-
 static bool are_alike(const struct nb_record *a, const struct nb_record *b) {
-    char *left = suffix_of(a), *right = suffix_of(b);
+    char *left = nb_kernel_suffix(a), *right = nb_kernel_suffix(b);
     const bool alike = strcmp(left, right) == 0 && a->c.width == b->c.width && a->c.style == b->c.style &&
                        a->c.stats == b->c.stats && a->c.stats_dtype == b->c.stats_dtype;
     free(left);
@@ -384,7 +373,7 @@ static void add_savings(struct summary *s) {
         for (uint32_t style = 0; style < 2; style++) {
             if (!find_pair(s, place, style == 0 ? NB_FUSED : NB_COMPOSED, &ln, &rms)) continue;
             const struct nb_interval ratio = ratio_of(s, rms, ln);
-            char *suffix = suffix_of(ln);
+            char *suffix = nb_kernel_suffix(ln);
             add_saved(&ratio, &styles[style][p]);
             if (style == 0 && !strchr(alike.text, ',')) nb_strbuf_addf(&alike, ", %s", suffix + (*suffix == '_'));
             free(suffix);
@@ -635,4 +624,4 @@ static int render_summary(const struct nb_results *results, FILE *out) {
     return nb_output(&s.out, out);
 }
 
-const struct nb_renderer nb_renderer_summary = {"summary", "what a run says, in 20 lines", render_summary};
+const struct nb_renderer nb_renderer_summary[] = {{"summary", "what a run says, in 20 lines", render_summary}, {0}};

@@ -4,14 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/overheads.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"
-#include "reports/text/libraries.h"
 #include "reports/text/output.h"
-#include "reports/text/screen.h"
 #include "src/core/log.h"
 
 enum { MAX_CELL = 48, MAX_FAILURES = 20, MAX_SKIPS = 12, ROWS_A_HEADER = 40, NARROWEST_CASE = 12 };
@@ -385,4 +382,4 @@ static int render(const struct nb_results *results, FILE *out) {
     return nb_output(&t.out, out);
 }
 
-const struct nb_renderer nb_renderer_table = {"table", "for the terminal", render};
+const struct nb_renderer nb_renderer_table[] = {{"table", "for the terminal", render}, {0}};

@@ -4,21 +4,26 @@
 
 #include <string.h>
 
-#define NB_RENDERER_ENTRY(name) extern const struct nb_renderer nb_renderer_##name;
+#define NB_RENDERER_ENTRY(name) extern const struct nb_renderer nb_renderer_##name[];
 #include "renderer_list.h"
 #undef NB_RENDERER_ENTRY
 
-static const struct nb_renderer *const renderers[] = {
-#define NB_RENDERER_ENTRY(name) &nb_renderer_##name,
+static const struct nb_renderer *const files[] = {
+#define NB_RENDERER_ENTRY(name) nb_renderer_##name,
 #include "renderer_list.h"
 #undef NB_RENDERER_ENTRY
 };
-static const size_t n_renderers = sizeof renderers / sizeof *renderers;
 
-const struct nb_renderer *nb_renderer_find(const char *name) {
-    for (size_t i = 0; i < n_renderers; i++)
-        if (strcmp(renderers[i]->name, name) == 0) return renderers[i];
+const struct nb_renderer *nb_renderer_at(size_t i) {
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++)
+        for (const struct nb_renderer *r = files[f]; r->name; r++)
+            if (i-- == 0) return r;
     return NULL;
 }
 
-const struct nb_renderer *nb_renderer_at(size_t i) { return i < n_renderers ? renderers[i] : NULL; }
+const struct nb_renderer *nb_renderer_find(const char *name) {
+    const struct nb_renderer *r;
+    for (size_t i = 0; (r = nb_renderer_at(i)) != NULL; i++)
+        if (strcmp(r->name, name) == 0) return r;
+    return NULL;
+}

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Counts, skips, failures and noise of a run. */
+/* Counts, skips, failures and noise of a run; texts out of its meta data, which may be partial; libraries and call overheads. */
 #include "reports/run/summary.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "reports/text/format.h"
 #include "src/core/log.h"
+#include "src/record/call_overhead.h"
 
 static void add_reason(struct nb_summary *s, size_t *capacity, const char *text, size_t n) {
     s->n_skipped_cells += n;
@@ -116,4 +118,122 @@ void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out) {
     for (size_t i = 0; i < 3; i++) nb_strbuf_addf(out, ", %s %.9g", figures[i].name, figures[i].value);
     if (isfinite(w->err_ulp)) nb_strbuf_addf(out, ", error %.4g ulp", w->err_ulp);
     if (isfinite(w->tolerance_ulp)) nb_strbuf_addf(out, " (allowed %.4g)", w->tolerance_ulp);
+}
+
+/* ---- meta data ---- */
+
+static const cJSON *at_path(const cJSON *json, const char *path) {
+    char name[64];
+    while (json && *path) {
+        size_t len = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        json = cJSON_GetObjectItemCaseSensitive(json, name);
+        path += len + (path[len] == '.');
+    }
+    return json;
+}
+
+const char *nb_meta_text(const struct nb_results *results, const char *path) {
+    const cJSON *item = at_path(results->meta, path);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Merged results of several machines have no CPU of their own. */
+static const char *cpu_model(const struct nb_results *results) {
+    const cJSON *machines = cJSON_GetObjectItemCaseSensitive(results->meta, "machines");
+    if (cJSON_GetArraySize(machines) > 1) return "several machines";
+    return nb_meta_text(results, "fingerprint.cpu.model");
+}
+
+void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out) {
+    const char *cpu = cpu_model(results), *started = nb_meta_text(results, "started");
+    int day = (int)strcspn(started, "T");
+    nb_strbuf_addf(out, "%s%s%.*s", cpu, *cpu && day ? ", " : "", day, started);
+}
+
+/* ---- libraries: records grouped by library, then by implementation; each variant named once ---- */
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+
+/* "onednn" of "onednn:layernorm_native_f32", 0 of a built-in kernel. */
+static size_t plugin_length(const struct nb_record *r) {
+    const char *colon = strchr(r->c.variant, ':');
+    return colon ? (size_t)(colon - r->c.variant) : 0;
+}
+
+static bool same_owner(const struct nb_record *a, const struct nb_record *b) {
+    const size_t n = plugin_length(a);
+    return n == plugin_length(b) && strncmp(a->c.variant, b->c.variant, n) == 0 && same_text(a->library, b->library);
+}
+
+/* Was there a record before i that is equal to it in what matters? */
+static bool is_first(const struct nb_results *r, size_t i,
+                     bool (*equal)(const struct nb_record *, const struct nb_record *)) {
+    for (size_t j = 0; j < i; j++)
+        if (equal(&r->records[j], &r->records[i])) return false;
+    return true;
+}
+
+static bool same_choice(const struct nb_record *a, const struct nb_record *b) {
+    return same_owner(a, b) && same_text(a->implementation, b->implementation);
+}
+
+static bool same_variant(const struct nb_record *a, const struct nb_record *b) {
+    return same_choice(a, b) && strcmp(a->c.variant, b->c.variant) == 0;
+}
+
+static void add_choices(const struct nb_results *r, const struct nb_record *owner, struct nb_strbuf *out) {
+    for (size_t i = 0; i < r->n; i++) {
+        const struct nb_record *first = &r->records[i];
+        if (!first->implementation || !same_owner(first, owner) || !is_first(r, i, same_choice)) continue;
+        nb_strbuf_addf(out, "; %s:", first->implementation);
+        const char *separator = " ";
+        for (size_t j = i; j < r->n; j++) {
+            if (!same_choice(&r->records[j], first) || !is_first(r, j, same_variant)) continue;
+            const size_t skip = plugin_length(first);
+            nb_strbuf_addf(out, "%s%s", separator, r->records[j].c.variant + (skip ? skip + 1 : 0));
+            separator = ", ";
+        }
+    }
+}
+
+void nb_libraries_print(const struct nb_results *results, struct nb_strbuf *out) {
+    nb_strbuf_add(out, "");
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        struct nb_strbuf choices = {0};
+        if ((!r->library && !r->implementation) || !is_first(results, i, same_owner)) continue;
+        add_choices(results, r, &choices);
+        const size_t n = plugin_length(r);
+        if (n > 0)
+            nb_strbuf_addf(out, "%.*s: %s%s\n", (int)n, r->c.variant, r->library ? r->library : "no version",
+                           choices.text ? choices.text : "");
+        else if (choices.len > 2)
+            nb_strbuf_addf(out, "Chosen on this machine: %s\n", choices.text + 2);
+        nb_strbuf_release(&choices);
+    }
+}
+
+/* ---- call overheads ---- */
+
+static void add_overhead(const struct nb_kernel_overhead *k, struct nb_strbuf *out) {
+    const struct nb_overhead *o = &k->overhead;
+    nb_strbuf_addf(out, "  %s, rows of %lld, threads %d: ", k->record->c.variant, (long long)k->record->c.shape.cols,
+                   k->record->c.threads);
+    if (isnan(o->ns.value)) {
+        nb_strbuf_addf(out, "unknown, %s\n", o->reason);
+        return;
+    }
+    nb_format_time(out, o->ns.value);
+    nb_strbuf_addf(out, " [%.4g, %.4g ns]", o->ns.low, o->ns.high);
+    if (o->ns_per_byte > 0) nb_strbuf_addf(out, ", then %.4g GB/s", 1 / o->ns_per_byte);
+    nb_strbuf_add(out, "\n");
+}
+
+void nb_overheads_print(const struct nb_results *results, struct nb_strbuf *out) {
+    struct nb_kernel_overhead *found;
+    const size_t n = nb_overheads(results->records, results->n, &found);
+    nb_strbuf_add(out, n ? "Call overhead, where the line through a ladder of rows meets zero bytes:\n" : "");
+    for (size_t i = 0; i < n; i++) add_overhead(&found[i], out);
+    free(found);
 }

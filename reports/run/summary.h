@@ -37,4 +37,11 @@ const char *nb_meta_text(const struct nb_results *results, const char *path);
 /* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
 
+/* What kernels say of where their work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, ..".
+ * Built-in kernels that chose an implementation are lines without a library. Empty when there is nothing to say. */
+void nb_libraries_print(const struct nb_results *results, struct nb_strbuf *out);
+/* One line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its interval, and the time of
+ * a byte. Empty without ladders. */
+void nb_overheads_print(const struct nb_results *results, struct nb_strbuf *out);
+
 #endif

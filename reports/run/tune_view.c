@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines for a terminal. What a file says is escaped: files are sent from hand to hand. */
-#include "reports/run/tune_view.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"

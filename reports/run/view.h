@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a
- * heading), and which differ inside (a column). Cells that did not run are not in it; nb_summary counts them. */
+ * heading), and which differ inside (a column: an axis, or a measured one, each printing one record's cell). Cells that did not run are not in it; nb_summary counts them. */
 #ifndef NB_VIEW_H
 #define NB_VIEW_H
 
-#include "reports/run/columns.h"
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "src/record/results.h"
+
+enum nb_priority { /* a terminal that is too narrow loses the columns of the smallest value first */
+                   NB_DROP_FIRST,
+                   NB_DROP_SECOND,
+                   NB_DROP_THIRD,
+                   NB_DROP_LAST,
+                   NB_KEEP,
+};
+
+struct nb_column {
+    const char *title;
+    const struct nb_axis *axis; /* a case column; null: a measured one, made by print */
+    void (*print)(const struct nb_record *r, bool utf8, struct nb_strbuf *out);
+    void (*print_narrow)(const struct nb_record *r, bool utf8,
+                         struct nb_strbuf *out); /* for narrow screens; null: print */
+    bool right;                                  /* aligned to the right */
+    enum nb_priority priority;
+};
+
+/* The measured columns, in their order. */
+extern const struct nb_column nb_measured_columns[];
+extern const size_t nb_n_measured_columns;
+
+/* Is the record its group's reference? */
+bool nb_is_reference(const struct nb_record *r);
+/* The cell of a record, not escaped. */
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, struct nb_strbuf *out);
+
+/* ---- layout ---- */
 
 #define NB_VIEW_COLUMNS 64
 
@@ -31,7 +62,5 @@ void nb_view_init(struct nb_view *view, const struct nb_results *results);
 void nb_view_release(struct nb_view *view);
 /* Appends "root div_sqrt" to a heading, but for values that a reader expects anyway. */
 void nb_view_add_to_heading(const struct nb_axis *axis, const char *value, struct nb_strbuf *heading);
-/* Did the case run (or fail to), so that it belongs in a table? */
-bool nb_record_ran(const struct nb_record *r);
 
 #endif

@@ -19,7 +19,14 @@ void nb_grid_add(struct nb_grid *grid, const char *text) {
     grid->cells[grid->n_cells++] = nb_strdup(text);
 }
 
+void nb_grid_end_cell(struct nb_grid *grid) {
+    nb_grid_add(grid, grid->cell.text ? grid->cell.text : "");
+    nb_strbuf_clear(&grid->cell);
+    nb_strbuf_add(&grid->cell, "");
+}
+
 void nb_grid_release(struct nb_grid *grid) {
+    nb_strbuf_release(&grid->cell);
     for (size_t i = 0; i < grid->n_cells; i++) free(grid->cells[i]);
     free(grid->cells);
     free(grid->styles);

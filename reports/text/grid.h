@@ -22,11 +22,13 @@ struct nb_grid {
     size_t n_styles;
     const int *ranks; /* by column: the smallest is left out first where a line is too long; null: all stay; borrowed */
     size_t screen;    /* cells of a line; what is still too long without the columns that may go is cut; 0: no limit */
+    struct nb_strbuf cell; /* the cell in the making, of nb_grid_end_cell() */
 };
 
 void nb_grid_init(struct nb_grid *grid, const char *const *titles, size_t n_columns);
-/* The next cell of the row. */
+/* The next cell of the row: a text, or what was written into grid->cell. */
 void nb_grid_add(struct nb_grid *grid, const char *text);
+void nb_grid_end_cell(struct nb_grid *grid);
 /* The style of the row whose first cell is added next; rows before without one are plain. */
 void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
 bool nb_grid_format_known(const char *format); /* table, markdown, csv, json */

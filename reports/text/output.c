@@ -1,11 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The end of every renderer. */
+/* Width, colour and line breaks; pages; the end of every renderer. */
 #include "reports/text/output.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "reports/text/escape.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
+
+enum { USUAL_WIDTH = 110 };
+
+size_t nb_screen_width(FILE *out) {
+    const char *wish = getenv("COLUMNS");
+    long columns = wish ? strtol(wish, NULL, 10) : 0;
+    if (columns >= 20 && columns <= 10000) return (size_t)columns;
+    struct winsize size;
+    int fd = fileno(out);
+    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+    return size.ws_col;
+}
+
+bool nb_screen_color(FILE *out) {
+    int fd = fileno(out);
+    return fd >= 0 && nb_color_on(fd);
+}
+
+void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8) {
+    struct nb_strbuf safe = {0};
+    size_t limit = screen ? screen : USUAL_WIDTH, column = 0;
+    nb_strbuf_add(&safe, "");
+    nb_escape_terminal(&safe, text, utf8);
+    for (char *rest = NULL, *word = strtok_r(safe.text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        size_t cells = nb_utf8_cells(word);
+        bool breaks = column && column + 1 + cells > limit;
+        nb_strbuf_add(out, breaks ? "\n  " : column ? " " : "");
+        nb_strbuf_add(out, word);
+        column = breaks ? 2 + cells : column + (column > 0) + cells;
+    }
+    nb_strbuf_add(out, "\n");
+    nb_strbuf_release(&safe);
+}
+
+struct nb_page nb_page_for(FILE *stream, bool markdown, struct nb_strbuf *out) {
+    return (struct nb_page){
+        .markdown = markdown, .color = nb_screen_color(stream), .screen = nb_screen_width(stream), .out = out};
+}
+
+void nb_page_heading(const struct nb_page *page, int level, const char *text) {
+    if (page->markdown)
+        nb_strbuf_addf(page->out, "\n%.*s %s\n\n", level, "######", text);
+    else
+        nb_strbuf_addf(page->out, "\n%s\n", text);
+}
+
+void nb_page_say(const struct nb_page *page, const char *text) {
+    if (!text || !*text) return;
+    if (page->markdown) {
+        nb_escape_markdown(page->out, text);
+        nb_strbuf_add(page->out, "\n\n");
+    } else {
+        nb_screen_wrap(page->out, text, page->screen, nb_utf8_wanted());
+    }
+}
+
+void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
+    grid->screen = page->screen;
+    if (page->markdown)
+        nb_grid_add_markdown(grid, page->out);
+    else
+        nb_grid_add_table(grid, page->color, page->out);
+    nb_grid_release(grid);
+}
 
 int nb_output(struct nb_strbuf *text, FILE *out) {
     size_t written = text->len ? fwrite(text->text, 1, text->len, out) : 0;
@@ -14,4 +83,12 @@ int nb_output(struct nb_strbuf *text, FILE *out) {
     nb_strbuf_release(text);
     if (!whole && reason == EPIPE) return 0; /* the reader (head, less) has seen enough */
     return whole ? 0 : nb_error("cannot write the report: %s", strerror(reason));
+}
+
+int nb_output_json(cJSON *json, FILE *out) {
+    struct nb_strbuf text = {0};
+    nb_json_print_pretty(json, 0, &text);
+    nb_strbuf_add(&text, "\n");
+    cJSON_Delete(json);
+    return nb_output(&text, out);
 }

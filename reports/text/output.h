@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The end of every renderer: a whole text to a stream. */
+/* The way out: what a terminal can show, pages of sentences and tables for it or in Markdown, and a whole text to a stream. */
 #ifndef NB_OUTPUT_H
 #define NB_OUTPUT_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
+#include "reports/text/grid.h"
 #include "src/core/text.h"
 
-/* Writes and releases the text. 0, or -1 after nb_error (a full disk, a closed pipe). */
+/* Cells of a line: COLUMNS is the user's word, else what the terminal says; 0: a file or a pipe, no limit. */
+size_t nb_screen_width(FILE *out);
+bool nb_screen_color(FILE *out);
+/* The words of a text, escaped, in lines of at most `screen` cells (0: 110), the second and later ones indented; ends the
+ * line. */
+void nb_screen_wrap(struct nb_strbuf *out, const char *text, size_t screen, bool utf8);
+
+struct nb_page {
+    bool markdown, color; /* color: of a terminal */
+    size_t screen;        /* cells of a line; 0: no limit */
+    struct nb_strbuf *out;
+};
+/* A page for the stream that the text goes to in the end. */
+struct nb_page nb_page_for(FILE *stream, bool markdown, struct nb_strbuf *out);
+void nb_page_heading(const struct nb_page *page, int level, const char *text);
+/* A sentence, escaped for its reader; nothing when it is empty or null. */
+void nb_page_say(const struct nb_page *page, const char *text);
+/* Releases the grid. */
+void nb_page_grid(const struct nb_page *page, struct nb_grid *grid);
+
+/* Writes and releases the text, or a document. 0, or -1 after nb_error (a full disk, a closed pipe). */
 int nb_output(struct nb_strbuf *text, FILE *out);
+int nb_output_json(cJSON *json, FILE *out);
 
 #endif

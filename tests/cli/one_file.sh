@@ -36,7 +36,7 @@ static int added_render(const struct nb_results *results, FILE *out) {
     return fprintf(out, "%zu records\n", results->n) < 0 ? -1 : 0;
 }
 
-const struct nb_renderer nb_renderer_added = {"added", "counts the records", added_render};
+const struct nb_renderer nb_renderer_added[] = {{"added", "counts the records", added_render}, {0}};
 C
 cat >"$tree/reports/figures/plot_added.c" <<'C'
 #include "reports/figures/plots.h"

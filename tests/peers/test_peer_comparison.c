@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/run/peers_page.h"
+#include "reports/run/render_peers.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
@@ -135,9 +135,8 @@ Test(comparison, doctored_journals_turn_every_verdict) {
 }
 
 static void expect_unknown(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    const struct nb_peers_style style = {.markdown = false};
     struct nb_strbuf text = {0};
-    nb_peers_print(r, comparisons, &style, &text);
+    nb_peers_print(r, comparisons, &(struct nb_page){.out = &text});
     cr_expect_eq(comparisons->items[0].verdict, NB_PEER_COMPARISON_UNKNOWN);
     cr_assert_not_null(comparisons->items[0].reason);
     cr_expect_not_null(strstr(text.text, comparisons->items[0].reason), "the page says why: %s", text.text);
@@ -151,7 +150,6 @@ Test(comparison, without_a_figure_there_is_a_reason) {
 }
 
 static void expect_documents(const struct nb_results *r, const struct nb_peer_comparisons *comparisons) {
-    const struct nb_peers_style markdown = {.markdown = true};
     struct nb_peer_mean *means;
     struct nb_strbuf text = {0};
     cr_assert_eq(nb_peer_means(comparisons, &means), 1);
@@ -160,7 +158,7 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     cr_expect_float_eq(means[0].ratio.value, comparisons->items[0].ratio.value, 1e-12);
     cr_expect_float_eq(means[0].ratio.low, comparisons->items[0].ratio.low, 5e-3);
     free(means);
-    nb_peers_print(r, comparisons, &markdown, &text);
+    nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
     cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
     cJSON *json = nb_peers_to_json(r, comparisons), *first = cJSON_GetObjectItem(json, "comparisons")->child;

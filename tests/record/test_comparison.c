@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/compare_report.h"
+#include "reports/run/report.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"

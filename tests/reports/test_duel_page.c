@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/peers_page.h"
+#include "reports/run/render_peers.h"
 #include "src/core/text.h"
 #include "src/peers/peer_comparison.h"
 
@@ -36,9 +36,9 @@ static struct nb_strbuf page_of(struct nb_record *theirs) {
     struct nb_peer_comparison comparison = {
         .theirs = theirs, .library = "theirs", .verdict = NB_PEER_COMPARISON_UNKNOWN, .reason = "none"};
     const struct nb_peer_comparisons comparisons = {.items = &comparison, .n = 1};
-    const struct nb_peers_style style = {.markdown = true};
     struct nb_strbuf text = {0};
-    nb_peers_print(&results, &comparisons, &style, &text);
+    const struct nb_page page = {.markdown = true, .out = &text};
+    nb_peers_print(&results, &comparisons, &page);
     return text;
 }
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reports/figures/cut.h"
 #include "reports/figures/plots.h"
+#include "reports/figures/sweep.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"
 #include "tests/support/folder.h"

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Our kernels against others (src/peers/peer_comparison.h): a page for a terminal or in Markdown, and a document. */
-#ifndef NB_PEERS_PAGE_H
-#define NB_PEERS_PAGE_H
+#ifndef NB_RENDER_PEERS_H
+#define NB_RENDER_PEERS_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stddef.h>
 
-#include "src/core/text.h"
+#include "reports/text/output.h"
 #include "src/peers/peer_comparison.h"
 
-struct nb_peers_style {
-    bool markdown, color;
-    size_t screen; /* cells of a line; 0: no limit */
-};
 /* Means first, then where ours is behind or looks so, then every comparison, then what a call costs before its first row. */
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
-                    const struct nb_peers_style *style, struct nb_strbuf *out);
+                    const struct nb_page *page);
 /* reports/schema/peers.schema.json */
 cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons);
 /* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
