@@ -9,7 +9,7 @@
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"
-#include "src/lab/stress/stress_search.h"
+#include "src/lab/stress/stress.h"
 
 extern const struct nb_command nb_command_stress;
 

@@ -1,25 +1,201 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All seeds, all rows; the worst counts. */
+/* What the closed forms predict; then the search: all seeds, all rows, the worst counts. */
 #include "src/lab/stress/frontier.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/accuracy/oracle.h"
-#include "src/core/case.h"
+#include "src/accuracy/bound.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/json_members.h"
+#include "src/core/kernel_fields.h"
 #include "src/core/log.h"
+#include "src/lab/stress/row_score.h"
 
-struct nb_answer {
+/* ---- Where a kernel should break down, in closed form, from what it declares: the dtype of its statistics, its way to the variance, its
+ * chain. Each rule gives a threshold of its own; the tightest is the prediction. ---- */
+
+static const char *const demand_names[NB_N_DEMANDS] = {"accurate", "half_the_bits", "one_digit"};
+
+static double demand_relative(enum nb_demand demand, enum nb_dtype dtype) {
+    switch (demand) {
+    case NB_DEMAND_HALF:
+        return sqrt(nb_formats[dtype].unit_roundoff);
+    case NB_DEMAND_DIGIT:
+        return 0.1;
+    default:
+        return 0;
+    }
+}
+
+/* Of an error that all elements of a row share: k ulp are from k u to 2 k u, so about 1.5 k u. */
+static double shared_tolerance(enum nb_demand demand, enum nb_dtype dtype) {
+    return fmax(demand_relative(demand, dtype), 1.5 * nb_granted_ulp(dtype) * nb_formats[dtype].unit_roundoff);
+}
+
+static struct nb_arithmetic arithmetic_of(const struct nb_trial *t) {
+    struct nb_arithmetic a;
+    nb_arithmetic_init(&a, &t->c, nb_kernel_chain(t->entry->kernel, &t->call));
+    return a;
+}
+
+/* ---- the largest scale ---- */
+
+static struct nb_prediction largest_scale(const struct nb_arithmetic *a, const struct nb_draw_facts *f) {
+    const double square = sqrt(a->op.overflow) / f->max_abs;
+    const double sum = sqrt(a->sum.overflow / ((double)f->n * f->mean_square));
+    if (sum < square) return (struct nb_prediction){sum, "the sum of squares overflows: rms sqrt(T / n)"};
+    return (struct nb_prediction){square, "x^2 overflows: |x| = sqrt(T)"};
+}
+
+/* ---- the smallest scale ---- */
+
+/* eps as it is stored is off by d, which moves y by d / (2 (m + eps)). */
+static double eps_limit(const struct nb_case *c, const struct nb_draw_facts *f, double stored, double tolerance) {
+    const double m = fabs(stored - c->eps) / (2 * tolerance) - c->eps;
+    return m > 0 ? sqrt(m / f->least_square) : 0;
+}
+
+/* The mean square is rounded to a grid of 2 eta, which moves y by up to eta / (2 (m + eps)). */
+static double grid_limit(const struct nb_arithmetic *a, const struct nb_draw_facts *f, double stored,
+                         double tolerance) {
+    const double m = a->op.eta / (2 * tolerance) - stored;
+    return m > 0 ? sqrt(m / f->least_square) : 0;
+}
+
+/* 1 / sqrt(m + eps) beyond the range. */
+static double root_limit(const struct nb_arithmetic *a, const struct nb_case *c, const struct nb_draw_facts *f,
+                         double stored) {
+    const double m = 1 / (a->op.overflow * a->op.overflow) - stored;
+    return c->formula.root != NB_ROOT_DIV_SQRT && m > 0 ? sqrt(m / f->least_square) : 0;
+}
+
+static struct nb_prediction smallest_scale(const struct nb_arithmetic *a, const struct nb_trial *t,
+                                           enum nb_demand demand, const struct nb_draw_facts *f) {
+    const struct nb_case *c = &t->c;
+    const enum nb_dtype stats = c->stats_dtype == NB_STATS_X ? t->in.dtype : NB_F32;
+    const double stored = nb_round_to(c->eps, stats), tolerance = shared_tolerance(demand, t->in.dtype);
+    struct nb_prediction p = {0, "none: eps covers what underflows"};
+    const struct nb_prediction rules[] = {
+        {eps_limit(c, f, stored, tolerance), "eps is stored inexactly"},
+        {grid_limit(a, f, stored, tolerance), "the mean square falls on the subnormal grid"},
+        {root_limit(a, c, f, stored), "1 / sqrt(m + eps) overflows"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].at > p.at) p = rules[i];
+    return p;
+}
+
+/* ---- the largest rho ---- */
+
+/* Sums of n terms in L = n / chain lanes, whose roundings are independent, are off by sqrt(n / (18 L^2) + 1/2) u of their size
+ * (root mean square: errors uniform, partial sums growing evenly, then a tree). The largest of some rows is twice that for the
+ * mean; for a variance as the difference of two such figures, 4 times that times 1 + rho^2. */
+struct spread_errors {
+    double mean, gain; /* of y: absolute where rms(y) = 1; relative */
+};
+
+static struct spread_errors errors_at(const struct nb_arithmetic *a, const struct nb_trial *t, double n, double rho) {
+    const double u = a->op.u, g = sqrt(a->chain * a->chain / (18 * n) + 0.5);
+    struct spread_errors e = {2 * g * u * rho, 2 * g * u};
+    switch (t->c.variance) {
+    case NB_VAR_WELFORD: /* later steps take most of an early rounding of the running mean away again */
+        e.mean *= 0.7;
+        break;
+    case NB_VAR_ONEPASS:
+        e.gain *= 1 + rho * rho;
+        break;
+    case NB_VAR_CORRECTED:
+        e.mean = u + e.mean * e.mean; /* the residual mean is taken away from each element too */
+        break;
+    case NB_VAR_SHIFTED:
+        e.mean = 0.5 * u * rho; /* x_0 plus a small sum, rounded once */
+        e.gain *= 2;
+        break;
+    default:
+        e.gain += e.mean * e.mean / 2;
+    }
+    return e;
+}
+
+/* Noise of inputs of size rho is 0.75 u rho, for elements of any size: next to the largest |y| it weighs least. */
+static bool is_granted(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand, double n,
+                       double rho) {
+    const struct spread_errors e = errors_at(a, t, n, rho);
+    const double noise = NB_GRANTED_NOISE * 0.75 * nb_formats[t->in.dtype].unit_roundoff * rho;
+    const double granted = shared_tolerance(demand, t->in.dtype), y_max = sqrt(2 * log(fmax(n, 2)));
+    return e.mean <= fmax(granted, noise) && e.gain <= fmax(granted, noise / y_max);
+}
+
+static double precision_limit(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand,
+                              const struct nb_draw_facts *f) {
+    const double n = (double)f->n;
+    double low = 0x1p-10, high = 0x1p60;
+    if (is_granted(a, t, demand, n, high)) return INFINITY;
+    while (high / low > 1 + 0x1p-20) {
+        const double middle = sqrt(low * high);
+        *(is_granted(a, t, demand, n, middle) ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static struct nb_prediction largest_rho(const struct nb_arithmetic *a, const struct nb_trial *t, enum nb_demand demand,
+                                        const struct nb_draw_facts *f) {
+    const bool squares_x = t->c.variance == NB_VAR_ONEPASS;
+    struct nb_prediction p = {precision_limit(a, t, demand, f), "rounding errors grow with rho, or its square"};
+    const double sum = a->sum.overflow / (double)f->n;
+    if (isinf(p.at)) p.rule = "none: errors grow no faster than input noise";
+    if (t->c.variance != NB_VAR_WELFORD && t->c.variance != NB_VAR_SHIFTED && sum < p.at)
+        p = (struct nb_prediction){sum, "the sum of x overflows: mean T / n"};
+    if (squares_x && sqrt(sum) < p.at)
+        p = (struct nb_prediction){sqrt(sum), "the sum of squares overflows: rms sqrt(T / n)"};
+    return p;
+}
+
+static struct nb_prediction predict(const struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand,
+                                    const struct nb_draw_facts *facts) {
+    const struct nb_arithmetic a = arithmetic_of(t);
+    if (t->c.op == NB_OP_DYT)
+        return (struct nb_prediction){of == NB_SCALE_MIN ? 0 : (double)INFINITY, "none: the op sums nothing"};
+    if (of == NB_SCALE_MAX) return largest_scale(&a, facts);
+    if (of == NB_SCALE_MIN) return smallest_scale(&a, t, demand, facts);
+    if (nb_op_centres(t->c.op)) return largest_rho(&a, t, demand, facts);
+    return (struct nb_prediction){INFINITY, "none: the op does not centre"};
+}
+
+/* ---- One question of the search: do the rows of this family and parameter come back right? ---- */
+
+/* What the worst row of one call over all seeds had. */
+struct seen {
+    int64_t nan, inf, zero; /* elements of all rows */
+    double accurate, relative;
+    double max_ulp; /* NaN: nothing to measure */
+    uint64_t seed;  /* of the witness: the first strange element, else the one with the largest error */
+    int64_t row, col;
+    double got, want;
+};
+
+struct answer {
     enum nb_family family;
     double parameter;
-    struct nb_seen seen;
+    struct seen seen;
+};
+
+struct prober {
+    struct nb_trial *t;
+    int n_seeds;
+    struct nb_draws *draws;
+    struct nb_draw_facts facts;
+    struct nb_row_score *scores;
+    struct answer *answers; /* remembered */
+    int n_answers, room;
 };
 
 /* What the closed forms need to know of the draws. */
-static void take_facts(struct nb_prober *p) {
+static void take_facts(struct prober *p) {
     const int64_t rows = p->t->in.rows, cols = p->t->in.cols, seen = nb_truth_elements(&p->t->c);
     const bool adds = p->t->in.residual != NULL;
     p->facts = (struct nb_draw_facts){.n = seen, .least_square = INFINITY};
@@ -37,9 +213,9 @@ static void take_facts(struct nb_prober *p) {
         }
 }
 
-int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds) {
+static int prober_init(struct prober *p, struct nb_trial *t, int n_seeds) {
     const char *refused = nb_row_score_refuses(&t->c);
-    *p = (struct nb_prober){.t = t, .n_seeds = n_seeds > 0 ? n_seeds : 1};
+    *p = (struct prober){.t = t, .n_seeds = n_seeds > 0 ? n_seeds : 1};
     if (refused) {
         t->reason = refused;
         return -1;
@@ -51,15 +227,15 @@ int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds) {
     return 0;
 }
 
-void nb_prober_release(struct nb_prober *p) {
+static void prober_release(struct prober *p) {
     for (int s = 0; p->draws && s < p->n_seeds; s++) nb_draws_release(&p->draws[s]);
     free(p->draws);
     free(p->scores);
     free(p->answers);
-    *p = (struct nb_prober){0};
+    *p = (struct prober){0};
 }
 
-static void set_witness(struct nb_seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
+static void set_witness(struct seen *seen, uint64_t seed, int64_t row, int64_t col, double got, double want) {
     seen->seed = seed;
     seen->row = row;
     seen->col = col;
@@ -67,7 +243,7 @@ static void set_witness(struct nb_seen *seen, uint64_t seed, int64_t row, int64_
     seen->want = want;
 }
 
-static void add_row(struct nb_seen *seen, uint64_t seed, int64_t row, const struct nb_row_score *s) {
+static void add_row(struct seen *seen, uint64_t seed, int64_t row, const struct nb_row_score *s) {
     const struct nb_row_worst *ulp = &s->worst[NB_BY_SCALED];
     const bool first_strange = seen->nan + seen->inf + seen->zero == 0 && !nb_row_is_ordinary(s);
     const bool nothing_strange = seen->nan + seen->inf + seen->zero == 0;
@@ -83,8 +259,8 @@ static void add_row(struct nb_seen *seen, uint64_t seed, int64_t row, const stru
     if (ulp->col >= 0) seen->max_ulp = fmax(seen->max_ulp, ulp->value);
 }
 
-static int ask(struct nb_prober *p, enum nb_family family, double parameter, struct nb_seen *seen) {
-    *seen = (struct nb_seen){.row = -1, .col = -1, .max_ulp = -1};
+static int ask(struct prober *p, enum nb_family family, double parameter, struct seen *seen) {
+    *seen = (struct seen){.row = -1, .col = -1, .max_ulp = NAN};
     for (int s = 0; s < p->n_seeds; s++) {
         nb_trial_load(p->t, &p->draws[s], family, parameter);
         if (nb_trial_run(p->t) != 0 || nb_row_score(p->t, p->scores) != 0) return -1;
@@ -94,7 +270,7 @@ static int ask(struct nb_prober *p, enum nb_family family, double parameter, str
 }
 
 /* -1 with t->reason when the kernel failed. */
-static int prober_look(struct nb_prober *p, enum nb_family family, double parameter, struct nb_seen *seen) {
+static int prober_look(struct prober *p, enum nb_family family, double parameter, struct seen *seen) {
     for (int i = 0; i < p->n_answers; i++)
         if (p->answers[i].family == family && p->answers[i].parameter == parameter) {
             *seen = p->answers[i].seen;
@@ -105,108 +281,20 @@ static int prober_look(struct nb_prober *p, enum nb_family family, double parame
         p->room = p->room ? 2 * p->room : 256;
         p->answers = nb_realloc(p->answers, (unsigned)p->room, sizeof *p->answers);
     }
-    p->answers[p->n_answers++] = (struct nb_answer){family, parameter, *seen};
+    p->answers[p->n_answers++] = (struct answer){family, parameter, *seen};
     return 0;
 }
 
-static bool seen_is_right(const struct nb_seen *seen, enum nb_demand demand, enum nb_dtype dtype) {
+static bool seen_is_right(const struct seen *seen, enum nb_demand demand, enum nb_dtype dtype) {
     if (seen->nan + seen->inf + seen->zero > 0) return false;
-    return seen->accurate <= 1 || seen->relative <= nb_demand_relative(demand, dtype);
+    return seen->accurate <= 1 || seen->relative <= demand_relative(demand, dtype);
 }
 
 /* 1, 0, or -1 with t->reason. */
-static int prober_right(struct nb_prober *p, enum nb_family family, double parameter, enum nb_demand demand) {
-    struct nb_seen seen;
+static int prober_right(struct prober *p, enum nb_family family, double parameter, enum nb_demand demand) {
+    struct seen seen;
     if (prober_look(p, family, parameter, &seen) != 0) return -1;
     return seen_is_right(&seen, demand, p->t->in.dtype) ? 1 : 0;
-}
-
-/* ---- What was found, in words and keys that replay it ---- */
-
-static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_min", "rho_max"};
-
-static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enum nb_frontier_of of, double value,
-                    uint64_t seed) {
-    char number[32], data[64];
-    struct nb_strbuf key = {0}, replay = {0};
-    nb_shortest_text(value, number);
-    snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
-    nb_trial_key(&t->c, data, seed, 0, &key);
-    nb_json_text(json, name, key.text);
-    nb_trial_replay(t, key.text, &replay);
-    if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
-    nb_strbuf_release(&key);
-    nb_strbuf_release(&replay);
-}
-
-static cJSON *seen_to_json(const struct nb_seen *seen) {
-    cJSON *json = cJSON_CreateObject(), *witness = cJSON_AddObjectToObject(json, "witness");
-    nb_json_number(json, "nan", (double)seen->nan);
-    nb_json_number(json, "inf", (double)seen->inf);
-    nb_json_number(json, "zero", (double)seen->zero);
-    nb_json_number(json, "max_ulp", seen->max_ulp < 0 ? NAN : seen->max_ulp);
-    nb_json_uint64(witness, "seed", seen->seed);
-    nb_json_number(witness, "row", (double)seen->row);
-    nb_json_number(witness, "col", (double)seen->col);
-    nb_json_exact(witness, "got", seen->got);
-    nb_json_exact(witness, "want", seen->want);
-    return json;
-}
-
-static const char *status_of(const struct nb_frontier *f) {
-    if (!f->has_good && !f->has_bad) return "does_not_apply";
-    if (!f->has_good) return "never";
-    return f->has_bad ? "found" : "none";
-}
-
-/* Null after a failure of the kernel. */
-static cJSON *to_json(struct nb_prober *p, const struct nb_frontier *f) {
-    cJSON *json = cJSON_CreateObject();
-    const enum nb_family family = f->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
-    nb_json_text(json, "of", frontier_names[f->of]);
-    nb_json_text(json, "demand", nb_demand_names[f->demand]);
-    nb_json_number(json, "relative", nb_demand_relative(f->demand, p->t->in.dtype));
-    nb_json_number(json, "ulp", nb_granted_ulp(p->t->in.dtype));
-    nb_json_number(json, "noise", NB_GRANTED_NOISE);
-    nb_json_text(json, "status", status_of(f));
-    nb_json_number(json, "good", f->good);
-    nb_json_number(json, "bad", f->bad);
-    nb_json_number(json, "searched_to", f->searched_to);
-    cJSON_AddBoolToObject(json, "monotone", f->monotone);
-    nb_json_number(json, "good_beyond", f->good_beyond);
-    nb_json_number(json, "predicted", f->predicted.at);
-    nb_json_text(json, "rule", f->predicted.rule);
-    nb_json_number(json, "ratio", f->has_good && f->has_bad ? f->good / f->predicted.at : NAN);
-    struct nb_seen seen = {.seed = p->t->c.seed};
-    if (f->has_bad && prober_look(p, family, f->bad, &seen) != 0) {
-        cJSON_Delete(json);
-        return NULL;
-    }
-    if (f->has_bad) cJSON_AddItemToObject(json, "seen", seen_to_json(&seen));
-    if (f->has_good) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
-    if (f->has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
-    return json;
-}
-
-cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
-    const double wanted = nb_json_get_number(options, "seeds");
-    struct nb_prober p;
-    if (nb_prober_init(&p, t, wanted >= 1 && wanted <= 64 ? (int)wanted : 2) != 0) return NULL;
-    cJSON *all = cJSON_CreateArray();
-    for (int i = 0; all && i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
-        struct nb_frontier f;
-        cJSON *one = NULL;
-        if (nb_frontier_find(&p, (enum nb_frontier_of)(i / NB_N_DEMANDS), (enum nb_demand)(i % NB_N_DEMANDS), &f) == 0)
-            one = to_json(&p, &f);
-        if (one) {
-            cJSON_AddItemToArray(all, one);
-            continue;
-        }
-        cJSON_Delete(all);
-        all = NULL;
-    }
-    nb_prober_release(&p);
-    return all;
 }
 
 /* ---- The search proper. A parameter is a positive number of the dtype, taken as its bits: neighbours are one apart, powers of two a
@@ -244,7 +332,7 @@ static double end_of(enum nb_frontier_of of, enum nb_dtype dtype) {
 /* ---- search ---- */
 
 struct walk {
-    struct nb_prober *p;
+    struct prober *p;
     enum nb_dtype dtype;
     enum nb_frontier_of of;
     enum nb_demand demand;
@@ -307,14 +395,15 @@ static int verify_sides(const struct walk *w, int64_t good, int64_t bad, int64_t
     return 0;
 }
 
-int nb_frontier_find(struct nb_prober *p, enum nb_frontier_of of, enum nb_demand demand, struct nb_frontier *out) {
+static int find(struct prober *p, enum nb_frontier_of of, enum nb_demand demand, struct nb_frontier *out) {
     const struct nb_trial *t = p->t;
     const struct walk w = {
         p, t->in.dtype, of, demand, of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE, of == NB_SCALE_MIN ? -1 : 1};
     *out = (struct nb_frontier){.of = of, .demand = demand, .monotone = true, .good = NAN, .bad = NAN};
     out->good_beyond = NAN;
+    out->facts = p->facts;
     out->searched_to = end_of(of, w.dtype);
-    out->predicted = nb_frontier_predict(t, of, demand, &p->facts);
+    out->predicted = predict(t, of, demand, &p->facts);
     if (of == NB_RHO_MAX && !nb_op_centres(t->c.op)) return 0;
     const int64_t end = ordinal(out->searched_to, w.dtype);
     struct coarse c;
@@ -328,4 +417,97 @@ int nb_frontier_find(struct nb_prober *p, enum nb_frontier_of of, enum nb_demand
     if (out->has_good && out->has_bad && verify_sides(&w, c.good, c.bad, end, out) != 0) return -1;
     if (!isnan(out->good_beyond)) out->monotone = false;
     return 0;
+}
+
+int nb_frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
+                     struct nb_frontier *out) {
+    struct prober p;
+    if (prober_init(&p, t, n_seeds) != 0) return -1;
+    const int result = find(&p, of, demand, out);
+    prober_release(&p);
+    return result;
+}
+
+/* ---- What was found, in words and keys that replay it ---- */
+
+static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_min", "rho_max"};
+
+static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enum nb_frontier_of of, double value,
+                    uint64_t seed) {
+    char number[32], data[64];
+    struct nb_strbuf key = {0}, replay = {0};
+    nb_shortest_text(value, number);
+    snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
+    nb_trial_key(&t->c, data, seed, 0, &key);
+    nb_json_text(json, name, key.text);
+    nb_trial_replay(t, key.text, &replay);
+    if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
+    nb_strbuf_release(&key);
+    nb_strbuf_release(&replay);
+}
+
+static const struct nb_member witness_members[] = {
+    NB_MEMBER(UINT64, struct seen, seed), NB_MEMBER(COUNT, struct seen, row),  NB_MEMBER(COUNT, struct seen, col),
+    NB_MEMBER(EXACT, struct seen, got),   NB_MEMBER(EXACT, struct seen, want), NB_MEMBERS_END,
+};
+static const struct nb_member seen_members[] = {
+    NB_MEMBER_GROUP("witness", witness_members), NB_MEMBER(COUNT, struct seen, nan),
+    NB_MEMBER(COUNT, struct seen, inf),          NB_MEMBER(COUNT, struct seen, zero),
+    NB_MEMBER(NUMBER, struct seen, max_ulp),     NB_MEMBERS_END,
+};
+
+static const char *status_of(const struct nb_frontier *f) {
+    if (!f->has_good && !f->has_bad) return "does_not_apply";
+    if (!f->has_good) return "never";
+    return f->has_bad ? "found" : "none";
+}
+
+/* Null after a failure of the kernel. */
+static cJSON *to_json(struct prober *p, const struct nb_frontier *f) {
+    cJSON *json = cJSON_CreateObject();
+    const enum nb_family family = f->of == NB_RHO_MAX ? NB_FAMILY_OFFSET : NB_FAMILY_SCALE;
+    nb_json_text(json, "of", frontier_names[f->of]);
+    nb_json_text(json, "demand", demand_names[f->demand]);
+    nb_json_number(json, "relative", demand_relative(f->demand, p->t->in.dtype));
+    nb_json_number(json, "ulp", nb_granted_ulp(p->t->in.dtype));
+    nb_json_number(json, "noise", NB_GRANTED_NOISE);
+    nb_json_text(json, "status", status_of(f));
+    nb_json_number(json, "good", f->good);
+    nb_json_number(json, "bad", f->bad);
+    nb_json_number(json, "searched_to", f->searched_to);
+    cJSON_AddBoolToObject(json, "monotone", f->monotone);
+    nb_json_number(json, "good_beyond", f->good_beyond);
+    nb_json_number(json, "predicted", f->predicted.at);
+    nb_json_text(json, "rule", f->predicted.rule);
+    nb_json_number(json, "ratio", f->has_good && f->has_bad ? f->good / f->predicted.at : NAN);
+    struct seen seen = {.seed = p->t->c.seed};
+    if (f->has_bad && prober_look(p, family, f->bad, &seen) != 0) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    if (f->has_bad) cJSON_AddItemToObject(json, "seen", nb_json_of_members(seen_members, &seen));
+    if (f->has_good) add_key(json, "good_key", p->t, f->of, f->good, seen.seed);
+    if (f->has_bad) add_key(json, "bad_key", p->t, f->of, f->bad, seen.seed);
+    return json;
+}
+
+cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options) {
+    const double wanted = nb_json_get_number(options, "seeds");
+    struct prober p;
+    if (prober_init(&p, t, wanted >= 1 && wanted <= 64 ? (int)wanted : 2) != 0) return NULL;
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; all && i < NB_N_FRONTIERS * NB_N_DEMANDS; i++) {
+        struct nb_frontier f;
+        cJSON *one = NULL;
+        if (find(&p, (enum nb_frontier_of)(i / NB_N_DEMANDS), (enum nb_demand)(i % NB_N_DEMANDS), &f) == 0)
+            one = to_json(&p, &f);
+        if (one) {
+            cJSON_AddItemToArray(all, one);
+            continue;
+        }
+        cJSON_Delete(all);
+        all = NULL;
+    }
+    prober_release(&p);
+    return all;
 }

@@ -5,14 +5,12 @@
  *
  * What counts as right does not lean on the a-priori bound: no NaN, Inf or lost zero where the exact result is an ordinary number,
  * and an error of at most 16 ulp (f16, bf16: 4) or 4 times the effect of half-ulp input noise, whichever is larger
- * (src/lab/stress/row_score.h); two laxer demands are searched too (src/lab/stress/frontier_theory.h). */
+ * (src/lab/stress/row_score.h); two laxer demands are searched too. */
 #ifndef NB_FRONTIER_H
 #define NB_FRONTIER_H
 
 #include <cjson/cJSON.h>
 
-#include "src/lab/stress/frontier_theory.h"
-#include "src/lab/stress/row_score.h"
 #include "src/lab/stress/trial.h"
 
 /* Options: "seeds" (2): how many seeds, from the case's own on, each with all rows of the shape.
@@ -28,31 +26,30 @@
  * Null with t->reason when the kernel fails or the op has no such frontiers. */
 cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options);
 
-/* ---- One question of the search for frontiers: do the rows of this family and parameter come back right? ---- */
+/* ---- One of them, as numbers ---- */
 
-/* What the worst row of one call over all seeds had. */
-struct nb_seen {
-    int64_t nan, inf, zero; /* elements of all rows */
-    double accurate, relative, max_ulp;
-    uint64_t seed; /* of the witness: the first strange element, else the one with the largest error */
-    int64_t row, col;
-    double got, want;
+enum nb_frontier_of { NB_SCALE_MAX, NB_SCALE_MIN, NB_RHO_MAX, NB_N_FRONTIERS };
+
+/* How near the result must be to count as what the oracle says. All grant what src/lab/stress/row_score.h does; the later ones more. */
+enum nb_demand {
+    NB_DEMAND_ACCURATE, /* no more than that */
+    NB_DEMAND_HALF,     /* half of the dtype's bits: relative error sqrt(u) */
+    NB_DEMAND_DIGIT,    /* one decimal digit: relative error 0.1 */
+    NB_N_DEMANDS
 };
 
-struct nb_prober {
-    struct nb_trial *t;
-    int n_seeds;
-    struct nb_draws *draws;
-    struct nb_draw_facts facts;
-    struct nb_row_score *scores;
-    struct nb_answer *answers; /* remembered */
-    int n_answers, room;
+/* What the rows are, beside N(0,1): their extremes, as predictions need them. */
+struct nb_draw_facts {
+    int64_t n;           /* elements that the statistics see */
+    double max_abs;      /* largest |z| of all rows */
+    double mean_square;  /* largest of a row */
+    double least_square; /* least of a row */
 };
 
-int nb_prober_init(struct nb_prober *p, struct nb_trial *t, int n_seeds); /* -1 with t->reason */
-void nb_prober_release(struct nb_prober *p);
-
-/* One of them, as numbers. */
+struct nb_prediction {
+    double at; /* the largest (smallest) value that should still do; Inf, or 0 for the smallest scale: no limit */
+    const char *rule; /* "x^2 overflows the statistics' dtype" */
+};
 struct nb_frontier {
     enum nb_frontier_of of;
     enum nb_demand demand;
@@ -61,8 +58,10 @@ struct nb_frontier {
     bool monotone;
     double good_beyond; /* a value beyond the frontier that is right again; NaN: none seen */
     struct nb_prediction predicted;
+    struct nb_draw_facts facts;
 };
-/* p: made for the trial (nb_prober_init). -1 with the trial's reason. */
-int nb_frontier_find(struct nb_prober *p, enum nb_frontier_of of, enum nb_demand demand, struct nb_frontier *out);
+/* -1 with the trial's reason. */
+int nb_frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
+                     struct nb_frontier *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Budget, calls and the worst rows so far. */
+/* Budget, calls and the worst rows so far; the searches; what reproduces the rows that they found. */
 #include "src/lab/stress/row_search.h"
 
 #include <assert.h>
@@ -9,20 +9,50 @@
 #include <string.h>
 
 #include "src/core/dtype.h"
+#include "src/core/json.h"
+#include "src/core/json_members.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/timer.h"
-#include "src/lab/stress/trial.h"
 #include "src/plan/distributions.h"
+#include "src/plan/npy.h"
 
-const char *nb_objective_name(int objective) {
-    if (objective < NB_N_MEASURES) return nb_measure_names[objective];
-    return objective == NB_OBJECTIVE_SUM ? "sum_error_u" : "strange";
+const char *const nb_objective_names[NB_N_OBJECTIVES] = {
+    "bound", "noise", "ulp", "scaled_ulp", [NB_OBJECTIVE_STRANGE] = "strange", [NB_OBJECTIVE_SUM] = "sum_error_u"};
+
+/* ---- What all searches share: a trial, a budget, and the worst rows so far ---- */
+
+struct found {
+    double *x; /* null: none yet */
+    double value, eps;
+    double mean, deviation; /* of the row that a search made first; climbing draws from these and keeps them */
+    struct nb_row_score score;
+    char generator[96]; /* what made it */
+    uint64_t seed;
+};
+
+struct search {
+    struct nb_trial *t;
+    int64_t rows, cols;
+    double *x; /* rows x cols: the next call's */
+    struct nb_row_score *scores;
+    struct found found[NB_N_OBJECTIVES];
+    const struct found *climbs_from; /* null: rows are new */
+    double started_s, budget_s, stage_until_s;
+    int64_t first_call, budget_calls, stage_until_call; /* budget_calls 0: time alone counts */
+    bool failed;                                        /* the kernel; t->reason says how */
+};
+
+/* From here on is_over() is true once this much of the whole budget is used up. */
+static void set_stage(struct search *h, double until_share) {
+    h->stage_until_s = h->started_s + until_share * h->budget_s;
+    h->stage_until_call = h->first_call + (int64_t)ceil(until_share * (double)h->budget_calls);
 }
 
-int nb_row_search_init(struct nb_row_search *h, struct nb_trial *t, double budget_s, int64_t budget_calls) {
-    *h = (struct nb_row_search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_s = budget_s};
+/* budget_calls > 0: so many calls, whatever the time. -1 with t->reason. */
+static int search_init(struct search *h, struct nb_trial *t, double budget_s, int64_t budget_calls) {
+    *h = (struct search){.t = t, .rows = t->in.rows, .cols = t->in.cols, .budget_s = budget_s};
     h->budget_calls = budget_calls;
     t->reason = nb_row_score_refuses(&t->c);
     if (t->reason) return -1;
@@ -30,23 +60,18 @@ int nb_row_search_init(struct nb_row_search *h, struct nb_trial *t, double budge
     h->scores = nb_alloc((unsigned long long)h->rows, sizeof *h->scores);
     h->started_s = nb_now_s();
     h->first_call = t->calls;
-    nb_row_search_stage(h, 1);
+    set_stage(h, 1);
     return 0;
 }
 
-void nb_row_search_release(struct nb_row_search *h) {
+static void search_release(struct search *h) {
     for (int i = 0; i < NB_N_OBJECTIVES; i++) free(h->found[i].x);
     free(h->x);
     free(h->scores);
-    *h = (struct nb_row_search){0};
+    *h = (struct search){0};
 }
 
-void nb_row_search_stage(struct nb_row_search *h, double until_share) {
-    h->stage_until_s = h->started_s + until_share * h->budget_s;
-    h->stage_until_call = h->first_call + (int64_t)ceil(until_share * (double)h->budget_calls);
-}
-
-bool nb_row_search_over(const struct nb_row_search *h) {
+static bool is_over(const struct search *h) {
     if (h->failed) return true;
     return h->budget_calls > 0 ? h->t->calls >= h->stage_until_call : nb_now_s() >= h->stage_until_s;
 }
@@ -57,7 +82,8 @@ static bool leaves_range(const struct nb_row_score *s) {
     return !nb_row_is_ordinary(s) || (s->loss != NB_LOSS_NONE && s->loss != NB_LOSS_CANCELLATION);
 }
 
-double nb_objective_value(const struct nb_row_score *s, int objective) {
+/* What a row is worth by an objective; NaN: nothing. */
+static double objective_value(const struct nb_row_score *s, int objective) {
     const int64_t n = s->n_nan + s->n_inf + s->n_zero;
     if (objective == NB_BY_BOUND) return s->worst[objective].value;
     if (objective == NB_OBJECTIVE_STRANGE) return n > 0 ? (double)n : (double)NAN;
@@ -78,8 +104,7 @@ struct nb_row_look nb_row_look(const double *x, int64_t n) {
     return look;
 }
 
-static void keep_row(const struct nb_row_search *h, struct nb_found_row *c, int64_t row, uint64_t seed,
-                     const char *generator) {
+static void keep_row(const struct search *h, struct found *c, int64_t row, uint64_t seed, const char *generator) {
     if (!c->x) c->x = nb_alloc((unsigned long long)h->cols, sizeof *c->x);
     memcpy(c->x, h->x + row * h->cols, (size_t)h->cols * sizeof *c->x);
     c->eps = h->t->c.eps;
@@ -91,22 +116,23 @@ static void keep_row(const struct nb_row_search *h, struct nb_found_row *c, int6
     c->deviation = h->climbs_from ? h->climbs_from->deviation : sqrt(look.variance);
 }
 
-static void offer(struct nb_row_search *h, int64_t row, uint64_t seed, const char *generator) {
+static void offer(struct search *h, int64_t row, uint64_t seed, const char *generator) {
     const struct nb_row_score *s = &h->scores[row];
     if (!s->claimed) return;
     for (int q = 0; q < NB_N_OBJECTIVES; q++) {
-        struct nb_found_row *c = &h->found[q];
-        const double value = nb_objective_value(s, q);
+        struct found *c = &h->found[q];
+        const double value = objective_value(s, q);
         if (isnan(value) || (c->x && value <= c->value)) continue;
         c->value = value;
         keep_row(h, c, row, seed, generator);
     }
 }
 
-int nb_row_search_call(struct nb_row_search *h, int64_t n, uint64_t seed, const char *generator) {
+/* Calls the kernel on the first n rows of h->x, scores them, and keeps the worst. -1: failed. */
+static int call_rows(struct search *h, int64_t n, uint64_t seed, const char *generator) {
     for (int64_t r = n; r < h->rows; r++)
         memcpy(h->x + r * h->cols, h->x, (size_t)h->cols * sizeof *h->x); /* the call is always of all rows */
-    nb_trial_load_rows(h->t, h->x);
+    nb_trial_set_x(h->t, h->x, h->x);
     h->failed = nb_trial_run(h->t) != 0 || nb_row_score(h->t, h->scores) != 0;
     for (int64_t r = 0; r < n && !h->failed; r++) offer(h, r, seed, generator);
     return h->failed ? -1 : 0;
@@ -114,6 +140,215 @@ int nb_row_search_call(struct nb_row_search *h, int64_t n, uint64_t seed, const 
 
 /* In [0, 1), for choices. */
 static double uniform(uint64_t *state) { return (double)(nb_random_next(state) >> 11) * 0x1p-53; }
+
+/* ---- Rows along an assumed order of summation ---- */
+
+enum { MAX_LEVELS = 64 };
+
+/* The accumulators are followed as the kernel is thought to have them. Sums are formed in double, where an f32 or narrower
+ * accumulator plus a product of two such numbers is off by 2^-53 of itself at most: far below what is looked for.
+ *
+ * Lanes, or for pairwise sums the finished blocks of each size that wait for their other half, and the leaf that is being filled. */
+struct sums {
+    const struct nb_sum_order *order;
+    double lanes[NB_MAX_LANES];
+    double levels[MAX_LEVELS], leaf;
+    int64_t n_leaves; /* finished */
+    int64_t n;        /* elements */
+};
+
+static double rounded(const struct sums *s, double v) {
+    return s->order->sum == NB_F32 ? (double)(float)v : nb_round_to(v, s->order->sum);
+}
+
+static double addend(const struct sums *s, double x) {
+    if (!s->order->squares) return x;
+    double d = x - s->order->about;
+    if (s->order->about != 0) d = rounded(s, d);
+    return s->order->fused ? d * d : rounded(s, d * d);
+}
+
+/* acc + q as rounded; adds its error to *error. */
+static double added(const struct sums *s, double acc, double q, double *error) {
+    const double exact = acc + q, result = rounded(s, exact);
+    *error += result - exact;
+    return result;
+}
+
+/* The leaf that is full joins the waiting halves, as a binary counter carries. */
+static double carried(const struct sums *s, double leaf, int *level, double *error) {
+    double sum = leaf;
+    *level = 0;
+    for (int64_t leaves = s->n_leaves; leaves & 1; leaves >>= 1) sum = added(s, s->levels[(*level)++], sum, error);
+    return sum;
+}
+
+/* What adding x is off by; it is added where `keep` says so. */
+static double step(struct sums *s, double x, bool keep) {
+    double error = 0;
+    const double q = addend(s, x);
+    if (s->order->lanes > 0) {
+        double *lane = &s->lanes[s->n % s->order->lanes];
+        const double sum = added(s, *lane, q, &error);
+        if (keep) *lane = sum;
+    } else {
+        const double leaf = added(s, s->leaf, q, &error);
+        if (keep) s->leaf = leaf;
+        if ((s->n + 1) % s->order->leaf == 0) {
+            int level;
+            const double sum = carried(s, leaf, &level, &error);
+            if (keep) {
+                s->levels[level] = sum;
+                s->n_leaves++;
+                s->leaf = 0;
+            }
+        }
+    }
+    s->n += keep;
+    return error;
+}
+
+void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x) {
+    assert(g->best_of >= 1 && g->order.lanes <= NB_MAX_LANES && (g->order.lanes > 0 || g->order.leaf > 0));
+    const struct nb_random random = nb_random_stream(g->seed, 0);
+    struct sums s = {.order = &g->order};
+    for (int64_t i = 0; i < n; i++) {
+        double best = -INFINITY;
+        for (int k = 0; k < g->best_of; k++) {
+            const uint64_t at = (uint64_t)i * (uint64_t)g->best_of + (uint64_t)k;
+            const double v = nb_round_to(g->offset + g->scale * nb_random_normal(random, at), g->dtype);
+            const double error = g->sign * step(&s, v, false);
+            if (!(error > best)) continue;
+            best = error;
+            x[i] = v;
+        }
+        step(&s, x[i], true);
+    }
+}
+
+/* ---- Greedy rows: first the order of summation that hurts the kernel most, which also serves a kernel whose order nobody knows, then
+ * more candidates for each element and more seeds. Ops that centre are attacked through the sum of x as well, at growing rho. */
+
+enum { PAIRWISE = 0, FIRST_SEED = 1 };
+static const int lane_counts[] = {1, 4, 8, 16, 32, 64, 128, PAIRWISE};
+enum { N_LANE_COUNTS = sizeof lane_counts / sizeof lane_counts[0] };
+
+/* A long row is not worth a second of draws: fewer candidates, but two. */
+static int affordable(const struct search *h, int best_of) {
+    const double most = 4e6 / ((double)h->rows * (double)h->cols);
+    return best_of > most ? (int)fmax(most, fmin(best_of, 2)) : best_of;
+}
+
+static struct nb_greedy attack(const struct search *h, int lanes, int best_of, uint64_t seed) {
+    const struct nb_trial *t = h->t;
+    const bool narrow = t->c.stats_dtype == NB_STATS_X && t->c.style != NB_COMPOSED;
+    return (struct nb_greedy){
+        .order = {.lanes = lanes, .leaf = 8, .squares = true, .sum = narrow ? t->in.dtype : NB_F32, .fused = !narrow},
+        .dtype = t->in.dtype,
+        .scale = 1,
+        .best_of = affordable(h, best_of),
+        .sign = 1,
+        .seed = seed};
+}
+
+/* What an attempt is judged by: the sum's error where the outputs show it alone, else how near the bound. */
+static double worth(const struct nb_trial *t, const struct nb_row_score *s) {
+    const double value = objective_value(s, nb_op_centres(t->c.op) ? (int)NB_BY_BOUND : (int)NB_OBJECTIVE_SUM);
+    return isnan(value) ? -1 : value;
+}
+
+static void describe(const struct nb_greedy *g, char *text, size_t n) {
+    char order[32] = "pairwise";
+    if (g->order.lanes > 0) snprintf(order, sizeof order, "%d lane%s", g->order.lanes, g->order.lanes > 1 ? "s" : "");
+    snprintf(text, n, "greedy on %s, %s, best of %d, %s, N(%g,%g)", g->order.squares ? "squares" : "sum", order,
+             g->best_of, g->sign > 0 ? "up" : "down", g->offset, g->scale);
+}
+
+static void note(const struct nb_greedy *g, const struct search *h, int64_t row, cJSON *attempts) {
+    const struct nb_row_score *s = &h->scores[row];
+    const struct nb_row_look look = nb_row_look(h->x + row * h->cols, h->cols);
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "on", g->order.squares ? "squares" : "sum");
+    nb_json_number(json, "lanes", g->order.lanes > 0 ? g->order.lanes : NAN); /* null: pairwise */
+    nb_json_number(json, "best_of", g->best_of);
+    nb_json_number(json, "sign", g->sign);
+    nb_json_number(json, "offset", g->offset);
+    nb_json_uint64(json, "seed", g->seed);
+    nb_json_number(json, "sum_error_u", s->sum_error_u);
+    nb_json_number(json, "bound", s->worst[NB_BY_BOUND].value);
+    nb_json_number(json, "noise", s->worst[NB_BY_NOISE].value);
+    nb_json_number(json, "mean", look.mean);
+    nb_json_number(json, "variance", look.variance);
+    cJSON_AddItemToArray(attempts, json);
+}
+
+/* One attempt fills all rows of the call, with seeds in sequence; returns the worth of its best row. */
+static double attempt(struct search *h, struct nb_greedy g, cJSON *attempts) {
+    char text[96];
+    int64_t best = 0;
+    describe(&g, text, sizeof text);
+    const uint64_t seed = g.seed;
+    for (int64_t r = 0; r < h->rows; r++) {
+        g.seed = seed + (uint64_t)r;
+        nb_greedy_row(&g, h->cols, h->x + r * h->cols);
+    }
+    if (call_rows(h, h->rows, seed, text) != 0) return -1;
+    for (int64_t r = 1; r < h->rows; r++)
+        if (worth(h->t, &h->scores[r]) > worth(h->t, &h->scores[best])) best = r;
+    g.seed = seed + (uint64_t)best;
+    if (attempts) note(&g, h, best, attempts);
+    return worth(h->t, &h->scores[best]);
+}
+
+static double both_signs(struct search *h, struct nb_greedy g, cJSON *attempts) {
+    double worst = -1;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        g.sign = sign;
+        if (!is_over(h)) worst = fmax(worst, attempt(h, g, attempts));
+    }
+    return worst;
+}
+
+/* rho up to what the kernel claims and the format can hold. */
+static double largest_rho(const struct search *h) {
+    struct nb_range range;
+    nb_kernel_range(h->t->entry->kernel, &h->t->call, &range);
+    return fmin(0.9 * range.max_rho, ldexp(1, nb_formats[h->t->in.dtype].precision - 4));
+}
+
+static void attack_mean(struct search *h, int lanes, cJSON *attempts) {
+    const double most = largest_rho(h);
+    for (double rho = 1; rho <= most && !is_over(h); rho *= 4) {
+        struct nb_greedy g = attack(h, lanes, 16, FIRST_SEED);
+        g.offset = rho;
+        g.order.squares = false;
+        both_signs(h, g, attempts);
+        g.order.squares = true;
+        g.order.about = h->t->c.variance == NB_VAR_ONEPASS ? 0 : rho;
+        both_signs(h, g, attempts);
+    }
+}
+
+static void search_greedy(struct search *h, cJSON *attempts) {
+    static const int candidates[] = {1, 2, 16, 64, 256}; /* 1: plain random rows, for comparison */
+    double worst = -1;
+    int lanes = 1;
+    for (int i = 0; i < N_LANE_COUNTS && !is_over(h); i++) {
+        if (lane_counts[i] > h->cols) continue;
+        struct nb_greedy g = attack(h, lane_counts[i], 16, FIRST_SEED);
+        if (nb_op_centres(h->t->c.op)) {
+            g.offset = fmin(16, largest_rho(h));
+            g.order.squares = false;
+        }
+        const double value = both_signs(h, g, attempts);
+        if (value > worst) lanes = lane_counts[i];
+        worst = fmax(worst, value);
+    }
+    if (nb_op_centres(h->t->c.op)) attack_mean(h, lanes, attempts);
+    for (uint64_t seed = FIRST_SEED + 1; !is_over(h); seed += (uint64_t)h->rows)
+        for (size_t k = 0; k < sizeof candidates / sizeof candidates[0] && !is_over(h); k++)
+            both_signs(h, attack(h, lanes, candidates[k], seed), seed == FIRST_SEED + 1 ? attempts : NULL);
+}
 
 /* ---- The same numbers in other orders: ascending is kind to a running sum, descending swamps what comes late, an outlier decides by
  * its place; interleaved and lane by lane the same is done to sums in lanes. */
@@ -167,7 +402,7 @@ static void arrange(double *x, int64_t n, enum order order) {
     if (order == INTERLEAVED) interleave(x, n);
 }
 
-static void draw(const struct nb_row_search *h, const char *text, uint64_t seed, double *x) {
+static void draw(const struct search *h, const char *text, uint64_t seed, double *x) {
     struct nb_recipe recipe;
     char reason[128];
     const int parsed = nb_distribution_parse(text, &recipe, reason, sizeof reason);
@@ -177,9 +412,9 @@ static void draw(const struct nb_row_search *h, const char *text, uint64_t seed,
     for (int64_t i = 0; i < h->cols; i++) x[i] = nb_round_to(nb_draw_value(recipe.data, &d, 0, i), h->t->in.dtype);
 }
 
-void nb_row_search_orders(struct nb_row_search *h) {
-    for (uint64_t seed = 1; !nb_row_search_over(h); seed += (uint64_t)h->rows)
-        for (int i = 0; i < N_RECIPES * N_ORDERS && !nb_row_search_over(h); i++) {
+static void search_orders(struct search *h) {
+    for (uint64_t seed = 1; !is_over(h); seed += (uint64_t)h->rows)
+        for (int i = 0; i < N_RECIPES * N_ORDERS && !is_over(h); i++) {
             const char *recipe = recipes[i / N_ORDERS];
             const enum order order = (enum order)(i % N_ORDERS);
             char text[96];
@@ -188,7 +423,7 @@ void nb_row_search_orders(struct nb_row_search *h) {
                 draw(h, recipe, seed + (uint64_t)r, h->x + r * h->cols);
                 arrange(h->x + r * h->cols, h->cols, order);
             }
-            nb_row_search_call(h, h->rows, seed, text);
+            call_rows(h, h->rows, seed, text);
         }
 }
 
@@ -208,7 +443,7 @@ struct point {
 static const int objectives[] = {NB_BY_BOUND, NB_BY_NOISE, NB_BY_SCALED, NB_BY_ULP};
 enum { N_OBJECTIVES = sizeof objectives / sizeof objectives[0], ROWS_PER_HALF = 4 };
 
-static struct box whole_box(const struct nb_row_search *h, double eps_low, double eps_high) {
+static struct box whole_box(const struct search *h, double eps_low, double eps_high) {
     const struct nb_format *f = &nb_formats[h->t->in.dtype];
     const bool centres = nb_op_centres(h->t->c.op);
     struct nb_range range;
@@ -227,7 +462,7 @@ static struct point sample(const struct box *b, uint64_t *state) {
 }
 
 /* scale (rho + z), one element of it larger by the outlier ratio; cut at the largest number. */
-static void make_row(const struct nb_row_search *h, const struct point *p, uint64_t seed, double *x) {
+static void make_row(const struct search *h, const struct point *p, uint64_t seed, double *x) {
     const struct nb_random random = nb_random_stream(seed, 1);
     const enum nb_dtype dtype = h->t->in.dtype;
     const double scale = exp2(p->at[LOG_SCALE]), rho = p->at[LOG_RHO] <= -4 ? 0 : exp2(p->at[LOG_RHO]);
@@ -241,9 +476,9 @@ static void make_row(const struct nb_row_search *h, const struct point *p, uint6
 }
 
 /* The worst of some rows of the box; -1 for none. */
-static double worst_in(struct nb_row_search *h, const struct box *b, int objective, bool moves_eps, uint64_t *state) {
+static double worst_in(struct search *h, const struct box *b, int objective, bool moves_eps, uint64_t *state) {
     double worst = -1;
-    for (int64_t done = 0; done < ROWS_PER_HALF && !nb_row_search_over(h); done += h->rows) {
+    for (int64_t done = 0; done < ROWS_PER_HALF && !is_over(h); done += h->rows) {
         char text[96];
         struct point p = sample(b, state);
         const double log_eps = p.at[LOG_EPS]; /* of all rows of a call */
@@ -255,9 +490,9 @@ static double worst_in(struct nb_row_search *h, const struct box *b, int objecti
         }
         snprintf(text, sizeof text, "zoom: scale 2^%.2f, rho 2^%.2f, outlier 2^%.2f and near", p.at[LOG_SCALE],
                  p.at[LOG_RHO], p.at[LOG_OUTLIER]);
-        if (nb_row_search_call(h, h->rows, seed, text) != 0) return -1;
+        if (call_rows(h, h->rows, seed, text) != 0) return -1;
         for (int64_t r = 0; r < h->rows; r++) {
-            const double value = nb_objective_value(&h->scores[r], objective);
+            const double value = objective_value(&h->scores[r], objective);
             if (h->scores[r].claimed && value > worst) worst = value;
         }
     }
@@ -271,7 +506,7 @@ static bool is_small(const struct box *b) {
 }
 
 /* Halves the box along d. Rows come back worse from one half by chance too: now and then the other is kept. */
-static void split(struct nb_row_search *h, struct box *b, int d, int objective, bool moves_eps, uint64_t *state) {
+static void split(struct search *h, struct box *b, int d, int objective, bool moves_eps, uint64_t *state) {
     struct box low = *b, high = *b;
     low.high[d] = high.low[d] = (b->low[d] + b->high[d]) / 2;
     const double of_low = worst_in(h, &low, objective, moves_eps, state);
@@ -280,16 +515,16 @@ static void split(struct nb_row_search *h, struct box *b, int d, int objective, 
     *b = (of_low >= of_high) != against ? low : high;
 }
 
-void nb_row_search_zoom(struct nb_row_search *h, double eps_low, double eps_high) {
+static void search_zoom(struct search *h, double eps_low, double eps_high) {
     const bool moves_eps = eps_low > 0 && eps_low < eps_high;
     const double eps = h->t->c.eps;
     char eps_text[NB_TEXT_MAX];
     uint64_t state = 1;
     snprintf(eps_text, sizeof eps_text, "%s", h->t->c.eps_text);
     const struct box whole = moves_eps ? whole_box(h, eps_low, eps_high) : whole_box(h, 1, 1);
-    for (int round = 0; !nb_row_search_over(h); round++) {
+    for (int round = 0; !is_over(h); round++) {
         struct box b = whole;
-        for (int d = 0; !is_small(&b) && !nb_row_search_over(h); d = (d + 1) % N_DIMENSIONS)
+        for (int d = 0; !is_small(&b) && !is_over(h); d = (d + 1) % N_DIMENSIONS)
             if (b.high[d] - b.low[d] > 0.1) split(h, &b, d, objectives[round % N_OBJECTIVES], moves_eps, &state);
         if (is_small(&whole)) break;
     }
@@ -306,7 +541,7 @@ static const int climbed[] = {NB_BY_BOUND, NB_BY_NOISE, NB_OBJECTIVE_SUM, NB_BY_
 enum { N_CLIMBED = sizeof climbed / sizeof climbed[0], STEPS = 16 };
 
 /* From one element to a quarter of them, small numbers as often as large ones. */
-static void vary(const struct nb_row_search *h, const struct nb_found_row *c, double *x, uint64_t *state) {
+static void vary(const struct search *h, const struct found *c, double *x, uint64_t *state) {
     const double most = fmax((double)h->cols / 4, 1), largest = nb_formats[h->t->in.dtype].max_finite;
     const int64_t n = (int64_t)exp2(uniform(state) * log2(most + 1));
     for (int64_t k = 0; k < n; k++) {
@@ -316,11 +551,11 @@ static void vary(const struct nb_row_search *h, const struct nb_found_row *c, do
     }
 }
 
-static void climb(struct nb_row_search *h, int objective, uint64_t *state) {
-    const struct nb_found_row *c = &h->found[objective];
+static void climb(struct search *h, int objective, uint64_t *state) {
+    const struct found *c = &h->found[objective];
     char text[96];
     if (!c->x || c->eps != h->t->c.eps || isinf(c->value)) return;
-    for (int step = 0; step < STEPS && !nb_row_search_over(h); step++) {
+    for (int step = 0; step < STEPS && !is_over(h); step++) {
         snprintf(text, sizeof text, "%s%s", strncmp(c->generator, "climb", 5) == 0 ? "" : "climb from ", c->generator);
         for (int64_t r = 0; r < h->rows; r++) {
             double *x = h->x + r * h->cols;
@@ -328,17 +563,161 @@ static void climb(struct nb_row_search *h, int objective, uint64_t *state) {
             vary(h, c, x, state);
         }
         h->climbs_from = c;
-        nb_row_search_call(h, h->rows, c->seed, text);
+        call_rows(h, h->rows, c->seed, text);
         h->climbs_from = NULL;
     }
 }
 
-void nb_row_search_climb(struct nb_row_search *h) {
+static void search_climb(struct search *h) {
     uint64_t state = 1;
     int64_t calls = -1;
-    for (int i = 0; !nb_row_search_over(h); i++) {
+    for (int i = 0; !is_over(h); i++) {
         if (i % N_CLIMBED == 0 && calls == h->t->calls) return; /* no row to start from */
         if (i % N_CLIMBED == 0) calls = h->t->calls;
         climb(h, climbed[i % N_CLIMBED], &state);
     }
+}
+
+/* ---- The worst rows with what reproduces them: a file and a key, and for short rows the numbers themselves ---- */
+
+enum { SHORT_ROW = 16 };
+
+static const struct nb_member look_members[] = {
+    NB_MEMBER(NUMBER, struct nb_row_look, mean),
+    NB_MEMBER(NUMBER, struct nb_row_look, variance),
+    NB_MEMBER(NUMBER, struct nb_row_look, kurtosis),
+    NB_MEMBER(NUMBER, struct nb_row_look, max_abs),
+    NB_MEMBERS_END,
+};
+
+static void add_exact_row(cJSON *json, const double *x, int64_t n) {
+    cJSON *values = cJSON_AddArrayToObject(json, "x");
+    for (int64_t i = 0; i < n; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%a", x[i]);
+        cJSON_AddItemToArray(values, cJSON_CreateString(text));
+    }
+}
+
+static void add_witness(cJSON *json, const struct found *c, int objective) {
+    cJSON *witness = cJSON_AddObjectToObject(json, "witness");
+    struct nb_row_worst w = c->score.worst[objective < NB_N_MEASURES ? objective : (int)NB_BY_SCALED];
+    if (!nb_row_is_ordinary(&c->score))
+        w = (struct nb_row_worst){0, c->score.strange_col, c->score.strange_got, c->score.strange_want};
+    nb_json_number(witness, "col", (double)w.col);
+    nb_json_exact(witness, "x", w.col >= 0 ? c->x[w.col] : (double)NAN);
+    nb_json_exact(witness, "got", w.got);
+    nb_json_exact(witness, "want", w.want);
+}
+
+/* A name of its own for each case, kernel and objective: what a path may not hold is left out, the key's hash is added. */
+static void name_file(const struct nb_case *c, const char *dir, int objective, struct nb_strbuf *path) {
+    struct nb_strbuf key = {0};
+    nb_case_key(c, &key);
+    nb_strbuf_addf(path, "%s/", dir);
+    for (const char *p = c->variant; *p; p++) nb_strbuf_addn(path, *p == ':' || *p == '/' ? "-" : p, 1);
+    nb_strbuf_addf(path, "-%08x-%s.npy", nb_hash32_text(key.text), nb_objective_names[objective]);
+    nb_strbuf_release(&key);
+}
+
+/* One row to a .npy file, f32 or f16 as the dtype (bf16 in f32); -1 after nb_error. */
+static int write_row(const struct nb_trial *t, const double *x, const char *path) {
+    const int64_t cols = t->in.cols;
+    const enum nb_dtype dtype = t->in.dtype == NB_F16 ? NB_F16 : NB_F32; /* .npy knows no bf16 */
+    void *values = nb_alloc((unsigned long long)cols, nb_formats[dtype].bytes);
+    for (int64_t i = 0; i < cols; i++) nb_set(values, i, dtype, nb_round_to(x[i], t->in.dtype));
+    const int result = nb_npy_write(path, values, dtype == NB_F16 ? "<f2" : "<f4", &cols, 1);
+    free(values);
+    return result;
+}
+
+static void add_files(cJSON *json, const struct search *h, const struct found *c, int objective, const char *dir) {
+    struct nb_strbuf path = {0}, key = {0}, replay = {0};
+    struct nb_case of = h->t->c;
+    of.eps = c->eps;
+    if (c->eps != h->t->c.eps) snprintf(of.eps_text, sizeof of.eps_text, "%.17g", c->eps);
+    name_file(&of, dir, objective, &path);
+    if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
+        nb_trial_key(&of, path.text, of.seed, 1, &key);
+        nb_trial_replay(h->t, key.text, &replay);
+        nb_json_text(json, "file", path.text);
+        nb_json_text(json, "key", key.text);
+        nb_json_text(json, "replay", replay.text);
+    }
+    nb_strbuf_release(&path);
+    nb_strbuf_release(&key);
+    nb_strbuf_release(&replay);
+}
+
+static cJSON *found_to_json(const struct search *h, int objective, const char *dir) {
+    const struct found *c = &h->found[objective];
+    const struct nb_row_look look = nb_row_look(c->x, h->cols);
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "objective", nb_objective_names[objective]);
+    if (isinf(c->value))
+        nb_json_exact(json, "value", c->value);
+    else
+        nb_json_number(json, "value", c->value);
+    nb_json_text(json, "generator", c->generator);
+    nb_json_uint64(json, "seed", c->seed);
+    nb_json_number(json, "eps", c->eps);
+    cJSON_AddBoolToObject(json, "violation", c->score.worst[NB_BY_BOUND].value > 1);
+    for (int m = 0; m < NB_N_MEASURES; m++) nb_json_number(json, nb_measure_names[m], c->score.worst[m].value);
+    nb_json_number(json, "nan", (double)c->score.n_nan);
+    nb_json_number(json, "inf", (double)c->score.n_inf);
+    nb_json_number(json, "zero", (double)c->score.n_zero);
+    nb_json_text(json, "loss", nb_loss_names[c->score.loss]);
+    nb_json_number(json, "gain_u", c->score.gain_u);
+    nb_json_number(json, "sum_error_u", c->score.sum_error_u);
+    cJSON_AddItemToObject(json, "row", nb_json_of_members(look_members, &look));
+    add_witness(json, c, objective);
+    if (h->cols <= SHORT_ROW) add_exact_row(json, c->x, h->cols);
+    if (dir) add_files(json, h, c, objective, dir);
+    return json;
+}
+
+/* ---- The searches in turn, each with its part of the budget; the last starts from what the others found ---- */
+
+static double number_or(const cJSON *options, const char *name, double fallback) {
+    const double value = nb_json_get_number(options, name);
+    return value > 0 ? value : fallback;
+}
+
+static void search_in_turn(struct search *h, const cJSON *options, cJSON *attempts) {
+    const cJSON *eps = cJSON_GetObjectItemCaseSensitive(options, "eps_range");
+    const cJSON *low = cJSON_GetArrayItem(eps, 0), *high = cJSON_GetArrayItem(eps, 1);
+    const bool both = cJSON_IsNumber(low) && cJSON_IsNumber(high);
+    set_stage(h, 0.4);
+    search_greedy(h, attempts);
+    set_stage(h, 0.5);
+    search_orders(h);
+    set_stage(h, 0.75);
+    search_zoom(h, both ? low->valuedouble : 0, both ? high->valuedouble : 0);
+    set_stage(h, 1);
+    search_climb(h);
+}
+
+cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
+    const double start = nb_now_s();
+    const int64_t first_call = t->calls;
+    struct search h;
+    if (search_init(&h, t, number_or(options, "budget_s", 2), (int64_t)number_or(options, "budget_calls", 0)) != 0)
+        return NULL;
+    cJSON *attempts = cJSON_CreateArray(), *all = NULL;
+    search_in_turn(&h, options, attempts);
+    if (!h.failed) {
+        all = cJSON_CreateArray();
+        for (int q = 0; q < NB_N_OBJECTIVES; q++)
+            if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "witness_dir")));
+        cJSON *summary = cJSON_CreateObject();
+        nb_json_text(summary, "objective", "search");
+        nb_json_number(summary, "calls", (double)(t->calls - first_call));
+        nb_json_number(summary, "seconds", nb_now_s() - start);
+        cJSON_AddItemToObject(summary, "attempts", attempts);
+        cJSON_AddItemToArray(all, summary);
+        attempts = NULL;
+    }
+    cJSON_Delete(attempts);
+    search_release(&h);
+    return all;
 }

@@ -55,8 +55,6 @@ struct nb_greedy {
 /* n elements, each a number of the dtype. */
 void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x);
 
-/* ---- what all searches share: a trial, a budget, and the worst rows so far ---- */
-
 /* What a row can be worst in: the four measures, and two more. */
 enum nb_objective {
     NB_OBJECTIVE_STRANGE =
@@ -64,54 +62,12 @@ enum nb_objective {
     NB_OBJECTIVE_SUM,  /* |error of the sum of squares| in u, as the outputs show it */
     NB_N_OBJECTIVES
 };
-const char *nb_objective_name(int objective);
-
-struct nb_found_row {
-    double *x; /* null: none yet */
-    double value, eps;
-    double mean, deviation; /* of the row that a search made first; climbing draws from these and keeps them */
-    struct nb_row_score score;
-    char generator[96]; /* what made it */
-    uint64_t seed;
-};
-
-struct nb_row_search {
-    struct nb_trial *t;
-    int64_t rows, cols;
-    double *x; /* rows x cols: the next call's */
-    struct nb_row_score *scores;
-    struct nb_found_row found[NB_N_OBJECTIVES];
-    const struct nb_found_row *climbs_from; /* null: rows are new */
-    double started_s, budget_s, stage_until_s;
-    int64_t first_call, budget_calls, stage_until_call; /* budget_calls 0: time alone counts */
-    bool failed;                                        /* the kernel; t->reason says how */
-};
-
-/* budget_calls > 0: so many calls, whatever the time. -1 with t->reason. */
-int nb_row_search_init(struct nb_row_search *h, struct nb_trial *t, double budget_s, int64_t budget_calls);
-void nb_row_search_release(struct nb_row_search *h);
-/* From here on nb_row_search_over() is true once this much of the whole budget is used up. */
-void nb_row_search_stage(struct nb_row_search *h, double until_share);
-bool nb_row_search_over(const struct nb_row_search *h);
-/* Calls the kernel on the first n rows of h->x, scores them, and keeps the worst. -1: failed. */
-int nb_row_search_call(struct nb_row_search *h, int64_t n, uint64_t seed, const char *generator);
-/* What a row is worth by an objective; NaN: nothing. */
-double nb_objective_value(const struct nb_row_score *s, int objective);
+extern const char *const nb_objective_names[NB_N_OBJECTIVES];
 
 /* How ordinary a row looks: a search that finds only freak rows would convince nobody. */
 struct nb_row_look {
     double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
 };
 struct nb_row_look nb_row_look(const double *x, int64_t n);
-
-/* ---- the searches; each stops when nb_row_search_over() ---- */
-/* Along assumed orders of summation; an array of attempts, {"order","best_of","sign","offset","sum_error_u","bound",..}. */
-void nb_row_search_greedy(struct nb_row_search *h, cJSON *attempts);
-/* The same numbers in other orders. */
-void nb_row_search_orders(struct nb_row_search *h);
-/* Scale, rho, outlier, and eps where eps_low < eps_high: halves of the box that score worse are kept. */
-void nb_row_search_zoom(struct nb_row_search *h, double eps_low, double eps_high);
-/* Elements of the worst rows are drawn again, and what is worse is kept. */
-void nb_row_search_climb(struct nb_row_search *h);
 
 #endif

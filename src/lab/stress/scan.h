@@ -5,9 +5,6 @@
 #ifndef NB_SCAN_H
 #define NB_SCAN_H
 
-#include <cjson/cJSON.h>
-
-#include "src/accuracy/bound.h"
 #include "src/lab/stress/trial.h"
 
 struct nb_scan {
@@ -28,7 +25,7 @@ enum nb_point_state {
     NB_POINT_FAILED,     /* the call failed; trial.reason says why */
     NB_N_POINT_STATES
 };
-const char *nb_point_state_name(enum nb_point_state state); /* "ok", "nan" ... */
+extern const char *const nb_point_state_names[]; /* "ok", "nan" ...; null-terminated */
 
 /* Errors in units of u rms(y), u = 2^-p of the output; where the spacing of subnormal numbers is wider than 2 u rms(y), in half of
  * it. A row whose exact result is 0 throughout counts as one with rms(y) = 1. NaN: not known. */
@@ -50,31 +47,5 @@ int nb_scan_init(struct nb_scan *s, const struct nb_trial *like, int64_t rows, i
 /* Calls the kernel at a point. quick: only state and scaled_u are found, at a quarter of the time. */
 void nb_scan_measure(struct nb_scan *s, double scale, double rho, bool quick, struct nb_scan_point *out);
 void nb_scan_release(struct nb_scan *s);
-
-/* ---- What theory says of a scan before it is made: laws of rounding-error growth. Errors in u rms(y) of the output, as in scan.h ---- */
-
-struct nb_scan_theory {
-    const struct nb_case *c;
-    struct nb_arithmetic arithmetic; /* of the statistics */
-    double n;                        /* elements that a statistic is taken over */
-    double z_max;
-    double eps;       /* as the statistics hold it */
-    double u;         /* of x and y */
-    bool centres;     /* is the mean subtracted? */
-    bool squares_raw; /* are x themselves squared, not their distances from the mean? */
-};
-void nb_scan_theory_init(struct nb_scan_theory *t, const struct nb_scan *s);
-
-/* Relative standard deviation of a sum of n positive terms, and of a few operations with it: chain^2 / (18 n) u_sum^2 + u_op^2 / 2 is
- * its square, since L = n / chain lanes err independently, each by a random walk of uniform roundings. */
-double nb_law_sum_sd(const struct nb_scan_theory *t);
-
-/* "predicted" of a sweep, [{"name":.., "points":[[x, y] ..]} ..]: y at the given x. */
-cJSON *nb_laws_over_rho(const struct nb_scan_theory *t, const double *rho, int n);
-cJSON *nb_laws_over_eps(const struct nb_scan_theory *t, double scale, double rho, const double *eps, int n);
-/* Names of the laws of the row's shared error over n, and one law at one n. */
-enum nb_law_over_n { NB_LAW_WORST_CASE, NB_LAW_SQRT_N, NB_LAW_SD, NB_LAW_BIAS, NB_N_LAWS_OVER_N };
-extern const char *const nb_law_over_n_names[NB_N_LAWS_OVER_N];
-double nb_law_over_n(const struct nb_scan_theory *t, enum nb_law_over_n law);
 
 #endif

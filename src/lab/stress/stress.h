@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
+#include "src/plan/plan.h"
 #include "src/record/grade.h"
 
 #define NB_STRESS_FILE "stress.json"
@@ -30,7 +31,23 @@ bool nb_stress_exists(const char *dir);
 
 /* Relations between calls that did not hold for a case (src/measure/metamorphic.h). */
 size_t nb_stress_broken(const struct nb_record *r);
-/* A worker's answer (src/measure/launcher.h) as an element of "studies". */
-cJSON *nb_stress_study(const struct nb_case *c, const char *plugin_file, const cJSON *answer);
+
+/* ---- the searches: which variants, with which case, and what is kept ---- */
+
+struct nb_stress_search {
+    const struct nb_plan *plan;
+    const struct nb_results *results; /* of its checks: a kernel that crashed in them is not searched */
+    const struct nb_grades *grades;
+    const char **plugins;
+    int n_plugins;
+    const char *max_width;
+    double budget_s, silence_s;
+    const char *dir; /* stress.json is written every few seconds; witnesses go into dir/witnesses */
+};
+
+/* Of each kernel and dtype in the plan the widest variant that runs here and the scalar one, with the usual formula (else the first
+ * planned) on 8 rows of 1024. Those that are there already are not searched again. Returns 0, -1 after nb_error, or the number
+ * of the signal that ended it. */
+int nb_stress_search(const struct nb_stress_search *q, struct nb_searched *searched);
 
 #endif

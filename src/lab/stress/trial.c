@@ -19,7 +19,6 @@
 #include "src/measure/pool.h"
 #include "src/plan/distributions.h"
 #include "src/plan/inputs.h"
-#include "src/plan/npy.h"
 
 static int fail(struct nb_trial *t, const char *reason) {
     snprintf(t->reason_text, sizeof t->reason_text, "%s", reason);
@@ -109,14 +108,6 @@ double nb_trial_y(const struct nb_trial *t, int64_t row, int64_t col) {
     return nb_get(nb_tensor_row(&t->buffers.tensors[NB_T_Y], row), col, t->in.dtype);
 }
 
-int nb_trial_exact(struct nb_trial *t, double *y) {
-    struct nb_oracle oracle;
-    if (nb_oracle_init(&oracle, &t->c, &t->in) != 0) return fail(t, "the oracle does not run with subnormals flushed");
-    for (int64_t r = 0; r < t->in.rows; r++) nb_oracle_row(&oracle, r, y + r * t->in.cols);
-    nb_oracle_release(&oracle);
-    return 0;
-}
-
 void nb_trial_release(struct nb_trial *t) {
     nb_buffers_release(&t->buffers);
     nb_inputs_release(&t->in);
@@ -176,8 +167,6 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
     free(x);
 }
 
-void nb_trial_load_rows(struct nb_trial *t, const double *x) { nb_trial_set_x(t, x, x); }
-
 void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out) {
     struct nb_case c = *of;
     c.seed = seed;
@@ -192,14 +181,4 @@ void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int
 void nb_trial_replay(const struct nb_trial *t, const char *key, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "normbench replay '%s' --check-only", key);
     if (t->entry->plugin) nb_strbuf_addf(out, " --plugin '%s'", t->entry->file);
-}
-
-int nb_trial_write_row(const struct nb_trial *t, const double *x, const char *path) {
-    const int64_t cols = t->in.cols;
-    const enum nb_dtype dtype = t->in.dtype == NB_F16 ? NB_F16 : NB_F32; /* .npy knows no bf16 */
-    void *values = nb_alloc((unsigned long long)cols, nb_formats[dtype].bytes);
-    for (int64_t i = 0; i < cols; i++) nb_set(values, i, dtype, nb_round_to(x[i], t->in.dtype));
-    int result = nb_npy_write(path, values, dtype == NB_F16 ? "<f2" : "<f4", &cols, 1);
-    free(values);
-    return result;
 }
