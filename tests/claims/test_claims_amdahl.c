@@ -9,8 +9,8 @@
 #include "src/claims/training_document.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "tests/support/files.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(claims_amdahl, .init = quiet);
 
 /* One launch: LayerNorm's step takes 10, of which the norm is share; the others take so much of its time. */

@@ -8,7 +8,7 @@
 
 #include "src/claims/verdict.h"
 #include "src/core/json.h"
-#include "tests/support/runs.h"
+#include "tests/support/files.h"
 
 static struct nb_rule rule_of(const char *text) {
     struct nb_jsonc file;
@@ -201,12 +201,7 @@ Test(claims_rules, verdicts_follow_from_counts) {
 
 /* ---- what is wrong in a rule ---- */
 
-struct wrong {
-    const char *text;
-};
-
-static int read_wrong(void *arg) {
-    const char *text = ((struct wrong *)arg)->text;
+static int read_wrong(const char *text) {
     struct nb_jsonc file;
     struct nb_rule rule = {0};
     if (nb_jsonc_parse(&file, "dir/mine.json", text, strlen(text)) != 0) return -2;
@@ -234,12 +229,11 @@ Test(claims_rules, mistakes_are_named_with_their_place) {
         {"{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":\"1\"}", "must be a number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct wrong w = {cases[i].text};
-        int result;
-        char *errors = errors_of(read_wrong, &w, &result);
+        begin_errors();
+        const int result = read_wrong(cases[i].text);
+        char *errors = end_errors();
         cr_expect_eq(result, -1, "was taken: %s", cases[i].text);
         cr_expect(strstr(errors, "dir/mine.json:") && strstr(errors, cases[i].words), "wanted %s: %s", cases[i].words,
                   errors);
-        free(errors);
     }
 }

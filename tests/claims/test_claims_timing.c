@@ -11,78 +11,37 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(claims_timing, .init = quiet);
 
 #define RMS "rmsnorm_composed_v256_f32/shape:64x64"
 #define LN "layernorm_composed_v256_f32/shape:64x64"
 #define PRMS "prmsnorm_composed_v256_f32/shape:64x64"
 
-static void add_kernel(struct nb_strbuf *out, const char *op) {
-    nb_strbuf_addf(
-        out,
-        "{\"variant\":\"%s_composed_v256_f32\",\"op\":\"%s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":"
-        "\"256\",\"style\":\"composed\",\"stats\":\"keepdim\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}%s",
-        op, op, strcmp(op, "layernorm") == 0 ? "twopass" : "none", strcmp(op, "prmsnorm") == 0 ? "" : ",");
-}
-
-/* Two parts of one group, which share LayerNorm as their reference: RMSNorm in the first, pRMSNorm in the second. */
-static void add_run(struct nb_strbuf *out, int launches) {
-    nb_strbuf_addf(
-        out,
-        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
-        "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":3,"
-        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
-        "\"kernels\":[",
-        launches);
-    add_kernel(out, "rmsnorm");
-    add_kernel(out, "layernorm");
-    add_kernel(out, "prmsnorm");
-    nb_strbuf_add(
-        out,
-        "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}],\"groups\":[{\"index\":0,\"part\":0,"
-        "\"keys\":[\"" LN "\",\"" RMS
-        "\"],\"reference\":0,\"labels\":[[0],[0]]},{\"index\":0,\"part\":1,\"keys\":[\"" LN "\",\"" PRMS
-        "\"],\"reference\":0,\"labels\":[[0],[0]]}],\"skips\":[],\"fingerprint\":{\"build\":{},"
-        "\"cpu\":{\"l1d_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432},\"system\":{},\"kernels\":[],"
-        "\"libraries\":{}}}\n");
-    for (int part = 0; part < 2; part++)
-        nb_strbuf_addf(out,
-                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" LN
-                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":"
-                       "true},{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],"
-                       "\"elapsed_s\":0.1}\n",
-                       part, part ? PRMS : RMS);
-}
-
-/* Times of the three blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. */
-static void add_launch(struct nb_strbuf *out, int part, int launch, double other_ns, double shift) {
-    const double drift = 1 + 0.5 * launch, t = other_ns * (1 + shift * (launch % 2 ? 1 : -1));
-    nb_strbuf_addf(
-        out,
-        "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" LN
-        "\",\"copy\":null,\"sample_ns\":[%g,"
-        "%g,%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},{\"key\":\"%s\",\"copy\":null,\"sample_"
-        "ns\":[%g,null,"
-        "%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],\"copies\":[],\"noise\":{\"steal_ms\":0,"
-        "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
-        part, launch, 1000 * drift, 3000 * drift, 2000 * drift, part ? PRMS : RMS, t * drift, 2 * t * drift);
-}
-
+/* Two parts of one group, which share LayerNorm as their reference: RMSNorm in the first, pRMSNorm in the second. Times of the three
+ * blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. */
 static char *run_with(int launches, double rms_ns, double prms_ns, double shift) {
+    static const char *const variants[] = {"rmsnorm_composed_v256_f32", "layernorm_composed_v256_f32",
+                                           "prmsnorm_composed_v256_f32"};
+    static const char *const keys[][2] = {{LN, RMS}, {LN, PRMS}};
     struct nb_strbuf text = {0};
-    char *dir = new_folder();
-    add_run(&text, launches);
-    for (int l = 0; l < launches; l++) {
-        add_launch(&text, 0, l, rms_ns, shift);
-        add_launch(&text, 1, l, prms_ns, shift);
-    }
-    nb_strbuf_add(&text, "{\"type\":\"end\",\"elapsed_s\":1,\"peak_memory_mib\":1,\"interrupted\":null}\n");
-    put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-    nb_strbuf_release(&text);
-    return dir;
+    nb_strbuf_add(&text, run_line_of(variants, 3,
+                                     "[{\"index\":0,\"part\":0,\"keys\":[\"" LN "\",\"" RMS
+                                     "\"],\"reference\":0,\"labels\":[[0],[0]]},{\"index\":0,\"part\":1,\"keys\":"
+                                     "[\"" LN "\",\"" PRMS "\"],\"reference\":0,\"labels\":[[0],[0]]}],"
+                                     "\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}]",
+                                     "[]", "null", launches));
+    for (int part = 0; part < 2; part++) add_check(&text, part, keys[part], 2);
+    for (int l = 0; l < launches; l++)
+        for (int part = 0; part < 2; part++) {
+            const double drift = 1 + 0.5 * l, t = drift * (part ? prms_ns : rms_ns) * (1 + shift * (l % 2 ? 1 : -1));
+            const double samples[][3] = {{1000 * drift, 3000 * drift, 2000 * drift}, {t, NAN, 2 * t}};
+            add_launch(&text, part, l, keys[part], 2, samples[0], 3);
+        }
+    add_end(&text);
+    return folder_of(&text);
 }
 
 Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
@@ -101,7 +60,6 @@ Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
     cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
     cr_expect(isnan(nb_paired_ratio(&s, "nobody", LN, NULL).ratio.value));
     nb_sample_table_release(&s);
-    remove_run(dir);
 }
 
 Test(claims_timing, few_launches_have_no_interval) {
@@ -111,7 +69,6 @@ Test(claims_timing, few_launches_have_no_interval) {
     const struct nb_paired p = nb_paired_ratio(&s, RMS, LN, NULL);
     cr_expect(isfinite(p.ratio.value) && isnan(p.ratio.low));
     nb_sample_table_release(&s);
-    remove_run(dir);
 }
 
 /* ---- a claim ---- */
@@ -174,7 +131,6 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
                      nb_verdict_names[result.verdict], result.reason);
         nb_claim_result_release(&result);
         nb_claim_release(&claim);
-        remove_run(dir);
     }
 }
 
@@ -224,5 +180,4 @@ Test(claims_timing, both_conventions_shares_and_sums) {
     cr_expect(found(f, "cut", "none")->reason, "a comparison without cases has a reason");
     nb_claim_result_release(&result);
     nb_claim_release(&claim);
-    remove_run(dir);
 }

@@ -10,10 +10,10 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(claims_widths, .init = quiet);
 
 /* ---- turns and groups ---- */
@@ -83,56 +83,24 @@ Test(claims_widths, one_block_that_asks_for_it_divides_its_groups_for_all, .init
 
 /* ---- figures ---- */
 
-static const char *const widths[] = {"256", "512"};
-#define KEY "%s_twopass_v%s_f32/shape:64x64"
-
-static void add_kernel(struct nb_strbuf *out, const char *op, const char *width) {
-    nb_strbuf_addf(
-        out,
-        "%s{\"variant\":\"%s_twopass_v%s_f32\",\"op\":\"%s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":\"%s\","
-        "\"style\":\"fused\",\"stats\":\"register\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}",
-        out->text[out->len - 1] == '}' ? "," : "", op, width, op, width,
-        strcmp(op, "layernorm") == 0 ? "twopass" : "none");
-}
+static const char *const keys[2][2] = {
+    {"layernorm_twopass_v256_f32/shape:64x64", "rmsnorm_twopass_v256_f32/shape:64x64"},
+    {"layernorm_twopass_v512_f32/shape:64x64", "rmsnorm_twopass_v512_f32/shape:64x64"}};
 
 /* A group of each width: LayerNorm, the reference, and RMSNorm; a family where they are kept apart. */
 static void add_run(struct nb_strbuf *out, int launches, bool family) {
-    nb_strbuf_addf(
-        out,
-        "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0\",\"started\":"
-        "\"2025-01-31T12:00:00Z\",\"config\":\"timing\",\"argv\":[\"claims\"],\"plan\":{\"hash\":\"1\",\"n_cases\":4,"
-        "\"launches\":%d,\"blocks\":3,\"sample_ms\":0.3,\"order_seed\":\"1\"},\"shard\":null,\"plugins\":[],"
-        "\"kernels\":[",
-        launches);
-    for (int w = 0; w < 2; w++) {
-        add_kernel(out, "layernorm", widths[w]);
-        add_kernel(out, "rmsnorm", widths[w]);
-    }
-    nb_strbuf_add(out, "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}],\"groups\":[");
+    static const char *const variants[] = {"layernorm_twopass_v256_f32", "rmsnorm_twopass_v256_f32",
+                                           "layernorm_twopass_v512_f32", "rmsnorm_twopass_v512_f32"};
+    struct nb_strbuf groups = {0};
     for (int w = 0; w < 2; w++)
-        nb_strbuf_addf(out,
-                       "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"" KEY "\",\"" KEY
-                       "\"],\"reference\":0,\"labels\":[[0],[0]]}",
-                       w ? "," : "", w, family ? "\"family\":0," : "", "layernorm", widths[w], "rmsnorm", widths[w]);
-    nb_strbuf_add(out, "],\"skips\":[],\"fingerprint\":{\"build\":{},\"cpu\":{\"l1d_bytes\":32768},\"system\":{},"
-                       "\"kernels\":[],\"libraries\":{}}}\n");
-    for (int w = 0; w < 2; w++)
-        nb_strbuf_addf(out,
-                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"" KEY
-                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY
-                       "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n",
-                       w, "layernorm", widths[w], "rmsnorm", widths[w]);
-}
-
-static void add_launch(struct nb_strbuf *out, int w, int launch, double ln_ns, double rms_ns) {
-    static const char samples[] = ",\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}";
-    nb_strbuf_addf(out,
-                   "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[{\"key\":\"" KEY
-                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s,{\"key\":\"" KEY
-                   "\",\"copy\":null,\"sample_ns\":[%g,%g,null]%s],\"copies\":[],\"noise\":{\"steal_ms\":0,"
-                   "\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n",
-                   w, launch, "layernorm", widths[w], ln_ns, 3 * ln_ns, samples, "rmsnorm", widths[w], rms_ns,
-                   3 * rms_ns, samples);
+        nb_strbuf_addf(&groups,
+                       "%s{\"index\":%d,\"part\":0,%s\"keys\":[\"%s\",\"%s\"],\"reference\":0,"
+                       "\"labels\":[[0],[0]]}",
+                       w ? "," : "[", w, family ? "\"family\":0," : "", keys[w][0], keys[w][1]);
+    nb_strbuf_add(&groups, "],\"labels\":[{\"name\":\"mine/norm\",\"source\":null,\"text\":null}]");
+    nb_strbuf_add(out, run_line_of(variants, 4, groups.text, "[]", "null", launches));
+    nb_strbuf_release(&groups);
+    for (int w = 0; w < 2; w++) add_check(out, w, keys[w], 2);
 }
 
 struct truth {
@@ -151,18 +119,16 @@ static double deviation(int launch, int w) {
 
 static char *run_of(const struct truth *t) {
     struct nb_strbuf text = {0};
-    char *dir = new_folder();
     add_run(&text, t->launches, !t->no_family);
     for (int l = 0; l < t->launches; l++)
         for (int w = 0; w < 2; w++) {
             const double cut = t->cut[w] + t->common * deviation(l, 0) + t->own * deviation(l, w), drift = 1 + 0.5 * l;
             const double ln = 1000 * drift * (w ? t->wide : 1);
-            add_launch(&text, w, l, ln, ln * (1 - cut));
+            const double rms = ln * (1 - cut), samples[][3] = {{ln, 3 * ln, NAN}, {rms, 3 * rms, NAN}};
+            add_launch(&text, w, l, keys[w], 2, samples[0], 3);
         }
-    nb_strbuf_add(&text, "{\"type\":\"end\",\"elapsed_s\":1,\"peak_memory_mib\":1,\"interrupted\":null}\n");
-    put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-    nb_strbuf_release(&text);
-    return dir;
+    add_end(&text);
+    return folder_of(&text);
 }
 
 #define CLAIM(expect)                                                                                                  \
@@ -188,7 +154,6 @@ static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
     nb_claim_release(&claim);
     nb_sample_table_release(&samples);
     nb_results_release(&results);
-    remove_run(dir);
     return verdict;
 }
 
@@ -217,20 +182,11 @@ Test(claims_widths, times_of_two_widths_are_compared_between_neighbouring_launch
     cr_expect_eq(judged(claim, &t), NB_NOT_TESTABLE, "launches far from each other are no pair");
 }
 
-static int parse(void *text) {
-    struct nb_claim claim;
-    const int result = nb_claim_parse(&claim, "dir/mine.json", text, strlen(text));
-    if (result == 0) nb_claim_release(&claim);
-    return result;
-}
-
 Test(claims_widths, nothing_but_the_width_can_be_isolated) {
     char text[] = CLAIM("{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0}");
-    int result;
+    struct nb_claim claim;
     char *at = strstr(text, "\"isolate\":\"width\"");
     memcpy(at, "\"isolate\":\"dtype\"", strlen("\"isolate\":\"dtype\""));
-    nb_log_quiet(false);
-    char *errors = errors_of(parse, text, &result);
-    cr_expect(result == -1 && strstr(errors, "\"isolate\" is 'dtype'"), "%s", errors);
-    free(errors);
+    begin_errors();
+    expect_refused(nb_claim_parse(&claim, "dir/mine.json", text, strlen(text)), text, "\"isolate\" is 'dtype'");
 }

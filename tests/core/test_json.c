@@ -21,12 +21,10 @@ static char *printed(const cJSON *json) {
 static double there_and_back(double value) {
     cJSON *object = cJSON_CreateObject();
     nb_json_number(object, "v", value);
-    char *text = printed(object);
-    cJSON *again = cJSON_Parse(text);
+    cJSON *again = cJSON_Parse(printed(object));
     double back = nb_json_get_number(again, "v");
     cJSON_Delete(object);
     cJSON_Delete(again);
-    free(text);
     return back;
 }
 
@@ -68,10 +66,8 @@ Test(json, what_is_not_finite_is_null_and_reads_as_nan) {
     for (int i = 0; i < 3; i++) {
         cJSON *object = cJSON_CreateObject();
         nb_json_number(object, "v", values[i]);
-        char *text = printed(object);
-        cr_assert_str_eq(text, "{\"v\":null}");
+        cr_assert_str_eq(printed(object), "{\"v\":null}");
         cr_assert(isnan(nb_json_get_number(object, "v")));
-        free(text);
         cJSON_Delete(object);
     }
     cr_assert(isnan(nb_json_get_number(NULL, "v")));
@@ -113,9 +109,7 @@ Test(json, text_is_escaped_and_stays_utf8) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         cJSON *string = cJSON_CreateString(cases[i].text);
-        char *text = printed(string);
-        cr_assert_str_eq(text, cases[i].json);
-        free(text);
+        cr_assert_str_eq(printed(string), cases[i].json);
         cJSON_Delete(string);
     }
 }
@@ -127,10 +121,8 @@ Test(json, pretty_text_holds_the_same_value) {
     struct nb_strbuf pretty = {0};
     nb_json_print_pretty(json, 4, &pretty);
     cJSON *again = cJSON_Parse(pretty.text);
-    char *flat = printed(again);
-    cr_assert_str_eq(flat, text);
+    cr_assert_str_eq(printed(again), text);
     cr_assert_not_null(strstr(pretty.text, "\"e\": {\"f\": true, \"g\": \"x\"}"), "%s", pretty.text);
-    free(flat);
     nb_strbuf_release(&pretty);
     cJSON_Delete(json);
     cJSON_Delete(again);

@@ -20,14 +20,8 @@
 
 enum { CPUS_TRIED = 64 };
 
-static const char *plugins(void) {
-    const char *folder = getenv("NORMBENCH_TEST_PLUGINS");
-    cr_assert(folder, "NORMBENCH_TEST_PLUGINS is not set");
-    return folder;
-}
-
 /* Adapters are the test plugins from now on. */
-static void use_fakes(void) { setenv("NORMBENCH_PEERS", plugins(), 1); }
+static void use_fakes(void) { setenv("NORMBENCH_PEERS", getenv("NORMBENCH_TEST_PLUGINS"), 1); }
 
 Test(peers, a_spec_is_read_back) {
     const char *library;
@@ -123,7 +117,7 @@ Test(peers, every_peer_has_its_list_of_wheels_and_a_size) {
 /* The adapters that lie beside the program under test, which is where `make peers` puts them. */
 static bool use_built(const char *name) {
     char folder[4096];
-    snprintf(folder, sizeof folder, "%s/../../peers", plugins());
+    snprintf(folder, sizeof folder, "%s/../../peers", getenv("NORMBENCH_TEST_PLUGINS"));
     setenv("NORMBENCH_PEERS", folder, 1);
     char *adapter = nb_peer_adapter(name), *spec = NULL;
     const bool there = nb_path_exists(adapter);

@@ -2,36 +2,19 @@
 /* The registry: what it takes, what it refuses and in which words. Every test is a process of its own. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "src/core/files.h"
 #include "src/core/registry.h"
+#include "tests/support/files.h"
 
 /* What nb_registry_load(path) says on stderr; its result in *result. */
 static const char *said(const char *path, int *result) {
-    static char text[4096];
-    int keep = dup(STDERR_FILENO), memory = memfd_create("stderr", 0);
-    fflush(stderr);
-    dup2(memory, STDERR_FILENO);
+    begin_errors();
     *result = nb_registry_load(path);
-    fflush(stderr);
-    dup2(keep, STDERR_FILENO);
-    ssize_t n = pread(memory, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-    close(memory);
-    close(keep);
-    return text;
-}
-
-static const char *plugin(const char *name) {
-    static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s.so", getenv("NORMBENCH_TEST_PLUGINS"), name);
-    return path;
+    return end_errors();
 }
 
 static void refuses(const char *path, const char *words) {
@@ -44,21 +27,16 @@ static void refuses(const char *path, const char *words) {
 }
 
 static char *temporary(const char *name, const void *bytes, size_t n) {
-    static char path[PATH_MAX];
-    char dir[] = "/tmp/normbench-test-XXXXXX";
-    cr_assert(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *f = fopen(path, "wb");
-    cr_assert(f);
-    cr_assert_eq(fwrite(bytes, 1, n, f), n);
-    fclose(f);
-    return path;
+    char *dir = new_folder();
+    put_file(dir, name, bytes, n);
+    return kept(nb_path_join(dir, name));
 }
 
-static void remove_temporary(char *path) {
-    unlink(path);
-    *strrchr(path, '/') = '\0';
-    rmdir(path);
+static char *copy_of(const char *plugin, const char *name) {
+    size_t n;
+    char *bytes = nb_file_read(plugin_path(plugin), 1 << 24, &n), *path = temporary(name, bytes, n);
+    free(bytes);
+    return path;
 }
 
 Test(registry, builtin_kernels_are_sorted_and_found_by_id) {
@@ -101,23 +79,14 @@ Test(registry, the_name_of_a_builtin_variant_says_what_it_is) {
 
 Test(registry, a_missing_file_is_refused) { refuses("/nonexistent/kernels.so", "No such file"); }
 Test(registry, a_folder_is_refused) { refuses("/tmp", "not a file"); }
-Test(registry, a_file_without_the_export_is_refused) { refuses(plugin("no_export"), "does not export"); }
+Test(registry, a_file_without_the_export_is_refused) { refuses(plugin_path("no_export"), "does not export"); }
 
 Test(registry, a_file_that_is_no_shared_object_is_refused) {
-    char *path = temporary("text.so", "#include <stdio.h>\n", 19);
-    refuses(path, "cannot be loaded as a shared object");
-    remove_temporary(path);
+    refuses(temporary("text.so", "#include <stdio.h>\n", 19), "cannot be loaded as a shared object");
 }
 
 Test(registry, a_name_that_no_key_can_hold_is_refused) {
-    char bytes[65536], *path;
-    FILE *f = fopen(plugin("older"), "rb");
-    cr_assert(f);
-    size_t n = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
-    path = temporary("two words.so", bytes, n);
-    refuses(path, "known by its file name");
-    remove_temporary(path);
+    refuses(copy_of("older", "two words.so"), "known by its file name");
 }
 
 struct fault {
@@ -147,24 +116,24 @@ ParameterizedTestParameters(registry, a_faulty_table_is_refused_whole) {
 }
 ParameterizedTest(struct fault *fault, registry, a_faulty_table_is_refused_whole) {
     setenv("NORMBENCH_TEST_FAULT", fault->name, 1);
-    refuses(plugin("invalid"), fault->words);
+    refuses(plugin_path("invalid"), fault->words);
 }
 
 Test(registry, a_plugin_with_code_in_another_file_is_warned_about_and_the_builtin_refused) {
     int result;
     setenv("NORMBENCH_TEST_FAULT", "elsewhere", 1);
-    const char *text = said(plugin("invalid"), &result);
+    const char *text = said(plugin_path("invalid"), &result);
     cr_expect_eq(result, 0);
     cr_expect(strstr(text, "warning: ") && strstr(text, "its function close lies in"), "%s", text);
     cr_expect_eq(nb_registry_size(), 2);
     nb_registry_release();
-    setenv("NORMBENCH_KERNELS", plugin("invalid"), 1);
+    setenv("NORMBENCH_KERNELS", plugin_path("invalid"), 1);
     cr_expect_eq(nb_registry_load_builtin(), -1);
 }
 
 Test(registry, a_plugin_of_an_older_header_gets_defaults) {
     int result;
-    const char *text = said(plugin("older"), &result);
+    const char *text = said(plugin_path("older"), &result);
     cr_assert_eq(result, 0);
     cr_expect_str_eq(text, "");
     const struct nb_entry *e = nb_registry_find("older:copy_native_f32");
@@ -185,29 +154,23 @@ Test(registry, a_plugin_of_an_older_header_gets_defaults) {
 
 Test(registry, the_same_file_twice_is_a_note_and_another_of_its_name_an_error) {
     int result;
-    char first[PATH_MAX], bytes[65536], *path;
-    snprintf(first, sizeof first, "%s", plugin("older"));
+    char *first = plugin_path("older"), *path;
     cr_assert_eq(nb_registry_load(first), 0);
     size_t n = nb_registry_size();
     const char *text = said(first, &result);
     cr_expect_eq(result, 0);
     cr_expect(strstr(text, "is loaded already"), "%s", text);
     cr_expect_eq(nb_registry_size(), n);
-    FILE *f = fopen(first, "rb");
-    cr_assert(f);
-    size_t size = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
-    path = temporary("libolder.so", bytes, size);
+    path = copy_of("older", "libolder.so");
     text = said(path, &result);
     cr_expect_eq(result, -1);
     cr_expect(strstr(text, "a plugin named older is loaded from"), "%s", text);
     cr_expect_eq(nb_registry_size(), n);
-    remove_temporary(path);
     nb_registry_release();
 }
 
 Test(registry, plugins_come_behind_the_builtin_kernels) {
-    cr_assert_eq(nb_registry_load(plugin("older")), 0);
+    cr_assert_eq(nb_registry_load(plugin_path("older")), 0);
     cr_assert_eq(nb_registry_load_builtin(), 0);
     cr_expect_str_eq(nb_registry_at(nb_registry_size() - 1)->id, "older:copy_native_f32");
     cr_expect_null(nb_registry_at(0)->plugin);

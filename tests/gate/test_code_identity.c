@@ -11,6 +11,7 @@
 #include "src/core/files.h"
 #include "src/core/random.h"
 #include "src/gate/code_identity.h"
+#include "tests/support/files.h"
 
 #if defined(__x86_64__)
 
@@ -19,9 +20,9 @@ struct digest {
 };
 
 static char *identity_path(const char *change) {
-    static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/identity_%s.so", getenv("NORMBENCH_TEST_PLUGINS"), change);
-    return path;
+    struct nb_strbuf name = {0};
+    nb_strbuf_addf(&name, "identity_%s", change);
+    return plugin_path(kept(name.text));
 }
 
 /* Of a kernel of identity_CHANGE.so. */

@@ -16,13 +16,7 @@
 #include "src/core/log.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_run.h"
-#include "tests/support/runs.h"
-
-static char *plugin(const char *name) {
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%s/%s.so", getenv("NORMBENCH_TEST_PLUGINS"), name);
-    return path.text;
-}
+#include "tests/support/files.h"
 
 static const struct nb_entry *entry_of(int build, const char *variant) {
     char id[100];
@@ -58,13 +52,12 @@ static void compare(const char *baseline, const char *candidate, const char *var
 }
 
 Test(gate, one_file_on_both_sides_is_two_handles) {
-    char *file = plugin("gate_old");
+    char *file = plugin_path("gate_old");
     compare(file, file, "gated_steady_f32");
-    free(file);
 }
 
 Test(gate, links_to_one_file_are_two_handles) {
-    char *file = plugin("gate_old"), *dir = new_folder();
+    char *file = plugin_path("gate_old"), *dir = new_folder();
     char *hard = nb_path_join(dir, "hard.so"), *soft = nb_path_join(dir, "soft.so"), *absolute = realpath(file, NULL);
     size_t n;
     char *bytes = nb_file_read(file, 1 << 24, &n), *original = nb_path_join(dir, "original.so");
@@ -74,14 +67,12 @@ Test(gate, links_to_one_file_are_two_handles) {
     compare(original, hard, "gated_steady_f32");
     nb_registry_release();
     compare(file, soft, "gated_steady_f32");
-    unlink(hard), unlink(soft), unlink(original);
-    remove_run(dir);
-    free(file), free(hard), free(soft), free(absolute), free(bytes), free(original);
+    free(hard), free(soft), free(absolute), free(bytes), free(original);
 }
 
 /* Both export gate_test_scale() and let the loader bind it. */
 Test(gate, equal_names_in_two_builds_stay_apart) {
-    char *old = plugin("gate_global_old"), *new = plugin("gate_global_new");
+    char *old = plugin_path("gate_global_old"), *new = plugin_path("gate_global_new");
     const char *baseline = old, *candidate = new;
     struct nb_gate_builds builds;
     cr_assert_eq(nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1), 0);
@@ -90,54 +81,43 @@ Test(gate, equal_names_in_two_builds_stay_apart) {
     cr_expect_eq(result_of(entry_of(NB_BUILD_CONTROL, "gated_global_f32")), 1);
     cr_expect_eq(result_of(entry_of(NB_BUILD_CANDIDATE, "gated_global_f32")), 1.001f);
     nb_gate_builds_release(&builds);
-    free(old), free(new);
-}
-
-static int init(void *arg) {
-    const char **files = arg;
-    struct nb_gate_builds builds;
-    int result = nb_gate_builds_init(&builds, &files[0], 1, &files[1], 1);
-    nb_gate_builds_release(&builds);
-    return result;
 }
 
 static void refuses(const char *baseline, const char *candidate, int wanted, const char *words) {
-    const char *files[] = {baseline, candidate};
-    int result;
-    char *said = errors_of(init, files, &result);
+    struct nb_gate_builds builds;
+    begin_errors();
+    const int result = nb_gate_builds_init(&builds, &baseline, 1, &candidate, 1);
+    char *said = end_errors();
+    nb_gate_builds_release(&builds);
     cr_expect_eq(result, wanted, "%s, %s: %d", baseline, candidate, result);
     cr_expect(strstr(said, words), "wanted \"%s\" in: %s", words, said);
-    free(said);
     nb_registry_release();
 }
 
 /* As under LD_PRELOAD: what is in the global scope comes before a library's own. */
 Test(gate, builds_that_bind_to_code_before_them_are_refused) {
-    char *old = plugin("gate_global_old"), *new = plugin("gate_global_new");
+    char *old = plugin_path("gate_global_old"), *new = plugin_path("gate_global_new");
     cr_assert(dlopen(new, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
     refuses(old, old, -1, "its gate_test_");
-    free(old), free(new);
 }
 
 Test(gate, what_is_unique_in_the_process_is_refused) {
-    char *unique = plugin("gate_unique");
+    char *unique = plugin_path("gate_unique");
     refuses(unique, unique, -1, "its gate_test_factor is bound to that of");
-    free(unique);
 }
 
 Test(gate, files_that_are_no_builds_are_refused_by_name) {
-    char *good = plugin("gate_old"), *other = plugin("bad_abi"), *none = plugin("no_export");
+    char *good = plugin_path("gate_old"), *other = plugin_path("bad_abi"), *none = plugin_path("no_export");
     refuses("/nonexistent.so", good, -1, "/nonexistent.so");
     refuses(good, "/etc/passwd", -1, "/etc/passwd is not a build of kernels");
     refuses(none, good, -1, "normbench_kernels");
     refuses(good, "/", -1, "/");
     refuses(other, good, NB_OTHER_ABI, "ABI");
     refuses(good, other, NB_OTHER_ABI, "ABI");
-    free(good), free(other), free(none);
 }
 
 Test(gate, layouts_of_an_arm_have_the_same_kernels) {
-    char *old = plugin("gate_old"), *new = plugin("gate_new");
+    char *old = plugin_path("gate_old"), *new = plugin_path("gate_new");
     const char *good = old, *layouts[] = {old, new};
     struct nb_gate_builds builds;
     cr_expect_eq(nb_gate_builds_init(&builds, layouts, 2, &good, 1), -1);
@@ -148,11 +128,10 @@ Test(gate, layouts_of_an_arm_have_the_same_kernels) {
     cr_expect_eq(builds.n_layouts, 2);
     expect_apart("gated_steady_f32");
     nb_gate_builds_release(&builds);
-    free(old), free(new);
 }
 
 Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
-    char *file = plugin("gate_global_old"), *dir = new_folder(), *mine = nb_path_join(dir, "mine.so");
+    char *file = plugin_path("gate_global_old"), *dir = new_folder(), *mine = nb_path_join(dir, "mine.so");
     size_t n;
     char *bytes = nb_file_read(file, 1 << 24, &n);
     struct nb_gate_builds builds;
@@ -171,12 +150,11 @@ Test(gate, a_build_that_is_replaced_meanwhile_changes_nothing) {
         free(copy);
     }
     nb_gate_builds_release(&builds);
-    remove_run(dir);
-    free(file), free(mine), free(bytes);
+    free(mine), free(bytes);
 }
 
 Test(gate, copies_are_removed) {
-    char *dir = new_folder(), *file = plugin("gate_old"), *pattern = nb_path_join(dir, "normbench-gate-*");
+    char *dir = new_folder(), *file = plugin_path("gate_old"), *pattern = nb_path_join(dir, "normbench-gate-*");
     const char *arms[] = {file};
     struct nb_gate_builds builds;
     glob_t found;
@@ -186,8 +164,7 @@ Test(gate, copies_are_removed) {
     globfree(&found);
     nb_gate_builds_release(&builds);
     cr_expect_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH, "copies stay");
-    remove_run(dir);
-    free(file), free(pattern);
+    free(pattern);
 }
 
 /* ---- accuracy ----------------------------------------------------------------------------------------------------------- */

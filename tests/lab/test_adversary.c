@@ -12,6 +12,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/lab/stress/row_search.h"
 #include "src/lab/stress/trial.h"
+#include "tests/support/files.h"
 #include "tests/support/trials.h"
 
 static cJSON *options_of(double calls) {
@@ -278,10 +279,9 @@ Test(adversary, witnesses_reproduce_from_their_files) {
                                        "layernorm_twopass_scalar_bf16/shape:1x40/eps:1e-6",
                                        "rmsnorm_lowp_scalar_f16/shape:1x40/eps:1e-6"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        char folder[] = "/tmp/normbench-adversary-XXXXXX";
         struct nb_trial t;
         if (!start_trial(&t, keys[i], NULL)) continue;
-        cr_assert_not_null(mkdtemp(folder));
+        char *folder = new_folder();
         cJSON *options = options_of(200);
         nb_json_text(options, "witness_dir", folder);
         cJSON *found = nb_worst_case(&t, options), *one;

@@ -10,6 +10,7 @@
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/lab/probe/probe.h"
+#include "tests/support/files.h"
 #include "tests/support/probe.h"
 
 /* ---- our own kernels ---- */
@@ -92,13 +93,6 @@ ParameterizedTest(struct kernel_name *name, probe, is_never_wrong_about_our_kern
 }
 
 /* ---- black boxes ---- */
-
-static const char *plugin_path(const char *name) {
-    static char path[1024];
-    const char *folder = getenv("NORMBENCH_TEST_PLUGINS");
-    snprintf(path, sizeof path, "%s/%s.so", folder ? folder : "build/tests/plugins", name);
-    return path;
-}
 
 /* value null: it must be undetermined. */
 struct expected {

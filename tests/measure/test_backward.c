@@ -10,23 +10,10 @@
 #include "src/accuracy/accuracy_json.h"
 #include "src/accuracy/gradient.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/measure/check.h"
 #include "src/measure/metamorphic.h"
-
-static const struct nb_entry *entry_of(const char *variant) {
-    char path[1024];
-    const char *plugins = getenv("NORMBENCH_TEST_PLUGINS");
-    cr_assert(plugins, "NORMBENCH_TEST_PLUGINS is not set");
-    snprintf(path, sizeof path, "%s/gradients.so", plugins);
-    if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
-    nb_log_quiet(true);
-    cr_assert_eq(nb_registry_load(path), 0);
-    nb_log_quiet(false);
-    const struct nb_entry *entry = nb_registry_find(variant);
-    cr_assert(entry, "%s", variant);
-    return entry;
-}
+#include "tests/support/files.h"
+#include "tests/support/trials.h"
 
 struct backward {
     struct nb_case c;
@@ -39,7 +26,7 @@ struct backward {
 /* "gradients:correct_f32/shape:64x40" */
 static void begin(struct backward *s, const char *key) {
     cr_assert_eq(nb_case_parse(&s->c, key), 0);
-    s->entry = entry_of(s->c.variant);
+    s->entry = entry_of("gradients", s->c.variant);
     nb_case_set_entry(&s->c, s->entry);
     cr_assert_eq(nb_inputs_init(&s->in, &s->c), 0);
     cr_assert_eq(nb_saved_statistics_add(&s->in, &s->c), 0);
@@ -114,7 +101,7 @@ Test(backward, cases_that_share_buffers_have_statistics_of_their_own) {
     begin(&s, "gradients:correct_f32/shape:6x10/eps:1e-5");
     other = s.c;
     other.formula.affine = NB_AFFINE_GAMMA_BETA;
-    nb_case_set_kernel(&other, entry_of("gradients:correct_centred_f32")->kernel, "gradients");
+    nb_case_set_kernel(&other, entry_of("gradients", "gradients:correct_centred_f32")->kernel, "gradients");
     cr_assert_eq(nb_saved_statistics_add(&s.in, &other), 0);
     cr_assert_eq(nb_saved_statistics_add(&s.in, &s.c), 0);
     cr_expect_eq(s.in.n_saved, 2);
@@ -192,15 +179,12 @@ Test(backward, a_truncated_dx_is_biased) {
 }
 
 static char *judged_by(const struct backward *s, const struct nb_gradient *gradient) {
-    struct nb_strbuf out = {0};
     struct nb_checked checked;
     const struct nb_exact exact = {.oracle = &s->oracle, .gradient = gradient};
     nb_check_case(&s->c, s->entry, &s->in, &exact, &checked);
-    cJSON *json = nb_accuracy_to_json(&checked.accuracy, nb_number_of(s->in.dtype));
-    nb_json_print(json, &out);
-    cJSON_Delete(json);
+    char *text = json_text_of(nb_accuracy_to_json(&checked.accuracy, nb_number_of(s->in.dtype)));
     nb_checked_release(&checked);
-    return out.text;
+    return text;
 }
 
 /* What is exact is shared by cases of one mathematics; how a case computes is its own: here in bf16 throughout. */
@@ -217,9 +201,6 @@ Test(backward, a_shared_gradient_judges_each_case_by_its_own_arithmetic) {
     cr_expect_str_eq(shared, apart);
     cr_expect_str_neq(shared, usual);
     nb_gradient_release(&own);
-    free(usual);
-    free(shared);
-    free(apart);
     end(&s);
 }
 

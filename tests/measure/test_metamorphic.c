@@ -3,25 +3,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/measure/metamorphic.h"
 #include "src/record/record.h"
-
-static const struct nb_entry *entry_of(const char *variant) {
-    char path[1024];
-    const char *plugins = getenv("NORMBENCH_TEST_PLUGINS");
-    cr_assert(plugins, "NORMBENCH_TEST_PLUGINS is not set");
-    snprintf(path, sizeof path, "%s/relations.so", plugins);
-    if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
-    nb_log_quiet(true);
-    cr_assert_eq(nb_registry_load(path), 0);
-    nb_log_quiet(false);
-    const struct nb_entry *entry = nb_registry_find(variant);
-    cr_assert(entry, "%s", variant);
-    return entry;
-}
+#include "tests/support/trials.h"
 
 /* "relations:by_place_f32/shape:4x64/data:normal" */
 static struct nb_metamorphic tried(const char *key) {
@@ -30,7 +15,7 @@ static struct nb_metamorphic tried(const char *key) {
     struct nb_oracle oracle;
     struct nb_metamorphic m;
     cr_assert_eq(nb_case_parse(&c, key), 0);
-    const struct nb_entry *entry = entry_of(c.variant);
+    const struct nb_entry *entry = entry_of("relations", c.variant);
     nb_case_set_entry(&c, entry);
     cr_assert_eq(nb_inputs_init(&in, &c), 0);
     cr_assert_eq(nb_oracle_init(&oracle, &c, &in), 0);

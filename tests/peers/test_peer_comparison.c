@@ -15,6 +15,7 @@
 #include "src/peers/peer_comparison.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 /* ---- the verdict alone -------------------------------------------------------------------------------------------- */
@@ -42,20 +43,14 @@ Test(comparison, verdicts_turn_at_their_limits) {
 
 /* ---- from journals ------------------------------------------------------------------------------------------------ */
 
-#define OURS "rmsnorm_a_v256_f32/shape:4x8"
-#define THEIRS "mine:rmsnorm_b_v256_f32/shape:4x8"
-
-static void add_arm(struct nb_strbuf *text, const char *key, double ns, const char *comma) {
-    nb_strbuf_addf(text,
-                   "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%.3f,%.3f,%.3f],\"per_sample\":8,\"chunked\":false,"
-                   "\"contaminated\":[]}%s",
-                   key, ns, ns, ns, comma);
-}
+#define OURS KEY_RMS
+#define THEIRS KEY_PLUGIN
 
 /* A run of so many launches in which theirs takes `ratio` times as long as ours; a case that failed its check has no samples. */
 static void write_run(const char *dir, int launches, double ratio, const char *their_status) {
     struct nb_strbuf text = {0};
     const bool ok = strcmp(their_status, "ok") == 0;
+    static const char *const keys[] = {OURS, THEIRS};
     char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" OURS "\",\"" THEIRS "\"],\"reference\":0}]", "[]",
                          "null", launches);
     const char *plan = strstr(run, "\"order_seed\"");
@@ -68,15 +63,12 @@ static void write_run(const char *dir, int launches, double ratio, const char *t
                    their_status);
     for (int l = 0; l < launches; l++) {
         const double drift = 1 + 0.001 * l;
-        nb_strbuf_addf(&text, "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[", l);
-        add_arm(&text, OURS, 1000 * drift, ok ? "," : "");
-        if (ok) add_arm(&text, THEIRS, 1000 * ratio * drift * (1 + 0.0005 * (l % 3)), "");
-        nb_strbuf_add(&text, "],\"copies\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
-                             "\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.1}\n");
+        const double ns[] = {1000 * drift, 1000 * ratio * drift * (1 + 0.0005 * (l % 3))};
+        const double samples[][3] = {{ns[0], ns[0], ns[0]}, {ns[1], ns[1], ns[1]}};
+        add_launch(&text, 0, l, keys, ok ? 2 : 1, samples[0], 3);
     }
-    put_file(dir, "journal.jsonl", text.text, text.len);
+    put_text(dir, NB_JOURNAL_FILE, text.text);
     nb_strbuf_release(&text);
-    free(run);
 }
 
 struct doctored {
@@ -85,7 +77,7 @@ struct doctored {
     const char *status;
 };
 
-/* Makes the run, hands its comparisons over, takes everything away again. */
+/* Makes the run and hands its comparisons over. */
 static void with_comparisons(const struct doctored *d,
                              void (*look)(const struct nb_results *r, const struct nb_peer_comparisons *comparisons)) {
     char *dir = new_folder(), *confirm = nb_path_join(dir, NB_CONFIRM_FOLDER);
@@ -103,11 +95,7 @@ static void with_comparisons(const struct doctored *d,
     look(&results, &comparisons);
     nb_peer_comparisons_release(&comparisons);
     nb_results_release(&results);
-    if (d->confirmed > 0)
-        remove_run(confirm);
-    else
-        free(confirm);
-    remove_run(dir);
+    free(confirm);
 }
 
 static enum nb_peer_comparison_verdict seen;
@@ -182,8 +170,6 @@ Test(comparison, a_run_that_compares_nothing_is_refused) {
     cr_assert_eq(nb_results_fold(&results, dir), 0);
     cr_expect_eq(nb_peer_comparisons_make(&comparisons, &results), -1);
     nb_results_release(&results);
-    free(journal);
-    remove_run(dir);
 }
 
 /* ---- the config's key ----------------------------------------------------------------------------------------------- */

@@ -9,37 +9,26 @@
 #include "src/core/json.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
-#include "tests/support/runs.h"
-
-struct text {
-    struct nb_config config;
-    const char *text;
-    size_t len;
-};
-
-static int parse(void *arg) {
-    struct text *t = arg;
-    return nb_config_parse(&t->config, "dir/mine.json", t->text, t->len);
-}
+#include "tests/support/files.h"
 
 static struct nb_config taken(const char *text) {
-    struct text t = {.text = text, .len = strlen(text)};
-    int result;
-    char *errors = errors_of(parse, &t, &result);
+    struct nb_config config;
+    begin_errors();
+    const int result = nb_config_parse(&config, "dir/mine.json", text, strlen(text));
+    char *errors = end_errors();
     cr_assert_eq(result, 0, "%s\n%s", text, errors);
-    free(errors);
-    return t.config;
+    return config;
 }
 
 static void refused(const char *text, const char *place, const char *words) {
-    struct text t = {.text = text, .len = strlen(text)};
-    int result;
-    char *errors = errors_of(parse, &t, &result);
+    struct nb_config config;
+    begin_errors();
+    const int result = nb_config_parse(&config, "dir/mine.json", text, strlen(text));
+    char *errors = end_errors();
     cr_expect_eq(result, -1, "was taken: %s", text);
     cr_expect(strstr(errors, place), "wanted \"%s\" for %s in: %s", place, text, errors);
     cr_expect(strstr(errors, words), "wanted \"%s\" for %s in: %s", words, text, errors);
-    if (result == 0) nb_config_release(&t.config);
-    free(errors);
+    if (result == 0) nb_config_release(&config);
 }
 
 static const struct nb_values *list(const struct nb_config *config, size_t block, const char *axis) {
@@ -155,11 +144,10 @@ Test(config, depth_and_size_are_bounded) {
     while (large.len <= NB_JSONC_MAX_BYTES) nb_strbuf_add(&large, "                                ");
     refused(large.text, "dir/mine.json", "larger than");
     nb_strbuf_release(&large);
-    struct text zero = {.text = "{\n\0}", .len = 4};
-    int result;
-    char *errors = errors_of(parse, &zero, &result);
-    cr_expect(result == -1 && strstr(errors, "mine.json:2: holds a zero byte"), "%s", errors);
-    free(errors);
+    struct nb_config config;
+    begin_errors();
+    expect_refused(nb_config_parse(&config, "dir/mine.json", "{\n\0}", 4), "a zero byte",
+                   "mine.json:2: holds a zero byte");
 }
 
 Test(config, include_and_exclude_are_partial_blocks) {
@@ -176,23 +164,9 @@ Test(config, include_and_exclude_are_partial_blocks) {
 
 /* ---- --axis ---- */
 
-struct assignment {
-    struct nb_config *config;
-    const char *text;
-};
-
-static int assign(void *arg) {
-    struct assignment *a = arg;
-    return nb_config_axis(a->config, a->text);
-}
-
 static void option_refused(struct nb_config *config, const char *text, const char *words) {
-    struct assignment a = {config, text};
-    int result;
-    char *errors = errors_of(assign, &a, &result);
-    cr_expect_eq(result, -1, "--axis %s was taken", text);
-    cr_expect(strstr(errors, words), "--axis %s: wanted \"%s\" in: %s", text, words, errors);
-    free(errors);
+    begin_errors();
+    expect_refused(nb_config_axis(config, text), text, words);
 }
 
 Test(config, axis_replaces_in_every_block_and_the_last_wins) {
@@ -228,20 +202,10 @@ Test(config, bad_axis_options_are_named) {
 
 /* ---- presets ---- */
 
-static int read_named(void *arg) {
-    struct nb_config c;
-    int result = nb_config_read(&c, arg);
-    if (result == 0) nb_config_release(&c);
-    return result;
-}
-
 static void name_refused(const char *name, const char *words) {
-    int result;
-    char *copy = strdup(name), *errors = errors_of(read_named, copy, &result);
-    cr_expect_eq(result, -1);
-    cr_expect(strstr(errors, words), "%s: wanted \"%s\" in: %s", name, words, errors);
-    free(copy);
-    free(errors);
+    struct nb_config c;
+    begin_errors();
+    expect_refused(nb_config_read(&c, name), name, words);
 }
 
 Test(config, every_preset_is_read_and_says_what_it_is) {
@@ -332,6 +296,15 @@ Test(config, mistakes_about_gating_are_named) {
 
 /* ---- anything ---- */
 
+static bool parses(const char *text, size_t len) {
+    struct nb_config c;
+    begin_errors();
+    const bool parsed = nb_config_parse(&c, "dir/mine.json", text, len) == 0;
+    end_errors();
+    if (parsed) nb_config_release(&c);
+    return parsed;
+}
+
 Test(config, truncated_and_garbled_configs_never_crash) {
     static const char text[] =
         "{ // c\n \"launches\": 6, /* d */ \"blocks\": [ { \"op\": [\"rmsnorm\", \"ln\"], \"eps\": \"1e-5\",\n"
@@ -340,22 +313,13 @@ Test(config, truncated_and_garbled_configs_never_crash) {
         " \"gate\": { \"level\": 2, \"instructions\": { \"*\": \"+2%\", \"a\": 7 } } }";
     static const char bytes[] = "\"{}[],:/*\\\n0x-.eu\x01\x80\xff";
     size_t n = sizeof text - 1, n_taken = 0;
-    for (size_t i = 0; i <= n; i++) {
-        struct text t = {.text = text, .len = i};
-        int result;
-        free(errors_of(parse, &t, &result));
-        if (result == 0) nb_config_release(&t.config);
-        n_taken += result == 0;
-    }
+    for (size_t i = 0; i <= n; i++) n_taken += parses(text, i);
     cr_expect_eq(n_taken, 1, "only the whole text is a config");
     for (size_t i = 0; i < n; i++) {
         for (size_t b = 0; b < sizeof bytes - 1; b++) {
             char *copy = strdup(text);
             copy[i] = bytes[b];
-            struct text t = {.text = copy, .len = n};
-            int result;
-            free(errors_of(parse, &t, &result));
-            if (result == 0) nb_config_release(&t.config);
+            parses(copy, n);
             free(copy);
         }
     }

@@ -146,11 +146,9 @@ Test(special_rows, survive_a_key) {
         set(&c, "data", texts[i]);
         set(&c, "params", "fixed(1e10,1)");
         nb_case_normalize(&c);
-        char *key = key_of(&c);
-        cr_assert_eq(nb_case_parse(&again, key), 0);
+        cr_assert_eq(nb_case_parse(&again, key_of(&c)), 0);
         cr_expect_str_eq(again.data, texts[i]);
         cr_expect_str_eq(again.params, "fixed(1e10,1)");
-        free(key);
     }
 }
 
@@ -188,7 +186,6 @@ Test(params, are_what_the_axis_says_and_leave_old_keys_alone) {
     nb_case_normalize(&c);
     char *key = key_of(&c);
     cr_expect_null(strstr(key, "params"), "%s", key);
-    free(key);
     static const char *const texts[] = {"negative", "zeros", "tiny", "fixed(2,-0.5)", "drawn"};
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         struct nb_inputs in;

@@ -10,20 +10,14 @@
 
 #include "src/core/random.h"
 #include "src/plan/npy.h"
+#include "tests/support/files.h"
 
-static char dir[] = "/tmp/normbench-test-XXXXXX", path[PATH_MAX], reason[512];
+static char *dir, path[PATH_MAX], reason[512];
 
 static const char *in_dir(const char *name) {
-    if (strstr(dir, "XXXXXX")) cr_assert(mkdtemp(dir));
+    if (!dir) dir = new_folder();
     snprintf(path, sizeof path, "%s/%s", dir, name);
     return path;
-}
-
-static void write_bytes(const char *name, const void *bytes, size_t n) {
-    FILE *f = fopen(in_dir(name), "wb");
-    cr_assert(f);
-    cr_assert_eq(fwrite(bytes, 1, n, f), n);
-    fclose(f);
 }
 
 /* A version 1.0 file with this dict and n bytes of zeros behind it. */
@@ -33,16 +27,9 @@ static void write_dict(const char *dict, size_t n) {
     bytes[8] = (unsigned char)length;
     bytes[9] = (unsigned char)(length >> 8);
     memcpy(bytes + 10, dict, length);
-    write_bytes("dict.npy", bytes, 10 + length + n);
+    in_dir("dict.npy");
+    put_file(dir, "dict.npy", bytes, 10 + length + n);
 }
-
-static void clean(void) {
-    static const char *const names[] = {"a.npy", "dict.npy", "raw.f32", "raw.bf16", "raw.f16", "pipe.npy"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(in_dir(names[i]));
-    rmdir(dir);
-}
-
-TestSuite(npy, .fini = clean);
 
 Test(npy, what_is_written_is_read_back) {
     const float values[] = {1.5f, -0.0f, 3e38f, 1e-45f, 2, 3};
@@ -88,7 +75,8 @@ Test(npy, raw_files_go_by_their_extension) {
     const float values[] = {1, 2, 3, 4, 5, 6};
     const uint16_t one_two[] = {0x3f80, 0x4000};
     struct nb_array a;
-    write_bytes("raw.f32", values, sizeof values);
+    in_dir("raw.f32");
+    put_file(dir, "raw.f32", values, sizeof values);
     cr_assert_eq(nb_array_read(&a, path, 3, 0, reason, sizeof reason), 0, "%s", reason);
     cr_expect_eq(a.rows, 2);
     cr_expect_eq(a.values[5], 6);
@@ -96,11 +84,13 @@ Test(npy, raw_files_go_by_their_extension) {
     cr_expect_eq(nb_array_read(&a, path, 4, 0, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "no whole number of rows of 4"), "%s", reason);
     cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
-    write_bytes("raw.bf16", one_two, sizeof one_two);
+    in_dir("raw.bf16");
+    put_file(dir, "raw.bf16", one_two, sizeof one_two);
     cr_assert_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), 0, "%s", reason);
     cr_expect_eq(a.values[1], 2);
     nb_array_release(&a);
-    write_bytes("raw.f16", "", 0);
+    in_dir("raw.f16");
+    put_file(dir, "raw.f16", "", 0);
     cr_expect_eq(nb_array_read(&a, path, 2, 0, reason, sizeof reason), -1);
 }
 
@@ -193,7 +183,8 @@ Test(npy, what_is_no_array_is_refused) {
     struct nb_array a;
     cr_expect_eq(nb_array_read(&a, in_dir("none.npy"), 0, 0, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "No such file"), "%s", reason);
-    write_bytes("a.npy", "hello", 5);
+    in_dir("a.npy");
+    put_file(dir, "a.npy", "hello", 5);
     cr_expect_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), -1);
     cr_expect(strstr(reason, "magic"), "%s", reason);
     cr_expect_eq(nb_array_read(&a, dir, 0, 0, reason, sizeof reason), -1);

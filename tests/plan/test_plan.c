@@ -9,6 +9,7 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/plan/plan.h"
+#include "tests/support/files.h"
 #include "tests/support/plans.h"
 
 TestSuite(plan, .init = load_kernels);
@@ -167,9 +168,7 @@ Test(plan, copies_take_part_only_when_named) {
 
 /* A plugin that chooses its width itself would else meet no preset at all. */
 Test(plan, a_list_of_widths_keeps_no_kernel_out_that_chooses_its_own) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/example.so", getenv("NORMBENCH_TEST_PLUGINS"));
-    cr_assert_eq(nb_registry_load(path), 0);
+    cr_assert_eq(nb_registry_load(plugin_path("example")), 0);
     cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"scalar\" }"), 2);
     cr_expect_eq(n_cases_of("{ \"kernel\": [\"example\", \"rmsnorm_twopass\"], \"width\": \"native\" }"), 1);
     cr_expect_eq(n_cases_of("{ \"width\": \"scalar\", \"op\": \"rmsnorm\", \"kernel\": \"example\", "

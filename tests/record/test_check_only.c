@@ -113,35 +113,23 @@ Test(labels, are_refused_where_they_say_nothing) {
 
 /* ---- the fold ---- */
 
-static char *check_line(void) {
-    return nb_strdup("{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
-                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},{\"key\":\"" KEY_LN
-                     "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}],\"copies\":[],\"elapsed_s\":0.1}\n");
-}
-
-static struct nb_results folded(const char *labels) {
+static struct nb_results with_labels(const char *labels) {
+    static const char *const keys[] = {KEY_RMS, KEY_LN};
     struct nb_strbuf groups = {0}, journal = {0};
-    struct nb_results r;
-    nb_strbuf_addf(&groups, "[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}]",
+    nb_strbuf_addf(&groups,
+                   "[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0%s}],"
+                   "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}]",
                    labels);
-    char *run = run_line(groups.text, "[]", "null", 0), *check = check_line(), *dir = new_folder();
-    /* the labels stand in the run line beside the groups */
-    char *at = strstr(run, "\"groups\"");
-    cr_assert(at);
-    nb_strbuf_addn(&journal, run, (size_t)(at - run));
-    nb_strbuf_addf(&journal, "\"labels\":[{\"name\":\"a#1\",\"source\":null,\"text\":\"first\"}],%s%s", at, check);
-    put_file(dir, NB_JOURNAL_FILE, journal.text, journal.len);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    nb_strbuf_add(&journal, run_line(groups.text, "[]", "null", 0));
+    add_check(&journal, 0, keys, 2);
+    struct nb_results r = folded(journal.text);
     nb_strbuf_release(&groups);
     nb_strbuf_release(&journal);
-    free(run);
-    free(check);
-    remove_run(dir);
     return r;
 }
 
 Test(labels, come_out_in_the_records_and_survive_json) {
-    struct nb_results r = folded(",\"labels\":[[0],[]]");
+    struct nb_results r = with_labels(",\"labels\":[[0],[]]");
     cr_assert_eq(r.n, 2);
     cr_assert_eq(r.records[0].n_labels, 1);
     cr_expect_str_eq(r.records[0].labels[0], "a#1");
@@ -157,7 +145,7 @@ Test(labels, come_out_in_the_records_and_survive_json) {
 }
 
 Test(check_only, a_checked_case_is_complete_without_times_and_says_why) {
-    struct nb_results r = folded("");
+    struct nb_results r = with_labels("");
     cr_expect(nb_json_get_bool(r.meta, "complete"));
     cr_expect_eq(r.records[0].status, NB_OK);
     cr_expect_not(r.records[0].has_timing);

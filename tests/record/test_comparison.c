@@ -10,8 +10,8 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/comparison.h"
+#include "tests/support/files.h"
 #include "tests/support/reports.h"
-#include "tests/support/runs.h"
 
 static const char fingerprint[] =
     "{\"config\":\"quick\",\"started\":\"2026-01-31T12:00:00Z\",\"plan\":{\"hash\":\"12\",\"launches\":6,\"blocks\":8,"
@@ -61,7 +61,7 @@ static char *print(const struct nb_comparison *c, const char *format) {
     FILE *out = open_memstream(&text, &len);
     cr_assert_eq(nb_compare_print(c, format, out), 0);
     fclose(out);
-    return text;
+    return kept(text);
 }
 
 Test(comparison, the_same_run_twice_shows_nothing_and_is_whole) {
@@ -276,26 +276,17 @@ Test(comparison, accuracy_and_status_that_changed_are_listed) {
     cr_assert_not_null(accuracy, "%s", text);
     cr_expect_not_null(strstr(accuracy, "1.500  2.500"), "%s", accuracy);
     cr_expect_not_null(strstr(accuracy, "ok -> out_of_range"), "%s", accuracy);
-    free(text);
     release(&c, &before, &after);
-}
-
-static int make_nothing(void *arg) {
-    const char *texts[] = {"nothing-like-this"};
-    const struct nb_filters none = {texts, 1};
-    struct nb_results *runs = arg;
-    struct nb_comparison c;
-    return nb_comparison_make(&c, &runs[0], &runs[1], &none);
 }
 
 Test(comparison, nothing_left_to_compare_is_an_error) {
     struct nb_results runs[2] = {new_run(), new_run()};
-    int result;
     add(&runs[0], "64x256", 1000, 0.5, 0.8);
-    char *said = errors_of(make_nothing, runs, &result);
-    cr_expect_eq(result, -1);
-    cr_expect_not_null(strstr(said, "no case"), "%s", said);
-    free(said);
+    const char *texts[] = {"nothing-like-this"};
+    const struct nb_filters none = {texts, 1};
+    struct nb_comparison c;
+    begin_errors();
+    expect_refused(nb_comparison_make(&c, &runs[0], &runs[1], &none), texts[0], "no case");
     nb_results_release(&runs[0]);
     nb_results_release(&runs[1]);
 }
@@ -315,7 +306,6 @@ Test(comparison, the_page_begins_with_the_machines) {
         cr_expect_not_null(strstr(text, "rank nothing"));
         cr_expect_not_null(strstr(text, "1.250"));
         cr_expect_not_null(strstr(text, "different CPUs"));
-        free(text);
     }
     release(&c, &before, &after);
 }
@@ -336,8 +326,5 @@ Test(comparison, names_stay_text) {
     cJSON *parsed = cJSON_Parse(json);
     cr_expect_not_null(parsed);
     cJSON_Delete(parsed);
-    free(table);
-    free(markdown);
-    free(json);
     release(&c, &before, &after);
 }

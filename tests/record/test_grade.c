@@ -10,7 +10,6 @@
 #include "src/lab/stress/stress.h"
 #include "src/record/grade.h"
 #include "tests/support/reports.h"
-#include "tests/support/runs.h"
 
 /* All 1000 elements of 10 random rows correctly rounded, within the claim. */
 static struct nb_record perfect(const char *key) {

@@ -13,6 +13,7 @@
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 static int count_line(const cJSON *line, void *arg) {
@@ -34,7 +35,6 @@ static cJSON *line_of_type(const char *type) {
     return line;
 }
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(journal, .init = quiet);
 
 Test(journal, a_truncation_at_any_byte_loses_only_the_line_that_is_cut) {
@@ -49,8 +49,6 @@ Test(journal, a_truncation_at_any_byte_loses_only_the_line_that_is_cut) {
         cr_assert_eq(n, expected, "cut at %zu: %d lines, %d expected", cut, n, expected);
         free(whole);
     }
-    free(journal);
-    remove_run(dir);
 }
 
 Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) {
@@ -68,12 +66,8 @@ Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) 
         nb_journal_close(&j);
         cr_assert_eq(nb_journal_read(dir, count_line, &after), 0, "cut at %zu", cut);
         cr_assert_eq(after, before + 1, "cut at %zu: %d lines after %d", cut, after, before);
-        char *text = get_file(dir, NB_JOURNAL_FILE);
-        cr_assert_eq(count_lines(text), after);
-        free(text);
+        cr_assert_eq(count_lines(get_file(dir, NB_JOURNAL_FILE)), after);
     }
-    free(journal);
-    remove_run(dir);
 }
 
 Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
@@ -81,10 +75,9 @@ Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
     struct nb_journal j;
     put_file(dir, NB_JOURNAL_FILE, "{\"type\":\"ru", 11);
     cr_assert_eq(nb_journal_append_to(&j, dir), -1);
-    remove_run(dir);
 }
 
-static int read_folder(void *dir) {
+static int read_folder(const char *dir) {
     int n = 0;
     return nb_journal_read(dir, count_line, &n);
 }
@@ -102,15 +95,10 @@ Test(journal, damage_before_the_end_is_named_with_file_and_line) {
         nb_strbuf_add(&text, "\n");
         nb_strbuf_add(&text, journal + second);
         put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-        int result;
-        char *errors = errors_of(read_folder, dir, &result);
-        cr_assert_eq(result, -1, "%s is taken for a line", damage[i]);
-        cr_assert_not_null(strstr(errors, NB_JOURNAL_FILE ":2:"), "%s", errors);
-        free(errors);
+        begin_errors();
+        expect_refused(read_folder(dir), damage[i], NB_JOURNAL_FILE ":2:");
         nb_strbuf_release(&text);
-        remove_run(dir);
     }
-    free(journal);
 }
 
 Test(journal, a_null_byte_in_a_line_is_damage_not_its_end) {
@@ -121,8 +109,6 @@ Test(journal, a_null_byte_in_a_line_is_damage_not_its_end) {
     int n = 0;
     cr_assert_eq(nb_journal_read(dir, count_line, &n), -1);
     cr_assert_eq(n, 0);
-    free(journal);
-    remove_run(dir);
 }
 
 Test(journal, one_of_another_schema_or_without_a_run_line_is_refused) {
@@ -131,9 +117,8 @@ Test(journal, one_of_another_schema_or_without_a_run_line_is_refused) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char *dir = new_folder();
         int n = 0;
-        put_file(dir, NB_JOURNAL_FILE, texts[i], strlen(texts[i]));
+        put_text(dir, NB_JOURNAL_FILE, texts[i]);
         cr_assert_eq(nb_journal_read(dir, count_line, &n), -1, "%s", texts[i]);
-        remove_run(dir);
     }
 }
 
@@ -144,10 +129,7 @@ Test(journal, a_folder_that_holds_a_run_is_not_overwritten) {
         struct nb_journal j;
         put_file(dir, names[i], "kept", 4);
         cr_assert_eq(nb_journal_create(&j, dir), -1);
-        char *text = get_file(dir, names[i]);
-        cr_assert_str_eq(text, "kept");
-        free(text);
-        remove_run(dir);
+        cr_assert_str_eq(get_file(dir, names[i]), "kept");
     }
 }
 
@@ -162,7 +144,6 @@ Test(journal, a_second_writer_is_refused) {
     nb_journal_close(&first);
     cr_assert_eq(nb_journal_append_to(&second, dir), 0);
     nb_journal_close(&second);
-    remove_run(dir);
 }
 
 /* The limit on the size of files stands for a full disk. In a process of its own, since it cannot be lifted again. */
@@ -190,7 +171,6 @@ Test(journal, a_write_that_fails_half_way_leaves_nothing_of_its_line) {
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child ended with %x", (unsigned)status);
     cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
     cr_assert_eq(n, 2);
-    remove_run(dir);
 }
 
 Test(journal, sigkill_between_and_within_writes_keeps_every_line_that_was_acknowledged) {
@@ -217,5 +197,4 @@ Test(journal, sigkill_between_and_within_writes_keeps_every_line_that_was_acknow
     waitpid(child, &status, 0);
     cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
     cr_assert(n >= told, "%d lines acknowledged, %d found", told, n);
-    remove_run(dir);
 }

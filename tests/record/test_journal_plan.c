@@ -5,6 +5,7 @@
 
 #include "src/core/json.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 /* Two cases in two parts of one group, with the first as reference of both; one cell without a kernel. */
@@ -63,7 +64,6 @@ Test(journal_plan, folds_to_the_plans_cases_each_once) {
     cr_assert_eq(cJSON_GetArrayItem(shard, 0)->valueint, 2);
     cr_assert_eq(cJSON_GetArrayItem(shard, 1)->valueint, 3);
     nb_results_release(&r);
-    remove_run(dir);
 }
 
 Test(journal_plan, a_whole_plan_is_no_shard) {
@@ -73,5 +73,4 @@ Test(journal_plan, a_whole_plan_is_no_shard) {
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(r.meta, "shard")));
     nb_results_release(&r);
-    remove_run(dir);
 }

@@ -8,37 +8,27 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 #define GROUP(index, key) "{\"index\":" #index ",\"part\":0,\"keys\":[\"" key "\"],\"reference\":0}"
 #define SKIPPED(rows) "{\"reason\":\"no AVX-512\",\"count\":1,\"key\":\"rmsnorm_a_v256_f32/shape:" #rows "x2\"}"
 #define NO_KERNEL "{\"reason\":\"no kernel\",\"count\":3}"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(merge, .init = quiet);
 
 /* A finished run of one-case groups in which every case takes 100 ns; groups_text must name the keys in order. */
 static char *finished_run(const char *groups_text, const char *skips, const char *shard, const char *const *keys,
                           int n) {
     struct nb_strbuf out = {0};
-    char *dir = new_folder(), *run = run_line(groups_text, skips, shard, 1);
-    nb_strbuf_add(&out, run);
+    const double sample_ns = 100;
+    nb_strbuf_add(&out, run_line(groups_text, skips, shard, 1));
     for (int g = 0; g < n; g++) {
-        nb_strbuf_addf(&out,
-                       "{\"type\":\"check\",\"group\":%d,\"cases\":[{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,"
-                       "\"row_local\":true}],\"copies\":[],\"elapsed_s\":0}\n",
-                       g, keys[g]);
-        nb_strbuf_addf(&out,
-                       "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":[{\"key\":\"%s\",\"copy\":null,"
-                       "\"sample_ns\":[100],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],\"copies\":[],"
-                       "\"noise\":{\"cpu\":0},\"elapsed_s\":0}\n",
-                       g, keys[g]);
+        add_check(&out, g, &keys[g], 1);
+        add_launch(&out, g, 0, &keys[g], 1, &sample_ns, 1);
     }
-    nb_strbuf_add(&out, "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":10,\"interrupted\":null}\n");
-    put_file(dir, NB_JOURNAL_FILE, out.text, out.len);
-    nb_strbuf_release(&out);
-    free(run);
-    return dir;
+    add_end(&out);
+    return folder_of(&out);
 }
 
 static char *first_shard(void) {
@@ -59,19 +49,6 @@ static char *whole_run(void) {
                         "[" NO_KERNEL "," SKIPPED(3) "," SKIPPED(2) "," SKIPPED(1) "]", "null", keys, 3);
 }
 
-/* Replaces the first `old` in a file of the folder. */
-static void change_file(const char *dir, const char *name, const char *old, const char *new) {
-    char *text = get_file(dir, name), *hit = strstr(text, old);
-    struct nb_strbuf out = {0};
-    cr_assert_not_null(hit, "%s", old);
-    nb_strbuf_addn(&out, text, (size_t)(hit - text));
-    nb_strbuf_add(&out, new);
-    nb_strbuf_add(&out, hit + strlen(old));
-    put_file(dir, name, out.text, out.len);
-    nb_strbuf_release(&out);
-    free(text);
-}
-
 Test(merge, shards_in_any_order_give_the_records_of_one_run) {
     char *one = first_shard(), *two = second_shard(), *all = whole_run();
     const char *dirs[] = {two, one};
@@ -80,15 +57,8 @@ Test(merge, shards_in_any_order_give_the_records_of_one_run) {
     cr_assert_eq(nb_results_fold(&whole, all), 0);
     cr_assert_eq(merged.n, whole.n);
     for (size_t i = 0; i < whole.n; i++) {
-        struct nb_strbuf a = {0}, b = {0};
-        cJSON *x = nb_record_to_json(&merged.records[i]), *y = nb_record_to_json(&whole.records[i]);
-        nb_json_print(x, &a);
-        nb_json_print(y, &b);
-        cr_assert_str_eq(a.text, b.text);
-        nb_strbuf_release(&a);
-        nb_strbuf_release(&b);
-        cJSON_Delete(x);
-        cJSON_Delete(y);
+        char *merged_text = json_text_of(nb_record_to_json(&merged.records[i]));
+        cr_assert_str_eq(merged_text, json_text_of(nb_record_to_json(&whole.records[i])));
     }
     cr_assert(nb_json_get_bool(merged.meta, "complete"));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(merged.meta, "shard")));
@@ -99,9 +69,6 @@ Test(merge, shards_in_any_order_give_the_records_of_one_run) {
                  "the cells of another shard are not left out");
     nb_results_release(&merged);
     nb_results_release(&whole);
-    remove_run(one);
-    remove_run(two);
-    remove_run(all);
 }
 
 Test(merge, merged_results_read_back_exactly) {
@@ -119,17 +86,13 @@ Test(merge, merged_results_read_back_exactly) {
     nb_strbuf_release(&again);
     nb_results_release(&merged);
     nb_results_release(&back);
-    remove_run(one);
-    remove_run(two);
-    remove_run(out);
 }
 
 struct job {
     const char *dirs[3];
     size_t n;
 };
-static int merge_job(void *arg) {
-    const struct job *job = arg;
+static int merge(const struct job *job) {
     struct nb_results r;
     int result = nb_results_merge(&r, job->dirs, job->n, false);
     if (result == 0) nb_results_release(&r);
@@ -137,11 +100,8 @@ static int merge_job(void *arg) {
 }
 
 static void assert_refused(struct job job, const char *said) {
-    int result;
-    char *errors = errors_of(merge_job, &job, &result);
-    cr_assert_eq(result, -1);
-    cr_assert_not_null(strstr(errors, said), "%s", errors);
-    free(errors);
+    begin_errors();
+    expect_refused(merge(&job), said, said);
 }
 
 Test(merge, a_missing_shard_is_named_and_only_left_out_on_demand) {
@@ -154,7 +114,6 @@ Test(merge, a_missing_shard_is_named_and_only_left_out_on_demand) {
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(r.meta, "missing_shards")), 3);
     cr_assert_not(nb_json_get_bool(r.meta, "complete"));
     nb_results_release(&r);
-    remove_run(one);
 }
 
 Test(merge, what_does_not_belong_together_is_refused) {
@@ -167,17 +126,12 @@ Test(merge, what_does_not_belong_together_is_refused) {
     change_file(two, NB_JOURNAL_FILE, "fedcba9876543210", "0123456789abcdef");
     change_file(two, NB_JOURNAL_FILE, "\"shard\":[2,2]", "\"shard\":[2,3]");
     assert_refused((struct job){{one, two}, 2}, "one of 3");
-    remove_run(one);
-    remove_run(two);
-    remove_run(all);
 }
 
 Test(merge, a_case_in_two_shards_is_refused) {
     static const char *const keys[] = {KEY_RMS};
     char *one = first_shard(), *two = finished_run("[" GROUP(1, KEY_RMS) "]", "[]", "[2,2]", keys, 1);
     assert_refused((struct job){{one, two}, 2}, "in another shard too");
-    remove_run(one);
-    remove_run(two);
 }
 
 Test(merge, another_machine_is_reported_with_what_differs) {
@@ -195,6 +149,4 @@ Test(merge, another_machine_is_reported_with_what_differs) {
     cr_assert_eq(r.records[1].machine, 1);
     cr_assert_str_eq(r.records[1].key, KEY_LN);
     nb_results_release(&r);
-    remove_run(one);
-    remove_run(two);
 }

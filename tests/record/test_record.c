@@ -9,6 +9,7 @@
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/record.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 Test(record, statuses_have_distinct_names_that_parse_back) {
@@ -107,21 +108,14 @@ static struct nb_record full_record(void) {
     return r;
 }
 
-static char *record_text(const struct nb_record *r) {
-    struct nb_strbuf out = {0};
-    cJSON *json = nb_record_to_json(r);
-    nb_json_print(json, &out);
-    cJSON_Delete(json);
-    return out.text;
-}
+static char *record_text(const struct nb_record *r) { return json_text_of(nb_record_to_json(r)); }
 
 Test(record, a_full_record_comes_back_exactly) {
     struct nb_record r = full_record(), back;
     char *text = record_text(&r);
     cJSON *json = cJSON_Parse(text);
     cr_assert_eq(nb_record_from_json(&back, json), 0);
-    char *again = record_text(&back);
-    cr_assert_str_eq(again, text);
+    cr_assert_str_eq(record_text(&back), text);
     cr_assert_eq(back.accuracy.max_ulp, 1.0 / 3);
     cr_assert_eq(back.accuracy.loss, NB_LOSS_SQUARE_OVERFLOW);
     cr_assert(isnan(back.accuracy.witness.got) && isinf(back.accuracy.witness.x));
@@ -137,8 +131,6 @@ Test(record, a_full_record_comes_back_exactly) {
     cr_assert_str_eq(back.counters[1].reason, "no vPMU");
     cr_assert_eq(back.machine, 2);
     cJSON_Delete(json);
-    free(text);
-    free(again);
     nb_record_release(&r);
     nb_record_release(&back);
 }
@@ -219,15 +211,16 @@ Test(record, damage_is_an_error_not_a_guess) {
         cr_assert_eq(read_changed(needed[i][0], needed[i][1], cJSON_CreateString("?")), -1, "%s.%s", needed[i][0],
                      needed[i][1]);
     }
-    cr_assert_eq(read_changed("", "group", cJSON_CreateNumber(-1)), -1);
-    cr_assert_eq(read_changed("", "group", cJSON_CreateNumber(1e300)), -1);
-    cr_assert_eq(read_changed("accuracy", "n", cJSON_CreateNumber(0.5)), -1);
-    cr_assert_eq(read_changed("accuracy", "loss", cJSON_CreateString("none such")), -1);
-    cr_assert_eq(read_changed("", "counters", cJSON_Parse("[{\"name\":\"x\"}]")), -1);
-    cr_assert_eq(
-        read_changed("", "counters",
-                     cJSON_Parse("[{\"name\":\"x\",\"source\":\"longer than any source has a right to be\"}]")),
-        -1);
+    static const char *const wrong[][3] = {
+        {"", "group", "-1"},
+        {"", "group", "1e300"},
+        {"accuracy", "n", "0.5"},
+        {"accuracy", "loss", "\"none such\""},
+        {"", "counters", "[{\"name\":\"x\"}]"},
+        {"", "counters", "[{\"name\":\"x\",\"source\":\"longer than any source has a right to be\"}]"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_assert_eq(read_changed(wrong[i][0], wrong[i][1], cJSON_Parse(wrong[i][2])), -1, "%s", wrong[i][2]);
     cr_assert_eq(read_changed("", "a_later_minor_version", cJSON_CreateNumber(1)), 0);
 }
 

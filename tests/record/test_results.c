@@ -10,22 +10,13 @@
 #include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/runs.h"
 
 #define assert_near(a, b)                                                                                              \
     cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(results, .init = quiet);
-
-/* A folder with this journal, folded. */
-static struct nb_results folded(const char *journal, char **dir) {
-    struct nb_results r;
-    *dir = new_folder();
-    put_file(*dir, NB_JOURNAL_FILE, journal, strlen(journal));
-    cr_assert_eq(nb_results_fold(&r, *dir), 0, "%s", journal);
-    return r;
-}
 
 static const struct nb_record *find(const struct nb_results *r, const char *key) {
     for (size_t i = 0; i < r->n; i++) {
@@ -48,8 +39,8 @@ static char *without(const char *journal, const char *mark, const char *instead)
 }
 
 Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
-    char *journal = small_journal(), *dir;
-    struct nb_results r = folded(journal, &dir);
+    char *journal = small_journal();
+    struct nb_results r = folded(journal);
     cr_assert_eq(r.n, 3);
     /* Launch l: samples of KEY_LN are 2 (100 + l) and 1.5 times that, so the median is 2.5 (100 + l). */
     const struct nb_record *ln = find(&r, KEY_LN);
@@ -83,29 +74,25 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     cr_assert_eq(nb_json_get_number(r.meta, "elapsed_s"), 3.5);
     cr_assert_eq(nb_results_failed(&r), 0);
     nb_results_release(&r);
-    free(journal);
-    remove_run(dir);
 }
 
 Test(results, replay_lines_are_quoted_and_name_the_plugin) {
-    char *journal = small_journal(), *dir;
-    struct nb_results r = folded(journal, &dir);
+    char *journal = small_journal();
+    struct nb_results r = folded(journal);
     cr_assert_str_eq(find(&r, KEY_RMS)->replay, "normbench replay '" KEY_RMS "'");
     cr_assert_str_eq(find(&r, KEY_PLUGIN)->replay,
                      "normbench replay '" KEY_PLUGIN "' --plugin '/opt/it'\\''s mine.so'");
     nb_results_release(&r);
-    free(journal);
-    remove_run(dir);
 }
 
 Test(results, a_failure_overrides_what_was_measured_and_its_times_are_no_times) {
-    char *whole = small_journal(), *dir;
+    char *whole = small_journal();
     char *journal = without(whole, "\"type\":\"end\"",
                             "{\"type\":\"failure\",\"group\":0,\"launch\":5,\"key\":\"" KEY_LN
                             "\",\"status\":\"wrong_when_timed\",\"reason\":\"row 2 differs\"}\n"
                             "{\"type\":\"failure\",\"group\":0,\"launch\":5,\"key\":\"" KEY_LN
                             "\",\"status\":\"crashed\",\"reason\":\"later\"}\n");
-    struct nb_results r = folded(journal, &dir);
+    struct nb_results r = folded(journal);
     const struct nb_record *ln = find(&r, KEY_LN);
     cr_assert_eq(ln->status, NB_WRONG_WHEN_TIMED);
     cr_assert_str_eq(ln->reason, "row 2 differs");
@@ -115,15 +102,12 @@ Test(results, a_failure_overrides_what_was_measured_and_its_times_are_no_times) 
     cr_assert(find(&r, KEY_RMS)->has_timing);
     cr_assert(isnan(nb_json_get_number(r.meta, "elapsed_s")), "without an end line the time is not known");
     nb_results_release(&r);
-    free(whole);
-    free(journal);
-    remove_run(dir);
 }
 
 Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
     static const char *const launches[] = {"\"launch\":0", "\"launch\":1", "\"launch\":2",
                                            "\"launch\":3", "\"launch\":4", "\"launch\":5"};
-    char *journal = small_journal(), *dir;
+    char *journal = small_journal();
     for (int i = 0; i < 6; i++) {
         char line[400];
         snprintf(line, sizeof line,
@@ -131,11 +115,9 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
                  "\",\"copy\":null,\"sample_ns\":[10],\"per_sample\":1,\"chunked\":true,\"contaminated\":[]}],"
                  "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":1}\n",
                  i);
-        char *next = without(journal, launches[i], line);
-        free(journal);
-        journal = next;
+        journal = without(journal, launches[i], line);
     }
-    struct nb_results r = folded(journal, &dir);
+    struct nb_results r = folded(journal);
     const struct nb_timing *t = &find(&r, KEY_LN)->timing;
     assert_near(t->time_ns.value, 10);
     cr_assert(isnan(t->vs_reference.value) && isnan(t->roof.value));
@@ -143,15 +125,13 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
     cr_assert(t->chunked);
     cr_assert_eq(find(&r, KEY_RMS)->status, NB_NOT_RUN);
     nb_results_release(&r);
-    free(journal);
-    remove_run(dir);
 }
 
 Test(results, every_planned_case_has_a_record_wherever_the_journal_ends) {
     char *journal = small_journal();
     for (const char *end = strchr(journal, '\n'); end; end = strchr(end + 1, '\n')) {
-        char *dir, *start = strndup(journal, (size_t)(end - journal) + 1);
-        struct nb_results r = folded(start, &dir);
+        char *start = strndup(journal, (size_t)(end - journal) + 1);
+        struct nb_results r = folded(start);
         bool checked = strstr(start, "\"check\""), timed = strstr(start, "\"type\":\"launch\"");
         bool all = strstr(start, "\"launch\":5");
         cr_assert_eq(r.n, 3);
@@ -166,58 +146,34 @@ Test(results, every_planned_case_has_a_record_wherever_the_journal_ends) {
         cr_assert_eq(nb_json_get_bool(r.meta, "complete"), all);
         nb_results_release(&r);
         free(start);
-        remove_run(dir);
     }
-    free(journal);
 }
 
 Test(results, skipped_cases_have_records_with_their_reason) {
-    char *dir, *run = run_line("[]",
-                               "[{\"reason\":\"this CPU has no AVX-512\",\"count\":1,\"key\":\"" KEY_RMS "\"},"
-                               "{\"reason\":\"no kernel\",\"count\":5}]",
-                               "null", 6);
-    struct nb_results r = folded(run, &dir);
+    char *run = run_line("[]",
+                         "[{\"reason\":\"this CPU has no AVX-512\",\"count\":1,\"key\":\"" KEY_RMS "\"},"
+                         "{\"reason\":\"no kernel\",\"count\":5}]",
+                         "null", 6);
+    struct nb_results r = folded(run);
     cr_assert_eq(r.n, 1);
     cr_assert_eq(r.records[0].status, NB_SKIPPED);
     cr_assert_str_eq(r.records[0].reason, "this CPU has no AVX-512");
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(r.meta, "skips")), 2);
     cr_assert_eq(nb_results_failed(&r), 0);
     nb_results_release(&r);
-    free(run);
-    remove_run(dir);
-}
-
-static void add_check(struct nb_strbuf *out, int group, const char *first, const char *second) {
-    const char *keys[] = {first, second};
-    nb_strbuf_addf(out, "{\"type\":\"check\",\"group\":%d,\"cases\":[", group);
-    for (int i = 0; i < 2; i++)
-        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}", i ? "," : "",
-                       keys[i]);
-    nb_strbuf_add(out, "],\"copies\":[],\"elapsed_s\":0}\n");
-}
-
-static void add_launch(struct nb_strbuf *out, int group, const char *first, double a, const char *second, double b) {
-    nb_strbuf_addf(
-        out,
-        "{\"type\":\"launch\",\"group\":%d,\"launch\":0,\"cases\":["
-        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]},"
-        "{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[%g],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}],"
-        "\"copies\":[],\"noise\":{\"cpu\":1},\"elapsed_s\":0}\n",
-        group, first, a, second, b);
 }
 
 Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_part) {
-    char *dir,
-        *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0},"
-                        "{\"index\":1,\"part\":1,\"keys\":[\"" KEY_RMS "\",\"" KEY_PLUGIN "\"],\"reference\":0}]",
-                        "[]", "null", 1);
+    char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0},"
+                         "{\"index\":1,\"part\":1,\"keys\":[\"" KEY_RMS "\",\"" KEY_PLUGIN "\"],\"reference\":0}]",
+                         "[]", "null", 1);
     struct nb_strbuf text = {0};
     nb_strbuf_add(&text, run);
-    add_check(&text, 0, KEY_RMS, KEY_LN);
-    add_check(&text, 1, KEY_RMS, KEY_PLUGIN);
-    add_launch(&text, 1, KEY_RMS, 1000, KEY_PLUGIN, 3000);
-    add_launch(&text, 0, KEY_RMS, 10, KEY_LN, 20);
-    struct nb_results r = folded(text.text, &dir);
+    static const char *const keys[][2] = {{KEY_RMS, KEY_LN}, {KEY_RMS, KEY_PLUGIN}};
+    for (int part = 0; part < 2; part++) add_check(&text, part, keys[part], 2);
+    add_launch(&text, 1, 0, keys[1], 2, (const double[]){1000, 3000}, 1);
+    add_launch(&text, 0, 0, keys[0], 2, (const double[]){10, 20}, 1);
+    struct nb_results r = folded(text.text);
     cr_assert_eq(r.n, 3);
     assert_near(find(&r, KEY_RMS)->timing.time_ns.value, 10);
     assert_near(find(&r, KEY_LN)->timing.vs_reference.value, 2);
@@ -226,28 +182,20 @@ Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_par
     nb_results_release(&r);
     nb_strbuf_add(&text, "{\"type\":\"failure\",\"group\":1,\"launch\":0,\"key\":\"" KEY_RMS
                          "\",\"status\":\"crashed\",\"reason\":\"signal 11\"}\n");
-    remove_run(dir);
-    r = folded(text.text, &dir);
+    r = folded(text.text);
     cr_assert_eq(find(&r, KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
     nb_results_release(&r);
     nb_strbuf_release(&text);
-    free(run);
-    remove_run(dir);
 }
 
-static int fold_folder(void *dir) {
+static int fold(const char *dir, const char *journal, size_t len) {
     struct nb_results r;
+    put_file(dir, NB_JOURNAL_FILE, journal, len);
     int result = nb_results_fold(&r, dir);
     if (result != 0) return result;
     cr_assert(r.n <= 3);
     nb_results_release(&r);
     return 0;
-}
-
-static int fold_quietly(char *dir) {
-    int result;
-    free(errors_of(fold_folder, dir, &result));
-    return result;
 }
 
 Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
@@ -264,41 +212,31 @@ Test(results, lines_that_contradict_the_plan_are_errors_with_their_place) {
         "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
         "{\"type\":\"run\",\"schema\":\"2.0\"}",
     };
-    char *journal = small_journal();
+    char *journal = small_journal(), *dir = new_folder();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct nb_strbuf text = {0};
         nb_strbuf_addf(&text, "%s%s\n", journal, wrong[i]);
-        char *dir = new_folder(), place[40];
-        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-        int result;
-        char *errors = errors_of(fold_folder, dir, &result);
-        cr_assert_eq(result, -1, "%s is taken", wrong[i]);
-        snprintf(place, sizeof place, "%s:11:", NB_JOURNAL_FILE);
-        cr_assert_not_null(strstr(errors, place), "%s: %s", wrong[i], errors);
-        free(errors);
+        begin_errors();
+        expect_refused(fold(dir, text.text, text.len), wrong[i], NB_JOURNAL_FILE ":11:");
         nb_strbuf_release(&text);
-        remove_run(dir);
     }
-    free(journal);
 }
 
 Test(results, samples_that_are_no_times_are_errors) {
     static const char *const samples[] = {"[0]", "[-1]", "[\"1\"]", "[1,2]", "[]"};
     char *run = run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\"],\"reference\":0}]", "[]",
-                         "null", 1);
+                         "null", 1),
+         *dir = new_folder();
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         struct nb_strbuf text = {0};
         nb_strbuf_addf(&text,
                        "%s{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[{\"key\":\"" KEY_RMS
                        "\",\"sample_ns\":[1]},{\"key\":\"" KEY_LN "\",\"sample_ns\":%s}]}\n",
                        run, samples[i]);
-        char *dir = new_folder();
-        put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
-        cr_assert_eq(fold_quietly(dir), -1, "%s", samples[i]);
+        begin_errors();
+        expect_refused(fold(dir, text.text, text.len), samples[i], "");
         nb_strbuf_release(&text);
-        remove_run(dir);
     }
-    free(run);
 }
 
 Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
@@ -306,15 +244,14 @@ Test(results, a_folded_journal_with_any_byte_changed_never_crashes) {
     size_t len = strlen(journal);
     static const char bytes[] = {'"', '0', '}', ']', ',', '\n', '\0', (char)0xff};
     for (size_t i = 0; i < len; i += 5) {
-        char kept = journal[i];
+        const char right = journal[i];
         journal[i] = bytes[i / 5 % sizeof bytes];
-        put_file(dir, NB_JOURNAL_FILE, journal, len);
-        int result = fold_quietly(dir);
+        begin_errors();
+        int result = fold(dir, journal, len);
+        end_errors();
         cr_assert(result == 0 || result == -1);
-        journal[i] = kept;
+        journal[i] = right;
     }
-    free(journal);
-    remove_run(dir);
 }
 
 /* What a run of schema 1 left behind is read by today's words, texts and members alike. */

@@ -14,8 +14,8 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "tests/support/files.h"
 #include "tests/support/reports.h"
-#include "tests/support/runs.h"
 
 enum { LAUNCHES = 12 };
 
@@ -108,7 +108,6 @@ Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
     has(text, "REGRESSION slow_v256_f32: slower by 4.1 % at least\n");
     has(text, "Layout not examined");
     has(text, "+5.00 %");
-    free(text);
     nb_gate_release(&g);
 }
 
@@ -120,17 +119,14 @@ Test(gate_report, table_fits_a_narrow_terminal) {
         cr_expect(strcspn(line, "\n") <= 50, "%.*s", (int)strcspn(line, "\n"), line);
     has(text, "+5.00 %");
     has_not(text, "launches  s\n");
-    free(text);
     nb_gate_release(&g);
 }
 
 Test(gate_report, several_layouts_are_told) {
     struct nb_gate g = every_verdict();
     g.builds.n_layouts = 4;
-    char *text = print(&g, "table");
-    has(text, "4 layouts of the code examined.");
+    has(print(&g, "table"), "4 layouts of the code examined.");
     g.builds.n_layouts = 1; /* there are no copies to release */
-    free(text);
     nb_gate_release(&g);
 }
 
@@ -148,7 +144,6 @@ Test(gate_report, junit_tells_failures_from_skips) {
     has(text, "<skipped message=\"INCONCLUSIVE: it cannot be told\">");
     has(text, "<skipped message=\"NOT COMPARABLE: the baseline has no such kernel\">");
     has(text, "<system-out>PASS (identical code)</system-out>");
-    free(text);
     nb_gate_release(&g);
 }
 
@@ -159,7 +154,6 @@ Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
     cr_expect_eq(count(text, "<failure "), 4);
     cr_expect_eq(count(text, "<skipped "), 1);
     has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
-    free(text);
     nb_gate_release(&g);
 }
 
@@ -171,14 +165,12 @@ Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
                *fold = strstr(text, "<details>");
     cr_assert(todo && table && fold && todo < table && table < fold, "%s", text);
     has(text, "<summary>3 cases passed</summary>");
-    free(text);
     nb_gate_release(&g);
 }
 
 Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
     struct nb_gate g = every_verdict();
-    char *text = print(&g, "json");
-    cJSON *json = cJSON_Parse(text);
+    cJSON *json = cJSON_Parse(print(&g, "json"));
     cr_assert(json);
     cr_expect_str_eq(nb_json_get_text(json, "verdict"), "WRONG");
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(json, "cases");
@@ -190,7 +182,6 @@ Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(slow, "screen"), 0);
     cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(first, "order_effect")));
     cJSON_Delete(json);
-    free(text);
     nb_gate_release(&g);
 }
 
@@ -203,8 +194,6 @@ Test(gate_report, all_identical_is_a_pass) {
     has(json, "\"verdict\": \"PASS\"");
     has(json, "\"geometric_mean\": {\"value\": null, \"low\": null, \"high\": null}");
     cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
-    free(json);
-    free(markdown);
     nb_gate_release(&g);
 }
 
@@ -221,7 +210,6 @@ Test(gate_report, an_empty_gate_prints_in_every_format) {
         if (strcmp(formats[f], "json") == 0) has(text, "\"verdict\": null");
         if (strcmp(formats[f], "markdown") == 0) has(text, "nothing was compared");
         if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
-        free(text);
     }
     cr_expect(!nb_gate_format_known("yaml"));
     nb_gate_release(&g);
@@ -254,7 +242,6 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
                           formats[f], s);
         if (strcmp(formats[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
         if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
-        free(text);
     }
     nb_gate_release(&g);
 }
@@ -270,8 +257,6 @@ Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
     has_not(table, "-100");
     has_not(json, "\"ratio\"");
     has(json, "\"timed\": 0");
-    free(table);
-    free(json);
     nb_gate_release(&g);
 }
 
@@ -298,10 +283,6 @@ Test(gate_report, names_and_reasons_stay_text) {
     cJSON *parsed = cJSON_Parse(json);
     cr_expect(parsed, "%s", json);
     cJSON_Delete(parsed);
-    free(table);
-    free(markdown);
-    free(junit);
-    free(json);
     nb_gate_release(&g);
 }
 
@@ -362,9 +343,6 @@ Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
         cr_expect_str_eq(written, printed);
         unlink(path);
         free(path);
-        free(written);
-        free(printed);
     }
-    remove_run(dir);
     nb_gate_release(&g);
 }

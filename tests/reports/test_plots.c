@@ -13,10 +13,12 @@
 #include "reports/figures/sweep.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"
-#include "tests/support/folder.h"
+#include "tests/support/files.h"
 #include "tests/support/reports.h"
 
-TestSuite(plots, .init = make_folder, .fini = remove_folder);
+static char *folder;
+static void make_folder(void) { folder = new_folder(); }
+TestSuite(plots, .init = make_folder);
 
 static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
     for (size_t i = 0; i < figures->n; i++)
@@ -192,7 +194,7 @@ static struct nb_results hostile_results(void) {
 Test(plots, page_shows_markup_in_names_as_text) {
     struct nb_results results = hostile_results();
     cr_assert_eq(nb_html_write(&results, folder), 0);
-    char *page = read_in("index.html");
+    char *page = get_file(folder, "index.html");
     cr_assert_null(strstr(page, "<script"));
     cr_assert_null(strstr(page, "<b>\"reason\""));
     cr_assert_null(strstr(page, "<v "));
@@ -201,7 +203,6 @@ Test(plots, page_shows_markup_in_names_as_text) {
     cr_assert_null(strstr(page, "http://"));
     cr_assert_null(strstr(page, "https://"));
     cr_assert_lt(strstr(page, "id=\"failures\""), strstr(page, "id=\"results\""), "failures come first");
-    free(page);
     nb_results_release(&results);
 }
 
@@ -249,23 +250,20 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
         results.records[i].timing.time_ns.low = NAN;
     }
     cr_assert_eq(nb_plots_write(&results, folder), 0);
-    cr_assert(!exists_in("plots/gnuplot.log"), "gnuplot complained");
+    cr_assert(!has_file(folder, "plots/gnuplot.log"), "gnuplot complained");
     nb_figures_init(&figures, &results);
     for (size_t i = 0; i < figures.n; i++) {
         char name[200];
         snprintf(name, sizeof name, "plots/%s.png", figures.list[i].name);
-        cr_assert(exists_in(name), "%s", name);
+        cr_assert(has_file(folder, name), "%s", name);
         snprintf(name, sizeof name, "plots/%s.svg", figures.list[i].name);
-        char *svg = read_in(name);
+        char *svg = get_file(folder, name);
         cr_assert_null(strstr(svg, "<script"), "%s", name);
         cr_assert_null(strstr(svg, "scale(0.0"), "%s: librsvg refuses the whole picture", name);
         cr_assert_not_null(strstr(svg, "</svg>"), "%s", name);
-        free(svg);
     }
     cr_assert_eq(nb_html_write(&results, folder), 0);
-    char *page = read_in("index.html");
-    cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml;base64,"));
-    free(page);
+    cr_assert_not_null(strstr(get_file(folder, "index.html"), "src=\"data:image/svg+xml;base64,"));
     nb_figures_release(&figures);
     nb_results_release(&results);
 }
@@ -277,13 +275,11 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
     nb_log_quiet(true);
     cr_assert_eq(nb_plots_write(&results, folder), 0);
     setenv("PATH", "/usr/bin:/bin", 1);
-    cr_assert(exists_in("plots/cut-length-forward-f32.dat"));
-    cr_assert(exists_in("plots/cut-length-forward-f32.gp"));
-    cr_assert(!exists_in("plots/cut-length-forward-f32.svg"));
-    char *all = read_in("plots/all.gp");
-    cr_assert_not_null(strstr(all, "load 'cut-length-forward-f32.gp'\n"));
+    cr_assert(has_file(folder, "plots/cut-length-forward-f32.dat"));
+    cr_assert(has_file(folder, "plots/cut-length-forward-f32.gp"));
+    cr_assert(!has_file(folder, "plots/cut-length-forward-f32.svg"));
+    cr_assert_not_null(strstr(get_file(folder, "plots/all.gp"), "load 'cut-length-forward-f32.gp'\n"));
     cr_assert_eq(nb_html_write(&results, folder), 0);
-    free(all);
     nb_results_release(&results);
 }
 
@@ -299,11 +295,9 @@ static void render_everything(const struct nb_results *results) {
 Test(plots, empty_results_are_rendered) {
     struct nb_results results = {0};
     render_everything(&results);
-    char *page = read_in("index.html"), *readme = read_in("plots/README.md");
+    char *page = get_file(folder, "index.html"), *readme = get_file(folder, "plots/README.md");
     cr_assert_not_null(strstr(page, "No case ran."));
     cr_assert_not_null(strstr(readme, "Not drawn"));
-    free(page);
-    free(readme);
 }
 
 Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
@@ -326,6 +320,6 @@ Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
     free(results.records[0].timing.reference);
     results.records[0].key = results.records[0].replay = results.records[0].timing.reference = NULL;
     render_everything(&results);
-    if (have_gnuplot()) cr_assert(!exists_in("plots/gnuplot.log"), "gnuplot complained");
+    if (have_gnuplot()) cr_assert(!has_file(folder, "plots/gnuplot.log"), "gnuplot complained");
     nb_results_release(&results);
 }

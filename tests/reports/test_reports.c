@@ -51,7 +51,6 @@ Test(reports, table_is_aligned_and_names_what_failed) {
         "\n"
         "4 cases: 2 ok, 1 inaccurate, 1 skipped\n"
         "Results: results/one (results.json, index.html, plots/)\n");
-    free(text);
     nb_results_release(&results);
 }
 
@@ -64,7 +63,6 @@ Test(reports, table_fits_the_screen_and_says_what_it_left_out) {
     for (char *line = text; line < end; line = strchr(line, '\n') + 1) cr_assert_leq(strcspn(line, "\n"), 60);
     cr_assert_not_null(strstr(text, "Too narrow for: "));
     cr_assert_not_null(strstr(text, "bias/u"));
-    free(text);
     nb_results_release(&results);
 }
 
@@ -92,7 +90,6 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     cr_assert_not_null(strstr(text, "3680"), "%s", text);
     cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
-    free(text);
     free(reference);
     nb_results_release(&results);
 }
@@ -105,7 +102,6 @@ Test(reports, table_groups_cases_under_what_they_share) {
     cr_assert_not_null(strstr(text, "\n-- 64x256\nkernel"));
     cr_assert_not_null(strstr(text, "\n-- 64x1024\nlayernorm_twopass"));
     cr_assert_null(strstr(text, "shape 64x"), "a shape is a heading, no constant");
-    free(text);
     nb_results_release(&results);
 }
 
@@ -120,7 +116,6 @@ Test(reports, table_has_a_column_only_where_a_value_differs) {
     char *text = nb_test_render("table", &results);
     cr_assert_not_null(strstr(text, "-- 64x256\nkernel           width  eps   status"), "%s", text);
     cr_assert_not_null(strstr(text, "-- 64x512  eps 1e-6\nkernel           width  status"), "%s", text);
-    free(text);
     nb_results_release(&results);
 }
 
@@ -131,7 +126,6 @@ Test(reports, table_prints_no_control_sequences_of_names) {
     char *text = nb_test_render("table", &results);
     cr_assert_null(strchr(text, '\033'));
     cr_assert_not_null(strstr(text, "evil\\x1B[31m\\x0A"));
-    free(text);
     nb_results_release(&results);
 }
 
@@ -185,7 +179,6 @@ Test(reports, csv_reads_back_exactly) {
     cr_assert_str_eq(csv_field(fields, n_columns, 4, "status"), "skipped");
     cr_assert_null(strstr(text, ",nan,"));
     cr_assert_null(strstr(text, ",-nan,"));
-    free(text);
     nb_results_release(&results);
 }
 
@@ -202,7 +195,6 @@ Test(reports, csv_gives_each_counter_a_column) {
     cr_assert_str_eq(csv_field(fields, n_columns, 1, "instructions"), "4096");
     cr_assert_str_eq(csv_field(fields, n_columns, 1, "cycles"), "");
     cr_assert_str_eq(csv_field(fields, n_columns, 2, "instructions"), "");
-    free(text);
     nb_results_release(&results);
 }
 
@@ -217,7 +209,6 @@ Test(reports, markdown_has_tables_and_escapes_cells) {
                                     "reference | 1.25 | 0.16 | +0.062 | |\n"));
     cr_assert_not_null(strstr(text, "| a\\|b &lt;i&gt;\\*c\\* \\`d\\` |\n"));
     cr_assert_not_null(strstr(text, "| 7 | no such kernel |\n"));
-    free(text);
     nb_results_release(&results);
 }
 
@@ -233,7 +224,6 @@ Test(reports, json_is_the_document_without_bare_nan) {
     cr_assert_null(strcasestr(text, ": nan"));
     cr_assert_null(strcasestr(text, ": inf"));
     cJSON_Delete(document);
-    free(text);
     nb_results_release(&results);
 }
 

@@ -13,10 +13,12 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
-#include "tests/support/folder.h"
+#include "tests/support/files.h"
 #include "tests/support/stress.h"
 
-TestSuite(stress_page, .init = make_folder, .fini = remove_folder);
+static char *folder;
+static void make_folder(void) { folder = new_folder(); }
+TestSuite(stress_page, .init = make_folder);
 
 /* ---- the page ---- */
 
@@ -43,7 +45,7 @@ Test(stress_page, page_shows_markup_as_text) {
     cJSON *stress = hostile_stress();
     nb_log_quiet(true);
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
-    char *page = read_in(NB_STRESS_PAGE);
+    char *page = get_file(folder, NB_STRESS_PAGE);
     static const char *const forbidden[] = {"<script", "<b> ", "<img src=x", "<a>",      "<f>",           "<i>rule",
                                             "<u>",     "<q>",  "http://",    "https://", "\" onmouseover"};
     for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
@@ -55,7 +57,6 @@ Test(stress_page, page_shows_markup_as_text) {
     cr_assert_not_null(strstr(page, "<td class=\"g gB\""));
     cr_assert_not_null(strstr(page, "normbench replay &#39;layernorm&#39;"));
     cr_assert_null(strstr(page, ">nan<"), "what was not measured is empty");
-    free(page);
     cJSON_Delete(stress);
 }
 
@@ -97,13 +98,12 @@ Test(stress_page, gnuplot_draws_every_figure) {
     if (!have_gnuplot()) cr_skip("no gnuplot");
     cJSON *stress = hostile_stress();
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
-    cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
-    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.png"));
-    cr_assert(exists_in(NB_STRESS_PLOTS "/error-rho-layernorm.svg"));
-    char *page = read_in(NB_STRESS_PAGE);
+    cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
+    cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.png"));
+    cr_assert(has_file(folder, NB_STRESS_PLOTS "/error-rho-layernorm.svg"));
+    char *page = get_file(folder, NB_STRESS_PAGE);
     cr_assert_not_null(strstr(page, "src=\"data:image/png;base64,"));
     cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml;base64,"));
-    free(page);
     cJSON_Delete(stress);
 }
 
@@ -113,10 +113,10 @@ Test(stress_page, without_gnuplot_data_scripts_and_page_are_there) {
     setenv("PATH", folder, 1);
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
     setenv("PATH", "/usr/bin:/bin", 1);
-    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.dat"));
-    cr_assert(exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.gp"));
-    cr_assert(!exists_in(NB_STRESS_PLOTS "/map-layernorm_onepass.svg"));
-    cr_assert(exists_in(NB_STRESS_PAGE));
+    cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.dat"));
+    cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.gp"));
+    cr_assert(!has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.svg"));
+    cr_assert(has_file(folder, NB_STRESS_PAGE));
     cJSON_Delete(stress);
 }
 
@@ -141,14 +141,14 @@ Test(stress_page, senseless_files_are_rendered) {
         cr_assert_not_null(stress, "%s", texts[i]);
         cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", texts[i]);
         if (have_gnuplot())
-            cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
+            cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
         cJSON_Delete(stress);
     }
 }
 
 Test(stress_page, a_folder_without_a_judgement_is_left_as_it_is) {
     cr_assert_eq(nb_stress_report_read(folder, NULL), 1);
-    cr_assert(!exists_in(NB_STRESS_PAGE));
+    cr_assert(!has_file(folder, NB_STRESS_PAGE));
 }
 
 /* gnuplot 5.4 loses count of doubled quotes that stand first or follow each other, and such a name kept all figures from being
@@ -161,8 +161,8 @@ Test(stress_page, quotes_in_names_stop_no_figure_and_run_nothing) {
         cJSON *stress = nb_test_stress();
         nb_test_add_study(stress, names[i], "bf16");
         cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", names[i]);
-        cr_assert(!exists_in(NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
-        cr_assert(!exists_in(NB_STRESS_PLOTS "/ran"), "%s", names[i]);
+        cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
+        cr_assert(!has_file(folder, NB_STRESS_PLOTS "/ran"), "%s", names[i]);
         cJSON_Delete(stress);
     }
 }

@@ -29,19 +29,15 @@ Test(stress_plots, terminal_map_has_rho_upwards_and_a_letter_for_what_is_lost) {
     const char *cells = "  2^12.0   +.@0\n     rho   |.:N\n           +--\n           2^-8  scale\n";
     cr_assert_eq(strncmp(text, cells, strlen(cells)), 0, "%s", text);
     cr_assert_not_null(strstr(text, "error in ulp at rms(y):  . <1e1  : <1e2"));
-    free(text);
     text = rendered(nb_test_map, true);
     cr_assert_not_null(strstr(text, "\033[38;5;196mN\033[0m"));
-    free(text);
 }
 
 Test(stress_plots, terminal_says_why_there_is_no_map) {
     char *text = rendered("{\"reason\":\"only \\u001b[31mforward\"}", false);
     cr_assert_str_eq(text, "  no map: only \\x1B[31mforward\n");
-    free(text);
     text = rendered("null", false);
     cr_assert_str_eq(text, "  no map: not measured\n");
-    free(text);
 }
 
 Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {

@@ -31,13 +31,11 @@ static void expect_text(const struct nb_results *results, const char *wanted) {
     char *text = nb_test_render("summary", results);
     expect_it_fits(text);
     cr_assert_not_null(strstr(text, wanted), "no '%s' in:\n%s", wanted, text);
-    free(text);
 }
 
 static void expect_no_text(const struct nb_results *results, const char *unwanted) {
     char *text = nb_test_render("summary", results);
     cr_assert_null(strstr(text, unwanted), "'%s' in:\n%s", unwanted, text);
-    free(text);
 }
 
 Test(summary, fastest_savings_and_failures_of_a_small_run) {

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/files.h"
+
 struct nb_kernel kernel_of(uint32_t op, uint32_t dtype) {
     return (struct nb_kernel){.struct_size = sizeof(struct nb_kernel),
                               .op = op,
@@ -28,13 +30,13 @@ struct nb_case case_of(uint32_t op, uint32_t dtype) {
 char *key_of(const struct nb_case *c) {
     struct nb_strbuf key = {0};
     nb_case_key(c, &key);
-    return key.text;
+    return kept(key.text);
 }
 
 char *value_of(const struct nb_case *c, const char *axis) {
     struct nb_strbuf value = {0};
     nb_case_axis(c, axis, &value);
-    return value.text;
+    return kept(value.text);
 }
 
 void set(struct nb_case *c, const char *axis, const char *text) {

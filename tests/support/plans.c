@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/runs.h"
+#include "tests/support/files.h"
 
 void load_kernels(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
 
-static int make(void *arg) {
-    struct request *r = arg;
+static int make(struct request *r) {
     struct nb_config config;
     struct nb_strbuf text = {0};
     nb_strbuf_addf(&text, "{ %s \"blocks\": [\n%s\n] }", r->head ? r->head : "", r->blocks);
@@ -25,10 +24,10 @@ static int make(void *arg) {
 }
 
 struct nb_plan made(struct request r) {
-    int result;
-    char *errors = errors_of(make, &r, &result);
+    begin_errors();
+    int result = make(&r);
+    char *errors = end_errors();
     cr_assert_eq(result, 0, "%s\n%s", r.blocks, errors);
-    free(errors);
     return r.plan;
 }
 
@@ -37,12 +36,9 @@ struct nb_plan plan_of(const char *blocks) {
 }
 
 void refused(struct request r, const char *words) {
-    int result;
-    char *errors = errors_of(make, &r, &result);
-    cr_expect_eq(result, -1, "was planned: %s", r.blocks);
-    cr_expect(strstr(errors, words), "wanted \"%s\" in: %s", words, errors);
+    begin_errors();
+    expect_refused(make(&r), r.blocks, words);
     nb_plan_release(&r.plan);
-    free(errors);
 }
 
 size_t left_out(const struct nb_plan *plan, const char *words) {

@@ -11,6 +11,7 @@
 
 #include "reports/run/report.h"
 #include "src/core/log.h"
+#include "tests/support/files.h"
 
 static void set_axis(struct nb_case *c, const char *axis, const char *text) {
     char reason[256] = "";
@@ -115,7 +116,7 @@ char *nb_test_render(const char *format, const struct nb_results *results) {
     cr_assert_not_null(renderer, "%s", format);
     cr_assert_eq(renderer->render(results, out), 0);
     fclose(out);
-    return text;
+    return kept(text);
 }
 
 void nb_test_plain_terminal(void) {

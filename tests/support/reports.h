@@ -13,7 +13,7 @@ void nb_test_accuracy(struct nb_record *r, double max_ulp, double bias_u);
 struct nb_results nb_test_small(void);
 /* Row lengths 256, 1024, 4096: LayerNorm, the reference, and RMSNorm at 0.8, 0.7 and 0.6 of its time, +- 0.01. */
 void nb_test_sweep(struct nb_results *results);
-/* What a renderer prints; owned. */
+/* What a renderer prints. */
 char *nb_test_render(const char *format, const struct nb_results *results);
 /* ASCII, no colour, no limit to the width. */
 void nb_test_plain_terminal(void);

@@ -1,91 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Folders and journals for tests. The journals are text, not made by the code that is tested. */
+/* The journals are text, not made by the code that is tested. */
 #include "tests/support/runs.h"
 
 #include <criterion/criterion.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "src/core/files.h"
-#include "src/core/text.h"
+#include "tests/support/files.h"
 
-char *new_folder(void) {
-    const char *parent = getenv("TMPDIR");
-    struct nb_strbuf path = {0};
-    nb_strbuf_addf(&path, "%s/normbench-test-XXXXXX", parent && *parent ? parent : "/tmp");
-    cr_assert_not_null(mkdtemp(path.text), "%s cannot be made", path.text);
-    return path.text;
+/* A variant's op, width and style are in its name. */
+static void add_kernel(struct nb_strbuf *out, const char *variant) {
+    const char *colon = strchr(variant, ':'), *name = colon ? colon + 1 : variant, *width = strstr(name, "_v") + 2;
+    const int op_length = (int)strcspn(name, "_"), width_length = (int)strcspn(width, "_");
+    const bool composed = strstr(name, "composed");
+    nb_strbuf_addf(out,
+                   "{\"variant\":\"%s\",\"op\":\"%.*s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":\"%.*s\","
+                   "\"style\":\"%s\",\"stats\":\"%s\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}",
+                   variant, op_length, name, width_length, width, composed ? "composed" : "fused",
+                   composed ? "keepdim" : "register", *name == 'l' ? "twopass" : "none");
 }
 
-void remove_run(char *dir) {
-    static const char *const names[] = {"journal.jsonl", "results.json"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char *path = nb_path_join(dir, names[i]);
-        unlink(path);
-        free(path);
-    }
-    rmdir(dir);
-    free(dir);
-}
-
-void put_file(const char *dir, const char *name, const char *text, size_t len) {
-    char *path = nb_path_join(dir, name);
-    FILE *f = fopen(path, "wb");
-    cr_assert_not_null(f, "%s", path);
-    cr_assert_eq(fwrite(text, 1, len, f), len);
-    cr_assert_eq(fclose(f), 0);
-    free(path);
-}
-
-char *get_file(const char *dir, const char *name) {
-    char *path = nb_path_join(dir, name), *text = nb_file_read(path, (size_t)64 << 20, NULL);
-    cr_assert_not_null(text, "%s", path);
-    free(path);
-    return text;
-}
-
-char *errors_of(int (*f)(void *arg), void *arg, int *result) {
-    char name[] = "/tmp/normbench-stderr-XXXXXX";
-    int file = mkstemp(name), saved = dup(STDERR_FILENO);
-    cr_assert(file >= 0 && saved >= 0);
-    fflush(stderr);
-    dup2(file, STDERR_FILENO);
-    *result = f(arg);
-    fflush(stderr);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    close(file);
-    char *text = nb_file_read(name, (size_t)1 << 20, NULL);
-    unlink(name);
-    return text;
-}
-
-char *run_line(const char *groups, const char *skips, const char *shard, int launches) {
+char *run_line_of(const char *const *variants, int n, const char *groups, const char *skips, const char *shard,
+                  int launches) {
     struct nb_strbuf line = {0};
     nb_strbuf_addf(
         &line,
         "{\"type\":\"run\",\"schema\":\"2.0\",\"program\":\"normbench\",\"version\":\"0.0.1\","
         "\"started\":\"2025-01-31T12:00:00Z\",\"config\":\"hand\",\"argv\":[\"normbench\",\"run\",\"hand\"],"
-        "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":3,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
+        "\"plan\":{\"hash\":\"0123456789abcdef\",\"n_cases\":%d,\"launches\":%d,\"blocks\":3,\"sample_ms\":0.25,"
         "\"order_seed\":\"18446744073709551615\"},\"shard\":%s,"
         "\"plugins\":[{\"name\":\"mine\",\"file\":\"/opt/it's mine.so\"}],\"kernels\":[",
-        launches, shard);
-    static const char *const kernels[][2] = {{"rmsnorm_a_v256_f32", "rmsnorm"},
-                                             {"layernorm_a_v256_f32", "layernorm"},
-                                             {"mine:rmsnorm_b_v256_f32", "rmsnorm"}};
-    for (int i = 0; i < 3; i++)
-        nb_strbuf_addf(&line,
-                       "%s{\"variant\":\"%s\",\"op\":\"%s\",\"pass\":\"forward\",\"dtype\":\"f32\",\"width\":\"256\","
-                       "\"style\":\"fused\",\"stats\":\"register\",\"stats_dtype\":\"f32\",\"variance\":\"%s\"}",
-                       i ? "," : "", kernels[i][0], kernels[i][1], i == 1 ? "twopass" : "none");
+        n, launches, shard);
+    for (int i = 0; i < n; i++) {
+        if (i) nb_strbuf_add(&line, ",");
+        add_kernel(&line, variants[i]);
+    }
     nb_strbuf_addf(&line,
-                   "],\"groups\":%s,\"skips\":%s,\"fingerprint\":{\"build\":{},"
-                   "\"cpu\":{\"model\":\"Hand-made\"},\"system\":{},\"kernels\":[],\"libraries\":{}}}\n",
+                   "],\"groups\":%s,\"skips\":%s,\"fingerprint\":{\"build\":{},\"cpu\":{\"model\":\"Hand-made\","
+                   "\"l1d_bytes\":32768,\"l2_bytes\":1048576,\"l3_bytes\":33554432},\"system\":{},\"kernels\":[],"
+                   "\"libraries\":{}}}\n",
                    groups, skips);
-    return line.text;
+    return kept(line.text);
+}
+
+char *run_line(const char *groups, const char *skips, const char *shard, int launches) {
+    static const char *const variants[] = {"rmsnorm_a_v256_f32", "layernorm_a_v256_f32", "mine:rmsnorm_b_v256_f32"};
+    return run_line_of(variants, 3, groups, skips, shard, launches);
+}
+
+void add_check(struct nb_strbuf *out, int group, const char *const *keys, int n) {
+    nb_strbuf_addf(out, "{\"type\":\"check\",\"group\":%d,\"cases\":[", group);
+    for (int i = 0; i < n; i++)
+        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"chain\":8,\"row_local\":true}", i ? "," : "",
+                       keys[i]);
+    nb_strbuf_add(out, "],\"copies\":[],\"elapsed_s\":0.1}\n");
+}
+
+void add_launch(struct nb_strbuf *out, int group, int launch, const char *const *keys, int n, const double *sample_ns,
+                int blocks) {
+    nb_strbuf_addf(out, "{\"type\":\"launch\",\"group\":%d,\"launch\":%d,\"cases\":[", group, launch);
+    for (int i = 0; i < n; i++) {
+        nb_strbuf_addf(out, "%s{\"key\":\"%s\",\"copy\":null,\"sample_ns\":[", i ? "," : "", keys[i]);
+        for (int b = 0; b < blocks; b++, sample_ns++)
+            nb_strbuf_addf(out, isnan(*sample_ns) ? "%snull" : "%s%.9g", b ? "," : "", *sample_ns);
+        nb_strbuf_add(out, "],\"per_sample\":1,\"chunked\":false,\"contaminated\":[]}");
+    }
+    nb_strbuf_add(out, "],\"copies\":[],\"noise\":{\"steal_ms\":0,\"involuntary\":0,\"voluntary\":0,\"wall_s\":1,"
+                       "\"cpu_s\":1,\"cpu\":0},\"elapsed_s\":0.4}\n");
+}
+
+void add_end(struct nb_strbuf *out) {
+    nb_strbuf_add(out, "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":10,\"interrupted\":null}\n");
 }
 
 /* A figure that is exact in its kind, and an accuracy that no other line has. */
@@ -100,7 +85,7 @@ static const char accuracy[] =
     "\"witness\":{\"row\":3,\"col\":7,\"got\":\"0x1.8p+0\",\"want\":\"0x1.7fffffp+0\",\"x\":\"-inf\",\"err_ulp\":1.25,"
     "\"tolerance_ulp\":3}}";
 
-static void add_launch(struct nb_strbuf *out, int launch) {
+static void add_small_launch(struct nb_strbuf *out, int launch) {
     double ns = 100 + launch;
     nb_strbuf_addf(out, "{\"type\":\"launch\",\"group\":0,\"launch\":%d,\"cases\":[", launch);
     static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
@@ -118,21 +103,37 @@ static void add_launch(struct nb_strbuf *out, int launch) {
 
 char *small_journal(void) {
     struct nb_strbuf out = {0};
-    char *run = run_line("[{\"index\":4,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\",\"" KEY_PLUGIN
-                         "\"],\"reference\":0}]",
-                         "[{\"reason\":\"no kernel\",\"count\":12}]", "null", 6);
-    nb_strbuf_add(&out, run);
-    free(run);
+    nb_strbuf_add(&out, run_line("[{\"index\":4,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\",\"" KEY_PLUGIN
+                                 "\"],\"reference\":0}]",
+                                 "[{\"reason\":\"no kernel\",\"count\":12}]", "null", 6));
     nb_strbuf_add(&out, "{\"type\":\"check\",\"group\":0,\"cases\":[");
     static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
     for (int i = 0; i < 3; i++)
         nb_strbuf_addf(&out, "%s{\"key\":\"%s\",\"status\":\"ok\",\"accuracy\":%s,\"chain\":8,\"row_local\":true}",
                        i ? "," : "", keys[i], accuracy);
     nb_strbuf_add(&out, "],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":50}],\"elapsed_s\":0.1}\n");
-    for (int launch = 0; launch < 6; launch++) add_launch(&out, launch);
+    for (int launch = 0; launch < 6; launch++) add_small_launch(&out, launch);
     nb_strbuf_add(&out, "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":["
                         "{\"name\":\"instructions_exact\",\"value\":1234,\"source\":\"single_step\"},"
                         "{\"name\":\"cycles\",\"value\":null,\"source\":\"papi\",\"reason\":\"no vPMU\"}]}]}\n"
                         "{\"type\":\"end\",\"elapsed_s\":3.5,\"peak_memory_mib\":12.5,\"interrupted\":null}\n");
-    return out.text;
+    return kept(out.text);
+}
+
+char *folder_of(struct nb_strbuf *text) {
+    char *dir = folder_with(text->text);
+    nb_strbuf_release(text);
+    return dir;
+}
+
+char *folder_with(const char *journal) {
+    char *dir = new_folder();
+    put_text(dir, NB_JOURNAL_FILE, journal);
+    return dir;
+}
+
+struct nb_results folded(const char *journal) {
+    struct nb_results r;
+    cr_assert_eq(nb_results_fold(&r, folder_with(journal)), 0, "%s", journal);
+    return r;
 }

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs made by hand for the tests of journal, fold and merge: folders under the temporary one, journals as text. */
+/* Journals made by hand for the tests of journal, fold and merge, as text. */
 #ifndef NB_TEST_SUPPORT_RUNS_H
 #define NB_TEST_SUPPORT_RUNS_H
 
-#include <stddef.h>
+#include "src/record/results.h"
 
 #define KEY_RMS "rmsnorm_a_v256_f32/shape:4x8"
 #define KEY_LN "layernorm_a_v256_f32/shape:4x8"
 #define KEY_PLUGIN "mine:rmsnorm_b_v256_f32/shape:4x8"
 
-/* A new, empty folder. Owned; the caller removes it with remove_run. */
-char *new_folder(void);
-void remove_run(char *dir); /* what a run leaves in it, and the folder; frees dir */
-/* DIR/NAME = text. */
-void put_file(const char *dir, const char *name, const char *text, size_t len);
-char *get_file(const char *dir, const char *name); /* owned */
-/* Runs session on stderr's behalf: what was written to stderr while f ran; owned. */
-char *errors_of(int (*f)(void *arg), void *arg, int *result);
-
-/* A "run" line: groups and skips are the JSON of these members, shard "null" or "[1,2]". Owned, ends in a newline. */
+/* A "run" line of n kernels: groups and skips are the JSON of these members, shard "null" or "[1,2]". */
+char *run_line_of(const char *const *variants, int n, const char *groups, const char *skips, const char *shard,
+                  int launches);
+/* Of the kernels of the keys above. */
 char *run_line(const char *groups, const char *skips, const char *shard, int launches);
+/* A "check" line of n cases, all of them ok. */
+void add_check(struct nb_strbuf *out, int group, const char *const *keys, int n);
+/* A "launch" line of n cases with `blocks` samples each, NAN where there is none. */
+void add_launch(struct nb_strbuf *out, int group, int launch, const char *const *keys, int n, const double *sample_ns,
+                int blocks);
+void add_end(struct nb_strbuf *out);
 /* A whole small journal: group 0 with KEY_RMS (reference), KEY_LN and KEY_PLUGIN, checked, six launches, counters, end. */
 char *small_journal(void);
+
+/* A new folder with this journal; releases `text`. */
+char *folder_of(struct nb_strbuf *text);
+char *folder_with(const char *journal);
+/* What it folds to. */
+struct nb_results folded(const char *journal);
 
 #endif

@@ -3,19 +3,24 @@
 #include "tests/support/trials.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "src/core/cpu.h"
+#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "tests/support/files.h"
 
 static void load(const char *plugin) {
-    char path[512];
-    const char *folder = getenv("NORMBENCH_TEST_PLUGINS");
     if (nb_registry_size() == 0) cr_assert_eq(nb_registry_load_builtin(), 0);
-    if (!plugin) return;
-    snprintf(path, sizeof path, "%s/%s.so", folder ? folder : ".", plugin);
-    cr_assert_eq(nb_registry_load(path), 0, "%s", path);
+    if (plugin) cr_assert_eq(nb_registry_load(plugin_path(plugin)), 0, "%s", plugin);
+}
+
+const struct nb_entry *entry_of(const char *plugin, const char *variant) {
+    nb_log_quiet(true); /* it may be loaded already */
+    load(plugin);
+    nb_log_quiet(false);
+    const struct nb_entry *entry = nb_registry_find(variant);
+    cr_assert(entry, "%s", variant);
+    return entry;
 }
 
 bool start_trial(struct nb_trial *t, const char *key, const char *plugin) {

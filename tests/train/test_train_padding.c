@@ -13,10 +13,10 @@
 #include "src/core/random.h"
 #include "src/train/norm_layer.h"
 #include "src/train/options.h"
+#include "tests/support/files.h"
 #include "tests/support/train.h"
 #include "tests/support/training.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(train_padding, .init = quiet);
 
 /* ---- BatchNorm in sets of rows ---- */

@@ -13,9 +13,8 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/train/train_study.h"
-#include "tests/support/runs.h"
+#include "tests/support/files.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(train_results, .init = quiet);
 
 #define WORKLOAD "tiny-transformer"
@@ -262,11 +261,9 @@ Test(train_results, answers_are_read_back_and_a_torn_one_is_not) {
     const cJSON *request = cJSON_GetObjectItemCaseSensitive(r.answers->child->next, "request");
     cr_expect(nb_train_results_find(&back, request) &&
               cJSON_Compare(nb_train_results_find(&back, request), r.answers->child->next, true));
-    free(text);
     nb_train_results_release(&r);
     nb_train_results_release(&back);
     char command[300];
     snprintf(command, sizeof command, "%s/%s", dir, NB_TRAINING_FILE);
     remove(command);
-    remove_run(dir);
 }

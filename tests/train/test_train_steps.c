@@ -13,8 +13,8 @@
 #include "src/train/data.h"
 #include "src/train/options.h"
 #include "src/train/steps.h"
+#include "tests/support/files.h"
 
-static void quiet(void) { nb_log_quiet(true); }
 TestSuite(train_steps, .init = quiet);
 
 /* ---- a workload: loss = mean of p^2, told of as layers; without a norm the loss is no number after ten steps ---- */

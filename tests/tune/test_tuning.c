@@ -16,6 +16,7 @@
 #include "src/measure/job.h"
 #include "src/tune/tune_judge.h"
 #include "src/tune/tune_topics.h"
+#include "tests/support/files.h"
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------------ */
 
@@ -136,12 +137,8 @@ Test(tuning, calls_carry_what_is_used) {
 }
 
 /* A folder of its own as the user's cache. */
-static char folder[64];
-
 static void use_folder(void) {
-    snprintf(folder, sizeof folder, "/tmp/normbench-tuning-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    setenv("XDG_CACHE_HOME", new_folder(), 1);
     unsetenv("NORMBENCH_TUNING");
 }
 
@@ -161,17 +158,7 @@ static char *write_file(bool of_this_cpu) {
     cr_assert_eq(nb_tuning_file_write(path, json), 0);
     cJSON_Delete(json);
     free(cpu);
-    return path;
-}
-
-static void remove_file(char *path) {
-    struct nb_strbuf parent = {0};
-    unlink(path);
-    nb_strbuf_addf(&parent, "%s/normbench", folder);
-    rmdir(parent.text);
-    rmdir(folder);
-    nb_strbuf_release(&parent);
-    free(path);
+    return kept(path);
 }
 
 Test(tuning, the_file_of_this_cpu_is_taken_and_told) {
@@ -184,13 +171,12 @@ Test(tuning, the_file_of_this_cpu_is_taken_and_told) {
     cr_expect_str_eq(nb_json_get_text(json, "file"), path);
     cr_expect_str_eq(nb_json_get_text(json, "replay"), "default,stream_bytes=4242");
     cJSON_Delete(json);
-    remove_file(path);
 }
 
 Test(tuning, an_option_comes_before_the_file) {
     struct nb_tuning plain;
     use_folder();
-    char *path = write_file(true);
+    write_file(true);
     nb_tuning_default(&plain);
     cr_assert_eq(nb_tuning_choose("slab_bytes=2"), 0);
     cr_expect_eq(nb_tuning_used()->stream_bytes, 4242, "what the option does not name is the file's");
@@ -203,7 +189,6 @@ Test(tuning, an_option_comes_before_the_file) {
     cr_assert_eq(nb_tuning_choose(NULL), 0);
     cr_expect_eq(nb_tuning_used()->stream_bytes, plain.stream_bytes, "none: no file is read");
     cr_expect_null(nb_tuning_replay(), "the defaults need nothing said");
-    remove_file(path);
 }
 
 Test(tuning, a_file_of_another_cpu_or_a_broken_one_is_left_aside) {
@@ -216,7 +201,6 @@ Test(tuning, a_file_of_another_cpu_or_a_broken_one_is_left_aside) {
         cr_expect_null(nb_tuning_file_read(path));
         cr_assert_eq(nb_tuning_choose(NULL), 0);
         cr_expect(nb_tuning_equal(nb_tuning_used(), &plain));
-        remove_file(path);
     }
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/files.h"
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+
+enum { LARGEST = 1 << 26, MOST_OPEN = 8 };
+
+/* Lists, so that a search for leaks finds what is kept. */
+static char **texts, **folders;
+static size_t n_texts, n_folders;
+
+static char *append(char ***list, size_t *n, char *text) {
+    *list = nb_realloc(*list, *n + 1, sizeof **list);
+    return (*list)[(*n)++] = text;
+}
+
+char *kept(char *text) { return append(&texts, &n_texts, text); }
+
+char *json_text(const cJSON *json) {
+    struct nb_strbuf out = {0};
+    nb_json_print(json, &out);
+    return kept(out.text);
+}
+
+char *json_text_of(cJSON *json) {
+    char *text = json_text(json);
+    cJSON_Delete(json);
+    return text;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)type, (void)place;
+    return remove(path);
+}
+
+static void remove_folders(void) {
+    for (size_t i = 0; i < n_folders; i++) nftw(folders[i], remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+}
+
+/* In memory where that can be: tests write thousands of small files. */
+char *new_folder(void) {
+    const char *parent = getenv("TMPDIR");
+    struct nb_strbuf path = {0};
+    if (!parent || !*parent) parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    nb_strbuf_addf(&path, "%s/normbench-test-XXXXXX", parent);
+    cr_assert_not_null(mkdtemp(path.text), "%s cannot be made", path.text);
+    if (n_folders == 0) atexit(remove_folders);
+    return append(&folders, &n_folders, path.text);
+}
+
+void put_file(const char *dir, const char *name, const void *bytes, size_t n) {
+    char *path = nb_path_join(dir, name);
+    FILE *f = fopen(path, "wb");
+    cr_assert_not_null(f, "%s", path);
+    cr_assert_eq(fwrite(bytes, 1, n, f), n);
+    cr_assert_eq(fclose(f), 0);
+    free(path);
+}
+
+void put_text(const char *dir, const char *name, const char *text) { put_file(dir, name, text, strlen(text)); }
+
+char *get_file(const char *dir, const char *name) {
+    char *path = nb_path_join(dir, name), *text = nb_file_read(path, LARGEST, NULL);
+    cr_assert_not_null(text, "%s", path);
+    free(path);
+    return kept(text);
+}
+
+bool has_file(const char *dir, const char *name) {
+    char *path = nb_path_join(dir, name);
+    bool exists = nb_path_exists(path);
+    free(path);
+    return exists;
+}
+
+char *plugin_path(const char *name) {
+    struct nb_strbuf path = {0};
+    const char *dir = getenv("NORMBENCH_TEST_PLUGINS");
+    cr_assert_not_null(dir, "NORMBENCH_TEST_PLUGINS is not set");
+    nb_strbuf_addf(&path, "%s/%s.so", dir, name);
+    return kept(path.text);
+}
+
+void change_file(const char *dir, const char *name, const char *old, const char *new) {
+    char *text = get_file(dir, name), *hit = strstr(text, old);
+    struct nb_strbuf out = {0};
+    cr_assert_not_null(hit, "%s", old);
+    nb_strbuf_addn(&out, text, (size_t)(hit - text));
+    nb_strbuf_addf(&out, "%s%s", new, hit + strlen(old));
+    put_file(dir, name, out.text, out.len);
+    nb_strbuf_release(&out);
+}
+
+static int errors = -1, usual = -1;
+
+void begin_errors(void) {
+    errors = memfd_create("stderr", MFD_CLOEXEC);
+    usual = dup(STDERR_FILENO);
+    cr_assert(errors >= 0 && usual >= 0);
+    fflush(stderr);
+    dup2(errors, STDERR_FILENO);
+}
+
+char *end_errors(void) {
+    fflush(stderr);
+    dup2(usual, STDERR_FILENO);
+    close(usual);
+    const off_t end = lseek(errors, 0, SEEK_END);
+    char *text = nb_alloc((size_t)end + 1, 1);
+    cr_assert_eq(pread(errors, text, (size_t)end, 0), end);
+    close(errors);
+    return kept(text);
+}
+
+void expect_refused(int result, const char *what, const char *words) {
+    char *said = end_errors();
+    cr_expect_eq(result, -1, "was taken: %s", what);
+    cr_expect(strstr(said, words), "wanted \"%s\" for %s in: %s", words, what, said);
+}
+
+void quiet(void) { nb_log_quiet(true); }

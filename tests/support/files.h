@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Folders, texts and what is written to stderr. Folders and texts last as long as the test's process, which removes them. */
+#ifndef NB_TEST_SUPPORT_FILES_H
+#define NB_TEST_SUPPORT_FILES_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Takes over a text that the test need not free. */
+char *kept(char *text);
+/* A JSON value as one line; `of` deletes it. */
+char *json_text(const cJSON *json);
+char *json_text_of(cJSON *json);
+
+/* An empty folder. */
+char *new_folder(void);
+/* Writes DIR/NAME. */
+void put_file(const char *dir, const char *name, const void *bytes, size_t n);
+void put_text(const char *dir, const char *name, const char *text);
+/* The test fails without the file. */
+char *get_file(const char *dir, const char *name);
+bool has_file(const char *dir, const char *name);
+/* tests/plugins/NAME.c, built. */
+char *plugin_path(const char *name);
+/* Replaces the first `old` in a file, which must be there. */
+void change_file(const char *dir, const char *name, const char *old, const char *new);
+
+/* What is written to stderr between the two. */
+void begin_errors(void);
+char *end_errors(void);
+/* Ends what begin_errors() began: `what` must have been refused (result -1), in these words. */
+void expect_refused(int result, const char *what, const char *words);
+
+/* .init of a suite: the log is quiet. */
+void quiet(void);
+
+#endif
