@@ -50,7 +50,7 @@ static void say(const struct nb_job *job, struct nb_arm *arms, int n, const stru
     for (int i = 0; i < n; i++) add_arm(list, &arms[i], job->blocks, same[i]);
     cJSON_AddNumberToObject(answer, "per_sample", (double)arms[0].per_sample);
     cJSON_AddBoolToObject(answer, "chunked", arms[0].chunked);
-    nb_noise_to_json(answer, noise);
+    cJSON_AddItemToObject(answer, "noise", nb_json_of_members(nb_noise_members, noise));
     nb_worker_say(answer);
 }
 

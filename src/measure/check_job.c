@@ -41,7 +41,8 @@ static void say_checked(const struct nb_job *job, int i, const struct nb_checked
         cJSON_AddItemToObject(json, "accuracy",
                               nb_accuracy_to_json(&checked->accuracy, nb_number_of(job->cases[i].dtype)));
     if (checked->has_accuracy) cJSON_AddItemToObject(json, "evidence", nb_evidence_to_json(&checked->evidence));
-    if (metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(metamorphic));
+    if (metamorphic)
+        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, metamorphic));
     cJSON_AddNumberToObject(json, "chain", (double)checked->chain);
     if (job->cases[i].pass == NB_BACKWARD) cJSON_AddNumberToObject(json, "column_chain", (double)checked->column_chain);
     cJSON_AddBoolToObject(json, "row_local", checked->row_local);

@@ -465,22 +465,6 @@ size_t nb_counters_measure(nb_work work, void *arg, int calls, struct nb_counter
     return n;
 }
 
-/* ---- as JSON ------------------------------------------------------------------------------------------------------ */
-
-cJSON *nb_counter_to_json(const struct nb_counter *c) {
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "name", c->name);
-    nb_json_number(json, "value", c->value);
-    nb_json_text(json, "source", c->source);
-    if (c->reason[0]) nb_json_text(json, "reason", c->reason);
-    return json;
-}
-
-int nb_counter_from_json(struct nb_counter *c, const cJSON *json) {
-    if (!nb_json_get_text(json, "name") || !nb_json_get_text(json, "source"))
-        return nb_error("a counter without \"name\" or \"source\"");
-    *c = (struct nb_counter){.value = nb_json_get_number(json, "value")};
-    if (nb_json_copy_text(c->name, sizeof c->name, json, "name") != 0) return -1;
-    if (nb_json_copy_text(c->source, sizeof c->source, json, "source") != 0) return -1;
-    return nb_json_copy_text(c->reason, sizeof c->reason, json, "reason");
-}
+#define C(KIND, field) NB_MEMBER(KIND, struct nb_counter, field)
+const struct nb_member nb_counter_members[] = {C(TEXT, name), C(NUMBER, value), C(TEXT, source),
+                                               NB_MEMBER_OPTIONAL(TEXT, struct nb_counter, reason), NB_MEMBERS_END};

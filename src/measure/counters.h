@@ -9,10 +9,10 @@
 #ifndef NB_COUNTERS_H
 #define NB_COUNTERS_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/core/json_members.h"
 #include "src/measure/single_step.h" /* nb_work, nb_single_step */
 
 struct nb_counter {
@@ -22,8 +22,7 @@ struct nb_counter {
     char reason[120]; /* why value is NaN */
 };
 #define NB_MAX_COUNTERS 16
-cJSON *nb_counter_to_json(const struct nb_counter *c);
-int nb_counter_from_json(struct nb_counter *c, const cJSON *json);
+extern const struct nb_member nb_counter_members[];
 
 struct nb_counter_info {
     char name[48];   /* "instructions", "cycles", "task_clock_ns", "instructions_exact" ... */

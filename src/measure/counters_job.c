@@ -103,7 +103,7 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, struct n
     }
     nb_buffers_release(&b);
     nb_inputs_release(&in);
-    cJSON_AddItemToArray(out, nb_counter_to_json(&exact));
+    cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &exact));
 }
 
 /* Enough calls to fill a few milliseconds, so that what reading the counters costs is small. */
@@ -136,7 +136,7 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     const bool is_part = others_work(run_counted, &work, calls, shared, sizeof shared);
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
     if (is_part) take_values(counters, n, shared);
-    for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_counter_to_json(&counters[k]));
+    for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &counters[k]));
     nb_arms_release(&arm, 1);
     nb_sets_release(&sets);
     return 0;

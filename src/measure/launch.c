@@ -619,7 +619,7 @@ static void add_uncounted(struct session *v, int member, const char *reason) {
     cJSON *c = cJSON_CreateObject();
     snprintf(counter.reason, sizeof counter.reason, "its process died while counting: %.80s", reason);
     nb_json_text(c, "key", key_of(v, member));
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_counter_to_json(&counter));
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(c, "counters"), nb_json_of_members(nb_counter_members, &counter));
     cJSON_AddItemToArray(v->answers, c);
 }
 

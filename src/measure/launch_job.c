@@ -42,7 +42,7 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
         }
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
     }
-    nb_noise_to_json(line, noise);
+    cJSON_AddItemToObject(line, "noise", nb_json_of_members(nb_noise_members, noise));
     cJSON_AddItemToObject(line, "core", nb_core_rates_to_json(rates));
     nb_json_number(line, "elapsed_s", elapsed_s);
     nb_worker_say(line);

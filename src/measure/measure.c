@@ -43,8 +43,8 @@ static void disturbance_end(struct nb_noise *noise, const struct rusage *before)
     getrusage(RUSAGE_THREAD, &after);
     noise->cpu_s =
         seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before->ru_utime) - seconds(before->ru_stime);
-    noise->involuntary = after.ru_nivcsw - before->ru_nivcsw;
-    noise->voluntary = after.ru_nvcsw - before->ru_nvcsw;
+    noise->involuntary = (double)(after.ru_nivcsw - before->ru_nivcsw);
+    noise->voluntary = (double)(after.ru_nvcsw - before->ru_nvcsw);
     noise->steal_ms = steal_ms() - noise->steal_ms;
 }
 

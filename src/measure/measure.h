@@ -12,14 +12,8 @@
 
 #include "src/core/registry.h"
 #include "src/measure/buffers.h"
+#include "src/measure/paired.h"
 #include "src/measure/pool.h"
-
-/* What others did to a launch while it was timed. steal_ms: time that the hypervisor gave to others, over all CPUs; NaN: not known. Of the measuring thread: the rest. */
-struct nb_noise {
-    double steal_ms, wall_s, cpu_s;
-    long involuntary, voluntary;
-    int cpu;
-};
 
 struct nb_arm {
     const struct nb_entry *entry;

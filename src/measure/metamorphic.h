@@ -8,11 +8,11 @@
 #ifndef NB_METAMORPHIC_H
 #define NB_METAMORPHIC_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
+#include "src/core/json_members.h"
 #include "src/core/registry.h"
 
 enum nb_relation {
@@ -31,18 +31,19 @@ enum nb_relation {
 const char *nb_relation_name(enum nb_relation relation);
 
 enum nb_holds { NB_NOT_PROMISED, NB_HOLDS, NB_BROKEN, NB_N_HOLDS };
-const char *nb_holds_name(enum nb_holds verdict);
 
 /* Residuals of the last two relations above this fail, as in LAPACK's tests. */
 #define NB_RESIDUAL_THRESHOLD 30.0
 
+struct nb_relation_result {
+    enum nb_holds verdict;
+    double figure;    /* NaN when not applicable */
+    int64_t row, col; /* where it failed first, or worst; -1: nowhere */
+    char reason[96];  /* why it does not apply, or what failed; "" when passed */
+};
+
 struct nb_metamorphic {
-    struct {
-        enum nb_holds verdict;
-        double figure;    /* NaN when not applicable */
-        int64_t row, col; /* where it failed first, or worst; -1: nowhere */
-        char reason[96];  /* why it does not apply, or what failed; "" when passed */
-    } relations[NB_N_RELATIONS];
+    struct nb_relation_result relations[NB_N_RELATIONS];
     double order_noise_ulp; /* largest change of y by another order of the columns, in ulp; NaN: not tried */
     /* The largest k, up and down, with the same bits for all powers tried up to it, of the first row; and whether the input's own
      * range ended the scan. -1: not tried. */
@@ -51,8 +52,7 @@ struct nb_metamorphic {
 };
 
 /* The same in the journal and in results.json (reports/schema/results.schema.json, "metamorphic"). */
-cJSON *nb_metamorphic_to_json(const struct nb_metamorphic *m);
-int nb_metamorphic_from_json(struct nb_metamorphic *m, const cJSON *json); /* -1 after nb_error */
+extern const struct nb_member nb_metamorphic_members[];
 
 /* Calls the kernel some dozens of times on a few of the case's rows. The process may die of it. */
 void nb_metamorphic_check(const struct nb_case *c, const struct nb_entry *entry, const struct nb_oracle *oracle,

@@ -129,6 +129,11 @@ double nb_paired_contaminated(const struct nb_samples *a, const struct nb_sample
     return n ? (double)hit / n : (double)NAN;
 }
 
+#define N(KIND, field) NB_MEMBER(KIND, struct nb_noise, field)
+const struct nb_member nb_noise_members[] = {N(NUMBER, steal_ms), N(NUMBER, involuntary), N(NUMBER, voluntary),
+                                             N(NUMBER, wall_s),   N(NUMBER, cpu_s),       N(INDEX, cpu),
+                                             NB_MEMBERS_END};
+
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 
 struct nb_interval nb_over_launches(const double *v, size_t n, double confidence) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/core/json_members.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 
@@ -42,6 +43,14 @@ enum nb_pairs { NB_PAIRS_ALL, NB_PAIRS_FIRST, NB_PAIRS_SECOND, NB_PAIRS_HALF_A, 
 double nb_paired_ln(const struct nb_samples *a, const struct nb_samples *b, enum nb_pairs which);
 /* Share of the pairs in which either sample is contaminated. */
 double nb_paired_contaminated(const struct nb_samples *a, const struct nb_samples *b);
+
+/* What others did to a launch while it was timed. Of the measuring thread, but for steal_ms: time that the hypervisor gave to others, over
+ * all CPUs. NaN: not known. */
+struct nb_noise {
+    double steal_ms, involuntary, voluntary, wall_s, cpu_s;
+    int cpu;
+};
+extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 
 /* ---- over launches ----------------------------------------------------------------------------------------------- */
 

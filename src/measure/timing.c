@@ -2,14 +2,12 @@
 /* Medians within a launch, Hodges-Lehmann over launches, and the verdict whether a case may be ranked. */
 #include "src/measure/timing.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/log.h"
 
 static double paired_or_none(const struct nb_samples *a, const struct nb_samples *b) {
@@ -30,7 +28,7 @@ static void count_samples(struct nb_launches *l, const struct nb_samples *own, c
 }
 
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
-                     const struct nb_samples *reference, const struct nb_launch_noise *noise) {
+                     const struct nb_samples *reference, const struct nb_noise *noise) {
     struct nb_launch_value v = {
         .ln_time = log(nb_samples_median(own)),
         .ln_roof = paired_or_none(copy, own),
@@ -54,7 +52,7 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level)
     snprintf(l->level, sizeof l->level, "%s", level);
 }
 
-/* The finite ones of one member of the launch values. Returns how many; v holds l->n. */
+/* The finite ones of one member of the launch values. Returns how many; v has room for l->n. */
 static size_t gather(const struct nb_launches *l, size_t offset, double *v) {
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -158,94 +156,28 @@ void nb_launches_release(struct nb_launches *l) {
 
 /* ---- as JSON ----------------------------------------------------------------------------------------------------- */
 
-/* Timing to JSON and back: the figures, then the verdicts, then the evidence for them. */
+#define T(KIND, field) NB_MEMBER(KIND, struct nb_timing, field)
 
-static void add_interval(cJSON *json, const char *name, const struct nb_interval *interval) {
-    cJSON *object = cJSON_AddObjectToObject(json, name);
-    nb_json_number(object, "value", interval->value);
-    nb_json_number(object, "low", interval->low);
-    nb_json_number(object, "high", interval->high);
-}
+static const struct nb_member attainable[] = {
+    NB_MEMBER(INTERVAL, struct nb_attainable, time_ns), NB_MEMBER(INTERVAL, struct nb_attainable, share),
+    NB_MEMBER(TEXT, struct nb_attainable, bound), NB_MEMBER(NUMBER, struct nb_attainable, core_ns), NB_MEMBERS_END};
 
-static void add_attainable(cJSON *json, const struct nb_attainable *a) {
-    cJSON *object = cJSON_AddObjectToObject(json, "attainable");
-    add_interval(object, "time_ns", &a->time_ns);
-    add_interval(object, "share", &a->share);
-    nb_json_text(object, "bound", a->bound[0] ? a->bound : NULL);
-    nb_json_number(object, "core_ns", a->core_ns);
-}
+static const struct nb_member evidence[] = {T(COUNT, n_launches),   T(COUNT, n_samples),     T(COUNT, n_contaminated),
+                                            T(BOOL, chunked),       T(NUMBER, per_sample),   T(NUMBER, steal_ms),
+                                            T(NUMBER, involuntary), T(NUMBER, wall_per_cpu), T(NUMBER, copy_drift),
+                                            NB_MEMBERS_END};
 
-cJSON *nb_timing_to_json(const struct nb_timing *t) {
-    cJSON *json = cJSON_CreateObject();
-    add_interval(json, "time_ns", &t->time_ns);
-    add_interval(json, "roof", &t->roof);
-    nb_json_text(json, "copy", t->copy[0] ? t->copy : NULL);
-    add_attainable(json, &t->attainable);
-    add_interval(json, "vs_reference", &t->vs_reference);
-    nb_json_text(json, "reference", t->reference);
-    nb_json_number(json, "gbytes_per_s", t->gbytes_per_s);
-    nb_json_number(json, "min_ns", t->min_ns);
-    cJSON_AddBoolToObject(json, "suspect", t->suspect);
-    cJSON_AddBoolToObject(json, "noisy", t->noisy);
-    nb_json_text(json, "noise", t->noise[0] ? t->noise : NULL);
-    cJSON *evidence = cJSON_AddObjectToObject(json, "evidence");
-    nb_json_number(evidence, "n_launches", t->n_launches);
-    nb_json_number(evidence, "n_samples", t->n_samples);
-    nb_json_number(evidence, "n_contaminated", t->n_contaminated);
-    cJSON_AddBoolToObject(evidence, "chunked", t->chunked);
-    nb_json_number(evidence, "per_sample", t->per_sample);
-    nb_json_number(evidence, "steal_ms", t->steal_ms);
-    nb_json_number(evidence, "involuntary", t->involuntary);
-    nb_json_number(evidence, "wall_per_cpu", t->wall_per_cpu);
-    nb_json_number(evidence, "copy_drift", t->copy_drift);
-    return json;
-}
-
-static struct nb_interval get_interval(const cJSON *json, const char *name) {
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(json, name);
-    return (struct nb_interval){nb_json_get_number(object, "value"), nb_json_get_number(object, "low"),
-                                nb_json_get_number(object, "high")};
-}
-
-static int get_int(const cJSON *json, const char *name, int *value) {
-    double number = nb_json_get_number(json, name);
-    if (!(number >= 0 && number <= INT_MAX && number == floor(number)))
-        return nb_error("timing: \"%s\" is not a count", name);
-    *value = (int)number;
-    return 0;
-}
-
-static int attainable_from_json(struct nb_attainable *a, const cJSON *json) {
-    *a = (struct nb_attainable){.time_ns = get_interval(json, "time_ns"),
-                                .share = get_interval(json, "share"),
-                                .core_ns = nb_json_get_number(json, "core_ns")};
-    return nb_json_copy_text(a->bound, sizeof a->bound, json, "bound");
-}
-
-int nb_timing_from_json(struct nb_timing *t, const cJSON *json) {
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
-    const char *reference = nb_json_get_text(json, "reference");
-    *t = (struct nb_timing){
-        .time_ns = get_interval(json, "time_ns"),
-        .roof = get_interval(json, "roof"),
-        .vs_reference = get_interval(json, "vs_reference"),
-        .gbytes_per_s = nb_json_get_number(json, "gbytes_per_s"),
-        .min_ns = nb_json_get_number(json, "min_ns"),
-        .suspect = nb_json_get_bool(json, "suspect"),
-        .noisy = nb_json_get_bool(json, "noisy"),
-        .chunked = nb_json_get_bool(evidence, "chunked"),
-        .per_sample = nb_json_get_number(evidence, "per_sample"),
-        .steal_ms = nb_json_get_number(evidence, "steal_ms"),
-        .involuntary = nb_json_get_number(evidence, "involuntary"),
-        .wall_per_cpu = nb_json_get_number(evidence, "wall_per_cpu"),
-        .copy_drift = nb_json_get_number(evidence, "copy_drift"),
-    };
-    if (nb_json_copy_text(t->copy, sizeof t->copy, json, "copy") != 0) return -1;
-    if (nb_json_copy_text(t->noise, sizeof t->noise, json, "noise") != 0) return -1;
-    if (attainable_from_json(&t->attainable, cJSON_GetObjectItemCaseSensitive(json, "attainable")) != 0) return -1;
-    if (get_int(evidence, "n_launches", &t->n_launches) != 0 || get_int(evidence, "n_samples", &t->n_samples) != 0 ||
-        get_int(evidence, "n_contaminated", &t->n_contaminated) != 0)
-        return -1;
-    t->reference = nb_strdup(reference ? reference : "");
-    return 0;
-}
+/* The figures, then the verdicts, then the evidence for them. */
+const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),
+                                              T(INTERVAL, roof),
+                                              T(TEXT, copy),
+                                              NB_MEMBER_STRUCT(struct nb_timing, attainable, attainable),
+                                              T(INTERVAL, vs_reference),
+                                              T(STRING, reference),
+                                              T(NUMBER, gbytes_per_s),
+                                              T(NUMBER, min_ns),
+                                              T(BOOL, suspect),
+                                              T(BOOL, noisy),
+                                              T(TEXT, noise),
+                                              NB_MEMBER_GROUP("evidence", evidence),
+                                              NB_MEMBERS_END};

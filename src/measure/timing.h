@@ -9,11 +9,11 @@
 #ifndef NB_TIMING_H
 #define NB_TIMING_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "src/core/case.h"
+#include "src/core/json_members.h"
 #include "src/core/stats.h"
 #include "src/measure/paired.h"
 
@@ -48,10 +48,6 @@ struct nb_timing {
     char *reference;           /* key of the group's reference case; owned */
 };
 
-struct nb_launch_noise {
-    double steal_ms, involuntary, wall_s, cpu_s; /* NaN: not known */
-};
-
 /* What the launches of one case have left so far. Zero-initialise. */
 struct nb_launch_value {
     double ln_time, ln_roof, ln_reference, ln_copy, wall_per_cpu; /* NaN: this launch has none */
@@ -67,7 +63,7 @@ struct nb_launches {
 /* Takes in one launch. copy and reference: the samples of the same blocks, or null. A launch without one valid sample is
  * left out. */
 void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const struct nb_samples *copy,
-                     const struct nb_samples *reference, const struct nb_launch_noise *noise);
+                     const struct nb_samples *reference, const struct nb_noise *noise);
 /* What the core needs at least for the case, as found in the launch that was taken in last. level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level);
 /* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill.
@@ -75,12 +71,7 @@ void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level)
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);
 void nb_launches_release(struct nb_launches *l);
 
-/* ---- as JSON ----------------------------------------------------------------------------------------------------- */
-
-/* A timing as JSON (reports/schema/results.schema.json, "timing"). */
-
-cJSON *nb_timing_to_json(const struct nb_timing *t);
-int nb_timing_from_json(struct nb_timing *t,
-                        const cJSON *json); /* -1 after nb_error; t->reference becomes the caller's */
+/* As reports/schema/results.schema.json has it. What is read owns its reference. */
+extern const struct nb_member nb_timing_members[];
 
 #endif

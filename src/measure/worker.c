@@ -142,16 +142,6 @@ void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with
     nb_samples_to_json(json, &samples);
 }
 
-void nb_noise_to_json(cJSON *json, const struct nb_noise *noise) {
-    cJSON *n = cJSON_AddObjectToObject(json, "noise");
-    nb_json_number(n, "steal_ms", noise->steal_ms);
-    nb_json_number(n, "involuntary", (double)noise->involuntary);
-    nb_json_number(n, "voluntary", (double)noise->voluntary);
-    nb_json_number(n, "wall_s", noise->wall_s);
-    nb_json_number(n, "cpu_s", noise->cpu_s);
-    nb_json_number(n, "cpu", noise->cpu);
-}
-
 /* ---- start -------------------------------------------------------------------------------------------------------- */
 
 /* Inputs that serve every case of the job. */

@@ -58,8 +58,6 @@ void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
 /* Members "sample_ns", "contaminated" and, where the order counts, "position" of an arm that was timed. */
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
-/* Member "noise" of a launch. */
-void nb_noise_to_json(cJSON *json, const struct nb_noise *noise);
 
 /* An arm for a copy: the case c with the copy's kernel. */
 void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry);

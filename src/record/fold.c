@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A journal, line by line, to the records of its run. */
 #include <assert.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,11 +14,12 @@
 #include "src/measure/paired.h"
 #include "src/record/results.h"
 
+static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 /* Every case that was planned has a record before anything is known of it, so that nothing can be forgotten silently. */
 
-/* The state of folding a journal: what the "run" line planned, and what the later lines have left for each case so far. */
 /* A case within a group. The reference case of a group that was split is an arm of each part, and one record. */
 struct fold_arm {
     const char *key; /* of the record, or of the run line */
@@ -36,8 +36,12 @@ struct fold_arm {
 struct fold_group {
     struct fold_arm *arms;
     size_t n, reference;
-    int index; /* in the whole plan */
+    int index, part; /* in the whole plan */
 };
+static const struct nb_member group_members[] = {NB_MEMBER(COUNT, struct fold_group, index),
+                                                 NB_MEMBER(COUNT, struct fold_group, part),
+                                                 NB_MEMBER(COUNT, struct fold_group, reference), NB_MEMBERS_END};
+/* What the "run" line planned, and what the later lines have left for each case so far. */
 struct fold {
     struct nb_results *results; /* records with identity, status NB_NOT_RUN or NB_SKIPPED */
     cJSON *run;                 /* the first line; null until it came */
@@ -47,21 +51,13 @@ struct fold {
     struct nb_text_map keys; /* -> index of the record */
     cJSON *resumed, *ends;   /* later lines, in order */
 };
-
-/* A whole number from 0 to max; -1 after nb_error. */
-static int get_whole(const cJSON *json, const char *name, double max, size_t *value) {
-    double number = nb_json_get_number(json, name);
-    if (!(number >= 0 && number <= max && number == floor(number)))
-        return nb_error("\"%s\" is not a whole number from 0 to %.0f", name, max);
-    *value = (size_t)number;
-    return 0;
-}
+static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches), NB_MEMBERS_END};
 
 /* The file of the plugin that a variant "plugin:name" comes from; null for a built-in kernel. */
 static const char *plugin_file(const cJSON *run, const char *variant) {
     const char *colon = strchr(variant, ':');
     const cJSON *plugin;
-    cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(run, "plugins")) {
+    cJSON_ArrayForEach(plugin, member(run, "plugins")) {
         const char *name = nb_json_get_text(plugin, "name");
         size_t len = colon ? (size_t)(colon - variant) : 0;
         if (colon && name && strlen(name) == len && strncmp(name, variant, len) == 0)
@@ -72,8 +68,8 @@ static const char *plugin_file(const cJSON *run, const char *variant) {
 
 /* What the run's calls carried beyond the defaults of its CPU, or null. */
 static const char *tuning_of(const cJSON *run) {
-    const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(run, "fingerprint");
-    return nb_json_get_text(cJSON_GetObjectItemCaseSensitive(fingerprint, "tuning"), "replay");
+    const cJSON *fingerprint = member(run, "fingerprint");
+    return nb_json_get_text(member(fingerprint, "tuning"), "replay");
 }
 
 /* ---- records ------------------------------------------------------------------------------------------------------ */
@@ -84,7 +80,7 @@ struct kernels {
 };
 
 static int index_kernels(struct kernels *k, const cJSON *run) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(run, "kernels"), *item;
+    const cJSON *list = member(run, "kernels"), *item;
     size_t n = 0;
     k->items = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *k->items);
     cJSON_ArrayForEach(item, list) {
@@ -119,7 +115,7 @@ static size_t add_record(struct fold *f, const cJSON *run, const struct kernels 
 
 /* The names of one key's labels. -1 after nb_error. */
 static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) {
-    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(run, "labels"), *at;
+    const cJSON *labels = member(run, "labels"), *at;
     cJSON_ArrayForEach(at, list) {
         const double i = cJSON_IsNumber(at) ? at->valuedouble : -1;
         const bool is_index = i >= 0 && i < (double)cJSON_GetArraySize(labels) && i == floor(i);
@@ -134,19 +130,17 @@ static int add_labels(struct nb_record *r, const cJSON *run, const cJSON *list) 
 
 static int plan_group(struct fold *f, struct fold_group *group, const cJSON *run, const struct kernels *kernels,
                       const cJSON *json) {
-    const cJSON *keys = cJSON_GetObjectItemCaseSensitive(json, "keys"), *key;
-    const cJSON *labels = cJSON_GetObjectItemCaseSensitive(json, "labels");
-    size_t part = 0, index = 0, n = (size_t)cJSON_GetArraySize(keys);
+    const cJSON *keys = member(json, "keys"), *key;
+    const cJSON *labels = member(json, "labels");
+    const size_t n = (size_t)cJSON_GetArraySize(keys);
     if (n == 0) return nb_error("a group without \"keys\"");
-    if (get_whole(json, "index", INT_MAX, &index) != 0 || get_whole(json, "part", INT_MAX, &part) != 0 ||
-        get_whole(json, "reference", (double)n - 1, &group->reference) != 0)
-        return -1;
-    group->index = (int)index;
+    if (nb_json_get_members(json, group_members, group, "group") != 0) return -1;
+    if (group->reference >= n) return nb_error("group: \"reference\" is not a whole number from 0 to %zu", n - 1);
     group->arms = nb_alloc(n, sizeof *group->arms);
     cJSON_ArrayForEach(key, keys) {
         struct fold_arm *arm = &group->arms[group->n];
         if (!cJSON_IsString(key)) return nb_error("a key that is no text");
-        *arm = (struct fold_arm){.key = key->valuestring, .reported = part == 0 || group->n != group->reference};
+        *arm = (struct fold_arm){.key = key->valuestring, .reported = group->part == 0 || group->n != group->reference};
         group->n++;
         if (!arm->reported) continue;
         arm->record = add_record(f, run, kernels, key->valuestring);
@@ -174,7 +168,7 @@ static int by_key(const void *a, const void *b) {
 
 /* In the order of their keys, which does not depend on how the plan was cut into shards. */
 static int plan_skips(struct fold *f, const cJSON *run, const struct kernels *kernels) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(run, "skips"), *skip;
+    const cJSON *list = member(run, "skips"), *skip;
     const cJSON **keyed = nb_alloc((size_t)cJSON_GetArraySize(list), sizeof *keyed);
     size_t n = 0;
     int result = 0;
@@ -198,10 +192,8 @@ static int fold_plan(struct fold *f, const cJSON *run) {
     if (f->run) return nb_error("a second \"run\" line");
     f->run = cJSON_Duplicate(run, true);
     struct kernels kernels = {0};
-    size_t launches = 0;
-    const cJSON *groups = cJSON_GetObjectItemCaseSensitive(f->run, "groups"), *group;
-    int result = get_whole(cJSON_GetObjectItemCaseSensitive(f->run, "plan"), "launches", INT_MAX, &launches);
-    if (result == 0) f->launches = (int)launches;
+    const cJSON *groups = member(f->run, "groups"), *group;
+    int result = nb_json_get_members(member(f->run, "plan"), plan_members, f, "plan");
     if (result == 0) result = index_kernels(&kernels, f->run);
     f->groups = nb_alloc((size_t)cJSON_GetArraySize(groups), sizeof *f->groups);
     cJSON_ArrayForEach(group, groups) {
@@ -252,47 +244,55 @@ static struct fold_arm *fold_find_arm(struct fold_group *group, const cJSON *jso
 
 /* One entry of "cases" or "copies". */
 struct timed {
-    const cJSON *json;
-    struct fold_arm *arm; /* null for a copy */
+    struct fold_arm *arm;               /* null for a copy */
+    const char *variant, *copy, *level; /* of a copy; of a case; null: it has none */
+    bool chunked;
+    double per_sample, core_ns;
     struct nb_samples samples;
 };
+static const struct nb_member timed_members[] = {NB_MEMBER(BORROWED, struct timed, variant),
+                                                 NB_MEMBER(BORROWED, struct timed, copy),
+                                                 NB_MEMBER(BORROWED, struct timed, level),
+                                                 NB_MEMBER(BOOL, struct timed, chunked),
+                                                 NB_MEMBER(NUMBER, struct timed, per_sample),
+                                                 NB_MEMBER(NUMBER, struct timed, core_ns),
+                                                 NB_MEMBERS_END};
+
 struct launch_line {
     struct timed *entries; /* cases first, then copies */
     size_t n, n_cases, n_blocks;
-    struct nb_launch_noise noise;
+    struct nb_noise noise;
 };
 
-static int read_samples(struct launch_line *l, struct timed *t) {
-    if (nb_samples_from_json(&t->samples, t->json) != 0) return -1;
+/* arm: null for a copy. */
+static int read_entry(struct launch_line *l, struct fold_arm *arm, const cJSON *json) {
+    struct timed *t = &l->entries[l->n++];
+    *t = (struct timed){.arm = arm};
+    if (nb_json_get_members(json, timed_members, t, "launch") != 0 || nb_samples_from_json(&t->samples, json) != 0)
+        return -1;
+    if (!arm && !t->variant) return nb_error("a copy without \"variant\"");
     if (t == l->entries) l->n_blocks = t->samples.n;
-    return t->samples.n == l->n_blocks
-               ? 0
-               : nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
+    if (t->samples.n == l->n_blocks) return 0;
+    return nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
 }
 
 static int read_entries(struct launch_line *l, struct fold_group *group, const cJSON *line) {
-    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *item;
-    const cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    const cJSON *cases = member(line, "cases"), *copies = member(line, "copies"), *item;
     l->n_cases = (size_t)cJSON_GetArraySize(cases);
     l->entries = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->entries);
     cJSON_ArrayForEach(item, cases) {
-        struct timed *t = &l->entries[l->n++];
-        *t = (struct timed){.json = item, .arm = fold_find_arm(group, item)};
-        if (!t->arm || read_samples(l, t) != 0) return -1;
+        struct fold_arm *arm = fold_find_arm(group, item);
+        if (!arm || read_entry(l, arm, item) != 0) return -1;
     }
     cJSON_ArrayForEach(item, copies) {
-        struct timed *t = &l->entries[l->n++];
-        *t = (struct timed){.json = item};
-        if (!nb_json_get_text(item, "variant")) return nb_error("a copy without \"variant\"");
-        if (read_samples(l, t) != 0) return -1;
+        if (read_entry(l, NULL, item) != 0) return -1;
     }
     return 0;
 }
 
 static const struct timed *find_copy(const struct launch_line *l, const char *variant) {
-    for (size_t i = l->n_cases; variant && i < l->n; i++) {
-        if (strcmp(nb_json_get_text(l->entries[i].json, "variant"), variant) == 0) return &l->entries[i];
-    }
+    for (size_t i = l->n_cases; variant && i < l->n; i++)
+        if (strcmp(l->entries[i].variant, variant) == 0) return &l->entries[i];
     return NULL;
 }
 
@@ -314,19 +314,19 @@ static int mark_seen(struct fold_arm *arm, int launch) {
 }
 
 static int add_case(const struct launch_line *l, const struct fold_group *group, const struct timed *t, int launch) {
-    const char *variant = nb_json_get_text(t->json, "copy");
-    const struct timed *copy = find_copy(l, variant), *reference = find_reference(l, group);
-    if (variant && !copy) return nb_error("%s: its copy %s is not among \"copies\"", t->arm->key, variant);
-    if (variant && nb_json_copy_text(t->arm->copy, sizeof t->arm->copy, t->json, "copy") != 0) return -1;
-    if (mark_seen(t->arm, launch) != 0) return -1;
-    const size_t before = t->arm->launches.n;
-    nb_launches_add(&t->arm->launches, &t->samples, copy ? &copy->samples : NULL,
-                    reference ? &reference->samples : NULL, &l->noise);
-    const char *level = nb_json_get_text(t->json, "level");
-    if (level && t->arm->launches.n > before)
-        nb_launches_bound(&t->arm->launches, nb_json_get_number(t->json, "core_ns"), level);
-    t->arm->chunked = nb_json_get_bool(t->json, "chunked");
-    t->arm->per_sample = nb_json_get_number(t->json, "per_sample");
+    const struct timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
+    struct fold_arm *arm = t->arm;
+    if (t->copy && !copy) return nb_error("%s: its copy %s is not among \"copies\"", arm->key, t->copy);
+    if (t->copy && strlen(t->copy) >= sizeof arm->copy)
+        return nb_error("%s: the name of its copy is too long", arm->key);
+    if (t->copy) snprintf(arm->copy, sizeof arm->copy, "%s", t->copy);
+    if (mark_seen(arm, launch) != 0) return -1;
+    const size_t before = arm->launches.n;
+    nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
+                    &l->noise);
+    if (t->level && arm->launches.n > before) nb_launches_bound(&arm->launches, t->core_ns, t->level);
+    arm->chunked = t->chunked;
+    arm->per_sample = t->per_sample;
     return 0;
 }
 
@@ -339,25 +339,18 @@ static int fold_launch(struct fold *f, const cJSON *line) {
     struct launch_line l = {0};
     struct fold_group *group = fold_find_group(f, line);
     double launch = nb_json_get_number(line, "launch");
-    const cJSON *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
+    const cJSON *noise = member(line, "noise");
     if (!group) return -1;
     if (!(launch >= 0 && launch < f->launches && launch == floor(launch)))
         return nb_error("\"launch\" is not the number of one of %d launches", f->launches);
-    l.noise = (struct nb_launch_noise){
-        .steal_ms = nb_json_get_number(noise, "steal_ms"),
-        .involuntary = nb_json_get_number(noise, "involuntary"),
-        .wall_s = nb_json_get_number(noise, "wall_s"),
-        .cpu_s = nb_json_get_number(noise, "cpu_s"),
-    };
-    int result = read_entries(&l, group, line);
+    int result = nb_json_get_members(noise, nb_noise_members, &l.noise, "noise");
+    if (result == 0) result = read_entries(&l, group, line);
     for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.entries[i], (int)launch);
     release_line(&l);
     return result;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
-
-static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 
 static struct nb_record *record_of(struct fold *f, const struct fold_arm *arm) {
     return arm->record == NB_NOWHERE ? NULL : &f->results->records[arm->record];
@@ -389,55 +382,30 @@ static int fold_checked_case(struct fold *f, struct fold_group *group, const cJS
     struct nb_record *r = record_of(f, arm);
     if (r && (arm->reported || nb_status_failed(status))) fail(r, status, nb_json_get_text(json, "reason"));
     if (!r || !arm->reported) return 0;
-    const cJSON *accuracy = member(json, "accuracy");
-    r->chain = nb_record_chain(json, "chain");
-    r->column_chain = nb_record_chain(json, "column_chain");
-    r->row_local = nb_json_get_bool(json, "row_local");
-    nb_record_take_library(r, json);
-    const cJSON *evidence = member(json, "evidence");
-    const cJSON *metamorphic = member(json, "metamorphic");
-    r->has_metamorphic = cJSON_IsObject(metamorphic);
-    if (r->has_metamorphic && nb_metamorphic_from_json(&r->metamorphic, metamorphic) != 0) return -1;
-    r->has_evidence = cJSON_IsObject(evidence);
-    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
-    r->has_accuracy = cJSON_IsObject(accuracy);
-    return r->has_accuracy ? nb_accuracy_from_json(&r->accuracy, accuracy) : 0;
-}
-
-static int fold_check(struct fold *f, const cJSON *line) {
-    struct fold_group *group = fold_find_group(f, line);
-    int result = group ? 0 : -1;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, member(line, "cases")) {
-        if (result == 0) result = fold_checked_case(f, group, item);
-    }
-    return result;
+    return nb_record_take_check(r, json);
 }
 
 static int fold_case_counters(struct fold *f, struct fold_group *group, const cJSON *json) {
     struct fold_arm *arm = fold_find_arm(group, json);
     if (!arm) return -1;
     struct nb_record *r = record_of(f, arm);
-    const cJSON *counter;
     if (!r || !arm->reported) return 0;
-    if (r->n_counters > 0) return nb_error("%s is counted a second time", arm->key);
-    cJSON_ArrayForEach(counter, member(json, "counters")) {
-        if (r->n_counters == NB_MAX_COUNTERS) return nb_error("%s: over %d counters", arm->key, NB_MAX_COUNTERS);
-        if (nb_counter_from_json(&r->counters[r->n_counters], counter) != 0) return -1;
-        r->n_counters++;
-    }
-    return 0;
+    return r->n_counters > 0 ? nb_error("%s is counted a second time", arm->key) : nb_record_take_counters(r, json);
 }
 
-static int fold_counters(struct fold *f, const cJSON *line) {
+static int fold_cases(struct fold *f, const cJSON *line,
+                      int (*fold)(struct fold *f, struct fold_group *group, const cJSON *json)) {
     struct fold_group *group = fold_find_group(f, line);
     int result = group ? 0 : -1;
     const cJSON *item;
     cJSON_ArrayForEach(item, member(line, "cases")) {
-        if (result == 0) result = fold_case_counters(f, group, item);
+        if (result == 0) result = fold(f, group, item);
     }
     return result;
 }
+
+static int fold_check(struct fold *f, const cJSON *line) { return fold_cases(f, line, fold_checked_case); }
+static int fold_counters(struct fold *f, const cJSON *line) { return fold_cases(f, line, fold_case_counters); }
 
 static int fold_failure(struct fold *f, const cJSON *line) {
     struct fold_group *group = fold_find_group(f, line);

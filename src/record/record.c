@@ -3,16 +3,24 @@
  * readers that do not parse keys. */
 #include "src/record/record.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/measure/journal.h"
-#include "src/measure/timing.h"
+
+#define R(KIND, field) NB_MEMBER(KIND, struct nb_record, field)
+static const struct nb_member place[] = {R(STRING, reason), R(COUNT, group), R(COUNT, machine), NB_MEMBERS_END};
+
+/* Beside the accuracy, as a line about the check has them, too. */
+static const struct nb_member checked[] = {R(POSITIVE, chain),
+                                           NB_MEMBER_OPTIONAL(POSITIVE, struct nb_record, column_chain),
+                                           R(BOOL, row_local),
+                                           NB_MEMBER_OPTIONAL(STRING, struct nb_record, library),
+                                           NB_MEMBER_OPTIONAL(STRING, struct nb_record, implementation),
+                                           NB_MEMBERS_END};
 
 static void add_axes(cJSON *json, const struct nb_case *c) {
     cJSON *axes = cJSON_AddObjectToObject(json, "axes");
@@ -30,50 +38,34 @@ cJSON *nb_record_to_json(const struct nb_record *r) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "key", r->key);
     nb_json_text(json, "status", nb_status_name(r->status));
-    nb_json_text(json, "reason", r->reason);
-    nb_json_number(json, "group", r->group);
-    nb_json_number(json, "machine", r->machine);
+    nb_json_add_members(json, place, r);
     nb_kernel_fields_to_json(json, &r->c);
     add_axes(json, &r->c);
     nb_json_number(json, "rows", (double)r->c.shape.rows);
     nb_json_number(json, "cols", (double)r->c.shape.cols);
     nb_json_number(json, "bytes", r->bytes);
-    nb_json_number(json, "chain", r->chain > 0 ? (double)r->chain : (double)NAN);
-    if (r->column_chain > 0) nb_json_number(json, "column_chain", (double)r->column_chain);
-    cJSON_AddBoolToObject(json, "row_local", r->row_local);
-    if (r->library) nb_json_text(json, "library", r->library);
-    if (r->implementation) nb_json_text(json, "implementation", r->implementation);
+    nb_json_add_members(json, checked, r);
     nb_json_text(json, "replay", r->replay);
     cJSON_AddItemToObject(json, "accuracy",
                           r->has_accuracy ? nb_accuracy_to_json(&r->accuracy, nb_number_of((enum nb_dtype)r->c.dtype))
                                           : cJSON_CreateNull());
     cJSON_AddItemToObject(json, "evidence", r->has_evidence ? nb_evidence_to_json(&r->evidence) : cJSON_CreateNull());
-    if (r->has_metamorphic) cJSON_AddItemToObject(json, "metamorphic", nb_metamorphic_to_json(&r->metamorphic));
+    if (r->has_metamorphic)
+        cJSON_AddItemToObject(json, "metamorphic", nb_json_of_members(nb_metamorphic_members, &r->metamorphic));
     if (r->n_labels > 0)
         cJSON_AddItemToObject(json, "labels", cJSON_CreateStringArray((const char *const *)r->labels, r->n_labels));
     if (!r->has_timing && r->timing_reason) nb_json_text(json, "timing_reason", r->timing_reason);
-    cJSON_AddItemToObject(json, "timing", r->has_timing ? nb_timing_to_json(&r->timing) : cJSON_CreateNull());
+    cJSON_AddItemToObject(json, "timing",
+                          r->has_timing ? nb_json_of_members(nb_timing_members, &r->timing) : cJSON_CreateNull());
     cJSON *counters = cJSON_AddArrayToObject(json, "counters");
-    for (int i = 0; i < r->n_counters; i++) cJSON_AddItemToArray(counters, nb_counter_to_json(&r->counters[i]));
+    for (int i = 0; i < r->n_counters; i++)
+        cJSON_AddItemToArray(counters, nb_json_of_members(nb_counter_members, &r->counters[i]));
     return json;
-}
-
-static int get_index(const cJSON *json, const char *name, int *value) {
-    double number = nb_json_get_number(json, name);
-    if (!(number >= 0 && number <= INT_MAX && number == floor(number)))
-        return nb_error("record: \"%s\" is not an index", name);
-    *value = (int)number;
-    return 0;
-}
-
-int64_t nb_record_chain(const cJSON *json, const char *name) {
-    const double chain = nb_json_get_number(json, name);
-    return chain >= 1 && chain <= 0x1p53 ? (int64_t)chain : 0;
 }
 
 static int identity_from_json(struct nb_record *r, const cJSON *json) {
     const char *key = nb_json_get_text(json, "key"), *status = nb_json_get_text(json, "status");
-    const char *reason = nb_json_get_text(json, "reason"), *replay = nb_json_get_text(json, "replay");
+    const char *replay = nb_json_get_text(json, "replay");
     if (!key || !status) return nb_error("a record without \"key\" or \"status\"");
     r->status = nb_status_parse(status);
     if (r->status == NB_N_STATUSES) return nb_error("%s: unknown status \"%s\"", key, status);
@@ -82,13 +74,9 @@ static int identity_from_json(struct nb_record *r, const cJSON *json) {
     if (!variant || strcmp(variant, r->c.variant) != 0) return nb_error("%s: \"variant\" is not the key's", key);
     if (nb_kernel_fields_from_json(&r->c, json) != 0) return -1;
     r->key = nb_strdup(key);
-    r->reason = reason ? nb_strdup(reason) : NULL;
     r->replay = nb_strdup(replay ? replay : "");
-    r->chain = nb_record_chain(json, "chain");
-    r->column_chain = nb_record_chain(json, "column_chain");
-    r->row_local = nb_json_get_bool(json, "row_local");
     r->bytes = nb_json_get_number(json, "bytes");
-    return get_index(json, "group", &r->group) != 0 ? -1 : get_index(json, "machine", &r->machine);
+    return nb_json_get_members(json, place, r, key);
 }
 
 void nb_record_add_label(struct nb_record *r, const char *label) {
@@ -96,43 +84,41 @@ void nb_record_add_label(struct nb_record *r, const char *label) {
     r->labels[r->n_labels++] = nb_strdup(label);
 }
 
-void nb_record_take_library(struct nb_record *r, const cJSON *json) {
-    const char *library = nb_json_get_text(json, "library"), *how = nb_json_get_text(json, "implementation");
-    r->library = library ? nb_strdup(library) : NULL;
-    r->implementation = how ? nb_strdup(how) : NULL;
+int nb_record_take_check(struct nb_record *r, const cJSON *json) {
+    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
+    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
+    r->has_accuracy = cJSON_IsObject(accuracy);
+    r->has_evidence = cJSON_IsObject(evidence);
+    r->has_metamorphic = cJSON_IsObject(metamorphic);
+    if (nb_json_get_members(json, checked, r, r->key) != 0) return -1;
+    if (r->has_accuracy && nb_accuracy_from_json(&r->accuracy, accuracy) != 0) return -1;
+    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
+    if (!r->has_metamorphic) return 0;
+    return nb_json_get_members(metamorphic, nb_metamorphic_members, &r->metamorphic, "metamorphic");
 }
 
-static void texts_from_json(struct nb_record *r, const cJSON *json) {
-    const char *reason = nb_json_get_text(json, "timing_reason");
-    const cJSON *label;
-    r->timing_reason = reason ? nb_strdup(reason) : NULL;
-    nb_record_take_library(r, json);
-    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
-        if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
+int nb_record_take_counters(struct nb_record *r, const cJSON *json) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "counters")) {
+        if (r->n_counters == NB_MAX_COUNTERS) return nb_error("%s: more than %d counters", r->key, NB_MAX_COUNTERS);
+        struct nb_counter *counter = &r->counters[r->n_counters++];
+        if (nb_json_get_members(item, nb_counter_members, counter, "counter") != 0) return -1;
+        if (!counter->name[0] || !counter->source[0]) return nb_error("a counter without \"name\" or \"source\"");
     }
+    return 0;
 }
 
 static int figures_from_json(struct nb_record *r, const cJSON *json) {
-    const cJSON *metamorphic = cJSON_GetObjectItemCaseSensitive(json, "metamorphic");
-    texts_from_json(r, json);
-    r->has_metamorphic = cJSON_IsObject(metamorphic);
-    if (r->has_metamorphic && nb_metamorphic_from_json(&r->metamorphic, metamorphic) != 0) return -1;
-    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(json, "accuracy");
-    const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing");
-    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(json, "counters"), *counter;
-    r->has_accuracy = cJSON_IsObject(accuracy);
-    if (r->has_accuracy && nb_accuracy_from_json(&r->accuracy, accuracy) != 0) return -1;
-    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(json, "evidence");
-    r->has_evidence = cJSON_IsObject(evidence);
-    if (r->has_evidence && nb_evidence_from_json(&r->evidence, evidence) != 0) return -1;
-    bool timed = cJSON_IsObject(timing);
-    if (timed && nb_timing_from_json(&r->timing, timing) != 0) return -1;
-    r->has_timing = timed;
-    cJSON_ArrayForEach(counter, counters) {
-        if (r->n_counters == NB_MAX_COUNTERS) return nb_error("more than %d counters", NB_MAX_COUNTERS);
-        if (nb_counter_from_json(&r->counters[r->n_counters++], counter) != 0) return -1;
+    const cJSON *timing = cJSON_GetObjectItemCaseSensitive(json, "timing"), *label;
+    const char *reason = nb_json_get_text(json, "timing_reason");
+    r->timing_reason = reason ? nb_strdup(reason) : NULL;
+    cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(json, "labels")) {
+        if (cJSON_IsString(label)) nb_record_add_label(r, label->valuestring);
     }
-    return 0;
+    r->has_timing = cJSON_IsObject(timing);
+    if (r->has_timing && nb_json_get_members(timing, nb_timing_members, &r->timing, "timing") != 0) return -1;
+    return nb_record_take_check(r, json) != 0 ? -1 : nb_record_take_counters(r, json);
 }
 
 int nb_record_from_json(struct nb_record *r, const cJSON *json) {

@@ -44,10 +44,10 @@ struct nb_record {
 /* JSON both ways; every key is described in reports/schema/results.schema.json. -1 after nb_error. */
 cJSON *nb_record_to_json(const struct nb_record *r);
 int nb_record_from_json(struct nb_record *r, const cJSON *json);
-/* A chain as a record or a check line has it: 1 or more, or 0 where there is none. */
-int64_t nb_record_chain(const cJSON *json, const char *name);
-/* "library" and "implementation" of a record or of a checked case in the journal. */
-void nb_record_take_library(struct nb_record *r, const cJSON *json);
+/* What a record and a checked case in the journal say alike of the check; what a record and a line about counters say alike of those. The
+ * record has its key. -1 after nb_error. */
+int nb_record_take_check(struct nb_record *r, const cJSON *json);
+int nb_record_take_counters(struct nb_record *r, const cJSON *json);
 void nb_record_add_label(struct nb_record *r, const char *label);
 void nb_record_release(struct nb_record *r);
 

@@ -18,7 +18,7 @@
 static struct nb_timing timing(double copy_ns, double core_ns, const char *level) {
     struct nb_launches launches = {0};
     struct nb_timing t = {0};
-    const struct nb_launch_noise noise = {.wall_s = 1, .cpu_s = 1};
+    const struct nb_noise noise = {.wall_s = 1, .cpu_s = 1};
     for (int l = 0; l < NB_MIN_LAUNCHES; l++) {
         const double own = 100 * (1 + 0.001 * l), copy = copy_ns * (1 + 0.001 * l);
         const struct nb_samples samples = {&own, NULL, 1, NULL}, copies = {&copy, NULL, 1, NULL};
@@ -53,15 +53,16 @@ Test(attainable, without_copy_or_core_there_is_none) {
 
 Test(attainable, reads_back_from_json) {
     struct nb_timing t = timing(80, 90, "DRAM"), back;
-    cJSON *json = nb_timing_to_json(&t);
-    cr_assert_eq(nb_timing_from_json(&back, json), 0);
+    cJSON *json = nb_json_of_members(nb_timing_members, &t);
+    cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0);
     cr_expect_eq(back.attainable.share.value, t.attainable.share.value);
     cr_expect_eq(back.attainable.time_ns.high, t.attainable.time_ns.high);
     cr_expect_eq(back.attainable.core_ns, t.attainable.core_ns);
     cr_expect_str_eq(back.attainable.bound, "core");
     free(back.reference);
     cJSON_DeleteItemFromObjectCaseSensitive(json, "attainable");
-    cr_assert_eq(nb_timing_from_json(&back, json), 0, "results of earlier versions have none");
+    cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0,
+                 "results of earlier versions have none");
     cr_expect(isnan(back.attainable.share.value));
     free(back.reference);
     cJSON_Delete(json);

@@ -11,7 +11,7 @@
 #define assert_near(a, b)                                                                                              \
     cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))
 
-static const struct nb_launch_noise calm = {.steal_ms = 0, .involuntary = 0, .wall_s = 1, .cpu_s = 1};
+static const struct nb_noise calm = {.steal_ms = 0, .involuntary = 0, .wall_s = 1, .cpu_s = 1};
 
 static struct nb_samples samples(const double *ns, size_t n) { return (struct nb_samples){.ns = ns, .n = n}; }
 
@@ -32,7 +32,7 @@ static double walsh_median(const double *v, size_t n) {
 }
 
 /* n launches of three equal samples each; the copy takes `share` of the case's time. */
-static struct nb_launches launches_of(const double *ns, size_t n, double share, const struct nb_launch_noise *noise) {
+static struct nb_launches launches_of(const double *ns, size_t n, double share, const struct nb_noise *noise) {
     struct nb_launches l = {0};
     for (size_t i = 0; i < n; i++) {
         double own[] = {ns[i], ns[i], ns[i]}, copy[] = {share * ns[i], share * ns[i], share * ns[i]};
@@ -161,7 +161,7 @@ Test(timing, contaminated_pairs_are_counted_from_both_sides_and_judged_by_their_
 }
 
 /* Six launches whose paired ratio to the copy spreads by +-half_width. */
-static struct nb_timing spread_by(double half_width, const struct nb_launch_noise *noise, double drift) {
+static struct nb_timing spread_by(double half_width, const struct nb_noise *noise, double drift) {
     struct nb_launches l = {0};
     for (int i = 0; i < 6; i++) {
         double base = i == 0 ? 100 * drift : 100, copy[] = {base, base};
@@ -176,7 +176,7 @@ static struct nb_timing spread_by(double half_width, const struct nb_launch_nois
 }
 
 Test(timing, a_wide_interval_decides_alone_and_a_busy_machine_only_beside_one) {
-    struct nb_launch_noise busy = {.wall_s = 4, .cpu_s = 1, .involuntary = 3, .steal_ms = 2};
+    struct nb_noise busy = {.wall_s = 4, .cpu_s = 1, .involuntary = 3, .steal_ms = 2};
     cr_assert_not(spread_by(0.09, &calm, 1).noisy);
     cr_assert(spread_by(0.11, &calm, 1).noisy);
     cr_assert_not(spread_by(0.02, &busy, 1).noisy, "pairs that agree are not spoilt by a busy machine");
@@ -191,7 +191,7 @@ Test(timing, a_wide_interval_decides_alone_and_a_busy_machine_only_beside_one) {
 }
 
 Test(timing, all_reasons_at_once_fit_their_text) {
-    struct nb_launch_noise busy = {.wall_s = 1e9, .cpu_s = 1e-9};
+    struct nb_noise busy = {.wall_s = 1e9, .cpu_s = 1e-9};
     struct nb_timing t = spread_by(50, &busy, 1e30);
     cr_assert(t.noisy);
     cr_assert_lt(strlen(t.noise), sizeof t.noise);
