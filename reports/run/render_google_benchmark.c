@@ -7,14 +7,17 @@
  * time, a bare NaN each end one of them; a row of an error counts as a time of 0. So every row here has its times, in ns, counters
  * are flat, finite and left out where unknown, and what failed stands in a list of our own. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/exports.h"
 #include "reports/text/output.h"
+#include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/record/launch_times.h"
+#include "src/core/log.h"
+#include "src/measure/paired.h"
 
 static const cJSON *fingerprint_part(const struct nb_results *results, const char *part) {
     return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint"), part);
@@ -84,7 +87,13 @@ struct place {
     size_t family, repetitions, index;
 };
 
-static void add_row(cJSON *rows, const struct nb_record *r, const struct place *p, const struct nb_launch_time *t) {
+struct time {
+    double wall_ns; /* of one call: median over the launch's samples */
+    double cpu_ns;  /* that by the share of CPU time in the whole launch; NaN: not known */
+    double calls;   /* that were timed */
+};
+
+static void add_row(cJSON *rows, const struct nb_record *r, const struct place *p, const struct time *t) {
     struct nb_strbuf name = {0};
     cJSON *row = cJSON_CreateObject();
     nb_stable_name(r->key, &name);
@@ -111,17 +120,41 @@ static bool is_timed(const struct nb_record *r) {
            isfinite(r->timing.time_ns.value);
 }
 
-static void add_case(cJSON *rows, const struct nb_record *r, size_t family, const struct nb_case_launches *launches) {
-    if (launches && launches->n > 0) {
-        for (size_t i = 0; i < launches->n; i++)
-            add_row(rows, r, &(struct place){family, launches->n, i}, &launches->launches[i]);
-        return;
+/* The case's launches as rows, none where the table does not have it: results.json keeps what the launches came to, the journal has them
+ * one by one. Returns how many. */
+static size_t add_launches(cJSON *rows, const struct nb_record *r, size_t family, const struct nb_sample_table *table) {
+    const size_t at = nb_text_map_find(&table->index, r->key);
+    const struct nb_sample_case *c = at == NB_NOWHERE ? NULL : &table->cases[at];
+    struct time *times = nb_alloc(c ? c->n : 0, sizeof *times);
+    size_t n = 0;
+    for (size_t i = 0; c && i < c->n; i++) {
+        const struct nb_sample_row *row = &c->rows[i];
+        const double median = nb_samples_median(&row->samples);
+        const double rows_of_call = row->chunked && r->c.shape.rows > 0 ? (double)r->c.shape.rows : 1;
+        size_t finite = 0;
+        if (row->part != c->part || !isfinite(median)) continue;
+        for (size_t b = 0; b < row->samples.n; b++) finite += isfinite(row->samples.ns[b]) != 0;
+        times[n++] = (struct time){median, median * row->cpu_per_wall, (double)finite * row->per_sample / rows_of_call};
     }
+    for (size_t i = 0; i < n; i++) add_row(rows, r, &(struct place){family, n, i}, &times[i]);
+    free(times);
+    return n;
+}
+
+static void add_whole(cJSON *rows, const struct nb_record *r, size_t family) {
     const struct nb_timing *t = &r->timing;
     const double per_call = t->chunked && r->c.shape.rows > 0 ? (double)r->c.shape.rows : 1;
-    const struct nb_launch_time whole = {t->time_ns.value, t->time_ns.value / t->wall_per_cpu,
-                                         t->n_samples * t->per_sample / per_call};
+    const struct time whole = {t->time_ns.value, t->time_ns.value / t->wall_per_cpu,
+                               t->n_samples * t->per_sample / per_call};
     add_row(rows, r, &(struct place){family, 1, 0}, &whole);
+}
+
+/* Merged results have no journal. -1 after nb_error. */
+static int read_launches(struct nb_sample_table *table, const struct nb_results *results) {
+    char *path = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
+    const int result = path && nb_path_exists(path) ? nb_sample_table_read(table, results->dir) : 0;
+    free(path);
+    return result;
 }
 
 static void add_left_out(cJSON *list, const struct nb_record *r) {
@@ -134,26 +167,27 @@ static void add_left_out(cJSON *list, const struct nb_record *r) {
 
 /* With repetitions every launch is a row of the same name. */
 static int render(const struct nb_results *results, bool repetitions, FILE *out) {
-    struct nb_launch_times times = {0};
-    if (repetitions && nb_launch_times_read(&times, results) != 0) {
-        nb_launch_times_release(&times);
+    struct nb_sample_table samples = {0};
+    if (repetitions && read_launches(&samples, results) != 0) {
+        nb_sample_table_release(&samples);
         return -1;
     }
     cJSON *json = cJSON_CreateObject(), *own = cJSON_CreateObject(), *left_out = cJSON_CreateArray();
     add_context(json, results);
     cJSON *rows = cJSON_AddArrayToObject(json, "benchmarks");
     for (size_t i = 0; i < results->n; i++) {
-        if (is_timed(&results->records[i]))
-            add_case(rows, &results->records[i], i, repetitions ? &times.cases[i] : NULL);
-        else
-            add_left_out(left_out, &results->records[i]);
+        const struct nb_record *r = &results->records[i];
+        if (!is_timed(r))
+            add_left_out(left_out, r);
+        else if (add_launches(rows, r, i, &samples) == 0)
+            add_whole(rows, r, i);
     }
     nb_json_text(own, "format", "1.0");
     nb_json_text(own, "config", nb_meta_text(results, "config"));
     nb_json_text(own, "plan", nb_meta_text(results, "plan.hash"));
     cJSON_AddItemToObject(own, "left_out", left_out);
     cJSON_AddItemToObject(json, "normbench", own);
-    nb_launch_times_release(&times);
+    nb_sample_table_release(&samples);
     return nb_output_json(json, out);
 }
 

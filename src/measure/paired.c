@@ -166,41 +166,46 @@ void nb_turns(int *order, int n, int round) {
 
 /* ---- all samples of a run ---------------------------------------------------------------------------------------- */
 
-static struct nb_sample_case *case_of(struct nb_sample_table *s, const char *key) {
+static struct nb_sample_case *case_of(struct nb_sample_table *s, const char *key, int part) {
     const size_t at = nb_text_map_find(&s->index, key);
     if (at != NB_NOWHERE) return &s->cases[at];
     if ((s->n & (s->n - 1)) == 0) s->cases = nb_realloc(s->cases, s->n ? 2 * s->n : 1, sizeof *s->cases);
     struct nb_sample_case *c = &s->cases[s->n];
-    *c = (struct nb_sample_case){.key = nb_strdup(key)};
+    *c = (struct nb_sample_case){.key = nb_strdup(key), .part = part};
     nb_text_map_add(&s->index, c->key, s->n++);
     return c;
 }
 
 static void take_groups(struct nb_sample_table *s, const cJSON *run) {
-    const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(run, "groups");
+    const cJSON *group, *key, *groups = cJSON_GetObjectItemCaseSensitive(run, "groups");
     s->references = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->references);
     s->families = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->families);
     cJSON_ArrayForEach(group, groups) {
         const double at = nb_json_get_number(group, "reference"), family = nb_json_get_number(group, "family");
-        const cJSON *key =
-            at >= 0 && at < 1e9 ? cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(group, "keys"), (int)at) : NULL;
+        const cJSON *keys = cJSON_GetObjectItemCaseSensitive(group, "keys");
+        const cJSON *reference = at >= 0 && at < 1e9 ? cJSON_GetArrayItem(keys, (int)at) : NULL;
+        cJSON_ArrayForEach(key, keys) {
+            if (cJSON_IsString(key)) case_of(s, key->valuestring, (int)s->n_parts);
+        }
         s->families[s->n_parts] = family >= 0 && family < 1e9 ? (int)family : -1;
-        s->references[s->n_parts++] = cJSON_IsString(key) ? nb_strdup(key->valuestring) : NULL;
+        s->references[s->n_parts++] = cJSON_IsString(reference) ? nb_strdup(reference->valuestring) : NULL;
     }
 }
 
-static int take_case(struct nb_sample_table *s, const cJSON *json, int part, int launch) {
+/* row: but for what stands beside the samples. */
+static int take_case(struct nb_sample_table *s, const cJSON *json, struct nb_sample_row row) {
     const char *key = nb_json_get_text(json, "key");
     if (!key || !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "sample_ns"))) return 0;
-    struct nb_sample_case *c = case_of(s, key);
-    struct nb_sample_row row = {.part = part, .launch = launch};
+    struct nb_sample_case *c = case_of(s, key, row.part);
+    row.per_sample = nb_json_get_number(json, "per_sample");
+    row.chunked = nb_json_get_bool(json, "chunked");
     if (nb_samples_from_json(&row.samples, json) != 0) {
         nb_samples_release(&row.samples);
         return -1;
     }
     c->rows = nb_realloc(c->rows, c->n + 1, sizeof *c->rows);
     c->rows[c->n++] = row;
-    if ((size_t)launch >= s->n_launches) s->n_launches = (size_t)launch + 1;
+    if ((size_t)row.launch >= s->n_launches) s->n_launches = (size_t)row.launch + 1;
     return 0;
 }
 
@@ -208,13 +213,16 @@ static int take_line(const cJSON *line, void *arg) {
     struct nb_sample_table *s = arg;
     const char *type = nb_json_get_text(line, "type");
     const double part = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
-    const cJSON *item;
+    const cJSON *item, *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
+    const double wall = nb_json_get_number(noise, "wall_s"), cpu = nb_json_get_number(noise, "cpu_s");
     if (type && strcmp(type, "run") == 0 && !s->references) take_groups(s, line);
     if (!type || strcmp(type, "launch") != 0 || !(part >= 0 && part < (double)s->n_parts) ||
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
+    const struct nb_sample_row row = {
+        .part = (int)part, .launch = (int)launch, .cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN};
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
-        if (take_case(s, item, (int)part, (int)launch) != 0) return -1;
+        if (take_case(s, item, row) != 0) return -1;
     }
     return 0;
 }

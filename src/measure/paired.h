@@ -70,9 +70,13 @@ void nb_turns(int *order, int n, int round);
 struct nb_sample_row { /* one case in one launch of one part of a group */
     int part, launch;
     struct nb_samples samples;
+    double per_sample;   /* calls in a sample, rows where chunked; NaN: not known */
+    double cpu_per_wall; /* of the whole launch; NaN: not known, the clock may tick in 4 ms */
+    bool chunked;
 };
 struct nb_sample_case {
     char *key;
+    int part; /* the first that it stands in, where it is reported; a reference stands in each part of its group */
     struct nb_sample_row *rows;
     size_t n;
 };

@@ -90,8 +90,6 @@ void nb_system_read(struct nb_system *s) {
     s->memory_bytes = read_kilobytes("MemTotal");
 }
 
-bool nb_system_has_siblings(const struct nb_system *s) { return strpbrk(s->siblings, ",-") != NULL; }
-
 void nb_load_read(struct nb_load *l) {
     int n = getloadavg(l->average, 3);
     for (int i = n > 0 ? n : 0; i < 3; i++) l->average[i] = NAN;

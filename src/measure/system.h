@@ -3,7 +3,6 @@
 #ifndef NB_SYSTEM_H
 #define NB_SYSTEM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Texts are "" and numbers -1 where the system does not say. */
@@ -22,7 +21,6 @@ struct nb_system {
     int64_t memory_bytes;
 };
 void nb_system_read(struct nb_system *s);
-bool nb_system_has_siblings(const struct nb_system *s);
 
 /* What changes from one minute to the next. */
 struct nb_load {

@@ -20,212 +20,6 @@ static const struct nb_interval unknown = {NAN, NAN, NAN};
 
 const char *nb_change_name(enum nb_change c) { return c < NB_N_CHANGES ? change_names[c] : "?"; }
 
-/* ---- ratios ----------------------------------------------------------------------------------------------------------- */
-
-static bool is_bounded(const struct nb_interval *i) {
-    return i->low > 0 && i->low <= i->value && i->value <= i->high && isfinite(i->high);
-}
-
-/* a / b of two independent estimates: on the logarithms, each bound of the difference has the distances of a's bound and of b's
- * opposite bound, added in squares. */
-static struct nb_interval quotient(const struct nb_interval *a, const struct nb_interval *b) {
-    struct nb_interval q = unknown;
-    if (!(a->value > 0 && b->value > 0 && isfinite(a->value) && isfinite(b->value))) return q;
-    const double ln = log(a->value / b->value);
-    q.value = exp(ln);
-    if (!is_bounded(a) || !is_bounded(b)) return q;
-    q.low = exp(ln - hypot(log(a->value / a->low), log(b->high / b->value)));
-    q.high = exp(ln + hypot(log(a->high / a->value), log(b->value / b->low)));
-    return q;
-}
-
-static bool same_text(const char *a, const char *b) { return a && b && strcmp(a, b) == 0; }
-
-static bool is_own_reference(const struct nb_record *r) { return same_text(r->key, r->timing.reference); }
-
-static void compare_times(const struct nb_comparison *all, struct nb_compared *c) {
-    const struct nb_record *before = c->sides[NB_BEFORE], *after = c->sides[NB_AFTER];
-    const struct nb_timing *a = &before->timing, *b = &after->timing;
-    c->time = quotient(&b->time_ns, &a->time_ns);
-    if (!nb_comparison_same_cpu(all, before->machine, after->machine))
-        snprintf(c->time_reason, sizeof c->time_reason, "different CPUs");
-    if (a->copy[0] && strcmp(a->copy, b->copy) == 0)
-        c->to_roof = quotient(&a->roof, &b->roof);
-    else
-        snprintf(c->roof_reason, sizeof c->roof_reason, a->copy[0] && b->copy[0] ? "another copy" : "no copy");
-    if (is_own_reference(before) && is_own_reference(after))
-        snprintf(c->reference_reason, sizeof c->reference_reason, "is the reference");
-    else if (same_text(a->reference, b->reference))
-        c->to_reference = quotient(&b->vs_reference, &a->vs_reference);
-    else
-        snprintf(c->reference_reason, sizeof c->reference_reason, "another reference case");
-}
-
-/* ---- what is refused -------------------------------------------------------------------------------------------------- */
-
-static bool __attribute__((format(printf, 2, 3))) refuse(struct nb_compared *c, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(c->refused, sizeof c->refused, format, args);
-    va_end(args);
-    return true;
-}
-
-static bool differ(double a, double b) { return a != b && !(isnan(a) && isnan(b)); }
-
-/* One key, but another thing: a plugin's kernel may declare itself anew. */
-static const char *redeclared(const struct nb_record *a, const struct nb_record *b) {
-    if (a->c.op != b->c.op || a->c.pass != b->c.pass) return "op";
-    if (a->c.dtype != b->c.dtype) return "dtype";
-    if (a->c.width != b->c.width) return "width";
-    if (strcmp(a->c.shape.text, b->c.shape.text) != 0 || a->c.shape.rows != b->c.shape.rows) return "shape";
-    if (a->c.style != b->c.style || a->c.stats != b->c.stats || a->c.stats_dtype != b->c.stats_dtype ||
-        a->c.variance != b->c.variance)
-        return "algorithm";
-    return differ(a->bytes, b->bytes) ? "number of bytes" : NULL;
-}
-
-static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
-    for (int side = 0; side < NB_N_SIDES; side++) {
-        const struct nb_record *r = c->sides[side];
-        if (nb_status_failed(r->status)) return refuse(c, "%s %s", nb_status_name(r->status), side_names[side]);
-        if (!r->has_timing) return refuse(c, "not timed %s", side_names[side]);
-    }
-    const char *declared = redeclared(c->sides[NB_BEFORE], c->sides[NB_AFTER]);
-    if (declared) return refuse(c, "another %s under the same key", declared);
-    if (!all->same_plan) return refuse(c, "measured by another plan: launches, blocks or samples differ");
-    for (int side = 0; side < NB_N_SIDES; side++) {
-        const struct nb_timing *t = &c->sides[side]->timing;
-        if (t->noisy) return refuse(c, "noisy %s%s%.150s", side_names[side], t->noise[0] ? ": " : "", t->noise);
-        if (t->suspect) return refuse(c, "faster than the roof %s", side_names[side]);
-    }
-    const struct nb_interval *rank = nb_comparison_rank(c);
-    if (!isfinite(rank->value)) return refuse(c, "no ratio to the roof or to a reference in both runs");
-    return !is_bounded(rank) && refuse(c, "no interval: fewer than %d launches", NB_MIN_LAUNCHES);
-}
-
-const struct nb_interval *nb_comparison_rank(const struct nb_compared *c) {
-    return isfinite(c->to_roof.value) ? &c->to_roof : &c->to_reference;
-}
-
-static int side_of(const struct nb_interval *i) { return !is_bounded(i) ? 0 : i->low > 1 ? 1 : i->high < 1 ? -1 : 0; }
-
-static enum nb_change change_of(const struct nb_compared *c) {
-    const int first = side_of(nb_comparison_rank(c)), roof = side_of(&c->to_roof),
-              reference = side_of(&c->to_reference);
-    if (roof * reference < 0) return NB_CHANGE_MIXED;
-    return first > 0 ? NB_CHANGE_SLOWER : first < 0 ? NB_CHANGE_FASTER : NB_CHANGE_NOT_SHOWN;
-}
-
-/* ---- accuracy: the same inputs and the same code give the same bits, so that any difference is one ------------------------- */
-
-static bool accuracy_differs(const struct nb_record *a, const struct nb_record *b) {
-    const struct nb_accuracy *x = &a->accuracy, *y = &b->accuracy;
-    if (a->has_accuracy != b->has_accuracy) return true;
-    return a->has_accuracy && (differ(x->max_ulp, y->max_ulp) || differ(x->mean_ulp, y->mean_ulp) ||
-                               differ(x->bias_u, y->bias_u) || x->n_beyond != y->n_beyond);
-}
-
-/* ---- both runs -------------------------------------------------------------------------------------------------------- */
-
-static struct nb_compared *add_case(struct nb_comparison *c, const struct nb_record *before,
-                                    const struct nb_record *after) {
-    if ((c->n & (c->n - 1)) == 0) c->cases = nb_realloc(c->cases, c->n ? 2 * c->n : 1, sizeof *c->cases);
-    struct nb_compared *one = &c->cases[c->n++];
-    *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_roof = unknown, .to_reference = unknown};
-    return one;
-}
-
-static void add_pair(struct nb_comparison *c, const struct nb_record *before, const struct nb_record *after) {
-    struct nb_compared *one = add_case(c, before, after);
-    c->n_common++;
-    if (before->has_timing && after->has_timing) compare_times(c, one);
-    one->change = is_refused(c, one) ? NB_CHANGE_REFUSED : change_of(one);
-    one->status_differs = before->status != after->status;
-    one->accuracy_differs = accuracy_differs(before, after);
-    c->n_changes[one->change]++;
-    c->n_inaccurate += one->accuracy_differs || one->status_differs;
-}
-
-/* Cells that were left out in a run are no cases of it. */
-static bool is_case(const struct nb_record *r, const struct nb_filters *filters) {
-    return r->key && r->status != NB_SKIPPED && r->status != NB_NOT_RUN && nb_filters_match(filters, r->key);
-}
-
-static void match(struct nb_comparison *c, const struct nb_filters *filters) {
-    struct nb_text_map keys[NB_N_SIDES] = {{0}};
-    for (int side = 0; side < NB_N_SIDES; side++)
-        for (size_t i = 0; i < c->runs[side]->n; i++)
-            if (is_case(&c->runs[side]->records[i], filters))
-                nb_text_map_add(&keys[side], c->runs[side]->records[i].key, i);
-    for (int pass = 0; pass <= NB_N_SIDES; pass++) { /* pairs, then what each side has alone */
-        const int side = pass ? pass - 1 : NB_BEFORE;
-        for (size_t i = 0; i < c->runs[side]->n; i++) {
-            const struct nb_record *r = &c->runs[side]->records[i];
-            if (!is_case(r, filters) || nb_text_map_find(&keys[side], r->key) != i) continue;
-            const size_t other = nb_text_map_find(&keys[!side], r->key);
-            if (pass == 0 && other != NB_NOWHERE) add_pair(c, r, &c->runs[NB_AFTER]->records[other]);
-            if (pass == 0 || other != NB_NOWHERE) continue;
-            add_case(c, side == NB_BEFORE ? r : NULL, side == NB_AFTER ? r : NULL);
-            c->n_only[side]++;
-        }
-    }
-    for (int side = 0; side < NB_N_SIDES; side++) nb_text_map_release(&keys[side]);
-}
-
-struct ranked {
-    size_t index;
-    bool refused;
-    double ratio;
-};
-
-static int by_rank(const void *left, const void *right) {
-    const struct ranked *a = left, *b = right;
-    if (a->refused != b->refused) return a->refused ? 1 : -1;
-    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-static void rank(struct nb_comparison *c) {
-    struct ranked *ranked = nb_alloc(c->n_common + 1, sizeof *ranked);
-    for (size_t i = 0; i < c->n_common; i++) {
-        const bool refused = c->cases[i].change == NB_CHANGE_REFUSED;
-        ranked[i] = (struct ranked){i, refused, refused ? 0 : nb_comparison_rank(&c->cases[i])->value};
-    }
-    if (c->n_common) qsort(ranked, c->n_common, sizeof *ranked, by_rank);
-    c->order = nb_alloc(c->n_common + 1, sizeof *c->order);
-    for (size_t i = 0; i < c->n_common; i++) c->order[i] = ranked[i].index;
-    free(ranked);
-}
-
-int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,
-                       const struct nb_filters *filters) {
-    *c = (struct nb_comparison){.runs = {before, after}};
-    nb_comparison_runs(c);
-    match(c, filters);
-    rank(c);
-    if (c->n > 0) return 0;
-    nb_comparison_release(c);
-    return nb_error("no case of either run is left to compare");
-}
-
-void nb_comparison_release(struct nb_comparison *c) {
-    for (size_t i = 0; i < c->n_differences; i++) {
-        free(c->differences[i].path);
-        for (int side = 0; side < NB_N_SIDES; side++) free(c->differences[i].values[side]);
-    }
-    free(c->differences);
-    free(c->cases);
-    free(c->order);
-    *c = (struct nb_comparison){0};
-}
-
-bool nb_comparison_is_whole(const struct nb_comparison *c) {
-    bool same_cpu = c->same_cpu;
-    for (size_t i = 0; i < c->n_common; i++) same_cpu = same_cpu && !c->cases[i].time_reason[0];
-    return same_cpu && c->same_plan && c->n_common == c->n && c->n_changes[NB_CHANGE_REFUSED] == 0;
-}
-
 /* ---- two runs ---------------------------------------------------------------------------------------------------- */
 
 /* What two runs differ in before any figure: machine, system, build, libraries, plan, load. */
@@ -258,7 +52,7 @@ static void look_for_identity(const char *path, const cJSON *a, const cJSON *b, 
 }
 
 /* What is not known is not the same. */
-bool nb_comparison_same_cpu(const struct nb_comparison *c, int before, int after) {
+static bool same_cpu(const struct nb_comparison *c, int before, int after) {
     const cJSON *a = member(fingerprint_of(c->runs[NB_BEFORE], before), "cpu");
     const cJSON *b = member(fingerprint_of(c->runs[NB_AFTER], after), "cpu");
     bool same = nb_json_get_text(a, "model") && nb_json_get_text(b, "model");
@@ -365,9 +159,215 @@ static struct nb_run_noise noise_of(const struct nb_results *r) {
     return noise;
 }
 
-void nb_comparison_runs(struct nb_comparison *c) {
+static void compare_runs(struct nb_comparison *c) {
     add_fingerprints(c);
     add_plans(c);
-    c->same_cpu = nb_comparison_same_cpu(c, 0, 0);
+    c->same_cpu = same_cpu(c, 0, 0);
     for (int side = 0; side < NB_N_SIDES; side++) c->noise[side] = noise_of(c->runs[side]);
+}
+
+/* ---- ratios ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_bounded(const struct nb_interval *i) {
+    return i->low > 0 && i->low <= i->value && i->value <= i->high && isfinite(i->high);
+}
+
+/* a / b of two independent estimates: on the logarithms, each bound of the difference has the distances of a's bound and of b's
+ * opposite bound, added in squares. */
+static struct nb_interval quotient(const struct nb_interval *a, const struct nb_interval *b) {
+    struct nb_interval q = unknown;
+    if (!(a->value > 0 && b->value > 0 && isfinite(a->value) && isfinite(b->value))) return q;
+    const double ln = log(a->value / b->value);
+    q.value = exp(ln);
+    if (!is_bounded(a) || !is_bounded(b)) return q;
+    q.low = exp(ln - hypot(log(a->value / a->low), log(b->high / b->value)));
+    q.high = exp(ln + hypot(log(a->high / a->value), log(b->value / b->low)));
+    return q;
+}
+
+static bool same_text(const char *a, const char *b) { return a && b && strcmp(a, b) == 0; }
+
+static bool is_own_reference(const struct nb_record *r) { return same_text(r->key, r->timing.reference); }
+
+static void compare_times(const struct nb_comparison *all, struct nb_compared *c) {
+    const struct nb_record *before = c->sides[NB_BEFORE], *after = c->sides[NB_AFTER];
+    const struct nb_timing *a = &before->timing, *b = &after->timing;
+    c->time = quotient(&b->time_ns, &a->time_ns);
+    if (!same_cpu(all, before->machine, after->machine))
+        snprintf(c->time_reason, sizeof c->time_reason, "different CPUs");
+    if (a->copy[0] && strcmp(a->copy, b->copy) == 0)
+        c->to_roof = quotient(&a->roof, &b->roof);
+    else
+        snprintf(c->roof_reason, sizeof c->roof_reason, a->copy[0] && b->copy[0] ? "another copy" : "no copy");
+    if (is_own_reference(before) && is_own_reference(after))
+        snprintf(c->reference_reason, sizeof c->reference_reason, "is the reference");
+    else if (same_text(a->reference, b->reference))
+        c->to_reference = quotient(&b->vs_reference, &a->vs_reference);
+    else
+        snprintf(c->reference_reason, sizeof c->reference_reason, "another reference case");
+}
+
+/* ---- what is refused -------------------------------------------------------------------------------------------------- */
+
+static bool __attribute__((format(printf, 2, 3))) refuse(struct nb_compared *c, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->refused, sizeof c->refused, format, args);
+    va_end(args);
+    return true;
+}
+
+static bool differ(double a, double b) { return a != b && !(isnan(a) && isnan(b)); }
+
+/* One key, but another thing: a plugin's kernel may declare itself anew. */
+static const char *redeclared(const struct nb_record *a, const struct nb_record *b) {
+    if (a->c.op != b->c.op || a->c.pass != b->c.pass) return "op";
+    if (a->c.dtype != b->c.dtype) return "dtype";
+    if (a->c.width != b->c.width) return "width";
+    if (strcmp(a->c.shape.text, b->c.shape.text) != 0 || a->c.shape.rows != b->c.shape.rows) return "shape";
+    if (a->c.style != b->c.style || a->c.stats != b->c.stats || a->c.stats_dtype != b->c.stats_dtype ||
+        a->c.variance != b->c.variance)
+        return "algorithm";
+    return differ(a->bytes, b->bytes) ? "number of bytes" : NULL;
+}
+
+/* The ratio that ranks the case: to the roof, else to the reference; its value is NaN where neither is known. */
+static const struct nb_interval *rank_of(const struct nb_compared *c) {
+    return isfinite(c->to_roof.value) ? &c->to_roof : &c->to_reference;
+}
+
+static bool is_refused(const struct nb_comparison *all, struct nb_compared *c) {
+    for (int side = 0; side < NB_N_SIDES; side++) {
+        const struct nb_record *r = c->sides[side];
+        if (nb_status_failed(r->status)) return refuse(c, "%s %s", nb_status_name(r->status), side_names[side]);
+        if (!r->has_timing) return refuse(c, "not timed %s", side_names[side]);
+    }
+    const char *declared = redeclared(c->sides[NB_BEFORE], c->sides[NB_AFTER]);
+    if (declared) return refuse(c, "another %s under the same key", declared);
+    if (!all->same_plan) return refuse(c, "measured by another plan: launches, blocks or samples differ");
+    for (int side = 0; side < NB_N_SIDES; side++) {
+        const struct nb_timing *t = &c->sides[side]->timing;
+        if (t->noisy) return refuse(c, "noisy %s%s%.150s", side_names[side], t->noise[0] ? ": " : "", t->noise);
+        if (t->suspect) return refuse(c, "faster than the roof %s", side_names[side]);
+    }
+    const struct nb_interval *rank = rank_of(c);
+    if (!isfinite(rank->value)) return refuse(c, "no ratio to the roof or to a reference in both runs");
+    return !is_bounded(rank) && refuse(c, "no interval: fewer than %d launches", NB_MIN_LAUNCHES);
+}
+
+static int side_of(const struct nb_interval *i) { return !is_bounded(i) ? 0 : i->low > 1 ? 1 : i->high < 1 ? -1 : 0; }
+
+static enum nb_change change_of(const struct nb_compared *c) {
+    const int first = side_of(rank_of(c)), roof = side_of(&c->to_roof), reference = side_of(&c->to_reference);
+    if (roof * reference < 0) return NB_CHANGE_MIXED;
+    return first > 0 ? NB_CHANGE_SLOWER : first < 0 ? NB_CHANGE_FASTER : NB_CHANGE_NOT_SHOWN;
+}
+
+/* ---- accuracy: the same inputs and the same code give the same bits, so that any difference is one ------------------------- */
+
+static bool accuracy_differs(const struct nb_record *a, const struct nb_record *b) {
+    const struct nb_accuracy *x = &a->accuracy, *y = &b->accuracy;
+    if (a->has_accuracy != b->has_accuracy) return true;
+    return a->has_accuracy && (differ(x->max_ulp, y->max_ulp) || differ(x->mean_ulp, y->mean_ulp) ||
+                               differ(x->bias_u, y->bias_u) || x->n_beyond != y->n_beyond);
+}
+
+/* ---- both runs -------------------------------------------------------------------------------------------------------- */
+
+static struct nb_compared *add_case(struct nb_comparison *c, const struct nb_record *before,
+                                    const struct nb_record *after) {
+    if ((c->n & (c->n - 1)) == 0) c->cases = nb_realloc(c->cases, c->n ? 2 * c->n : 1, sizeof *c->cases);
+    struct nb_compared *one = &c->cases[c->n++];
+    *one = (struct nb_compared){.sides = {before, after}, .time = unknown, .to_roof = unknown, .to_reference = unknown};
+    return one;
+}
+
+static void add_pair(struct nb_comparison *c, const struct nb_record *before, const struct nb_record *after) {
+    struct nb_compared *one = add_case(c, before, after);
+    c->n_common++;
+    if (before->has_timing && after->has_timing) compare_times(c, one);
+    one->change = is_refused(c, one) ? NB_CHANGE_REFUSED : change_of(one);
+    one->status_differs = before->status != after->status;
+    one->accuracy_differs = accuracy_differs(before, after);
+    c->n_changes[one->change]++;
+    c->n_inaccurate += one->accuracy_differs || one->status_differs;
+}
+
+/* Cells that were left out in a run are no cases of it. */
+static bool is_case(const struct nb_record *r, const struct nb_filters *filters) {
+    return r->key && r->status != NB_SKIPPED && r->status != NB_NOT_RUN && nb_filters_match(filters, r->key);
+}
+
+static void match(struct nb_comparison *c, const struct nb_filters *filters) {
+    struct nb_text_map keys[NB_N_SIDES] = {{0}};
+    for (int side = 0; side < NB_N_SIDES; side++)
+        for (size_t i = 0; i < c->runs[side]->n; i++)
+            if (is_case(&c->runs[side]->records[i], filters))
+                nb_text_map_add(&keys[side], c->runs[side]->records[i].key, i);
+    for (int pass = 0; pass <= NB_N_SIDES; pass++) { /* pairs, then what each side has alone */
+        const int side = pass ? pass - 1 : NB_BEFORE;
+        for (size_t i = 0; i < c->runs[side]->n; i++) {
+            const struct nb_record *r = &c->runs[side]->records[i];
+            if (!is_case(r, filters) || nb_text_map_find(&keys[side], r->key) != i) continue;
+            const size_t other = nb_text_map_find(&keys[!side], r->key);
+            if (pass == 0 && other != NB_NOWHERE) add_pair(c, r, &c->runs[NB_AFTER]->records[other]);
+            if (pass == 0 || other != NB_NOWHERE) continue;
+            add_case(c, side == NB_BEFORE ? r : NULL, side == NB_AFTER ? r : NULL);
+            c->n_only[side]++;
+        }
+    }
+    for (int side = 0; side < NB_N_SIDES; side++) nb_text_map_release(&keys[side]);
+}
+
+struct ranked {
+    size_t index;
+    bool refused;
+    double ratio;
+};
+
+static int by_rank(const void *left, const void *right) {
+    const struct ranked *a = left, *b = right;
+    if (a->refused != b->refused) return a->refused ? 1 : -1;
+    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void rank(struct nb_comparison *c) {
+    struct ranked *ranked = nb_alloc(c->n_common + 1, sizeof *ranked);
+    for (size_t i = 0; i < c->n_common; i++) {
+        const bool refused = c->cases[i].change == NB_CHANGE_REFUSED;
+        ranked[i] = (struct ranked){i, refused, refused ? 0 : rank_of(&c->cases[i])->value};
+    }
+    if (c->n_common) qsort(ranked, c->n_common, sizeof *ranked, by_rank);
+    c->order = nb_alloc(c->n_common + 1, sizeof *c->order);
+    for (size_t i = 0; i < c->n_common; i++) c->order[i] = ranked[i].index;
+    free(ranked);
+}
+
+int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,
+                       const struct nb_filters *filters) {
+    *c = (struct nb_comparison){.runs = {before, after}};
+    compare_runs(c);
+    match(c, filters);
+    rank(c);
+    if (c->n > 0) return 0;
+    nb_comparison_release(c);
+    return nb_error("no case of either run is left to compare");
+}
+
+void nb_comparison_release(struct nb_comparison *c) {
+    for (size_t i = 0; i < c->n_differences; i++) {
+        free(c->differences[i].path);
+        for (int side = 0; side < NB_N_SIDES; side++) free(c->differences[i].values[side]);
+    }
+    free(c->differences);
+    free(c->cases);
+    free(c->order);
+    *c = (struct nb_comparison){0};
+}
+
+bool nb_comparison_is_whole(const struct nb_comparison *c) {
+    bool same_cpu = c->same_cpu;
+    for (size_t i = 0; i < c->n_common; i++) same_cpu = same_cpu && !c->cases[i].time_reason[0];
+    return same_cpu && c->same_plan && c->n_common == c->n && c->n_changes[NB_CHANGE_REFUSED] == 0;
 }

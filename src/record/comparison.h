@@ -58,14 +58,7 @@ struct nb_comparison {
 int nb_comparison_make(struct nb_comparison *c, const struct nb_results *before, const struct nb_results *after,
                        const struct nb_filters *filters);
 void nb_comparison_release(struct nb_comparison *c);
-/* The ratio that ranks the case: to the roof, else to the reference; its value is NaN where neither is known. */
-const struct nb_interval *nb_comparison_rank(const struct nb_compared *c);
 /* Was everything in both runs, on one kind of CPU, by one plan, and ranked? */
 bool nb_comparison_is_whole(const struct nb_comparison *c);
-
-/* Fills differences, noise, same_cpu, same_plan. */
-void nb_comparison_runs(struct nb_comparison *c);
-/* Are the machines of two records, by their index, of one kind? */
-bool nb_comparison_same_cpu(const struct nb_comparison *c, int before, int after);
 
 #endif

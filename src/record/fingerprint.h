@@ -31,12 +31,4 @@ void nb_text_hash(const char *text, char out[20]);
 void nb_json_differences(const cJSON *a, const cJSON *b,
                          void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg), void *arg);
 
-/* ---- several machines -------------------------------------------------------------------------------------------- */
-
-/* Which machine a shard comes from: fingerprints that differ in anything are different machines. */
-
-/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names
- * every path whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
-int nb_machine_index(cJSON *machines, const cJSON *fingerprint);
-
 #endif

@@ -24,11 +24,12 @@ enum nb_grade nb_grade_parse(const char *text) {
     return NB_GRADE_NONE;
 }
 
-double nb_grade_noise_ratio(const struct nb_record *r) {
+/* Error / change of the exact result under half an ulp of input noise, and / error of a plain implementation; NaN where not measured. */
+static double noise_ratio_of(const struct nb_record *r) {
     return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.noise_ratio : (double)NAN;
 }
 
-double nb_grade_reference_ratio(const struct nb_record *r) {
+static double reference_ratio_of(const struct nb_record *r) {
     return r->has_accuracy && r->accuracy.has_ratios ? r->accuracy.reference_ratio : (double)NAN;
 }
 
@@ -101,7 +102,7 @@ static bool grade_bounded(const struct nb_record *r, struct nb_graded *out) {
 static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
     const char *why = e->n_beyond > 0 ? "beyond the bound" : nb_loss_names[r->accuracy.loss];
-    const double noise = nb_grade_noise_ratio(r);
+    const double noise = noise_ratio_of(r);
     if (noise <= NB_NOISE_RATIO) {
         set(out, NB_GRADE_C, noise);
         snprintf(out->text, sizeof out->text, "%s, but %.2f of what half an ulp of input noise does", why, noise);
@@ -140,13 +141,14 @@ bool nb_grade_survives(const struct nb_record *r) {
     if (nb_status_failed(r->status)) return false;
     if (!r->has_evidence || e->n == 0) return true;
     if (e->n_nan + e->n_inf + e->n_zero > 0) return false;
-    if (nb_grade_noise_ratio(r) <= NB_SURVIVAL_NOISE_RATIO) return true;
+    if (noise_ratio_of(r) <= NB_SURVIVAL_NOISE_RATIO) return true;
     return e->normwise_u * sqrt(nb_formats[r->c.dtype].unit_roundoff) <= 1;
 }
 
 /* ---- the formula -------------------------------------------------------------------------------------------------- */
 
-void nb_grade_formula(const struct nb_case *c, struct nb_strbuf *out) {
+/* The axes of a case's formula that are not as usual, as its key prints them; "default". */
+static void formula_of(const struct nb_case *c, struct nb_strbuf *out) {
     static const char *const axes[] = {"eps_place",     "root",        "affine",    "cast",
                                        "weight_offset", "param_dtype", "round_sum", "mode"};
     struct nb_case usual = *c;
@@ -205,8 +207,8 @@ static void take_figures(struct gathering *g, int scope, const struct nb_record 
     keep_largest(&f->componentwise_ulp, r->evidence.componentwise_ulp);
     keep_largest(&f->bound_ratio, r->evidence.bound_ratio);
     keep_largest(&f->gain_u, r->accuracy.gain_u);
-    keep_largest(&f->noise_ratio, nb_grade_noise_ratio(r));
-    keep_largest(&f->reference_ratio, nb_grade_reference_ratio(r));
+    keep_largest(&f->noise_ratio, noise_ratio_of(r));
+    keep_largest(&f->reference_ratio, reference_ratio_of(r));
     if (isfinite(r->accuracy.bias_large_sd_u) && r->accuracy.n_rows >= 8)
         keep_largest(&f->bias_u, r->accuracy.bias_large_u);
 }
@@ -294,7 +296,7 @@ void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, 
         if (!concerns(r, label)) continue;
         nb_strbuf_addf(&name, "%s ", r->c.variant);
         const size_t formula = name.len;
-        nb_grade_formula(&r->c, &name);
+        formula_of(&r->c, &name);
         size_t at = nb_text_map_find(&known, name.text);
         if (at == NB_NOWHERE) {
             at = add_line(grades, &gatherings, r, name.text + formula);

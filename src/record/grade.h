@@ -69,11 +69,4 @@ struct nb_grades {
 void nb_grades_make(struct nb_grades *grades, const struct nb_results *results, const char *label);
 void nb_grades_release(struct nb_grades *grades);
 
-/* Error / change of the exact result under half an ulp of input noise, and / error of a plain implementation; NaN where not measured. */
-double nb_grade_noise_ratio(const struct nb_record *r);
-double nb_grade_reference_ratio(const struct nb_record *r);
-
-/* The axes of a case's formula that are not as usual, as its key prints them; "default". */
-void nb_grade_formula(const struct nb_case *c, struct nb_strbuf *out);
-
 #endif

@@ -68,6 +68,39 @@ static size_t missing_shards(const struct shard *shards, size_t n, struct nb_str
     return missing;
 }
 
+/* ---- several machines -------------------------------------------------------------------------------------------- */
+
+/* Fingerprints that differ in anything are different machines. */
+
+/* A missing value prints as null. */
+static void add_difference(const char *path, const cJSON *here, const cJSON *first, void *differs) {
+    struct nb_strbuf text = {0};
+    nb_strbuf_addf(&text, "%s: ", path);
+    nb_json_print(here, &text);
+    nb_strbuf_add(&text, ", first machine ");
+    nb_json_print(first, &text);
+    cJSON_AddItemToArray(differs, cJSON_CreateString(text.text));
+    nb_strbuf_release(&text);
+}
+
+/* The index in machines ([{"fingerprint", "differs"}]) of this fingerprint, which is added when none is equal. "differs" names every path
+ * whose value is not that of the first machine: "cpu.model: \"A\", first machine \"B\"". */
+static int machine_index(cJSON *machines, const cJSON *fingerprint) {
+    int index = 0;
+    const cJSON *machine;
+    cJSON_ArrayForEach(machine, machines) {
+        if (cJSON_Compare(cJSON_GetObjectItemCaseSensitive(machine, "fingerprint"), fingerprint, true)) return index;
+        index++;
+    }
+    cJSON *json = cJSON_CreateObject(), *differs = cJSON_CreateArray();
+    const cJSON *first = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(machines, 0), "fingerprint");
+    if (first) nb_json_differences(fingerprint, first, add_difference, differs);
+    cJSON_AddItemToObject(json, "fingerprint", cJSON_Duplicate(fingerprint, true));
+    cJSON_AddItemToObject(json, "differs", differs);
+    cJSON_AddItemToArray(machines, json);
+    return index;
+}
+
 /* ---- records ------------------------------------------------------------------------------------------------------ */
 
 /* Takes r over. */
@@ -222,7 +255,7 @@ static int merge_shards(struct nb_results *r, struct shard *shards, size_t n, bo
                 nb_error("of %d shards these are missing: %s (--partial merges without them)", shards[0].n, text.text);
     }
     for (size_t k = 0; k < n && result == 0; k++)
-        shards[k].machine = nb_machine_index(machines, member(shards[k].results.meta, "fingerprint"));
+        shards[k].machine = machine_index(machines, member(shards[k].results.meta, "fingerprint"));
     if (result == 0) result = merge_records(r, shards, n);
     if (result == 0) {
         merge_meta(r, shards, n, machines, missing);

@@ -84,7 +84,7 @@ static void warn_of_settings(cJSON *list, const struct nb_system *s, struct nb_s
         nb_strbuf_add(text, "boost clocks are on: they depend on heat and on what other cores do");
         warn(list, text);
     }
-    if (nb_system_has_siblings(s)) {
+    if (strpbrk(s->siblings, ",-")) {
         nb_strbuf_addf(text, "CPUs %s share a core: work on one slows the other", s->siblings);
         warn(list, text);
     }

@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
+#include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/core/timer.h"
 #include "src/core/tuning_file.h"
-#include "src/measure/process.h"
-#include "src/tune/tune_launch.h"
+#include "src/measure/launcher.h"
+#include "src/measure/paired.h"
+#include "src/record/fingerprint.h"
 
 /* ---- trials ---- */
 
@@ -73,24 +76,79 @@ static void plan_topic(struct nb_tune_outcome *o, const struct nb_tune_topic *to
 
 /* ---- launches ---- */
 
+static const double silence_s = 20;
+
+/* What one launch of a trial found: a worker process times one kernel on one shape under several tunings, interleaved. */
+struct answer {
+    double gain[NB_TUNE_SETTINGS + 1]; /* ln(time of the base arm / time of the arm), median over blocks */
+    bool differs;     /* an arm's output has other bits than the first one's: a tuning must not change any */
+    char reason[200]; /* why there are no gains; "" when there are */
+};
+
+static int read_answer(const struct nb_tune_trial *t, int n_arms, const cJSON *answer, struct answer *out) {
+    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
+    const char *reason = nb_json_get_text(answer, "reason");
+    struct nb_samples samples[NB_TUNE_SETTINGS + 1] = {{0}};
+    int n = 0, result = cJSON_GetArraySize(arms) == n_arms ? 0 : -1;
+    out->differs = nb_json_get_bool(answer, "differs");
+    if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
+    cJSON_ArrayForEach(arm, arms) {
+        if (result == 0) result = nb_samples_from_json(&samples[n++], arm);
+    }
+    for (int a = 0; a < n_arms && result == 0; a++)
+        out->gain[a] = nb_paired_ln(&samples[t->base_arm], &samples[a], NB_PAIRS_ALL);
+    for (int a = 0; a < n; a++) nb_samples_release(&samples[a]);
+    return result;
+}
+
+/* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
+static int ask(const struct nb_tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
+               struct answer *out) {
+    struct nb_strbuf key = {0};
+    const char *keys[NB_TUNE_SETTINGS + 1];
+    int cpu, samples[NB_TUNE_SETTINGS + 1] = {0};
+    struct nb_outcome outcome;
+    cJSON *json = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
+    *out = (struct answer){.reason = ""};
+    nb_case_key(&o->cases[trial], &key);
+    for (int a = 0; a < o->n_arms; a++) {
+        keys[a] = key.text;
+        cJSON_AddItemToArray(tunings, nb_tuning_to_json(&o->arms[a]));
+    }
+    const struct nb_job job = {.kind = "tune",
+                               .launch = launch,
+                               .keys = keys,
+                               .samples = samples,
+                               .n_cases = o->n_arms,
+                               .blocks = options->blocks,
+                               .sample_s = 1e-3 * options->sample_ms,
+                               .digests_at = -1,
+                               .seed = nb_random_bits(nb_random_stream(1, (uint64_t)launch), 0),
+                               .cpus = &cpu,
+                               .n_cpus = 1,
+                               .options = json};
+    nb_launcher_cpus(&cpu, 1, launch);
+    cJSON *answer = nb_launcher_ask(&job, silence_s, &outcome);
+    cJSON_Delete(json);
+    nb_strbuf_release(&key);
+    if (answer && read_answer(&o->trials[trial], o->n_arms, answer, out) != 0 && !out->reason[0])
+        snprintf(out->reason, sizeof out->reason, "what its worker said cannot be read");
+    cJSON_Delete(answer);
+    return nb_launcher_ends(&outcome);
+}
+
 /* A trial that went wrong is out, and says why. */
 static int launch_trial(struct nb_tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options) {
     struct nb_tune_trial *t = &o->trials[trial];
-    struct nb_tune_answer answer;
-    const struct nb_tune_request q = {.c = &o->cases[trial],
-                                      .arms = o->arms,
-                                      .n_arms = o->n_arms,
-                                      .base_arm = t->base_arm,
-                                      .launch = launch,
-                                      .blocks = options->blocks,
-                                      .sample_ms = options->sample_ms};
+    struct answer answer;
     if (t->n_launches < (size_t)launch) return 0;
-    const int ended = nb_tune_launch(&q, &answer);
+    const int ended = ask(o, trial, launch, options, &answer);
     if (ended != 0) return ended;
     if (answer.differs)
         snprintf(answer.reason, sizeof answer.reason, "its results depend on the tuning, which they must not");
     if (answer.reason[0]) {
-        snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", q.c->variant, q.c->shape.text, answer.reason);
+        snprintf(o->reason, sizeof o->reason, "%.80s on %.60s: %.80s", o->cases[trial].variant,
+                 o->cases[trial].shape.text, answer.reason);
         nb_warn("tune: %s", o->reason);
         t->n_launches = 0;
         return 0;
@@ -115,6 +173,66 @@ static int launch_all(struct nb_tune_run *run, double start_s) {
 }
 
 /* ---- verdicts ---- */
+
+/* 95 %, on the logarithm; NaN bounds below six launches. */
+static struct nb_interval gain_of(const struct nb_tune_trial *trial, int arm) {
+    return nb_over_launches(trial->gain[arm], trial->n_launches, 0.95);
+}
+
+/* What is beyond the margin for sure; 0 otherwise. */
+static double sure_gain(const struct nb_tune_trial *trial, int arm) {
+    const struct nb_interval gain = gain_of(trial, arm);
+    return gain.low > NB_TUNE_MARGIN || gain.high < -NB_TUNE_MARGIN ? gain.value : 0;
+}
+
+static double score(const struct nb_tune_trial *trials, size_t n, const struct nb_tune_candidate *candidate) {
+    double sum = 0;
+    for (size_t t = 0; t < n; t++) {
+        const int arm = candidate->arm[trials[t].shape];
+        if (arm != trials[t].base_arm && trials[t].n_launches > 0) sum += sure_gain(&trials[t], arm);
+    }
+    return sum;
+}
+
+/* Of each launch the mean over the trials in which the candidate is not what the default is. */
+static struct nb_interval mean_gain(const struct nb_tune_trial *trials, size_t n,
+                                    const struct nb_tune_candidate *candidate, size_t *n_differ) {
+    size_t n_launches = 0;
+    for (size_t t = 0; t < n; t++) n_launches = trials[t].n_launches > n_launches ? trials[t].n_launches : n_launches;
+    double *means = nb_alloc(n_launches + 1, sizeof *means);
+    for (size_t l = 0; l < n_launches; l++) {
+        size_t counted = 0;
+        for (size_t t = 0; t < n; t++) {
+            const int arm = candidate->arm[trials[t].shape];
+            if (arm == trials[t].base_arm || l >= trials[t].n_launches || !isfinite(trials[t].gain[arm][l])) continue;
+            means[l] += trials[t].gain[arm][l];
+            counted++;
+        }
+        means[l] = counted ? means[l] / (double)counted : (double)NAN;
+        if (counted > *n_differ) *n_differ = counted;
+    }
+    const struct nb_interval result = nb_over_launches(means, n_launches, 0.95);
+    free(means);
+    return result;
+}
+
+void nb_tune_judge(const struct nb_tune_trial *trials, size_t n_trials, const struct nb_tune_candidate *candidates,
+                   size_t n_candidates, struct nb_tune_verdict *out) {
+    double best = -INFINITY; /* score of the best so far */
+    *out = (struct nb_tune_verdict){.candidate = -1, .gain = {NAN, NAN, NAN}};
+    for (size_t c = 0; c < n_candidates; c++) {
+        size_t n_differ = 0;
+        const struct nb_interval gain = mean_gain(trials, n_trials, &candidates[c], &n_differ);
+        const double own = score(trials, n_trials, &candidates[c]);
+        /* Of two that are as good where it is sure, the one that leaves more of what is not sure alone. */
+        const bool as_good = own >= best - 1e-12, surer = !(gain.low <= out->gain.low);
+        if (n_differ == 0 || !as_good || (own <= best + 1e-12 && !surer)) continue;
+        best = own;
+        out->gain = gain;
+        out->n_trials = n_differ;
+        out->candidate = own > 0 && gain.low > NB_TUNE_MARGIN ? (int)c : -1;
+    }
+}
 
 /* The fields in which the candidate is not like the defaults; two topics share none. */
 static void take_over(struct nb_tuning *t, const struct nb_tuning *candidate, const struct nb_tuning *base) {
@@ -156,4 +274,103 @@ void nb_tune_run_release(struct nb_tune_run *run) {
             for (int a = 0; a < run->topics[i].n_arms; a++) free(run->topics[i].trials[t].gain[a]);
     free(run->topics);
     *run = (struct nb_tune_run){0};
+}
+
+/* ---- as the file has it ---- */
+
+/* The tuning first, then for each topic what speaks for it. */
+
+/* A logarithm's interval as percent faster. */
+static void add_gain(cJSON *json, const struct nb_interval *ln) {
+    const struct nb_interval percent = {100 * expm1(ln->value), 100 * expm1(ln->low), 100 * expm1(ln->high)};
+    nb_json_interval(json, "faster_percent", &percent);
+}
+
+static void add_cpu(cJSON *json) {
+    const struct nb_cpu *cpu = nb_cpu_light();
+    cJSON *object = cJSON_AddObjectToObject(json, "cpu");
+    char *identity = nb_tuning_cpu();
+    nb_json_text(object, "identity", identity);
+    nb_json_text(object, "vendor", cpu->vendor);
+    nb_json_text(object, "model", cpu->model);
+    cJSON_AddNumberToObject(object, "family", cpu->family);
+    cJSON_AddNumberToObject(object, "model_number", cpu->model_number);
+    cJSON_AddNumberToObject(object, "stepping", cpu->stepping);
+    cJSON_AddNumberToObject(object, "l1d_bytes", (double)cpu->l1d_bytes);
+    cJSON_AddNumberToObject(object, "l2_bytes", (double)cpu->l2_bytes);
+    cJSON_AddNumberToObject(object, "l3_bytes", (double)cpu->l3_bytes);
+    free(identity);
+}
+
+/* The setting that makes an arm what it is; of a default that is none of the settings its own value. */
+static void add_setting(cJSON *json, const struct nb_tune_outcome *o, int arm, const struct nb_tuning *base) {
+    struct nb_strbuf text = {0};
+    const bool is_own = arm < NB_TUNE_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base);
+    if (is_own)
+        nb_strbuf_add(&text, o->topic->settings[arm]);
+    else
+        nb_strbuf_addf(&text, "%s=%lld", o->topic->field,
+                       (long long)nb_tuning_get(base, nb_tuning_field_find(o->topic->field)));
+    nb_json_text(json, "setting", text.text);
+    nb_strbuf_release(&text);
+}
+
+static void add_trial(cJSON *trials, const struct nb_tune_outcome *o, size_t t, const struct nb_tuning *base) {
+    const struct nb_tune_trial *trial = &o->trials[t];
+    struct nb_strbuf key = {0};
+    cJSON *json = cJSON_CreateObject();
+    nb_case_key(&o->cases[t], &key);
+    nb_json_text(json, "key", key.text);
+    cJSON_AddNumberToObject(json, "size", (double)o->shapes[trial->shape].size);
+    cJSON_AddNumberToObject(json, "launches", (double)trial->n_launches);
+    cJSON *arms = cJSON_AddArrayToObject(json, "arms");
+    for (int a = 0; a < trial->n_arms; a++) {
+        cJSON *arm = cJSON_CreateObject();
+        const struct nb_interval gain = gain_of(trial, a);
+        add_setting(arm, o, a, base);
+        cJSON_AddBoolToObject(arm, "default", a == trial->base_arm);
+        add_gain(arm, &gain);
+        cJSON_AddItemToArray(arms, arm);
+    }
+    nb_strbuf_release(&key);
+    cJSON_AddItemToArray(trials, json);
+}
+
+static void add_topic(cJSON *topics, const struct nb_tune_outcome *o, const struct nb_tuning *base) {
+    const bool changed = o->verdict.candidate >= 0;
+    struct nb_strbuf chosen = {0};
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "name", o->topic->name);
+    nb_json_text(json, "field", o->topic->field);
+    nb_json_text(json, "verdict", o->n_trials == 0 ? "not_measured" : changed ? "measured" : "default");
+    if (changed) nb_tuning_print(&o->candidates[o->verdict.candidate].tuning, base, &chosen);
+    nb_json_text(json, "setting", changed ? chosen.text : NULL);
+    nb_json_text(json, "reason", o->reason[0] ? o->reason : NULL);
+    add_gain(json, &o->verdict.gain);
+    cJSON_AddNumberToObject(json, "trials_that_differ", (double)o->verdict.n_trials);
+    cJSON *trials = cJSON_AddArrayToObject(json, "trials");
+    for (size_t t = 0; t < o->n_trials; t++) add_trial(trials, o, t, base);
+    nb_strbuf_release(&chosen);
+    cJSON_AddItemToArray(topics, json);
+}
+
+cJSON *nb_tune_run_to_json(const struct nb_tune_run *run, const char *measured) {
+    const char *file = nb_registry_file(0);
+    char hash[20] = "";
+    cJSON *json = cJSON_CreateObject();
+    if (file) nb_file_hash(file, hash);
+    nb_json_text(json, "schema", NB_TUNING_SCHEMA);
+    nb_json_text(json, "program", "normbench");
+    nb_json_text(json, "version", NB_VERSION);
+    nb_json_text(json, "measured", measured);
+    nb_json_number(json, "elapsed_s", run->elapsed_s);
+    add_cpu(json);
+    nb_json_text(json, "kernels_hash", hash[0] ? hash : NULL);
+    cJSON_AddNumberToObject(json, "launches", run->options.launches);
+    cJSON_AddNumberToObject(json, "blocks", run->options.blocks);
+    cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(&run->tuned));
+    cJSON_AddItemToObject(json, "defaults", nb_tuning_to_json(&run->base));
+    cJSON *topics = cJSON_AddArrayToObject(json, "topics");
+    for (size_t i = 0; i < run->n_topics; i++) add_topic(topics, &run->topics[i], &run->base);
+    return json;
 }

@@ -14,7 +14,7 @@
 #include "src/core/tuning.h"
 #include "src/core/tuning_file.h"
 #include "src/measure/job.h"
-#include "src/tune/tune_judge.h"
+#include "src/tune/tune_run.h"
 #include "src/tune/tune_topics.h"
 #include "tests/support/files.h"
 
