@@ -8,6 +8,7 @@
 
 #include "reports/figures/figure.h"
 #include "reports/figures/heat_map.h"
+#include "reports/lab/stress_lines.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
@@ -15,7 +16,6 @@
 
 /* ---- the studies that are drawn: of each kernel and dtype the first, by op ---- */
 
-/* Texts that a file leaves out are "". */
 struct study_line {
     const cJSON *json;   /* borrowed */
     char *op, *kernel;   /* owned; op "" when unknown */
@@ -29,16 +29,11 @@ struct studies {
     size_t n_repeated; /* left out: another width or formula of a kernel that is there already */
 };
 
-static const char *text_of(const cJSON *object, const char *name) {
-    const char *text = nb_json_get_text(object, name);
-    return text ? text : "";
-}
-
 /* The grades say of every variant what it is; a study without a grade is known by its name. */
 static const cJSON *grade_of(const cJSON *stress, const char *variant) {
     const cJSON *line;
     cJSON_ArrayForEach(line, cJSON_GetObjectItemCaseSensitive(stress, "grades")) {
-        if (strcmp(text_of(line, "variant"), variant) == 0) return line;
+        if (strcmp(nb_stress_text(line, "variant"), variant) == 0) return line;
     }
     return NULL;
 }
@@ -75,10 +70,10 @@ static void studies_init(struct studies *studies, const cJSON *stress) {
     const cJSON *json;
     *studies = (struct studies){0};
     cJSON_ArrayForEach(json, cJSON_GetObjectItemCaseSensitive(stress, "studies")) {
-        const char *variant = text_of(json, "variant");
-        const int dtype = nb_dtype_parse(text_of(json, "dtype"));
+        const char *variant = nb_stress_text(json, "variant");
+        const int dtype = nb_dtype_parse(nb_stress_text(json, "dtype"));
         const cJSON *grade = grade_of(stress, variant);
-        const char *op = text_of(grade, "op"), *kernel = text_of(grade, "kernel");
+        const char *op = nb_stress_text(grade, "op"), *kernel = nb_stress_text(grade, "kernel");
         if (dtype < 0) continue;
         char *name = *kernel ? nb_strdup(kernel) : kernel_by_name(variant);
         if (is_repeated(studies, name, dtype)) {
@@ -105,7 +100,7 @@ static void studies_release(struct studies *studies) {
 static const cJSON *study_sweep(const struct study_line *study, const char *axis, int which) {
     const cJSON *sweep;
     cJSON_ArrayForEach(sweep, cJSON_GetObjectItemCaseSensitive(study->json, "sweeps")) {
-        if (strcmp(text_of(sweep, "axis"), axis) == 0 && which-- == 0) return sweep;
+        if (strcmp(nb_stress_text(sweep, "axis"), axis) == 0 && which-- == 0) return sweep;
     }
     return NULL;
 }
@@ -316,14 +311,9 @@ static const cJSON *law_named(const cJSON *sweep, const char *name) {
     return NULL;
 }
 
-static double number_at(const cJSON *pair, int i) {
-    const cJSON *item = cJSON_GetArrayItem(pair, i);
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static double value_at(const cJSON *points, double x) {
     const cJSON *pair;
-    cJSON_ArrayForEach(pair, points) if (number_at(pair, 0) == x) return number_at(pair, 1);
+    cJSON_ArrayForEach(pair, points) if (nb_map_number(pair, 0) == x) return nb_map_number(pair, 1);
     return NAN;
 }
 
@@ -336,7 +326,7 @@ static void add_own_law(struct nb_figure *f, const struct family *y, size_t pane
     const cJSON *bias = over_n ? law_named(sweep, "bias law") : NULL;
     const size_t entry = nb_figure_entry(f, label);
     cJSON_ArrayForEach(pair, points) {
-        const double at = number_at(pair, 0), value = number_at(pair, 1);
+        const double at = nb_map_number(pair, 0), value = nb_map_number(pair, 1);
         nb_figure_add_law(f, panel, entry, place(y, at), over_n ? hypot(value, value_at(bias, at)) : value);
     }
 }
@@ -348,7 +338,7 @@ static void add_shared(struct nb_figure *f, const struct family *y, size_t panel
     for (int i = 0; i < 2 && y->laws[i]; i++) {
         const size_t entry = nb_figure_entry(f, y->laws[i]);
         cJSON_ArrayForEach(pair, law_named(sweep, y->laws[i]))
-            nb_figure_add_law(f, panel, entry, number_at(pair, 0), number_at(pair, 1));
+            nb_figure_add_law(f, panel, entry, nb_map_number(pair, 0), nb_map_number(pair, 1));
     }
 }
 

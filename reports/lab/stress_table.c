@@ -3,8 +3,10 @@
 #include "reports/lab/stress_report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "reports/lab/stress_lines.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
@@ -75,90 +77,22 @@ enum { MAX_LOW = 40 };
 
 /* ---- grades --------------------------------------------------------------------------------------------------------- */
 
-static enum nb_grade grade_of(const cJSON *line, const char *name) {
-    const char *text = nb_json_get_text(line, name);
-    return text ? nb_grade_parse(text) : NB_GRADE_NONE;
+static bool is_low(const cJSON *line) {
+    const enum nb_grade declared = nb_stress_grade(line, "declared");
+    return declared != NB_GRADE_NONE && declared < NB_GRADE_B;
 }
 
-static bool same_but_for_width(const cJSON *a, const cJSON *b) {
-    static const char *const names[] = {"kernel", "pass", "dtype", "formula"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(nb_json_get_text(a, names[i]), nb_json_get_text(b, names[i])) != 0) return false;
-    return true;
-}
-
-/* No grade is no evidence of anything, and ranks last. */
-static int rank(const cJSON *line, const char *name) {
-    const enum nb_grade grade = grade_of(line, name);
-    return grade == NB_GRADE_NONE ? NB_N_GRADES : (int)grade;
-}
-
-static bool is_worse(const cJSON *a, const cJSON *b) {
-    const int declared = rank(a, "declared") - rank(b, "declared"), all = rank(a, "all") - rank(b, "all");
-    if (declared != 0 || all != 0) return declared != 0 ? declared < 0 : all < 0;
-    return nb_json_get_number(a, "componentwise_ulp") > nb_json_get_number(b, "componentwise_ulp");
-}
-
-static void add_percent(struct nb_grid *grid, double share) {
-    char text[32] = "";
-    if (isfinite(share)) snprintf(text, sizeof text, share < 1 && share > 0.9999 ? "99.99%%" : "%.2f%%", 100 * share);
-    nb_grid_add(grid, text);
-}
-
-static void add_grade_line(struct nb_grid *grid, const cJSON *line, int n_widths, bool timed) {
-    char width[48];
-    const char *name = nb_json_get_text(line, "width"), *formula = nb_json_get_text(line, "formula");
-    const enum nb_grade declared = grade_of(line, "declared"), all = grade_of(line, "all");
-    const bool low = declared != NB_GRADE_NONE && declared < NB_GRADE_B;
-    nb_grid_style(grid, low ? NB_GRID_BAD : all == NB_GRADE_F ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN);
-    snprintf(width, sizeof width, n_widths > 1 ? "%s of %d" : "%s", name, n_widths);
-    nb_grid_add(grid, nb_json_get_text(line, "kernel"));
-    nb_grid_add(grid, nb_json_get_text(line, "dtype"));
-    nb_grid_add(grid, width);
-    nb_grid_add(grid, nb_grade_name(declared));
-    nb_grid_add(grid, nb_grade_name(all));
-    add_number(grid, nb_json_get_number(line, "componentwise_ulp"), 4);
-    add_percent(grid, nb_json_get_number(line, "correct"));
-    add_number(grid, nb_json_get_number(line, "bias_u"), 2);
-    add_number(grid, nb_json_get_number(line, "gain_u"), 2);
-    add_number(grid, nb_json_get_number(line, "bound_ratio"), 2);
-    add_number(grid, nb_json_get_number(line, "noise_ratio"), 3);
-    add_count(grid, nb_json_get_number(line, "nan"));
-    add_count(grid, nb_json_get_number(line, "inf"));
-    add_count(grid, nb_json_get_number(line, "zero"));
-    nb_grid_add(grid, strcmp(formula, "default") == 0 ? "" : formula);
-    if (timed) add_number(grid, nb_json_get_number(line, "ns_per_element"), 3);
-}
-
-static bool is_timed(const cJSON *lines) {
-    const cJSON *line;
-    cJSON_ArrayForEach(line, lines) {
-        if (isfinite(nb_json_get_number(line, "ns_per_element"))) return true;
-    }
-    return false;
+static void add_grade_cell(struct nb_grid *grid, const struct nb_stress_line *graded,
+                           const struct nb_grade_column *column) {
+    struct nb_strbuf text = {0};
+    nb_grade_cell(column, graded, column->text_digits, &text);
+    nb_grid_add(grid, text.text);
+    nb_strbuf_release(&text);
 }
 
 /* In a table for the eye formulas that are not as usual stand only where they are below B; a document has all. */
 static bool is_shown(const struct stress_text *p, const cJSON *line) {
-    return strcmp(p->format, "table") != 0 || strcmp(nb_json_get_text(line, "formula"), "default") == 0 ||
-           rank(line, "declared") < NB_GRADE_B;
-}
-
-/* The lines that differ in nothing but their width as one, with the figures of the worst. Returns how many are not shown. */
-static int add_grade_lines(struct nb_grid *grid, const struct stress_text *p, bool timed) {
-    const cJSON *line, *worst = NULL;
-    int n_widths = 0, n_hidden = 0;
-    for (line = stress_list(p, "grades")->child; line || worst; line = line ? line->next : NULL) {
-        const bool more = worst && line && same_but_for_width(worst, line);
-        if (worst && !more && is_shown(p, worst)) add_grade_line(grid, worst, n_widths, timed);
-        if (worst && !more && !is_shown(p, worst)) n_hidden++;
-        n_widths = more ? n_widths + 1 : 1;
-        if (!line)
-            worst = NULL;
-        else if (!more || is_worse(line, worst))
-            worst = line;
-    }
-    return n_hidden;
+    return strcmp(p->format, "table") != 0 || strcmp(nb_stress_text(line, "formula"), "default") == 0 || is_low(line);
 }
 
 static const char legend[] =
@@ -167,16 +101,35 @@ static const char legend[] =
     "NaN, Inf, 0: elements over all finite inputs where the exact result is an ordinary number.\n";
 
 static int print_grades(const struct stress_text *p) {
-    static const char *const titles[] = {"kernel",  "dtype",  "worst width", "declared",  "all",   "max ulp",
-                                         "correct", "bias u", "gain u",      "bound",     "noise", "NaN",
-                                         "Inf",     "0",      "formula",     "ns/element"};
-    static const bool right[] = {false, false, false, false, false, true, true,  true,
-                                 true,  true,  true,  true,  true,  true, false, true};
-    const bool timed = is_timed(stress_list(p, "grades"));
+    const struct nb_grade_column *columns[NB_N_GRADE_COLUMNS], *time = NULL;
+    const char *titles[NB_N_GRADE_COLUMNS];
+    bool right[NB_N_GRADE_COLUMNS];
+    struct nb_stress_lines lines;
     struct nb_grid grid;
-    nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0] - !timed);
+    size_t n = 0;
+    int n_hidden = 0;
+    nb_stress_lines_init(&lines, p->stress);
+    for (int i = 0; i < NB_N_GRADE_COLUMNS; i++) {
+        if (nb_grade_columns[i].kind == NB_CELL_TIME)
+            time = &nb_grade_columns[i];
+        else if (nb_grade_columns[i].text_title)
+            columns[n++] = &nb_grade_columns[i];
+    }
+    if (lines.timed) columns[n++] = time;
+    for (size_t i = 0; i < n; i++) {
+        titles[i] = columns[i]->text_title;
+        right[i] = nb_grade_column_is_figure(columns[i]);
+    }
+    nb_grid_init(&grid, titles, n);
     grid.right = right;
-    const int n_hidden = add_grade_lines(&grid, p, timed);
+    for (size_t k = 0; k < lines.n; k++) {
+        const cJSON *line = lines.list[k].line;
+        n_hidden += !is_shown(p, line);
+        if (!is_shown(p, line)) continue;
+        const bool fails = nb_stress_grade(line, "all") == NB_GRADE_F;
+        nb_grid_style(&grid, is_low(line) ? NB_GRID_BAD : fails ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN);
+        for (size_t i = 0; i < n; i++) add_grade_cell(&grid, &lines.list[k], columns[i]);
+    }
     print_heading(p, "Grades: in the range that the kernel declares, and over all finite inputs");
     int result = nb_grid_print(&grid, p->format, p->out);
     fprintf(p->out, "%s%s", strcmp(p->format, "table") == 0 ? "" : "\n", legend);
@@ -184,6 +137,7 @@ static int print_grades(const struct stress_text *p) {
         fprintf(p->out, "%d other formula%s B or better where declared: --format markdown shows them.\n", n_hidden,
                 n_hidden == 1 ? " is" : "s are");
     nb_grid_release(&grid);
+    free(lines.list);
     return result;
 }
 
@@ -193,17 +147,16 @@ static void print_low(const struct stress_text *p) {
     const cJSON *line;
     int n = 0;
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
-        const enum nb_grade grade = grade_of(line, "declared");
         const cJSON *why = cJSON_GetObjectItemCaseSensitive(line, "why_declared");
-        if (grade == NB_GRADE_NONE || grade >= NB_GRADE_B) continue;
+        if (!is_low(line)) continue;
         if (n++ == 0) print_heading(p, "Below B in the declared range");
         if (n > MAX_LOW) continue;
-        fprintf(p->out, "%s%s  ", strcmp(p->format, "markdown") == 0 ? "- " : "", nb_grade_name(grade));
-        say(p, nb_json_get_text(line, "variant"));
-        fprintf(p->out, " %s: ", nb_json_get_text(line, "formula"));
-        say(p, nb_json_get_text(why, "text"));
+        fprintf(p->out, "%s%s  ", strcmp(p->format, "markdown") == 0 ? "- " : "", nb_stress_text(line, "declared"));
+        say(p, nb_stress_text(line, "variant"));
+        fprintf(p->out, " %s: ", nb_stress_text(line, "formula"));
+        say(p, nb_stress_text(why, "text"));
         fputs("\n     ", p->out);
-        say(p, nb_json_get_text(why, "replay"));
+        say(p, nb_stress_text(why, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_LOW) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_LOW);
@@ -216,63 +169,63 @@ enum { MAX_ESSENCE = 60, MAX_NAMES = 4 };
 /* ---- frontiers ------------------------------------------------------------------------------------------------------ */
 
 static void add_frontier(struct nb_grid *grid, const cJSON *study, const cJSON *f) {
-    const char *status = nb_json_get_text(f, "status"), *rule = nb_json_get_text(f, "rule");
-    const char *of = nb_json_get_text(f, "of"), *demand = nb_json_get_text(f, "demand");
-    nb_grid_add(grid, nb_json_get_text(study, "variant"));
+    const char *status = nb_stress_text(f, "status"), *rule = nb_stress_text(f, "rule");
+    const char *of = nb_stress_text(f, "of"), *demand = nb_stress_text(f, "demand");
+    nb_grid_add(grid, nb_stress_text(study, "variant"));
     nb_grid_add(grid, of);
-    nb_grid_add(grid, demand ? demand : "");
-    if (status && strcmp(status, "found") == 0)
+    nb_grid_add(grid, demand);
+    if (strcmp(status, "found") == 0)
         add_number(grid, nb_json_get_number(f, "good"), 4);
     else
-        nb_grid_add(grid, status && strcmp(status, "none") == 0 ? "no limit" : status ? status : "");
+        nb_grid_add(grid, strcmp(status, "none") == 0 ? "no limit" : status);
     const double predicted = nb_json_get_number(f, "predicted");
     if (predicted > 0)
         add_number(grid, predicted, 4);
     else
         nb_grid_add(grid, "no limit");
     add_number(grid, nb_json_get_number(f, "ratio"), 3);
-    nb_grid_add(grid, rule ? rule : "");
+    nb_grid_add(grid, rule);
 }
 
 /* Accuracy proper; for the offset also where the last correct digit is lost. */
 static bool is_asked(const cJSON *f) {
-    const char *of = nb_json_get_text(f, "of"), *demand = nb_json_get_text(f, "demand");
-    const char *status = nb_json_get_text(f, "status");
-    if (!of || !demand || !status || strcmp(status, "does_not_apply") == 0) return false;
+    const char *of = nb_stress_text(f, "of"), *demand = nb_stress_text(f, "demand");
+    const char *status = nb_stress_text(f, "status");
+    if (!*status || strcmp(status, "does_not_apply") == 0) return false;
     return strcmp(demand, "accurate") == 0 || (strcmp(of, "rho_max") == 0 && strcmp(demand, "one_digit") == 0);
 }
 
 /* False: nothing was found, and nothing predicted as far as was searched (to the end of what the dtype can store). */
 static bool is_limit(const cJSON *f) {
     const double predicted = nb_json_get_number(f, "predicted"), end = nb_json_get_number(f, "searched_to");
-    const bool downwards = strcmp(nb_json_get_text(f, "of"), "scale_min") == 0;
-    if (strcmp(nb_json_get_text(f, "status"), "none") != 0) return true;
+    const bool downwards = strcmp(nb_stress_text(f, "of"), "scale_min") == 0;
+    if (strcmp(nb_stress_text(f, "status"), "none") != 0) return true;
     return predicted > 0 && (downwards ? predicted > end : predicted < end);
 }
 
 static const char *kernel_of(const struct stress_text *p, const char *variant) {
     const cJSON *line;
     cJSON_ArrayForEach(line, stress_list(p, "grades")) {
-        if (strcmp(nb_json_get_text(line, "variant"), variant) == 0) return nb_json_get_text(line, "kernel");
+        if (strcmp(nb_stress_text(line, "variant"), variant) == 0) return nb_stress_text(line, "kernel");
     }
     return variant;
 }
 
 static bool is_same(const cJSON *f, const cJSON *g) {
     const double good = nb_json_get_number(f, "good"), other = nb_json_get_number(g, "good");
-    return strcmp(nb_json_get_text(f, "of"), nb_json_get_text(g, "of")) == 0 && nb_json_get_text(g, "demand") &&
-           strcmp(nb_json_get_text(f, "demand"), nb_json_get_text(g, "demand")) == 0 &&
-           strcmp(nb_json_get_text(f, "status"), nb_json_get_text(g, "status")) == 0 && !(good > 2 * other) &&
+    return strcmp(nb_stress_text(f, "of"), nb_stress_text(g, "of")) == 0 &&
+           strcmp(nb_stress_text(f, "demand"), nb_stress_text(g, "demand")) == 0 &&
+           strcmp(nb_stress_text(f, "status"), nb_stress_text(g, "status")) == 0 && !(good > 2 * other) &&
            !(good < other / 2);
 }
 
 /* Another width of the kernel, listed before, that breaks down within a factor of two of it. */
-static bool is_told(const struct stress_text *p, const cJSON *study, const cJSON *f) {
-    const char *dtype = nb_json_get_text(study, "dtype"), *kernel = kernel_of(p, nb_json_get_text(study, "variant"));
+static bool is_listed(const struct stress_text *p, const cJSON *study, const cJSON *f) {
+    const char *dtype = nb_stress_text(study, "dtype"), *kernel = kernel_of(p, nb_stress_text(study, "variant"));
     const cJSON *g;
     for (const cJSON *before = stress_list(p, "studies")->child; before != study; before = before->next) {
-        if (strcmp(nb_json_get_text(before, "dtype"), dtype) != 0 ||
-            strcmp(kernel_of(p, nb_json_get_text(before, "variant")), kernel) != 0)
+        if (strcmp(nb_stress_text(before, "dtype"), dtype) != 0 ||
+            strcmp(kernel_of(p, nb_stress_text(before, "variant")), kernel) != 0)
             continue;
         cJSON_ArrayForEach(g, cJSON_GetObjectItemCaseSensitive(before, "frontiers")) {
             if (is_asked(g) && is_same(f, g)) return true;
@@ -293,7 +246,7 @@ static int print_frontiers(const struct stress_text *p) {
     grid.right = right;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
         cJSON_ArrayForEach(f, cJSON_GetObjectItemCaseSensitive(study, "frontiers")) {
-            if (is_asked(f) && (all || (is_limit(f) && !is_told(p, study, f)))) add_frontier(&grid, study, f);
+            if (is_asked(f) && (all || (is_limit(f) && !is_listed(p, study, f)))) add_frontier(&grid, study, f);
         }
     }
     if (grid.n_cells > 0) {
@@ -309,12 +262,6 @@ static int print_frontiers(const struct stress_text *p) {
 
 /* ---- bugs ----------------------------------------------------------------------------------------------------------- */
 
-static bool is_named(const cJSON *list, const cJSON *until, const char *kernel) {
-    for (const cJSON *who = list->child; who && who != until; who = who->next)
-        if (strcmp(nb_json_get_text(who, "kernel"), kernel) == 0) return true;
-    return false;
-}
-
 /* "layernorm_onepass, rmsnorm_lowp and 2 more": each kernel once, whatever its width and dtype. */
 static void add_names(struct nb_grid *grid, const cJSON *list) {
     struct nb_strbuf text = {0};
@@ -322,9 +269,8 @@ static void add_names(struct nb_grid *grid, const cJSON *list) {
     int n = 0;
     nb_strbuf_add(&text, "");
     cJSON_ArrayForEach(who, list) {
-        const char *kernel = nb_json_get_text(who, "kernel");
-        if (is_named(list, who, kernel)) continue;
-        if (n++ < MAX_NAMES) nb_strbuf_addf(&text, "%s%s", n > 1 ? ", " : "", kernel);
+        if (nb_stress_is_named_before(list, who)) continue;
+        if (n++ < MAX_NAMES) nb_strbuf_addf(&text, "%s%s", n > 1 ? ", " : "", nb_stress_text(who, "kernel"));
     }
     if (n > MAX_NAMES) nb_strbuf_addf(&text, " and %d more", n - MAX_NAMES);
     nb_grid_add(grid, text.text);
@@ -342,11 +288,11 @@ static int print_bugs(const struct stress_text *p) {
     cJSON_ArrayForEach(bug, stress_list(p, "bugs")) {
         const cJSON *failed = cJSON_GetObjectItemCaseSensitive(bug, "failed");
         const cJSON *survived = cJSON_GetObjectItemCaseSensitive(bug, "survived");
-        const char *text = nb_json_get_text(bug, "text");
+        const char *text = nb_stress_text(bug, "text");
         struct nb_strbuf essence = {0};
-        nb_strbuf_add(&essence, text ? text : "");
+        nb_strbuf_add(&essence, text);
         if (strcmp(p->format, "table") == 0) nb_utf8_cut(&essence, MAX_ESSENCE, p->utf8 ? "…" : "~");
-        nb_grid_add(&grid, nb_json_get_text(bug, "label"));
+        nb_grid_add(&grid, nb_stress_text(bug, "label"));
         nb_grid_add(&grid, essence.text);
         add_count(&grid, cJSON_GetArraySize(failed));
         add_count(&grid, cJSON_GetArraySize(survived));
@@ -386,18 +332,18 @@ static void print_failed_studies(const struct stress_text *p) {
     const cJSON *study;
     int n = 0, n_not_run = 0;
     cJSON_ArrayForEach(study, stress_list(p, "studies")) {
-        const char *status = nb_json_get_text(study, "status"), *reason = nb_json_get_text(study, "reason");
-        if (!status || strcmp(status, nb_status_name(NB_OK)) == 0) continue;
+        const char *status = nb_stress_text(study, "status"), *reason = nb_stress_text(study, "reason");
+        if (!*status || strcmp(status, nb_status_name(NB_OK)) == 0) continue;
         if (strcmp(status, nb_status_name(NB_NOT_RUN)) == 0) {
             n_not_run++;
             continue;
         }
         if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_json_get_text(study, "variant"));
+        say(p, nb_stress_text(study, "variant"));
         fprintf(p->out, ": %s", status);
-        if (reason) fputs(", ", p->out);
-        if (reason) say(p, reason);
+        if (*reason) fputs(", ", p->out);
+        if (*reason) say(p, reason);
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more\n", n - MAX_FAILURES);
@@ -412,11 +358,11 @@ static void print_relations(const struct stress_text *p) {
     cJSON_ArrayForEach(relation, list) {
         if (n++ == 0) print_heading(p, "Relations between calls that do not hold");
         if (n > MAX_FAILURES) continue;
-        say(p, nb_json_get_text(relation, "relation"));
+        say(p, nb_stress_text(relation, "relation"));
         fputs(": ", p->out);
-        say(p, nb_json_get_text(relation, "text"));
+        say(p, nb_stress_text(relation, "text"));
         fputs("\n  ", p->out);
-        say(p, nb_json_get_text(relation, "replay"));
+        say(p, nb_stress_text(relation, "replay"));
         fputs("\n", p->out);
     }
     if (n > MAX_FAILURES) fprintf(p->out, "... and %d more: stress.json has them all.\n", n - MAX_FAILURES);

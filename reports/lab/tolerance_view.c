@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests to paste. The reference is computed or widened to f64 before it is compared, so that the comparison itself rounds nothing that
- * matters. */
+/* A tolerance as tests to paste, as a table, as JSON. In the tests the reference is computed or widened to f64 before it is compared, so
+ * that the comparison itself rounds nothing that matters. */
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "reports/lab/lab.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
+#include "src/core/json_members.h"
 
 /* "rmsnorm, 16 rows of 4096 in bf16 (normal), eps 1e-6, against the exact result" */
 static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
@@ -19,95 +21,71 @@ static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolera
                    q->design.eps_text, references[q->reference]);
 }
 
-static void add_head(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *comment,
-                     struct nb_strbuf *out) {
+/* Tests to paste: what compares, with rtol and atol; what finds a bias, with its limit; what is behind it. */
+static const struct snippet {
+    const char *language, *comment, *comparison, *bias, *end;
+} snippets[] = {
+    {"torch", "#",
+     "# got: the kernel's output; want: the reference, rows last dimension, computed from got's inputs in float64\n"
+     "got, want = got.double(), want.double()\n"
+     "torch.testing.assert_close(got, want, rtol=%.3g, atol=%.3g)\n",
+     "# a bias common to all errors (a truncating store) is far below any rtol\n"
+     "large = want.abs() > want.square().mean(-1, keepdim=True).sqrt() / 4\n"
+     "bias = ((got.abs() - want.abs()) / want.abs())[large].mean().item()\n"
+     "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
+     ""},
+    {"numpy", "#",
+     "# got: the kernel's output; want: the reference, rows last axis, computed from got's inputs in float64\n"
+     "got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)\n"
+     "np.testing.assert_allclose(got, want, rtol=%.3g, atol=%.3g)\n",
+     "# a bias common to all errors (a truncating store) is far below any rtol\n"
+     "large = np.abs(want) > np.sqrt(np.mean(want**2, axis=-1, keepdims=True)) / 4\n"
+     "bias = np.mean(((np.abs(got) - np.abs(want)) / np.where(large, np.abs(want), 1))[large])\n"
+     "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
+     ""},
+    {"c", "//",
+     "#include <math.h>\n"
+     "#include <stddef.h>\n\n"
+     "// got: the kernel's output, want: the reference computed in double; both rows x cols. 0: passes, 1: an element is\n"
+     "// beyond the tolerance, 2: the errors are biased.\n"
+     "static int norm_output_differs(const double *got, const double *want, size_t rows, size_t cols) {\n"
+     "    const double rtol = %.3g, atol = %.3g;\n"
+     "    for (size_t i = 0; i < rows * cols; i++)\n"
+     "        if (!(fabs(got[i] - want[i]) <= atol + rtol * fabs(want[i]))) return 1;\n",
+     "    double sum = 0, count = 0;\n"
+     "    for (size_t row = 0; row < rows; row++) {\n"
+     "        const double *g = got + row * cols, *w = want + row * cols;\n"
+     "        double squares = 0;\n"
+     "        for (size_t i = 0; i < cols; i++) squares += w[i] * w[i];\n"
+     "        const double least = sqrt(squares / (double)cols) / 4;\n"
+     "        for (size_t i = 0; i < cols; i++) {\n"
+     "            if (!(fabs(w[i]) > least)) continue;\n"
+     "            sum += (fabs(g[i]) - fabs(w[i])) / fabs(w[i]);\n"
+     "            count++;\n"
+     "        }\n"
+     "    }\n"
+     "    if (count > 0 && fabs(sum / count) > %.3g) return 2;\n",
+     "    return 0;\n}\n"},
+};
+enum { N_SNIPPETS = sizeof snippets / sizeof snippets[0] };
+
+static const struct snippet *find_snippet(const char *language) {
+    for (size_t i = 0; i < N_SNIPPETS; i++)
+        if (strcmp(language, snippets[i].language) == 0) return &snippets[i];
+    return NULL;
+}
+
+static void add_snippet(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const struct snippet *s,
+                        struct nb_strbuf *out) {
     const struct nb_rate *alarm = &t->subjects[0].alarms[NB_DERIVED];
-    nb_strbuf_addf(out, "%s ", comment);
+    const double bias = t->criteria[NB_MEAN_ERROR_TEST].limit;
+    nb_strbuf_addf(out, "%s ", s->comment);
     tolerance_title(t, q, out);
     nb_strbuf_addf(out, "\n%s Derived from the rounding-error bound: a correct kernel failed in %lld of %lld tests.\n",
-                   comment, (long long)alarm->seen, (long long)alarm->n);
-}
-
-static bool has_mean_error(const struct nb_tolerance *t) { return !isnan(t->criteria[NB_MEAN_ERROR_TEST].limit); }
-
-static void add_torch(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
-    const struct nb_criterion *c = &t->criteria[NB_DERIVED];
-    add_head(t, q, "#", out);
-    nb_strbuf_addf(
-        out,
-        "# got: the kernel's output; want: the reference, rows last dimension, computed from got's inputs in float64\n"
-        "got, want = got.double(), want.double()\n"
-        "torch.testing.assert_close(got, want, rtol=%.3g, atol=%.3g)\n",
-        c->rtol, c->atol);
-    if (has_mean_error(t))
-        nb_strbuf_addf(out,
-                       "# a bias common to all errors (a truncating store) is far below any rtol\n"
-                       "large = want.abs() > want.square().mean(-1, keepdim=True).sqrt() / 4\n"
-                       "bias = ((got.abs() - want.abs()) / want.abs())[large].mean().item()\n"
-                       "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
-                       t->criteria[NB_MEAN_ERROR_TEST].limit);
-}
-
-static void add_numpy(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
-    const struct nb_criterion *c = &t->criteria[NB_DERIVED];
-    add_head(t, q, "#", out);
-    nb_strbuf_addf(
-        out,
-        "# got: the kernel's output; want: the reference, rows last axis, computed from got's inputs in float64\n"
-        "got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)\n"
-        "np.testing.assert_allclose(got, want, rtol=%.3g, atol=%.3g)\n",
-        c->rtol, c->atol);
-    if (has_mean_error(t))
-        nb_strbuf_addf(out,
-                       "# a bias common to all errors (a truncating store) is far below any rtol\n"
-                       "large = np.abs(want) > np.sqrt(np.mean(want**2, axis=-1, keepdims=True)) / 4\n"
-                       "bias = np.mean(((np.abs(got) - np.abs(want)) / np.where(large, np.abs(want), 1))[large])\n"
-                       "assert abs(bias) <= %.3g, f\"mean relative error {bias:.3g}\"\n",
-                       t->criteria[NB_MEAN_ERROR_TEST].limit);
-}
-
-static void add_c(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
-    const struct nb_criterion *c = &t->criteria[NB_DERIVED];
-    add_head(t, q, "//", out);
-    nb_strbuf_addf(
-        out,
-        "#include <math.h>\n"
-        "#include <stddef.h>\n\n"
-        "// got: the kernel's output, want: the reference computed in double; both rows x cols. 0: passes, 1: an element is\n"
-        "// beyond the tolerance, 2: the errors are biased.\n"
-        "static int norm_output_differs(const double *got, const double *want, size_t rows, size_t cols) {\n"
-        "    const double rtol = %.3g, atol = %.3g;\n"
-        "    for (size_t i = 0; i < rows * cols; i++)\n"
-        "        if (!(fabs(got[i] - want[i]) <= atol + rtol * fabs(want[i]))) return 1;\n",
-        c->rtol, c->atol);
-    if (has_mean_error(t))
-        nb_strbuf_addf(out,
-                       "    double sum = 0, count = 0;\n"
-                       "    for (size_t row = 0; row < rows; row++) {\n"
-                       "        const double *g = got + row * cols, *w = want + row * cols;\n"
-                       "        double squares = 0;\n"
-                       "        for (size_t i = 0; i < cols; i++) squares += w[i] * w[i];\n"
-                       "        const double least = sqrt(squares / (double)cols) / 4;\n"
-                       "        for (size_t i = 0; i < cols; i++) {\n"
-                       "            if (!(fabs(w[i]) > least)) continue;\n"
-                       "            sum += (fabs(g[i]) - fabs(w[i])) / fabs(w[i]);\n"
-                       "            count++;\n"
-                       "        }\n"
-                       "    }\n"
-                       "    if (count > 0 && fabs(sum / count) > %.3g) return 2;\n",
-                       t->criteria[NB_MEAN_ERROR_TEST].limit);
-    nb_strbuf_add(out, "    return 0;\n}\n");
-}
-
-/* The same for what is to be pasted. */
-static void tolerance_snippet(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *language,
-                              struct nb_strbuf *out) {
-    if (strcmp(language, "torch") == 0)
-        add_torch(t, q, out);
-    else if (strcmp(language, "numpy") == 0)
-        add_numpy(t, q, out);
-    else
-        add_c(t, q, out);
+                   s->comment, (long long)alarm->seen, (long long)alarm->n);
+    nb_strbuf_addf(out, s->comparison, t->criteria[NB_DERIVED].rtol, t->criteria[NB_DERIVED].atol);
+    if (!isnan(bias)) nb_strbuf_addf(out, s->bias, bias);
+    nb_strbuf_add(out, s->end);
 }
 
 /* ---- The tolerance, what it costs in false alarms, what it sees; beside it the tolerances in use ---- */
@@ -118,8 +96,6 @@ static void add_criterion(const struct nb_criterion *c, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "  %-22s ", c->name);
     if (c->kind == NB_CRITERION_ALLCLOSE)
         nb_strbuf_addf(out, "rtol %-8.3g atol %-9.3g", c->rtol, c->atol);
-    else if (c->kind == NB_CRITERION_ULP)
-        nb_strbuf_addf(out, "%-28.3g", c->limit);
     else if (isnan(c->limit))
         nb_strbuf_addf(out, "%-28s", "too few tests");
     else
@@ -250,31 +226,31 @@ static void as_table(const struct nb_tolerance *t, const struct nb_tolerance_req
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------------- */
 
-static cJSON *rate_json(const struct nb_rate *rate) {
-    cJSON *o = cJSON_CreateObject();
-    nb_json_number(o, "seen", (double)rate->seen);
-    nb_json_number(o, "n", (double)rate->n);
-    nb_json_number(o, "low95", rate->n ? rate->low : NAN);
-    nb_json_number(o, "high95", rate->n ? rate->high : NAN);
-    return o;
-}
+static const struct nb_member rate_members[] = {
+    NB_MEMBER(COUNT, struct nb_rate, seen),
+    NB_MEMBER(COUNT, struct nb_rate, n),
+    NB_MEMBER_AS("low95", NUMBER, struct nb_rate, low),
+    NB_MEMBER_AS("high95", NUMBER, struct nb_rate, high),
+    NB_MEMBERS_END,
+};
 
 static cJSON *rates_json(const struct nb_tolerance *t, const struct nb_rate *rates) {
     cJSON *o = cJSON_CreateObject();
-    for (int c = 0; c < t->n_criteria; c++) cJSON_AddItemToObject(o, t->criteria[c].name, rate_json(&rates[c]));
+    for (int c = 0; c < t->n_criteria; c++)
+        cJSON_AddItemToObject(o, t->criteria[c].name, nb_json_of_members(rate_members, &rates[c]));
     return o;
 }
 
 static cJSON *criteria_json(const struct nb_tolerance *t) {
-    static const char *const kinds[] = {"allclose", "ulp", "nmse", "mean_error"};
+    static const char *const kinds[] = {"allclose", "ulp", "nmse", "mean_error", NULL};
+    static const struct nb_member members[] = {
+        NB_MEMBER(BORROWED, struct nb_criterion, name), NB_MEMBER_NAMED(struct nb_criterion, kind, kinds),
+        NB_MEMBER(NUMBER, struct nb_criterion, rtol),   NB_MEMBER(NUMBER, struct nb_criterion, atol),
+        NB_MEMBER(NUMBER, struct nb_criterion, limit),  NB_MEMBERS_END,
+    };
     cJSON *list = cJSON_CreateArray();
     for (int c = 0; c < t->n_criteria; c++) {
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "name", t->criteria[c].name);
-        cJSON_AddStringToObject(o, "kind", kinds[t->criteria[c].kind]);
-        nb_json_number(o, "rtol", t->criteria[c].rtol);
-        nb_json_number(o, "atol", t->criteria[c].atol);
-        nb_json_number(o, "limit", t->criteria[c].limit);
+        cJSON *o = nb_json_of_members(members, &t->criteria[c]);
         nb_json_number(o, "gain", t->gain[c]);
         nb_json_number(o, "offset", t->offset[c]);
         cJSON_AddItemToArray(list, o);
@@ -315,7 +291,7 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "name", t->bugs[b].name);
         cJSON_AddStringToObject(o, "help", t->bugs[b].help);
-        cJSON_AddItemToObject(o, "changed", rate_json(&t->bugs[b].changed));
+        cJSON_AddItemToObject(o, "changed", nb_json_of_members(rate_members, &t->bugs[b].changed));
         cJSON_AddItemToObject(o, "caught", rates_json(t, t->bugs[b].caught));
         cJSON_AddItemToArray(bugs, o);
     }
@@ -328,22 +304,17 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     nb_strbuf_release(&design);
 }
 
-static const char *const formats[] = {"table", "json", "torch", "numpy", "c"};
-
 bool nb_tolerance_format_known(const char *format) {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(format, formats[i]) == 0) return true;
-    return false;
+    return strcmp(format, "table") == 0 || strcmp(format, "json") == 0 || find_snippet(format);
 }
 
-int nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
-                      struct nb_strbuf *out) {
-    if (!nb_tolerance_format_known(format)) return -1;
+void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
+                       struct nb_strbuf *out) {
+    assert(nb_tolerance_format_known(format));
     if (strcmp(format, "table") == 0)
         as_table(t, q, out);
     else if (strcmp(format, "json") == 0)
         as_json(t, q, out);
     else
-        tolerance_snippet(t, q, format, out);
-    return 0;
+        add_snippet(t, q, find_snippet(format), out);
 }

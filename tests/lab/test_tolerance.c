@@ -148,20 +148,19 @@ Test(tolerance, gain_is_found_at_the_relative_tolerance) {
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
 Test(tolerance, the_line_lies_above_every_point_and_close_to_them) {
-    struct nb_cloud c;
+    struct nb_cloud c = {0};
     double rtol, atol;
-    nb_cloud_init(&c);
     for (int i = 1; i <= 1000; i++) nb_cloud_add(&c, i / 100.0, 1e-3 + 2e-3 * i / 100.0);
     nb_cloud_line(&c, &rtol, &atol);
     for (int i = 1; i <= 1000; i++) cr_assert(atol + rtol * (i / 100.0) >= 1e-3 + 2e-3 * i / 100.0);
     const double rms = nb_cloud_rms(&c);
     cr_expect_float_eq((atol + rtol * rms) / (1e-3 + 2e-3 * rms), 1, 0.02);
-    nb_cloud_release(&c);
-    nb_cloud_init(&c);
+    free(c.largest);
+    c = (struct nb_cloud){0};
     nb_cloud_add(&c, 0, 0.5); /* nothing but an error at 0 */
     nb_cloud_line(&c, &rtol, &atol);
     cr_expect(rtol == 0 && atol == 0.5);
-    nb_cloud_release(&c);
+    free(c.largest);
 }
 
 Test(tolerance, figures_are_rounded_up) {
@@ -215,7 +214,8 @@ Test(tolerance, snippets_hold_the_figures) {
     snprintf(rtol, sizeof rtol, "%.3g", t.criteria[NB_DERIVED].rtol);
     for (int i = 0; i < 3; i++) {
         struct nb_strbuf text = {0};
-        cr_assert_eq(nb_tolerance_view(&t, &q, formats[i], &text), 0);
+        cr_assert(nb_tolerance_format_known(formats[i]));
+        nb_tolerance_view(&t, &q, formats[i], &text);
         cr_expect(strstr(text.text, rtol), "%s", text.text);
         nb_strbuf_release(&text);
     }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels are called in this process, so that only those of this program are. */
-#include "src/lab/tolerance/tolerance_bugs.h"
-
+/* Correct kernels and planted mistakes. Kernels are called in this process, so that only those of this program are. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/stress/trial.h"
+#include "src/lab/tolerance/tolerance_test.h"
 
 /* ---- designs ------------------------------------------------------------------------------------------------------------- */
 

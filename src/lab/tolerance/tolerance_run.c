@@ -12,7 +12,6 @@
 #include "src/core/log.h"
 #include "src/core/stats.h"
 #include "src/lab/emulate/design.h"
-#include "src/lab/tolerance/tolerance_bugs.h"
 #include "src/lab/tolerance/tolerance_test.h"
 #include "src/measure/process.h"
 
@@ -71,9 +70,8 @@ static void add_to_cloud(struct run *r, struct nb_cloud *cloud, const struct nb_
 }
 
 static int derive(struct run *r) {
-    struct nb_cloud cloud;
+    struct nb_cloud cloud = {0};
     int result = 0;
-    nb_cloud_init(&cloud);
     for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
         struct nb_tolerance_test test;
         if ((result = nb_tolerance_test_init(&test, &r->q, r->t->chain, i)) != 0) break;
@@ -83,16 +81,56 @@ static int derive(struct run *r) {
     }
     struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
     r->t->rms = nb_cloud_rms(&cloud);
-    nb_cloud_line(&cloud, &derived->rtol, &derived->atol);
+    if (cloud.largest) nb_cloud_line(&cloud, &derived->rtol, &derived->atol);
     if (result == 0 && r->t->n_lost == r->t->n_elements)
         result = nb_error("tolerance: every row of %s is lost in this arithmetic, so that any output is right; "
                           "`normbench limits` says where it ends",
                           r->q.data);
-    nb_cloud_release(&cloud);
+    free(cloud.largest);
     return result;
 }
 
 /* ---- calibrated ---------------------------------------------------------------------------------------------------------- */
+
+/* Largest |error| / derived tolerance of a test. */
+static double largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
+                            const double *got) {
+    double worst = 0;
+    for (int64_t i = 0; i < test->n; i++) {
+        if (!test->usable[i] || got[i] == test->want[i]) continue;
+        const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
+        if (!(share <= worst)) worst = isnan(share) ? (double)INFINITY : share;
+    }
+    return worst;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The share of the derived tolerance that so many tests of a kernel exceed that no more than `alarm` of all do, at 95 %. Where
+ * there are too few tests to say so: the largest seen. */
+static double share_for(double *worst, int64_t n, double alarm) {
+    qsort(worst, (size_t)n, sizeof *worst, ascending);
+    int64_t beyond = 0;
+    while (beyond + 1 < n && nb_proportion_upper(beyond + 1, n, 0.95) <= alarm) beyond++;
+    return worst[n - 1 - beyond];
+}
+
+/* The mean error of a test is a sum of many small ones: |mean| and six standard deviations, as measured. NaN: fewer than 8 tests. */
+static double mean_error_limit(const double *errors, int64_t n) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
+    return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
+}
+
+/* 99 % of the tests; of fewer than 100 all. */
+static double high_quantile(double *v, int64_t n) {
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[(int64_t)ceil(0.99 * (double)n) - 1];
+}
 
 static int run_correct(struct run *r, int64_t index) {
     struct nb_tolerance_test test;
@@ -102,7 +140,7 @@ static int run_correct(struct run *r, int64_t index) {
         if (subject->reason[0]) continue;
         if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
         const int64_t at = (int64_t)s * r->first_tests + index;
-        r->worst[at] = nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
+        r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
         r->mean_errors[at] = nb_mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
     }
     nb_tolerance_test_release(&test);
@@ -118,8 +156,8 @@ static int calibrate(struct run *r) {
     for (int s = 0; s < r->t->n_subjects; s++) {
         if (r->t->subjects[s].reason[0]) continue;
         const int64_t at = (int64_t)s * r->first_tests;
-        const double own = nb_tolerance_mean_error_limit(r->mean_errors + at, r->first_tests);
-        share = fmax(share, nb_tolerance_share_for(r->worst + at, r->first_tests, r->q.alarm));
+        const double own = mean_error_limit(r->mean_errors + at, r->first_tests);
+        share = fmax(share, share_for(r->worst + at, r->first_tests, r->q.alarm));
         if (!(own <= limit)) limit = own;
     }
     const double sure = nb_proportion_upper(0, r->first_tests, 0.95);
@@ -135,6 +173,16 @@ static int calibrate(struct run *r) {
 
 /* ---- rates --------------------------------------------------------------------------------------------------------------- */
 
+static void count(struct nb_rate *rate, bool seen) {
+    rate->n++;
+    rate->seen += seen;
+}
+
+static void finish_rate(struct nb_rate *rate) {
+    rate->low = rate->n ? nb_proportion_lower(rate->seen, rate->n, 0.95) : NAN;
+    rate->high = rate->n ? nb_proportion_upper(rate->seen, rate->n, 0.95) : NAN;
+}
+
 static void count_held_out(struct run *r, const struct nb_tolerance_test *test) {
     const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
     for (int64_t i = 0; i < test->n; i++) {
@@ -147,8 +195,8 @@ static void count_held_out(struct run *r, const struct nb_tolerance_test *test) 
 static void count_alarms(struct run *r, const struct nb_tolerance_test *test, const double *got,
                          struct nb_rate *rates) {
     for (int c = 0; c < r->t->n_criteria; c++)
-        nb_rate_count(&rates[c], nb_criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols,
-                                                     got, test->want, test->usable));
+        count(&rates[c], nb_criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols, got,
+                                             test->want, test->usable));
 }
 
 static bool differ(const double *a, const double *b, int64_t n) {
@@ -164,7 +212,7 @@ static void run_bugs(struct run *r, const struct nb_tolerance_test *test) {
         result->name = nb_bugs[b].name;
         result->help = nb_bugs[b].help;
         if (!nb_bug_run(&nb_bugs[b], &r->q.design, test, r->got)) continue;
-        nb_rate_count(&result->changed, differ(r->got, nb_bugs[b].change ? r->emulated : r->other, test->n));
+        count(&result->changed, differ(r->got, nb_bugs[b].change ? r->emulated : r->other, test->n));
         count_alarms(r, test, r->got, result->caught);
     }
 }
@@ -177,7 +225,7 @@ static int measure(struct run *r, int64_t index) {
         struct nb_subject *subject = &r->t->subjects[s];
         if (subject->reason[0]) continue;
         if (nb_correct_run(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
-        subject->worst = fmax(subject->worst, nb_tolerance_largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
+        subject->worst = fmax(subject->worst, largest_share(&r->t->criteria[NB_DERIVED], &test, r->got));
         count_alarms(r, &test, r->got, subject->alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
@@ -187,10 +235,10 @@ static int measure(struct run *r, int64_t index) {
 
 static void finish_rates(struct nb_tolerance *t) {
     for (int c = 0; c < t->n_criteria; c++) {
-        for (int s = 0; s < t->n_subjects; s++) nb_rate_finish(&t->subjects[s].alarms[c]);
-        for (int b = 0; b < t->n_bugs; b++) nb_rate_finish(&t->bugs[b].caught[c]);
+        for (int s = 0; s < t->n_subjects; s++) finish_rate(&t->subjects[s].alarms[c]);
+        for (int b = 0; b < t->n_bugs; b++) finish_rate(&t->bugs[b].caught[c]);
     }
-    for (int b = 0; b < t->n_bugs; b++) nb_rate_finish(&t->bugs[b].changed);
+    for (int b = 0; b < t->n_bugs; b++) finish_rate(&t->bugs[b].changed);
 }
 
 /* ---- smallest errors seen ------------------------------------------------------------------------------------------------ */
@@ -212,8 +260,8 @@ static int detect(struct run *r) {
         result = step(r, "smallest errors seen");
     }
     for (int c = 0; c < r->t->n_criteria && result == 0; c++) {
-        r->t->gain[c] = nb_tolerance_high_quantile(least + c * tests, tests);
-        r->t->offset[c] = nb_tolerance_high_quantile(shift + c * tests, tests);
+        r->t->gain[c] = high_quantile(least + c * tests, tests);
+        r->t->offset[c] = high_quantile(shift + c * tests, tests);
     }
     free(least);
     return result;

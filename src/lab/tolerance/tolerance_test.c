@@ -2,6 +2,7 @@
 /* The lowest line above points at x = X is the edge of their upper convex hull over X. */
 #include "src/lab/tolerance/tolerance_test.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +10,11 @@
 
 #include "src/accuracy/bound.h"
 #include "src/core/log.h"
-#include "src/core/stats.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/plan/inputs.h"
 
 enum { PER_OCTAVE = 256, LEAST_EXPONENT = -160, OCTAVES = 320, BINS = PER_OCTAVE * OCTAVES };
-
-void nb_cloud_init(struct nb_cloud *c) { *c = (struct nb_cloud){.largest = nb_alloc(BINS + 1, sizeof *c->largest)}; }
-void nb_cloud_release(struct nb_cloud *c) { free(c->largest); }
 
 /* Bin 0 is y = 0 and what is below all bins. */
 static int bin_of(double y) {
@@ -35,6 +32,7 @@ static double least_of(int bin) {
 
 void nb_cloud_add(struct nb_cloud *c, double y, double error) {
     const int bin = bin_of(fabs(y));
+    if (!c->largest) c->largest = nb_alloc(BINS + 1, sizeof *c->largest);
     if (error > c->largest[bin]) c->largest[bin] = error;
     c->sum_squares += y * y;
     c->n++;
@@ -62,6 +60,7 @@ static double cross(struct point o, struct point a, struct point b) {
 }
 
 void nb_cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
+    assert(c->largest);
     struct point *hull = nb_alloc(BINS + 2, sizeof *hull);
     const double at = nb_cloud_rms(c);
     int n = 0;
@@ -245,53 +244,6 @@ bool nb_criterion_alarms(const struct nb_criterion *c, enum nb_number store, int
     for (int64_t i = 0; i < n; i++)
         if (is_usable(usable, i) && element_fails(c, store, got[i], want[i])) return true;
     return false;
-}
-
-void nb_rate_count(struct nb_rate *rate, bool seen) {
-    rate->n++;
-    rate->seen += seen;
-}
-
-void nb_rate_finish(struct nb_rate *rate) {
-    rate->low = nb_proportion_lower(rate->seen, rate->n, 0.95);
-    rate->high = nb_proportion_upper(rate->seen, rate->n, 0.95);
-}
-
-/* ---- Order statistics of few numbers ---- */
-
-double nb_tolerance_largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
-                                  const double *got) {
-    double worst = 0;
-    for (int64_t i = 0; i < test->n; i++) {
-        if (!test->usable[i] || got[i] == test->want[i]) continue;
-        const double share = fabs(got[i] - test->want[i]) / (derived->atol + derived->rtol * fabs(test->want[i]));
-        if (!(share <= worst)) worst = isnan(share) ? (double)INFINITY : share;
-    }
-    return worst;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double nb_tolerance_share_for(double *worst, int64_t n, double alarm) {
-    qsort(worst, (size_t)n, sizeof *worst, ascending);
-    int64_t beyond = 0;
-    while (beyond + 1 < n && nb_proportion_upper(beyond + 1, n, 0.95) <= alarm) beyond++;
-    return worst[n - 1 - beyond];
-}
-
-double nb_tolerance_mean_error_limit(const double *errors, int64_t n) {
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) sum += errors[i] / (double)n;
-    for (int64_t i = 0; i < n; i++) squares += (errors[i] - sum) * (errors[i] - sum);
-    return n < 8 ? NAN : fabs(sum) + 6 * sqrt(squares / (double)(n - 1));
-}
-
-double nb_tolerance_high_quantile(double *v, int64_t n) {
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[(int64_t)ceil(0.99 * (double)n) - 1];
 }
 
 /* ---- Bisection on the logarithm: what is seen at g is taken to be seen above ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The line atol + rtol |y| above a cloud of points (|y|, allowed error) that is lowest at a given |y|. */
+/* What a tolerance is derived from and tried with: a cloud of allowed errors, tests, criteria, correct kernels, planted mistakes. */
 #ifndef NB_TOLERANCE_TEST_H
 #define NB_TOLERANCE_TEST_H
 
@@ -9,18 +9,18 @@
 #include "src/core/case.h"
 #include "src/lab/tolerance/tolerance.h"
 
-/* Points in bins of |y|, 256 to the octave; each bin keeps its largest error and counts it at its smallest |y|. */
+/* ---- The line atol + rtol |y| above a cloud of points (|y|, allowed error) that is lowest at a given |y| ---- */
+
+/* Points in bins of |y|, 256 to the octave; each bin keeps its largest error and counts it at its smallest |y|. All 0 at first. */
 struct nb_cloud {
-    double *largest;
+    double *largest; /* owned; null: no point yet */
     double sum_squares;
     int64_t n;
 };
-void nb_cloud_init(struct nb_cloud *c);
 void nb_cloud_add(struct nb_cloud *c, double y, double error);
 double nb_cloud_rms(const struct nb_cloud *c);
 /* Not negative; both rounded up to three digits. */
 void nb_cloud_line(const struct nb_cloud *c, double *rtol, double *atol);
-void nb_cloud_release(struct nb_cloud *c);
 
 /* v rounded up to three significant decimal digits. */
 double nb_round_up(double v);
@@ -56,30 +56,46 @@ bool nb_criterion_alarms(const struct nb_criterion *c, enum nb_number store, int
 /* Mean over |want| > rms(want) / 4 of each row of (|got| - |want|) / |want|; NaN without such elements. */
 double nb_mean_error(int64_t rows, int64_t cols, const double *got, const double *want, const bool *usable);
 
-void nb_rate_count(struct nb_rate *rate, bool seen);
-void nb_rate_finish(struct nb_rate *rate);
-
-/* ---- From outputs of correct kernels to what they keep to ---- */
-
-/* Largest |error| / derived tolerance of a test. */
-double nb_tolerance_largest_share(const struct nb_criterion *derived, const struct nb_tolerance_test *test,
-                                  const double *got);
-/* The share of the derived tolerance that so many tests of a kernel exceed that no more than `alarm` of all do, at 95 %. Where
- * there are too few tests to say so: the largest seen. */
-double nb_tolerance_share_for(double *worst, int64_t n, double alarm);
-/* The mean error of a test is a sum of many small ones: |mean| and six standard deviations, as measured. NaN: fewer than 8 tests. */
-double nb_tolerance_mean_error_limit(const double *errors, int64_t n);
-/* 99 % of the tests; of fewer than 100 all. */
-double nb_tolerance_high_quantile(double *v, int64_t n);
-
 /* ---- The smallest error of the scale, or shift of all outputs, that a criterion sees ---- */
 
 enum nb_fault_kind { NB_FAULT_GAIN, NB_FAULT_OFFSET };
 
 /* Of one test: the exact outputs times 1 + g, or plus g rms(y), rounded to the store; g is found by bisection to 5 %.
- * Infinity: 1 is not seen; 0: the exact outputs,
- * rounded, fail already. */
+ * Infinity: 1 is not seen; 0: the exact outputs, rounded, fail already. */
 double nb_least_seen(const struct nb_criterion *c, enum nb_number store, const struct nb_tolerance_test *t,
                      enum nb_fault_kind kind);
+
+/* ---- Correct kernels to be run through a test: designs that differ in order alone, and the built-in kernels of the same formula ---- */
+
+struct nb_correct {
+    char name[96];
+    struct nb_design design;       /* emulated, unless */
+    const struct nb_entry *kernel; /* not null */
+};
+/* Those whose chain of roundings is no longer than `chain`; the request's own design first. Returns how many. */
+int nb_correct_list(const struct nb_tolerance_request *q, int64_t chain, struct nb_correct *list, int most);
+/* got: the outputs of the test's rows. -1 with the reason written. */
+int nb_correct_run(const struct nb_correct *s, const struct nb_tolerance_test *t, double *got, char *reason,
+                   size_t size);
+/* The case of a kernel for the rows of a test; shape and formula as the design has them. */
+void nb_tolerance_kernel_case(struct nb_case *c, const struct nb_design *d, const struct nb_entry *entry, int64_t rows,
+                              int64_t cols, enum nb_affine affine);
+
+/* ---- Mistakes that norm kernels are known for, to be planted ---- */
+
+struct nb_bug {
+    const char *name, *help;
+    /* A mistake of the arithmetic: changes the design. False: it does not apply. Null: corrupt instead. */
+    bool (*change)(struct nb_design *d, const struct nb_tolerance_test *t);
+    /* A mistake of the formula or the indices: y of one row from the exact statistics, rounded once; false: it does not apply. */
+    bool (*corrupt)(const struct nb_design *d, const struct nb_tolerance_test *t, int64_t row, double *y);
+};
+extern const struct nb_bug nb_bugs[];
+extern const size_t nb_n_bugs;
+
+/* got: the outputs with the mistake. False: it does not apply. */
+bool nb_bug_run(const struct nb_bug *bug, const struct nb_design *d, const struct nb_tolerance_test *t, double *got);
+/* The outputs without a mistake: as the design computes them, and from the exact statistics, rounded once. */
+void nb_bug_free(const struct nb_design *d, const struct nb_tolerance_test *t, double *emulated, double *exact);
 
 #endif
