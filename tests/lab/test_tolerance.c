@@ -9,7 +9,6 @@
 #include "reports/lab/lab.h"
 #include "src/core/stats.h"
 #include "src/lab/tolerance/tolerance.h"
-#include "src/lab/tolerance/tolerance_bugs.h"
 #include "src/lab/tolerance/tolerance_test.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
