@@ -9,6 +9,7 @@
 
 #include "src/core/json.h"
 #include "src/lab/probe/probe_internal.h"
+#include "src/measure/worker.h"
 
 void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
     *p = (struct nb_probe){.c = *c,
@@ -40,7 +41,7 @@ void nb_probe_say(struct nb_probe *p, const char *question, const char *value, c
 }
 
 /* Of an array of answers: null when undetermined or not asked. */
-static const char *probe_value_in(const cJSON *answers, const char *question) {
+static const char *value_of(const cJSON *answers, const char *question) {
     const cJSON *answer;
     cJSON_ArrayForEach(answer, answers) {
         const char *name = nb_json_get_text(answer, "question");
@@ -72,7 +73,7 @@ static const struct {
 /* All that is known on one line. */
 static void probe_summary(const struct nb_probe *p, struct nb_strbuf *out) {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        const char *value = probe_value_in(p->answers, parts[i].question);
+        const char *value = value_of(p->answers, parts[i].question);
         const bool follows = strcmp(parts[i].question, "eps_dtype") == 0;
         if (!value || strcmp(value, "0") == 0) continue;
         nb_strbuf_addf(out, "%s%s%s%s",
@@ -128,19 +129,8 @@ const char *nb_probe_refuses(const struct nb_case *c) {
     return c->pass == NB_FORWARD ? NULL : "probe asks forward kernels";
 }
 
-static void ask_sums(struct nb_probe *p) {
-    struct nb_sum squares;
-    nb_sum_measure(&squares, p);
-    if (p->centres && !p->failure) nb_probe_variance(p, &squares);
-    if (!p->failure) nb_probe_sum(p, &squares);
-}
-
-static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     ask_sums,        nb_probe_root,
+static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     nb_probe_sums,   nb_probe_root,
                                                       nb_probe_affine, nb_probe_special, nb_probe_context};
-
-const char *nb_probe_value(const cJSON *result, const char *question) {
-    return probe_value_in(cJSON_GetObjectItemCaseSensitive(result, "answers"), question);
-}
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
     assert(entry && !nb_probe_refuses(c));
@@ -161,3 +151,28 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     nb_strbuf_release(&summary);
     return result;
 }
+
+/* ---- in a worker ---- */
+
+struct place {
+    struct nb_workplace *w;
+    int i;
+};
+static void beat(void *arg) {
+    const struct place *place = arg;
+    nb_worker_at(place->w, place->i);
+}
+
+static int probe_job(struct nb_workplace *w) {
+    for (int i = 0; i < w->job.n_cases; i++) {
+        struct place place = {w, i};
+        beat(&place);
+        cJSON *answer = nb_probe_kernel(&w->job.cases[i], w->job.entries[i], beat, &place);
+        cJSON_AddStringToObject(answer, "type", "answer");
+        cJSON_AddNumberToObject(answer, "case", i);
+        nb_worker_say(answer);
+    }
+    return 0;
+}
+
+const struct nb_job_type nb_probe_job = {.work = probe_job};

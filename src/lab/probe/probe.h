@@ -24,9 +24,6 @@ const char *nb_probe_refuses(const struct nb_case *c);
 enum { NB_PROBE_LEAST = 1 << 13, NB_PROBE_USUAL = 1 << 14, NB_PROBE_MOST = 1 << 20 };
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg);
 
-/* Value of an answer in such a result: null when undetermined or not asked. */
-const char *nb_probe_value(const cJSON *result, const char *question);
-
 /* For --help: the questions in the order in which they are asked. */
 struct nb_probe_question {
     const char *name, *help;

@@ -48,10 +48,6 @@ void nb_box_release(struct nb_box *b) {
     *b = (struct nb_box){0};
 }
 
-void nb_box_clear(struct nb_box *b) {
-    for (int64_t i = 0; i < b->rows * b->cols; i++) b->x[i] = 0;
-}
-
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x) {
     assert(row < b->rows && col < b->cols);
     b->x[row * b->cols + col] = nb_round_to(x, (enum nb_dtype)b->p->c.dtype);
@@ -77,8 +73,6 @@ int nb_box_run(struct nb_box *b) {
     return nb_trial_run(&b->t) == 0 ? 0 : fail(b);
 }
 
-double nb_box_y(const struct nb_box *b, int64_t row, int64_t col) { return nb_trial_y(&b->t, row, col); }
-
 /* Does y stand above the level at this eps? */
 static bool is_above(struct nb_box *b, int64_t col, double level, double eps) {
     return nb_box_rerun(b, eps) == 0 && fabs(nb_box_y(b, 0, col)) > level;
@@ -98,8 +92,6 @@ double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, doub
 }
 
 /* ---- weighing ---- */
-
-double nb_eps_unit(const struct nb_probe *p, int64_t n) { return p->eps_on_sum ? (double)n : 1; }
 
 static double divisor(const struct nb_probe *p, int64_t n) { return p->of_sum ? 1 : (double)n; }
 
@@ -156,43 +148,4 @@ double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, do
     const double drop = nb_box_drop(b, at, s->level, 0, whole * s->unit);
     const double grown = whole + (s->drop - drop) / s->unit;
     return (outside ? grown * grown : grown) * divisor(p, s->n);
-}
-
-/* ---- By chance, or by taking the largest square that is left away, again and again: sums of squares need few terms ---- */
-
-const struct nb_integers nb_integers[NB_N_DTYPES] = {[NB_F32] = {16, 10}, [NB_F16] = {64, 9}, [NB_BF16] = {128, 8}};
-
-void nb_integers_fill(struct nb_box *b) {
-    const struct nb_random random = nb_random_stream(11, 0);
-    const int most = nb_integers[b->p->c.dtype].bits;
-    for (int64_t r = 0; r < b->rows; r++) {
-        const uint64_t bits = 2 + nb_random_bits(random, (uint64_t)r) % (uint64_t)(most - 1), mask = (1u << bits) - 1;
-        for (int64_t i = 0; i < b->cols; i += 2) {
-            const uint64_t at = (uint64_t)(b->rows + r * b->cols + i);
-            const double x = (double)((nb_random_bits(random, at) & mask) | 1);
-            const double other = (double)((nb_random_bits(random, at + 1) & mask) | 1);
-            nb_box_set(b, r, i, x);
-            nb_box_set(b, r, i + 1, b->p->centres ? -x : other);
-        }
-    }
-}
-
-int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
-    const bool pairs = b->p->centres;
-    const int64_t most = ((int64_t)1 << nb_integers[b->p->c.dtype].bits) - 1, step = pairs ? 2 : 1;
-    int64_t left = sum / step, next = x;
-    for (int64_t i = 0; i < b->cols; i += step) {
-        nb_box_set(b, row, i, (double)next);
-        if (pairs) nb_box_set(b, row, i + 1, -(double)next);
-        left -= next * next;
-        next = left > 0 ? (int64_t)sqrt((double)left) : 0;
-        if (next > most) next = most;
-    }
-    return left == 0 ? 0 : -1;
-}
-
-float nb_integers_variance(const struct nb_box *b, int64_t row) {
-    double sum = 0;
-    for (int64_t i = 0; i < b->cols; i++) sum += b->x[row * b->cols + i] * b->x[row * b->cols + i];
-    return (float)(b->p->of_sum ? sum : sum / (double)b->cols);
 }

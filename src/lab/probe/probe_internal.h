@@ -11,7 +11,6 @@
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/registry.h"
-#include "src/lab/exhaustive/root_variants.h"
 #include "src/lab/stress/trial.h"
 
 struct nb_probe {
@@ -43,9 +42,10 @@ void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_
 void nb_probe_say(struct nb_probe *p, const char *question, const char *value, const char *confidence,
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
 
-/* The parts; those of sums and variances are in probe_sum.h. */
+/* The parts. */
 void nb_probe_params(struct nb_probe *p);  /* 1 + gamma or gamma */
 void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistics' dtype */
+void nb_probe_sums(struct nb_probe *p);    /* of squares: format, lanes, order; mean and variance of a LayerNorm */
 void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
 void nb_probe_affine(struct nb_probe *p);  /* cast order, dtype of 1 + gamma, fma with beta */
 void nb_probe_special(struct nb_probe *p); /* subnormals, NaN, Inf */
@@ -69,7 +69,9 @@ struct nb_box {
 /* gamma: p->unit; beta: 0; eps as given. -1 with p->failure. */
 int nb_box_init(struct nb_box *b, struct nb_probe *p, int64_t rows, int64_t cols, double eps);
 void nb_box_release(struct nb_box *b);
-void nb_box_clear(struct nb_box *b);                                   /* all x to 0 */
+static inline void nb_box_clear(struct nb_box *b) { /* all x to 0 */
+    for (int64_t i = 0; i < b->rows * b->cols; i++) b->x[i] = 0;
+}
 void nb_box_set(struct nb_box *b, int64_t row, int64_t col, double x); /* as the dtype stores it */
 /* Standard normal numbers; where the mean is taken off in pairs of +-, so that it is 0. */
 void nb_box_fill_normal(struct nb_box *b, uint64_t stream);
@@ -77,13 +79,13 @@ void nb_box_fill_normal(struct nb_box *b, uint64_t stream);
 int nb_box_run(struct nb_box *b);
 /* The same with another eps and x unchanged. */
 int nb_box_rerun(struct nb_box *b, double eps);
-double nb_box_y(const struct nb_box *b, int64_t row, int64_t col);
+static inline double nb_box_y(const struct nb_box *b, int64_t row, int64_t col) { return nb_trial_y(&b->t, row, col); }
 
 /* The eps in (low, high) from which |y(0, col)| is at most level, by bisection to 2^-36; NaN when it does not cross. */
 double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, double high);
 
 /* The eps that is worth 1 in v of a row of n columns. */
-double nb_eps_unit(const struct nb_probe *p, int64_t n);
+static inline double nb_eps_unit(const struct nb_probe *p, int64_t n) { return p->eps_on_sum ? (double)n : 1; }
 
 /* Weighs sums of squares against that of a row which is known: x_at = a, all else 0, sum a^2. */
 struct nb_scale {
@@ -99,17 +101,8 @@ int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, co
 /* Sum of squares of the row in b as the kernel formed it, read at the element of value a; NaN when it left the scale. */
 double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, double a);
 
-/* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known ---- */
+/* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known (probe_root.c) ---- */
 
-/* cols 4^bits <= 2^24. */
-struct nb_integers {
-    int64_t cols;
-    int bits; /* elements below 2^bits */
-};
-extern const struct nb_integers nb_integers[NB_N_DTYPES];
-
-/* All rows of the box: odd integers of up to 2 .. bits bits, a row each; where the mean is taken off in pairs of +-. */
-void nb_integers_fill(struct nb_box *b);
 /* One row with the element x in column 0 and the sum of squares `sum` (centred: an even one, and -x beside it). -1: no room. */
 int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum);
 /* v of a row: exact. */
@@ -135,47 +128,5 @@ int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j);
 int64_t nb_sum_zero(int64_t n, int64_t j);
 /* Every structure that fits: lanes m 2^k up to 1024, m = 1, 3, 5, 7, in the whole row or in blocks of 2^k. How many; the first. */
 int nb_structure_search(const struct nb_losses *losses, struct nb_structure *found);
-/* Weighs the losses at positions that distinguish structures. loss(b, j, arg) is NaN where it cannot be determined. Returns how many
- * structures fit, -1 when a loss is NaN. */
-int nb_structure_find(struct nb_losses *losses, double (*loss)(struct nb_box *b, int64_t j, void *arg),
-                      struct nb_box *b, void *arg, struct nb_structure *found);
-void nb_losses_print(const struct nb_losses *losses, struct nb_strbuf *out);
-
-/* The sum of squares. */
-struct nb_sum {
-    bool found, wide; /* wide: nothing is lost */
-    struct nb_structure structure;
-    struct nb_losses losses;
-    const char *why; /* not found: the reason */
-};
-void nb_sum_measure(struct nb_sum *m, struct nb_probe *p);
-
-/* The mean of a LayerNorm. */
-struct nb_mean {
-    int n_missed, n_rows;  /* rows with a mean of 0 that was missed */
-    bool hits_fractions;   /* a mean between two numbers of f32 is taken off as it is; */
-    bool rounds_fractions; /* the nearest of these is */
-    bool found;            /* one plain f32 sum, of the structure */
-    bool corrected;        /* the losses are those of a mean that was corrected once */
-    struct nb_structure structure;
-    struct nb_losses losses;
-    const char *why; /* not found: the reason; may be null */
-};
-
-/* The answers about the sum of squares, once the variance is known. */
-void nb_probe_sum(struct nb_probe *p, const struct nb_sum *m);
-void nb_probe_variance(struct nb_probe *p, const struct nb_sum *m);
-
-/* ---- The ways to form x / sqrt(v) that are in use, as predictions of an output's bits; and rows on which two of them differ ---- */
-
-enum nb_way_kind { NB_BY_PRODUCT, NB_BY_QUOTIENT, NB_BY_DOUBLE };
-struct nb_way {
-    const char *root; /* div_sqrt, mul_recip, rsqrt_nr ... */
-    const char *name, *formula;
-    enum nb_way_kind kind;                 /* x r, x / sqrtf(v), or x / sqrt(v) in double */
-    const struct nb_root_variant *variant; /* that gives r */
-    int64_t n_wrong;                       /* outputs that differ; counting ends at NB_GIVEN_UP */
-};
-enum { NB_MAX_WAYS = 40, NB_GIVEN_UP = 8 };
 
 #endif

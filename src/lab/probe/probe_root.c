@@ -9,7 +9,64 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/lab/exhaustive/root_variants.h"
 #include "src/lab/probe/probe_internal.h"
+
+/* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known: by chance, or by taking the largest square that is left away, again and again: sums of squares need few terms ---- */
+
+/* cols 4^bits <= 2^24. */
+static const struct integers {
+    int64_t cols;
+    int bits; /* elements below 2^bits */
+} integers_of[NB_N_DTYPES] = {[NB_F32] = {16, 10}, [NB_F16] = {64, 9}, [NB_BF16] = {128, 8}};
+
+/* All rows of the box: odd integers of up to 2 .. bits bits, a row each; where the mean is taken off in pairs of +-. */
+static void fill_integers(struct nb_box *b) {
+    const struct nb_random random = nb_random_stream(11, 0);
+    const int most = integers_of[b->p->c.dtype].bits;
+    for (int64_t r = 0; r < b->rows; r++) {
+        const uint64_t bits = 2 + nb_random_bits(random, (uint64_t)r) % (uint64_t)(most - 1), mask = (1u << bits) - 1;
+        for (int64_t i = 0; i < b->cols; i += 2) {
+            const uint64_t at = (uint64_t)(b->rows + r * b->cols + i);
+            const double x = (double)((nb_random_bits(random, at) & mask) | 1);
+            const double other = (double)((nb_random_bits(random, at + 1) & mask) | 1);
+            nb_box_set(b, r, i, x);
+            nb_box_set(b, r, i + 1, b->p->centres ? -x : other);
+        }
+    }
+}
+
+int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
+    const bool pairs = b->p->centres;
+    const int64_t most = ((int64_t)1 << integers_of[b->p->c.dtype].bits) - 1, step = pairs ? 2 : 1;
+    int64_t left = sum / step, next = x;
+    for (int64_t i = 0; i < b->cols; i += step) {
+        nb_box_set(b, row, i, (double)next);
+        if (pairs) nb_box_set(b, row, i + 1, -(double)next);
+        left -= next * next;
+        next = left > 0 ? (int64_t)sqrt((double)left) : 0;
+        if (next > most) next = most;
+    }
+    return left == 0 ? 0 : -1;
+}
+
+float nb_integers_variance(const struct nb_box *b, int64_t row) {
+    double sum = 0;
+    for (int64_t i = 0; i < b->cols; i++) sum += b->x[row * b->cols + i] * b->x[row * b->cols + i];
+    return (float)(b->p->of_sum ? sum : sum / (double)b->cols);
+}
+
+/* ---- the ways to form x / sqrt(v) that are in use, as predictions of the bits of an output ---- */
+
+enum way_kind { BY_PRODUCT, BY_QUOTIENT, BY_DOUBLE };
+struct way {
+    const char *root; /* div_sqrt, mul_recip, rsqrt_nr ... */
+    const char *name, *formula;
+    enum way_kind kind;                    /* x r, x / sqrtf(v), or x / sqrt(v) in double */
+    const struct nb_root_variant *variant; /* that gives r */
+    int64_t n_wrong;                       /* outputs that differ; counting ends at GIVEN_UP */
+};
+enum { MAX_WAYS = 40, GIVEN_UP = 8 };
 
 static const char *root_of(const char *variant) {
     if (strcmp(variant, "double") == 0) return "correctly_rounded";
@@ -19,51 +76,51 @@ static const char *root_of(const char *variant) {
 }
 
 /* Those that this machine has. */
-static int ways_list(struct nb_way ways[NB_MAX_WAYS]) {
+static int ways_list(struct way ways[MAX_WAYS]) {
     int n = 0;
-    ways[n++] = (struct nb_way){"div_sqrt", "div_sqrt", "x / sqrtf(v)", NB_BY_QUOTIENT, NULL, 0};
-    ways[n++] = (struct nb_way){"correctly_rounded", "double_div", "x / sqrt(v) in double", NB_BY_DOUBLE, NULL, 0};
+    ways[n++] = (struct way){"div_sqrt", "div_sqrt", "x / sqrtf(v)", BY_QUOTIENT, NULL, 0};
+    ways[n++] = (struct way){"correctly_rounded", "double_div", "x / sqrt(v) in double", BY_DOUBLE, NULL, 0};
     for (size_t i = 0; i < nb_n_root_variants; i++) {
         const struct nb_root_variant *v = &nb_root_variants[i];
         if (nb_root_variant_refuses(v) || strncmp(v->name, "kernel", 6) == 0) continue;
-        assert(n < NB_MAX_WAYS);
-        ways[n++] = (struct nb_way){root_of(v->name), v->name, v->formula, NB_BY_PRODUCT, v, 0};
+        assert(n < MAX_WAYS);
+        ways[n++] = (struct way){root_of(v->name), v->name, v->formula, BY_PRODUCT, v, 0};
     }
     return n;
 }
 
 /* 1/sqrt of v as a way has it; what is not multiplied by is left 0. */
-static void fill_roots(const struct nb_way *way, const float v[NB_BATCH], float r[NB_BATCH]) {
+static void fill_roots(const struct way *way, const float v[NB_BATCH], float r[NB_BATCH]) {
     if (way->variant)
         nb_root_variant_fill(way->variant)(v, r);
     else
         memset(r, 0, NB_BATCH * sizeof *r);
 }
 
-static double predict(const struct nb_way *way, double x, float v, float r, enum nb_dtype dtype) {
-    if (way->kind == NB_BY_DOUBLE) return nb_round_to(x / sqrt((double)v), dtype);
-    const float y = way->kind == NB_BY_QUOTIENT ? (float)x / sqrtf(v) : (float)x * r;
+static double predict(const struct way *way, double x, float v, float r, enum nb_dtype dtype) {
+    if (way->kind == BY_DOUBLE) return nb_round_to(x / sqrt((double)v), dtype);
+    const float y = way->kind == BY_QUOTIENT ? (float)x / sqrtf(v) : (float)x * r;
     return nb_round_to((double)y, dtype);
 }
 
-static void test_rows(struct nb_way *way, const struct nb_box *b, int64_t row, int64_t n, const float v[NB_BATCH]) {
+static void test_rows(struct way *way, const struct nb_box *b, int64_t row, int64_t n, const float v[NB_BATCH]) {
     float r[NB_BATCH];
     fill_roots(way, v, r);
     for (int64_t k = 0; k < n; k++)
-        for (int64_t i = 0; i < b->cols && way->n_wrong < NB_GIVEN_UP; i++) {
+        for (int64_t i = 0; i < b->cols && way->n_wrong < GIVEN_UP; i++) {
             const double y = predict(way, b->x[(row + k) * b->cols + i], v[k], r[k], (enum nb_dtype)b->p->c.dtype);
             way->n_wrong += y != nb_box_y(b, row + k, i);
         }
 }
 
 /* Counts the outputs of the last call, on rows of integers, that each way would have given otherwise. */
-static void ways_test(struct nb_way *ways, int n, const struct nb_box *b) {
+static void ways_test(struct way *ways, int n, const struct nb_box *b) {
     float v[NB_BATCH];
     for (int64_t row = 0; row < b->rows; row += NB_BATCH) {
         const int64_t rows = b->rows - row < NB_BATCH ? b->rows - row : NB_BATCH;
         for (int64_t k = 0; k < NB_BATCH; k++) v[k] = k < rows ? nb_integers_variance(b, row + k) : 1;
         for (int i = 0; i < n; i++)
-            if (ways[i].n_wrong < NB_GIVEN_UP) test_rows(&ways[i], b, row, rows, v);
+            if (ways[i].n_wrong < GIVEN_UP) test_rows(&ways[i], b, row, rows, v);
     }
 }
 
@@ -72,10 +129,10 @@ static void ways_test(struct nb_way *ways, int n, const struct nb_box *b) {
 enum { WANTED = 12, BATCHES = 64 };
 
 struct search {
-    const struct nb_way *ways[NB_MAX_WAYS]; /* those left */
+    const struct way *ways[MAX_WAYS]; /* those left */
     int n;
-    int rows_of_pair[NB_MAX_WAYS][NB_MAX_WAYS];
-    float v[NB_BATCH], r[NB_MAX_WAYS][NB_BATCH];
+    int rows_of_pair[MAX_WAYS][MAX_WAYS];
+    float v[NB_BATCH], r[MAX_WAYS][NB_BATCH];
     int64_t sums[NB_BATCH];
 };
 
@@ -88,7 +145,7 @@ static bool is_done(const struct search *s) {
 
 /* Does x with the k-th v part a pair that has not been parted often enough? Counts all that it parts. */
 static bool parts_pair(struct search *s, double x, int64_t k, enum nb_dtype dtype) {
-    double y[NB_MAX_WAYS];
+    double y[MAX_WAYS];
     bool wanted = false;
     for (int i = 0; i < s->n; i++) y[i] = predict(s->ways[i], x, s->v[k], s->r[i][k], dtype);
     for (int i = 0; i < s->n; i++)
@@ -105,7 +162,7 @@ static bool is_near_middle(double y, const struct nb_format *format) {
 }
 
 static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
-    const struct nb_integers *plan = &nb_integers[b->p->c.dtype];
+    const struct integers *plan = &integers_of[b->p->c.dtype];
     const struct nb_random random = nb_random_stream(23, (uint64_t)batch);
     const int64_t least = (int64_t)1 << (2 * plan->bits + 1), most = least * plan->cols / 4;
     for (int64_t k = 0; k < NB_BATCH; k++) {
@@ -116,9 +173,9 @@ static void draw_sums(struct search *s, const struct nb_box *b, int batch) {
 }
 
 /* Fills b with rows on which ways that have not been wrong differ; each pair on several, if such rows are found. The number of rows. */
-static int64_t distinguish_ways(const struct nb_way *ways, int n, struct nb_box *b) {
+static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b) {
     struct search *s = nb_alloc(1, sizeof *s);
-    const int64_t most = (int64_t)1 << nb_integers[b->p->c.dtype].bits;
+    const int64_t most = (int64_t)1 << integers_of[b->p->c.dtype].bits;
     int64_t row = 0;
     for (int i = 0; i < n; i++)
         if (ways[i].n_wrong == 0) s->ways[s->n++] = &ways[i];
@@ -203,13 +260,13 @@ static double largest_error(const struct nb_box *b) {
     return largest;
 }
 
-static int n_left(const struct nb_way *ways, int n) {
+static int n_left(const struct way *ways, int n) {
     int left = 0;
     for (int i = 0; i < n; i++) left += ways[i].n_wrong == 0;
     return left;
 }
 
-static void say_root(struct nb_probe *p, const struct nb_way *ways, int n, long long outputs, double error) {
+static void say_root(struct nb_probe *p, const struct way *ways, int n, long long outputs, double error) {
     const char *root = NULL;
     struct nb_strbuf names = {0};
     bool one_class = true;
@@ -246,16 +303,16 @@ static bool is_variance_exact(struct nb_probe *p) {
 
 void nb_probe_root(struct nb_probe *p) {
     enum { ROWS = 512 };
-    struct nb_way ways[NB_MAX_WAYS];
+    struct way ways[MAX_WAYS];
     struct nb_box b;
     double error = 0;
-    const int64_t cols = nb_integers[p->c.dtype].cols;
+    const int64_t cols = integers_of[p->c.dtype].cols;
     const int n = ways_list(ways);
     if (nb_box_init(&b, p, ROWS, cols, 0) != 0) goto out;
     nb_box_fill_normal(&b, 0);
     if (nb_box_run(&b) != 0) goto out;
     const struct consistent normal = count_consistent(&b);
-    nb_integers_fill(&b);
+    fill_integers(&b);
     if (nb_box_run(&b) != 0) goto out;
     const struct consistent integers = count_consistent(&b);
     say_rounding(p, &normal, &integers, ROWS);
