@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* normbench list: what there is to choose from. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/shared/options.h"
@@ -16,6 +16,7 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
@@ -271,13 +272,15 @@ static int list_formats(struct nb_grid *grid) {
 /* ---- peers ---- */
 
 struct answer {
+    char adapter[PATH_MAX];
     bool loads;
     char library[512], version[128]; /* version: or why it does not load */
 };
 
-static void ask(const char *adapter, struct answer *a) {
-    void *handle = dlopen(adapter, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = handle ? nb_object_symbol(handle, adapter, "normbench_peer") : NULL;
+static void ask(void *arg) {
+    struct answer *a = arg;
+    void *handle = dlopen(a->adapter, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = handle ? nb_object_symbol(handle, a->adapter, "normbench_peer") : NULL;
     if (!symbol) {
         snprintf(a->version, sizeof a->version, "%s", handle ? "an adapter of another version" : dlerror());
         return;
@@ -288,24 +291,13 @@ static void ask(const char *adapter, struct answer *a) {
     if (a->loads) snprintf(a->version, sizeof a->version, "%s", peer->version());
 }
 
-/* What a child that asks writes into the pipe; nothing when the library ends it. */
+/* Each library is loaded in a process of its own, where it can meet no other. */
 static void ask_apart(const char *adapter, struct answer *a) {
-    int ends[2];
-    *a = (struct answer){.version = "its library ends the program that loads it"};
-    fflush(NULL);
-    if (pipe(ends) != 0) return;
-    pid_t child = fork();
-    if (child == 0) {
-        struct answer found = {0};
-        ask(adapter, &found);
-        ssize_t written = write(ends[1], &found, sizeof found);
-        _exit(written == (ssize_t)sizeof found ? 0 : 1);
-    }
-    close(ends[1]);
-    struct answer found;
-    if (child > 0 && read(ends[0], &found, sizeof found) == (ssize_t)sizeof found) *a = found;
-    close(ends[0]);
-    if (child > 0) waitpid(child, NULL, 0);
+    enum { LIMIT_S = 120 };
+    snprintf(a->adapter, sizeof a->adapter, "%s", adapter);
+    const char *why = nb_guarded(ask, a, sizeof *a, LIMIT_S);
+    if (why) snprintf(a->version, sizeof a->version, "its library %s", why);
+    nb_guard_end();
 }
 
 static void add_peer(struct nb_grid *grid, const struct nb_peer_info *info) {

@@ -11,7 +11,7 @@
 #include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
-#include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
 #include "src/core/registry.h"
@@ -243,25 +243,26 @@ int nb_peers_add_built(struct nb_texts *plugins) {
 }
 
 struct start {
-    const struct nb_entry **peers;
-    size_t n;
     char reason[160];
     int result;
 };
 static void start(void *arg) {
     struct start *s = arg;
-    s->result = nb_kernels_open(s->peers, s->n, 1, NULL, s->reason, sizeof s->reason);
+    size_t n = 0;
+    const struct nb_entry **peers = nb_alloc(nb_registry_size() + 1, sizeof *peers);
+    for (size_t i = 0; i < nb_registry_size(); i++)
+        if (nb_registry_at(i)->is_peer) peers[n++] = nb_registry_at(i);
+    s->result = nb_kernels_open(peers, n, 1, NULL, s->reason, sizeof s->reason);
+    free(peers);
 }
 
 static int start_peers(void) {
-    static struct start s; /* outlives a jump out of a library */
-    s = (struct start){.peers = nb_alloc(nb_registry_size(), sizeof *s.peers), .result = -1};
-    for (size_t i = 0; i < nb_registry_size(); i++)
-        if (nb_registry_at(i)->is_peer) s.peers[s.n++] = nb_registry_at(i);
-    const char *why = s.n > 0 ? nb_guarded(start, &s, START_LIMIT_S) : NULL;
-    free(s.peers);
-    if (s.n == 0) return 0;
-    if (why) return nb_error("a peer's library does not start: %s", why);
+    struct start s = {.result = -1};
+    bool any = false;
+    for (size_t i = 0; i < nb_registry_size() && !any; i++) any = nb_registry_at(i)->is_peer;
+    const char *why = any ? nb_guarded(start, &s, sizeof s, START_LIMIT_S) : NULL;
+    if (!any) return 0;
+    if (why) return nb_error("a peer's library does not start: it %s", why);
     return s.result == 0 ? 0 : nb_error("a peer's library does not start: %s", s.reason);
 }
 
@@ -284,6 +285,6 @@ int nb_load_kernels(const struct nb_texts *plugins, const char *max_width) {
     nb_tuning_choose_once(NULL);
     if (nb_registry_load_builtin() != 0) return -1;
     for (size_t i = 0; plugins && i < plugins->n; i++)
-        if (nb_registry_load(plugins->items[i]) != 0) return -1;
+        if (nb_registry_describe(plugins->items[i]) != 0) return -1;
     return start_peers();
 }

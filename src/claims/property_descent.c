@@ -6,6 +6,14 @@
 
 #include "src/claims/property.h"
 
+static const struct nb_property_param params[] = {
+    {"x", "[100, 200, 300]", "inputs", false},
+    {"divide", "[1, 100]", "inputs and errors divided by", false},
+    {"error", "10", "of each prediction at the start", false},
+    {"rate", "0.001", "", false},
+    {"steps", "100", "", true},
+};
+
 enum { MOST = 64 };
 
 struct model {
@@ -13,8 +21,7 @@ struct model {
     int n;
 };
 
-static void model_init(struct model *m, const struct nb_property_call *call) {
-    const double divisor = nb_param_number(call, "divide");
+static void model_init(struct model *m, const struct nb_property_call *call, double divisor) {
     *m = (struct model){.w = 1};
     m->n = nb_param_count(call, "x") < MOST ? nb_param_count(call, "x") : MOST;
     for (int i = 0; i < m->n; i++) {
@@ -75,16 +82,20 @@ static double limit_of_theory(const struct model *m) {
     return 2 / eigenvalue;
 }
 
-static void descent_run(const struct nb_property_call *call) {
+static void add(struct nb_findings *out, const char *name, double value, double divisor) {
+    nb_finding_tag_number(nb_findings_add_exact(out, name, "", value), "divide", divisor);
+}
+
+static void try_divisor(const struct nb_property_call *call, double divisor, struct nb_findings *out) {
     struct model m;
     const double rate = nb_param_number(call, "rate");
     const int steps = (int)nb_param_number(call, "steps");
-    model_init(&m, call);
-    nb_property_add(call, "diverges", "", diverges(m, rate, steps));
+    model_init(&m, call, divisor);
+    add(out, "diverges", diverges(m, rate, steps), divisor);
     const double limit = measured_limit(&m), theory = limit_of_theory(&m), before = loss(&m);
-    nb_property_add(call, "limit", "", limit);
-    nb_property_add(call, "limit_of_theory", "", theory);
-    nb_property_add(call, "limit_ratio", "", limit / theory);
+    add(out, "limit", limit, divisor);
+    add(out, "limit_of_theory", theory, divisor);
+    add(out, "limit_ratio", limit / theory, divisor);
     double last = 0;
     int turns = 0;
     for (int i = 0; i < steps && isfinite(loss(&m)); i++) {
@@ -92,18 +103,19 @@ static void descent_run(const struct nb_property_call *call) {
         turns += i > 0 && g * last < 0;
         last = g;
     }
-    nb_property_add(call, "turns", "", turns); /* of the gradient's sign: oscillation */
-    nb_property_add(call, "loss_ratio", "", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300);
+    add(out, "turns", turns, divisor); /* of the gradient's sign: oscillation */
+    add(out, "loss_ratio", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300, divisor);
+}
+
+static void descent_run(const struct nb_property_call *call, struct nb_findings *out) {
+    for (int i = 0; i < nb_param_count(call, "divide"); i++)
+        try_divisor(call, nb_param_number_at(call, "divide", i), out);
 }
 
 const struct nb_property nb_property_descent = {
     .name = "descent",
     .summary = "gradient descent on raw and on divided inputs",
-    .params = {{"x", "[100, 200, 300]", "inputs", false},
-               {"divide", "[1, 100]", "inputs and errors divided by", false},
-               {"error", "10", "of each prediction at the start", false},
-               {"rate", "0.001", "", false},
-               {"steps", "100", "", true}},
-    .each = {{"divide", "divide"}},
+    .params = params,
+    .n_params = sizeof params / sizeof params[0],
     .run = descent_run,
 };

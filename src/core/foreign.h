@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Code that is not ours: shared objects with kernels, opened so that two builds can live in one process, where their code lies, and
- * calls that this process survives. */
+/* Code that is not ours: shared objects with kernels, opened so that two builds can live in one process, and where their code lies. */
 #ifndef NB_FOREIGN_H
 #define NB_FOREIGN_H
 
@@ -18,12 +17,5 @@ const char *nb_object_soname(const char *path);
  * stands before it in the search (the program, LD_PRELOAD), or the first of all that define it when it is unique in the process
  * (C++). Null: none; else its name, and whose it is. handle: from nb_object_open. */
 const char *nb_object_foreign(void *handle, const char **where);
-
-/* ---- guarded calls ---- */
-
-/* A short call in a process that must survive it: work(arg), for at most limit_s seconds. Null when it returned; else what happened instead ("segmentation fault", "no end within
- * 2 s"). What it held is lost then, so that this is for questions about a kernel; its work is done in worker processes. Code that ends the
- * program ends it with a message and exit code 2. Not for several threads at once. */
-const char *nb_guarded(void (*work)(void *arg), void *arg, double limit_s);
 
 #endif

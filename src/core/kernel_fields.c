@@ -11,55 +11,65 @@
 #define FIELD_END(field) (offsetof(struct nb_kernel, field) + sizeof(((struct nb_kernel *)0)->field))
 #define DECLARES(k, field) ((k)->struct_size >= FIELD_END(field) && (k)->field)
 
+int nb_kernel_elsewhere(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)call, (void)phase, (void)begin, (void)end;
+    assert(!"a kernel is called in a process that only knows its description");
+    return -1;
+}
+static bool is_here(const struct nb_kernel *k) { return k && k->run != nb_kernel_elsewhere; }
+
 const char *nb_kernel_applicable(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     return DECLARES(k, applicable) ? k->applicable(call) : NULL;
 }
 
 int nb_kernel_row_local(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     return DECLARES(k, row_local) ? k->row_local(call) : 0;
 }
 
 /* BatchNorm reduces a channel: n * hw elements; every other op a row. */
 int64_t nb_kernel_chain(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     if (DECLARES(k, chain)) return k->chain(call);
     return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->cols;
 }
 
 int64_t nb_kernel_column_chain(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     if (DECLARES(k, column_chain)) return k->column_chain(call);
     return k->op == NB_OP_BATCHNORM ? call->n * call->hw : call->rows;
 }
 
 size_t nb_kernel_scratch_bytes(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     return DECLARES(k, scratch_bytes) ? k->scratch_bytes(call) : 0;
 }
 
 int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call) {
-    assert(k && call);
+    assert(is_here(k) && call);
     return DECLARES(k, n_phases) ? k->n_phases(call) : 1;
 }
 
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase) {
-    assert(k && call);
+    assert(is_here(k) && call);
     return DECLARES(k, n_units) ? k->n_units(call, phase) : call->rows;
 }
 
 void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range) {
-    assert(k && call && range);
+    assert(is_here(k) && call && range);
     *range = (struct nb_range){0, INFINITY, INFINITY};
     if (DECLARES(k, range)) k->range(call, range);
 }
 
-size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]) {
-    assert(k && out);
+const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS] = {
+    "run",     "applicable", "row_local", "chain", "scratch_bytes", "n_phases",
+    "n_units", "open",       "close",     "range", "column_chain"};
+
+void nb_kernel_functions(const struct nb_kernel *k, void *out[NB_N_KERNEL_FUNCTIONS]) {
+    assert(is_here(k) && out);
     size_t n = 0;
-#define ADD(field)                                                                                                     \
-    if (DECLARES(k, field)) out[n++] = (struct nb_kernel_function){#field, (void *)(uintptr_t)k->field}
+#define ADD(field) out[n++] = DECLARES(k, field) ? (void *)(uintptr_t)k->field : NULL
     ADD(run);
     ADD(applicable);
     ADD(row_local);
@@ -72,7 +82,7 @@ size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function 
     ADD(range);
     ADD(column_chain);
 #undef ADD
-    return n;
+    assert(n == NB_N_KERNEL_FUNCTIONS);
 }
 
 /* ---- formulas ---- */

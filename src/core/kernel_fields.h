@@ -18,6 +18,9 @@ int nb_kernel_n_phases(const struct nb_kernel *k, const struct nb_call *call);
 int64_t nb_kernel_n_units(const struct nb_kernel *k, const struct nb_call *call, int phase);
 void nb_kernel_range(const struct nb_kernel *k, const struct nb_call *call, struct nb_range *range);
 
+/* run() of a kernel that is known by its description and loaded in another process (registry.h): it cannot be called, nor asked. */
+int nb_kernel_elsewhere(const struct nb_call *call, int phase, int64_t begin, int64_t end);
+
 /* Null, or why the kernel does not implement the formula: "kernel does not implement root rsqrt_raw". Static text, one
  * for each reason. Fields that mean nothing for the kernel's op, dtype or affine are not looked at. */
 const char *nb_kernel_refuses(const struct nb_kernel *k, const struct nb_formula *f);
@@ -27,13 +30,10 @@ int nb_kernel_validate(const struct nb_kernel *k, char *reason, size_t n);
 /* May this be part of a variant's name: letters, digits, '_', '.', '+', '-'? Names stand in keys, filters and paths. */
 int nb_name_is_plain(const char *name);
 
-/* A function of the kernel, for checks on where its code lies. */
-struct nb_kernel_function {
-    const char *name; /* "run" */
-    void *address;
-};
+/* The functions of a kernel, for checks on where its code lies. */
 #define NB_N_KERNEL_FUNCTIONS 11
-/* Those that are not null; returns how many. */
-size_t nb_kernel_functions(const struct nb_kernel *k, struct nb_kernel_function out[NB_N_KERNEL_FUNCTIONS]);
+extern const char *const nb_kernel_function_names[NB_N_KERNEL_FUNCTIONS]; /* "run", .. */
+/* Their addresses; null: it has no such function. */
+void nb_kernel_functions(const struct nb_kernel *k, void *out[NB_N_KERNEL_FUNCTIONS]);
 
 #endif

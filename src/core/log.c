@@ -14,7 +14,11 @@ static bool quiet, bar_drawn;
 static double last_line_s; /* of progress in a log, by the clock of its stage */
 static enum nb_color color_mode = NB_COLOR_AUTO;
 
-void nb_log_quiet(bool on) { quiet = on; }
+bool nb_log_quiet(bool on) {
+    const bool before = quiet;
+    quiet = on;
+    return before;
+}
 void nb_log_color(enum nb_color color) { color_mode = color; }
 
 bool nb_color_on(int fd) {

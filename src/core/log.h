@@ -12,8 +12,8 @@ int nb_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nb_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void nb_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* --quiet: notes and progress are left out; errors and warnings stay. */
-void nb_log_quiet(bool quiet);
+/* --quiet: notes and progress are left out; errors and warnings stay. Returns what it was before. */
+bool nb_log_quiet(bool quiet);
 
 enum nb_color { NB_COLOR_AUTO, NB_COLOR_ALWAYS, NB_COLOR_NEVER };
 void nb_log_color(enum nb_color color);

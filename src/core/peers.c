@@ -17,8 +17,6 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
-enum { USE_LIMIT_S = 120 }; /* half a GB of libraries from a cold disk */
-
 const struct nb_peer_info nb_peers[] = {
     {"onednn", "oneDNN 3.13 on SYCL: LayerNorm, RMSNorm, BatchNorm, forward and backward", "0.6 GB"},
     {"onednn-omp", "oneDNN 3.2 on OpenMP, without RMSNorm: little call overhead", "39 MB"},
@@ -111,13 +109,6 @@ static void limit_spinning(void) {
     setenv("KMP_BLOCKTIME", "1", 0);      /* Intel's and LLVM's: milliseconds; the default is 200 */
 }
 
-struct request {
-    const struct nb_peer *(*ask)(void);
-    const char *name, *library;
-    char reason[400];
-    int result;
-};
-
 /* The libraries in use, by name without a version ("libdnnl"), and by whom: what is loaded is a property of the process. */
 static struct { char library[64], peer[64]; } used[32];
 
@@ -145,29 +136,24 @@ static int claim_library(const char *path, const char *peer, char *reason, size_
 }
 
 /* A file may have any name: what the loader knows a library by is seen once it is loaded. */
-static void use(void *arg) {
-    struct request *r = arg;
-    const struct nb_peer *peer = r->ask();
+static int use(const struct nb_peer *peer, const char *name, const char *library, char *reason, size_t n) {
     if (!peer || peer->struct_size < sizeof *peer || !peer->use) {
-        snprintf(r->reason, sizeof r->reason, "its normbench_peer() is of another version; rebuild it with make peers");
-        return;
+        snprintf(reason, n, "its normbench_peer() is of another version; rebuild it with make peers");
+        return -1;
     }
-    const char *path = r->library ? r->library : peer->library;
-    if (claim_library(path, r->name, r->reason, sizeof r->reason) != 0) return;
-    if (peer->use(r->library, r->reason, sizeof r->reason) != 0) return;
+    const char *path = library ? library : peer->library;
+    if (claim_library(path, name, reason, n) != 0 || peer->use(library, reason, n) != 0) return -1;
     const char *soname = nb_object_soname(path);
-    r->result = soname ? claim_library(soname, r->name, r->reason, sizeof r->reason) : 0;
+    return soname ? claim_library(soname, name, reason, n) : 0;
 }
 
 int nb_peer_use(void *handle, const char *adapter, const char *name, const char *library) {
     assert(handle && adapter && name);
+    char reason[400] = "";
     void *symbol = nb_object_symbol(handle, adapter, "normbench_peer");
     if (!symbol) return nb_error("%s: does not export normbench_peer(); it is a plugin: use --plugin", adapter);
     limit_spinning();
-    static struct request r; /* outlives a jump out of the library */
-    r = (struct request){
-        .ask = (const struct nb_peer *(*)(void))(uintptr_t)symbol, .name = name, .library = library, .result = -1};
-    const char *why = nb_guarded(use, &r, USE_LIMIT_S);
-    if (why) return nb_error("%s: its library does not load: %s", adapter, why);
-    return r.result == 0 ? 0 : nb_error("%s: its library does not load: %s", adapter, r.reason);
+    const struct nb_peer *peer = ((const struct nb_peer *(*)(void))(uintptr_t)symbol)();
+    if (use(peer, name, library, reason, sizeof reason) == 0) return 0;
+    return nb_error("%s: its library does not load: %s", adapter, reason);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads shared objects with kernels and keeps what their tables say. The lists of loaded files and entries are the process's
- * own: what is mapped is a property of the process too. */
+/* Loads shared objects with kernels, here or in the guard, and keeps what their tables say. The lists of loaded files and entries are the
+ * process's own: what is mapped is a property of the process too. */
 #include "src/core/registry.h"
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/peers.h"
@@ -24,7 +26,7 @@
 typedef const struct nb_kernel *const *(*kernels_fn)(uint32_t abi_version, size_t *n);
 
 struct library {
-    void *handle;
+    void *handle; /* null: loaded in the guard */
     char *file;   /* as the user named it: a path, or "peer:NAME[=LIBRARY]" */
     char *path;   /* of the shared object itself */
     char *plugin; /* null: built in */
@@ -34,7 +36,9 @@ struct library {
 struct owned_entry {
     struct nb_entry entry;
     struct nb_kernel kernel;
-    char *variant;
+    char *variant, *name, *summary; /* name, summary: null where they are the file's own */
+    bool is_described;              /* in the guard's place */
+    bool is_silent;                 /* it failed to answer a question */
 };
 
 struct entry_list {
@@ -50,8 +54,11 @@ static struct entry_list by_order, by_id; /* the same entries, sorted twice */
 
 static void free_entry(struct owned_entry *s) {
     free(s->variant);
+    free(s->name);
+    free(s->summary);
     free(s->entry.id);
     free(s->entry.kernel_id);
+    free(s->entry.code_file);
     free(s);
 }
 
@@ -105,17 +112,24 @@ static char *qualified(const char *plugin, const char *name) {
 
 /* A built-in kernel whose code is elsewhere would be timed in the place of another build; a plugin may well hand out
  * the functions of a library that it wraps, which is said. */
-static int check_functions(const struct library *lib, const struct nb_kernel *k, const char *id, const void *base) {
-    struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
-    size_t n = nb_kernel_functions(k, functions);
-    for (size_t i = 0; i < n; i++) {
-        const char *where = "no loaded file";
-        if (nb_object_of(functions[i].address, &where) == base) continue;
+static int place_functions(const struct library *lib, struct nb_entry *e, const void *base) {
+    void *functions[NB_N_KERNEL_FUNCTIONS];
+    const char *file = "no loaded file";
+    const void *code = nb_object_of((void *)(uintptr_t)e->kernel->run, &file);
+    e->code_file = nb_strdup(file);
+    nb_kernel_functions(e->kernel, functions);
+    for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS; i++) {
+        const char *where = "no loaded file", *name = nb_kernel_function_names[i];
+        e->functions[i] = NB_NO_FUNCTION;
+        if (!functions[i]) continue;
+        const void *object = nb_object_of(functions[i], &where);
+        e->is_apart |= object != code;
+        e->functions[i] = (uint64_t)((uintptr_t)functions[i] - (uintptr_t)object);
+        if (object == base) continue;
         if (!lib->plugin)
-            return nb_error("%s: %s: its function %s lies in %s; rebuild the kernels with -Bsymbolic", lib->file, id,
-                            functions[i].name, where);
-        nb_warn("%s: %s: its function %s lies in %s, which is what will be measured", lib->file, id, functions[i].name,
-                where);
+            return nb_error("%s: %s: its function %s lies in %s; rebuild the kernels with -Bsymbolic", lib->file, e->id,
+                            name, where);
+        nb_warn("%s: %s: its function %s lies in %s, which is what will be measured", lib->file, e->id, name, where);
     }
     return 0;
 }
@@ -155,17 +169,7 @@ static int read_entry(const struct library *lib, const struct nb_kernel *k, cons
     struct owned_entry *s = out->items[out->n++] = make_entry(lib, k);
     if (strlen(s->entry.id) >= NB_VARIANT_MAX)
         return nb_error("%s: the name %s is longer than %d characters", lib->file, s->entry.id, NB_VARIANT_MAX - 1);
-    return check_functions(lib, &s->kernel, s->entry.id, base);
-}
-
-struct table_call {
-    kernels_fn kernels;
-    const struct nb_kernel *const *table;
-    size_t n;
-};
-static void ask_for_table(void *arg) {
-    struct table_call *t = arg;
-    t->table = t->kernels(NB_ABI_VERSION, &t->n);
+    return place_functions(lib, &s->entry, base);
 }
 
 /* -1 after nb_error, or NB_OTHER_ABI; what was read until then is in out all the same. Sorted by id. */
@@ -176,11 +180,7 @@ static int read_table(const struct library *lib, struct entry_list *out) {
     if (!symbol)
         return nb_error("%s: does not export normbench_kernels(); a plugin defines it as kernels/kernel.h says",
                         lib->file);
-    struct table_call asked = {.kernels = (kernels_fn)(uintptr_t)symbol};
-    const char *why = nb_guarded(ask_for_table, &asked, 10);
-    if (why) return nb_error("%s: normbench_kernels() does not return: %s", lib->file, why);
-    const struct nb_kernel *const *table = asked.table;
-    n = asked.n;
+    const struct nb_kernel *const *table = ((kernels_fn)(uintptr_t)symbol)(NB_ABI_VERSION, &n);
     if (!table) {
         nb_error("%s: does not serve kernel ABI version %d; rebuild it against this program's kernels/kernel.h",
                  lib->file, NB_ABI_VERSION);
@@ -240,6 +240,23 @@ static int loaded_already(const struct library *lib) {
     return 0;
 }
 
+static void free_library(struct library *lib) {
+    if (lib->handle) dlclose(lib->handle);
+    free(lib->file);
+    free(lib->path);
+    free(lib->plugin);
+}
+
+static void keep(const struct library *lib, struct entry_list *found) {
+    libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
+    libraries[n_libraries++] = *lib;
+    append_entries(&by_order, found);
+    append_entries(&by_id, found);
+    sort_entries(&by_order, compare_by_order);
+    sort_entries(&by_id, compare_by_id);
+    free(found->items);
+}
+
 /* path, plugin: owned from now on; peer_library: what a peer is to load, or null. */
 static int load(const char *file, char *path, char *plugin, const char *peer_library) {
     struct library lib = {.file = nb_strdup(file), .path = path, .plugin = plugin};
@@ -254,29 +271,27 @@ static int load(const char *file, char *path, char *plugin, const char *peer_lib
     if (check_plugin_name(&lib) != 0) goto out;
     if (nb_peer_is(file) && nb_peer_use(lib.handle, path, plugin, peer_library) != 0) goto out;
     if ((result = read_table(&lib, &found)) != 0) goto out;
-    libraries = nb_realloc(libraries, n_libraries + 1, sizeof *libraries);
-    libraries[n_libraries++] = lib;
-    append_entries(&by_order, &found);
-    append_entries(&by_id, &found);
-    sort_entries(&by_order, compare_by_order);
-    sort_entries(&by_id, compare_by_id);
-    free(found.items);
+    keep(&lib, &found);
     return 0;
 out:
     free_entries(&found);
-    if (lib.handle) dlclose(lib.handle);
-    free(lib.file);
-    free(lib.path);
-    free(lib.plugin);
+    free_library(&lib);
     return result;
+}
+
+/* The shared object that the user means, and the name that its kernels are known by. */
+static void resolve(const char *file, char **path, char **plugin, const char **peer_library) {
+    *peer_library = NULL;
+    *plugin = nb_peer_is(file) ? nb_peer_name(file, peer_library) : plugin_name(file);
+    *path = nb_peer_is(file) ? nb_peer_adapter(*plugin) : nb_strdup(file);
 }
 
 int nb_registry_load(const char *file) {
     assert(file);
-    const char *library = NULL;
-    if (!nb_peer_is(file)) return load(file, nb_strdup(file), plugin_name(file), NULL);
-    char *name = nb_peer_name(file, &library);
-    return load(file, nb_peer_adapter(name), name, library);
+    char *path, *plugin;
+    const char *peer_library;
+    resolve(file, &path, &plugin, &peer_library);
+    return load(file, path, plugin, peer_library);
 }
 
 int nb_registry_load_builtin(void) {
@@ -329,75 +344,225 @@ void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {
 const char *nb_registry_file(size_t i) { return i < n_libraries ? libraries[i].path : NULL; }
 
 void nb_registry_release(void) {
+    nb_guard_end();
     free(by_id.items);
     by_id = (struct entry_list){0};
     free_entries(&by_order);
-    for (size_t i = 0; i < n_libraries; i++) {
-        dlclose(libraries[i].handle);
-        free(libraries[i].file);
-        free(libraries[i].path);
-        free(libraries[i].plugin);
-    }
+    for (size_t i = 0; i < n_libraries; i++) free_library(&libraries[i]);
     free(libraries);
     libraries = NULL;
     n_libraries = 0;
 }
 
+/* ---- in the guard ---- */
+
+enum { LOAD_LIMIT_S = 10, PEER_LIMIT_S = 120 /* half a GB of libraries from a cold disk */, ANSWER_LIMIT_S = 2 };
+
+struct loading {
+    char file[PATH_MAX + NB_VARIANT_MAX];
+    int result;
+    size_t n; /* kernels of the file */
+};
+static void load_there(void *arg) {
+    struct loading *l = arg;
+    const size_t before = by_order.n;
+    l->result = nb_registry_load(l->file);
+    l->n = by_order.n - before;
+}
+
+/* What this process, forked, knew of the guard before. */
+static void forget_described(void) {
+    struct entry_list kept = {.items = nb_alloc(by_order.n + 1, sizeof *kept.items)};
+    for (size_t i = 0; i < by_order.n; i++)
+        if (!by_order.items[i]->is_described) kept.items[kept.n++] = by_order.items[i];
+    by_order = kept;
+    by_id.n = 0;
+    append_entries(&by_id, &kept);
+    sort_entries(&by_id, compare_by_id);
+}
+
+/* A new guard loads again what the last one had. */
+static void load_again(void) {
+    struct library *known = libraries;
+    const size_t n = n_libraries;
+    forget_described();
+    libraries = NULL;
+    n_libraries = 0;
+    for (size_t i = 0; i < n; i++)
+        if (known[i].handle) keep(&known[i], &(struct entry_list){0});
+    const bool was_quiet = nb_log_quiet(true);
+    for (size_t i = 0; i < n; i++)
+        if (!known[i].handle) nb_registry_load(known[i].file);
+    nb_log_quiet(was_quiet);
+}
+
+/* An entry as it goes from the guard to this process: no address in it is good here. */
+struct description {
+    char file[PATH_MAX + NB_VARIANT_MAX];
+    size_t i; /* of the file's kernels */
+    struct nb_kernel kernel;
+    char name[NB_VARIANT_MAX], variant[NB_VARIANT_MAX], summary[400], code_file[PATH_MAX];
+    uint64_t functions[NB_N_KERNEL_FUNCTIONS];
+    bool is_apart, is_found;
+};
+
+static const struct nb_entry *entry_of_file(const char *file, size_t i) {
+    for (size_t at = 0; at < by_order.n; at++)
+        if (strcmp(by_order.items[at]->entry.file, file) == 0 && i-- == 0) return &by_order.items[at]->entry;
+    return NULL;
+}
+
+static void describe_there(void *arg) {
+    struct description *d = arg;
+    const struct nb_entry *e = entry_of_file(d->file, d->i);
+    if (!(d->is_found = e != NULL)) return;
+    d->kernel = *e->kernel;
+    snprintf(d->name, sizeof d->name, "%s", e->kernel->name);
+    snprintf(d->variant, sizeof d->variant, "%s", e->kernel->variant);
+    snprintf(d->summary, sizeof d->summary, "%s", e->kernel->summary);
+    snprintf(d->code_file, sizeof d->code_file, "%s", e->code_file);
+    memcpy(d->functions, e->functions, sizeof d->functions);
+    d->is_apart = e->is_apart;
+}
+
+/* ---- here, of what is loaded there ---- */
+
+/* A text from there: it ends, and no terminal takes it for a command. */
+static char *plain_text(char *text, size_t size) {
+    text[size - 1] = '\0';
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    return nb_strdup(text);
+}
+
+static struct owned_entry *described_entry(const struct library *lib, struct description *d) {
+    struct owned_entry *s = nb_alloc(1, sizeof *s);
+    s->is_described = true;
+    s->kernel = d->kernel;
+    s->kernel.struct_size = offsetof(struct nb_kernel, applicable); /* what stands behind are functions */
+    memset((char *)&s->kernel + s->kernel.struct_size, 0, sizeof s->kernel - s->kernel.struct_size);
+    s->kernel.run = nb_kernel_elsewhere;
+    s->kernel.name = s->name = plain_text(d->name, sizeof d->name);
+    s->kernel.variant = s->variant = plain_text(d->variant, sizeof d->variant);
+    s->kernel.summary = s->summary = plain_text(d->summary, sizeof d->summary);
+    s->entry = (struct nb_entry){.kernel = &s->kernel,
+                                 .plugin = lib->plugin,
+                                 .is_peer = nb_peer_is(lib->file),
+                                 .file = lib->file,
+                                 .id = qualified(lib->plugin, s->variant),
+                                 .kernel_id = qualified(lib->plugin, s->name),
+                                 .code_file = plain_text(d->code_file, sizeof d->code_file),
+                                 .is_apart = d->is_apart};
+    memcpy(s->entry.functions, d->functions, sizeof d->functions);
+    return s;
+}
+
+static int describe_entry(const struct library *lib, size_t i, struct entry_list *out) {
+    char reason[160];
+    static struct description d;
+    d = (struct description){.i = i};
+    snprintf(d.file, sizeof d.file, "%s", lib->file);
+    const char *why = nb_guarded(describe_there, &d, sizeof d, ANSWER_LIMIT_S);
+    if (why) return nb_error("%s: its code %s while its kernels were listed", lib->file, why);
+    if (!d.is_found) return nb_error("%s: its kernels are gone while they are listed", lib->file);
+    struct owned_entry *s = out->items[out->n++] = described_entry(lib, &d);
+    if (nb_kernel_validate(&s->kernel, reason, sizeof reason) != 0 || strlen(s->entry.id) >= NB_VARIANT_MAX)
+        return nb_error("%s: entry %zu of its table is not what it was", lib->file, i);
+    return 0;
+}
+
+static bool is_described(const char *file) {
+    for (size_t i = 0; i < n_libraries; i++)
+        if (!libraries[i].handle && strcmp(libraries[i].file, file) == 0) return true;
+    return false;
+}
+
+int nb_registry_describe(const char *file) {
+    assert(file);
+    static struct loading l;
+    struct library lib = {.file = nb_strdup(file)};
+    struct entry_list found = {0};
+    const char *peer_library;
+    l = (struct loading){.result = -1};
+    snprintf(l.file, sizeof l.file, "%s", file);
+    nb_guard_begins_with(load_again);
+    resolve(file, &lib.path, &lib.plugin, &peer_library);
+    const double limit_s = nb_peer_is(file) ? PEER_LIMIT_S : LOAD_LIMIT_S;
+    const char *why =
+        strlen(file) < sizeof l.file ? nb_guarded(load_there, &l, sizeof l, limit_s) : "has too long a name";
+    if (why) {
+        nb_error("%s: cannot be loaded: its code %s", file, why);
+        l.result = -1;
+    }
+    bool is_new = l.result == 0 && !is_described(file) && l.n > 0;
+    if (is_new) found.items = nb_alloc(l.n, sizeof *found.items);
+    for (size_t i = 0; is_new && i < l.n && l.result == 0; i++) l.result = describe_entry(&lib, i, &found);
+    if (is_new && l.result == 0) {
+        keep(&lib, &found);
+        return 0;
+    }
+    free_entries(&found);
+    free_library(&lib);
+    return l.result;
+}
 /* ---- questions ---- */
 
-/* Questions to plugins go through a guard; the built-in kernels are ours. Who failed to answer is the process's own memory, as the
- * registry is. */
-
-enum { LIMIT_S = 2 };
-
-static const struct nb_entry **silent; /* entries that failed to answer */
-static size_t n_silent;
-
 struct question {
-    const struct nb_kernel *kernel;
-    const struct nb_call *call;
+    char id[NB_VARIANT_MAX];
+    struct nb_call call;
+    struct nb_tuning tuning;
     char refusal[200];
     bool refused, row_local;
 };
 
 static void ask_applicable(void *arg) {
     struct question *q = arg;
-    const char *reason = nb_kernel_applicable(q->kernel, q->call);
+    const struct nb_entry *entry = nb_registry_find(q->id);
+    if (q->call.tuning) q->call.tuning = &q->tuning;
+    const char *reason = entry ? nb_kernel_applicable(entry->kernel, &q->call) : "its file is not loaded any more";
     if (!reason) return;
-    snprintf(q->refusal, sizeof q->refusal, "%s", reason); /* read in here: it may point anywhere */
+    snprintf(q->refusal, sizeof q->refusal, "%s", reason);
     q->refused = true;
 }
 
 static void ask_row_local(void *arg) {
     struct question *q = arg;
-    q->row_local = nb_kernel_row_local(q->kernel, q->call) != 0;
+    const struct nb_entry *entry = nb_registry_find(q->id);
+    if (q->call.tuning) q->call.tuning = &q->tuning;
+    q->row_local = entry && nb_kernel_row_local(entry->kernel, &q->call) != 0;
+}
+
+static struct question question_of(const struct nb_entry *entry, const struct nb_call *call) {
+    struct question q = {.call = *call};
+    snprintf(q.id, sizeof q.id, "%s", entry->id);
+    if (call->tuning) q.tuning = *call->tuning;
+    return q;
 }
 
 /* False when there was no answer. */
 static bool ask(const struct nb_entry *entry, void (*how)(void *arg), struct question *q, const char *what) {
-    if (!entry->plugin) {
-        how(q);
-        return true;
-    }
-    for (size_t i = 0; i < n_silent; i++)
-        if (silent[i] == entry) return false;
-    const char *why = nb_guarded(how, q, LIMIT_S);
+    struct owned_entry *s = (struct owned_entry *)((char *)(uintptr_t)entry - offsetof(struct owned_entry, entry));
+    if (s->is_silent) return false;
+    const char *why = nb_guarded(how, q, sizeof *q, ANSWER_LIMIT_S);
     if (!why) return true;
-    nb_warn("%s: %s() does not answer: %s; its cases will say so", entry->id, what, why);
-    silent = nb_realloc(silent, n_silent + 1, sizeof *silent);
-    silent[n_silent++] = entry;
+    nb_warn("%s: %s() does not answer: it %s; its cases will say so", entry->id, what, why);
+    s->is_silent = true;
     return false;
 }
 
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call) {
     assert(entry && call);
     static struct question q;
-    q = (struct question){.kernel = entry->kernel, .call = call};
-    return ask(entry, ask_applicable, &q, "applicable") && q.refused ? q.refusal : NULL;
+    if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_applicable(entry->kernel, call);
+    q = question_of(entry, call);
+    if (!ask(entry, ask_applicable, &q, "applicable") || !q.refused) return NULL;
+    q.refusal[sizeof q.refusal - 1] = '\0';
+    return q.refusal;
 }
 
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call) {
     assert(entry && call);
-    struct question q = {.kernel = entry->kernel, .call = call};
+    if (entry->kernel->run != nb_kernel_elsewhere) return nb_kernel_row_local(entry->kernel, call) != 0;
+    struct question q = question_of(entry, call);
     return ask(entry, ask_row_local, &q, "row_local") && q.row_local;
 }

@@ -5,10 +5,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/kernel.h"
 #include "src/core/case.h"
 #include "src/core/kernel_fields.h"
+
+#define NB_NO_FUNCTION UINT64_MAX
 
 struct nb_entry {
     const struct nb_kernel *kernel; /* a copy in this program's own size: fields the file does not know are 0, variant
@@ -18,6 +21,10 @@ struct nb_entry {
     const char *file;   /* the shared object, as the user named it, or "peer:NAME[=LIBRARY]" */
     char *id;           /* "[plugin:]variant" */
     char *kernel_id;    /* "[plugin:]kernel" */
+
+    uint64_t functions[NB_N_KERNEL_FUNCTIONS]; /* where they lie in their file once that is loaded; or NB_NO_FUNCTION */
+    char *code_file;                           /* the loaded file that run() lies in */
+    bool is_apart;                             /* its functions lie in several files */
 };
 
 /* What loading returns of a file that serves another kernel ABI. */
@@ -32,6 +39,9 @@ int nb_registry_load_builtin(void);
  * names: nb_error, -1, and nothing of it is kept. Another ABI version: likewise, but NB_OTHER_ABI. A file that is loaded already: a
  * note, 0. */
 int nb_registry_load(const char *file);
+/* The same, but the file is loaded in the guard (guard.h) and never here: its kernels are known by what their table says, and cannot be
+ * called. For every process but workers, which is what decides, prints and must not end with what it measures. */
+int nb_registry_describe(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
@@ -43,9 +53,9 @@ void nb_registry_release(void);
 
 /* ---- questions ---- */
 
-/* A kernel's answers about a call, where the program must go on whatever the kernel does: while planning. A plugin that crashes or
- * hangs when it is called is not called again, and its cases are planned as if it had said yes, so that a worker meets the same and
- * their records say so. */
+/* A kernel's answers about a call, while planning: those of kernels that were described come from the guard. A kernel that ends the guard,
+ * or hangs, is not asked again, and its cases are planned as if it had said yes, so that a worker meets the same and their records
+ * say so. */
 
 /* Null: yes; else the reason why not, good until the next question. */
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);

@@ -493,17 +493,13 @@ int nb_code_digest(const struct nb_code *code, const struct nb_entry *entry, enu
                    char *reason, size_t n) {
     assert(code && entry && digest && reason);
     struct walk *w = nb_alloc(1, sizeof *w);
-    struct nb_kernel_function functions[NB_N_KERNEL_FUNCTIONS];
-    const char *base = nb_object_of((void *)(uintptr_t)entry->kernel->run, NULL);
-    const size_t n_functions = nb_kernel_functions(entry->kernel, functions);
     w->code = code;
-    for (size_t i = 0; i < n_functions; i++) {
-        if (part == NB_CODE_TIMED && !is_timed(functions[i].name)) continue;
-        mix_bytes(w, (const unsigned char *)functions[i].name, strlen(functions[i].name));
-        if (nb_object_of(functions[i].address, NULL) != base)
-            w->failed = "its functions lie in several files";
-        else
-            add_root(w, (uint64_t)((const char *)functions[i].address - base));
+    if (entry->is_apart) w->failed = "its functions lie in several files";
+    for (size_t i = 0; i < NB_N_KERNEL_FUNCTIONS && !entry->is_apart; i++) {
+        const char *name = nb_kernel_function_names[i];
+        if (entry->functions[i] == NB_NO_FUNCTION || (part == NB_CODE_TIMED && !is_timed(name))) continue;
+        mix_bytes(w, (const unsigned char *)name, strlen(name));
+        add_root(w, entry->functions[i]);
     }
     mix(w, entry->kernel->flags);
     const int result = finish(w, digest, reason, n);

@@ -3,9 +3,9 @@
 #include "src/gate/gate.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 
 #include "src/core/files.h"
 #include "src/core/foreign.h"
+#include "src/core/guard.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/text.h"
@@ -65,17 +66,34 @@ static int copy_layout(struct nb_gate_builds *b, int layout, const char *baselin
     return result;
 }
 
+struct binding {
+    char file[PATH_MAX];
+    char symbol[200], where[PATH_MAX]; /* symbol "": none is bound elsewhere */
+    bool is_open;
+};
+static void find_binding(void *arg) {
+    struct binding *b = arg;
+    const char *where = "";
+    void *handle = nb_object_open(b->file);
+    const char *symbol = handle ? nb_object_foreign(handle, &where) : NULL;
+    b->is_open = handle != NULL;
+    snprintf(b->symbol, sizeof b->symbol, "%s", symbol ? symbol : "");
+    snprintf(b->where, sizeof b->where, "%s", where);
+}
+
 /* Two builds that find one symbol in one place run one piece of code, or read one table. */
 static int check_binding(const char *copied, const char *file) {
-    const char *where = "", *symbol = NULL;
-    void *handle = nb_object_open(copied);
-    if (!handle) return -1;
-    symbol = nb_object_foreign(handle, &where);
-    if (symbol)
-        nb_error("%s: its %s is bound to that of %s; build it with -fvisibility=hidden and link it with -Bsymbolic",
-                 file, symbol, where);
-    dlclose(handle);
-    return symbol ? -1 : 0;
+    enum { LIMIT_S = 10 };
+    static struct binding b;
+    b = (struct binding){0};
+    snprintf(b.file, sizeof b.file, "%s", copied);
+    const char *why = nb_guarded(find_binding, &b, sizeof b, LIMIT_S);
+    if (why) return nb_error("%s: its code %s while its symbols were looked up", file, why);
+    if (!b.is_open) return -1;
+    if (!b.symbol[0]) return 0;
+    return nb_error(
+        "%s: its %.199s is bound to that of %.400s; build it with -fvisibility=hidden and link it with -Bsymbolic",
+        file, b.symbol, b.where);
 }
 
 /* Of the names of a build's kernels, in order. */
@@ -93,7 +111,7 @@ static uint64_t names_of(int build) {
 static int load_layout(const struct nb_gate_builds *b, int layout, const char *const sources[NB_N_BUILDS],
                        uint64_t names[NB_N_BUILDS]) {
     for (int build = 0; build < NB_N_BUILDS; build++) {
-        int result = nb_registry_load(b->files[layout][build]);
+        int result = nb_registry_describe(b->files[layout][build]);
         if (result != 0) nb_error("%s is not a build of kernels that can be compared", sources[build]);
         if (result == 0) result = check_binding(b->files[layout][build], sources[build]);
         if (result != 0) return result;
@@ -146,12 +164,9 @@ void nb_gate_builds_release(struct nb_gate_builds *b) {
 }
 
 const char *nb_gate_same_code(const struct nb_entry *baseline, const struct nb_entry *candidate) {
-    const char *in_baseline = NULL, *in_candidate = NULL;
-    const void *a = nb_object_of((void *)(uintptr_t)baseline->kernel->run, &in_baseline);
-    const void *b = nb_object_of((void *)(uintptr_t)candidate->kernel->run, &in_candidate);
-    if (baseline->kernel->run == candidate->kernel->run || a == b)
-        return "both builds run the same function of one loaded file: build them with hidden visibility and -Bsymbolic";
-    return NULL;
+    assert(baseline && candidate);
+    if (strcmp(baseline->code_file, candidate->code_file) != 0) return NULL;
+    return "both builds run the same function of one loaded file: build them with hidden visibility and -Bsymbolic";
 }
 
 /* ---- the gate -------------------------------------------------------------------------------------------------------- */
@@ -176,22 +191,6 @@ void nb_gate_release(struct nb_gate *g) {
     free(g->cases);
     nb_gate_settings_release(&g->settings);
     nb_gate_builds_release(&g->builds);
-}
-
-struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch) {
-    assert(g && c && g->builds.n_layouts > 0);
-    struct nb_gate_request q = {.layout = launch % g->builds.n_layouts,
-                                .n_files = NB_N_BUILDS,
-                                .n_arms = NB_N_BUILDS,
-                                .launch = launch,
-                                .threads = c->c.threads,
-                                .blocks = g->plan.blocks,
-                                .sample_ms = g->plan.sample_ms,
-                                .silence_s = g->plan.case_timeout_s,
-                                .seed = g->plan.seed + c->c.seed};
-    q.files = (const char **)(uintptr_t)g->builds.files[q.layout];
-    for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
-    return q;
 }
 
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */

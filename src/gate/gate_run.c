@@ -226,15 +226,17 @@ static int run_checks(const struct nb_gate *g, struct checks *checks) {
         const char *key = checks->c->arm_keys[b];
         int sample = 0;
         struct nb_outcome o;
-        struct nb_job job = {.kind = "check",
-                             .launch = -1,
-                             .plugins = (const char **)(uintptr_t)g->builds.files[0],
-                             .n_plugins = NB_N_BUILDS,
-                             .keys = &key,
-                             .samples = &sample,
-                             .n_cases = 1,
-                             .check_only = true,
-                             .digests_at = -1};
+        struct nb_job job = {
+            .kind = "check",
+            .launch = -1,
+            .plugins =
+                (const char **)(uintptr_t)&g->builds.files[0][b], /* what the others do is no matter of this one's */
+            .n_plugins = 1,
+            .keys = &key,
+            .samples = &sample,
+            .n_cases = 1,
+            .check_only = true,
+            .digests_at = -1};
         nb_process_run(NULL, &job, -1, g->plan.case_timeout_s, take_check, checks, &o);
         if (nb_launcher_ends(&o) != 0) return nb_launcher_ends(&o);
         if (checks->answered[b]) continue;
@@ -330,8 +332,19 @@ static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a)
 
 static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_stage stage, int number) {
     const double start = nb_now_s();
-    const struct nb_gate_request q = nb_gate_request_of(g, c, number);
+    const int layout = number % g->builds.n_layouts;
     struct nb_gate_answer answer;
+    struct nb_gate_request q = {.files = g->builds.files[layout],
+                                .n_files = NB_N_BUILDS,
+                                .n_arms = NB_N_BUILDS,
+                                .launch = number,
+                                .layout = layout,
+                                .threads = c->c.threads,
+                                .blocks = g->plan.blocks,
+                                .sample_ms = g->plan.sample_ms,
+                                .silence_s = g->plan.case_timeout_s,
+                                .seed = g->plan.seed + c->c.seed};
+    for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
     int result = nb_gate_launch_run(&q, &answer);
     c->seconds += nb_now_s() - start;
     if (result != 0) return result;

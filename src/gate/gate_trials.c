@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/accuracy/gradient.h"
+#include "src/core/guard.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
@@ -100,9 +101,8 @@ static void run_work(void *arg) {
     nb_run_in_ranges(w->kernel, &w->call, 0);
 }
 
-/* Instructions of 100 + percent rows / instructions of 100 rows - 1, on rows of at most 64 columns; NaN with the reason. */
-static double injected_work(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
-                            size_t n) {
+static double count_injected(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
+                             size_t n) {
     struct nb_case small = *c;
     struct nb_inputs in = {0};
     struct nb_buffers b = {0};
@@ -140,13 +140,38 @@ static double injected_work(const struct nb_case *c, const struct nb_entry *entr
     return ratio;
 }
 
+struct injection {
+    struct nb_case c;
+    char kernel[NB_VARIANT_MAX], reason[200];
+    int percent;
+    double ratio;
+};
+static void count_there(void *arg) {
+    struct injection *q = arg;
+    const struct nb_entry *entry = nb_registry_find(q->kernel);
+    q->ratio = entry ? count_injected(&q->c, entry, q->percent, q->reason, sizeof q->reason) : NAN;
+}
+
+/* Instructions of 100 + percent rows / instructions of 100 rows - 1, on rows of at most 64 columns; NaN with the reason. */
+static double injected_work(const struct nb_case *c, const struct nb_entry *entry, int percent, char *reason,
+                            size_t n) {
+    enum { LIMIT_S = 60 };
+    struct injection q = {.c = *c, .percent = percent, .ratio = NAN};
+    snprintf(q.kernel, sizeof q.kernel, "%s", entry->id);
+    nb_guard_end(); /* what the case points to is younger than the last guard */
+    const char *why = nb_guarded(count_there, &q, sizeof q, LIMIT_S);
+    if (why) q.ratio = NAN;
+    snprintf(reason, n, "%s%.120s", why ? "its code " : "", why ? why : q.reason);
+    return q.ratio;
+}
+
 /* ---- trials ---------------------------------------------------------------------------------------------------------- */
 
 const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
 
 /* One arm of a trial on its way to a verdict. */
 struct contender {
-    int effect;
+    int arm, effect;
     struct nb_gate_launch *screen, *confirm;
     size_t n_screen, n_confirm;
     struct nb_gate_judgement judgement;
@@ -184,11 +209,20 @@ static void record_launch(const struct self_test *s, const struct nb_gate_reques
 static int launch_trial(struct self_test *s, int load, size_t case_index, struct contender *contenders, int n,
                         enum nb_gate_stage stage) {
     const struct nb_gate_case *c = &s->g->cases[case_index];
+    const int layout = s->next_launch % s->g->builds.n_layouts;
     const double at_s = nb_now_s() - s->started_s;
     struct nb_gate_answer answer;
-    struct nb_gate_request q = nb_gate_request_of(s->g, c, s->next_launch++);
-    q.n_arms = 2 + n;
-    q.seed = s->g->plan.seed;
+    struct nb_gate_request q = {.files = (const char **)(uintptr_t)s->g->builds.files[layout],
+                                .n_files = NB_N_BUILDS,
+                                .keys = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CONTROL]},
+                                .n_arms = 2 + n,
+                                .launch = s->next_launch++,
+                                .layout = layout,
+                                .threads = c->c.threads,
+                                .blocks = s->g->plan.blocks,
+                                .sample_ms = s->g->plan.sample_ms,
+                                .silence_s = s->g->plan.case_timeout_s,
+                                .seed = s->g->plan.seed};
     for (int i = 0; i < n; i++) {
         q.keys[2 + i] = c->arm_keys[NB_BUILD_CANDIDATE];
         q.extra_percent[2 + i] = contenders[i].effect;

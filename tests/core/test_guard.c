@@ -1,37 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A question to code that crashes, hangs or recurses without end leaves the program where it was. */
-#include "src/core/foreign.h"
+/* Code that crashes, hangs, ends its process, forks or writes to what is not its own leaves the program where it was. */
+#include "src/core/guard.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void answer(void *arg) { *(int *)arg = 42; }
 static void stop(void *arg) {
-    (void)arg;
+    *(int *)arg = 1;
     abort();
-}
-static void divide(void *arg) {
-    (void)arg;
-    raise(SIGFPE);
 }
 static void hang(void *arg) {
     (void)arg;
     for (;;) pause();
 }
+static void leave(void *arg) {
+    (void)arg;
+    exit(0);
+}
+static void close_all(void *arg) {
+    (void)arg;
+    close_range(3, ~0u, 0);
+}
+static void write_to_all(void *arg) {
+    (void)arg;
+    for (int fd = 3; fd < 1024; fd++)
+        if (write(fd, "junk", 4) < 0) continue;
+}
+/* The child holds the guard's end of the socket. */
+static void fork_and_leave(void *arg) {
+    *(pid_t *)arg = 0;
+    if (fork() == 0)
+        for (;;) pause();
+    _exit(3);
+}
+
 Test(guard, lets_an_answer_through) {
     int value = 0;
-    cr_assert_null(nb_guarded(answer, &value, 1));
+    cr_assert_null(nb_guarded(answer, &value, sizeof value, 10));
     cr_assert_eq(value, 42);
 }
 
-Test(guard, survives_what_happens_instead_of_an_answer) {
+Test(guard, says_what_happened_instead_of_an_answer) {
+    int value = 7;
     for (int i = 0; i < 2; i++) {
-        cr_assert_str_eq(nb_guarded(stop, NULL, 1), "Aborted");
-        cr_assert_str_eq(nb_guarded(divide, NULL, 1), "Floating point exception");
-        cr_assert_str_eq(nb_guarded(hang, NULL, 0.05), "no end within 0.05 s");
+        cr_expect_str_eq(nb_guarded(stop, &value, sizeof value, 10), "was ended by signal 6 (Aborted)");
+        cr_expect_eq(value, 7, "half an answer is none");
+        cr_expect_str_eq(nb_guarded(hang, NULL, 0, 0.05), "did not end within 0.05 s");
+        cr_expect_str_eq(nb_guarded(leave, NULL, 0, 10), "ended the process with exit code 0");
+        cr_expect_str_eq(nb_guarded(close_all, NULL, 0, 10), "ended the process with exit code 0");
+        cr_expect_str_eq(nb_guarded(write_to_all, NULL, 0, 10), "wrote to a descriptor that is not its own");
+        cr_expect_str_eq(nb_guarded(fork_and_leave, &value, sizeof value, 10), "ended the process with exit code 3");
     }
+    cr_assert_null(nb_guarded(answer, &value, sizeof value, 10), "another guard answers");
+    cr_assert_eq(value, 42);
 }
 
 /* A sanitizer's frames have no room for an overflow of their own. */
@@ -47,14 +72,28 @@ static void recurse(void *arg) {
 Test(guard, survives_a_stack_that_overflows) {
     char room = 0;
     again = recurse;
-    cr_assert_str_eq(nb_guarded(recurse, &room, 5), "Segmentation fault");
+    cr_assert_str_eq(nb_guarded(recurse, &room, 1, 10), "was ended by signal 11 (Segmentation fault)");
 }
 #endif
 
-Test(guard, gives_the_signals_back) {
-    struct sigaction before, after;
-    sigaction(SIGSEGV, NULL, &before);
-    nb_guarded(stop, NULL, 1);
-    sigaction(SIGSEGV, NULL, &after);
-    cr_assert(before.sa_handler == after.sa_handler);
+static int begun;
+static void begin(void) { begun++; }
+static void begin_again(void *arg) {
+    (void)arg;
+    begun++;
+}
+static void count_begun(void *arg) { *(int *)arg = begun; }
+
+Test(guard, keeps_what_it_did_until_it_ends) {
+    int value = 0;
+    nb_guard_begins_with(begin);
+    cr_assert_null(nb_guarded(count_begun, &value, sizeof value, 10));
+    cr_assert_eq(value, 1);
+    cr_assert_eq(begun, 0, "not here");
+    cr_assert_null(nb_guarded(begin_again, NULL, 0, 10));
+    cr_assert_null(nb_guarded(count_begun, &value, sizeof value, 10));
+    cr_assert_eq(value, 2);
+    nb_guard_end();
+    cr_assert_null(nb_guarded(count_begun, &value, sizeof value, 10));
+    cr_assert_eq(value, 1, "a new one begins anew");
 }

@@ -2,28 +2,37 @@
 /* The registry: what it takes, what it refuses and in which words. Every test is a process of its own. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/files.h"
+#include "src/core/guard.h"
 #include "src/core/registry.h"
 #include "tests/support/files.h"
 
-/* What nb_registry_load(path) says on stderr; its result in *result. */
-static const char *said(const char *path, int *result) {
+/* What load(path) says on stderr; its result in *result. */
+static const char *said(int (*load)(const char *file), const char *path, int *result) {
     begin_errors();
-    *result = nb_registry_load(path);
+    nb_guard_end(); /* the next one writes there */
+    *result = load(path);
     return end_errors();
 }
 
-static void refuses(const char *path, const char *words) {
+static void refuses_by(int (*load)(const char *file), const char *path, const char *words) {
     int result;
-    const char *text = said(path, &result);
+    const char *text = said(load, path, &result);
     cr_expect_eq(result, strstr(words, "ABI version") ? NB_OTHER_ABI : -1, "%s: %d", path, result);
     cr_expect(strstr(text, words), "wanted \"%s\" in: %s", words, text);
     cr_expect(strstr(text, path), "the message does not name %s: %s", path, text);
     cr_expect_eq(nb_registry_size(), 0, "kernels of a refused file stay");
+}
+
+/* Here, and in the guard. */
+static void refuses(const char *path, const char *words) {
+    refuses_by(nb_registry_load, path, words);
+    refuses_by(nb_registry_describe, path, words);
 }
 
 static char *temporary(const char *name, const void *bytes, size_t n) {
@@ -122,7 +131,7 @@ ParameterizedTest(struct fault *fault, registry, a_faulty_table_is_refused_whole
 Test(registry, a_plugin_with_code_in_another_file_is_warned_about_and_the_builtin_refused) {
     int result;
     setenv("NORMBENCH_TEST_FAULT", "elsewhere", 1);
-    const char *text = said(plugin_path("invalid"), &result);
+    const char *text = said(nb_registry_load, plugin_path("invalid"), &result);
     cr_expect_eq(result, 0);
     cr_expect(strstr(text, "warning: ") && strstr(text, "its function close lies in"), "%s", text);
     cr_expect_eq(nb_registry_size(), 2);
@@ -133,7 +142,7 @@ Test(registry, a_plugin_with_code_in_another_file_is_warned_about_and_the_builti
 
 Test(registry, a_plugin_of_an_older_header_gets_defaults) {
     int result;
-    const char *text = said(plugin_path("older"), &result);
+    const char *text = said(nb_registry_load, plugin_path("older"), &result);
     cr_assert_eq(result, 0);
     cr_expect_str_eq(text, "");
     const struct nb_entry *e = nb_registry_find("older:copy_native_f32");
@@ -152,21 +161,99 @@ Test(registry, a_plugin_of_an_older_header_gets_defaults) {
     nb_registry_release();
 }
 
-Test(registry, the_same_file_twice_is_a_note_and_another_of_its_name_an_error) {
+static void refuses_a_second(int (*load)(const char *file)) {
     int result;
     char *first = plugin_path("older"), *path;
-    cr_assert_eq(nb_registry_load(first), 0);
+    cr_assert_eq(load(first), 0);
     size_t n = nb_registry_size();
-    const char *text = said(first, &result);
+    cr_assert_gt(n, 0);
+    const char *text = said(load, first, &result);
     cr_expect_eq(result, 0);
     cr_expect(strstr(text, "is loaded already"), "%s", text);
     cr_expect_eq(nb_registry_size(), n);
     path = copy_of("older", "libolder.so");
-    text = said(path, &result);
+    text = said(load, path, &result);
     cr_expect_eq(result, -1);
     cr_expect(strstr(text, "a plugin named older is loaded from"), "%s", text);
     cr_expect_eq(nb_registry_size(), n);
     nb_registry_release();
+}
+Test(registry, the_same_file_twice_is_a_note_and_another_of_its_name_an_error) {
+    refuses_a_second(nb_registry_load);
+    refuses_a_second(nb_registry_describe);
+}
+
+/* ---- described kernels ---- */
+
+static bool is_mapped(const char *path) {
+    char line[4096];
+    bool found = false;
+    FILE *f = fopen("/proc/self/maps", "r");
+    cr_assert(f);
+    while (fgets(line, sizeof line, f)) found |= strstr(line, path) != NULL;
+    fclose(f);
+    return found;
+}
+
+Test(registry, a_description_says_what_the_table_says_and_loads_nothing) {
+    cr_assert_eq(nb_registry_describe(plugin_path("boxes")), 0);
+    cr_expect_not(is_mapped(plugin_path("boxes")), "it is loaded here");
+    const size_t n = nb_registry_size();
+    struct nb_entry described[64];
+    struct nb_kernel kernels[64];
+    cr_assert(n > 0 && n <= 64);
+    for (size_t i = 0; i < n; i++) {
+        described[i] = *nb_registry_at(i);
+        kernels[i] = *described[i].kernel;
+        described[i].id = strdup(described[i].id);
+        kernels[i].summary = strdup(kernels[i].summary);
+    }
+    nb_registry_release();
+    cr_assert_eq(nb_registry_load(plugin_path("boxes")), 0);
+    cr_assert_eq(nb_registry_size(), n);
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        const struct nb_kernel *k = e->kernel;
+        cr_expect_str_eq(e->id, described[i].id);
+        cr_expect_str_eq(k->summary, kernels[i].summary);
+        cr_expect(k->op == kernels[i].op && k->dtype == kernels[i].dtype && k->flags == kernels[i].flags);
+        cr_expect_arr_eq(&k->formulas, &kernels[i].formulas, sizeof k->formulas);
+        cr_expect_arr_eq(e->functions, described[i].functions, sizeof e->functions);
+        cr_expect_eq(e->is_apart, described[i].is_apart);
+    }
+}
+
+Test(registry, a_described_kernel_is_asked_in_the_guard) {
+    struct nb_call call = {.struct_size = sizeof call, .rows = 3, .cols = 7};
+    cr_assert_eq(nb_registry_describe(plugin_path("question")), 0);
+    cr_assert_eq(nb_registry_describe(plugin_path("example")), 0);
+    const struct nb_entry *crashes = nb_registry_find("question:bad_question_f32"),
+                          *answers = nb_registry_find("example:example_f32");
+    cr_assert(crashes && answers);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_null(nb_ask_applicable(crashes, &call), "planned as if it had said yes");
+        cr_expect_null(nb_ask_applicable(answers, &call), "another guard answers");
+        cr_expect_eq(nb_ask_row_local(answers, &call), false, "the default");
+    }
+}
+
+struct harm {
+    char fault[24], words[64];
+};
+ParameterizedTestParameters(registry, a_file_that_harms_its_process_is_refused) {
+    static struct harm harms[] = {{"constructor:exit", "ended the process with exit code 0"},
+                                  {"constructor:_exit", "ended the process with exit code 0"},
+                                  {"constructor:crash", "Segmentation fault"},
+                                  {"constructor:junk", "descriptor that is not its own"},
+                                  {"constructor:child", "ended the process with exit code 0"},
+                                  {"table:_exit", "ended the process with exit code 0"},
+                                  {"table:crash", "Segmentation fault"},
+                                  {"table:junk", "descriptor that is not its own"}};
+    return cr_make_param_array(struct harm, harms, sizeof harms / sizeof harms[0]);
+}
+ParameterizedTest(struct harm *harm, registry, a_file_that_harms_its_process_is_refused) {
+    setenv("NORMBENCH_TEST_FAULT", harm->fault, 1);
+    refuses_by(nb_registry_describe, plugin_path("around"), harm->words);
 }
 
 Test(registry, plugins_come_behind_the_builtin_kernels) {

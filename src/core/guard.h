@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Code from outside never runs in the process that decides: it is loaded and asked in the guard, a fork of this process, which may
+ * crash, hang or end in its place. */
+#ifndef NB_GUARD_H
+#define NB_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { NB_GUARD_BYTES = 64 << 10 };
+
+/* Has work(arg) done in the guard, within limit_s seconds; arg, of at most NB_GUARD_BYTES, is copied there and back. What it points to
+ * must be older than the guard, which lives from the first call to the first that fails. Null: done. Else what the code did instead
+ * ("ended the process with exit code 0", "did not end within 2 s"), good until the next call; arg is as it was. In the
+ * guard itself the work is simply done. Not for several threads at once. */
+const char *nb_guarded(void (*work)(void *arg), void *arg, size_t bytes, double limit_s);
+/* What a new guard begins with: to load again what the last one had. Null: nothing. */
+void nb_guard_begins_with(void (*begin)(void));
+/* Ends the guard and all that it started; the next call starts another. */
+void nb_guard_end(void);
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]: in the file's constructor, its
+ * destructor, normbench_kernels() ("table"), applicable() or a thread of its own; exit, _exit, crash, hang, junk (written to every descriptor but the
+ * first three) or child (one that outlives it); in every
+ * process, or (WHOM) in workers alone, in the file candidate.so alone, or both ("worker+candidate"). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+static const char *applicable(const struct nb_call *call);
+static const struct nb_kernel *const *honest_table(uint32_t abi_version, size_t *n);
+
+#define normbench_kernels honest_table
+#define KERNEL_NAME "bad_around"
+#define KERNEL_FIELDS .applicable = applicable
+#include "plugin.h"
+#undef normbench_kernels
+
+static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+    correct_rows(call, begin, end);
+    return 0;
+}
+
+static bool is_candidate(void) {
+    Dl_info info;
+    return dladdr((const void *)&kernel, &info) && strstr(info.dli_fname, "candidate");
+}
+
+/* A worker is the program executed again. */
+static bool is_worker(void) {
+    char line[256] = "";
+    const int fd = open("/proc/self/cmdline", O_RDONLY);
+    const ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+    if (fd >= 0) close(fd);
+    for (ssize_t i = 0; i < n; i++)
+        if (!line[i]) line[i] = ' ';
+    return strstr(line, "worker") != NULL;
+}
+
+static void write_junk(void) {
+    static const char line[] = "{\"type\":\"launch\",\"status\":\"ok\"}\n{\"type\":\"end\"}\n";
+    for (int fd = 3; fd < 1024; fd++)
+        if (write(fd, line, sizeof line - 1) < 0) continue;
+}
+
+/* What stays behind must be ended by whoever asked. */
+static void leave_a_child(void) {
+    if (fork() == 0) {
+        sleep(3);
+        _exit(0);
+    }
+    _exit(0);
+}
+
+static void misbehave(const char *where) {
+    const char *fault = getenv("NORMBENCH_TEST_FAULT"), *what = fault ? strchr(fault, ':') : NULL;
+    if (!what || strncmp(fault, where, (size_t)(what - fault)) != 0 || where[what - fault] != '\0') return;
+    const char *whom = strchr(++what, ':');
+    if (whom && strstr(whom, "worker") && !is_worker()) return;
+    if (whom && strstr(whom, "candidate") && !is_candidate()) return;
+    const size_t n = whom ? (size_t)(whom - what) : strlen(what);
+    if (strncmp(what, "exit", n) == 0) exit(0);
+    if (strncmp(what, "_exit", n) == 0) _exit(0);
+    if (strncmp(what, "crash", n) == 0) raise(SIGSEGV);
+    if (strncmp(what, "hang", n) == 0) sleep(3600);
+    if (strncmp(what, "junk", n) == 0) write_junk();
+    if (strncmp(what, "child", n) == 0) leave_a_child();
+}
+
+static void *work_apart(void *arg) {
+    usleep(2000);
+    misbehave("thread");
+    return arg;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    pthread_t thread;
+    const char *fault = getenv("NORMBENCH_TEST_FAULT");
+    misbehave("constructor");
+    if (fault && strncmp(fault, "thread", 6) == 0 && pthread_create(&thread, NULL, work_apart, NULL) == 0)
+        pthread_detach(thread);
+}
+__attribute__((destructor)) static void end(void) { misbehave("destructor"); }
+
+static const char *applicable(const struct nb_call *call) {
+    (void)call;
+    misbehave("applicable");
+    return NULL;
+}
+static const struct nb_kernel *const *honest_table(uint32_t abi_version, size_t *n);
+__attribute__((visibility("default"))) const struct nb_kernel *const *normbench_kernels(uint32_t abi_version,
+                                                                                        size_t *n) {
+    misbehave("table");
+    return honest_table(abi_version, n);
+}
