@@ -18,14 +18,15 @@
 
 enum { PATTERN = 64 };
 
-void nb_poison(unsigned char *p, size_t bytes, uint32_t word) {
+/* The word's bytes, in phase with addresses that are multiples of 4. */
+static void poison(unsigned char *p, size_t bytes, uint32_t word) {
     size_t done = bytes < PATTERN ? bytes : PATTERN;
     for (size_t i = 0; i < done; i++) p[i] = (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4));
     for (; done < bytes; done += done < bytes - done ? done : bytes - done)
         memcpy(p + done, p, done < bytes - done ? done : bytes - done);
 }
 
-bool nb_is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
+static bool is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
     for (size_t i = 0; i < bytes && i < 4; i++)
         if (p[i] != (unsigned char)(word >> 8 * ((uintptr_t)(p + i) % 4))) return false;
     return bytes <= 4 || memcmp(p, p + 4, bytes - 4) == 0;
@@ -38,75 +39,50 @@ bool nb_is_poison(const unsigned char *p, size_t bytes, uint32_t word) {
 enum { MARGIN = 1024, LINE = 64, HUGE_PAGE = 2 << 20 };
 
 enum { MATRIX, PARAMS, STATS, ONE, SAVED, BYTES }; /* as shape_tensor() has their lengths */
+#define FROM(member) offsetof(struct nb_inputs, member)
+#define OUTPUT SIZE_MAX
 static const struct {
     const char *name;
     int kind;
-    bool f32, output; /* f32 whatever the dtype of x */
+    bool f32; /* whatever the dtype of x */
+    size_t
+        from; /* where struct nb_inputs has the pointer to it; OUTPUT: it has none; SAVED: the buffers have their own */
 } specs[NB_N_TENSORS] = {
-    [NB_T_X] = {"x", MATRIX, false, false},
-    [NB_T_RESIDUAL] = {"residual", MATRIX, false, false},
-    [NB_T_GAMMA_F32] = {"gamma", PARAMS, true, false},
-    [NB_T_BETA_F32] = {"beta", PARAMS, true, false},
-    [NB_T_GAMMA_X] = {"gamma", PARAMS, false, false},
-    [NB_T_BETA_X] = {"beta", PARAMS, false, false},
-    [NB_T_RUNNING_MEAN_IN] = {"running_mean_in", PARAMS, true, false},
-    [NB_T_RUNNING_VAR_IN] = {"running_var_in", PARAMS, true, false},
-    [NB_T_Y] = {"y", MATRIX, false, true},
-    [NB_T_RESIDUAL_OUT] = {"residual_out", MATRIX, false, true},
-    [NB_T_MEAN] = {"mean", STATS, true, true},
-    [NB_T_RSTD] = {"rstd", STATS, true, true},
-    [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, true},
-    [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, true},
-    [NB_T_DY] = {"dy", MATRIX, false, false},
-    [NB_T_DRESIDUAL_OUT] = {"dresidual_out", MATRIX, false, false},
-    [NB_T_SAVED_MEAN] = {"mean", SAVED, true, false},
-    [NB_T_SAVED_RSTD] = {"rstd", SAVED, true, false},
-    [NB_T_DX] = {"dx", MATRIX, false, true},
-    [NB_T_DGAMMA] = {"dgamma", PARAMS, true, true},
-    [NB_T_DBETA] = {"dbeta", PARAMS, true, true},
-    [NB_T_DALPHA] = {"dalpha", ONE, true, true},
-    [NB_T_SCRATCH] = {"scratch", BYTES, false, true},
+    [NB_T_X] = {"x", MATRIX, false, FROM(x)},
+    [NB_T_RESIDUAL] = {"residual", MATRIX, false, FROM(residual)},
+    [NB_T_GAMMA_F32] = {"gamma", PARAMS, true, FROM(gamma_f32)},
+    [NB_T_BETA_F32] = {"beta", PARAMS, true, FROM(beta_f32)},
+    [NB_T_GAMMA_X] = {"gamma", PARAMS, false, FROM(gamma_x)},
+    [NB_T_BETA_X] = {"beta", PARAMS, false, FROM(beta_x)},
+    [NB_T_RUNNING_MEAN_IN] = {"running_mean_in", PARAMS, true, FROM(running_mean)},
+    [NB_T_RUNNING_VAR_IN] = {"running_var_in", PARAMS, true, FROM(running_var)},
+    [NB_T_Y] = {"y", MATRIX, false, OUTPUT},
+    [NB_T_RESIDUAL_OUT] = {"residual_out", MATRIX, false, OUTPUT},
+    [NB_T_MEAN] = {"mean", STATS, true, OUTPUT},
+    [NB_T_RSTD] = {"rstd", STATS, true, OUTPUT},
+    [NB_T_RUNNING_MEAN_OUT] = {"running_mean_out", PARAMS, true, OUTPUT},
+    [NB_T_RUNNING_VAR_OUT] = {"running_var_out", PARAMS, true, OUTPUT},
+    [NB_T_DY] = {"dy", MATRIX, false, FROM(dy)},
+    [NB_T_DRESIDUAL_OUT] = {"dresidual_out", MATRIX, false, FROM(dresidual_out)},
+    [NB_T_SAVED_MEAN] = {"mean", SAVED, true, 0},
+    [NB_T_SAVED_RSTD] = {"rstd", SAVED, true, 0},
+    [NB_T_DX] = {"dx", MATRIX, false, OUTPUT},
+    [NB_T_DGAMMA] = {"dgamma", PARAMS, true, OUTPUT},
+    [NB_T_DBETA] = {"dbeta", PARAMS, true, OUTPUT},
+    [NB_T_DALPHA] = {"dalpha", ONE, true, OUTPUT},
+    [NB_T_SCRATCH] = {"scratch", BYTES, false, OUTPUT},
 };
-
-const char *nb_tensor_name(enum nb_tensor_id id) { return specs[id].name; }
 
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row) {
     return (unsigned char *)t->data + (size_t)(row * t->stride) * t->item;
 }
 
-/* ---- layout -------------------------------------------------------------------------------------------------------
- */
-
 static const void *source_of(const struct nb_buffers *b, enum nb_tensor_id id) {
-    const struct nb_inputs *in = b->in;
-    switch (id) {
-    case NB_T_DY:
-        return in->dy;
-    case NB_T_DRESIDUAL_OUT:
-        return in->dresidual_out;
-    case NB_T_SAVED_MEAN:
-        return b->saved[0];
-    case NB_T_SAVED_RSTD:
-        return b->saved[1];
-    case NB_T_X:
-        return in->x;
-    case NB_T_RESIDUAL:
-        return in->residual;
-    case NB_T_GAMMA_F32:
-        return in->gamma_f32;
-    case NB_T_BETA_F32:
-        return in->beta_f32;
-    case NB_T_GAMMA_X:
-        return in->gamma_x;
-    case NB_T_BETA_X:
-        return in->beta_x;
-    case NB_T_RUNNING_MEAN_IN:
-        return in->running_mean;
-    case NB_T_RUNNING_VAR_IN:
-        return in->running_var;
-    default:
-        return NULL;
-    }
+    const void *source;
+    if (specs[id].kind == SAVED) return b->saved[id == NB_T_SAVED_RSTD];
+    if (specs[id].from == OUTPUT) return NULL;
+    memcpy(&source, (const char *)b->in + specs[id].from, sizeof source);
+    return source;
 }
 
 /* ---- saved statistics: one row of a tensor for each mathematics ---- */
@@ -161,7 +137,10 @@ static void shape_tensor(struct nb_tensor *t, enum nb_tensor_id id, const struct
     t->source = source_of(b, id);
 }
 
-size_t nb_tensor_bytes(const struct nb_tensor *t) { return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item; }
+/* From its first element to behind its last. */
+static size_t tensor_bytes(const struct nb_tensor *t) {
+    return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item;
+}
 
 static void *map_pages(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -174,7 +153,7 @@ static void *map_pages(size_t bytes) {
 
 /* A mapping of its own: guard page, area, guard page. */
 static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = nb_tensor_bytes(t);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = tensor_bytes(t);
     size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
     t->area_bytes = (wanted + page - 1) / page * page;
     t->map_bytes = t->area_bytes + 2 * page;
@@ -202,7 +181,7 @@ static int place_slab(struct nb_buffers *b) {
         offset += LINE * (1 + nb_random_next(&random) % 64);
         areas[i] = offset - LINE;
         starts[i] = offset;
-        offset = (offset + nb_tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
+        offset = (offset + tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
     size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
     b->slab_bytes = (bytes + align - 1) / align * align + align;
@@ -215,13 +194,13 @@ static int place_slab(struct nb_buffers *b) {
         struct nb_tensor *t = &b->tensors[i];
         t->data = base + starts[i];
         t->area = base + areas[i];
-        t->area_bytes = starts[i] - areas[i] + nb_tensor_bytes(t) + LINE;
+        t->area_bytes = starts[i] - areas[i] + tensor_bytes(t) + LINE;
     }
     return 0;
 }
 
 static void fill(struct nb_tensor *t, uint32_t word) {
-    nb_poison(t->area, t->area_bytes, word);
+    poison(t->area, t->area_bytes, word);
     if (!t->source) return;
     const size_t row_bytes = (size_t)t->cols * t->item;
     for (int64_t r = 0; r < t->rows; r++)
@@ -240,7 +219,7 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
     b->request.wants |= request->scratch_bytes > 0 ? 1u << NB_T_SCRATCH : 0;
     nb_buffers_take_saved(b);
     for (int i = 0; i < NB_N_TENSORS; i++) {
-        if (!specs[i].output && !source_of(b, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
+        if (specs[i].from != OUTPUT && !source_of(b, (enum nb_tensor_id)i)) b->request.wants &= ~(1u << i);
         if (b->request.wants & 1u << i) shape_tensor(&b->tensors[i], (enum nb_tensor_id)i, b);
     }
     int bad = 0;
@@ -261,14 +240,14 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
 
 void nb_buffers_poison_outputs(struct nb_buffers *b) {
     for (int i = 0; i < NB_N_TENSORS; i++)
-        if (specs[i].output && b->tensors[i].data)
-            nb_poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
+        if (specs[i].from == OUTPUT && b->tensors[i].data)
+            poison(b->tensors[i].area, b->tensors[i].area_bytes, b->request.poison);
 }
 
 double nb_buffers_bytes(const struct nb_buffers *b) {
     double bytes = 0;
     for (int i = 0; i < NB_N_TENSORS; i++)
-        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)nb_tensor_bytes(&b->tensors[i]);
+        if (b->tensors[i].data && specs[i].kind != BYTES) bytes += (double)tensor_bytes(&b->tensors[i]);
     return bytes;
 }
 
@@ -281,9 +260,7 @@ void nb_buffers_release(struct nb_buffers *b) {
     *b = (struct nb_buffers){0};
 }
 
-/* ---- a case's call ----------------------------------------------------------------------------------------------- */
-
-/* Which tensors a case's call takes, and where they are. */
+/* ---- a case's call: which tensors it takes, and where they are ---------------------------------------------------- */
 
 const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c) {
     return &b->tensors[c->pass == NB_BACKWARD ? NB_T_DX : NB_T_Y];
@@ -377,7 +354,7 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
 
 /* ---- after a call ------------------------------------------------------------------------------------------------ */
 
-/* After a call: is all that the kernel must not have touched as it was laid there? */
+/* Is all that the kernel must not have touched as it was laid there? */
 
 static enum nb_damage outside(char *where, size_t n, const char *name, const char *side, int64_t row) {
     if (row < 0)
@@ -389,10 +366,10 @@ static enum nb_damage outside(char *where, size_t n, const char *name, const cha
 
 static enum nb_damage verify_margins(const struct nb_tensor *t, const char *name, uint32_t word, char *where,
                                      size_t n) {
-    const unsigned char *end = (unsigned char *)t->data + nb_tensor_bytes(t);
-    if (!nb_is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
+    const unsigned char *end = (unsigned char *)t->data + tensor_bytes(t);
+    if (!is_poison(t->area, (size_t)((unsigned char *)t->data - t->area), word))
         return outside(where, n, name, "before", -1);
-    if (!nb_is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
+    if (!is_poison(end, (size_t)(t->area + t->area_bytes - end), word)) return outside(where, n, name, "behind", -1);
     return NB_INTACT;
 }
 
@@ -401,7 +378,7 @@ static enum nb_damage verify_tensor(const struct nb_tensor *t, const char *name,
     if (verify_margins(t, name, word, where, n) != NB_INTACT) return NB_DAMAGED_OUTSIDE;
     for (int64_t r = 0; r < t->rows; r++) {
         const unsigned char *row = nb_tensor_row(t, r);
-        if (r + 1 < t->rows && !nb_is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
+        if (r + 1 < t->rows && !is_poison(row + row_bytes, gap, word)) return outside(where, n, name, "behind", r);
         if (t->source && memcmp(row, (const unsigned char *)t->source + (size_t)r * row_bytes, row_bytes) != 0) {
             snprintf(where, n, "changed row %lld of its input %s", (long long)r, name);
             return NB_DAMAGED_INPUT;
@@ -414,8 +391,7 @@ typedef enum nb_damage (*verify_fn)(const struct nb_tensor *t, const char *name,
 static enum nb_damage verify_all(const struct nb_buffers *b, verify_fn verify, char *where, size_t n) {
     enum nb_damage damage = NB_INTACT;
     for (int i = 0; i < NB_N_TENSORS && damage == NB_INTACT; i++)
-        if (b->tensors[i].data)
-            damage = verify(&b->tensors[i], nb_tensor_name((enum nb_tensor_id)i), b->request.poison, where, n);
+        if (b->tensors[i].data) damage = verify(&b->tensors[i], specs[i].name, b->request.poison, where, n);
     return damage;
 }
 
@@ -426,13 +402,13 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
     return verify_all(b, verify_margins, where, n);
 }
 
-enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
+const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after) {
     const unsigned char *p = address;
     for (int i = 0; i < NB_N_TENSORS; i++) {
         const struct nb_tensor *t = &b->tensors[i];
         if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
         *after = p >= t->area;
-        return (enum nb_tensor_id)i;
+        return specs[i].name;
     }
-    return NB_N_TENSORS;
+    return NULL;
 }

@@ -17,10 +17,6 @@
 #define NB_POISON_NAN 0x7fc17fc1u
 #define NB_POISON_NUMBER 0x42f742f7u
 
-/* The word's bytes, in phase with addresses that are multiples of 4. */
-void nb_poison(unsigned char *p, size_t bytes, uint32_t word);
-bool nb_is_poison(const unsigned char *p, size_t bytes, uint32_t word);
-
 enum nb_placement {
     NB_PLACE_INTERIOR, /* poison before, between and behind the rows, at odd offsets of the element's size */
     NB_PLACE_END,      /* every tensor ends at a guard page */
@@ -101,12 +97,10 @@ int nb_buffers_init(struct nb_buffers *b, const struct nb_inputs *in, const stru
 void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, struct nb_call *call);
 /* Poisons all outputs again. */
 void nb_buffers_poison_outputs(struct nb_buffers *b);
-const char *nb_tensor_name(enum nb_tensor_id id);
 /* What a call is judged by, element by element: y, or dx. */
 const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c);
 /* Row of a tensor. */
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
-size_t nb_tensor_bytes(const struct nb_tensor *t); /* from its first element to behind its last */
 
 enum nb_damage { NB_INTACT, NB_DAMAGED_OUTSIDE, NB_DAMAGED_INPUT };
 /* The first tensor that was harmed, with a sentence about where. */
@@ -117,8 +111,8 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
 void nb_buffers_fill(struct nb_buffers *b);
 /* Takes over the inputs' saved statistics anew, for the next filling: as many and as long as before. */
 void nb_buffers_take_saved(struct nb_buffers *b);
-/* The tensor whose guard page holds the address, or NB_N_TENSORS; *after tells the side. */
-enum nb_tensor_id nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
+/* The name of the tensor whose guard page holds the address, or null; *after: the page behind it. */
+const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
 void nb_buffers_release(struct nb_buffers *b);
 

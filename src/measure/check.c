@@ -3,7 +3,6 @@
  * memory, with other poison around, cut into other ranges. */
 #include "src/measure/check.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +39,8 @@ uint64_t nb_row_digest(const void *row, int64_t cols, size_t item) {
     return h ^ h >> 29;
 }
 
-uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *c) {
+/* Of dgamma, dbeta and dalpha together; of a forward case 0. */
+static uint64_t parameters_digest(const struct nb_buffers *b, const struct nb_case *c) {
     static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
     struct nb_call call = {0};
     uint64_t digest = 0;
@@ -60,14 +60,14 @@ int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, i
     const struct nb_tensor *t = nb_buffers_result(b, c);
     for (int64_t r = 0; r < rows; r++)
         if (digest_of_row(t, r) != digests[r]) return r;
-    return rows < c->shape.rows || nb_parameters_digest(b, c) == digests[rows] ? -1 : rows;
+    return rows < c->shape.rows || parameters_digest(b, c) == digests[rows] ? -1 : rows;
 }
 
 uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
     const struct nb_tensor *t = nb_buffers_result(b, c);
     uint64_t *digests = nb_alloc((unsigned long long)nb_n_digests(t->rows), sizeof *digests);
     for (int64_t r = 0; r < t->rows; r++) digests[r] = digest_of_row(t, r);
-    digests[t->rows] = nb_parameters_digest(b, c);
+    digests[t->rows] = parameters_digest(b, c);
     return digests;
 }
 
@@ -244,18 +244,6 @@ static bool declares_sense(struct subject *s, const struct nb_call *call) {
     return fail(s, NB_RETURNED_ERROR, reason);
 }
 
-static void judge(const struct subject *s, const struct nb_buffers *b) {
-    const struct nb_exact *exact = s->exact;
-    const bool flushes = (s->entry->kernel->flags & NB_FLAG_FLUSHES) != 0;
-    if (s->c->op == NB_OP_COPY) return;
-    if (s->c->pass == NB_FORWARD) {
-        nb_judge(s->c, s->in, exact->oracle, exact->yardstick, b, s->out);
-        return;
-    }
-    assert(exact->gradient);
-    nb_judge_gradient(s->c, exact->gradient, exact->oracle, flushes, b, s->out);
-}
-
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_exact *exact, struct nb_checked *out) {
     *out = (struct nb_checked){.status = NB_OK};
@@ -275,7 +263,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     bool intact = call_once(&s, &first, &b);
     if (intact) {
         out->digests = nb_take_digests(&b, c);
-        judge(&s, &b);
+        if (c->op != NB_OP_COPY) nb_judge(c, in, exact, (entry->kernel->flags & NB_FLAG_FLUSHES) != 0, &b, out);
     }
     nb_buffers_release(&b);
     if (!intact) return;
@@ -292,9 +280,4 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
         free(out->digests);
         out->digests = NULL;
     }
-}
-
-void nb_checked_release(struct nb_checked *checked) {
-    free(checked->digests);
-    checked->digests = NULL;
 }

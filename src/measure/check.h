@@ -10,23 +10,13 @@
 #include "src/measure/judge.h"
 #include "src/plan/inputs.h"
 
-/* What the results of a case are compared with. Cases of one mathematics on the same inputs may share it. */
-struct nb_exact {
-    const struct nb_oracle *oracle;
-    const struct nb_yardstick *yardstick; /* judge.h; may be null */
-    const struct nb_gradient *gradient;   /* of a backward case (but a copy's) */
-};
-
 /* The inputs of a backward case have its saved statistics. Calls the kernel in four placements (buffers.h), cut into ranges and whole, and judges what it wrote against the
  * oracle. The process may die of it: nb_faults_watch() should stand. */
 void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const struct nb_inputs *in,
                    const struct nb_exact *exact, struct nb_checked *out);
-void nb_checked_release(struct nb_checked *checked);
 
 /* Digest of one row of elements; equal bits give equal digests. */
 uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
-/* Of dgamma, dbeta and dalpha together; of a forward case 0. */
-uint64_t nb_parameters_digest(const struct nb_buffers *b, const struct nb_case *c);
 /* The first row of the result, of rows [0, rows), that has not the bits of the digests; `rows` where it is the parameters' gradients (looked
  * at where all rows are); -1: none. */
 int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests);

@@ -125,7 +125,7 @@ static int check_cases(struct nb_workplace *w) {
         const bool tries = job->check_only && nb_status_timed(checked.status);
         if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
         say_checked(job, i, &checked, tries ? &metamorphic : NULL);
-        nb_checked_release(&checked);
+        free(checked.digests);
     }
     release_truth(&truth);
     return 0;

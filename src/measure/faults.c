@@ -55,20 +55,21 @@ static int access_was_write(const void *context) {
 
 static void describe(struct line *l, int number, const siginfo_t *info, const void *context) {
     bool after = false;
-    enum nb_tensor_id id = NB_N_TENSORS;
-    if ((number == SIGSEGV || number == SIGBUS) && watched) id = nb_buffers_guard_of(watched, info->si_addr, &after);
-    int write_access = id < NB_N_TENSORS ? access_was_write(context) : -1;
+    const char *tensor = NULL;
+    if ((number == SIGSEGV || number == SIGBUS) && watched)
+        tensor = nb_buffers_guard_of(watched, info->si_addr, &after);
+    const int write_access = tensor ? access_was_write(context) : -1;
     add(l, "{\"type\":\"fault\",\"signal\":");
     add_number(l, number);
     add(l, ",\"status\":\"");
-    add(l, id == NB_N_TENSORS ? "crashed" : write_access == 0 ? "read_outside" : "wrote_outside");
+    add(l, !tensor ? "crashed" : write_access == 0 ? "read_outside" : "wrote_outside");
     add(l, "\",\"reason\":\"");
-    if (id == NB_N_TENSORS) {
+    if (!tensor) {
         add(l, signal_text(number));
     } else {
         add(l, write_access == 0 ? "read " : write_access == 1 ? "wrote " : "accessed memory ");
         add(l, after ? "behind " : "before ");
-        add(l, nb_tensor_name(id));
+        add(l, tensor);
     }
     add(l, "\"}\n");
 }

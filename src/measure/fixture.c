@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transformations on the stored bits, so that they are exact and cheap. */
+/* Rows of a case, copied anew before each call. */
 #include "src/measure/fixture.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,76 +94,6 @@ void nb_fixture_release(struct nb_fixture *fixture) {
     *fixture = (struct nb_fixture){0};
 }
 
-/* ---- bits ---- */
-
-static uint32_t get_bits(const void *array, int64_t i, size_t item) {
-    return item == 4 ? ((const uint32_t *)array)[i] : ((const uint16_t *)array)[i];
-}
-
-static void set_bits(void *array, int64_t i, size_t item, uint32_t bits) {
-    if (item == 4)
-        ((uint32_t *)array)[i] = bits;
-    else
-        ((uint16_t *)array)[i] = (uint16_t)bits;
-}
-
-/* A normal number gets another exponent; 0, Inf and NaN stay. */
-static bool scale_bits(void *array, int64_t n, enum nb_dtype dtype, int k) {
-    const struct nb_format *f = &nb_formats[dtype];
-    const int shift = f->precision - 1, last = f->emax - f->emin + 1; /* exponent field of the largest numbers */
-    const uint32_t mask = (uint32_t)last + 1;
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = get_bits(array, i, f->bytes);
-        const int exponent = (int)(bits >> shift & mask);
-        const bool is_zero = exponent == 0 && (bits & ((1u << shift) - 1)) == 0;
-        if (is_zero || exponent == last + 1) continue;
-        if (exponent == 0 || exponent + k < 1 || exponent + k > last) return false;
-        set_bits(array, i, f->bytes, bits + ((uint32_t)k << shift));
-    }
-    return true;
-}
-
-static void flip(void *array, int64_t n, size_t item) {
-    const uint32_t sign = item == 4 ? 0x80000000u : 0x8000u;
-    for (int64_t i = 0; array && i < n; i++) set_bits(array, i, item, get_bits(array, i, item) ^ sign);
-}
-
-bool nb_fixture_scale(struct nb_fixture *fixture, int k) {
-    const int64_t n = fixture->in.rows * fixture->in.cols, params = fixture->in.n_params;
-    if (fixture->c.pass == NB_BACKWARD)
-        return scale_bits(fixture->in.dy, n, fixture->in.dtype, k) &&
-               (!fixture->in.dresidual_out || scale_bits(fixture->in.dresidual_out, n, fixture->in.dtype, k));
-    if (!scale_bits(fixture->in.x, n, fixture->in.dtype, k)) return false;
-    if (fixture->in.residual && !scale_bits(fixture->in.residual, n, fixture->in.dtype, k)) return false;
-    if (!fixture->in.running_mean) return true;
-    return scale_bits(fixture->in.running_mean, params, NB_F32, k) &&
-           scale_bits(fixture->in.running_var, params, NB_F32, 2 * k);
-}
-
-void nb_fixture_negate(struct nb_fixture *fixture) {
-    const int64_t n = fixture->in.rows * fixture->in.cols;
-    if (fixture->c.pass == NB_BACKWARD) {
-        flip(fixture->in.dy, n, fixture->item);
-        flip(fixture->in.dresidual_out, n, fixture->item);
-        return;
-    }
-    flip(fixture->in.x, n, fixture->item);
-    flip(fixture->in.residual, n, fixture->item);
-    flip(fixture->in.beta_f32, fixture->in.n_params, sizeof(float));
-    flip(fixture->in.beta_x, fixture->in.n_params, fixture->item);
-    flip(fixture->in.running_mean, fixture->in.n_params, sizeof(float));
-}
-
-void nb_fixture_plain_params(struct nb_fixture *fixture) {
-    const double gamma = fixture->c.formula.weight_offset ? 0 : 1;
-    for (int64_t i = 0; i < fixture->in.n_params; i++) {
-        fixture->in.gamma_f32[i] = (float)gamma;
-        fixture->in.beta_f32[i] = 0;
-        nb_set(fixture->in.gamma_x, i, fixture->in.dtype, gamma);
-        nb_set(fixture->in.beta_x, i, fixture->in.dtype, 0);
-    }
-}
-
 /* ---- calls ---- */
 
 static void refill(const struct nb_fixture *fixture, int64_t rows) {
@@ -184,12 +113,13 @@ static int renew_saved(struct nb_fixture *fixture) {
     return 0;
 }
 
-int nb_fixture_run(struct nb_fixture *fixture, int64_t rows, int64_t range) {
+int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, void *result) {
     const struct nb_fp_state state = nb_fp_state();
     const struct nb_tensor *y = nb_buffers_result(&fixture->buffers, &fixture->c);
+    const size_t bytes = (size_t)y->cols * y->item;
     if (fixture->in.n_saved > 0 && renew_saved(fixture) != 0) return -1;
     refill(fixture, rows);
-    for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0xff, (size_t)y->cols * y->item); /* NaN */
+    for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(y, r), 0xff, bytes); /* NaN */
     fixture->call.rows = rows;
     fixture->call.eps = fixture->c.eps;
     fixture->call.alpha = fixture->c.alpha;
@@ -197,11 +127,7 @@ int nb_fixture_run(struct nb_fixture *fixture, int64_t rows, int64_t range) {
     const int code = nb_run_in_ranges(fixture->entry->kernel, &fixture->call, range);
     nb_faults_set_buffers(NULL);
     nb_fp_state_set(state); /* a kernel may leave it changed */
+    for (int64_t r = 0; r < rows && code == 0; r++)
+        memcpy((unsigned char *)result + (size_t)r * bytes, nb_tensor_row(y, r), bytes);
     return code == 0 ? 0 : -1;
-}
-
-void nb_fixture_take(const struct nb_fixture *fixture, int64_t rows, void *y) {
-    const struct nb_tensor *t = nb_buffers_result(&fixture->buffers, &fixture->c);
-    const size_t bytes = (size_t)t->cols * t->item;
-    for (int64_t r = 0; r < rows; r++) memcpy((unsigned char *)y + (size_t)r * bytes, nb_tensor_row(t, r), bytes);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A few rows of a case in buffers that are called on again and again while the inputs are transformed bit by bit: scaled by powers of
- * two, negated, put into another order. */
+/* A few rows of a case in buffers that are called on again and again while the inputs are transformed. */
 #ifndef NB_FIXTURE_H
 #define NB_FIXTURE_H
 
@@ -28,18 +27,9 @@ int nb_fixture_init(struct nb_fixture *fixture, const struct nb_case *c, const s
                     const struct nb_inputs *in, int64_t rows);
 /* Inputs, eps and alpha as the case has them. */
 void nb_fixture_reset(struct nb_fixture *fixture);
-/* x, residual and running statistics times 2^k (variances 4^k); backward: dy and dresidual_out. False when an element leaves the normal
- * numbers of its dtype. */
-bool nb_fixture_scale(struct nb_fixture *fixture, int k);
-/* x, residual, running means and beta with the other sign; backward: dy and dresidual_out. */
-void nb_fixture_negate(struct nb_fixture *fixture);
-/* Every gamma 1 and beta 0, whatever the weight's offset. */
-void nb_fixture_plain_params(struct nb_fixture *fixture);
 /* Calls the kernel on rows [0, rows) in ranges of so many units (0: whole), y or dx poisoned before; a backward call is given the
- * statistics of x as it is now. -1 when it returned an error. */
-int nb_fixture_run(struct nb_fixture *fixture, int64_t rows, int64_t range);
-/* y or dx of the last call, packed, rows x cols; to copy before the next. */
-void nb_fixture_take(const struct nb_fixture *fixture, int64_t rows, void *y);
+ * statistics of x as it is now. result: y or dx, packed. -1 when it returned an error. */
+int nb_fixture_call(struct nb_fixture *fixture, int64_t rows, int64_t range, void *result);
 void nb_fixture_release(struct nb_fixture *fixture);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/json.h"
+#include "src/core/json_members.h"
 #include "src/core/log.h"
 #include "src/core/tuning.h"
 
@@ -25,11 +26,18 @@ static const struct {
 #undef NB_JOB_ENTRY
 };
 
-const struct nb_job_type *nb_job_type_find(const char *kind) {
+/* Null: no such kind. */
+static const struct nb_job_type *find_type(const char *kind) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(kind, types[i].kind) == 0) return types[i].type;
     return NULL;
 }
+
+#define J(KIND, field) NB_MEMBER(KIND, struct nb_job, field)
+static const struct nb_member members[] = {
+    J(BORROWED, kind),      J(INDEX, group),         J(INDEX, launch),    J(BOOL, check_only), J(BOOL, single_width),
+    J(BORROWED, max_width), J(COUNT, blocks),        J(NUMBER, sample_s), J(UINT64, seed),     J(NUMBER, cold_bytes),
+    J(INDEX, digests_at),   J(COUNT, digests_bytes), NB_MEMBERS_END};
 
 static void add_texts(cJSON *object, const char *name, const char *const *texts, int n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
@@ -37,23 +45,11 @@ static void add_texts(cJSON *object, const char *name, const char *const *texts,
 }
 
 char *nb_job_print(const struct nb_job *job) {
-    assert(nb_job_type_find(job->kind));
-    cJSON *json = cJSON_CreateObject();
-    nb_json_text(json, "kind", job->kind);
-    cJSON_AddNumberToObject(json, "group", job->group);
-    cJSON_AddNumberToObject(json, "launch", job->launch);
-    cJSON_AddBoolToObject(json, "check_only", job->check_only);
-    cJSON_AddBoolToObject(json, "single_width", job->single_width);
+    assert(find_type(job->kind));
+    cJSON *json = nb_json_of_members(members, job);
     add_texts(json, "plugins", job->plugins, job->n_plugins);
-    nb_json_text(json, "max_width", job->max_width);
-    if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
     add_texts(json, "copies", job->copies, job->n_copies);
-    cJSON_AddNumberToObject(json, "blocks", job->blocks);
-    nb_json_number(json, "sample_s", job->sample_s);
-    nb_json_uint64(json, "seed", job->seed);
-    nb_json_number(json, "cold_bytes", job->cold_bytes);
-    nb_json_number(json, "digests_at", (double)job->digests_at);
-    nb_json_number(json, "digests_bytes", (double)job->digests_bytes);
+    if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));
     if (job->options) cJSON_AddItemToObject(json, "options", cJSON_Duplicate(job->options, 1));
     cJSON *cases = cJSON_AddArrayToObject(json, "cases");
@@ -112,24 +108,12 @@ static int load_kernels(struct nb_job *job) {
 int nb_job_read(struct nb_job *job, const char *text) {
     *job = (struct nb_job){.json = cJSON_Parse(text)};
     const cJSON *json = job->json, *item;
-    const char *seed = nb_json_get_text(json, "seed");
-    job->kind = nb_json_get_text(json, "kind");
-    job->type = job->kind ? nb_job_type_find(job->kind) : NULL;
-    if (!job->type || !seed) return nb_error("a worker's job cannot be read");
-    job->group = (int)nb_json_get_number(json, "group");
-    job->launch = (int)nb_json_get_number(json, "launch");
-    job->check_only = nb_json_get_bool(json, "check_only");
-    job->single_width = nb_json_get_bool(json, "single_width");
+    const bool read = json && nb_json_get_members(json, members, job, "a worker's job") == 0;
+    job->type = read && job->kind ? find_type(job->kind) : NULL;
+    if (!job->type) return nb_error("a worker's job cannot be read");
     job->plugins = get_texts(json, "plugins", &job->n_plugins);
     job->copies = get_texts(json, "copies", &job->n_copies);
-    job->max_width = nb_json_get_text(json, "max_width");
-    job->blocks = (int)nb_json_get_number(json, "blocks");
-    job->sample_s = nb_json_get_number(json, "sample_s");
-    job->seed = strtoull(seed, NULL, 10);
-    job->cold_bytes = nb_json_get_number(json, "cold_bytes");
     job->options = cJSON_GetObjectItemCaseSensitive(json, "options");
-    job->digests_at = (int64_t)nb_json_get_number(json, "digests_at");
-    job->digests_bytes = (int64_t)nb_json_get_number(json, "digests_bytes");
     const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
     job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
     cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;

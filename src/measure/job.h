@@ -37,7 +37,6 @@ struct nb_job_type {
     bool own_inputs;                     /* makes the inputs of its cases itself, or needs none */
     bool no_cases;                       /* its jobs name none */
 };
-const struct nb_job_type *nb_job_type_find(const char *kind); /* null: no such kind */
 
 struct nb_job {
     const char *kind;               /* borrowed */

@@ -3,6 +3,7 @@
  * stands beside it. */
 #include "src/measure/judge.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +73,8 @@ static bool running_is_right(const struct subject *s, const struct nb_buffers *b
     return right;
 }
 
-static void judge_bias(const struct subject *s, const struct nb_bound *bound) {
-    struct nb_bias predicted;
-    nb_bias_predict(bound, &predicted);
-    if (nb_inputs_is_random(s->c)) nb_accuracy_judge_bias(&s->out->accuracy, s->in->dtype, &predicted);
-}
-
-void nb_judge_accuracy(struct nb_checked *out) {
+/* Sets the status that the accuracy of y or dx deserves; its bias has been judged. */
+static void judge_accuracy(struct nb_checked *out) {
     const struct nb_accuracy *a = &out->accuracy;
     char reason[256];
     int64_t strange = a->nan_unexpected + a->inf_unexpected + a->zero_unexpected + a->nan_missing + a->inf_missing;
@@ -133,50 +129,7 @@ static bool statistics_are_right(const struct subject *s, const struct nb_buffer
     return true;
 }
 
-static void add_row(struct nb_accuracy_sum *sum, int64_t row, const struct nb_tensor *computed,
-                    const struct nb_buffers *b, const double *exact, const double *tolerance, enum nb_loss loss) {
-    const struct nb_row_values v = {.stored = nb_tensor_row(computed, row),
-                                    .stored_x = nb_tensor_row(&b->tensors[NB_T_X], row),
-                                    .exact = exact,
-                                    .tolerance = tolerance,
-                                    .loss = loss};
-    nb_accuracy_row(sum, row, computed->cols, &v);
-}
-
-void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
-              const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out) {
-    struct nb_ratios ratios = {.yardstick = yardstick};
-    const struct subject s = {c, in, oracle, out};
-    const struct nb_tensor *y = &b->tensors[NB_T_Y];
-    double *want = nb_alloc((unsigned long long)y->cols, sizeof(double));
-    double *tolerance = nb_alloc((unsigned long long)y->cols, sizeof(double));
-    struct nb_bound bound;
-    nb_bound_init(&bound, c, oracle, out->chain);
-    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(in->dtype));
-    struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
-    for (int64_t r = 0; r < y->rows; r++) {
-        nb_oracle_row(oracle, r, want);
-        enum nb_loss loss = nb_bound_row(&bound, r, want, tolerance);
-        add_row(sum, r, y, b, want, tolerance, loss);
-        if (yardstick) nb_ratios_row(&ratios, r, nb_tensor_row(y, r), want);
-        nb_evidence_row(evidence, r, nb_tensor_row(y, r), want, tolerance);
-    }
-    nb_accuracy_finish(sum, &out->accuracy);
-    if (yardstick) nb_ratios_finish(&ratios, &out->accuracy);
-    nb_evidence_finish(evidence, &out->evidence);
-    out->has_accuracy = true;
-    judge_bias(&s, &bound);
-    nb_judge_accuracy(out);
-    if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
-        running_is_right(&s, b, &bound);
-    nb_bound_release(&bound);
-    free(want);
-    free(tolerance);
-}
-
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
-
-/* dx row by row as y is; then the gradients of the parameters, which a wrong sum over rows shows in. */
+/* ---- gradients of parameters ------------------------------------------------------------------------------------- */
 
 /* What a parameter's gradient is compared with. */
 struct wanted {
@@ -231,30 +184,67 @@ static void judge_parameters(const struct nb_gradient_bound *bound, const struct
     snprintf(out->reason, sizeof out->reason, "%s", judged.reason);
 }
 
-void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradient, const struct nb_oracle *oracle,
-                       bool flushes, const struct nb_buffers *b, struct nb_checked *out) {
-    const struct nb_tensor *dx = &b->tensors[NB_T_DX];
-    double *want = nb_alloc((unsigned long long)dx->cols, sizeof(double));
-    double *tolerance = nb_alloc((unsigned long long)dx->cols, sizeof(double));
-    struct nb_gradient_bound bound;
+/* ---- the result, row by row -------------------------------------------------------------------------------------- */
+
+/* What the row should be, and how far off it may be: of y where there is no gradient. */
+static enum nb_loss find_exact(const struct nb_exact *exact, const struct nb_bound *bound,
+                               const struct nb_gradient_bound *gradient, int64_t row, double *want, double *tolerance) {
+    if (gradient) {
+        nb_gradient_row(exact->gradient, row, want);
+        return nb_gradient_bound_row(gradient, row, want, tolerance);
+    }
+    nb_oracle_row(exact->oracle, row, want);
+    return nb_bound_row(bound, row, want, tolerance);
+}
+
+void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
+              const struct nb_buffers *b, struct nb_checked *out) {
+    const struct subject s = {c, in, exact->oracle, out};
+    const struct nb_gradient *gradient = c->pass == NB_BACKWARD ? exact->gradient : NULL;
+    const struct nb_tensor *result = nb_buffers_result(b, c);
+    struct nb_ratios ratios = {.yardstick = gradient ? NULL : exact->yardstick};
+    double *want = nb_alloc((unsigned long long)result->cols, sizeof(double));
+    double *tolerance = nb_alloc((unsigned long long)result->cols, sizeof(double));
+    struct nb_bound bound;
+    struct nb_gradient_bound gradient_bound;
     struct nb_bias bias;
-    nb_gradient_bound_init(&bound, c, gradient, out->chain, out->column_chain, flushes);
-    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(gradient->in->dtype));
-    struct nb_evidence_sum *evidence = nb_evidence_new(oracle, &out->evidence.claimed);
-    for (int64_t r = 0; r < dx->rows; r++) {
-        nb_gradient_row(gradient, r, want);
-        const enum nb_loss loss = nb_gradient_bound_row(&bound, r, want, tolerance);
-        add_row(sum, r, dx, b, want, tolerance, loss);
-        nb_evidence_row(evidence, r, nb_tensor_row(dx, r), want, tolerance);
+    assert(exact->oracle && (c->pass == NB_FORWARD || gradient));
+    if (gradient)
+        nb_gradient_bound_init(&gradient_bound, c, gradient, out->chain, out->column_chain, flushes);
+    else
+        nb_bound_init(&bound, c, exact->oracle, out->chain);
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(in->dtype));
+    struct nb_evidence_sum *evidence = nb_evidence_new(exact->oracle, &out->evidence.claimed);
+    for (int64_t r = 0; r < result->rows; r++) {
+        const void *got = nb_tensor_row(result, r);
+        const enum nb_loss loss = find_exact(exact, &bound, gradient ? &gradient_bound : NULL, r, want, tolerance);
+        const struct nb_row_values row = {.stored = got,
+                                          .stored_x = nb_tensor_row(&b->tensors[NB_T_X], r),
+                                          .exact = want,
+                                          .tolerance = tolerance,
+                                          .loss = loss};
+        nb_accuracy_row(sum, r, result->cols, &row);
+        if (ratios.yardstick) nb_ratios_row(&ratios, r, got, want);
+        nb_evidence_row(evidence, r, got, want, tolerance);
     }
     nb_accuracy_finish(sum, &out->accuracy);
+    if (ratios.yardstick) nb_ratios_finish(&ratios, &out->accuracy);
     nb_evidence_finish(evidence, &out->evidence);
     out->has_accuracy = true;
-    nb_bias_predict_gradient(c, gradient, &bias);
-    if (nb_inputs_is_random(c)) nb_accuracy_judge_bias(&out->accuracy, gradient->in->dtype, &bias);
-    nb_judge_accuracy(out);
-    judge_parameters(&bound, b, out);
-    nb_gradient_bound_release(&bound);
+    if (gradient)
+        nb_bias_predict_gradient(c, gradient, &bias);
+    else
+        nb_bias_predict(&bound, &bias);
+    if (nb_inputs_is_random(c)) nb_accuracy_judge_bias(&out->accuracy, in->dtype, &bias);
+    judge_accuracy(out);
+    if (gradient) {
+        judge_parameters(&gradient_bound, b, out);
+        nb_gradient_bound_release(&gradient_bound);
+    } else {
+        if (nb_status_timed(out->status) && residual_is_right(&s, b, want) && statistics_are_right(&s, b, &bound))
+            running_is_right(&s, b, &bound);
+        nb_bound_release(&bound);
+    }
     free(want);
     free(tolerance);
 }

@@ -27,22 +27,17 @@ struct nb_checked {
 /* Of a result: one for each row of y or dx, and one for all gradients of parameters. */
 static inline int64_t nb_n_digests(int64_t rows) { return rows + 1; }
 
-/* yardstick: what the ratios of the accuracy are taken to, or null for none. Compares y, residual_out, mean, rstd and the running statistics in b with the oracle. out->chain and out->evidence.claimed are
- * given; status, reason, accuracy and evidence are filled. */
-void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_oracle *oracle,
-              const struct nb_yardstick *yardstick, const struct nb_buffers *b, struct nb_checked *out);
+/* What the results of a case are compared with. Cases of one mathematics on the same inputs may share it. */
+struct nb_exact {
+    const struct nb_oracle *oracle;
+    const struct nb_yardstick *yardstick; /* what the ratios of the accuracy are taken to; null: to nothing */
+    const struct nb_gradient *gradient;   /* of a backward case (but a copy's) */
+};
 
-/* Sets the status that the accuracy of y or dx deserves; its bias has been judged. */
-void nb_judge_accuracy(struct nb_checked *out);
-
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
-
-/* Is what a backward call wrote right? */
-
-/* Compares dx, dgamma, dbeta and dalpha in b with the exact gradient, which may have been made for another case of the same mathematics:
- * how c is computed is taken from c. out->chain, column_chain and evidence.claimed are given; status,
- * reason, accuracy (of dx, with the parameters' errors beside it) and evidence are filled. flushes: NB_FLAG_FLUSHES. */
-void nb_judge_gradient(const struct nb_case *c, const struct nb_gradient *gradient, const struct nb_oracle *oracle,
-                       bool flushes, const struct nb_buffers *b, struct nb_checked *out);
+/* Compares what a call wrote into b: y, residual_out, mean, rstd and the running statistics; of a backward call dx, dgamma, dbeta and dalpha.
+ * out->chain, column_chain and evidence.claimed are given; status, reason, accuracy (of y or dx, with the parameters' errors beside it) and
+ * evidence are filled. flushes: NB_FLAG_FLUSHES, of a backward call. */
+void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,
+              const struct nb_buffers *b, struct nb_checked *out);
 
 #endif

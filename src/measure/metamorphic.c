@@ -30,46 +30,130 @@ struct trials {
 
 static bool is_batchnorm(const struct trials *t) { return t->fixture->c.op == NB_OP_BATCHNORM; }
 
+static struct nb_relation_result *conclude(struct trials *t, enum nb_relation relation, enum nb_holds verdict,
+                                           const char *reason) {
+    struct nb_relation_result *r = &t->out->relations[relation];
+    r->verdict = verdict;
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    return r;
+}
+
 static void trial_fail(struct trials *t, enum nb_relation relation, const char *reason) {
-    t->out->relations[relation].verdict = NB_BROKEN;
-    snprintf(t->out->relations[relation].reason, sizeof t->out->relations[relation].reason, "%s", reason);
+    conclude(t, relation, NB_BROKEN, reason);
+}
+
+static void trial_skip(struct trials *t, enum nb_relation relation, const char *reason) {
+    conclude(t, relation, NB_NOT_PROMISED, reason)->figure = NAN;
 }
 
 /* Calls, and takes y; false after a failure, which is judged. */
 static bool trial_call(struct trials *t, enum nb_relation relation, int64_t rows, int64_t range) {
-    if (nb_fixture_run(t->fixture, rows, range) == 0) {
-        nb_fixture_take(t->fixture, rows, t->y);
-        return true;
-    }
+    if (nb_fixture_call(t->fixture, rows, range, t->y) == 0) return true;
     trial_fail(t, relation, "run() returned an error");
     return false;
 }
 
-static void trial_skip(struct trials *t, enum nb_relation relation, const char *reason) {
-    t->out->relations[relation].verdict = NB_NOT_PROMISED;
-    t->out->relations[relation].figure = NAN;
-    snprintf(t->out->relations[relation].reason, sizeof t->out->relations[relation].reason, "%s", reason);
+/* A difference; the first one's place is kept. */
+static void count(struct trials *t, enum nb_relation relation, int64_t row, int64_t col) {
+    struct nb_relation_result *r = &t->out->relations[relation];
+    if (r->figure++ > 0) return;
+    r->row = row;
+    r->col = col;
 }
 
 /* Passed when nothing was counted. */
 static void trial_judge(struct trials *t, enum nb_relation relation, const char *what_failed) {
-    t->out->relations[relation].verdict = NB_HOLDS;
-    if (t->out->relations[relation].figure > 0) trial_fail(t, relation, what_failed);
+    const bool broken = t->out->relations[relation].figure > 0;
+    conclude(t, relation, broken ? NB_BROKEN : NB_HOLDS, broken ? what_failed : "");
 }
 
 /* Passed when the figure is at most the threshold; not applicable when nothing was compared. */
 static void trial_judge_ratio(struct trials *t, enum nb_relation relation, double threshold, const char *what_failed) {
-    t->out->relations[relation].verdict = NB_HOLDS;
+    const bool broken = t->out->relations[relation].figure > threshold;
     if (t->n_compared == 0)
         trial_skip(t, relation, "every row is lost, as the formula predicts");
-    else if (t->out->relations[relation].figure > threshold)
-        trial_fail(t, relation, what_failed);
+    else
+        conclude(t, relation, broken ? NB_BROKEN : NB_HOLDS, broken ? what_failed : "");
 }
 
 /* Fills exact and tolerance of a row. */
 static void trial_exact(struct trials *t, const struct nb_oracle *oracle, const struct nb_bound *bound, int64_t row) {
     nb_oracle_row(oracle, row, t->exact);
     nb_bound_row(bound, row, t->exact, t->tolerance);
+}
+
+/* ---- transformations --------------------------------------------------------------------------------------------- */
+
+/* On the stored bits, so that they are exact and cheap. */
+
+static uint32_t get_bits(const void *array, int64_t i, size_t item) {
+    return item == 4 ? ((const uint32_t *)array)[i] : ((const uint16_t *)array)[i];
+}
+
+static void set_bits(void *array, int64_t i, size_t item, uint32_t bits) {
+    if (item == 4)
+        ((uint32_t *)array)[i] = bits;
+    else
+        ((uint16_t *)array)[i] = (uint16_t)bits;
+}
+
+/* A normal number gets another exponent; 0, Inf and NaN stay. array may be null. */
+static bool scale_bits(void *array, int64_t n, enum nb_dtype dtype, int k) {
+    const struct nb_format *f = &nb_formats[dtype];
+    const int shift = f->precision - 1, last = f->emax - f->emin + 1; /* exponent field of the largest numbers */
+    const uint32_t mask = (uint32_t)last + 1;
+    for (int64_t i = 0; array && i < n; i++) {
+        const uint32_t bits = get_bits(array, i, f->bytes);
+        const int exponent = (int)(bits >> shift & mask);
+        const bool is_zero = exponent == 0 && (bits & ((1u << shift) - 1)) == 0;
+        if (is_zero || exponent == last + 1) continue;
+        if (exponent == 0 || exponent + k < 1 || exponent + k > last) return false;
+        set_bits(array, i, f->bytes, bits + ((uint32_t)k << shift));
+    }
+    return true;
+}
+
+static void flip(void *array, int64_t n, size_t item) {
+    const uint32_t sign = item == 4 ? 0x80000000u : 0x8000u;
+    for (int64_t i = 0; array && i < n; i++) set_bits(array, i, item, get_bits(array, i, item) ^ sign);
+}
+
+/* x, residual and running statistics times 2^k (variances 4^k); backward: dy and dresidual_out. False when an element leaves the normal
+ * numbers of its dtype. */
+static bool scale(struct nb_fixture *fixture, int k) {
+    struct nb_inputs *in = &fixture->in;
+    const int64_t n = in->rows * in->cols;
+    if (fixture->c.pass == NB_BACKWARD)
+        return scale_bits(in->dy, n, in->dtype, k) && scale_bits(in->dresidual_out, n, in->dtype, k);
+    return scale_bits(in->x, n, in->dtype, k) && scale_bits(in->residual, n, in->dtype, k) &&
+           scale_bits(in->running_mean, in->n_params, NB_F32, k) &&
+           scale_bits(in->running_var, in->n_params, NB_F32, 2 * k);
+}
+
+/* x, residual, running means and beta with the other sign; backward: dy and dresidual_out. */
+static void negate(struct nb_fixture *fixture) {
+    const int64_t n = fixture->in.rows * fixture->in.cols;
+    if (fixture->c.pass == NB_BACKWARD) {
+        flip(fixture->in.dy, n, fixture->item);
+        flip(fixture->in.dresidual_out, n, fixture->item);
+        return;
+    }
+    flip(fixture->in.x, n, fixture->item);
+    flip(fixture->in.residual, n, fixture->item);
+    flip(fixture->in.beta_f32, fixture->in.n_params, sizeof(float));
+    flip(fixture->in.beta_x, fixture->in.n_params, fixture->item);
+    flip(fixture->in.running_mean, fixture->in.n_params, sizeof(float));
+}
+
+/* Every gamma 1 and beta 0, whatever the weight's offset. */
+static void make_parameters_plain(struct nb_fixture *fixture) {
+    const double gamma = fixture->c.formula.weight_offset ? 0 : 1;
+    for (int64_t i = 0; i < fixture->in.n_params; i++) {
+        fixture->in.gamma_f32[i] = (float)gamma;
+        fixture->in.beta_f32[i] = 0;
+        nb_set(fixture->in.gamma_x, i, fixture->in.dtype, gamma);
+        nb_set(fixture->in.beta_x, i, fixture->in.dtype, 0);
+    }
 }
 
 /* ---- names, and JSON --------------------------------------------------------------------------------------------- */
@@ -112,30 +196,18 @@ const char *nb_relation_name(enum nb_relation r) { return nb_metamorphic_members
 /* Relations that keep every bit: place of a row, size of the batch, ranges, repetition, sign. Each transforms the fixture's rows,
  * calls, and compares with the first call's bits. */
 
-static bool same_row(const struct trials *t, const void *a, int64_t row_a, const void *b, int64_t row_b, int64_t *col) {
-    const int64_t cols = t->fixture->in.cols;
-    const size_t bytes = (size_t)cols * t->fixture->item;
-    const unsigned char *p = (const unsigned char *)a + (size_t)row_a * bytes;
-    const unsigned char *q = (const unsigned char *)b + (size_t)row_b * bytes;
-    if (memcmp(p, q, bytes) == 0) return true;
-    for (int64_t i = 0; i < cols; i++) {
-        const double v = nb_get(p, i, t->fixture->in.dtype), w = nb_get(q, i, t->fixture->in.dtype);
-        if (nb_bits(p, i, t->fixture->in.dtype) == nb_bits(q, i, t->fixture->in.dtype) || (isnan(v) && isnan(w)))
-            continue;
-        *col = i;
-        return false;
-    }
-    return true;
+/* NaN are all alike. */
+static bool same_bits(const void *a, int64_t i, const void *b, int64_t j, enum nb_dtype dtype) {
+    return nb_bits(a, i, dtype) == nb_bits(b, j, dtype) || (isnan(nb_get(a, i, dtype)) && isnan(nb_get(b, j, dtype)));
 }
 
 /* Counts a row of the last call (t->y) against one of the first. */
 static void compare_row(struct trials *t, enum nb_relation relation, int64_t row, int64_t of_first) {
+    const struct nb_inputs *in = &t->fixture->in;
     int64_t col = 0;
-    if (same_row(t, t->y, row, t->first, of_first, &col)) return;
-    if (t->out->relations[relation].figure++ == 0) {
-        t->out->relations[relation].row = of_first;
-        t->out->relations[relation].col = col;
-    }
+    while (col < in->cols && same_bits(t->y, row * in->cols + col, t->first, of_first * in->cols + col, in->dtype))
+        col++;
+    if (col < in->cols) count(t, relation, of_first, col);
 }
 
 static void try_row_order(struct trials *t) {
@@ -204,14 +276,12 @@ static void try_negate(struct trials *t) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
     const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
     nb_fixture_reset(t->fixture);
-    nb_fixture_negate(t->fixture);
+    negate(t->fixture);
     if (!trial_call(t, NB_REL_NEGATE, t->fixture->in.rows, 0)) return;
     for (int64_t i = 0; i < n; i++) {
         const double v = nb_get(t->y, i, dtype), w = -nb_get(t->first, i, dtype);
-        if (v == w || (isnan(v) && isnan(w))) continue; /* 0 has no sign to be held to: c - c is +0 on either side */
-        if (t->out->relations[NB_REL_NEGATE].figure++ > 0) continue;
-        t->out->relations[NB_REL_NEGATE].row = i / cols;
-        t->out->relations[NB_REL_NEGATE].col = i % cols;
+        /* 0 has no sign to be held to: c - c is +0 on either side */
+        if (v != w && !(isnan(v) && isnan(w))) count(t, NB_REL_NEGATE, i / cols, i % cols);
     }
     trial_judge(t, NB_REL_NEGATE, "roundings prefer a side: the other sign of the input is not that of the result");
 }
@@ -294,7 +364,7 @@ static bool scale_by(struct nb_fixture *fixture, int k) {
     nb_fixture_reset(fixture);
     fixture->c.eps = ldexp(fixture->eps, eps_power(&fixture->c, k));
     fixture->c.alpha = ldexp(fixture->alpha, -k);
-    return nb_fixture_scale(fixture, k);
+    return scale(fixture, k);
 }
 
 /* Elements of rows whose bits are others than the first call's; -1 when the call fails. */
@@ -303,12 +373,8 @@ static int64_t count_changed(struct trials *t, int64_t rows, int64_t *first) {
     const int64_t n = rows * t->fixture->in.cols;
     int64_t changed = 0;
     if (!trial_call(t, NB_REL_SCALE, rows, 0)) return -1;
-    if (memcmp(t->y, t->first, (size_t)n * t->fixture->item) == 0) return 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (nb_bits(t->y, i, dtype) == nb_bits(t->first, i, dtype)) continue;
-        if (isnan(nb_get(t->y, i, dtype)) && isnan(nb_get(t->first, i, dtype))) continue;
-        if (changed++ == 0) *first = i;
-    }
+    for (int64_t i = 0; i < n; i++)
+        if (!same_bits(t->y, i, t->first, i, dtype) && changed++ == 0) *first = i;
     return changed;
 }
 
@@ -403,8 +469,6 @@ static void try_scale(struct trials *t) {
 
 /* ---- powers of two, backward ------------------------------------------------------------------------------------- */
 
-/* Multiplying by 2^k commutes with every rounding of a sum of products as long as nothing leaves the normal numbers. */
-
 /* Factors of this size leave f32 room for their products: dy w (x - mean) rstd, its sums, and both terms of dx. */
 static const double least_factor = 0x1p-24, largest_factor = 0x1p24;
 
@@ -430,19 +494,15 @@ static const char *gradient_excuse(const struct trials *t) {
     return NULL;
 }
 
-static bool is_normal_of(double v, enum nb_dtype dtype) {
-    return v == 0 || (fabs(v) >= nb_formats[dtype].min_normal && fabs(v) <= nb_formats[dtype].max_finite);
-}
+static bool is_normal_or_0(double v, enum nb_dtype dtype) { return v == 0 || is_normal(fabs(v), &nb_formats[dtype]); }
 
 static void compare_gradient(struct trials *t, int k) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
     const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
     for (int64_t i = 0; i < n; i++) {
         const double now = nb_get(t->y, i, dtype), want = ldexp(nb_get(t->first, i, dtype), k);
-        if (now == want || !is_normal_of(want, dtype) || !is_normal_of(ldexp(want, -k), dtype)) continue;
-        if (t->out->relations[NB_REL_SCALE].figure++ > 0) continue;
-        t->out->relations[NB_REL_SCALE].row = i / cols;
-        t->out->relations[NB_REL_SCALE].col = i % cols;
+        if (now != want && is_normal_or_0(want, dtype) && is_normal_or_0(ldexp(want, -k), dtype))
+            count(t, NB_REL_SCALE, i / cols, i % cols);
     }
 }
 
@@ -454,7 +514,7 @@ static void try_scale_gradient(struct trials *t) {
     const char *why = gradient_excuse(t);
     for (size_t i = 0; i < sizeof powers / sizeof powers[0] && !why; i++) {
         nb_fixture_reset(t->fixture);
-        if (!nb_fixture_scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
+        if (!scale(t->fixture, powers[i])) why = "dy leaves the normal numbers";
         if (!why && !trial_call(t, NB_REL_SCALE, t->fixture->in.rows, 0)) return;
         if (!why) compare_gradient(t, powers[i]);
     }
@@ -472,6 +532,7 @@ static void try_scale_gradient(struct trials *t) {
 /* A row of y beside a row of the first call: the tolerances of both hold. place[i]: where column i went; null: nowhere. */
 static void compare_within(struct trials *t, enum nb_relation relation, const void *now, const void *before,
                            int64_t row, const int64_t *place, const double *exact, const double *tolerance) {
+    struct nb_relation_result *worst = &t->out->relations[relation];
     const enum nb_dtype dtype = t->fixture->in.dtype;
     for (int64_t i = 0; i < t->fixture->in.cols; i++) {
         const double v = nb_get(now, place ? place[i] : i, dtype), w = nb_get(before, i, dtype);
@@ -482,10 +543,10 @@ static void compare_within(struct trials *t, enum nb_relation relation, const vo
         t->n_compared++;
         if (relation == NB_REL_PERMUTE && isfinite(difference))
             t->out->order_noise_ulp = fmax(t->out->order_noise_ulp, difference / nb_ulp(exact[i], dtype));
-        if (!(ratio > t->out->relations[relation].figure)) continue;
-        t->out->relations[relation].figure = ratio;
-        t->out->relations[relation].row = row;
-        t->out->relations[relation].col = i;
+        if (!(ratio > worst->figure)) continue;
+        worst->figure = ratio;
+        worst->row = row;
+        worst->col = i;
     }
 }
 
@@ -623,9 +684,7 @@ static void try_shift(struct trials *t) {
 
 /* ---- sums over y ------------------------------------------------------------------------------------------------- */
 
-/* Sums in double over the y that the kernel stored. */
-
-/* Of one row or channel. */
+/* In double over the y that the kernel stored, of one row or channel. */
 struct sums {
     double sum, squares, largest;
 };
@@ -728,7 +787,7 @@ static void try_residuals(struct trials *t) {
         return;
     }
     nb_fixture_reset(t->fixture);
-    nb_fixture_plain_params(t->fixture);
+    make_parameters_plain(t->fixture);
     if (!trial_call(t, NB_REL_SQUARES, t->fixture->in.rows, 0)) return;
     if (c->op == NB_OP_BATCHNORM)
         all_channels(t, n_counted);
@@ -774,12 +833,10 @@ static void check_all(struct trials *t) {
     t->y = nb_alloc((unsigned long long)rows * cols, t->fixture->item);
     t->exact = nb_alloc(cols, sizeof *t->exact);
     t->tolerance = nb_alloc(cols, sizeof *t->tolerance);
-    if (nb_fixture_run(t->fixture, rows, 0) == 0) {
-        nb_fixture_take(t->fixture, rows, t->first);
+    if (nb_fixture_call(t->fixture, rows, 0, t->first) == 0)
         try_all(t);
-    } else {
+    else
         skip_all(t, "run() returned an error");
-    }
     free(t->first);
     free(t->y);
     free(t->exact);
