@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What was trained for claims, for people: tables of steps and memory, curves of losses and of how wide tensors are by layer; all from the
- * "training" section of claims.json (src/claims/training_document.h). */
+ * "training" section of claims.json (src/claims/training.h). */
 #ifndef NB_CLAIMS_TRAINING_REPORT_H
 #define NB_CLAIMS_TRAINING_REPORT_H
 

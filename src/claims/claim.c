@@ -126,12 +126,13 @@ static int read_experiments(const struct nb_jsonc *file, const cJSON *node, void
 /* ---- readings ---- */
 
 struct written_reading {
-    struct nb_reading *reading;
-    char *id, *text, *experiment;
+    struct nb_reading reading;
+    char *experiment; /* its name */
 };
+#define OF_READING(member) offsetof(struct written_reading, reading.member)
 
 static int read_expect(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    struct nb_reading *r = ((struct written_reading *)into)->reading;
+    struct nb_reading *r = &((struct written_reading *)into)->reading;
     size_t n;
     if (count_entries(file, node, &n) != 0) return -1;
     r->rules = nb_alloc(n, sizeof *r->rules);
@@ -141,18 +142,12 @@ static int read_expect(const struct nb_jsonc *file, const cJSON *node, void *int
 }
 
 static int read_needs(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    struct nb_reading *r = ((struct written_reading *)into)->reading;
+    struct nb_reading *r = &((struct written_reading *)into)->reading;
     if (nb_strings_read(file, node, &r->needs) != 0) return -1;
     for (size_t i = 0; i < r->needs.n; i++)
         if (!nb_claim_knows_need(r->needs.items[i]))
             return nb_error("%s:%d: \"needs\": '%s' is none of gpu, hardware_counters", file->path,
                             nb_jsonc_line(file, node), r->needs.items[i]);
-    return 0;
-}
-
-static int read_alternative(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    if (!cJSON_IsBool(node)) return nb_jsonc_wrong_type(file, node, node->string, "true or false");
-    ((struct written_reading *)into)->reading->alternative = cJSON_IsTrue(node);
     return 0;
 }
 
@@ -164,16 +159,15 @@ static int resolve_experiment(const struct nb_claim *c, const char *name, size_t
 
 static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct nb_claim *c, struct nb_reading *r) {
     static const struct nb_field fields[] = {
-        {"id", NB_FIELD_TEXT, offsetof(struct written_reading, id), true, NULL},
-        {"text", NB_FIELD_TEXT, offsetof(struct written_reading, text), true, NULL},
+        {"id", NB_FIELD_TEXT, OF_READING(id), true, NULL},
+        {"text", NB_FIELD_TEXT, OF_READING(text), true, NULL},
         {"experiment", NB_FIELD_TEXT, offsetof(struct written_reading, experiment), true, NULL},
         {"expect", NB_FIELD_READ, 0, true, read_expect},
         {"needs", NB_FIELD_READ, 0, false, read_needs},
-        {"alternative", NB_FIELD_READ, 0, false, read_alternative}};
-    struct written_reading w = {.reading = r};
+        {"alternative", NB_FIELD_BOOL, OF_READING(alternative), false, NULL}};
+    struct written_reading w = {0};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a reading", &w);
-    r->id = w.id;
-    r->text = w.text;
+    *r = w.reading;
     if (result == 0 && resolve_experiment(c, w.experiment, &r->experiment) != 0)
         result = nb_error("%s:%d: \"experiment\": '%s' is not among this claim's \"experiments\"", file->path,
                           nb_jsonc_line(file, node), w.experiment);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/training_document.h"
+#include "src/claims/training.h"
 #include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

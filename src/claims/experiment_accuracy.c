@@ -50,13 +50,8 @@ static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into
 static int read_from(const struct nb_jsonc *file, const cJSON *node, void *into) {
     return nb_blocks_read_from(into, file, node);
 }
-static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    (void)file, (void)node, (void)into;
-    return 0;
-}
-
 static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
                                              {"blocks", NB_FIELD_READ, 0, false, read_blocks},
                                              {"from", NB_FIELD_READ, 0, false, read_from},
                                              {"quick", NB_FIELD_READ, 0, false, read_quick}};

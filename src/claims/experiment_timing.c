@@ -3,13 +3,14 @@
  *     cut    1 - t / t_against      the paper's convention
  *     ratio  t_against / t
  * and, where the comparison names the share s of a step that the norm has, step_cut = s cut: what the step would gain. */
+#include "src/claims/experiment_timing.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/experiment.h"
 #include "src/claims/fields.h"
-#include "src/claims/timing_pairs.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -34,23 +35,10 @@ static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *int
 static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into) {
     return nb_blocks_read(&((struct timing *)into)->matrix, file, node, true);
 }
-static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    (void)file, (void)node, (void)into;
-    return 0;
-}
-static int read_of(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct nb_sides *)into)->of, file, node);
-}
-static int read_against(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct nb_sides *)into)->against, file, node);
-}
-static int read_tags(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct compare *)into)->tags, file, node);
-}
-
 static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {{"of", NB_FIELD_READ, 0, true, read_of},
-                                             {"against", NB_FIELD_READ, 0, true, read_against}};
+    static const struct nb_field fields[] = {
+        {"of", NB_FIELD_SELECTOR, offsetof(struct nb_sides, of), true, NULL},
+        {"against", NB_FIELD_SELECTOR, offsetof(struct nb_sides, against), true, NULL}};
     struct compare *c = into;
     c->has_and = true;
     return nb_fields_read(file, node, fields, 2, "\"and\"", &c->and);
@@ -60,15 +48,13 @@ static int read_share(const struct nb_jsonc *file, const cJSON *node, void *into
     return nb_jsonc_number(file, node, 0, 1, false, &((struct compare *)into)->share);
 }
 
-/* `pair` is the first member, so that of and against are read into it. */
-_Static_assert(offsetof(struct compare, pair) == 0, "read_of() and read_against() take a struct nb_sides");
-
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {{"of", NB_FIELD_READ, 0, true, read_of},
-                                             {"against", NB_FIELD_READ, 0, true, read_against},
-                                             {"and", NB_FIELD_READ, 0, false, read_and},
-                                             {"share", NB_FIELD_READ, 0, false, read_share},
-                                             {"tags", NB_FIELD_READ, 0, false, read_tags}};
+    static const struct nb_field fields[] = {
+        {"of", NB_FIELD_SELECTOR, offsetof(struct compare, pair.of), true, NULL},
+        {"against", NB_FIELD_SELECTOR, offsetof(struct compare, pair.against), true, NULL},
+        {"and", NB_FIELD_READ, 0, false, read_and},
+        {"share", NB_FIELD_READ, 0, false, read_share},
+        {"tags", NB_FIELD_SELECTOR, offsetof(struct compare, tags), false, NULL}};
     struct timing *t = into;
     const bool list = cJSON_IsArray(node);
     t->compares = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->compares);
@@ -82,7 +68,7 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
 }
 
 static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
                                              {"blocks", NB_FIELD_READ, 0, true, read_blocks},
                                              {"quick", NB_FIELD_READ, 0, false, read_quick},
                                              {"isolate", NB_FIELD_TEXT, offsetof(struct timing, isolate), false, NULL},
@@ -99,10 +85,8 @@ static void timing_release(struct nb_experiment *e) {
     struct timing *t = e->own;
     for (size_t i = 0; i < t->n; i++) {
         struct compare *c = &t->compares[i];
-        nb_selector_release(&c->pair.of);
-        nb_selector_release(&c->pair.against);
-        nb_selector_release(&c->and.of);
-        nb_selector_release(&c->and.against);
+        nb_sides_release(&c->pair);
+        nb_sides_release(&c->and);
         nb_selector_release(&c->tags);
     }
     free(t->compares);
@@ -115,6 +99,126 @@ static void timing_plan(struct nb_experiment *e, bool quick, struct nb_config co
     struct timing *t = e->own;
     if (t->isolate) nb_blocks_isolate_width(&t->matrix);
     nb_blocks_move(&t->matrix, quick, e->label, &configs[NB_PLAN_TIMING]);
+}
+
+/* ---- which cases make a pair ---- */
+
+void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label) {
+    *c = (struct nb_timed_cases){.records = nb_alloc(results->n + 1, sizeof *c->records)};
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (!nb_record_has_label(r, label) || r->status == NB_SKIPPED) continue;
+        c->records[c->tagged.n] = r;
+        nb_tag_record(nb_findings_add_exact(&c->tagged, "case", "", 0), r, results->meta);
+    }
+}
+
+void nb_timed_cases_release(struct nb_timed_cases *c) {
+    nb_findings_release(&c->tagged);
+    free(c->records);
+    *c = (struct nb_timed_cases){0};
+}
+
+/* What follows from another kernel: its own properties, and the parameters that its op usually has. */
+static bool is_own(const char *axis) {
+    static const char *const own[] = {"kernel",      "op",     "variance",    "stats",
+                                      "stats_dtype", "affine", "param_dtype", "weight_offset",
+                                      "k",           "style",  "fits",        NULL};
+    for (size_t i = 0; own[i]; i++)
+        if (strcmp(own[i], axis) == 0) return true;
+    return false;
+}
+
+static bool may_differ(const struct nb_sides *s, const char *axis) {
+    const bool other_kernel = nb_sides_both_name(s, "kernel") || nb_sides_both_name(s, "op") ||
+                              nb_sides_both_name(s, "style") || nb_sides_both_name(s, "stats") ||
+                              nb_sides_both_name(s, "variance");
+    return other_kernel && is_own(axis);
+}
+
+size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s, size_t of) {
+    const struct nb_finding *cases = c->tagged.items;
+    for (size_t i = 0; i < c->tagged.n; i++)
+        if (i != of && nb_selector_takes(&s->against, &cases[i], NULL) &&
+            (c->records[i]->group == c->records[of]->group || nb_sides_both_name(s, "width")) &&
+            c->records[i]->machine == c->records[of]->machine && nb_sides_alike(s, &cases[of], &cases[i], may_differ))
+            return i;
+    return NB_NO_CASE;
+}
+
+/* ---- what one case of a pair saves of the other's time ---- */
+
+struct timed_pair {
+    struct nb_interval cut; /* 1 - t / t_against */
+    double *cuts;           /* in each launch, NaN where it has none; owned; null where there is no cut */
+    size_t n_cuts;
+    int n_launches; /* that have one */
+    double against_ns;
+    const char *reason; /* why there is no cut, or null */
+};
+
+static struct timed_pair no_pair(const char *reason) {
+    return (struct timed_pair){.cut = {NAN, NAN, NAN}, .against_ns = NAN, .reason = reason};
+}
+
+static struct timed_pair measure(const struct nb_timed_cases *c, const struct nb_sample_table *samples, size_t of,
+                                 size_t against) {
+    const struct nb_record *a = c->records[against], *b = c->records[of];
+    if (!nb_status_timed(a->status) || !nb_status_timed(b->status))
+        return no_pair(nb_status_name(nb_status_timed(a->status) ? b->status : a->status));
+    if (!samples || !a->has_timing || !b->has_timing) return no_pair("not timed");
+    double *cuts = nb_alloc(samples->n_launches + 1, sizeof *cuts);
+    const struct nb_paired p = nb_paired_ratio(samples, b->key, a->key, cuts);
+    if (isnan(p.ratio.value)) {
+        free(cuts);
+        return no_pair("no launch in which both were timed");
+    }
+    for (size_t l = 0; l < samples->n_launches; l++) cuts[l] = 1 - exp(cuts[l]);
+    return (struct timed_pair){.cut = {1 - p.ratio.value, 1 - p.ratio.high, 1 - p.ratio.low},
+                               .cuts = cuts,
+                               .n_cuts = samples->n_launches,
+                               .n_launches = p.n_launches,
+                               .against_ns = a->timing.time_ns.value};
+}
+
+static void timed_pair_release(struct timed_pair *p) {
+    free(p->cuts);
+    *p = (struct timed_pair){0};
+}
+
+static bool same_tag(const struct nb_finding *a, const struct nb_finding *b, const char *axis) {
+    const char *p = nb_finding_get(a, axis), *q = nb_finding_get(b, axis);
+    return p && q && strcmp(p, q) == 0;
+}
+
+/* The pair that s selects for the same shape, dtype and width as case `at`, such as its backward pass. */
+static struct timed_pair partner(const struct nb_timed_cases *c, const struct nb_sample_table *samples,
+                                 const struct nb_sides *s, size_t at) {
+    const struct nb_finding *cases = c->tagged.items;
+    for (size_t i = 0; i < c->tagged.n; i++) {
+        if (!nb_selector_takes(&s->of, &cases[i], NULL) || !same_tag(&cases[i], &cases[at], "shape") ||
+            !same_tag(&cases[i], &cases[at], "width") || !same_tag(&cases[i], &cases[at], "dtype"))
+            continue;
+        const size_t against = nb_timed_against(c, s, i);
+        if (against != NB_NO_CASE) return measure(c, samples, i, against);
+    }
+    return no_pair("its second part (\"and\") was not measured: no such case could be planned here");
+}
+
+/* The cut of both times together: the mean of both cuts, weighted by what each takes on the other side. Bounds are added, which holds
+ * whatever correlation there is. */
+static struct timed_pair join(const struct timed_pair *p, const struct timed_pair *q) {
+    if (p->reason || q->reason) return no_pair(p->reason ? p->reason : q->reason);
+    const double w = p->against_ns / (p->against_ns + q->against_ns);
+    const size_t n = p->n_cuts < q->n_cuts ? p->n_cuts : q->n_cuts;
+    double *cuts = nb_alloc(n + 1, sizeof *cuts);
+    for (size_t l = 0; l < n; l++) cuts[l] = w * p->cuts[l] + (1 - w) * q->cuts[l];
+    return (struct timed_pair){.cuts = cuts,
+                               .n_cuts = n,
+                               .cut = {w * p->cut.value + (1 - w) * q->cut.value, w * p->cut.low + (1 - w) * q->cut.low,
+                                       w * p->cut.high + (1 - w) * q->cut.high},
+                               .n_launches = p->n_launches < q->n_launches ? p->n_launches : q->n_launches,
+                               .against_ns = p->against_ns + q->against_ns};
 }
 
 /* ---- findings ---- */
@@ -130,16 +234,16 @@ struct place { /* of a pair */
 };
 
 /* What a figure makes of a cut: itself, the ratio (share NaN), or the part of it that a step gains. */
-static double figure_of_cut(double cut, double share) { return isnan(share) ? nb_cut_to_ratio(cut) : share * cut; }
+static double figure_of_cut(double cut, double share) { return isnan(share) ? 1 / (1 - cut) : share * cut; }
 
-static void add_units(struct nb_finding *f, const struct nb_timed_pair *p, double share) {
+static void add_units(struct nb_finding *f, const struct timed_pair *p, double share) {
     f->units = nb_alloc(p->n_cuts + 1, sizeof *f->units);
     f->n_units = p->n_cuts;
     for (size_t l = 0; l < p->n_cuts; l++) f->units[l] = figure_of_cut(p->cuts[l], share);
 }
 
 /* share: 1 for the cut itself, NaN for the ratio. */
-static void add_figure(struct nb_findings *out, const char *name, double share, const struct nb_timed_pair *p,
+static void add_figure(struct nb_findings *out, const char *name, double share, const struct timed_pair *p,
                        const struct place *at) {
     const struct nb_interval value = {figure_of_cut(p->cut.value, share), figure_of_cut(p->cut.low, share),
                                       figure_of_cut(p->cut.high, share)};
@@ -159,18 +263,18 @@ static void add_figure(struct nb_findings *out, const char *name, double share, 
 }
 
 static void add_pair(struct nb_findings *out, const struct place *at, const struct nb_sample_table *samples) {
-    struct nb_timed_pair p = nb_timed_measure(at->cases, samples, at->of, at->against);
+    struct timed_pair p = measure(at->cases, samples, at->of, at->against);
     const double s = at->by->share;
     if (at->by->has_and) {
-        struct nb_timed_pair q = nb_timed_partner(at->cases, samples, &at->by->and, at->of), first = p;
-        p = nb_timed_join(&first, &q);
-        nb_timed_pair_release(&first);
-        nb_timed_pair_release(&q);
+        struct timed_pair q = partner(at->cases, samples, &at->by->and, at->of), first = p;
+        p = join(&first, &q);
+        timed_pair_release(&first);
+        timed_pair_release(&q);
     }
     add_figure(out, "cut", 1, &p, at);
     add_figure(out, "ratio", NAN, &p, at);
     if (!isnan(s)) add_figure(out, "step_cut", s, &p, at);
-    nb_timed_pair_release(&p);
+    timed_pair_release(&p);
 }
 
 /* So that a rule about it gets the reason. */

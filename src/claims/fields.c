@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/finding.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 
@@ -51,8 +52,16 @@ static int read_field(const struct nb_jsonc *file, const cJSON *node, const stru
             return nb_jsonc_wrong_type(file, node, field->name, "a number");
         memcpy(member, &node->valuedouble, sizeof(double));
         return 0;
+    case NB_FIELD_BOOL:
+        if (!cJSON_IsBool(node)) return nb_jsonc_wrong_type(file, node, field->name, "true or false");
+        *(bool *)member = cJSON_IsTrue(node);
+        return 0;
     case NB_FIELD_TEXTS:
         return nb_strings_read(file, node, member);
+    case NB_FIELD_SELECTOR:
+        return nb_selector_read(member, file, node);
+    case NB_FIELD_ELSEWHERE:
+        return 0;
     default:
         return field->read(file, node, into);
     }

@@ -10,10 +10,13 @@
 #include "src/core/json.h"
 
 enum nb_field_kind {
-    NB_FIELD_TEXT,   /* char *, owned */
-    NB_FIELD_NUMBER, /* double */
-    NB_FIELD_TEXTS,  /* struct nb_strings */
-    NB_FIELD_READ    /* by a function */
+    NB_FIELD_TEXT,      /* char *, owned */
+    NB_FIELD_NUMBER,    /* double */
+    NB_FIELD_BOOL,      /* bool */
+    NB_FIELD_TEXTS,     /* struct nb_strings */
+    NB_FIELD_SELECTOR,  /* struct nb_selector */
+    NB_FIELD_ELSEWHERE, /* read by other means */
+    NB_FIELD_READ       /* by a function */
 };
 
 struct nb_strings {

@@ -147,3 +147,25 @@ void nb_selector_release(struct nb_selector *s) {
     free(s->axes);
     *s = (struct nb_selector){0};
 }
+
+/* ---- sides ---- */
+
+bool nb_sides_both_name(const struct nb_sides *s, const char *axis) {
+    return nb_selector_axis(&s->of, axis) && nb_selector_axis(&s->against, axis);
+}
+
+bool nb_sides_alike(const struct nb_sides *s, const struct nb_finding *of, const struct nb_finding *against,
+                    bool (*may_differ)(const struct nb_sides *s, const char *axis)) {
+    for (size_t i = 0; i < of->n_tags; i++) {
+        const char *axis = of->tags[i].axis, *other = nb_finding_get(against, axis);
+        if (other && strcmp(other, of->tags[i].value) != 0 && !nb_sides_both_name(s, axis) &&
+            !(may_differ && may_differ(s, axis)))
+            return false;
+    }
+    return true;
+}
+
+void nb_sides_release(struct nb_sides *s) {
+    nb_selector_release(&s->of);
+    nb_selector_release(&s->against);
+}

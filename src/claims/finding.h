@@ -61,4 +61,15 @@ bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, 
 const struct nb_wanted *nb_selector_axis(const struct nb_selector *s, const char *axis);
 void nb_selector_release(struct nb_selector *s);
 
+/* Two findings that are compared. */
+struct nb_sides {
+    struct nb_selector of, against;
+};
+/* Do they differ in nothing but axes that both selectors name, and those for which may_differ (null: none) says so? An axis that only one
+ * of them has is no difference. */
+bool nb_sides_alike(const struct nb_sides *s, const struct nb_finding *of, const struct nb_finding *against,
+                    bool (*may_differ)(const struct nb_sides *s, const char *axis));
+bool nb_sides_both_name(const struct nb_sides *s, const char *axis);
+void nb_sides_release(struct nb_sides *s);
+
 #endif

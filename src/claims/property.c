@@ -118,11 +118,6 @@ struct named {
     cJSON *params;
 };
 
-static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    (void)file, (void)node, (void)into;
-    return 0;
-}
-
 static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into) {
     const char *names[64], *text = cJSON_GetStringValue(node);
     size_t n = 0;
@@ -138,9 +133,9 @@ static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into)
 }
 
 static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_READ, 0, true, skip},
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
                                              {"property", NB_FIELD_READ, 0, true, read_name},
-                                             {"params", NB_FIELD_READ, 0, false, skip}};
+                                             {"params", NB_FIELD_ELSEWHERE, 0, false, NULL}};
     struct named *own = e->own = nb_alloc(1, sizeof *own);
     if (nb_fields_read(file, node, fields, 3, "a property experiment", own) != 0) return -1;
     return nb_property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);

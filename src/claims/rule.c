@@ -317,43 +317,34 @@ const char *const nb_rule_form_names[] = {"at_least", "at_most",  "between", "ne
 
 /* As in the file; NaN: the key is not there. */
 struct written {
-    char *form, *figure, *text, *across;
-    double least, most, published, within, factor, to, margin;
-    struct nb_selector where;
-    struct nb_selector *steps;
-    size_t n_steps;
+    struct nb_rule rule;
+    char *form;
+    double within, factor, to;
 };
 
-static int read_where(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct written *)into)->where, file, node);
-}
-
 static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    struct written *w = into;
+    struct nb_rule *rule = &((struct written *)into)->rule;
     if (!cJSON_IsArray(node) || cJSON_GetArraySize(node) < 2)
         return nb_jsonc_wrong_type(file, node, "steps", "a list of two or more objects that name axes");
-    w->steps = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *w->steps);
+    rule->steps = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *rule->steps);
     for (const cJSON *item = node->child; item; item = item->next)
-        if (nb_selector_read(&w->steps[w->n_steps++], file, item) != 0) return -1;
+        if (nb_selector_read(&rule->steps[rule->n_steps++], file, item) != 0) return -1;
     return 0;
 }
 
-#define TEXT(member)                                                                                                   \
-    { #member, NB_FIELD_TEXT, offsetof(struct written, member), false, NULL }
-#define NUMBER(member)                                                                                                 \
-    { #member, NB_FIELD_NUMBER, offsetof(struct written, member), false, NULL }
+#define OF_RULE(member) offsetof(struct written, rule.member)
 static const struct nb_field fields[] = {{"form", NB_FIELD_TEXT, offsetof(struct written, form), true, NULL},
-                                         {"figure", NB_FIELD_TEXT, offsetof(struct written, figure), true, NULL},
-                                         TEXT(text),
-                                         TEXT(across),
-                                         NUMBER(least),
-                                         NUMBER(most),
-                                         NUMBER(published),
-                                         NUMBER(within),
-                                         NUMBER(factor),
-                                         NUMBER(to),
-                                         NUMBER(margin),
-                                         {"where", NB_FIELD_READ, 0, false, read_where},
+                                         {"figure", NB_FIELD_TEXT, OF_RULE(figure), true, NULL},
+                                         {"text", NB_FIELD_TEXT, OF_RULE(text), false, NULL},
+                                         {"across", NB_FIELD_TEXT, OF_RULE(across), false, NULL},
+                                         {"least", NB_FIELD_NUMBER, OF_RULE(least), false, NULL},
+                                         {"most", NB_FIELD_NUMBER, OF_RULE(most), false, NULL},
+                                         {"published", NB_FIELD_NUMBER, OF_RULE(published), false, NULL},
+                                         {"margin", NB_FIELD_NUMBER, OF_RULE(margin), false, NULL},
+                                         {"within", NB_FIELD_NUMBER, offsetof(struct written, within), false, NULL},
+                                         {"factor", NB_FIELD_NUMBER, offsetof(struct written, factor), false, NULL},
+                                         {"to", NB_FIELD_NUMBER, offsetof(struct written, to), false, NULL},
+                                         {"where", NB_FIELD_SELECTOR, OF_RULE(where), false, NULL},
                                          {"steps", NB_FIELD_READ, 0, false, read_steps}};
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -388,57 +379,53 @@ static int check_keys(const struct nb_jsonc *file, const cJSON *node, enum nb_ru
 }
 
 /* The bounds that the form and its numbers come to. */
-static int set_bounds(struct nb_rule *rule, const struct written *w, const struct nb_jsonc *file, const cJSON *node) {
+static int set_bounds(struct written *w, const struct nb_jsonc *file, const cJSON *node) {
+    struct nb_rule *rule = &w->rule;
     const int line = nb_jsonc_line(file, node);
-    rule->least = isnan(w->least) ? -INFINITY : w->least;
-    rule->most = isnan(w->most) ? INFINITY : w->most;
+    if (rule->form == NB_RULE_SPREAD && isnan(rule->least) == isnan(rule->most))
+        return nb_error("%s:%d: the form spread needs \"least\" or \"most\"", file->path, line);
+    if (isnan(rule->least)) rule->least = -INFINITY;
+    if (isnan(rule->most)) rule->most = INFINITY;
     if (rule->form == NB_RULE_NEAR) {
-        if (isnan(w->published) || isnan(w->within) == isnan(w->factor))
+        const double published = rule->published;
+        if (isnan(published) || isnan(w->within) == isnan(w->factor))
             return nb_error("%s:%d: the form near needs \"published\" and either \"within\" or \"factor\"", file->path,
                             line);
         const bool by_factor = !isnan(w->factor);
-        if (by_factor && !(w->factor > 1 && w->published > 0))
+        if (by_factor && !(w->factor > 1 && published > 0))
             return nb_error("%s:%d: a \"factor\" is above 1, of a \"published\" above 0", file->path, line);
-        rule->least = by_factor ? w->published / w->factor : w->published - w->within;
-        rule->most = by_factor ? w->published * w->factor : w->published + w->within;
+        rule->least = by_factor ? published / w->factor : published - w->within;
+        rule->most = by_factor ? published * w->factor : published + w->within;
     }
     if (rule->form == NB_RULE_EQUALS) {
         const double within = isnan(w->within) ? 0 : w->within;
         rule->least = w->to - within;
         rule->most = w->to + within;
     }
-    if (rule->form == NB_RULE_SPREAD && isnan(w->least) == isnan(w->most))
-        return nb_error("%s:%d: the form spread needs \"least\" or \"most\"", file->path, line);
     if (rule->least > rule->most)
         return nb_error("%s:%d: nothing lies between %g and %g", file->path, line, rule->least, rule->most);
     return 0;
 }
 
-static int convert(struct nb_rule *rule, struct written *w, const struct nb_jsonc *file, const cJSON *node) {
+static int convert(struct written *w, const struct nb_jsonc *file, const cJSON *node) {
     char reason[200];
     const int form = nb_name_find(nb_rule_form_names, w->form);
     if (form < 0) {
         nb_name_refuse(nb_rule_form_names, w->form, reason, sizeof reason);
         return nb_error("%s:%d: \"form\": '%.40s' %s", file->path, nb_jsonc_line(file, node), w->form, reason);
     }
-    rule->form = (enum nb_rule_form)form;
-    rule->published = w->published;
-    rule->margin = isnan(w->margin) ? 0 : w->margin;
-    rule->line = nb_jsonc_line(file, node);
-    return check_keys(file, node, rule->form) != 0 ? -1 : set_bounds(rule, w, file, node);
+    w->rule.form = (enum nb_rule_form)form;
+    if (isnan(w->rule.margin)) w->rule.margin = 0;
+    w->rule.line = nb_jsonc_line(file, node);
+    return check_keys(file, node, w->rule.form) != 0 ? -1 : set_bounds(w, file, node);
 }
 
 int nb_rule_read(struct nb_rule *rule, const struct nb_jsonc *file, const cJSON *node) {
     struct written w = {
-        .least = NAN, .most = NAN, .published = NAN, .within = NAN, .factor = NAN, .to = NAN, .margin = NAN};
+        .rule = {.least = NAN, .most = NAN, .published = NAN, .margin = NAN}, .within = NAN, .factor = NAN, .to = NAN};
     int result = nb_fields_read(file, node, fields, N_FIELDS, "an entry of \"expect\"", &w);
-    if (result == 0) result = convert(rule, &w, file, node);
-    rule->figure = w.figure;
-    rule->text = w.text;
-    rule->across = w.across;
-    rule->where = w.where;
-    rule->steps = w.steps;
-    rule->n_steps = w.n_steps;
+    if (result == 0) result = convert(&w, file, node);
+    *rule = w.rule;
     free(w.form);
     return result;
 }

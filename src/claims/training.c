@@ -54,22 +54,16 @@ static const char *add_arm(struct nb_training *t, size_t i, char *reason, size_t
     return NULL;
 }
 
-static bool find_measure(struct nb_training *t) {
-    for (int m = 0; nb_train_measure_names[m]; m++)
-        if (strcmp(nb_train_measure_names[m], t->measure_name) == 0) {
-            t->measure = (enum nb_train_measure)m;
-            return true;
-        }
-    return false;
-}
-
-const char *nb_training_complete(struct nb_training *t, char *reason, size_t n) {
+/* Fills workload, measure, arms and tags from the names. Null, or what is wrong with the file; text goes to reason. */
+static const char *complete(struct nb_training *t, char *reason, size_t n) {
     t->workload = nb_workload_find(t->workload_name);
     t->arms = nb_alloc(t->words.n + 1, sizeof *t->arms);
-    if (!find_measure(t)) {
+    const int measure = nb_name_find(nb_train_measure_names, t->measure_name);
+    if (measure < 0) {
         snprintf(reason, n, "\"measure\" is '%s', and not steps, memory or course", t->measure_name);
         return reason;
     }
+    t->measure = (enum nb_train_measure)measure;
     if (t->measure != NB_TRAIN_COURSE && t->seeds > 0) return "\"seeds\" are of a \"course\"";
     if (t->measure != NB_TRAIN_COURSE) t->steps = 0;
     for (size_t i = 0; i < t->words.n; i++)
@@ -77,23 +71,10 @@ const char *nb_training_complete(struct nb_training *t, char *reason, size_t n) 
     return t->words.n > 0 ? NULL : "\"arms\" is empty";
 }
 
-void nb_training_release(struct nb_training *t) {
-    for (size_t i = 0; t->arms && i < t->words.n; i++) free(t->arms[i]);
-    for (size_t i = 0; i < t->n_pairs; i++) {
-        nb_selector_release(&t->pairs[i].of);
-        nb_selector_release(&t->pairs[i].against);
-    }
-    free(t->arms);
-    free(t->pairs);
-    free(t->workload_name);
-    free(t->measure_name);
-    free(t->common);
-    nb_strings_release(&t->words);
-    nb_findings_release(&t->tags);
-    *t = (struct nb_training){0};
-}
+/* ---- what an arm comes to in one round, a launch or a seed, alone or against another arm of the same round; NAN where it has no numbers ---- */
 
-double nb_training_median(const cJSON *arm, const char *name) {
+/* Of a list of the arm, such as "norm": the seconds of each block. */
+static double median_of(const cJSON *arm, const char *name) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(arm, name), *item;
     double *values = nb_alloc((unsigned)cJSON_GetArraySize(list) + 1, sizeof *values);
     size_t n = 0;
@@ -103,7 +84,8 @@ double nb_training_median(const cJSON *arm, const char *name) {
     return median;
 }
 
-double nb_training_time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
+/* Of the part of the steps that the context names: exp of the median over blocks of ln(arm / against). */
+static double time_ratio(const cJSON *arm, const cJSON *against, const void *part) {
     const cJSON *a = cJSON_GetObjectItemCaseSensitive(arm, part), *b = cJSON_GetObjectItemCaseSensitive(against, part);
     double *values = nb_alloc((unsigned)cJSON_GetArraySize(a) + 1, sizeof *values);
     size_t n = 0;
@@ -116,22 +98,22 @@ double nb_training_time_ratio(const cJSON *arm, const cJSON *against, const void
     return ratio;
 }
 
-double nb_training_norm_share(const cJSON *arm, const cJSON *against, const void *part) {
+static double norm_share(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return nb_training_median(arm, "norm") / nb_training_median(arm, part);
+    return median_of(arm, "norm") / median_of(arm, part);
 }
 
-double nb_training_median_time(const cJSON *arm, const cJSON *against, const void *part) {
+static double median_time(const cJSON *arm, const cJSON *against, const void *part) {
     (void)against;
-    return nb_training_median(arm, part);
+    return median_of(arm, part);
 }
 
-double nb_training_number(const cJSON *arm, const cJSON *against, const void *name) {
+static double number(const cJSON *arm, const cJSON *against, const void *name) {
     (void)against;
     return nb_json_get_number(arm, name);
 }
 
-double nb_training_number_ratio(const cJSON *arm, const cJSON *against, const void *name) {
+static double number_ratio(const cJSON *arm, const cJSON *against, const void *name) {
     return nb_json_get_number(arm, name) / nb_json_get_number(against, name);
 }
 
@@ -156,33 +138,13 @@ double nb_training_mean_ratio(const cJSON *arm, const cJSON *against, const void
     return mean_of(arm, name) / mean_of(against, name);
 }
 
-double nb_training_failed_share(const cJSON *arm, const cJSON *against, const void *context) {
+/* Steps without a finite loss or gradient among those wanted. */
+static double failed_share(const cJSON *arm, const cJSON *against, const void *context) {
     (void)against, (void)context;
     return nb_json_get_number(arm, "failed_steps") / nb_json_get_number(arm, "wanted_steps");
 }
 
 /* ---- curves ---- */
-
-double nb_training_layers_value(const cJSON *arm, const cJSON *against, const void *context) {
-    const struct nb_training_layers_question *l = context;
-    int n;
-    double *v = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
-    double result = NAN;
-    (void)against;
-    for (int i = 0; v && i < n; i++) {
-        low = fmin(low, v[i]);
-        high = fmax(high, v[i]);
-    }
-    if (v && n > 0 && isfinite(low)) {
-        const double first = v[0], last = v[n - 1];
-        result = l->what == NB_LAYERS_LAST     ? last
-                 : l->what == NB_LAYERS_DRIFT  ? fmax(last / first, first / last)
-                 : l->what == NB_LAYERS_SPREAD ? high / low
-                                               : first / last;
-    }
-    free(v);
-    return result;
-}
 
 double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, bool last, int *n) {
     double *values = NULL;
@@ -205,6 +167,40 @@ double *nb_training_layers(const cJSON *arm, const char *place, bool gradient, b
         values[layer] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     }
     return values;
+}
+
+enum layers_what {
+    LAYERS_LAST,           /* the last layer's value */
+    LAYERS_DRIFT,          /* the first layer's and the last's: the larger over the smaller */
+    LAYERS_SPREAD,         /* the largest over the smallest */
+    LAYERS_FIRST_OVER_LAST /* the first layer's over the last's */
+};
+struct layers_question {
+    const char *place;
+    bool gradient, last; /* last: at the end of the training */
+    enum layers_what what;
+};
+
+/* The context is a struct layers_question. */
+static double layers_value(const cJSON *arm, const cJSON *against, const void *context) {
+    const struct layers_question *l = context;
+    int n;
+    double *v = nb_training_layers(arm, l->place, l->gradient, l->last, &n), low = INFINITY, high = -INFINITY;
+    double result = NAN;
+    (void)against;
+    for (int i = 0; v && i < n; i++) {
+        low = fmin(low, v[i]);
+        high = fmax(high, v[i]);
+    }
+    if (v && n > 0 && isfinite(low)) {
+        const double first = v[0], last = v[n - 1];
+        result = l->what == LAYERS_LAST     ? last
+                 : l->what == LAYERS_DRIFT  ? fmax(last / first, first / last)
+                 : l->what == LAYERS_SPREAD ? high / low
+                                            : first / last;
+    }
+    free(v);
+    return result;
 }
 
 /* ---- figures of arms and of pairs of arms ---- */
@@ -265,18 +261,10 @@ static void add(const struct sink *s, const struct figure *k, int of, int agains
     if (!nb_finding_get(f, "style")) take_tags(f, &t->tags.items[against]);
 }
 
-static bool both_name(const struct nb_training_pair *p, const char *axis) {
-    return nb_selector_axis(&p->of, axis) && nb_selector_axis(&p->against, axis);
-}
-
-static bool is_pair(const struct nb_training *t, const struct nb_training_pair *p, size_t of, size_t against) {
+static bool is_pair(const struct nb_training *t, const struct nb_sides *p, size_t of, size_t against) {
     const struct nb_finding *a = &t->tags.items[of], *b = &t->tags.items[against];
-    if (of == against || !nb_selector_takes(&p->of, a, NULL) || !nb_selector_takes(&p->against, b, NULL)) return false;
-    for (size_t i = 0; i < a->n_tags; i++) {
-        const char *other = nb_finding_get(b, a->tags[i].axis);
-        if (other && strcmp(other, a->tags[i].value) != 0 && !both_name(p, a->tags[i].axis)) return false;
-    }
-    return true;
+    return of != against && nb_selector_takes(&p->of, a, NULL) && nb_selector_takes(&p->against, b, NULL) &&
+           nb_sides_alike(p, a, b, NULL);
 }
 
 static void add_pairs(const struct sink *s, const struct figure *kinds, size_t n) {
@@ -296,42 +284,37 @@ static void add_arms(const struct sink *s, const struct figure *kinds, size_t n)
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static void find_steps(const struct sink *s) {
-    static const struct figure arms[] = {{.name = "norm_share",
-                                          .unit = "share",
-                                          .axis = "part",
-                                          .tag = "step",
-                                          .value = nb_training_norm_share,
-                                          .context = "step"},
-                                         {.name = "norm_share",
-                                          .unit = "share",
-                                          .axis = "part",
-                                          .tag = "passes",
-                                          .value = nb_training_norm_share,
-                                          .context = "passes"},
-                                         {.name = "seconds",
-                                          .unit = "s",
-                                          .axis = "part",
-                                          .tag = "step",
-                                          .value = nb_training_median_time,
-                                          .context = "step",
-                                          .logarithmic = true}};
+    static const struct figure arms[] = {
+        {.name = "norm_share", .unit = "share", .axis = "part", .tag = "step", .value = norm_share, .context = "step"},
+        {.name = "norm_share",
+         .unit = "share",
+         .axis = "part",
+         .tag = "passes",
+         .value = norm_share,
+         .context = "passes"},
+        {.name = "seconds",
+         .unit = "s",
+         .axis = "part",
+         .tag = "step",
+         .value = median_time,
+         .context = "step",
+         .logarithmic = true}};
     add_arms(s, arms, COUNT(arms));
     for (int p = 0; p < NB_N_STEP_PARTS; p++) {
         const char *part = nb_step_part_names[p];
-        const struct figure pairs[] = {{"cut", "share", "part", part, nb_training_time_ratio, part, true, true},
-                                       {"time_ratio", "", "part", part, nb_training_time_ratio, part, true, false}};
+        const struct figure pairs[] = {{"cut", "share", "part", part, time_ratio, part, true, true},
+                                       {"time_ratio", "", "part", part, time_ratio, part, true, false}};
         add_pairs(s, pairs, COUNT(pairs));
     }
 }
 
 static void find_memory(const struct sink *s) {
-    static const struct figure arms[] = {
-        {"memory", "bytes", "what", "peak", nb_training_number, "peak_bytes", true, false},
-        {"memory", "bytes", "what", "activations", nb_training_number, "kept_bytes", true, false}};
+    static const struct figure arms[] = {{"memory", "bytes", "what", "peak", number, "peak_bytes", true, false},
+                                         {"memory", "bytes", "what", "activations", number, "kept_bytes", true, false}};
     static const struct figure pairs[] = {
-        {"memory_cut", "share", "what", "peak", nb_training_number_ratio, "peak_bytes", true, true},
-        {"memory_ratio", "", "what", "peak", nb_training_number_ratio, "peak_bytes", true, false},
-        {"memory_ratio", "", "what", "activations", nb_training_number_ratio, "kept_bytes", true, false}};
+        {"memory_cut", "share", "what", "peak", number_ratio, "peak_bytes", true, true},
+        {"memory_ratio", "", "what", "peak", number_ratio, "peak_bytes", true, false},
+        {"memory_ratio", "", "what", "activations", number_ratio, "kept_bytes", true, false}};
     add_arms(s, arms, COUNT(arms));
     add_pairs(s, pairs, COUNT(pairs));
 }
@@ -340,20 +323,20 @@ static void find_memory(const struct sink *s) {
 static void find_layers(const struct sink *s, const char *place, bool gradient) {
     static const struct {
         const char *activation, *gradient;
-        enum nb_training_layers_what what;
-    } kinds[] = {{"std_last", "gradient_last", NB_LAYERS_LAST},
-                 {"std_drift", "gradient_drift", NB_LAYERS_DRIFT},
-                 {"std_spread", "gradient_spread", NB_LAYERS_SPREAD},
-                 {"std_first_over_last", "gradient_first_over_last", NB_LAYERS_FIRST_OVER_LAST}};
+        enum layers_what what;
+    } kinds[] = {{"std_last", "gradient_last", LAYERS_LAST},
+                 {"std_drift", "gradient_drift", LAYERS_DRIFT},
+                 {"std_spread", "gradient_spread", LAYERS_SPREAD},
+                 {"std_first_over_last", "gradient_first_over_last", LAYERS_FIRST_OVER_LAST}};
     for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < COUNT(kinds); i++) {
-            const struct nb_training_layers_question l = {
+            const struct layers_question l = {
                 .place = place, .gradient = gradient, .last = last, .what = kinds[i].what};
             const struct figure k = {.name = gradient ? kinds[i].gradient : kinds[i].activation,
                                      .unit = "",
                                      .axis = "at",
                                      .tag = last ? "end" : "start",
-                                     .value = nb_training_layers_value,
+                                     .value = layers_value,
                                      .context = &l,
                                      .logarithmic = true};
             const size_t before = s->out->n;
@@ -387,13 +370,13 @@ static void find_curves(const struct sink *s) {
 
 static void find_course(const struct sink *s) {
     static const struct figure arms[] = {
-        {"final_loss", "nats", "mode", "training", nb_training_number, "final_loss", true, false},
-        {"final_loss", "nats", "mode", "inference", nb_training_number, "unseen_loss", true, false},
+        {"final_loss", "nats", "mode", "training", number, "final_loss", true, false},
+        {"final_loss", "nats", "mode", "inference", number, "unseen_loss", true, false},
         {"mean_loss", "nats", NULL, NULL, nb_training_mean_of, "loss", true, false},
-        {.name = "failed_steps", .unit = "share", .value = nb_training_failed_share}};
+        {.name = "failed_steps", .unit = "share", .value = failed_share}};
     static const struct figure pairs[] = {
-        {"loss_ratio", "", "mode", "training", nb_training_number_ratio, "final_loss", true, false},
-        {"loss_ratio", "", "mode", "inference", nb_training_number_ratio, "unseen_loss", true, false},
+        {"loss_ratio", "", "mode", "training", number_ratio, "final_loss", true, false},
+        {"loss_ratio", "", "mode", "inference", number_ratio, "unseen_loss", true, false},
         {"mean_loss_ratio", "", NULL, NULL, nb_training_mean_ratio, "loss", true, false}};
     add_arms(s, arms, COUNT(arms));
     add_pairs(s, pairs, COUNT(pairs));
@@ -416,6 +399,227 @@ void nb_training_find(const struct nb_training *t, const struct nb_train_results
     }
 }
 
+/* ---- the section of claims.json: one entry for each arm that has an answer; values that rounds share are gathered by name ---- */
+
+enum { CURVE_POINTS = 60 };
+
+struct subject { /* one arm of one group */
+    struct nb_train_question question;
+    const char *arm;
+    const cJSON **rounds; /* what was measured of it */
+    size_t n;
+};
+
+/* ---- gathering ---- */
+
+static void gather(struct subject *s, const cJSON *answers) {
+    const cJSON *answer;
+    s->rounds = nb_alloc((unsigned)cJSON_GetArraySize(answers) + 1, sizeof *s->rounds);
+    cJSON_ArrayForEach(answer, answers) {
+        const cJSON *arm = nb_train_answer_arm(answer, &s->question, s->arm);
+        if (arm) s->rounds[s->n++] = arm;
+    }
+}
+
+/* The median over the rounds of entry i of a list; NaN where none has a number. */
+static double median_at(const cJSON *const *lists, size_t n, int i) {
+    double *values = nb_alloc(n + 1, sizeof *values);
+    size_t count = 0;
+    for (size_t r = 0; r < n; r++) {
+        const cJSON *item = cJSON_GetArrayItem(lists[r], i);
+        if (cJSON_IsNumber(item)) values[count++] = item->valuedouble;
+    }
+    const double median = count > 0 ? nb_median(values, count) : (double)NAN;
+    free(values);
+    return median;
+}
+
+static void append(cJSON *list, double value) {
+    cJSON_AddItemToArray(list, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+/* ---- intervals ---- */
+
+static void add_interval(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
+                         nb_train_value *value, const void *context) {
+    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, NULL, value, context, false);
+    nb_json_interval(json, name, &f.value);
+    free(f.rounds);
+}
+
+static void add_cut(cJSON *json, const char *name, const struct subject *s, const struct nb_train_results *r,
+                    const char *against, const char *part) {
+    struct nb_train_figure f = nb_train_figure_of(r, &s->question, s->arm, against, time_ratio, part, true);
+    const struct nb_interval cut = cut_of(&f.value);
+    nb_json_interval(json, name, &cut);
+    free(f.rounds);
+}
+
+static bool was_measured(const struct nb_train_results *r, const struct subject *s, const char *arm) {
+    const cJSON *answer;
+    cJSON_ArrayForEach(answer, r->answers) {
+        if (nb_train_answer_arm(answer, &s->question, arm)) return true;
+    }
+    return false;
+}
+
+/* What an arm of RMSNorm saves of the step that is the same but for LayerNorm in its place. */
+static void add_cuts(cJSON *json, const struct subject *s, const struct nb_train_results *r) {
+    static const char *const norms[] = {"rmsnorm", "prmsnorm"};
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
+        const size_t n = strlen(norms[i]);
+        struct nb_strbuf against = {0};
+        if (strncmp(s->arm, norms[i], n) != 0 || s->arm[n] != ' ') continue;
+        nb_strbuf_addf(&against, "layernorm%s", s->arm + n);
+        if (was_measured(r, s, against.text)) {
+            nb_json_text(json, "against", against.text);
+            add_cut(json, "cut", s, r, against.text, "step");
+            add_cut(json, "passes_cut", s, r, against.text, "passes");
+        }
+        nb_strbuf_release(&against);
+    }
+}
+
+/* ---- courses ---- */
+
+static void add_losses(cJSON *json, const struct subject *s) {
+    cJSON *loss = cJSON_AddObjectToObject(json, "loss");
+    cJSON *steps = cJSON_AddArrayToObject(loss, "steps"), *median = cJSON_AddArrayToObject(loss, "median");
+    const int n = s->question.steps, points = n < CURVE_POINTS ? n : CURVE_POINTS;
+    const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists);
+    for (size_t r = 0; r < s->n; r++) lists[r] = cJSON_GetObjectItemCaseSensitive(s->rounds[r], "loss");
+    for (int p = 0; p < points; p++) {
+        const int step = points > 1 ? (int)((int64_t)p * (n - 1) / (points - 1)) : 0;
+        cJSON_AddItemToArray(steps, cJSON_CreateNumber(step));
+        append(median, median_at(lists, s->n, step));
+    }
+    free(lists);
+}
+
+/* The values of all layers, medians over the rounds. */
+static void print_layers(cJSON *json, const char *name, const struct subject *s, const char *site, bool gradient,
+                         bool last) {
+    cJSON *list = cJSON_AddArrayToObject(json, name);
+    double **by_round = nb_alloc(s->n + 1, sizeof *by_round), *values = nb_alloc(s->n + 1, sizeof *values);
+    int *counts = nb_alloc(s->n + 1, sizeof *counts), most = 0;
+    for (size_t r = 0; r < s->n; r++) {
+        by_round[r] = nb_training_layers(s->rounds[r], site, gradient, last, &counts[r]);
+        if (counts[r] > most) most = counts[r];
+    }
+    for (int layer = 0; layer < most; layer++) {
+        size_t n = 0;
+        for (size_t r = 0; r < s->n; r++)
+            if (layer < counts[r] && isfinite(by_round[r][layer])) values[n++] = by_round[r][layer];
+        append(list, n > 0 ? nb_median(values, n) : (double)NAN);
+    }
+    for (size_t r = 0; r < s->n; r++) free(by_round[r]);
+    free(by_round);
+    free(values);
+    free(counts);
+}
+
+static void add_last_layer(cJSON *json, const struct subject *s, const cJSON *curve, const char *place) {
+    const cJSON **lists = nb_alloc(s->n + 1, sizeof *lists), *item;
+    const bool gradient = nb_json_get_bool(curve, "gradient");
+    for (size_t r = 0; r < s->n; r++)
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(s->rounds[r], "curves")) {
+            const char *name = nb_json_get_text(item, "place");
+            if (name && strcmp(name, place) == 0 && nb_json_get_bool(item, "gradient") == gradient)
+                lists[r] = cJSON_GetObjectItemCaseSensitive(item, "std");
+        }
+    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(s->rounds[0], "recorded_steps");
+    cJSON_AddItemToObject(json, "steps", cJSON_Duplicate(steps, true));
+    cJSON *std = cJSON_AddArrayToObject(json, "std");
+    for (int i = 0; i < cJSON_GetArraySize(steps); i++) append(std, median_at(lists, s->n, i));
+    free(lists);
+}
+
+static void add_sites(cJSON *json, const struct subject *s) {
+    cJSON *layers = cJSON_AddArrayToObject(json, "layers"), *last_layer = cJSON_AddArrayToObject(json, "last_layer");
+    const cJSON *curve;
+    cJSON_ArrayForEach(curve, cJSON_GetObjectItemCaseSensitive(s->rounds[0], "curves")) {
+        const char *place = nb_json_get_text(curve, "place");
+        const bool gradient = nb_json_get_bool(curve, "gradient");
+        if (!place || strncmp(place, "layer0.", 7) != 0) continue;
+        cJSON *one = cJSON_CreateObject(), *last = cJSON_CreateObject();
+        nb_json_text(one, "site", place + 7);
+        cJSON_AddBoolToObject(one, "gradient", gradient);
+        print_layers(one, "start", s, place + 7, gradient, false);
+        print_layers(one, "end", s, place + 7, gradient, true);
+        struct nb_strbuf deepest = {0};
+        nb_strbuf_addf(&deepest, "layer%d.%s", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(one, "start")) - 1,
+                       place + 7);
+        nb_json_text(last, "site", place + 7);
+        cJSON_AddBoolToObject(last, "gradient", gradient);
+        add_last_layer(last, s, curve, deepest.text);
+        nb_strbuf_release(&deepest);
+        cJSON_AddItemToArray(layers, one);
+        cJSON_AddItemToArray(last_layer, last);
+    }
+}
+
+/* ---- entries ---- */
+
+static cJSON *entry_of(const struct subject *s, const struct nb_train_results *r) {
+    cJSON *json = cJSON_CreateObject();
+    nb_json_text(json, "workload", s->question.workload);
+    nb_json_text(json, "arm", s->arm);
+    nb_json_number(json, s->question.measure == NB_TRAIN_COURSE ? "seeds" : "launches", (double)s->n);
+    if (s->question.measure == NB_TRAIN_STEPS) {
+        add_interval(json, "seconds", s, r, median_time, "step");
+        add_interval(json, "passes", s, r, median_time, "passes");
+        add_interval(json, "norm_share", s, r, norm_share, "passes");
+        add_interval(json, "step_share", s, r, norm_share, "step");
+        add_cuts(json, s, r);
+    } else if (s->question.measure == NB_TRAIN_MEMORY) {
+        add_interval(json, "peak_bytes", s, r, number, "peak_bytes");
+        nb_json_number(json, "kept_bytes", nb_json_get_number(s->rounds[0], "kept_bytes"));
+        nb_json_number(json, "parameter_bytes", nb_json_get_number(s->rounds[0], "parameter_bytes"));
+    } else {
+        nb_json_number(json, "steps", s->question.steps);
+        add_interval(json, "final_loss", s, r, number, "final_loss");
+        add_losses(json, s);
+        add_sites(json, s);
+    }
+    return json;
+}
+
+static bool is_new(const cJSON *list, const struct subject *s) {
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, list) {
+        const double steps = nb_json_get_number(entry, "steps");
+        if (strcmp(nb_json_get_text(entry, "workload"), s->question.workload) == 0 &&
+            strcmp(nb_json_get_text(entry, "arm"), s->arm) == 0 && (isnan(steps) || steps == s->question.steps))
+            return false;
+    }
+    return true;
+}
+
+static void add_entries(cJSON *list, enum nb_train_measure measure, const struct nb_train_results *r) {
+    const cJSON *answer, *arm;
+    cJSON_ArrayForEach(answer, r->answers) {
+        const cJSON *request = cJSON_GetObjectItemCaseSensitive(answer, "request");
+        const char *name = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
+        if (!name || !workload || strcmp(name, nb_train_measure_names[measure]) != 0) continue;
+        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
+            struct subject s = {.question = {measure, workload, (int)nb_json_get_number(request, "steps")},
+                                .arm = nb_json_get_text(arm, "arm")};
+            if (!s.arm || !is_new(list, &s)) continue;
+            gather(&s, r->answers);
+            cJSON_AddItemToArray(list, entry_of(&s, r));
+            free(s.rounds);
+        }
+    }
+}
+
+cJSON *nb_training_to_json(const struct nb_train_results *results) {
+    static const char *const names[NB_N_TRAIN_MEASURES] = {"steps", "memory", "courses"};
+    cJSON *json = cJSON_CreateObject();
+    for (int m = 0; m < NB_N_TRAIN_MEASURES; m++)
+        add_entries(cJSON_AddArrayToObject(json, names[m]), (enum nb_train_measure)m, results);
+    return json;
+}
+
 /* ---- the kind of experiment ---- */
 
 /* Whole steps of a model, its memory, or its training from the beginning, with one norm or another. The file names
@@ -426,20 +630,10 @@ void nb_training_find(const struct nb_training *t, const struct nb_train_results
 
 enum { USUAL_STEPS = 200, MOST_STEPS = 1000000, MOST_SEEDS = 1000 };
 
-static int skip(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    (void)file, (void)node, (void)into;
-    return 0;
-}
-static int read_of(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct nb_training_pair *)into)->of, file, node);
-}
-static int read_against(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    return nb_selector_read(&((struct nb_training_pair *)into)->against, file, node);
-}
-
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
-    static const struct nb_field fields[] = {{"of", NB_FIELD_READ, 0, true, read_of},
-                                             {"against", NB_FIELD_READ, 0, true, read_against}};
+    static const struct nb_field fields[] = {
+        {"of", NB_FIELD_SELECTOR, offsetof(struct nb_sides, of), true, NULL},
+        {"against", NB_FIELD_SELECTOR, offsetof(struct nb_sides, against), true, NULL}};
     struct nb_training *t = into;
     const bool list = cJSON_IsArray(node);
     t->pairs = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->pairs);
@@ -458,7 +652,7 @@ static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into
 
 static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
-        {"kind", NB_FIELD_READ, 0, true, skip},
+        {"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
         {"workload", NB_FIELD_TEXT, offsetof(struct nb_training, workload_name), true, NULL},
         {"measure", NB_FIELD_TEXT, offsetof(struct nb_training, measure_name), true, NULL},
         {"arms", NB_FIELD_TEXTS, offsetof(struct nb_training, words), true, NULL},
@@ -472,13 +666,22 @@ static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, c
     t->steps = USUAL_STEPS;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a training experiment", t) != 0)
         return -1;
-    const char *wrong = nb_training_complete(t, reason, sizeof reason);
+    const char *wrong = complete(t, reason, sizeof reason);
     return wrong ? nb_error("%s:%d: %s", file->path, nb_jsonc_line(file, node), wrong) : 0;
 }
 
 static void training_release(struct nb_experiment *e) {
-    nb_training_release(e->own);
-    free(e->own);
+    struct nb_training *t = e->own;
+    for (size_t i = 0; t->arms && i < t->words.n; i++) free(t->arms[i]);
+    for (size_t i = 0; i < t->n_pairs; i++) nb_sides_release(&t->pairs[i]);
+    free(t->arms);
+    free(t->pairs);
+    free(t->workload_name);
+    free(t->measure_name);
+    free(t->common);
+    nb_strings_release(&t->words);
+    nb_findings_release(&t->tags);
+    free(t);
 }
 
 static const char *training_refuses(const struct nb_experiment *e) {

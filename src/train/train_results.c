@@ -160,31 +160,42 @@ const cJSON *nb_train_results_find(const struct nb_train_results *r, const cJSON
 
 /* ---- figures ---- */
 
-static bool asks(const cJSON *request, const struct nb_train_question *q, const char *arm) {
+static bool is_of(const cJSON *request, const struct nb_train_question *q) {
     const char *measure = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
+    return measure && strcmp(measure, nb_train_measure_names[q->measure]) == 0 && workload &&
+           strcmp(workload, q->workload) == 0 && nb_json_get_number(request, "steps") == q->steps;
+}
+
+static bool asks(const cJSON *request, const struct nb_train_question *q, const char *arm) {
     const cJSON *item;
-    if (!measure || strcmp(measure, nb_train_measure_names[q->measure]) != 0 || !workload ||
-        strcmp(workload, q->workload) != 0 || nb_json_get_number(request, "steps") != q->steps)
-        return false;
+    if (!is_of(request, q)) return false;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(request, "arms")) {
         if (cJSON_IsString(item) && strcmp(item->valuestring, arm) == 0) return true;
     }
     return false;
 }
 
+const cJSON *nb_train_answer_arm(const cJSON *answer, const struct nb_train_question *q, const char *name) {
+    const cJSON *arm;
+    if (!is_of(cJSON_GetObjectItemCaseSensitive(answer, "request"), q)) return NULL;
+    cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
+        const char *text = nb_json_get_text(arm, "arm");
+        if (text && strcmp(text, name) == 0) return arm;
+    }
+    return NULL;
+}
+
 /* What was measured of the arm in the round; null: nothing, *reason says why where it is known. */
 static const cJSON *arm_in(const struct nb_train_results *r, const struct nb_train_question *q, const char *name,
                            double round, const char **reason) {
-    const cJSON *answer, *arm;
+    const cJSON *answer;
     cJSON_ArrayForEach(answer, r->answers) {
         const cJSON *request = cJSON_GetObjectItemCaseSensitive(answer, "request");
         const char *why = nb_json_get_text(answer, "reason");
         if (!asks(request, q, name) || nb_json_get_number(request, "round") != round) continue;
         if (why) *reason = why;
-        cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
-            const char *text = nb_json_get_text(arm, "arm");
-            if (text && strcmp(text, name) == 0) return arm;
-        }
+        const cJSON *arm = nb_train_answer_arm(answer, q, name);
+        if (arm) return arm;
     }
     return NULL;
 }
@@ -220,9 +231,4 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
     out.n_measured = (int)n;
     free(values);
     return out;
-}
-
-void nb_train_figure_release(struct nb_train_figure *f) {
-    free(f->rounds);
-    *f = (struct nb_train_figure){0};
 }

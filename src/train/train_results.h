@@ -77,6 +77,8 @@ struct nb_train_question {
     const char *workload;
     int steps; /* of a course */
 };
+/* What an answer to the question holds of an arm; null: nothing, or it is no answer to it. */
+const cJSON *nb_train_answer_arm(const cJSON *answer, const struct nb_train_question *q, const char *arm);
 /* Value of an arm in a round, or of an arm against another: NaN where there is none. */
 typedef double nb_train_value(const cJSON *arm, const cJSON *against, const void *context);
 /* Over the rounds in which the arm, and against unless it is null, were measured: Hodges-Lehmann of the values, or of their logarithms,
@@ -90,6 +92,5 @@ struct nb_train_figure {
 struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, const struct nb_train_question *q,
                                           const char *arm, const char *against, nb_train_value *value,
                                           const void *context, bool logarithmic);
-void nb_train_figure_release(struct nb_train_figure *f);
 
 #endif

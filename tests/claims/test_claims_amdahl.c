@@ -6,7 +6,7 @@
 
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_training.h"
-#include "src/claims/training_document.h"
+#include "src/claims/training.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/timing_pairs.h"
+#include "src/claims/experiment_timing.h"
 #include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
