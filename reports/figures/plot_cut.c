@@ -6,7 +6,7 @@
 
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
-#include "reports/run/view.h"
+#include "reports/run/summary.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
@@ -93,16 +93,11 @@ static void finish(struct nb_figure *f, const struct pairs *p, const char *again
     f->caption = text.text;
 }
 
-static double size_in(const struct nb_results *results, const char *cache) {
-    const cJSON *cpu =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint"), "cpu");
-    return nb_json_get_number(cpu, cache);
-}
-
 static void add_caches(struct nb_figure *f, const struct nb_results *results) {
-    const struct nb_guide guides[] = {{.x = size_in(results, "l1d_bytes"), .label = "L1"},
-                                      {.x = size_in(results, "l2_bytes"), .label = "L2"},
-                                      {.x = size_in(results, "l3_bytes"), .label = "L3"}};
+    const cJSON *cpu = nb_meta(results, "fingerprint.cpu");
+    const struct nb_guide guides[] = {{.x = nb_json_get_number(cpu, "l1d_bytes"), .label = "L1"},
+                                      {.x = nb_json_get_number(cpu, "l2_bytes"), .label = "L2"},
+                                      {.x = nb_json_get_number(cpu, "l3_bytes"), .label = "L3"}};
     for (size_t i = 0; i < 3; i++)
         if (guides[i].x > 0) f->guides[f->n_guides++] = guides[i];
 }

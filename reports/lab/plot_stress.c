@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "reports/figures/figure.h"
-#include "reports/figures/heat_map.h"
 #include "reports/lab/stress_lines.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
@@ -129,16 +128,54 @@ static const char map_caption[] =
     "square of y, on one scale for all maps; where the result is no number or lost, the cell has a colour of its "
     "own. Dashed lines are closed forms, not fits: a theory that is right has the colours change on them.";
 
-static void fill_map(struct nb_heat *heat, const cJSON *map) {
+enum { LARGEST_MAP = 256, LARGEST_EXPONENT = 100000 };
+
+static double number_at(const cJSON *array, int i) {
+    const cJSON *item = cJSON_GetArrayItem(array, i);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+/* Exponents of two in increasing order. */
+static bool is_axis(const cJSON *axis, int n) {
+    double before = -INFINITY;
+    for (int i = 0; i < n; i++) {
+        const double at = number_at(axis, i);
+        if (!(fabs(at) <= LARGEST_EXPONENT && at > before)) return false;
+        before = at;
+    }
+    return n > 0 && n <= LARGEST_MAP;
+}
+
+static enum nb_heat_state state_of(const cJSON *state, double log10_ulp) {
+    static const char *const names[NB_HEAT_UNKNOWN] = {[NB_HEAT_VALUE] = "ok",
+                                                       [NB_HEAT_NAN] = "nan",
+                                                       [NB_HEAT_INF] = "inf",
+                                                       [NB_HEAT_ZERO] = "zero",
+                                                       [NB_HEAT_UNSTORABLE] = "unstorable"};
+    for (int s = 0; cJSON_IsString(state) && s < NB_HEAT_UNKNOWN; s++)
+        if (strcmp(state->valuestring, names[s]) == 0 && (s != NB_HEAT_VALUE || isfinite(log10_ulp)))
+            return (enum nb_heat_state)s;
+    return NB_HEAT_UNKNOWN;
+}
+
+bool nb_heat_read(struct nb_heat *heat, const cJSON *map) {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(map, "log2_scale");
     const cJSON *y = cJSON_GetObjectItemCaseSensitive(map, "log2_rho");
-    for (size_t i = 0; i < heat->n_x; i++) heat->x[i] = nb_map_number(x, (int)i);
-    for (size_t i = 0; i < heat->n_y; i++) heat->y[i] = nb_map_number(y, (int)i);
-    for (size_t r = 0; r < heat->n_y; r++)
-        for (size_t s = 0; s < heat->n_x; s++) {
-            const size_t i = r * heat->n_x + s;
-            heat->state[i] = (unsigned char)nb_map_cell(map, (int)r, (int)s, &heat->value[i]);
+    const cJSON *ulps = cJSON_GetObjectItemCaseSensitive(map, "log10_ulp");
+    const cJSON *states = cJSON_GetObjectItemCaseSensitive(map, "state");
+    const int n_scales = cJSON_GetArraySize(x), n_rhos = cJSON_GetArraySize(y);
+    if (!is_axis(x, n_scales) || !is_axis(y, n_rhos)) return false;
+    nb_heat_init(heat, (size_t)n_scales, (size_t)n_rhos);
+    for (int s = 0; s < n_scales; s++) heat->x[s] = number_at(x, s);
+    for (int r = 0; r < n_rhos; r++) heat->y[r] = number_at(y, r);
+    for (int r = 0; r < n_rhos; r++)
+        for (int s = 0; s < n_scales; s++) {
+            const int i = r * n_scales + s;
+            heat->value[i] = number_at(cJSON_GetArrayItem(ulps, r), s);
+            heat->state[i] =
+                (unsigned char)state_of(cJSON_GetArrayItem(cJSON_GetArrayItem(states, r), s), heat->value[i]);
         }
+    return true;
 }
 
 /* Lines are drawn where the panel's cells are. */
@@ -149,18 +186,13 @@ static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
         const cJSON *line = cJSON_GetObjectItemCaseSensitive(item, "line");
         if (!name || cJSON_GetArraySize(line) < 2) continue;
         const size_t entry = nb_figure_entry(f, name);
-        cJSON_ArrayForEach(pair, line) {
-            nb_figure_add_law(f, panel, entry, nb_map_number(pair, 0), nb_map_number(pair, 1));
-        }
+        cJSON_ArrayForEach(pair, line) { nb_figure_add_law(f, panel, entry, number_at(pair, 0), number_at(pair, 1)); }
     }
 }
 
 static bool add_map(struct nb_figure *f, size_t panel, const struct study_line *study) {
     const cJSON *map = cJSON_GetObjectItemCaseSensitive(study->json, "map");
-    int n_scales, n_rhos;
-    if (!nb_map_size(map, &n_scales, &n_rhos)) return false;
-    nb_heat_init(&f->heats[panel], (size_t)n_scales, (size_t)n_rhos);
-    fill_map(&f->heats[panel], map);
+    if (!nb_heat_read(&f->heats[panel], map)) return false;
     add_predicted(f, panel, map);
     return true;
 }
@@ -313,7 +345,7 @@ static const cJSON *law_named(const cJSON *sweep, const char *name) {
 
 static double value_at(const cJSON *points, double x) {
     const cJSON *pair;
-    cJSON_ArrayForEach(pair, points) if (nb_map_number(pair, 0) == x) return nb_map_number(pair, 1);
+    cJSON_ArrayForEach(pair, points) if (number_at(pair, 0) == x) return number_at(pair, 1);
     return NAN;
 }
 
@@ -326,7 +358,7 @@ static void add_own_law(struct nb_figure *f, const struct family *y, size_t pane
     const cJSON *bias = over_n ? law_named(sweep, "bias law") : NULL;
     const size_t entry = nb_figure_entry(f, label);
     cJSON_ArrayForEach(pair, points) {
-        const double at = nb_map_number(pair, 0), value = nb_map_number(pair, 1);
+        const double at = number_at(pair, 0), value = number_at(pair, 1);
         nb_figure_add_law(f, panel, entry, place(y, at), over_n ? hypot(value, value_at(bias, at)) : value);
     }
 }
@@ -338,7 +370,7 @@ static void add_shared(struct nb_figure *f, const struct family *y, size_t panel
     for (int i = 0; i < 2 && y->laws[i]; i++) {
         const size_t entry = nb_figure_entry(f, y->laws[i]);
         cJSON_ArrayForEach(pair, law_named(sweep, y->laws[i]))
-            nb_figure_add_law(f, panel, entry, nb_map_number(pair, 0), nb_map_number(pair, 1));
+            nb_figure_add_law(f, panel, entry, number_at(pair, 0), number_at(pair, 1));
     }
 }
 

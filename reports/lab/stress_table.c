@@ -385,10 +385,7 @@ static void print_failures(const struct stress_text *p, const struct nb_summary 
 /* ---- the whole ------------------------------------------------------------------------------------------------------- */
 
 static void print_end(const struct stress_text *p, const struct nb_summary *summary) {
-    struct nb_strbuf text = {0};
-    nb_summary_counts(summary, &text);
-    fprintf(p->out, "\n%s\n", text.text);
-    nb_strbuf_release(&text);
+    fprintf(p->out, "\n%s\n", summary->counts_text);
     if (!p->results->dir) return;
     fputs("Results: ", p->out);
     say(p, p->results->dir);
@@ -406,8 +403,7 @@ int nb_stress_print(const cJSON *stress, const struct nb_results *results, const
     }
     struct nb_summary summary;
     nb_summary_init(&summary, results);
-    nb_meta_footer(results, &text);
-    say(&p, text.text ? text.text : "");
+    say(&p, summary.footer);
     fputs("\n", out);
     int result = print_grades(&p) != 0 || print_frontiers(&p) != 0 || print_bugs(&p) != 0 ? -1 : 0;
     print_low(&p);

@@ -2,10 +2,10 @@
 /* DIR/index.html: one static page that needs nothing else, no script, no network. */
 #include "reports/run/html.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/run/next_commands.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
@@ -136,23 +136,18 @@ static bool has_stress_page(const char *dir) {
 
 static void add_top(const struct nb_summary *summary, const struct nb_results *results, const char *dir,
                     struct nb_strbuf *out) {
-    struct nb_strbuf text = {0};
     nb_strbuf_add(out, "<h1>normbench");
     nb_html_text(out, ": ", nb_meta_text(results, "config"), "");
     nb_strbuf_add(out, "</h1>\n");
-    nb_meta_footer(results, &text);
-    nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
-    nb_strbuf_clear(&text);
-    nb_summary_counts(summary, &text);
-    nb_html_text(out, "<p>", text.text, ".</p>\n");
-    nb_strbuf_clear(&text);
-    nb_summary_noise(summary, results, &text);
-    nb_html_text(out, "<p class=\"dim\">", text.text, "</p>\n");
-    nb_strbuf_clear(&text);
-    nb_libraries_print(results, &text);
-    nb_overheads_print(results, &text);
-    if (text.len) nb_html_text(out, "<pre class=\"dim\">", text.text, "</pre>\n");
-    nb_strbuf_release(&text);
+    nb_html_text(out, "<p class=\"dim\">", summary->footer, "</p>\n");
+    nb_html_text(out, "<p>", summary->counts_text, ".</p>\n");
+    nb_html_text(out, "<p class=\"dim\">", summary->noise, "</p>\n");
+    if (*summary->libraries || *summary->overheads) {
+        nb_strbuf_add(out, "<pre class=\"dim\">");
+        nb_html_text(out, "", summary->libraries, "");
+        nb_html_text(out, "", summary->overheads, "");
+        nb_strbuf_add(out, "</pre>\n");
+    }
     nb_strbuf_add(out, "<nav>");
     if (summary->n_failures) nb_strbuf_add(out, "<a class=\"bad\" href=\"#failures\">failures</a>");
     nb_strbuf_add(out, "<a href=\"#results\">results</a><a href=\"#plots\">plots</a>");
@@ -194,7 +189,7 @@ static void add_row(const struct nb_view *view, const struct nb_section *section
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
-        nb_column_print(&view->columns[c], r, true, &cell);
+        nb_column_print(&view->columns[c], r, true, false, &cell);
         nb_strbuf_addf(out, "<td class=\"%s\">", cell_class(view, c));
         nb_html_text(out, "", cell.text, "");
         nb_strbuf_add(out, "</td>");
@@ -297,8 +292,7 @@ static void add_fingerprint(const cJSON *fingerprint, struct nb_strbuf *out) {
 }
 
 static void add_machine(const struct nb_results *results, struct nb_strbuf *out) {
-    const cJSON *machines = cJSON_GetObjectItemCaseSensitive(results->meta, "machines"), *machine;
-    const cJSON *own = cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint");
+    const cJSON *machines = nb_meta(results, "machines"), *own = nb_meta(results, "fingerprint"), *machine;
     int i = 0;
     nb_strbuf_add(out, "<h2 id=\"machine\">Machine and build</h2>\n");
     if (cJSON_GetArraySize(machines) > 1) {
@@ -314,22 +308,11 @@ static void add_machine(const struct nb_results *results, struct nb_strbuf *out)
     }
 }
 
-/* One word of a shell's command line. */
-static void add_word(struct nb_strbuf *out, const char *word) {
-    bool plain = *word != '\0';
-    for (const char *s = word; *s && plain; s++) plain = isalnum((unsigned char)*s) || strchr("_-./:=,+@%", *s);
-    if (!plain) nb_strbuf_add(out, "'");
-    for (const char *s = word; *s; s++) nb_strbuf_addn(out, *s == '\'' ? "'\\''" : s, *s == '\'' ? 4 : 1);
-    if (!plain) nb_strbuf_add(out, "'");
-}
-
 static void add_reproduce(const struct nb_results *results, struct nb_strbuf *out) {
     struct nb_strbuf command = {0};
     const cJSON *word;
-    cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(results->meta, "argv")) {
-        if (!cJSON_IsString(word)) continue;
-        nb_strbuf_add(&command, command.len ? " " : "");
-        add_word(&command, word->valuestring);
+    cJSON_ArrayForEach(word, nb_meta(results, "argv")) {
+        if (cJSON_IsString(word)) nb_add_shell_word(&command, SIZE_MAX, word->valuestring);
     }
     nb_strbuf_add(out, "<h2 id=\"reproduce\">How to reproduce</h2>\n");
     nb_html_text(out, "<p>These results came from</p>\n<pre>", command.text, "</pre>\n");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
@@ -32,9 +33,9 @@ static bool is_printable(const char *word) {
     return same;
 }
 
-/* The word as a shell reads it; a line that it would fill goes on in the next one. */
-static void add_word(struct nb_strbuf *out, size_t width, const char *word) {
+void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word) {
     const bool quoted = needs_quotes(word);
+    nb_strbuf_add(out, "");
     const char *line = strrchr(out->text, '\n');
     size_t column = strlen(line ? line + 1 : out->text);
     if (column > 0) {
@@ -121,7 +122,7 @@ static void add_command(struct commands *c, const char *verb, const char *option
     for (size_t i = 0; i < 4; i++)
         if (c->n >= MOST_COMMANDS || (words[i] && !is_printable(words[i]))) return;
     for (size_t i = 0; i < 4; i++)
-        if (words[i]) add_word(c->out, c->next->width, words[i]);
+        if (words[i]) nb_add_shell_word(c->out, c->next->width, words[i]);
     end_command(c, purpose);
 }
 
@@ -171,15 +172,15 @@ static void add_replay(struct commands *c, const struct nb_record *r, const char
 /* The same run with twice as many launches, into a folder of its own. */
 static void add_longer_run(struct commands *c) {
     static const char *const left_out[] = {"--out", "--launches", "--resume", "--format"};
-    const cJSON *meta = c->next->results->meta, *argv = cJSON_GetObjectItemCaseSensitive(meta, "argv"), *word;
-    const double launches = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(meta, "plan"), "launches");
+    const cJSON *argv = nb_meta(c->next->results, "argv"), *word;
+    const double launches = nb_json_get_number(nb_meta(c->next->results, "plan"), "launches");
     struct nb_strbuf text = {0};
     bool skips = false;
     const cJSON *first = cJSON_GetArrayItem(argv, 0);
     if (c->n >= MOST_COMMANDS || !cJSON_IsString(first) || strcmp(first->valuestring, "run") != 0 || !(launches >= 1))
         return;
     cJSON_ArrayForEach(word, argv) if (!cJSON_IsString(word) || !is_printable(word->valuestring)) return;
-    add_word(c->out, c->next->width, c->program);
+    nb_add_shell_word(c->out, c->next->width, c->program);
     cJSON_ArrayForEach(word, argv) {
         bool skipped = skips;
         skips = false;
@@ -189,10 +190,10 @@ static void add_longer_run(struct commands *c) {
             skipped = word->valuestring[n] == '\0' || word->valuestring[n] == '=';
             skips = word->valuestring[n] == '\0';
         }
-        if (!skipped) add_word(c->out, c->next->width, word->valuestring);
+        if (!skipped) nb_add_shell_word(c->out, c->next->width, word->valuestring);
     }
     nb_strbuf_addf(&text, "--launches=%.0f", 2 * launches);
-    add_word(c->out, c->next->width, text.text);
+    nb_add_shell_word(c->out, c->next->width, text.text);
     nb_strbuf_release(&text);
     end_command(c, "narrower intervals");
 }
@@ -201,8 +202,7 @@ int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {
     struct commands c = {.next = next, .out = out, .program = program_name(), .begin = out->len};
     const struct nb_results *results = next->results;
     char *journal = results->dir ? nb_path_join(results->dir, NB_JOURNAL_FILE) : NULL;
-    const bool going_on = journal && nb_path_exists(journal) &&
-                          cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(results->meta, "complete"));
+    const bool going_on = journal && nb_path_exists(journal) && cJSON_IsFalse(nb_meta(results, "complete"));
     nb_strbuf_add(out, "");
     if (going_on) add_command(&c, "run", "--resume", results->dir, "goes on with it");
     add_replay(&c, next->failed, "what failed");

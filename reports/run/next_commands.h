@@ -17,4 +17,8 @@ struct nb_next {
  * behind a backslash. */
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out);
 
+/* The next word of a command line, after a blank where it is not the first, as a shell reads it; a line of `width` cells that it would fill
+ * goes on in the next one. */
+void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word);
+
 #endif

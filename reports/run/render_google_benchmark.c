@@ -19,10 +19,6 @@
 #include "src/core/log.h"
 #include "src/measure/paired.h"
 
-static const cJSON *fingerprint_part(const struct nb_results *results, const char *part) {
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(results->meta, "fingerprint"), part);
-}
-
 /* A number that readers want to be there: 0 where it is not known. */
 static void add_number(cJSON *json, const char *name, double value) {
     cJSON_AddNumberToObject(json, name, isfinite(value) ? value : 0);
@@ -48,7 +44,7 @@ static void add_caches(cJSON *context, const cJSON *cpu) {
 
 static void add_context(cJSON *json, const struct nb_results *results) {
     cJSON *context = cJSON_AddObjectToObject(json, "context");
-    const cJSON *cpu = fingerprint_part(results, "cpu"), *system = fingerprint_part(results, "system");
+    const cJSON *cpu = nb_meta(results, "fingerprint.cpu"), *system = nb_meta(results, "fingerprint.system");
     const char *governor = nb_json_get_text(system, "governor");
     const double aslr = nb_json_get_number(system, "aslr");
     nb_json_text(context, "date", nb_meta_text(results, "started"));

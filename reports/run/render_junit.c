@@ -14,10 +14,10 @@ static void add_case(struct nb_junit *junit, const struct nb_record *r) {
     nb_strbuf_add(&witness, "");
     if (failed) nb_failure_witness(r, &witness);
     nb_strbuf_addf(&output, "%s", nb_status_name(r->status));
-    for (size_t i = 2; i < nb_n_measured_columns && ran; i++) {
+    for (size_t i = NB_MEASURED_TIME; i < NB_N_MEASURED && ran; i++) {
         struct nb_strbuf cell = {0};
         nb_strbuf_add(&cell, "");
-        nb_column_print(&nb_measured_columns[i], r, true, &cell);
+        nb_column_print(&nb_measured_columns[i], r, true, false, &cell);
         if (cell.len) nb_strbuf_addf(&output, "; %s %s", nb_measured_columns[i].title, cell.text);
         nb_strbuf_release(&cell);
     }
@@ -38,14 +38,10 @@ static void add_case(struct nb_junit *junit, const struct nb_record *r) {
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_junit junit = {0};
-    struct nb_strbuf text = {0}, said = {0};
+    struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
-    nb_meta_footer(results, &said);
-    nb_junit_property(&junit, "machine", said.text);
-    nb_strbuf_clear(&said);
-    nb_summary_counts(&summary, &said);
-    nb_junit_property(&junit, "counts", said.text);
-    nb_strbuf_release(&said);
+    nb_junit_property(&junit, "machine", summary.footer);
+    nb_junit_property(&junit, "counts", summary.counts_text);
     nb_summary_release(&summary);
     for (size_t i = 0; i < results->n; i++) add_case(&junit, &results->records[i]);
     nb_junit_finish(&junit, "normbench run", nb_meta_text(results, "started"),

@@ -41,7 +41,7 @@ static void print_row(const struct nb_view *view, const struct nb_section *secti
     for (size_t c = 0; c < view->n_columns; c++) {
         if (section->hidden[c]) continue;
         nb_strbuf_clear(&cell);
-        nb_column_print(&view->columns[c], r, true, &cell);
+        nb_column_print(&view->columns[c], r, true, false, &cell);
         nb_strbuf_add(out, " ");
         add_escaped(out, "", cell.text, " ");
         nb_strbuf_add(out, "|");
@@ -74,27 +74,23 @@ static void print_skips(const struct nb_summary *summary, struct nb_strbuf *out)
 static int render(const struct nb_results *results, FILE *out) {
     struct nb_summary summary;
     struct nb_view view;
-    struct nb_strbuf text = {0}, counts = {0}, noise = {0}, libraries = {0}, footer = {0};
+    struct nb_strbuf text = {0};
     nb_summary_init(&summary, results);
     nb_view_init(&view, results);
-    nb_summary_counts(&summary, &counts);
-    nb_summary_noise(&summary, results, &noise);
-    nb_libraries_print(results, &libraries);
-    nb_overheads_print(results, &libraries);
-    nb_meta_footer(results, &footer);
     add_escaped(&text, "# normbench ", nb_meta_text(results, "config"), "\n\n");
-    add_escaped(&text, "", counts.text, ".\n");
-    add_escaped(&text, "\n", noise.text, "\n");
-    add_escaped(&text, "\n", libraries.text, "\n");
-    add_escaped(&text, "\n", footer.text, "\n");
+    add_escaped(&text, "", summary.counts_text, ".\n");
+    add_escaped(&text, "\n", summary.noise, "\n");
+    if (*summary.libraries || *summary.overheads) {
+        nb_strbuf_add(&text, "\n");
+        nb_escape_markdown(&text, summary.libraries);
+        nb_escape_markdown(&text, summary.overheads);
+        nb_strbuf_add(&text, "\n");
+    }
+    add_escaped(&text, "\n", summary.footer, "\n");
     add_escaped(&text, "\nAll cases: ", view.constants, ".\n");
     print_failures(&summary, results, &text);
     for (size_t i = 0; i < view.n_sections; i++) print_section(&view, &view.sections[i], &text);
     print_skips(&summary, &text);
-    nb_strbuf_release(&counts);
-    nb_strbuf_release(&noise);
-    nb_strbuf_release(&libraries);
-    nb_strbuf_release(&footer);
     nb_view_release(&view);
     nb_summary_release(&summary);
     return nb_output(&text, out);

@@ -173,24 +173,18 @@ static void print_rules(const struct peers *p) {
     nb_strbuf_release(&text);
 }
 
-/* Lines that other parts of the reports make. */
-static void print_lines(const struct peers *p, const char *title,
-                        void (*print)(const struct nb_results *results, struct nb_strbuf *out)) {
-    struct nb_strbuf text = {0};
-    nb_strbuf_add(&text, "");
-    print(p->results, &text);
-    if (text.len > 0) nb_page_heading(p->page, 2, title);
-    for (char *line = strtok(text.text, "\n"); line; line = strtok(NULL, "\n")) nb_page_say(p->page, line);
-    nb_strbuf_release(&text);
+static void print_lines(const struct peers *p, const char *title, char *lines) {
+    if (*lines) nb_page_heading(p->page, 2, title);
+    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) nb_page_say(p->page, line);
 }
 
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
                     const struct nb_page *page) {
     const struct peers p = {results, comparisons, page};
-    struct nb_strbuf footer = {0};
-    nb_meta_footer(results, &footer);
+    struct nb_summary summary;
+    nb_summary_init(&summary, results);
     nb_strbuf_add(page->out, page->markdown ? "# Our kernels and others\n\n" : "");
-    nb_page_say(page, footer.text);
+    nb_page_say(page, summary.footer);
     print_rules(&p);
     if (comparisons->n == 0)
         nb_page_say(
@@ -200,9 +194,9 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
     if (comparisons->n > 0 && print_comparisons(&p, true, "Behind, or looking so at first") == 0)
         nb_page_say(page, "No comparison looks behind.");
     print_comparisons(&p, false, "All comparisons");
-    print_lines(&p, "Libraries", nb_libraries_print);
-    print_lines(&p, "What a call costs", nb_overheads_print);
-    nb_strbuf_release(&footer);
+    print_lines(&p, "Libraries", summary.libraries);
+    print_lines(&p, "What a call costs", summary.overheads);
+    nb_summary_release(&summary);
 }
 
 /* ---- as a document: reports/schema/peers.schema.json ---- */
@@ -282,7 +276,7 @@ static void add_overheads(cJSON *json, const struct nb_results *results) {
 }
 
 static void copy(cJSON *json, const struct nb_results *results, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(results->meta, name);
+    const cJSON *item = nb_meta(results, name);
     cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
 }
 

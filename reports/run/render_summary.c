@@ -132,7 +132,7 @@ static bool same_terms(const struct nb_record *a, const struct nb_record *b, con
 }
 
 static const cJSON *cpu_of(const struct nb_results *results) {
-    const cJSON *machine = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(results->meta, "machines"), 0);
+    const cJSON *machine = cJSON_GetArrayItem(nb_meta(results, "machines"), 0);
     const cJSON *fingerprint = cJSON_GetObjectItemCaseSensitive(machine ? machine : results->meta, "fingerprint");
     return cJSON_GetObjectItemCaseSensitive(fingerprint, "cpu");
 }
@@ -303,7 +303,7 @@ static void add_machine(struct summary *s) {
     static const char *const caches[][2] = {{"L2", "l2_bytes"}, {"L3", "l3_bytes"}};
     const char *hypervisor = nb_json_get_text(s->cpu, "hypervisor"), *started = nb_meta_text(s->results, "started");
     const double n_cpus = nb_json_get_number(s->cpu, "n_online");
-    const int n_machines = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(s->results->meta, "machines"));
+    const int n_machines = cJSON_GetArraySize(nb_meta(s->results, "machines"));
     struct nb_strbuf text = {0};
     add_cpu(s->cpu, &text);
     if (n_cpus > 0) nb_strbuf_addf(&text, ", %.0f CPU%s", n_cpus, n_cpus == 1 ? "" : "s");
@@ -536,7 +536,7 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     struct nb_strbuf text = {0}, todo = {0};
     const struct disturbance d = find_disturbance(s->results);
     const double disturbed = counts->n_samples ? (double)counts->n_contaminated / (double)counts->n_samples : 0;
-    const bool whole = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(s->results->meta, "complete"));
+    const bool whole = !cJSON_IsFalse(nb_meta(s->results, "complete"));
     if (counts->n_failures) add_part(&text, "%zu failed", counts->n_failures);
     if (!whole) add_part(&text, "not complete");
     if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank", counts->n_noisy, counts->n_timed);

@@ -78,10 +78,8 @@ static void make_cell(const struct table *t, const struct nb_section *section, s
     struct nb_strbuf raw = {0};
     if (t->narrow && column == 0)
         print_case(t, section, r, &raw);
-    else if (t->narrow && what->print_narrow)
-        what->print_narrow(r, t->utf8, &raw);
     else
-        nb_column_print(what, r, t->utf8, &raw);
+        nb_column_print(what, r, t->utf8, t->narrow, &raw);
     nb_strbuf_clear(cell);
     nb_strbuf_add(cell, "");
     nb_escape_terminal(cell, raw.text ? raw.text : "", t->utf8);
@@ -342,14 +340,10 @@ static void print_lines(struct table *t, const char *text) {
 static void print_end(struct table *t, const struct nb_summary *summary) {
     const struct nb_results *results = t->view->results;
     struct nb_strbuf text = {0};
-    nb_summary_counts(summary, &text);
-    nb_strbuf_addf(&t->out, "\n%s\n", text.text);
-    nb_strbuf_clear(&text);
-    nb_summary_noise(summary, results, &text);
-    nb_libraries_print(results, &text);
-    nb_overheads_print(results, &text);
-    print_lines(t, text.text);
-    nb_strbuf_release(&text);
+    nb_strbuf_addf(&t->out, "\n%s\n", summary->counts_text);
+    print_lines(t, summary->noise);
+    print_lines(t, summary->libraries);
+    print_lines(t, summary->overheads);
     if (!results->dir) return;
     nb_strbuf_addf(&text, "Results: %s (results.json, index.html, plots/)", results->dir);
     print_fitting(t, text.text);
@@ -366,9 +360,7 @@ static int render(const struct nb_results *results, FILE *out) {
         .view = &view, .utf8 = nb_utf8_wanted(), .color = nb_screen_color(out), .screen = nb_screen_width(out)};
     measure_columns(&t);
     fit(&t);
-    nb_meta_footer(results, &head);
-    if (head.len) print_wrapped(&t, head.text);
-    nb_strbuf_clear(&head);
+    if (*summary.footer) print_wrapped(&t, summary.footer);
     nb_strbuf_addf(&head, "All cases: %s", view.constants);
     if (*view.constants) print_wrapped(&t, head.text);
     print_sections(&t);

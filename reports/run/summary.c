@@ -34,7 +34,7 @@ static int by_count(const void *left, const void *right) {
 static void collect_skips(struct nb_summary *s, const struct nb_results *results) {
     size_t capacity = 0;
     const cJSON *skip;
-    cJSON_ArrayForEach(skip, cJSON_GetObjectItemCaseSensitive(results->meta, "skips")) {
+    cJSON_ArrayForEach(skip, nb_meta(results, "skips")) {
         const char *reason = nb_json_get_text(skip, "reason");
         double count = nb_json_get_number(skip, "count");
         if (nb_json_get_text(skip, "key") || !(count >= 1 && count < 1e15)) continue;
@@ -58,25 +58,7 @@ static void count_timing(struct nb_summary *s, const struct nb_timing *t) {
     s->n_contaminated += t->n_contaminated;
 }
 
-void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
-    *s = (struct nb_summary){.n_cases = results->n};
-    s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
-    for (size_t i = 0; i < results->n; i++) {
-        const struct nb_record *r = &results->records[i];
-        if (r->status < NB_N_STATUSES) s->counts[r->status]++;
-        if (r->status < NB_N_STATUSES && nb_status_failed(r->status)) s->failures[s->n_failures++] = i;
-        if (r->has_timing) count_timing(s, &r->timing);
-    }
-    collect_skips(s, results);
-}
-
-void nb_summary_release(struct nb_summary *s) {
-    free(s->skips);
-    free(s->failures);
-    *s = (struct nb_summary){0};
-}
-
-void nb_summary_counts(const struct nb_summary *s, struct nb_strbuf *out) {
+static void add_counts(const struct nb_summary *s, struct nb_strbuf *out) {
     nb_strbuf_addf(out, "%zu case%s", s->n_cases, s->n_cases == 1 ? "" : "s");
     const char *separator = ": ";
     for (int status = 0; status < NB_N_STATUSES; status++) {
@@ -86,7 +68,7 @@ void nb_summary_counts(const struct nb_summary *s, struct nb_strbuf *out) {
     }
 }
 
-void nb_summary_noise(const struct nb_summary *s, const struct nb_results *results, struct nb_strbuf *out) {
+static void add_noise(const struct nb_summary *s, const struct nb_results *results, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
     if (s->n_noisy) nb_strbuf_addf(out, "%zu of %zu timed cases are too noisy to rank.\n", s->n_noisy, s->n_timed);
     if (s->n_suspect)
@@ -98,11 +80,10 @@ void nb_summary_noise(const struct nb_summary *s, const struct nb_results *resul
     if (s->n_contaminated > 0 && s->n_samples > 0)
         nb_strbuf_addf(out, "%.2g%% of the timed samples saw an involuntary switch or a migration.\n",
                        100.0 * (double)s->n_contaminated / (double)s->n_samples);
-    const cJSON *complete = cJSON_GetObjectItemCaseSensitive(results->meta, "complete");
-    if (cJSON_IsFalse(complete)) nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
-    const cJSON *missing = cJSON_GetObjectItemCaseSensitive(results->meta, "missing_shards");
-    if (cJSON_GetArraySize(missing) > 0)
-        nb_strbuf_addf(out, "%d shards are missing from these merged results.\n", cJSON_GetArraySize(missing));
+    if (cJSON_IsFalse(nb_meta(results, "complete")))
+        nb_strbuf_add(out, "The run is not complete: --resume goes on with it.\n");
+    const int n_missing = cJSON_GetArraySize(nb_meta(results, "missing_shards"));
+    if (n_missing > 0) nb_strbuf_addf(out, "%d shards are missing from these merged results.\n", n_missing);
 }
 
 void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out) {
@@ -122,7 +103,8 @@ void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out) {
 
 /* ---- meta data ---- */
 
-static const cJSON *at_path(const cJSON *json, const char *path) {
+const cJSON *nb_meta(const struct nb_results *results, const char *path) {
+    const cJSON *json = results->meta;
     char name[64];
     while (json && *path) {
         size_t len = strcspn(path, ".");
@@ -134,14 +116,13 @@ static const cJSON *at_path(const cJSON *json, const char *path) {
 }
 
 const char *nb_meta_text(const struct nb_results *results, const char *path) {
-    const cJSON *item = at_path(results->meta, path);
+    const cJSON *item = nb_meta(results, path);
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
 /* Merged results of several machines have no CPU of their own. */
 static const char *cpu_model(const struct nb_results *results) {
-    const cJSON *machines = cJSON_GetObjectItemCaseSensitive(results->meta, "machines");
-    if (cJSON_GetArraySize(machines) > 1) return "several machines";
+    if (cJSON_GetArraySize(nb_meta(results, "machines")) > 1) return "several machines";
     return nb_meta_text(results, "fingerprint.cpu.model");
 }
 
@@ -197,7 +178,7 @@ static void add_choices(const struct nb_results *r, const struct nb_record *owne
     }
 }
 
-void nb_libraries_print(const struct nb_results *results, struct nb_strbuf *out) {
+static void add_libraries(const struct nb_results *results, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
@@ -230,10 +211,50 @@ static void add_overhead(const struct nb_kernel_overhead *k, struct nb_strbuf *o
     nb_strbuf_add(out, "\n");
 }
 
-void nb_overheads_print(const struct nb_results *results, struct nb_strbuf *out) {
+static void add_overheads(const struct nb_results *results, struct nb_strbuf *out) {
     struct nb_kernel_overhead *found;
     const size_t n = nb_overheads(results->records, results->n, &found);
     nb_strbuf_add(out, n ? "Call overhead, where the line through a ladder of rows meets zero bytes:\n" : "");
     for (size_t i = 0; i < n; i++) add_overhead(&found[i], out);
     free(found);
+}
+
+/* ---- all of it ---- */
+
+static void add_texts(struct nb_summary *s, const struct nb_results *results) {
+    struct nb_strbuf footer = {0}, counts = {0}, noise = {0}, libraries = {0}, overheads = {0};
+    nb_meta_footer(results, &footer);
+    add_counts(s, &counts);
+    add_noise(s, results, &noise);
+    add_libraries(results, &libraries);
+    add_overheads(results, &overheads);
+    s->footer = footer.text;
+    s->counts_text = counts.text;
+    s->noise = noise.text;
+    s->libraries = libraries.text;
+    s->overheads = overheads.text;
+}
+
+void nb_summary_init(struct nb_summary *s, const struct nb_results *results) {
+    *s = (struct nb_summary){.n_cases = results->n};
+    s->failures = nb_alloc(results->n + 1, sizeof *s->failures);
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        if (r->status < NB_N_STATUSES) s->counts[r->status]++;
+        if (r->status < NB_N_STATUSES && nb_status_failed(r->status)) s->failures[s->n_failures++] = i;
+        if (r->has_timing) count_timing(s, &r->timing);
+    }
+    collect_skips(s, results);
+    add_texts(s, results);
+}
+
+void nb_summary_release(struct nb_summary *s) {
+    free(s->skips);
+    free(s->failures);
+    free(s->footer);
+    free(s->counts_text);
+    free(s->noise);
+    free(s->libraries);
+    free(s->overheads);
+    *s = (struct nb_summary){0};
 }

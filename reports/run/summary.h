@@ -20,28 +20,28 @@ struct nb_summary {
     size_t n_failures;
     size_t n_timed, n_noisy, n_suspect, n_without_interval;
     long n_samples, n_contaminated;
+    /* Texts, owned, "" where there is nothing to say. */
+    char *footer;      /* "AMD EPYC 9R14, 2025-01-31" */
+    char *counts_text; /* "212 cases: 208 ok, 3 skipped, 1 crashed" */
+    char *noise;       /* sentences, one a line */
+    char *
+        libraries; /* where the work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, .."; built-in
+                       * kernels that chose an implementation are lines without a library */
+    char *
+        overheads; /* one line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its
+                       * interval, and the time of a byte */
 };
 
 void nb_summary_init(struct nb_summary *summary, const struct nb_results *results);
 void nb_summary_release(struct nb_summary *summary);
 
-/* "212 cases: 208 ok, 3 skipped, 1 crashed". */
-void nb_summary_counts(const struct nb_summary *summary, struct nb_strbuf *out);
-/* Sentences about noise, one a line; empty when there is nothing to say. */
-void nb_summary_noise(const struct nb_summary *summary, const struct nb_results *results, struct nb_strbuf *out);
 /* What went wrong in one failed case, one sentence: the reason, and for a wrong result where it is worst. */
 void nb_failure_witness(const struct nb_record *r, struct nb_strbuf *out);
 
-/* A text of the meta data by dotted path ("fingerprint.cpu.model"); "" when absent. */
+/* What the meta data have by dotted path ("fingerprint.cpu.model"): null when absent; as a text "" when absent. */
+const cJSON *nb_meta(const struct nb_results *results, const char *path);
 const char *nb_meta_text(const struct nb_results *results, const char *path);
 /* "AMD EPYC 9R14, 2025-01-31": for footers; either part may be missing. */
 void nb_meta_footer(const struct nb_results *results, struct nb_strbuf *out);
-
-/* What kernels say of where their work was done, one line a library: "onednn: oneDNN 3.13.2, SYCL; jit:uni: layernorm_native_f32, ..".
- * Built-in kernels that chose an implementation are lines without a library. Empty when there is nothing to say. */
-void nb_libraries_print(const struct nb_results *results, struct nb_strbuf *out);
-/* One line a kernel with a ladder of row counts (src/record/call_overhead.h): the overhead of a call with its interval, and the time of
- * a byte. Empty without ladders. */
-void nb_overheads_print(const struct nb_results *results, struct nb_strbuf *out);
 
 #endif

@@ -16,22 +16,6 @@ bool nb_is_reference(const struct nb_record *r) {
     return r->has_timing && r->key && r->timing.reference && strcmp(r->key, r->timing.reference) == 0;
 }
 
-static void print_kernel(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    nb_kernel_name(&r->c, out);
-}
-
-static void print_status(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    nb_strbuf_add(out, r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
-}
-
-static void print_time(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    if (!r->has_timing) return;
-    nb_format_time(out, r->timing.time_ns.value);
-    nb_format_half_width(out, &r->timing.time_ns, utf8);
-}
-
 /* Two decimals line up in a column; where they say nothing any more there are none, and beyond that an exponent. */
 static void print_plain(double value, bool sign, struct nb_strbuf *out) {
     double size = fabs(value);
@@ -40,65 +24,38 @@ static void print_plain(double value, bool sign, struct nb_strbuf *out) {
     nb_strbuf_addf(out, size < 10 && sign ? "%.3f" : size < 1000 ? "%.2f" : size < 1e6 ? "%.0f" : "%.2e", value);
 }
 
-static void print_rate(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (r->has_timing) print_plain(r->timing.gbytes_per_s, false, out);
-}
-
-static void print_roof(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (!r->has_timing) return;
-    nb_format_percent(out, r->timing.roof.value);
-    if (r->timing.suspect) nb_strbuf_add(out, "!");
-}
-
-/* What of the attainable is attained, and what bounds it there. */
-static void print_attained(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (!r->has_timing || !r->timing.attainable.bound[0]) return;
-    nb_format_percent(out, r->timing.attainable.share.value);
-    nb_strbuf_addf(out, " %s", r->timing.attainable.bound);
-}
-
-static void print_ratio(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (nb_is_reference(r))
+static void print_timing(enum nb_measured what, const struct nb_record *r, bool utf8, bool narrow,
+                         struct nb_strbuf *out) {
+    const struct nb_timing *t = &r->timing;
+    if (what == NB_MEASURED_TIME) {
+        nb_format_time(out, t->time_ns.value);
+        nb_format_half_width(out, &t->time_ns, utf8);
+    } else if (what == NB_MEASURED_RATE) {
+        print_plain(t->gbytes_per_s, false, out);
+    } else if (what == NB_MEASURED_ROOF) {
+        nb_format_percent(out, t->roof.value);
+        if (t->suspect) nb_strbuf_add(out, "!");
+    } else if (what == NB_MEASURED_ATTAINED && t->attainable.bound[0]) {
+        nb_format_percent(out, t->attainable.share.value);
+        nb_strbuf_addf(out, " %s", t->attainable.bound);
+    } else if (what == NB_MEASURED_RATIO && nb_is_reference(r)) {
         nb_strbuf_add(out, "reference");
-    else if (r->has_timing)
-        nb_format_interval(out, &r->timing.vs_reference);
-}
-
-static void print_ratio_narrow(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    if (nb_is_reference(r)) {
-        nb_strbuf_add(out, "reference");
-    } else if (r->has_timing && isfinite(r->timing.vs_reference.value)) {
-        nb_strbuf_addf(out, "%.3f", r->timing.vs_reference.value);
-        nb_format_half_width(out, &r->timing.vs_reference, utf8);
+    } else if (what == NB_MEASURED_RATIO && !narrow) {
+        nb_format_interval(out, &t->vs_reference);
+    } else if (what == NB_MEASURED_RATIO && isfinite(t->vs_reference.value)) {
+        nb_strbuf_addf(out, "%.3f", t->vs_reference.value);
+        nb_format_half_width(out, &t->vs_reference, utf8);
     }
 }
 
-static void print_max_ulp(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.max_ulp, false, out);
+static void print_accuracy(enum nb_measured what, const struct nb_accuracy *a, struct nb_strbuf *out) {
+    if (what == NB_MEASURED_MAX_ULP) print_plain(a->max_ulp, false, out);
+    if (what == NB_MEASURED_BOUND) print_plain(a->worst_ratio, false, out);
+    if (what == NB_MEASURED_PARAMETERS) print_plain(nb_accuracy_parameters_ratio(a), false, out);
+    if (what == NB_MEASURED_BIAS) print_plain(a->bias_u, true, out);
 }
 
-static void print_bias(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.bias_u, true, out);
-}
-
-static void print_bound(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (r->has_accuracy) print_plain(r->accuracy.worst_ratio, false, out);
-}
-
-static void print_parameters(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
-    if (r->has_accuracy) print_plain(nb_accuracy_parameters_ratio(&r->accuracy), false, out);
-}
-
-static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
-    (void)utf8;
+static void print_note(const struct nb_record *r, struct nb_strbuf *out) {
     const char *notes[4] = {0};
     int n = 0;
     if (r->status != NB_OK && r->reason && *r->reason) notes[n++] = r->reason;
@@ -109,27 +66,36 @@ static void print_note(const struct nb_record *r, bool utf8, struct nb_strbuf *o
     for (int i = 0; i < n; i++) nb_strbuf_addf(out, "%s%s", i ? "; " : "", notes[i]);
 }
 
-const struct nb_column nb_measured_columns[] = {
-    {"kernel", NULL, print_kernel, NULL, false, NB_KEEP},
-    {"status", NULL, print_status, NULL, false, NB_KEEP},
-    {"time", NULL, print_time, NULL, true, NB_KEEP},
-    {"GB/s", NULL, print_rate, NULL, true, NB_DROP_THIRD},
-    {"roof", NULL, print_roof, NULL, true, NB_DROP_LAST},
-    {"attained", NULL, print_attained, NULL, true, NB_DROP_SECOND},
-    {"vs reference", NULL, print_ratio, print_ratio_narrow, true, NB_KEEP},
-    {"max ulp", NULL, print_max_ulp, NULL, true, NB_KEEP},
-    {"of bound", NULL, print_bound, NULL, true, NB_DROP_LAST},
-    {"dgamma of bound", NULL, print_parameters, NULL, true, NB_DROP_THIRD},
-    {"bias/u", NULL, print_bias, NULL, true, NB_DROP_SECOND},
-    {"note", NULL, print_note, NULL, false, NB_DROP_FIRST},
+const struct nb_column nb_measured_columns[NB_N_MEASURED] = {
+    {"kernel", NULL, NB_MEASURED_KERNEL, false, NB_KEEP},
+    {"status", NULL, NB_MEASURED_STATUS, false, NB_KEEP},
+    {"time", NULL, NB_MEASURED_TIME, true, NB_KEEP},
+    {"GB/s", NULL, NB_MEASURED_RATE, true, NB_DROP_THIRD},
+    {"roof", NULL, NB_MEASURED_ROOF, true, NB_DROP_LAST},
+    {"attained", NULL, NB_MEASURED_ATTAINED, true, NB_DROP_SECOND},
+    {"vs reference", NULL, NB_MEASURED_RATIO, true, NB_KEEP},
+    {"max ulp", NULL, NB_MEASURED_MAX_ULP, true, NB_KEEP},
+    {"of bound", NULL, NB_MEASURED_BOUND, true, NB_DROP_LAST},
+    {"dgamma of bound", NULL, NB_MEASURED_PARAMETERS, true, NB_DROP_THIRD},
+    {"bias/u", NULL, NB_MEASURED_BIAS, true, NB_DROP_SECOND},
+    {"note", NULL, NB_MEASURED_NOTE, false, NB_DROP_FIRST},
 };
-const size_t nb_n_measured_columns = sizeof nb_measured_columns / sizeof *nb_measured_columns;
 
-void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, struct nb_strbuf *out) {
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, bool narrow,
+                     struct nb_strbuf *out) {
+    const enum nb_measured what = column->measured;
     if (column->axis)
         nb_case_axis(&r->c, column->axis->name, out);
-    else
-        column->print(r, utf8, out);
+    else if (what == NB_MEASURED_KERNEL)
+        nb_kernel_name(&r->c, out);
+    else if (what == NB_MEASURED_STATUS)
+        nb_strbuf_add(out, r->status < NB_N_STATUSES ? nb_status_name(r->status) : "?");
+    else if (what == NB_MEASURED_NOTE)
+        print_note(r, out);
+    else if (what <= NB_MEASURED_RATIO && r->has_timing)
+        print_timing(what, r, utf8, narrow, out);
+    else if (what > NB_MEASURED_RATIO && r->has_accuracy)
+        print_accuracy(what, &r->accuracy, out);
 }
 
 /* ---- layout ---- */
@@ -324,7 +290,7 @@ static bool is_empty(const struct nb_view *view, const struct nb_column *column)
     struct nb_strbuf cell = {0};
     for (size_t s = 0; s < view->n_sections && !cell.len; s++)
         for (size_t i = 0; i < view->sections[s].n && !cell.len; i++)
-            nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, &cell);
+            nb_column_print(column, &view->results->records[view->sections[s].records[i]], false, false, &cell);
     bool empty = cell.len == 0;
     nb_strbuf_release(&cell);
     return empty;
@@ -334,7 +300,7 @@ static bool is_empty(const struct nb_view *view, const struct nb_column *column)
 static void make_columns(struct nb_view *view, const enum role *roles) {
     view->columns[view->n_columns++] = nb_measured_columns[0];
     add_axis_columns(view, roles);
-    for (size_t i = 1; i < nb_n_measured_columns && view->n_columns < NB_VIEW_COLUMNS; i++)
+    for (size_t i = 1; i < NB_N_MEASURED && view->n_columns < NB_VIEW_COLUMNS; i++)
         if (!is_empty(view, &nb_measured_columns[i])) view->columns[view->n_columns++] = nb_measured_columns[i];
 }
 

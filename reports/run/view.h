@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a
- * heading), and which differ inside (a column: an axis, or a measured one, each printing one record's cell). Cells that did not run are not in it; nb_summary counts them. */
+/* How results are laid out as tables: which axes are the same everywhere (said once), which differ between groups (a heading), and which
+ * differ inside (a column). Cells that did not run are not in it; nb_summary counts them. */
 #ifndef NB_VIEW_H
 #define NB_VIEW_H
 
@@ -17,24 +17,36 @@ enum nb_priority { /* a terminal that is too narrow loses the columns of the sma
                    NB_KEEP,
 };
 
-struct nb_column {
-    const char *title;
-    const struct nb_axis *axis; /* a case column; null: a measured one, made by print */
-    void (*print)(const struct nb_record *r, bool utf8, struct nb_strbuf *out);
-    void (*print_narrow)(const struct nb_record *r, bool utf8,
-                         struct nb_strbuf *out); /* for narrow screens; null: print */
-    bool right;                                  /* aligned to the right */
-    enum nb_priority priority;
+enum nb_measured { /* in the order of the columns */
+                   NB_MEASURED_KERNEL,
+                   NB_MEASURED_STATUS,
+                   NB_MEASURED_TIME,
+                   NB_MEASURED_RATE,
+                   NB_MEASURED_ROOF,
+                   NB_MEASURED_ATTAINED, /* what of the attainable is attained, and what bounds it there */
+                   NB_MEASURED_RATIO,
+                   NB_MEASURED_MAX_ULP,
+                   NB_MEASURED_BOUND,
+                   NB_MEASURED_PARAMETERS,
+                   NB_MEASURED_BIAS,
+                   NB_MEASURED_NOTE,
+                   NB_N_MEASURED
 };
 
-/* The measured columns, in their order. */
-extern const struct nb_column nb_measured_columns[];
-extern const size_t nb_n_measured_columns;
+struct nb_column {
+    const char *title;
+    const struct nb_axis *axis; /* a case column; null: a measured one */
+    enum nb_measured measured;
+    bool right; /* aligned to the right */
+    enum nb_priority priority;
+};
+extern const struct nb_column nb_measured_columns[NB_N_MEASURED];
 
 /* Is the record its group's reference? */
 bool nb_is_reference(const struct nb_record *r);
-/* The cell of a record, not escaped. */
-void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, struct nb_strbuf *out);
+/* The cell of a record, not escaped; narrow: as short as it can be. */
+void nb_column_print(const struct nb_column *column, const struct nb_record *r, bool utf8, bool narrow,
+                     struct nb_strbuf *out);
 
 /* ---- layout ---- */
 

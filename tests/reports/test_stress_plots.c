@@ -1,52 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Figures of precision and maps on a terminal: that they hold the figures of stress.json and of the records. */
+/* Figures of precision: that they hold the figures of stress.json and of the records. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/heat_map.h"
 #include "reports/lab/plot_stress.h"
 #include "tests/support/reports.h"
 #include "tests/support/stress.h"
 
-/* ---- on a terminal ---- */
-
-static char *rendered(const char *json, bool color) {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    cJSON *map = cJSON_Parse(json);
-    nb_render_heat_map(out, map, color);
-    fclose(out);
-    cJSON_Delete(map);
-    return text;
-}
-
-Test(stress_plots, terminal_map_has_rho_upwards_and_a_letter_for_what_is_lost) {
-    char *text = rendered(nb_test_map, false);
-    const char *cells = "  2^12.0   +.@0\n     rho   |.:N\n           +--\n           2^-8  scale\n";
-    cr_assert_eq(strncmp(text, cells, strlen(cells)), 0, "%s", text);
-    cr_assert_not_null(strstr(text, "error in ulp at rms(y):  . <1e1  : <1e2"));
-    text = rendered(nb_test_map, true);
-    cr_assert_not_null(strstr(text, "\033[38;5;196mN\033[0m"));
-}
-
-Test(stress_plots, terminal_says_why_there_is_no_map) {
-    char *text = rendered("{\"reason\":\"only \\u001b[31mforward\"}", false);
-    cr_assert_str_eq(text, "  no map: only \\x1B[31mforward\n");
-    text = rendered("null", false);
-    cr_assert_str_eq(text, "  no map: not measured\n");
-}
-
 Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
     cJSON *map =
         cJSON_Parse("{\"log2_scale\":[0,1],\"log2_rho\":[0,1],\"log10_ulp\":[[\"x\",null]],\"state\":[[\"ok\",7],3]}");
-    double value;
-    for (int r = 0; r < 3; r++)
-        for (int s = 0; s < 3; s++) cr_assert_eq(nb_map_cell(map, r, s, &value), NB_HEAT_UNKNOWN);
+    struct nb_figure f = {.n_panels = 1};
+    cr_assert(nb_heat_read(&f.heats[0], map));
+    cr_assert(f.heats[0].n_x == 2 && f.heats[0].n_y == 2);
+    for (int i = 0; i < 4; i++) cr_assert_eq(f.heats[0].state[i], NB_HEAT_UNKNOWN);
+    nb_figure_release(&f);
     cJSON_Delete(map);
+    cr_assert(!nb_heat_read(&f.heats[0], NULL));
 }
 
 static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
