@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cmd/shared/gate_selection.h"
-#include "reports/gate/calibration_report.h"
 #include "reports/gate/gate_report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
@@ -76,13 +75,9 @@ static bool is_measured(const struct nb_calibration_run *run) {
 }
 
 static int report(const struct nb_calibration_run *run, const struct calibrate_options *o) {
-    struct nb_calibration_report r;
-    int exit_code = is_measured(run) ? NB_EXIT_OK : NB_EXIT_FAILED;
-    nb_calibration_report_init(&r, run, o->selection.config, o->effect / 100);
-    if (o->out && nb_calibration_write(&r, o->out) != 0) exit_code = NB_EXIT_USAGE;
-    if (nb_calibration_print(&r, o->format, stdout) != 0) exit_code = NB_EXIT_FAILED;
-    nb_calibration_report_release(&r);
-    return exit_code;
+    if (nb_calibration_report(run, o->selection.config, o->effect / 100, o->format, stdout, o->out) != 0)
+        return NB_EXIT_USAGE;
+    return is_measured(run) ? NB_EXIT_OK : NB_EXIT_FAILED;
 }
 
 static int calibrate(const struct nb_gate *g, const struct calibrate_options *o) {

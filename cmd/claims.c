@@ -307,10 +307,9 @@ static int measure(const struct claims_options *o, struct nb_claims *claims, con
 }
 
 /* Experiments in this process are few seconds in all; each is named as it goes. */
-static struct nb_claim_result *judge(const struct claims_options *o, const struct nb_claims *claims,
-                                     struct measured *m) {
+static struct nb_claim_result *judge(const struct nb_claims *claims, struct measured *m) {
     struct nb_claim_result *results = nb_alloc(claims->n + 1, sizeof *results);
-    struct nb_claims_measured measured = {.quick = o->quick};
+    struct nb_claims_measured measured = {0};
     const double started = nb_now_s();
     for (int i = 0; i < NB_N_CLAIMS_PLANS; i++) measured.results[i] = m->there[i] ? &m->results[i] : NULL;
     measured.samples = m->there[NB_PLAN_TIMING] ? &m->samples : NULL;
@@ -355,7 +354,7 @@ static int try_claims(const struct claims_options *o, struct nb_claims *claims, 
     size_t n_denied = 0;
     int exit_code = NB_EXIT_USAGE;
     if (measure(o, claims, dir, &m) != 0) goto out;
-    results = judge(o, claims, &m);
+    results = judge(claims, &m);
     for (size_t i = 0; i < claims->n; i++) n_denied += results[i].verdict == NB_NOT_REPRODUCED;
     if (report(o, results, claims->n, &m, dir, nb_now_s() - started) != 0) goto out;
     exit_code = m.ended > 0 ? 128 + m.ended : o->strict && n_denied ? NB_EXIT_FAILED : NB_EXIT_OK;

@@ -7,7 +7,6 @@
 
 #include "cmd/shared/gate_selection.h"
 #include "reports/gate/gate_report.h"
-#include "reports/gate/gate_trials_report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -209,11 +208,9 @@ static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, cons
     struct nb_trial_plan plan = *wanted;
     plan.budget_s = g->plan.budget_s;
     if (out && nb_trials_record_open(&record, g, &plan, out) != 0) return NB_EXIT_USAGE;
-    if (out) plan.recorder = nb_trials_recorder(&record);
     const int result = nb_gate_trials_run(g, &plan, &trials);
     int reported = 0;
-    if (out) reported = nb_trials_record_close(&record);
-    if (out && nb_trials_write(g, &plan, &trials, out) != 0) reported = -1;
+    if (out) reported = nb_trials_record_close(&record, &plan, &trials, out);
     if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, format, stdout) != 0) reported = -1;
     nb_trials_release(&trials);
     if (result < 0 || reported != 0) return NB_EXIT_USAGE;

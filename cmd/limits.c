@@ -72,7 +72,7 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
         if (nb_design_parse(&d, o->design) != 0) return -1;
         if (o->op) d.op = (enum nb_op)op;
         if (o->dtype) d.store = (enum nb_number)nb_number_parse(o->dtype);
-        nb_limits_set_design(l, &d);
+        l->design = d;
     }
     if (o->eps || !o->design) {
         l->design.eps = o->eps_value;

@@ -170,11 +170,9 @@ void nb_properties_explain(struct nb_strbuf *out) {
         if (i) nb_strbuf_add(out, "\n");
         nb_strbuf_addf(&text, "%s: %s", p->name, p->summary);
         add_wrapped(out, "", text.text);
-        for (size_t j = 0; j < p->n_params; j++) {
-            const struct nb_property_param *param = &p->params[j];
+        for (const struct nb_property_param *param = p->params; param->name; param++)
             nb_strbuf_addf(out, "  %s = %s%s%s\n", param->name, param->fallback, *param->help ? "   " : "",
                            param->help);
-        }
         nb_strbuf_release(&text);
     }
 }

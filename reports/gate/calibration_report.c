@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One line for each group, then what it means in words. */
-#include "reports/gate/calibration_report.h"
-
+/* What a calibration found: one line for each group, then what it means in words. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/text/grid.h"
+#include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
 #include "src/core/case.h"
 #include "src/core/files.h"
@@ -17,10 +15,26 @@
 
 enum { DRAWS = 300 }; /* of simulated gates: a share of 95 % is known to 1.3 % */
 
+struct findings {                /* for one group of the run */
+    struct nb_gate_design usual; /* the gate's own plan */
+    struct nb_gate_power usual_power;
+    double smallest_effect;
+    char hopeless[200]; /* why it cannot be gated by that plan at the rule's margins; "" */
+    struct nb_recommendation wanted;
+};
+
+struct report {
+    const struct nb_calibration_run *run;
+    const char *config;
+    double effect; /* that is wanted */
+    struct findings *findings;
+    int noisiest; /* the group with the largest spread that can be gated: its plan serves all; -1: none */
+};
+
 /* ---- findings --------------------------------------------------------------------------------------------------------------- */
 
-static void find(struct nb_calibration_findings *f, const struct nb_calibration_group *group,
-                 const struct nb_gate_plan *plan, double effect) {
+static void find(struct findings *f, const struct nb_calibration_group *group, const struct nb_gate_plan *plan,
+                 double effect) {
     const struct nb_calibration *c = &group->noise;
     f->usual = (struct nb_gate_design){plan->screen_launches, plan->confirm_launches, plan->blocks};
     f->smallest_effect = nb_gate_smallest_effect(c, &f->usual, &plan->rule);
@@ -32,23 +46,19 @@ static void find(struct nb_calibration_findings *f, const struct nb_calibration_
     nb_gate_recommend(c, &plan->rule, effect, DRAWS, &f->wanted);
 }
 
-void nb_calibration_report_init(struct nb_calibration_report *report, const struct nb_calibration_run *run,
-                                const char *config, double effect) {
+/* Simulates gates of every group. */
+static void find_all(struct report *r) {
+    const struct nb_calibration_run *run = r->run;
     double most = -1;
-    *report = (struct nb_calibration_report){.run = run, .config = config, .effect = effect, .noisiest = -1};
-    report->findings = nb_alloc(run->n_groups + 1, sizeof *report->findings);
+    r->noisiest = -1;
+    r->findings = nb_alloc(run->n_groups + 1, sizeof *r->findings);
     for (size_t i = 0; i < run->n_groups; i++) {
-        struct nb_calibration_findings *f = &report->findings[i];
-        find(f, &run->groups[i], &run->g->plan, effect);
+        struct findings *f = &r->findings[i];
+        find(f, &run->groups[i], &run->g->plan, r->effect);
         if (f->hopeless[0] || !f->wanted.is_found || !(run->groups[i].noise.launch_sd > most)) continue;
         most = run->groups[i].noise.launch_sd;
-        report->noisiest = (int)i;
+        r->noisiest = (int)i;
     }
-}
-
-void nb_calibration_report_release(struct nb_calibration_report *report) {
-    free(report->findings);
-    report->findings = NULL;
 }
 
 /* ---- as JSON: reports/schema/calibration.schema.json describes it; ratios are logarithms where a name begins with ln - */
@@ -85,7 +95,7 @@ static void add_power(cJSON *json, const struct nb_gate_power *power) {
 }
 
 static cJSON *group_to_json(const struct nb_calibration_run *run, const struct nb_calibration_group *group,
-                            const struct nb_calibration_findings *f) {
+                            const struct findings *f) {
     cJSON *json = cJSON_CreateObject(), *cases;
     nb_json_text(json, "op", nb_op_name(group->c->op));
     nb_json_text(json, "pass", nb_pass_name(group->c->pass));
@@ -114,7 +124,7 @@ static cJSON *group_to_json(const struct nb_calibration_run *run, const struct n
     return json;
 }
 
-static cJSON *calibration_to_json(const struct nb_calibration_report *report) {
+static cJSON *calibration_to_json(const struct report *report) {
     const struct nb_calibration_run *run = report->run;
     const struct nb_gate_rule *rule = &run->g->plan.rule;
     cJSON *json = cJSON_CreateObject(), *groups;
@@ -163,8 +173,7 @@ static double worst_bias(const struct nb_calibration *c) {
     return worst;
 }
 
-static void add_row(struct nb_grid *grid, const struct nb_calibration_group *group,
-                    const struct nb_calibration_findings *f) {
+static void add_row(struct nb_grid *grid, const struct nb_calibration_group *group, const struct findings *f) {
     const struct nb_calibration *c = &group->noise;
     const bool known = isfinite(c->launch_sd), found = f->wanted.is_found;
     nb_grid_style(grid, f->hopeless[0] ? NB_GRID_BAD : NB_GRID_PLAIN);
@@ -192,7 +201,7 @@ static void add_machine(struct nb_strbuf *out) {
     cJSON_Delete(fingerprint);
 }
 
-static void add_explanation(struct nb_strbuf *out, const struct nb_calibration_report *r) {
+static void add_explanation(struct nb_strbuf *out, const struct report *r) {
     nb_strbuf_addf(
         out,
         "\nspread    standard deviation between launches of the median of ln(copy / baseline), %d pairs a launch\n"
@@ -204,12 +213,12 @@ static void add_explanation(struct nb_strbuf *out, const struct nb_calibration_r
         100 * NB_WANTED_POWER, 100 * r->effect);
 }
 
-static void add_conclusion(struct nb_strbuf *out, const struct nb_calibration_report *r) {
+static void add_conclusion(struct nb_strbuf *out, const struct report *r) {
     const struct nb_gate_rule *rule = &r->run->g->plan.rule;
     size_t hopeless = 0;
     for (size_t i = 0; i < r->run->n_groups; i++) {
         const struct nb_calibration_group *group = &r->run->groups[i];
-        const struct nb_calibration_findings *f = &r->findings[i];
+        const struct findings *f = &r->findings[i];
         if (!f->hopeless[0]) continue;
         if (hopeless++ == 0)
             nb_strbuf_addf(out, "\nCannot be gated here at the margins of %.3g and %.3g %%:\n", 100 * rule->fail_margin,
@@ -227,33 +236,37 @@ static void add_conclusion(struct nb_strbuf *out, const struct nb_calibration_re
                    w->plan.blocks);
 }
 
-int nb_calibration_print(const struct nb_calibration_report *report, const char *format, FILE *out) {
+static int print_table(const struct report *r, FILE *out) {
     struct nb_strbuf text = {0};
-    if (strcmp(format, "json") == 0) {
-        cJSON *json = calibration_to_json(report);
-        nb_json_print_pretty(json, 0, &text);
-        nb_strbuf_add(&text, "\n");
-        cJSON_Delete(json);
-        return nb_output(&text, out);
-    }
     struct nb_grid grid;
     nb_grid_init(&grid, titles, sizeof titles / sizeof titles[0]);
     grid.right = right;
-    for (size_t i = 0; i < report->run->n_groups; i++) add_row(&grid, &report->run->groups[i], &report->findings[i]);
+    for (size_t i = 0; i < r->run->n_groups; i++) add_row(&grid, &r->run->groups[i], &r->findings[i]);
     add_machine(&text);
     nb_strbuf_add(&text, "\n");
-    nb_grid_add_table(&grid, nb_color_on(fileno(out)), &text);
-    nb_grid_release(&grid);
-    add_explanation(&text, report);
-    add_conclusion(&text, report);
+    nb_page_grid(&(struct nb_page){.color = nb_screen_color(out), .out = &text}, &grid);
+    add_explanation(&text, r);
+    add_conclusion(&text, r);
     return nb_output(&text, out);
 }
 
-int nb_calibration_write(const struct nb_calibration_report *report, const char *dir) {
-    cJSON *json = calibration_to_json(report);
-    char *path = nb_path_join(dir, "calibration.json");
-    const int result = nb_json_write(json, path);
-    free(path);
-    cJSON_Delete(json);
+int nb_calibration_report(const struct nb_calibration_run *run, const char *config, double effect, const char *format,
+                          FILE *out, const char *dir) {
+    struct report r = {.run = run, .config = config, .effect = effect};
+    int result = 0;
+    find_all(&r);
+    cJSON *json = calibration_to_json(&r);
+    if (dir) {
+        char *path = nb_path_join(dir, "calibration.json");
+        result = nb_json_write(json, path);
+        free(path);
+    }
+    if (strcmp(format, "json") == 0) {
+        if (nb_output_json(json, out) != 0) result = -1;
+    } else {
+        cJSON_Delete(json);
+        if (print_table(&r, out) != 0) result = -1;
+    }
+    free(r.findings);
     return result;
 }

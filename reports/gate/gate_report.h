@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a gate found, for people and for other tools. */
+/* What a gate found, what its self-test found, and what a calibration found: for people and for other tools, and every sample for other
+ * rules (tests/tools/rules.py). */
 #ifndef NB_GATE_REPORT_H
 #define NB_GATE_REPORT_H
 
@@ -7,7 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "reports/text/key_parts.h"
+#include "src/gate/calibration.h"
 #include "src/gate/gate.h"
+#include "src/gate/gate_trials.h"
+
+/* ---- a gate ---- */
 
 /* table, json (reports/schema/gate.schema.json), markdown, junit, bencher. */
 bool nb_gate_format_known(const char *format);
@@ -15,8 +21,60 @@ int nb_gate_print(const struct nb_gate *g, const char *format, FILE *out);
 /* DIR/gate.json, gate.md, gate.xml (JUnit) and gate.bencher.json, each under its name only when it is whole. */
 int nb_gate_write(const struct nb_gate *g, const char *dir);
 
+/* The gate as a whole: how many of each verdict, the worst of them, what it could have seen, and whether everything leans to one side. */
+struct nb_gate_summary {
+    const struct nb_gate *g; /* borrowed */
+    size_t counts[NB_N_VERDICTS];
+    enum nb_verdict verdict; /* the worst; NB_VERDICT_NONE: no case */
+    size_t *order;           /* indices of the cases, the worst first; owned */
+    size_t n_timed;
+    struct nb_interval mean; /* geometric mean of the timed cases' ratios, with a 95 % interval; NaN: none was timed */
+    double smallest_effect,
+        largest_smallest; /* ratio - 1 that would be found: median over the timed cases, the worst */
+    /* Cases whose ratio is inside the margin of failure: how many lean to the slow side, of how many. */
+    size_t n_slower, n_null;
+    size_t n_control_slower, n_control; /* the same of the controls, of all timed cases */
+    struct nb_key_parts parts;
+    int n_layouts;
+};
+
+void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g);
+void nb_gate_summary_release(struct nb_gate_summary *s);
+
+/* Is a split so one-sided that a fair coin gives it in less than 1 % (two-sided)? */
+bool nb_leans(size_t k, size_t n);
+/* The sign test as a sentence; empty where nothing leans. */
+void nb_gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out);
+
+/* ---- samples ---- */
+
 /* DIR/samples.jsonl: every launch with its samples, one line each. Null after nb_error. */
 FILE *nb_gate_samples_open(const char *dir);
 void nb_gate_record_sample(FILE *samples, const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line);
+
+/* ---- the self-test ---- */
+
+struct nb_trials_record {
+    FILE *samples;
+    const struct nb_gate *g;
+    char session[40]; /* when it began, which names it among others */
+};
+/* Begins DIR/samples.jsonl (reports/schema/samples.schema.json; an older one is written over), to which the plan's recorder writes from now
+ * on; r stays where it is until the trials are over. -1 after nb_error. */
+int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, struct nb_trial_plan *plan,
+                          const char *dir);
+/* Ends it, and writes DIR/trials.json (reports/schema/trials.schema.json). -1 after nb_error: not all could be written. */
+int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                           const char *dir);
+/* Rates with exact bounds, false alarms of the copy and what is found of each injected slowdown, as table or json. */
+int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *trials,
+                         const char *format, FILE *out);
+
+/* ---- a calibration ---- */
+
+/* Noise by group, what can be gated, and what a gate takes that finds the effect, by simulated gates: to out as table or json and, where
+ * dir is not null, to DIR/calibration.json (reports/schema/calibration.schema.json). -1 after nb_error. */
+int nb_calibration_report(const struct nb_calibration_run *run, const char *config, double effect, const char *format,
+                          FILE *out, const char *dir);
 
 #endif

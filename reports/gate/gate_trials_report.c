@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rates with exact bounds: false alarms of the copy, and what is found of each injected slowdown. */
-#include "reports/gate/gate_trials_report.h"
-
+/* What the gate's self-test found, and what it leaves behind: DIR/samples.jsonl with every sample of every launch, so that the same
+ * samples can be judged by other rules, and DIR/trials.json with what the gate said of them. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "reports/gate/gate_report.h"
+#include "reports/text/output.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -65,12 +66,6 @@ static cJSON *trials_to_json(const struct nb_trial_plan *plan, const struct nb_t
     return json;
 }
 
-static void print_json(const struct nb_trial_plan *plan, const struct nb_trials *t, FILE *out) {
-    cJSON *json = trials_to_json(plan, t);
-    nb_json_put(json, out);
-    cJSON_Delete(json);
-}
-
 static void print_tally(FILE *out, const char *name, const struct nb_trial_tally *k) {
     if (k->n == 0) return;
     fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f %%  [%.1f, %.1f]\n", name, k->n, k->regression,
@@ -98,10 +93,7 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
 
 int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
                          const char *format, FILE *out) {
-    if (strcmp(format, "json") == 0) {
-        print_json(plan, t, out);
-        return 0;
-    }
+    if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(plan, t), out);
     print_effect(out, t, 0, 0);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i]);
     fprintf(out, "\nfalse alarms by stretches of %d neighbours: at most %.2f %% of cases (95 %%, bootstrap)\n", CLUSTER,
@@ -119,12 +111,29 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
 
 static const char *const arm_names[] = {"baseline", "control", "copy", "injected"};
 
-static void write_line(const struct nb_trials_record *r, cJSON *line) {
+/* Deletes the line. */
+static void write_line(FILE *samples, cJSON *line) {
     struct nb_strbuf text = {0};
     nb_json_print(line, &text);
-    fprintf(r->samples, "%s\n", text.text);
+    fprintf(samples, "%s\n", text.text);
     nb_strbuf_release(&text);
     cJSON_Delete(line);
+}
+
+FILE *nb_gate_samples_open(const char *dir) {
+    if (nb_dir_make(dir) != 0) return NULL;
+    char *path = nb_path_join(dir, "samples.jsonl");
+    FILE *out = fopen(path, "we");
+    if (!out) nb_error("%s: %s", path, strerror(errno));
+    free(path);
+    return out;
+}
+
+void nb_gate_record_sample(FILE *samples, const struct nb_gate_case *c, enum nb_gate_stage stage, const cJSON *line) {
+    cJSON *sample = cJSON_Duplicate(line, 1);
+    nb_json_text(sample, "key", c->key);
+    cJSON_AddNumberToObject(sample, "stage", stage);
+    write_line(samples, sample);
 }
 
 static cJSON *begin_line(const struct nb_trials_record *r, const char *type) {
@@ -152,28 +161,6 @@ static cJSON *plan_to_json(const struct nb_gate *g, const struct nb_trial_plan *
     return json;
 }
 
-int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, const struct nb_trial_plan *plan,
-                          const char *dir) {
-    const time_t now = time(NULL);
-    struct tm utc;
-    *r = (struct nb_trials_record){.g = g};
-    if (nb_dir_make(dir) != 0) return -1;
-    char *path = nb_path_join(dir, "samples.jsonl");
-    r->samples = fopen(path, "we");
-    if (!r->samples) nb_error("%s: %s", path, strerror(errno));
-    free(path);
-    if (!r->samples) return -1;
-    strftime(r->session, sizeof r->session, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    cJSON *line = begin_line(r, "session");
-    nb_json_text(line, "schema", "2.0");
-    cJSON_AddItemToObject(line, "plan", plan_to_json(g, plan));
-    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
-    write_line(r, line);
-    return 0;
-}
-
-/* ---- launches and verdicts --------------------------------------------------------------------------------------------- */
-
 static void record_launch(const struct nb_trial_launch *launch, void *arg) {
     const struct nb_trials_record *r = arg;
     cJSON *line = begin_line(r, "launch"), *arms, *arm, *item;
@@ -193,7 +180,7 @@ static void record_launch(const struct nb_trial_launch *launch, void *arg) {
         cJSON_AddNumberToObject(arm, "effect_percent", i < launch->n_arms ? launch->effects[i] : 0);
         i++;
     }
-    write_line(r, line);
+    write_line(r->samples, line);
 }
 
 static cJSON *result_to_json(cJSON *json, const struct nb_gate *g, const struct nb_trial_result *result) {
@@ -211,21 +198,27 @@ static cJSON *result_to_json(cJSON *json, const struct nb_gate *g, const struct 
 
 static void record_verdict(const struct nb_trial_result *result, void *arg) {
     const struct nb_trials_record *r = arg;
-    write_line(r, result_to_json(begin_line(r, "verdict"), r->g, result));
+    write_line(r->samples, result_to_json(begin_line(r, "verdict"), r->g, result));
 }
 
-struct nb_trial_recorder nb_trials_recorder(struct nb_trials_record *r) {
-    return (struct nb_trial_recorder){.launch = record_launch, .verdict = record_verdict, .arg = r};
-}
-
-int nb_trials_record_close(struct nb_trials_record *r) {
-    const bool failed = ferror(r->samples) != 0;
-    if (fclose(r->samples) != 0 || failed) return nb_error("samples.jsonl: %s: not all was written", strerror(errno));
+int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, struct nb_trial_plan *plan,
+                          const char *dir) {
+    const time_t now = time(NULL);
+    struct tm utc;
+    *r = (struct nb_trials_record){.samples = nb_gate_samples_open(dir), .g = g};
+    if (!r->samples) return -1;
+    plan->recorder = (struct nb_trial_recorder){.launch = record_launch, .verdict = record_verdict, .arg = r};
+    strftime(r->session, sizeof r->session, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    cJSON *line = begin_line(r, "session");
+    nb_json_text(line, "schema", "2.0");
+    cJSON_AddItemToObject(line, "plan", plan_to_json(g, plan));
+    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
+    write_line(r->samples, line);
     return 0;
 }
 
-int nb_trials_write(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
-                    const char *dir) {
+static int write_trials(const struct nb_gate *g, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                        const char *dir) {
     cJSON *json = trials_to_json(plan, t), *results;
     nb_json_text(json, "schema", "2.0");
     cJSON_AddItemToObject(json, "plan", plan_to_json(g, plan));
@@ -238,4 +231,12 @@ int nb_trials_write(const struct nb_gate *g, const struct nb_trial_plan *plan, c
     free(path);
     cJSON_Delete(json);
     return result;
+}
+
+int nb_trials_record_close(struct nb_trials_record *r, const struct nb_trial_plan *plan, const struct nb_trials *t,
+                           const char *dir) {
+    const bool failed = ferror(r->samples) != 0;
+    int result = 0;
+    if (fclose(r->samples) != 0 || failed) result = nb_error("samples.jsonl: %s: not all was written", strerror(errno));
+    return write_trials(r->g, plan, t, dir) != 0 ? -1 : result;
 }

@@ -28,7 +28,6 @@ struct nb_claims_measured {
     const struct nb_sample_table *samples;               /* of the timing plan; null likewise */
     const struct nb_train_results *training;             /* null: nothing was trained */
     const char *no_training;                             /* why */
-    bool quick;
 };
 
 struct nb_experiment;

@@ -10,6 +10,7 @@
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"
@@ -130,7 +131,7 @@ int nb_norm_call(const struct nb_norm_prepared *p) {
 
 void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->buffers.block); }
 
-/* y: rows x cols, exact values of what the kernel stored. -1 with the reason written. */
+/* -1 with the reason written. */
 static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
     struct nb_norm_prepared p;
     if (nb_norm_prepare(&p, n, v, reason, reason_n) != 0) return -1;
@@ -145,15 +146,25 @@ static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, dou
     return code == 0 ? 0 : -1;
 }
 
-int nb_norm_found(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, const char *figure,
-                  struct nb_findings *out) {
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
+                  double *y, const char *figure) {
     char reason[300];
     if (norm_run(n, v, y, reason, sizeof reason) == 0) return 0;
-    nb_findings_add_missing(out, figure, "%s", reason);
+    nb_findings_add_missing(call->out, figure, "%s", reason);
     return -1;
 }
 
-double *nb_norm_rows(const char *data, int64_t rows, int64_t cols, uint64_t seed, char *reason, size_t n) {
+int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
+                  int64_t cols, double *y, const char *figure) {
+    const struct nb_norm n = {.kernel = kernel, .eps = eps};
+    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
+    if (strcmp(kernel, "none") != 0) return nb_norm_found(call, &n, &v, y, figure);
+    memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
+    return 0;
+}
+
+double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
+                     const char *figure) {
     struct nb_case c;
     struct nb_inputs in = {0};
     const struct nb_entry *entry = nb_norm_entry("rmsnorm_twopass", NB_F32);
@@ -163,16 +174,23 @@ double *nb_norm_rows(const char *data, int64_t rows, int64_t cols, uint64_t seed
     c.shape.rows = rows;
     c.shape.cols = cols;
     snprintf(c.data, sizeof c.data, "%s", data);
-    c.seed = seed;
+    c.seed = 1;
     char *refused = nb_inputs_refuse(&c);
     if (refused || nb_inputs_init(&in, &c) != 0) {
-        snprintf(reason, n, "data %s: %s", data, refused ? refused : "cannot be made");
+        nb_findings_add_missing(call->out, figure, "data %s: %s", data, refused ? refused : "cannot be made");
         free(refused);
         return NULL;
     }
     double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
     for (int64_t i = 0; i < rows * cols; i++) x[i] = nb_get(in.x, i, NB_F32);
     nb_inputs_release(&in);
+    return x;
+}
+
+double *nb_norm_normal(int64_t n, int64_t all) {
+    const struct nb_random random = nb_random_stream(1, 0);
+    double *x = nb_alloc((unsigned long long)all, sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i] = nb_random_normal(random, (uint64_t)i);
     return x;
 }
 

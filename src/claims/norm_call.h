@@ -27,9 +27,12 @@ struct nb_matrix_view { /* rows x cols numbers, packed */
     float *running_mean, *running_var; /* BatchNorm: in and out; null: 0 and 1 */
 };
 
-/* The same; on failure adds a finding without a value to out and returns -1. */
-int nb_norm_found(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, const char *figure,
-                  struct nb_findings *out);
+/* y: rows x cols, exact values of what the kernel stored. On failure adds a finding called `figure` without a value, and returns -1. */
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
+                  double *y, const char *figure);
+/* The same of rows of f32 without parameters; the kernel "none" copies. */
+int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
+                  int64_t cols, double *y, const char *figure);
 /* A call that is ready to be made, again and again, such as under a counter. */
 struct nb_norm_buffers {
     unsigned char *block;
@@ -51,8 +54,11 @@ void nb_norm_prepared_release(struct nb_norm_prepared *p);
 /* The widest variant of a kernel that runs here, or null. */
 const struct nb_entry *nb_norm_entry(const char *kernel, enum nb_dtype dtype);
 
-/* The rows that a case with this data has, in f32; owned. Null with the reason written. */
-double *nb_norm_rows(const char *data, int64_t rows, int64_t cols, uint64_t seed, char *reason, size_t n);
+/* The rows that a case with this data and seed 1 has, in f32; owned. Null after a finding without a value. */
+double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
+                     const char *figure);
+/* n numbers of N(0,1), always the same, and room for so many as `all` in all; owned. */
+double *nb_norm_normal(int64_t n, int64_t all);
 
 /* Of n numbers. */
 double nb_mean_of(const double *v, int64_t n);

@@ -31,19 +31,26 @@ const struct nb_property *nb_property_find(const char *name) {
     return NULL;
 }
 
-static const cJSON *item_at(const struct nb_property_call *call, const char *name, int i) {
-    const cJSON *node = cJSON_GetObjectItemCaseSensitive(call->params, name);
+/* ---- parameters of a run, and findings with its tags ---- */
+
+static const cJSON *item_of(const cJSON *params, const char *name, int i) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(params, name);
     if (cJSON_IsArray(node)) return cJSON_GetArrayItem(node, i);
     return i == 0 ? node : NULL;
 }
 
+static int count_of(const cJSON *params, const char *name) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(params, name);
+    return cJSON_IsArray(node) ? cJSON_GetArraySize(node) : node != NULL;
+}
+
 double nb_param_number_at(const struct nb_property_call *call, const char *name, int i) {
-    const cJSON *node = item_at(call, name, i);
+    const cJSON *node = item_of(call->params, name, i);
     return cJSON_IsNumber(node) ? node->valuedouble : (double)NAN;
 }
 
 const char *nb_param_text_at(const struct nb_property_call *call, const char *name, int i) {
-    const char *text = cJSON_GetStringValue(item_at(call, name, i));
+    const char *text = cJSON_GetStringValue(item_of(call->params, name, i));
     return text ? text : "";
 }
 
@@ -51,14 +58,73 @@ double nb_param_number(const struct nb_property_call *call, const char *name) {
     return nb_param_number_at(call, name, 0);
 }
 
+int64_t nb_param_whole(const struct nb_property_call *call, const char *name) {
+    return (int64_t)nb_param_number(call, name);
+}
+
 const char *nb_param_text(const struct nb_property_call *call, const char *name) {
     return nb_param_text_at(call, name, 0);
 }
 
-int nb_param_count(const struct nb_property_call *call, const char *name) {
-    const cJSON *node = cJSON_GetObjectItemCaseSensitive(call->params, name);
-    return cJSON_IsArray(node) ? cJSON_GetArraySize(node) : node != NULL;
+int nb_param_count(const struct nb_property_call *call, const char *name) { return count_of(call->params, name); }
+
+static const struct nb_property_each *each_of(const struct nb_property *p, const char *param) {
+    for (const struct nb_property_each *e = p->each; e->param; e++)
+        if (strcmp(e->param, param) == 0) return e;
+    return NULL;
 }
+
+static struct nb_finding *tag_run(const struct nb_property_call *call, struct nb_finding *f) {
+    for (const struct nb_property_param *param = call->property->params; param->name; param++) {
+        const struct nb_property_each *e = each_of(call->property, param->name);
+        if (!e || !e->tag) continue;
+        if (cJSON_IsNumber(item_of(call->params, param->name, 0)))
+            nb_finding_tag_number(f, e->tag, nb_param_number(call, param->name));
+        else
+            nb_finding_tag(f, e->tag, nb_param_text(call, param->name));
+    }
+    return f;
+}
+
+struct nb_finding *nb_property_add(const struct nb_property_call *call, const char *name, const char *unit,
+                                   double value) {
+    return tag_run(call, nb_findings_add_exact(call->out, name, unit, value));
+}
+
+struct nb_finding *nb_property_add_or(const struct nb_property_call *call, const char *name, const char *unit,
+                                      double value, const char *reason) {
+    if (!isnan(value)) return nb_property_add(call, name, unit, value);
+    return tag_run(call, nb_findings_add_missing(call->out, name, "%s", reason));
+}
+
+/* ---- all runs ---- */
+
+/* The combination number `at`; the last parameter's values change fastest. */
+static cJSON *params_of_run(const struct nb_property *p, const cJSON *params, int at) {
+    cJSON *run = cJSON_Duplicate(params, true);
+    int n = 0;
+    while (p->each[n].param) n++;
+    for (int i = n - 1; i >= 0; i--) {
+        const char *name = p->each[i].param;
+        const int count = count_of(params, name);
+        cJSON_ReplaceItemInObjectCaseSensitive(run, name, cJSON_Duplicate(item_of(params, name, at % count), true));
+        at /= count;
+    }
+    return run;
+}
+
+void nb_property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out) {
+    assert(p && params && out);
+    int n = 1;
+    for (const struct nb_property_each *e = p->each; e->param; e++) n *= count_of(params, e->param);
+    for (int i = 0; i < n; i++) {
+        cJSON *run = params_of_run(p, params, i);
+        p->run(&(struct nb_property_call){.property = p, .params = run, .out = out});
+        cJSON_Delete(run);
+    }
+}
+
+/* ---- parameters as a claim gives them ---- */
 
 /* Of one type: both numbers, both texts, both lists, or a single value and a list of such. */
 static bool fits(const cJSON *given, const cJSON *fallback) {
@@ -80,28 +146,29 @@ static int check_count(const struct nb_jsonc *file, const cJSON *given) {
 }
 
 static int read_param(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON *out) {
-    const char *names[64];
-    for (size_t i = 0; i < p->n_params; i++) {
-        names[i] = p->params[i].name;
-        if (strcmp(given->string, names[i]) != 0) continue;
-        const cJSON *fallback = cJSON_GetObjectItemCaseSensitive(out, names[i]);
+    const char *names[sizeof p->params / sizeof p->params[0]];
+    size_t n = 0;
+    for (const struct nb_property_param *param = p->params; param->name; param++) {
+        names[n++] = param->name;
+        if (strcmp(given->string, param->name) != 0) continue;
+        const cJSON *fallback = cJSON_GetObjectItemCaseSensitive(out, param->name);
         if (!fits(given, fallback))
             return nb_jsonc_wrong_type(file, given, given->string,
                                        cJSON_IsArray(fallback)    ? "one value of its kind, or a list of them"
                                        : cJSON_IsNumber(fallback) ? "a number"
                                                                   : "a text");
-        if (p->params[i].count && check_count(file, given) != 0) return -1;
-        cJSON_ReplaceItemInObjectCaseSensitive(out, names[i], cJSON_Duplicate(given, true));
+        if (param->count && check_count(file, given) != 0) return -1;
+        cJSON_ReplaceItemInObjectCaseSensitive(out, param->name, cJSON_Duplicate(given, true));
         return 0;
     }
-    return nb_jsonc_unknown_key(file, given, names, p->n_params);
+    return nb_jsonc_unknown_key(file, given, names, n);
 }
 
 int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
     assert(p && out);
     *out = cJSON_CreateObject();
-    for (size_t i = 0; i < p->n_params; i++)
-        cJSON_AddItemToObject(*out, p->params[i].name, cJSON_Parse(p->params[i].fallback));
+    for (const struct nb_property_param *param = p->params; param->name; param++)
+        cJSON_AddItemToObject(*out, param->name, cJSON_Parse(param->fallback));
     if (given && !cJSON_IsObject(given)) return nb_jsonc_wrong_type(file, given, "params", "an object");
     for (const cJSON *item = given ? given->child : NULL; item; item = item->next)
         if (read_param(p, file, item, *out) != 0) return -1;
@@ -200,7 +267,7 @@ static int finding_from_json(struct nb_findings *out, const cJSON *json, const c
 
 struct work {
     const struct named *own;
-    bool quick, fits;
+    bool fits;
     char text[NB_GUARD_BYTES - 64];
 };
 
@@ -209,8 +276,7 @@ static void work(void *arg) {
     struct nb_findings found = {0};
     struct nb_strbuf text = {0};
     cJSON *list = cJSON_CreateArray();
-    const struct nb_property_call call = {.params = w->own->params, .quick = w->quick};
-    w->own->property->run(&call, &found);
+    nb_property_run(w->own->property, w->own->params, &found);
     for (size_t i = 0; i < found.n; i++) cJSON_AddItemToArray(list, finding_to_json(&found.items[i]));
     nb_json_print(list, &text);
     if ((w->fits = text.len < sizeof w->text)) memcpy(w->text, text.text, text.len + 1);
@@ -231,7 +297,8 @@ static int read_findings(struct nb_findings *out, const char *text, const char *
 /* What was found before a crash is not kept: it cannot be trusted. */
 static void property_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     static struct work w;
-    w = (struct work){.own = e->own, .quick = m->quick};
+    (void)m;
+    w = (struct work){.own = e->own};
     nb_guard_end(); /* what the experiment points to is younger than the last guard */
     const char *why = nb_guarded(work, &w, sizeof w, limit_s);
     if (!why && !w.fits) why = "found more than can be passed on";

@@ -11,11 +11,6 @@
 
 enum { B, S, H, N_DIMS };
 
-static const struct nb_property_param params[] = {
-    {"shapes", "[\"2x4x8\"]", "BxSxH: batch, sequence, features", false},
-    {"eps", "1e-5", "inside the root", false},
-};
-
 static bool fits(long a, long b) { return a == b || a == 1 || b == 1; }
 
 /* The size that one dimension of the result gets. */
@@ -52,43 +47,39 @@ static double wrong_by(const long d[N_DIMS], double eps) {
     return most;
 }
 
-static struct nb_finding *add(struct nb_findings *out, const char *name, double value, const char *shape,
+static struct nb_finding *add(const struct nb_property_call *call, const char *name, double value,
                               const char *keepdim) {
-    struct nb_finding *f = nb_findings_add_exact(out, name, "", value);
-    nb_finding_tag(f, "shape", shape);
+    struct nb_finding *f = nb_property_add(call, name, "", value);
     nb_finding_tag(f, "keepdim", keepdim);
     return f;
 }
 
-static void try_shape(const char *text, double eps, struct nb_findings *out) {
+static void broadcast_run(const struct nb_property_call *call) {
+    const char *text = nb_param_text(call, "shapes");
     long d[N_DIMS];
     char rest;
     if (sscanf(text, "%ldx%ldx%ld%c", &d[B], &d[S], &d[H], &rest) != 3 || d[B] < 1 || d[S] < 1 || d[H] < 1 ||
         d[B] > 1000 || d[S] > 1000 || d[H] > 1000) {
-        nb_findings_add_missing(out, "error", "shape '%.40s' is not BxSxH of 1 to 1000 each", text);
+        nb_findings_add_missing(call->out, "error", "shape '%.40s' is not BxSxH of 1 to 1000 each", text);
         return;
     }
     const bool apart = d[B] != d[S] && d[S] != d[H] && d[B] > 1 && d[S] > 1 && d[H] > 1;
     const bool error = !fits(d[H], d[S]) || !fits(d[S], d[B]);
-    nb_finding_tag(add(out, "error", error, text, "no"), "sizes", apart ? "apart" : "meet");
-    add(out, "error", !fits(d[H], 1) || !fits(d[S], d[S]) || !fits(d[B], d[B]), text, "yes");
-    add(out, "dimensions", N_DIMS, text, "yes"); /* of [B, S, H] and [B, S, 1] */
+    nb_finding_tag(add(call, "error", error, "no"), "sizes", apart ? "apart" : "meet");
+    add(call, "error", !fits(d[H], 1) || !fits(d[S], d[S]) || !fits(d[B], d[B]), "yes");
+    add(call, "dimensions", N_DIMS, "yes"); /* of [B, S, H] and [B, S, 1] */
     if (error) return;
     const bool reshaped = joined(d[H], d[S]) != d[H] || joined(d[S], d[B]) != d[S];
-    const double off = reshaped ? (double)NAN : wrong_by(d, eps);
-    add(out, "wrong", reshaped || off > 1e-6, text, "no");
-    if (!reshaped) add(out, "off", off, text, "no");
-}
-
-static void broadcast_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "shapes"); i++)
-        try_shape(nb_param_text_at(call, "shapes", i), nb_param_number(call, "eps"), out);
+    const double off = reshaped ? (double)NAN : wrong_by(d, nb_param_number(call, "eps"));
+    add(call, "wrong", reshaped || off > 1e-6, "no");
+    if (!reshaped) add(call, "off", off, "no");
 }
 
 const struct nb_property nb_property_broadcast = {
     .name = "broadcast",
     .summary = "statistics without keepdim: error, wrong result, or neither",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"shapes", "[\"2x4x8\"]", "BxSxH: batch, sequence, features", false},
+               {"eps", "1e-5", "inside the root", false}},
+    .each = {{"shapes", "shape"}},
     .run = broadcast_run,
 };

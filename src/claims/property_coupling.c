@@ -9,17 +9,8 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-static const struct nb_property_param params[] = {
-    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "norms", false},
-    {"batch", "[2, 8, 64]", "samples in a batch", true},
-    {"features", "64", "of a sample", true},
-    {"draws", "32", "of companions", true},
-};
-
 struct trial {
-    const char *kernel;
     int64_t batch, features;
-    int draws;
 };
 
 /* Sample 0 from a stream of its own, the others from the draw's. */
@@ -72,51 +63,36 @@ static double spread_of(const struct spread *s) {
     return sqrt(deviation / whole);
 }
 
-static void add(struct nb_findings *out, const char *name, double value, const struct trial *t) {
-    struct nb_finding *f = nb_findings_add_exact(out, name, "share", value);
-    nb_finding_tag(f, "norm", t->kernel);
-    nb_finding_tag_number(f, "batch", (double)t->batch);
-}
-
-static void try_batch(const struct trial *t, struct nb_findings *out) {
-    const int64_t n = t->batch * t->features;
-    double *x = nb_alloc((unsigned long long)n, sizeof *x), *y = nb_alloc((unsigned long long)n, sizeof *y);
-    double *sums = nb_alloc(5 * (unsigned long long)t->features, sizeof *sums), *dx = sums + 4 * t->features;
-    struct spread output = {sums, sums + t->features, t->features, 0},
-                  gradient = {sums + 2 * t->features, sums + 3 * t->features, t->features, 0};
-    const bool couples = strncmp(t->kernel, "batchnorm", 9) == 0;
-    const struct nb_matrix_view v = {.rows = t->batch, .cols = t->features, .x = x};
-    const struct nb_norm norm = {.kernel = t->kernel, .eps = 1e-5};
+static void coupling_run(const struct nb_property_call *call) {
+    const struct trial t = {nb_param_whole(call, "batch"), nb_param_whole(call, "features")};
+    const char *kernel = nb_param_text(call, "kernel");
+    const int64_t n = t.batch * t.features;
+    double *x = nb_alloc(2 * (unsigned long long)n, sizeof *x), *y = x + n;
+    double *sums = nb_alloc(5 * (unsigned long long)t.features, sizeof *sums), *dx = sums + 4 * t.features;
+    struct spread output = {sums, sums + t.features, t.features, 0},
+                  gradient = {sums + 2 * t.features, sums + 3 * t.features, t.features, 0};
+    const bool couples = strncmp(kernel, "batchnorm", 9) == 0;
     int result = 0;
-    for (int draw = 0; draw < t->draws && result == 0; draw++) {
-        fill(t, draw, x);
-        result = nb_norm_found(&norm, &v, y, "moved", out);
+    for (int draw = 0; draw < nb_param_whole(call, "draws") && result == 0; draw++) {
+        fill(&t, draw, x);
+        result = nb_norm_plain(call, kernel, 1e-5, x, t.batch, t.features, y, "moved");
         if (result == 0) spread_add(&output, y);
-        if (couples) gradient_of_first(t, x, draw, dx);
+        if (couples) gradient_of_first(&t, x, draw, dx);
         if (couples) spread_add(&gradient, dx);
     }
-    if (result == 0) add(out, "moved", spread_of(&output), t);
-    if (result == 0 && couples) add(out, "gradient_moved", spread_of(&gradient), t);
+    if (result == 0) nb_property_add(call, "moved", "share", spread_of(&output));
+    if (result == 0 && couples) nb_property_add(call, "gradient_moved", "share", spread_of(&gradient));
     free(x);
-    free(y);
     free(sums);
-}
-
-static void coupling_run(const struct nb_property_call *call, struct nb_findings *out) {
-    struct trial t = {.features = (int64_t)nb_param_number(call, "features"),
-                      .draws = (int)nb_param_number(call, "draws")};
-    for (int k = 0; k < nb_param_count(call, "kernel"); k++)
-        for (int b = 0; b < nb_param_count(call, "batch"); b++) {
-            t.kernel = nb_param_text_at(call, "kernel", k);
-            t.batch = (int64_t)nb_param_number_at(call, "batch", b);
-            try_batch(&t, out);
-        }
 }
 
 const struct nb_property nb_property_coupling = {
     .name = "coupling",
     .summary = "what companions in a batch do to one sample",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "norms", false},
+               {"batch", "[2, 8, 64]", "samples in a batch", true},
+               {"features", "64", "of a sample", true},
+               {"draws", "32", "of companions", true}},
+    .each = {{"kernel", "norm"}, {"batch", "batch"}},
     .run = coupling_run,
 };

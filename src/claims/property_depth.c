@@ -8,16 +8,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-static const struct nb_property_param params[] = {
-    {"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "", false},
-    {"depth", "[1, 12, 24]", "layers", true},
-    {"batch", "32", "", true},
-    {"width", "48", "", true},
-    {"batches", "30", "of training before", true},
-};
-
 struct net {
-    const char *kernel;
     int64_t batch, width;
     int depth;
     float *mean, *var; /* of each layer */
@@ -39,69 +30,64 @@ static void multiply(const struct net *net, int layer) {
 }
 
 /* One batch through all layers; out: what the last norm returned. */
-static int pass(const struct net *net, uint64_t draw, enum nb_mode mode, double *y, struct nb_findings *out) {
+static int pass(const struct nb_property_call *call, const struct net *net, uint64_t draw, enum nb_mode mode,
+                double *y) {
     const struct nb_random random = nb_random_stream(6, draw);
     const int64_t n = net->batch * net->width;
     for (int64_t i = 0; i < n; i++) net->h[i] = nb_random_normal(random, (uint64_t)i);
     for (int layer = 0; layer < net->depth; layer++) {
-        const struct nb_norm norm = {.kernel = net->kernel, .eps = 1e-5, .mode = mode};
+        const struct nb_norm norm = {.kernel = nb_param_text(call, "kernel"), .eps = 1e-5, .mode = mode};
         const struct nb_matrix_view v = {.rows = net->batch,
                                          .cols = net->width,
                                          .x = net->a,
                                          .running_mean = net->mean + layer * net->width,
                                          .running_var = net->var + layer * net->width};
         multiply(net, layer);
-        if (nb_norm_found(&norm, &v, y, "apart", out) != 0) return -1;
+        if (nb_norm_found(call, &norm, &v, y, "apart") != 0) return -1;
         for (int64_t i = 0; i < n; i++) net->h[i] = y[i] > 0 ? y[i] : 0;
     }
     return 0;
 }
 
-static int modes_apart(const struct net *net, int batches, double *apart, struct nb_findings *out) {
+static int modes_apart(const struct nb_property_call *call, const struct net *net, double *apart) {
     const int64_t n = net->batch * net->width, params_n = net->depth * net->width;
     double *y = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
     int result = 0;
     for (int64_t i = 0; i < params_n; i++) net->var[i] = 1;
-    for (int b = 0; b < batches && result == 0; b++) result = pass(net, (uint64_t)b + 1, NB_TRAINING, y, out);
-    if (result == 0) result = pass(net, 0, NB_INFERENCE, z, out);
-    if (result == 0) result = pass(net, 0, NB_TRAINING, y, out);
+    for (int64_t b = 0; b < nb_param_whole(call, "batches") && result == 0; b++)
+        result = pass(call, net, (uint64_t)b + 1, NB_TRAINING, y);
+    if (result == 0) result = pass(call, net, 0, NB_INFERENCE, z);
+    if (result == 0) result = pass(call, net, 0, NB_TRAINING, y);
     for (int64_t i = 0; i < n; i++) z[i] -= y[i];
     *apart = nb_rms_of(z, n) / nb_rms_of(y, n);
     free(y);
     return result;
 }
 
-static void try_one(const struct nb_property_call *call, const char *kernel, int depth, struct nb_findings *out) {
-    struct net net = {.kernel = kernel,
-                      .batch = (int64_t)nb_param_number(call, "batch"),
-                      .width = (int64_t)nb_param_number(call, "width"),
-                      .depth = depth};
-    const unsigned long long stats = (unsigned long long)(depth * net.width),
+static void depth_run(const struct nb_property_call *call) {
+    struct net net = {.batch = nb_param_whole(call, "batch"),
+                      .width = nb_param_whole(call, "width"),
+                      .depth = (int)nb_param_number(call, "depth")};
+    const unsigned long long stats = (unsigned long long)(net.depth * net.width),
                              n = (unsigned long long)(net.batch * net.width);
     double apart;
     net.mean = nb_alloc(2 * stats, sizeof *net.mean);
     net.var = net.mean + stats;
     net.h = nb_alloc(2 * n, sizeof *net.h);
     net.a = net.h + n;
-    if (modes_apart(&net, (int)nb_param_number(call, "batches"), &apart, out) == 0) {
-        struct nb_finding *f = nb_findings_add_exact(out, "apart", "share", apart);
-        nb_finding_tag(f, "norm", kernel);
-        nb_finding_tag_number(f, "depth", depth);
-    }
+    if (modes_apart(call, &net, &apart) == 0) nb_property_add(call, "apart", "share", apart);
     free(net.mean);
     free(net.h);
-}
-
-static void depth_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int k = 0; k < nb_param_count(call, "kernel"); k++)
-        for (int d = 0; d < nb_param_count(call, "depth"); d++)
-            try_one(call, nb_param_text_at(call, "kernel", k), (int)nb_param_number_at(call, "depth", d), out);
 }
 
 const struct nb_property nb_property_depth = {
     .name = "depth",
     .summary = "training against inference through many layers",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"kernel", "[\"batchnorm_twopass\", \"layernorm_twopass\"]", "", false},
+               {"depth", "[1, 12, 24]", "layers", true},
+               {"batch", "32", "", true},
+               {"width", "48", "", true},
+               {"batches", "30", "of training before", true}},
+    .each = {{"kernel", "norm"}, {"depth", "depth"}},
     .run = depth_run,
 };

@@ -6,14 +6,6 @@
 
 #include "src/claims/property.h"
 
-static const struct nb_property_param params[] = {
-    {"x", "[100, 200, 300]", "inputs", false},
-    {"divide", "[1, 100]", "inputs and errors divided by", false},
-    {"error", "10", "of each prediction at the start", false},
-    {"rate", "0.001", "", false},
-    {"steps", "100", "", true},
-};
-
 enum { MOST = 64 };
 
 struct model {
@@ -21,7 +13,8 @@ struct model {
     int n;
 };
 
-static void model_init(struct model *m, const struct nb_property_call *call, double divisor) {
+static void model_init(struct model *m, const struct nb_property_call *call) {
+    const double divisor = nb_param_number(call, "divide");
     *m = (struct model){.w = 1};
     m->n = nb_param_count(call, "x") < MOST ? nb_param_count(call, "x") : MOST;
     for (int i = 0; i < m->n; i++) {
@@ -82,20 +75,16 @@ static double limit_of_theory(const struct model *m) {
     return 2 / eigenvalue;
 }
 
-static void add(struct nb_findings *out, const char *name, double value, double divisor) {
-    nb_finding_tag_number(nb_findings_add_exact(out, name, "", value), "divide", divisor);
-}
-
-static void try_divisor(const struct nb_property_call *call, double divisor, struct nb_findings *out) {
+static void descent_run(const struct nb_property_call *call) {
     struct model m;
     const double rate = nb_param_number(call, "rate");
     const int steps = (int)nb_param_number(call, "steps");
-    model_init(&m, call, divisor);
-    add(out, "diverges", diverges(m, rate, steps), divisor);
+    model_init(&m, call);
+    nb_property_add(call, "diverges", "", diverges(m, rate, steps));
     const double limit = measured_limit(&m), theory = limit_of_theory(&m), before = loss(&m);
-    add(out, "limit", limit, divisor);
-    add(out, "limit_of_theory", theory, divisor);
-    add(out, "limit_ratio", limit / theory, divisor);
+    nb_property_add(call, "limit", "", limit);
+    nb_property_add(call, "limit_of_theory", "", theory);
+    nb_property_add(call, "limit_ratio", "", limit / theory);
     double last = 0;
     int turns = 0;
     for (int i = 0; i < steps && isfinite(loss(&m)); i++) {
@@ -103,19 +92,18 @@ static void try_divisor(const struct nb_property_call *call, double divisor, str
         turns += i > 0 && g * last < 0;
         last = g;
     }
-    add(out, "turns", turns, divisor); /* of the gradient's sign: oscillation */
-    add(out, "loss_ratio", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300, divisor);
-}
-
-static void descent_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "divide"); i++)
-        try_divisor(call, nb_param_number_at(call, "divide", i), out);
+    nb_property_add(call, "turns", "", turns); /* of the gradient's sign: oscillation */
+    nb_property_add(call, "loss_ratio", "", isfinite(loss(&m)) ? fmin(loss(&m) / before, 1e300) : 1e300);
 }
 
 const struct nb_property nb_property_descent = {
     .name = "descent",
     .summary = "gradient descent on raw and on divided inputs",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"x", "[100, 200, 300]", "inputs", false},
+               {"divide", "[1, 100]", "inputs and errors divided by", false},
+               {"error", "10", "of each prediction at the start", false},
+               {"rate", "0.001", "", false},
+               {"steps", "100", "", true}},
+    .each = {{"divide", "divide"}},
     .run = descent_run,
 };

@@ -11,13 +11,6 @@
 #include "src/lab/emulate/design_report.h"
 #include "src/lab/emulate/emulate.h"
 
-static const struct nb_property_param params[] = {
-    {"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},
-    {"data", "[\"normal\"]", "rows, as the data axis takes them", false},
-    {"rows", "16", "", true},
-    {"cols", "512", "", true},
-};
-
 struct tally {
     double n, n_lost, n_nan, worst_error;
     double *errors; /* of rows: ||y - exact|| / ||exact|| of what is not lost */
@@ -40,12 +33,8 @@ static void take_row(struct tally *t, const double *y, const double *exact, int6
     if (whole > 0) t->errors[t->n_rows++] = sqrt(error / whole);
 }
 
-static void add(struct nb_findings *out, const char *name, double value, const char *design, const char *data,
-                const struct nb_design *d) {
-    struct nb_finding *f = isnan(value) ? nb_findings_add_missing(out, name, "every element is lost, or 0")
-                                        : nb_findings_add_exact(out, name, "share", value);
-    nb_finding_tag(f, "design", design);
-    nb_finding_tag(f, "data", data);
+static void add(const struct nb_property_call *call, const char *name, double value, const struct nb_design *d) {
+    struct nb_finding *f = nb_property_add_or(call, name, "share", value, "every element is lost, or 0");
     nb_finding_tag(f, "op", nb_op_name(d->op));
     nb_finding_tag(f, "store", nb_numbers[d->store].name);
     nb_finding_tag(f, "statistics", nb_numbers[d->stat].name);
@@ -68,39 +57,36 @@ static void execute(const struct nb_design *d, const struct nb_design_rows *rows
     free(exact);
 }
 
-static void try_one(const struct nb_property_call *call, const char *design, const char *data,
-                    struct nb_findings *out) {
+static void design_run(const struct nb_property_call *call) {
+    const char *design = nb_param_text(call, "design"), *data = nb_param_text(call, "data");
     struct nb_design d;
     struct nb_design_rows rows;
     struct tally t = {0};
     struct nb_design_data source = {.data = data,
-                                    .rows = (int64_t)nb_param_number(call, "rows"),
-                                    .cols = (int64_t)nb_param_number(call, "cols"),
+                                    .rows = nb_param_whole(call, "rows"),
+                                    .cols = nb_param_whole(call, "cols"),
                                     .seed = 1,
                                     .affine = NB_AFFINE_NONE};
     if (nb_design_parse(&d, design) != 0 || nb_design_data_resolve(&source) != 0 ||
         nb_design_rows_init(&rows, &d, &source) != 0) {
-        nb_findings_add_missing(out, "lost", "design '%.80s' on '%.80s' cannot be made", design, data);
+        nb_findings_add_missing(call->out, "lost", "design '%.80s' on '%.80s' cannot be made", design, data);
         return;
     }
     execute(&d, &rows, &t);
-    add(out, "lost", t.n_lost / t.n, design, data, &d);
-    add(out, "not_finite", t.n_nan / t.n, design, data, &d);
-    add(out, "error", t.n_rows ? nb_median(t.errors, (size_t)t.n_rows) : (double)NAN, design, data, &d);
+    add(call, "lost", t.n_lost / t.n, &d);
+    add(call, "not_finite", t.n_nan / t.n, &d);
+    add(call, "error", t.n_rows ? nb_median(t.errors, (size_t)t.n_rows) : (double)NAN, &d);
     free(t.errors);
     nb_design_rows_release(&rows);
-}
-
-static void design_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "design"); i++)
-        for (int j = 0; j < nb_param_count(call, "data"); j++)
-            try_one(call, nb_param_text_at(call, "design", i), nb_param_text_at(call, "data", j), out);
 }
 
 const struct nb_property nb_property_design = {
     .name = "design",
     .summary = "a class executed step by step in given formats",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"design", "[\"rmsnorm/store:f16\"]", "as `normbench emulate` takes them", false},
+               {"data", "[\"normal\"]", "rows, as the data axis takes them", false},
+               {"rows", "16", "", true},
+               {"cols", "512", "", true}},
+    .each = {{"design", "design"}, {"data", "data"}},
     .run = design_run,
 };

@@ -5,12 +5,6 @@
 
 #include "src/claims/property.h"
 
-static const struct nb_property_param params[] = {
-    {"x", "[100, 200, 300]", "inputs", false},
-    {"error", "10", "of each prediction", false},
-    {"by", "100", "the constant", false},
-};
-
 struct sums {
     double mse, relative;
 };
@@ -35,12 +29,12 @@ static double best_w(const double *x, const double *target, int n) {
     return xt / xx;
 }
 
-static void add(struct nb_findings *out, const char *divided, struct sums s) {
-    nb_finding_tag(nb_findings_add_exact(out, "mse", "", s.mse), "divided", divided);
-    nb_finding_tag(nb_findings_add_exact(out, "relative", "", s.relative), "divided", divided);
+static void add(const struct nb_property_call *call, const char *divided, struct sums s) {
+    nb_finding_tag(nb_property_add(call, "mse", "", s.mse), "divided", divided);
+    nb_finding_tag(nb_property_add(call, "relative", "", s.relative), "divided", divided);
 }
 
-static void divide_run(const struct nb_property_call *call, struct nb_findings *out) {
+static void divide_run(const struct nb_property_call *call) {
     enum { MOST = 64 };
     double x[MOST] = {0}, target[MOST] = {0}, small[MOST] = {0}, small_target[MOST] = {0};
     const double by = nb_param_number(call, "by"), error = nb_param_number(call, "error");
@@ -51,17 +45,18 @@ static void divide_run(const struct nb_property_call *call, struct nb_findings *
         small[i] = x[i] / by;
         small_target[i] = target[i] / by;
     }
-    add(out, "nothing", errors_of(x, target, n, 1));
-    add(out, "inputs and targets", errors_of(small, small_target, n, 1));
-    add(out, "inputs", errors_of(small, target, n, 1));
-    add(out, "nothing, fitted", errors_of(x, target, n, best_w(x, target, n)));
-    add(out, "inputs, fitted", errors_of(small, target, n, best_w(small, target, n)));
+    add(call, "nothing", errors_of(x, target, n, 1));
+    add(call, "inputs and targets", errors_of(small, small_target, n, 1));
+    add(call, "inputs", errors_of(small, target, n, 1));
+    add(call, "nothing, fitted", errors_of(x, target, n, best_w(x, target, n)));
+    add(call, "inputs, fitted", errors_of(small, target, n, best_w(small, target, n)));
 }
 
 const struct nb_property nb_property_divide = {
     .name = "divide",
     .summary = "what dividing inputs by a constant does to the loss",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"x", "[100, 200, 300]", "inputs", false},
+               {"error", "10", "of each prediction", false},
+               {"by", "100", "the constant", false}},
     .run = divide_run,
 };

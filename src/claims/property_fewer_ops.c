@@ -9,13 +9,6 @@
 #include "src/core/log.h"
 #include "src/measure/single_step.h"
 
-static const struct nb_property_param params[] = {
-    {"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ...", false},
-    {"against", "[\"layernorm_composed\", \"layernorm_twopass\"]", "... the one that it is compared with", false},
-    {"rows", "2", "", true},
-    {"cols", "256", "", true},
-};
-
 static const int64_t most_instructions = 200000;
 
 static void call_once(void *arg) { nb_norm_call(arg); }
@@ -49,11 +42,9 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
     return result;
 }
 
-static void add(struct nb_findings *out, const char *name, double of, double against, const char *kernel,
+static void add(const struct nb_property_call *call, const char *name, double of, double against, const char *kernel,
                 const struct work_of_call *w) {
-    const double cut = 1 - of / against;
-    struct nb_finding *f = isnan(cut) ? nb_findings_add_missing(out, name, "%s", w->reason)
-                                      : nb_findings_add_exact(out, name, "share", cut);
+    struct nb_finding *f = nb_property_add_or(call, name, "share", 1 - of / against, w->reason);
     char text[120];
     snprintf(text, sizeof text, "%.10g against %.10g", of, against);
     f->evidence = nb_strdup(text);
@@ -61,27 +52,30 @@ static void add(struct nb_findings *out, const char *name, double of, double aga
     nb_finding_tag(f, "style", w->style);
 }
 
-static void fewer_ops_run(const struct nb_property_call *call, struct nb_findings *out) {
-    const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
+static void fewer_ops_run(const struct nb_property_call *call) {
+    const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
     for (int i = 0; i < nb_param_count(call, "of"); i++) {
         const char *kernel = nb_param_text_at(call, "of", i), *other = nb_param_text_at(call, "against", i);
         struct work_of_call a = {.style = ""}, b = {.style = ""};
         if (count(kernel, rows, cols, &a) != 0 || count(other, rows, cols, &b) != 0) {
-            nb_findings_add_missing(out, "instructions_cut", "%s", a.reason[0] ? a.reason : b.reason);
+            nb_findings_add_missing(call->out, "instructions_cut", "%s", a.reason[0] ? a.reason : b.reason);
             continue;
         }
         if (!a.reason[0]) snprintf(a.reason, sizeof a.reason, "%s", b.reason);
-        add(out, "instructions_cut", a.instructions, b.instructions, kernel, &a);
-        add(out, "sweeps_cut", a.sweeps, b.sweeps, kernel, &a);
-        add(out, "phases_cut", a.phases, b.phases, kernel, &a);
-        add(out, "parameters_cut", a.parameters, b.parameters, kernel, &a);
+        add(call, "instructions_cut", a.instructions, b.instructions, kernel, &a);
+        add(call, "sweeps_cut", a.sweeps, b.sweeps, kernel, &a);
+        add(call, "phases_cut", a.phases, b.phases, kernel, &a);
+        add(call, "parameters_cut", a.parameters, b.parameters, kernel, &a);
     }
 }
 
 const struct nb_property nb_property_fewer_ops = {
     .name = "fewer_ops",
     .summary = "instructions, sweeps and phases of two kernels",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"of", "[\"rmsnorm_composed\", \"rmsnorm_twopass\"]", "kernels, each with ...", false},
+               {"against", "[\"layernorm_composed\", \"layernorm_twopass\"]", "... the one that it is compared with",
+                false},
+               {"rows", "2", "", true},
+               {"cols", "256", "", true}},
     .run = fewer_ops_run,
 };

@@ -6,15 +6,7 @@
 #include <string.h>
 
 #include "src/claims/norm_call.h"
-#include "src/core/log.h"
 #include "src/core/random.h"
-
-static const struct nb_property_param params[] = {
-    {"features", "[10000, 30]", "mean of each: income, age", false},
-    {"spread", "0.3", "standard deviation over the mean", false},
-    {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
-    {"samples", "1000", "", true},
-};
 
 /* Each feature to [0, 1]. */
 static void minmax(const double *x, int64_t rows, int64_t cols, double *y) {
@@ -47,40 +39,32 @@ static double kept(const double *y, int64_t rows, int64_t cols) {
     return n / (double)(rows - 1);
 }
 
-static void try_norm(const char *norm, const double *x, int64_t rows, int64_t cols, struct nb_findings *out) {
-    double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
-    const struct nb_norm n = {.kernel = norm, .eps = 1e-5};
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
+static void gradient_balance_run(const struct nb_property_call *call) {
+    const int64_t rows = nb_param_whole(call, "samples"), cols = nb_param_count(call, "features"), n = rows * cols;
+    const char *norm = nb_param_text(call, "norm");
+    double *x = nb_norm_normal(n, 2 * n), *y = x + n;
     int result = 0;
-    if (strcmp(norm, "none") == 0)
-        memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
-    else if (strcmp(norm, "minmax") == 0)
+    for (int64_t i = 0; i < n; i++)
+        x[i] = nb_param_number_at(call, "features", (int)(i % cols)) * (1 + nb_param_number(call, "spread") * x[i]);
+    if (strcmp(norm, "minmax") == 0)
         minmax(x, rows, cols, y);
     else
-        result = nb_norm_found(&n, &v, y, "gradient_ratio", out);
+        result = nb_norm_plain(call, norm, 1e-5, x, rows, cols, y, "gradient_ratio");
     if (result == 0) {
-        nb_finding_tag(nb_findings_add_exact(out, "gradient_ratio", "", ratio_of(y, rows, cols)), "norm", norm);
-        nb_finding_tag(nb_findings_add_exact(out, "rows_kept_apart", "share", kept(y, rows, cols)), "norm", norm);
+        nb_property_add(call, "gradient_ratio", "", ratio_of(y, rows, cols));
+        nb_property_add(call, "rows_kept_apart", "share", kept(y, rows, cols));
     }
-    free(y);
-}
-
-static void gradient_balance_run(const struct nb_property_call *call, struct nb_findings *out) {
-    const int64_t rows = (int64_t)nb_param_number(call, "samples"), cols = nb_param_count(call, "features");
-    const struct nb_random random = nb_random_stream(1, 0);
-    double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
-    for (int64_t i = 0; i < rows * cols; i++)
-        x[i] = nb_param_number_at(call, "features", (int)(i % cols)) *
-               (1 + nb_param_number(call, "spread") * nb_random_normal(random, (uint64_t)i));
-    for (int i = 0; i < nb_param_count(call, "norm"); i++)
-        try_norm(nb_param_text_at(call, "norm", i), x, rows, cols, out);
     free(x);
 }
 
 const struct nb_property nb_property_gradient_balance = {
     .name = "gradient_balance",
     .summary = "gradients of features of different size",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"features", "[10000, 30]", "mean of each: income, age", false},
+               {"spread", "0.3", "standard deviation over the mean", false},
+               {"norm", "[\"none\", \"minmax\", \"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "",
+                false},
+               {"samples", "1000", "", true}},
+    .each = {{"norm", "norm"}},
     .run = gradient_balance_run,
 };

@@ -5,13 +5,6 @@
 
 #include "src/claims/property.h"
 
-static const struct nb_property_param params[] = {
-    {"x", "[100]", "inputs; `same` of each", false},
-    {"error", "10", "of each prediction", false},
-    {"same", "3", "how often each input occurs in the batch", true},
-    {"rate", "0.001", "", false},
-};
-
 enum { MOST = 64 };
 
 static double loss(const double *x, const double *target, int n, double w) {
@@ -25,14 +18,15 @@ static double gradient(const double *x, const double *target, int n) {
     return (loss(x, target, n, 1 + h) - loss(x, target, n, 1 - h)) / (2 * h);
 }
 
-static void add(struct nb_findings *out, const char *reading, double g, double rate) {
-    nb_finding_tag(nb_findings_add_exact(out, "gradient", "", g), "reading", reading);
-    nb_finding_tag(nb_findings_add_exact(out, "step", "", rate * g), "reading", reading);
+static void add(const struct nb_property_call *call, const char *reading, double g) {
+    const double rate = nb_param_number(call, "rate");
+    nb_finding_tag(nb_property_add(call, "gradient", "", g), "reading", reading);
+    nb_finding_tag(nb_property_add(call, "step", "", rate * g), "reading", reading);
 }
 
-static void gradient_scale_run(const struct nb_property_call *call, struct nb_findings *out) {
+static void gradient_scale_run(const struct nb_property_call *call) {
     double x[MOST] = {0}, target[MOST] = {0};
-    const double error = nb_param_number(call, "error"), rate = nb_param_number(call, "rate");
+    const double error = nb_param_number(call, "error");
     const int same = (int)nb_param_number(call, "same"), given = nb_param_count(call, "x");
     int n = 0;
     for (int i = 0; i < given; i++)
@@ -41,14 +35,16 @@ static void gradient_scale_run(const struct nb_property_call *call, struct nb_fi
     const double whole = gradient(x, target, n);
     /* One term: all targets but the first are met, so that its part of the mean is all of the gradient. */
     for (int i = 1; i < n; i++) target[i] = x[i];
-    add(out, "one term", gradient(x, target, n), rate);
-    add(out, "sum", whole, rate);
+    add(call, "one term", gradient(x, target, n));
+    add(call, "sum", whole);
 }
 
 const struct nb_property nb_property_gradient_scale = {
     .name = "gradient_scale",
     .summary = "a worked gradient, as one term and as the sum",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"x", "[100]", "inputs; `same` of each", false},
+               {"error", "10", "of each prediction", false},
+               {"same", "3", "how often each input occurs in the batch", true},
+               {"rate", "0.001", "", false}},
     .run = gradient_scale_run,
 };

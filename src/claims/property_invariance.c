@@ -10,16 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm\", \"weightnorm\", \"layernorm\", \"rmsnorm\", \"prmsnorm\"]", "by the kernels *_twopass",
-     false},
-    {"cases", "32", "", true},
-    {"inputs", "48", "", true},
-    {"neurons", "64", "", true},
-    {"factor", "3.7", "of re-scaling", false},
-    {"eps", "0", "invariance to scale is exact for 0 alone", false},
-};
-
 struct layer {
     int64_t cases, inputs, neurons;
     double *x, *w; /* cases x inputs, neurons x inputs */
@@ -64,9 +54,9 @@ static void apply_change(struct layer *l, int change, double factor) {
 
 static void layer_init(struct layer *l, const struct nb_property_call *call) {
     const struct nb_random x = nb_random_stream(1, 0), w = nb_random_stream(1, 1);
-    *l = (struct layer){.cases = (int64_t)nb_param_number(call, "cases"),
-                        .inputs = (int64_t)nb_param_number(call, "inputs"),
-                        .neurons = (int64_t)nb_param_number(call, "neurons")};
+    *l = (struct layer){.cases = nb_param_whole(call, "cases"),
+                        .inputs = nb_param_whole(call, "inputs"),
+                        .neurons = nb_param_whole(call, "neurons")};
     l->x = nb_alloc((unsigned long long)(l->cases * l->inputs), sizeof *l->x);
     l->w = nb_alloc((unsigned long long)(l->neurons * l->inputs), sizeof *l->w);
     for (int64_t i = 0; i < l->cases * l->inputs; i++) l->x[i] = nb_random_normal(x, (uint64_t)i);
@@ -87,7 +77,8 @@ static void products(const struct layer *l, double *a) {
         }
 }
 
-static int normalized(const char *norm, struct layer *l, double eps, double *y, struct nb_findings *out) {
+static int normalized(const struct nb_property_call *call, struct layer *l, double *y) {
+    const char *norm = nb_param_text(call, "norm");
     char kernel[64];
     if (strcmp(norm, "weightnorm") == 0) {
         for (int64_t j = 0; j < l->neurons; j++) {
@@ -100,44 +91,41 @@ static int normalized(const char *norm, struct layer *l, double eps, double *y, 
     double *a = nb_alloc((unsigned long long)(l->cases * l->neurons), sizeof *a);
     products(l, a);
     snprintf(kernel, sizeof kernel, "%.40s_twopass", norm);
-    const struct nb_norm n = {.kernel = kernel, .eps = eps};
-    const struct nb_matrix_view v = {.rows = l->cases, .cols = l->neurons, .x = a};
-    const int result = nb_norm_found(&n, &v, y, "change", out);
+    const int result = nb_norm_plain(call, kernel, nb_param_number(call, "eps"), a, l->cases, l->neurons, y, "change");
     free(a);
     return result;
 }
 
 /* Largest change of any output over the rms of all. */
-static void try_change(const char *norm, int change, const struct nb_property_call *call, struct nb_findings *out) {
+static void try_change(const struct nb_property_call *call, int change) {
     struct layer before, after;
     layer_init(&before, call);
     layer_init(&after, call);
     apply_change(&after, change, nb_param_number(call, "factor"));
     const int64_t n = before.cases * before.neurons;
-    double *y = nb_alloc((unsigned long long)n, sizeof *y), *z = nb_alloc((unsigned long long)n, sizeof *z);
-    const double eps = nb_param_number(call, "eps");
-    if (normalized(norm, &before, eps, y, out) == 0 && normalized(norm, &after, eps, z, out) == 0) {
-        struct nb_finding *f =
-            nb_findings_add_exact(out, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n));
-        nb_finding_tag(f, "norm", norm);
-        nb_finding_tag(f, "under", change_names[change]);
-    }
+    double *y = nb_alloc(2 * (unsigned long long)n, sizeof *y), *z = y + n;
+    if (normalized(call, &before, y) == 0 && normalized(call, &after, z) == 0)
+        nb_finding_tag(nb_property_add(call, "change", "", nb_largest_difference(y, z, n) / nb_rms_of(y, n)), "under",
+                       change_names[change]);
     free(y);
-    free(z);
     layer_release(&before);
     layer_release(&after);
 }
 
-static void invariance_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "norm"); i++)
-        for (int change = 0; change < N_CHANGES; change++)
-            try_change(nb_param_text_at(call, "norm", i), change, call, out);
+static void invariance_run(const struct nb_property_call *call) {
+    for (int change = 0; change < N_CHANGES; change++) try_change(call, change);
 }
 
 const struct nb_property nb_property_invariance = {
     .name = "invariance",
     .summary = "what leaves norm(X W^T) as it is",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"norm", "[\"batchnorm\", \"weightnorm\", \"layernorm\", \"rmsnorm\", \"prmsnorm\"]",
+                "by the kernels *_twopass", false},
+               {"cases", "32", "", true},
+               {"inputs", "48", "", true},
+               {"neurons", "64", "", true},
+               {"factor", "3.7", "of re-scaling", false},
+               {"eps", "0", "invariance to scale is exact for 0 alone", false}},
+    .each = {{"norm", "norm"}},
     .run = invariance_run,
 };

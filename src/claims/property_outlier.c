@@ -7,14 +7,6 @@
 
 #include "src/claims/norm_call.h"
 #include "src/core/log.h"
-#include "src/core/random.h"
-
-static const struct nb_property_param params[] = {
-    {"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\", \"minmax\"]", "", false},
-    {"spike", "[10, 100, 1000]", "in standard deviations", false},
-    {"rows", "64", "", true},
-    {"cols", "512", "", true},
-};
 
 /* Each row to [0, 1]. */
 static void minmax(const double *x, int64_t rows, int64_t cols, double *y) {
@@ -28,10 +20,10 @@ static void minmax(const double *x, int64_t rows, int64_t cols, double *y) {
     }
 }
 
-static int normalized(const char *norm, const struct nb_matrix_view *v, double *y, struct nb_findings *out) {
-    const struct nb_norm n = {.kernel = norm, .eps = 1e-5};
-    if (strcmp(norm, "minmax") != 0) return nb_norm_found(&n, v, y, "changed", out);
-    minmax(v->x, v->rows, v->cols, y);
+static int normalized(const struct nb_property_call *call, const double *x, int64_t rows, int64_t cols, double *y) {
+    const char *norm = nb_param_text(call, "norm");
+    if (strcmp(norm, "minmax") != 0) return nb_norm_plain(call, norm, 1e-5, x, rows, cols, y, "changed");
+    minmax(x, rows, cols, y);
     return 0;
 }
 
@@ -47,40 +39,28 @@ static double spread_kept(const double *before, const double *after, int64_t fir
     return kept;
 }
 
-static void add(struct nb_findings *out, const char *norm, double spike, const char *where, double kept) {
-    struct nb_finding *f = nb_findings_add_exact(out, "changed", "share", fabs(1 - kept));
-    nb_finding_tag(f, "norm", norm);
-    nb_finding_tag_number(f, "spike", spike);
-    nb_finding_tag(f, "where", where);
-}
-
-static void try_one(const struct nb_property_call *call, const char *norm, double spike, struct nb_findings *out) {
-    const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
-    const struct nb_random random = nb_random_stream(1, 0);
-    double *x = nb_alloc(3 * (unsigned long long)(rows * cols), sizeof *x), *before = x + rows * cols,
-           *after = before + rows * cols;
-    for (int64_t i = 0; i < rows * cols; i++) x[i] = nb_random_normal(random, (uint64_t)i);
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
-    int result = normalized(norm, &v, before, out);
-    x[0] = spike;
-    if (result == 0) result = normalized(norm, &v, after, out);
+static void outlier_run(const struct nb_property_call *call) {
+    const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols"), n = rows * cols;
+    double *x = nb_norm_normal(n, 3 * n), *before = x + n, *after = before + n;
+    int result = normalized(call, x, rows, cols, before);
+    x[0] = nb_param_number(call, "spike");
+    if (result == 0) result = normalized(call, x, rows, cols, after);
     if (result == 0) {
-        add(out, norm, spike, "row", spread_kept(before, after, 0, 1, cols));
-        add(out, norm, spike, "column", spread_kept(before, after, 0, cols, rows));
+        const double row = fabs(1 - spread_kept(before, after, 0, 1, cols)),
+                     column = fabs(1 - spread_kept(before, after, 0, cols, rows));
+        nb_finding_tag(nb_property_add(call, "changed", "share", row), "where", "row");
+        nb_finding_tag(nb_property_add(call, "changed", "share", column), "where", "column");
     }
     free(x);
-}
-
-static void outlier_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "norm"); i++)
-        for (int j = 0; j < nb_param_count(call, "spike"); j++)
-            try_one(call, nb_param_text_at(call, "norm", i), nb_param_number_at(call, "spike", j), out);
 }
 
 const struct nb_property nb_property_outlier = {
     .name = "outlier",
     .summary = "what one extreme value does to the others",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"norm", "[\"rmsnorm_twopass\", \"layernorm_twopass\", \"batchnorm_twopass\", \"minmax\"]", "", false},
+               {"spike", "[10, 100, 1000]", "in standard deviations", false},
+               {"rows", "64", "", true},
+               {"cols", "512", "", true}},
+    .each = {{"norm", "norm"}, {"spike", "spike"}},
     .run = outlier_run,
 };

@@ -10,15 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
-    {"statistics", "[\"feature\", \"position\"]",
-     "of BatchNorm: over all tokens, or over the sequences at each position", false},
-    {"lengths", "[40, 32, 24, 16, 16, 12, 8, 8]", "of the sequences", true},
-    {"cut", "0", "longer ones are cut to so many tokens; 0: none", false},
-    {"features", "16", "", true},
-};
-
 enum { MOST = 256 };
 
 struct batch {
@@ -75,14 +66,11 @@ struct change {
 };
 
 /* Adds what changed at the tokens that both have, which are in the same order. */
-static int compare(const struct batch *b, const char *norm, int64_t position, struct change *sum,
-                   struct nb_findings *out) {
+static int compare(const struct nb_property_call *call, const struct batch *b, int64_t position, struct change *sum) {
     struct tokens with = gather(b, true, position), without = gather(b, false, position);
-    const struct nb_norm n = {.kernel = norm, .eps = 1e-5};
-    const struct nb_matrix_view v = {.rows = with.n, .cols = b->features, .x = with.x};
-    const struct nb_matrix_view w = {.rows = without.n, .cols = b->features, .x = without.x};
-    int result = nb_norm_found(&n, &v, with.y, "moved", out);
-    if (result == 0) result = nb_norm_found(&n, &w, without.y, "moved", out);
+    const char *norm = nb_param_text(call, "norm");
+    int result = nb_norm_plain(call, norm, 1e-5, with.x, with.n, b->features, with.y, "moved");
+    if (result == 0) result = nb_norm_plain(call, norm, 1e-5, without.x, without.n, b->features, without.y, "moved");
     int64_t p = 0, q = 0;
     for (int s = 0; s < b->n && result == 0; s++)
         for (int64_t t = 0; t < b->longest; t++) {
@@ -100,8 +88,8 @@ static int compare(const struct batch *b, const char *norm, int64_t position, st
     return result;
 }
 
-static void try_one(const struct nb_property_call *call, const char *norm, const char *statistics,
-                    struct nb_findings *out) {
+/* statistics: of BatchNorm, as the parameter; of other norms "row". */
+static void try_one(const struct nb_property_call *call, const char *statistics) {
     const bool by_position = strcmp(statistics, "position") == 0;
     struct batch b;
     struct change sum = {0};
@@ -110,28 +98,29 @@ static void try_one(const struct nb_property_call *call, const char *norm, const
     for (int64_t t = 0; t < (by_position ? b.width : 1) && result == 0; t++) {
         int n_real = 0;
         for (int s = 0; s < b.n; s++) n_real += b.length[s] > t;
-        if (!by_position || n_real >= 2) result = compare(&b, norm, by_position ? t : -1, &sum, out);
+        if (!by_position || n_real >= 2) result = compare(call, &b, by_position ? t : -1, &sum);
     }
-    if (result == 0) {
-        struct nb_finding *f = nb_findings_add_exact(out, "moved", "share", sqrt(sum.squares / sum.whole));
-        nb_finding_tag(f, "norm", norm);
-        nb_finding_tag(f, "statistics", strncmp(norm, "batchnorm", 9) == 0 ? statistics : "row");
-    }
+    if (result == 0)
+        nb_finding_tag(nb_property_add(call, "moved", "share", sqrt(sum.squares / sum.whole)), "statistics",
+                       statistics);
     free(b.padded);
 }
 
-static void padding_run(const struct nb_property_call *call, struct nb_findings *out) {
-    for (int i = 0; i < nb_param_count(call, "norm"); i++) {
-        const char *norm = nb_param_text_at(call, "norm", i);
-        const int n = strncmp(norm, "batchnorm", 9) == 0 ? nb_param_count(call, "statistics") : 1;
-        for (int j = 0; j < n; j++) try_one(call, norm, nb_param_text_at(call, "statistics", j), out);
-    }
+static void padding_run(const struct nb_property_call *call) {
+    const bool has_choice = strncmp(nb_param_text(call, "norm"), "batchnorm", 9) == 0;
+    for (int j = 0; j < (has_choice ? nb_param_count(call, "statistics") : 1); j++)
+        try_one(call, has_choice ? nb_param_text_at(call, "statistics", j) : "row");
 }
 
 const struct nb_property nb_property_padding = {
     .name = "padding",
     .summary = "what padding and cutting do to real tokens",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
+               {"statistics", "[\"feature\", \"position\"]",
+                "of BatchNorm: over all tokens, or over the sequences at each position", false},
+               {"lengths", "[40, 32, 24, 16, 16, 12, 8, 8]", "of the sequences", true},
+               {"cut", "0", "longer ones are cut to so many tokens; 0: none", false},
+               {"features", "16", "", true}},
+    .each = {{"norm", "norm"}},
     .run = padding_run,
 };

@@ -9,11 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/lab/exhaustive/root_variants.h"
 
-static const struct nb_property_param params[] = {
-    {"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]", "globs on their names (`normbench exhaustive rsqrt`)", false},
-    {"stride", "17", "of the 2^24 numbers every so many", false},
-};
-
 struct off {
     double max_ulp, n_differ, n;
 };
@@ -42,21 +37,21 @@ static void sweep(const struct nb_root_variant *v, uint32_t stride, struct off *
     }
 }
 
-static void try_form(const struct nb_root_variant *v, uint32_t stride, struct nb_findings *out) {
+static void try_form(const struct nb_property_call *call, const struct nb_root_variant *v, uint32_t stride) {
     struct off o = {0};
     const char *refused = nb_root_variant_refuses(v);
     if (refused) return; /* another machine's instruction is no part of the question here */
     sweep(v, stride, &o);
-    nb_finding_tag(nb_findings_add_exact(out, "max_ulp", "ulp", o.max_ulp), "form", v->name);
-    nb_finding_tag(nb_findings_add_exact(out, "misrounded", "share", o.n_differ / o.n), "form", v->name);
+    nb_finding_tag(nb_property_add(call, "max_ulp", "ulp", o.max_ulp), "form", v->name);
+    nb_finding_tag(nb_property_add(call, "misrounded", "share", o.n_differ / o.n), "form", v->name);
 }
 
-static void root_forms_run(const struct nb_property_call *call, struct nb_findings *out) {
+static void root_forms_run(const struct nb_property_call *call) {
     const double stride = nb_param_number(call, "stride");
     for (size_t i = 0; i < nb_n_root_variants; i++)
         for (int j = 0; j < nb_param_count(call, "form"); j++)
             if (fnmatch(nb_param_text_at(call, "form", j), nb_root_variants[i].name, 0) == 0) {
-                try_form(&nb_root_variants[i], stride >= 1 && stride < 1e6 ? (uint32_t)stride : 17, out);
+                try_form(call, &nb_root_variants[i], stride >= 1 && stride < 1e6 ? (uint32_t)stride : 17);
                 break;
             }
 }
@@ -64,7 +59,8 @@ static void root_forms_run(const struct nb_property_call *call, struct nb_findin
 const struct nb_property nb_property_root_forms = {
     .name = "root_forms",
     .summary = "ways to form 1/sqrt in f32",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"form", "[\"recip_sqrt\", \"rsqrt*\", \"kernel*\"]",
+                "globs on their names (`normbench exhaustive rsqrt`)", false},
+               {"stride", "17", "of the 2^24 numbers every so many", false}},
     .run = root_forms_run,
 };

@@ -6,14 +6,6 @@
 
 #include "src/claims/norm_call.h"
 #include "src/core/log.h"
-#include "src/core/random.h"
-
-static const struct nb_property_param params[] = {
-    {"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
-    {"scale", "[0.5, 2]", "of the data", false},
-    {"rows", "64", "samples, each of a size of its own, from 0.3 to 3 of the scale", true},
-    {"cols", "128", "", true},
-};
 
 static double between(const double *v, int64_t rows, int64_t cols) {
     double sum = 0, *column = nb_alloc((unsigned long long)rows, sizeof *column);
@@ -33,36 +25,15 @@ static double size_variation(const double *v, int64_t rows, int64_t cols) {
     return variation;
 }
 
-static void add(struct nb_findings *out, const char *name, double value, const char *norm, double scale) {
-    struct nb_finding *f = nb_findings_add_exact(out, name, "", value);
-    nb_finding_tag(f, "norm", norm);
-    nb_finding_tag_number(f, "scale", scale);
-}
-
-static void try_norm(const char *norm, const double *x, int64_t rows, int64_t cols, double scale,
-                     struct nb_findings *out) {
-    double *y = nb_alloc((unsigned long long)(rows * cols), sizeof *y);
-    const struct nb_norm n = {.kernel = norm, .eps = 1e-5};
-    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
-    if (nb_norm_found(&n, &v, y, "variance_kept", out) == 0) {
-        add(out, "variance_kept", between(y, rows, cols) / between(x, rows, cols), norm, scale);
-        add(out, "sizes_kept", size_variation(y, rows, cols) / size_variation(x, rows, cols), norm, scale);
-    }
-    free(y);
-}
-
-static void spread_run(const struct nb_property_call *call, struct nb_findings *out) {
-    const int64_t rows = (int64_t)nb_param_number(call, "rows"), cols = (int64_t)nb_param_number(call, "cols");
-    const struct nb_random random = nb_random_stream(1, 0);
-    double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
-    for (int s = 0; s < nb_param_count(call, "scale"); s++) {
-        const double scale = nb_param_number_at(call, "scale", s);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < cols; c++)
-                x[r * cols + c] = scale * pow(10, (double)r / (double)(rows - 1) - 0.5) *
-                                  nb_random_normal(random, (uint64_t)(r * cols + c));
-        for (int i = 0; i < nb_param_count(call, "norm"); i++)
-            try_norm(nb_param_text_at(call, "norm", i), x, rows, cols, scale, out);
+static void spread_run(const struct nb_property_call *call) {
+    const int64_t rows = nb_param_whole(call, "rows"), cols = nb_param_whole(call, "cols");
+    const double scale = nb_param_number(call, "scale");
+    double *x = nb_norm_normal(rows * cols, 2 * rows * cols), *y = x + rows * cols;
+    for (int64_t i = 0; i < rows * cols; i++)
+        x[i] = scale * pow(10, (double)(i / cols) / (double)(rows - 1) - 0.5) * x[i];
+    if (nb_norm_plain(call, nb_param_text(call, "norm"), 1e-5, x, rows, cols, y, "variance_kept") == 0) {
+        nb_property_add(call, "variance_kept", "", between(y, rows, cols) / between(x, rows, cols));
+        nb_property_add(call, "sizes_kept", "", size_variation(y, rows, cols) / size_variation(x, rows, cols));
     }
     free(x);
 }
@@ -70,7 +41,10 @@ static void spread_run(const struct nb_property_call *call, struct nb_findings *
 const struct nb_property nb_property_spread = {
     .name = "spread",
     .summary = "differences between samples, before and after",
-    .params = params,
-    .n_params = sizeof params / sizeof params[0],
+    .params = {{"norm", "[\"batchnorm_twopass\", \"layernorm_twopass\", \"rmsnorm_twopass\"]", "", false},
+               {"scale", "[0.5, 2]", "of the data", false},
+               {"rows", "64", "samples, each of a size of its own, from 0.3 to 3 of the scale", true},
+               {"cols", "128", "", true}},
+    .each = {{"scale", "scale"}, {"norm", "norm"}},
     .run = spread_run,
 };

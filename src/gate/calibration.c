@@ -178,10 +178,6 @@ void nb_calibration_release(struct nb_calibration *c) {
 
 /* ---- the plan -------------------------------------------------------------------------------------------------------- */
 
-/* Shares of the levels as src/gate/gate_judge.c spends them at the looks that decide here: PASS after screening, REGRESSION at the end. */
-#define PASS_SHARE 0.3
-#define FAIL_SHARE 0.7
-
 /* Fewer launches, or fewer pairs in them, would be at the mercy of what happened in one of them. */
 enum { GATE_ARMS = 3, FEWEST_SCREEN = 10, FEWEST_CONFIRM = 12, FEWEST_BLOCKS = 50 };
 
@@ -242,30 +238,11 @@ struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct 
 
 /* ---- by normal theory ------------------------------------------------------------------------------------------------------ */
 
-static double pass_z(const struct nb_gate_rule *rule) { return nb_normal_quantile(1 - rule->pass_level * PASS_SHARE); }
-
-/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the misses. */
-static double missed_z(void) { return nb_normal_quantile(1 - (1 - NB_WANTED_POWER) / 2); }
-
-/* Logarithm of the ratio that confirmation finds. */
-static double confirmed_from(const struct nb_gate_rule *rule, double sd, int confirm_launches) {
-    const double z = nb_normal_quantile(1 - rule->run_level * FAIL_SHARE) + missed_z();
-    return log1p(rule->fail_margin) + z * sd / sqrt(2.0 * confirm_launches);
-}
-
-/* ... that screening does not clear: it clears what is neither suspicious nor possibly slower by the margin of acceptance. */
-static double kept_from(const struct nb_gate_rule *rule, double sd, int screen_launches) {
-    const double error = sd / sqrt(screen_launches);
-    const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
-    const double possible = log1p(rule->pass_margin) - pass_z(rule) * error;
-    return fmin(suspicious, possible) + missed_z() * error;
-}
-
 double nb_gate_smallest_effect(const struct nb_calibration *c, const struct nb_gate_design *plan,
                                const struct nb_gate_rule *rule) {
-    const double sd = nb_calibration_sd(c, plan->blocks);
-    if (!isfinite(sd)) return NAN;
-    return expm1(fmax(confirmed_from(rule, sd, plan->confirm_launches), kept_from(rule, sd, plan->screen_launches)));
+    const struct nb_gate_evidence e = {.n_screen = (size_t)plan->screen_launches,
+                                       .n_planned = 2 * (size_t)plan->confirm_launches};
+    return nb_gate_smallest(&e, rule, nb_calibration_sd(c, plan->blocks));
 }
 
 /* Seconds of one case. */
@@ -274,10 +251,12 @@ static double seconds_of(const struct nb_calibration *c, const struct nb_gate_de
     return launch * (plan->screen_launches + (confirmed ? 2 * plan->confirm_launches : 0));
 }
 
-/* Does screening clear a copy in so many of gates as are wanted? */
-static bool clears(const struct nb_gate_rule *rule, double sd, int launches) {
-    const double z = pass_z(rule) + nb_normal_quantile(NB_WANTED_POWER);
-    return z * sd / sqrt(launches) <= log1p(rule->pass_margin);
+/* Does screening keep the effect, and clear a copy in so many of gates as are wanted? */
+static bool screens(const struct nb_gate_rule *rule, double sd, double wanted, int launches) {
+    const double z =
+        nb_normal_quantile(1 - rule->pass_level * NB_GATE_CLEARING_SHARE) + nb_normal_quantile(NB_WANTED_POWER);
+    return z * sd / sqrt(launches) <= log1p(rule->pass_margin) &&
+           nb_gate_kept_from(rule, sd, (size_t)launches) <= wanted;
 }
 
 /* False: more launches than are allowed. */
@@ -285,10 +264,10 @@ static bool propose(const struct nb_calibration *c, const struct nb_gate_rule *r
                     struct nb_gate_design *plan) {
     const double sd = nb_calibration_sd(c, blocks), wanted = log1p(effect);
     *plan = (struct nb_gate_design){FEWEST_SCREEN, FEWEST_CONFIRM, blocks};
-    while (plan->screen_launches <= NB_MOST_LAUNCHES &&
-           (!clears(rule, sd, plan->screen_launches) || kept_from(rule, sd, plan->screen_launches) > wanted))
+    while (plan->screen_launches <= NB_MOST_LAUNCHES && !screens(rule, sd, wanted, plan->screen_launches))
         plan->screen_launches++;
-    while (plan->confirm_launches <= NB_MOST_LAUNCHES && confirmed_from(rule, sd, plan->confirm_launches) > wanted)
+    while (plan->confirm_launches <= NB_MOST_LAUNCHES &&
+           nb_gate_found_from(rule, sd, 2 * (size_t)plan->confirm_launches, 1) > wanted)
         plan->confirm_launches++;
     return plan->screen_launches <= NB_MOST_LAUNCHES && plan->confirm_launches <= NB_MOST_LAUNCHES;
 }
@@ -396,50 +375,23 @@ static void make_groups(struct nb_calibration_run *r) {
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------- */
 
-static struct nb_replica_launch replica_of(const struct nb_samples *replica, const struct nb_samples *baseline) {
-    return (struct nb_replica_launch){
-        .ratio = nb_paired_ln(replica, baseline, NB_PAIRS_ALL),
-        .ratio_min = log(nb_samples_fastest(replica) / nb_samples_fastest(baseline)),
-        .order_effect =
-            nb_paired_ln(replica, baseline, NB_PAIRS_FIRST) - nb_paired_ln(replica, baseline, NB_PAIRS_SECOND),
-        .halves = nb_paired_ln(replica, baseline, NB_PAIRS_HALF_A) - nb_paired_ln(replica, baseline, NB_PAIRS_HALF_B),
-        .contaminated = nb_paired_contaminated(replica, baseline)};
-}
-
 int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
-    const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
     const double wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
-    struct nb_samples samples[ARMS] = {{0}};
-    int n = 0, result = -1;
+    struct nb_gate_answer answer;
     *out = (struct nb_calibration_launch){0};
-    if (cJSON_GetArraySize(arms) != ARMS) return -1;
-    cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
-    for (int t = 0; t < NB_N_REPLICAS; t++) out->replicas[t] = replica_of(&samples[1 + t], &samples[0]);
-    out->sample_s = wall_s / (ARMS * (double)samples[0].n);
-    result = 0;
-out:
-    for (int i = 0; i < ARMS; i++) nb_samples_release(&samples[i]);
-    return result;
+    if (nb_gate_launch_read(line, ARMS, 0, &answer) != 0) return -1;
+    memcpy(out->replicas, &answer.launch[1], sizeof out->replicas);
+    out->sample_s = wall_s / (ARMS * (double)answer.n_blocks);
+    return 0;
 }
 
 static int launch_case(struct nb_calibration_run *r, struct nb_calibration_group *group, size_t which, int number) {
     const struct nb_gate_case *c = &r->g->cases[group->cases[which]];
-    const int layout = number % r->g->builds.n_layouts;
     const double start = nb_now_s();
     struct nb_calibration_launch read;
     struct nb_gate_answer answer;
-    const struct nb_gate_request q = {.files = (const char **)(uintptr_t)r->g->builds.files[layout],
-                                      .n_files = NB_N_BUILDS,
-                                      .keys = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CONTROL],
-                                               c->arm_keys[NB_BUILD_CANDIDATE], c->arm_keys[NB_BUILD_BASELINE]},
-                                      .n_arms = ARMS,
-                                      .launch = number,
-                                      .layout = layout,
-                                      .threads = c->c.threads,
-                                      .blocks = r->g->plan.blocks,
-                                      .sample_ms = r->g->plan.sample_ms,
-                                      .silence_s = r->g->plan.case_timeout_s,
-                                      .seed = r->g->plan.seed + c->c.seed};
+    struct nb_gate_request q = nb_gate_request_of(r->g, c, number);
+    q.keys[q.n_arms++] = c->arm_keys[NB_BUILD_BASELINE];
     const int result = nb_gate_launch_run(&q, &answer);
     if (result != 0) return result;
     if (answer.raw && r->record) r->record(c, number, answer.raw, r->record_arg);

@@ -26,17 +26,11 @@ enum nb_replica { NB_REPLICA_CONTROL, NB_REPLICA_COPY, NB_REPLICA_SAME, NB_N_REP
 extern const char *const nb_replica_names[NB_N_REPLICAS];
 #define NB_N_COPIES 2 /* the first so many replicas are copies */
 
-struct nb_replica_launch { /* of one replica against the baseline, in logarithms of ratios */
-    double ratio, ratio_min, order_effect;
-    double halves; /* ratio in one half of the blocks less that in the other */
-    double contaminated;
-};
-
-struct nb_calibration_launch { /* of one case */
-    int case_index;            /* launches of a case are compared with each other only */
-    struct nb_replica_launch replicas[NB_N_REPLICAS];
-    double overhead_s; /* of the process: start, inputs, checks */
-    double sample_s;   /* of one sample of one arm, with what goes before it */
+struct nb_calibration_launch {                     /* of one case */
+    int case_index;                                /* launches of a case are compared with each other only */
+    struct nb_gate_launch replicas[NB_N_REPLICAS]; /* each against the baseline */
+    double overhead_s;                             /* of the process: start, inputs, checks */
+    double sample_s;                               /* of one sample of one arm, with what goes before it */
 };
 
 struct nb_calibration {

@@ -193,6 +193,22 @@ void nb_gate_release(struct nb_gate *g) {
     nb_gate_builds_release(&g->builds);
 }
 
+struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch) {
+    assert(g && c && g->builds.n_layouts > 0);
+    struct nb_gate_request q = {.layout = launch % g->builds.n_layouts,
+                                .n_files = NB_N_BUILDS,
+                                .n_arms = NB_N_BUILDS,
+                                .launch = launch,
+                                .threads = c->c.threads,
+                                .blocks = g->plan.blocks,
+                                .sample_ms = g->plan.sample_ms,
+                                .silence_s = g->plan.case_timeout_s,
+                                .seed = g->plan.seed + c->c.seed};
+    q.files = (const char **)(uintptr_t)g->builds.files[q.layout];
+    for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
+    return q;
+}
+
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */
 
 struct making {

@@ -91,6 +91,9 @@ struct nb_gate {
 void nb_gate_init(struct nb_gate *g);
 void nb_gate_release(struct nb_gate *g);
 
+/* A launch of the case's three builds in the layout whose turn it is. */
+struct nb_gate_request nb_gate_request_of(const struct nb_gate *g, const struct nb_gate_case *c, int launch);
+
 /* ---- the cases ------------------------------------------------------------------------------------------------------- */
 
 /* The cells of a config for the candidate's kernels, each with its counterpart in the baseline, and the kernels that only the baseline

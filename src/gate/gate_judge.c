@@ -21,7 +21,7 @@ const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
                                                   .most_contaminated = 0.30};
 
 /* Shares of the levels at each look. */
-static const double pass_share[NB_N_GATE_STAGES] = {0.3, 0.2, 0.5};
+static const double pass_share[NB_N_GATE_STAGES] = {NB_GATE_CLEARING_SHARE, 0.2, 0.5};
 static const double fail_share[NB_N_GATE_STAGES] = {0, 0.3, 0.7};
 
 static const char *const names[NB_N_VERDICTS] = {"NONE",       "PASS (identical code)", "PASS",
@@ -176,28 +176,29 @@ static bool is_unfit(const struct nb_gate_evidence *e, const struct nb_gate_rule
 
 /* ---- the verdict ------------------------------------------------------------------------------------------------------ */
 
-/* An effect is missed where screening clears it and where confirmation does not find it: each may take half of the 5 %. */
+/* Each of screening and confirmation may take half of the 5 % of misses. */
 static double missed_z(void) { return nb_normal_quantile(0.975); }
 
 /* Screening keeps what is suspicious, or may be slower by the margin of acceptance. */
-static double kept_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
-    const double error = sd / sqrt((double)e->n_screen);
+double nb_gate_kept_from(const struct nb_gate_rule *rule, double sd, size_t n_screen) {
+    const double error = sd / sqrt((double)n_screen);
     const double pass_level = rule->pass_level * pass_share[NB_GATE_SCREEN];
     const double suspicious = log1p(rule->fail_margin) + nb_normal_quantile(1 - rule->screen_level) * error;
     const double possible = log1p(rule->pass_margin) - nb_normal_quantile(1 - pass_level) * error;
     return fmin(suspicious, possible) + missed_z() * error;
 }
 
-static double confirmed_from(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
-    const double k = e->n_confirming > 0 ? (double)e->n_confirming : 1;
-    const double level = rule->run_level * fail_share[NB_GATE_CONFIRM_2] / k;
-    const double n = (double)(e->n_planned > e->n_confirm ? e->n_planned : e->n_confirm);
+double nb_gate_found_from(const struct nb_gate_rule *rule, double sd, size_t n_confirm, size_t n_confirming) {
+    const double level = rule->run_level * fail_share[NB_GATE_CONFIRM_2] / (double)n_confirming;
     const double z = nb_normal_quantile(1 - level) + missed_z();
-    return n > 0 ? log1p(rule->fail_margin) + z * sd / sqrt(n) : 0;
+    return log1p(rule->fail_margin) + z * sd / sqrt((double)n_confirm);
 }
 
 double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd) {
-    return expm1(fmax(kept_from(e, rule, sd), confirmed_from(e, rule, sd)));
+    const size_t n_confirm = e->n_planned > e->n_confirm ? e->n_planned : e->n_confirm;
+    const double kept = nb_gate_kept_from(rule, sd, e->n_screen);
+    if (n_confirm == 0) return expm1(fmax(kept, 0));
+    return expm1(fmax(kept, nb_gate_found_from(rule, sd, n_confirm, e->n_confirming > 0 ? e->n_confirming : 1)));
 }
 
 static void describe(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out) {

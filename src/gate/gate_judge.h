@@ -41,6 +41,7 @@ struct nb_gate_rule {
     double most_contaminated; /* share of the pairs (0.30) */
 };
 extern const struct nb_gate_rule nb_gate_rule_default;
+#define NB_GATE_CLEARING_SHARE 0.3 /* of pass_level, at screening */
 
 /* What one launch says of one case. Logarithms of ratios. */
 struct nb_gate_launch {
@@ -49,6 +50,7 @@ struct nb_gate_launch {
     double ratio_min; /* ln(fastest candidate sample / fastest baseline sample) */
     double
         order_effect; /* median ratio where the candidate came first, less that where it came second; NaN: one kind only */
+    double halves;    /* the ratio in one half of the blocks less that in the other */
     double contaminated; /* share of the pairs in which a sample saw an involuntary switch or a migration */
     int layout;          /* which build of either arm; 0 when there is one */
 };
@@ -80,8 +82,11 @@ struct nb_gate_judgement {
     char reason[240];       /* "" with PASS */
 };
 
-/* ratio - 1 that a gate with so many launches calls a REGRESSION in 95 % of runs, where ln ratio has the deviation sd between
- * launches. */
+/* An effect is missed where screening clears it and where confirmation does not find it. Where ln ratio has the deviation sd between
+ * launches: the smallest ln ratio of which each misses at most 2.5 %, in so many launches, ... */
+double nb_gate_kept_from(const struct nb_gate_rule *rule, double sd, size_t n_screen);
+double nb_gate_found_from(const struct nb_gate_rule *rule, double sd, size_t n_confirm, size_t n_confirming);
+/* ... and ratio - 1 that the whole gate calls a REGRESSION in 95 % of runs. */
 double nb_gate_smallest(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, double sd);
 /* Judges what is there. At the last stage the verdict is never NONE. */
 void nb_gate_judge(const struct nb_gate_evidence *e, const struct nb_gate_rule *rule, struct nb_gate_judgement *out);

@@ -39,18 +39,18 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
     }
 }
 
-int nb_gate_samples_read(struct nb_samples *s, const cJSON *arm) {
-    return nb_samples_from_json(s, arm) == 0 && s->n > 0 && s->position ? 0 : -1;
-}
-
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
     struct nb_samples samples[NB_GATE_ARMS] = {{0}};
     int n = 0, result = -1;
     *out = (struct nb_gate_answer){.status = NB_OK};
     if (n_arms > NB_GATE_ARMS || cJSON_GetArraySize(arms) != n_arms) return -1;
-    cJSON_ArrayForEach(arm, arms) if (nb_gate_samples_read(&samples[n++], arm) != 0) goto out;
+    cJSON_ArrayForEach(arm, arms) {
+        struct nb_samples *s = &samples[n++];
+        if (nb_samples_from_json(s, arm) != 0 || s->n == 0 || !s->position) goto out;
+    }
     out->chunked = nb_json_get_bool(line, "chunked");
+    out->n_blocks = samples[0].n;
     out->per_sample = nb_json_get_number(line, "per_sample");
     find_failure(arms, out);
     for (int i = 0; i < n_arms; i++) {
@@ -61,6 +61,8 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
             .ratio_min = log(nb_samples_fastest(&samples[i]) / nb_samples_fastest(&samples[0])),
             .order_effect = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_FIRST) -
                             nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
+            .halves = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_A) -
+                      nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_B),
             .contaminated = nb_paired_contaminated(&samples[i], &samples[0]),
             .layout = layout};
     }

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "src/gate/gate_judge.h"
-#include "src/measure/paired.h"
 #include "src/measure/status.h"
 
 #define NB_GATE_ARMS 12
@@ -28,9 +27,10 @@ struct nb_gate_request {
 };
 
 struct nb_gate_answer {
-    struct nb_gate_launch launch[NB_GATE_ARMS]; /* from index 2 on: arm / baseline */
+    struct nb_gate_launch launch[NB_GATE_ARMS]; /* arm / baseline */
     double call_ns[NB_GATE_ARMS];               /* median over blocks of one call on the whole shape */
     bool chunked;
+    size_t n_blocks;
     double per_sample;
     enum nb_status status; /* NB_OK, or what ended it */
     int failed;            /* which arm did */
@@ -40,8 +40,6 @@ struct nb_gate_answer {
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended the run. */
 int nb_gate_launch_run(const struct nb_gate_request *q, struct nb_gate_answer *out);
-/* Of an arm of a worker's line, with positions. -1: it is none. */
-int nb_gate_samples_read(struct nb_samples *s, const cJSON *arm);
 /* From a worker's line alone: for samples that were recorded. -1: it is not one. */
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out);
 

@@ -332,19 +332,8 @@ static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a)
 
 static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_stage stage, int number) {
     const double start = nb_now_s();
-    const int layout = number % g->builds.n_layouts;
+    const struct nb_gate_request q = nb_gate_request_of(g, c, number);
     struct nb_gate_answer answer;
-    struct nb_gate_request q = {.files = g->builds.files[layout],
-                                .n_files = NB_N_BUILDS,
-                                .n_arms = NB_N_BUILDS,
-                                .launch = number,
-                                .layout = layout,
-                                .threads = c->c.threads,
-                                .blocks = g->plan.blocks,
-                                .sample_ms = g->plan.sample_ms,
-                                .silence_s = g->plan.case_timeout_s,
-                                .seed = g->plan.seed + c->c.seed};
-    for (int b = 0; b < NB_N_BUILDS; b++) q.keys[b] = c->arm_keys[b];
     int result = nb_gate_launch_run(&q, &answer);
     c->seconds += nb_now_s() - start;
     if (result != 0) return result;

@@ -171,7 +171,7 @@ const char *const nb_load_names[NB_N_LOAD_KINDS] = {"idle", "cpu", "memory"};
 
 /* One arm of a trial on its way to a verdict. */
 struct contender {
-    int arm, effect;
+    int effect;
     struct nb_gate_launch *screen, *confirm;
     size_t n_screen, n_confirm;
     struct nb_gate_judgement judgement;
@@ -209,20 +209,11 @@ static void record_launch(const struct self_test *s, const struct nb_gate_reques
 static int launch_trial(struct self_test *s, int load, size_t case_index, struct contender *contenders, int n,
                         enum nb_gate_stage stage) {
     const struct nb_gate_case *c = &s->g->cases[case_index];
-    const int layout = s->next_launch % s->g->builds.n_layouts;
     const double at_s = nb_now_s() - s->started_s;
     struct nb_gate_answer answer;
-    struct nb_gate_request q = {.files = (const char **)(uintptr_t)s->g->builds.files[layout],
-                                .n_files = NB_N_BUILDS,
-                                .keys = {c->arm_keys[NB_BUILD_BASELINE], c->arm_keys[NB_BUILD_CONTROL]},
-                                .n_arms = 2 + n,
-                                .launch = s->next_launch++,
-                                .layout = layout,
-                                .threads = c->c.threads,
-                                .blocks = s->g->plan.blocks,
-                                .sample_ms = s->g->plan.sample_ms,
-                                .silence_s = s->g->plan.case_timeout_s,
-                                .seed = s->g->plan.seed};
+    struct nb_gate_request q = nb_gate_request_of(s->g, c, s->next_launch++);
+    q.n_arms = 2 + n;
+    q.seed = s->g->plan.seed;
     for (int i = 0; i < n; i++) {
         q.keys[2 + i] = c->arm_keys[NB_BUILD_CANDIDATE];
         q.extra_percent[2 + i] = contenders[i].effect;

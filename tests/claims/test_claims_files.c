@@ -181,9 +181,9 @@ Test(claims_files, property_experiments_explain_themselves) {
         nb_strbuf_clear(&row);
         nb_strbuf_addf(&row, "%s: %s\n", p->name, p->summary);
         cr_expect(*p->summary && strstr(text.text, row.text), "%s", row.text);
-        for (size_t j = 0; j < p->n_params; j++) {
+        for (const struct nb_property_param *param = p->params; param->name; param++) {
             nb_strbuf_clear(&row);
-            nb_strbuf_addf(&row, "  %s = ", p->params[j].name);
+            nb_strbuf_addf(&row, "  %s = ", param->name);
             cr_expect(strstr(text.text, row.text), "%s: %s", p->name, row.text);
         }
     }

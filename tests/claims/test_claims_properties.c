@@ -25,8 +25,7 @@ static struct nb_findings run(const char *name, const char *params) {
     cr_assert(p, "%s", name);
     cr_assert_eq(nb_jsonc_parse(&file, "params", params, strlen(params)), 0, "%s", params);
     cr_assert_eq(nb_property_params(p, &file, file.root, &all), 0, "%s", params);
-    const struct nb_property_call call = {.params = all};
-    p->run(&call, &out);
+    nb_property_run(p, all, &out);
     cJSON_Delete(all);
     nb_jsonc_release(&file);
     return out;
@@ -59,11 +58,15 @@ static double value_of(const struct nb_findings *f, const char *name, ...) {
 Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
     for (size_t i = 0; nb_properties[i]; i++) {
         const struct nb_property *p = nb_properties[i];
-        for (size_t k = 0; k < p->n_params; k++) {
-            cJSON *fallback = cJSON_Parse(p->params[k].fallback);
-            cr_expect(fallback, "%s, %s: %s", p->name, p->params[k].name, p->params[k].fallback);
+        size_t n_each = 0, n_known = 0;
+        while (p->each[n_each].param) n_each++;
+        for (const struct nb_property_param *param = p->params; param->name; param++) {
+            cJSON *fallback = cJSON_Parse(param->fallback);
+            cr_expect(fallback, "%s, %s: %s", p->name, param->name, param->fallback);
+            for (size_t k = 0; k < n_each; k++) n_known += strcmp(p->each[k].param, param->name) == 0;
             cJSON_Delete(fallback);
         }
+        cr_expect_eq(n_known, n_each, "%s goes through a parameter that it has not", p->name);
         for (size_t j = 0; j < i; j++) cr_expect_str_neq(nb_properties[j]->name, p->name);
     }
     static const char *const counts[] = {"0", "-1", "1.5", "4097", "1e300", "[8,0]"};

@@ -48,14 +48,14 @@ C
 cat >"$tree/src/claims/property_added.c" <<'C'
 #include "src/claims/property.h"
 
-static const struct nb_property_param params[] = {{"value", "42", "what is found", false}};
-
-static void added_run(const struct nb_property_call *call, struct nb_findings *out) {
-    nb_findings_add_exact(out, "found", "", nb_param_number(call, "value"));
+static void added_run(const struct nb_property_call *call) {
+    nb_property_add(call, "found", "", nb_param_number(call, "value"));
 }
 
-const struct nb_property nb_property_added = {
-    .name = "added", .summary = "finds its parameter", .params = params, .n_params = 1, .run = added_run};
+const struct nb_property nb_property_added = {.name = "added",
+                                              .summary = "finds its parameter",
+                                              .params = {{"value", "42", "what is found", false}},
+                                              .run = added_run};
 C
 cat >"$tree/configs/claims/added.json" <<'JSON'
 {

@@ -29,7 +29,7 @@ static struct nb_calibration_launch launch_of(const struct world *w, int case_in
         const double level = w->bias[t] + w->case_offset * case_index + w->between * draw(state);
         /* A half has half the pairs: its median errs by sqrt(2) more, and the whole's is the mean of both. */
         const double a = sqrt(2) * w->within * draw(state), b = sqrt(2) * w->within * draw(state);
-        l.replicas[t] = (struct nb_replica_launch){.ratio = level + (a + b) / 2,
+        l.replicas[t] = (struct nb_gate_launch){.ratio = level + (a + b) / 2,
                                                    .ratio_min = level + 3 * w->within * draw(state),
                                                    .halves = a - b,
                                                    .order_effect = 0.002 + 0.001 * draw(state),

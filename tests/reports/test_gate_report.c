@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "reports/gate/gate_report.h"
-#include "reports/gate/gate_summary.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/case.h"
@@ -59,8 +60,6 @@ void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, in
     snprintf(d->eps_text, sizeof d->eps_text, "%.17g", eps);
 }
 
-void nb_limits_set_design(struct nb_limits *l, const struct nb_design *d) { l->design = *d; }
-
 int nb_limits_refuse(const struct nb_limits *l) {
     const struct nb_design *d = &l->design;
     if (d->op != NB_OP_RMSNORM && d->op != NB_OP_LAYERNORM)
@@ -72,8 +71,6 @@ int nb_limits_refuse(const struct nb_limits *l) {
 }
 
 /* ---- what rules share -------------------------------------------------------------------------------------------------- */
-
-bool nb_limit_is_never(const struct nb_limit *line) { return isnan(line->from); }
 
 int nb_limit_says(struct nb_limit *line, const char *format, ...) {
     va_list args;
@@ -119,26 +116,22 @@ void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_
         x[i] = nb_number_round(mean + sd * nb_random_normal(r, (uint64_t)i), 0, number, NB_ROUND_NEAREST, 0);
 }
 
+struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y) {
+    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
+    for (int64_t i = 0; i < l->n; i++) x[i] = v;
+    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
+    *y = x[l->n];
+    free(x);
+    return e;
+}
+
 /* ---- The groups one after another ---- */
 
 const struct nb_limit_rule *nb_limit_rule_at(size_t i) {
-    const struct {
-        const struct nb_limit_rule *rules;
-        size_t n;
-    } groups[] = {{nb_range_rules, nb_n_range_rules},
-                  {nb_eps_rules, nb_n_eps_rules},
-                  {nb_accumulation_rules, nb_n_accumulation_rules},
-                  {nb_mean_rules, nb_n_mean_rules},
-                  {nb_conditioning_rules, nb_n_conditioning_rules}};
-    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++) {
-        if (i < groups[g].n) return &groups[g].rules[i];
-        i -= groups[g].n;
-    }
-    return NULL;
-}
-
-const struct nb_limit_rule *nb_limit_rule_find(const char *id) {
-    for (size_t i = 0; nb_limit_rule_at(i); i++)
-        if (strcmp(nb_limit_rule_at(i)->id, id) == 0) return nb_limit_rule_at(i);
+    static const struct nb_limit_rule *const groups[] = {nb_range_rules, nb_eps_rules, nb_accumulation_rules,
+                                                         nb_mean_rules};
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
+        for (const struct nb_limit_rule *rule = groups[g]; rule->id; rule++)
+            if (i-- == 0) return rule;
     return NULL;
 }

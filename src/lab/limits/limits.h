@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/core/rounded_ops.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 
@@ -59,8 +60,6 @@ struct nb_limit_rule {
 };
 /* Everything done in the dtype, one running sum, two-pass variance: what a kernel without a wider format does. */
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps);
-/* For a design of one's own. */
-void nb_limits_set_design(struct nb_limits *l, const struct nb_design *d);
 /* -1 after nb_error: an op, a rounding or a format that the rules do not speak of. */
 int nb_limits_refuse(const struct nb_limits *l);
 
@@ -69,16 +68,13 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 /* ---- what rules share ---- */
 
-static inline const struct nb_format *nb_limits_format(enum nb_number number) { return &nb_numbers[number]; }
-
 /* from = the least number of the format at which `holds` begins, safe = the one below. */
 void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
                       const void *arg);
 /* from = the largest number below which `ends` is not yet true, safe = the one above. */
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg);
-/* "never" of a line whose `from` is NaN. */
-bool nb_limit_is_never(const struct nb_limit *line);
+/* Writes the meaning; returns -1. */
 int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The design with every format but that of the statistics wide, so that one step is seen alone: RMSNorm, eps inside. */
@@ -87,14 +83,29 @@ struct nb_design nb_limits_isolated(const struct nb_limits *l);
 void nb_limits_normal_row(double *x, int64_t n, double mean, double sd, enum nb_number number, uint64_t seed,
                           uint64_t row);
 
-/* ---- All rules of limits.h, a file for each group ---- */
+/* y of the first element of a constant row, and its statistics. */
+struct nb_emulated nb_limits_constant_row(const struct nb_limits *l, double v, double *y);
 
-extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulation_rules[], nb_mean_rules[],
-    nb_conditioning_rules[];
-extern const size_t nb_n_range_rules, nb_n_eps_rules, nb_n_accumulation_rules, nb_n_mean_rules, nb_n_conditioning_rules;
+/* One operation, rounded to nearest. */
+static inline double nb_rn(double v, enum nb_number to) { return nb_number_round(v, 0, to, NB_ROUND_NEAREST, 0); }
+static inline double nb_rn_add(double a, double b, enum nb_number to) {
+    return nb_rounded_add(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, b, to);
+}
+static inline double nb_rn_mul(double a, double b, enum nb_number to) {
+    return nb_rounded_mul(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, b, to);
+}
+static inline double nb_rn_div(double a, double b, enum nb_number to) {
+    return nb_rounded_div(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, b, to);
+}
+static inline double nb_rn_sqrt(double a, enum nb_number to) {
+    return nb_rounded_sqrt(&(struct nb_rounder){.rounding = NB_ROUND_NEAREST}, a, to);
+}
+
+/* ---- All rules, a file for each group; a null id ends a list ---- */
+
+extern const struct nb_limit_rule nb_range_rules[], nb_eps_rules[], nb_accumulation_rules[], nb_mean_rules[];
 
 /* In the order of the report; null behind the last. */
 const struct nb_limit_rule *nb_limit_rule_at(size_t i);
-const struct nb_limit_rule *nb_limit_rule_find(const char *id);
 
 #endif

@@ -11,21 +11,16 @@
 #include "src/lab/limits/limits.h"
 #include "src/lab/limits/sum_law.h"
 
-static double added(double a, double b, enum nb_number acc) {
-    const struct nb_twofold sum = nb_two_sum(a, b);
-    return nb_number_round(sum.hi, isfinite(sum.hi) ? sum.lo : 0, acc, NB_ROUND_NEAREST, 0);
-}
-
 /* n times += q. Ties go to even, so that within a binade two equal steps are followed by more of the same. */
 static double running_sum(double q, int64_t n, enum nb_number acc) {
     double s = 0;
     while (n > 0) {
-        const double next = added(s, q, acc);
+        const double next = nb_rn_add(s, q, acc);
         n--;
         if (next == s || !isfinite(next)) return next;
         s = next;
-        const double step = added(s, q, acc) - s, top = ldexp(1, ilogb(s) + 1);
-        if (!(step > 0) || !isfinite(step) || added(s + step, q, acc) - (s + step) != step) continue;
+        const double step = nb_rn_add(s, q, acc) - s, top = ldexp(1, ilogb(s) + 1);
+        if (!(step > 0) || !isfinite(step) || nb_rn_add(s + step, q, acc) - (s + step) != step) continue;
         double stretch = floor((top - q - s) / step) - 1;
         if (stretch > (double)n) stretch = (double)n;
         if (stretch < 1) continue;
@@ -41,7 +36,7 @@ static double tree_of_lanes(const struct nb_design *d, double addend, int64_t n)
     const double more = running_sum(addend, n / lanes + 1, d->acc), fewer = running_sum(addend, n / lanes, d->acc);
     for (int64_t i = 0; i < lanes; i++) lane[i] = i < extra ? more : fewer;
     for (int64_t count = lanes; count > 1; count = (count + 1) / 2) {
-        for (int64_t i = 0; i < count / 2; i++) lane[i] = added(lane[2 * i], lane[2 * i + 1], d->acc);
+        for (int64_t i = 0; i < count / 2; i++) lane[i] = nb_rn_add(lane[2 * i], lane[2 * i + 1], d->acc);
         if (count % 2) lane[count / 2] = lane[count - 1];
     }
     const double sum = lane[0];
@@ -57,16 +52,16 @@ struct two_sums {
 static struct two_sums halves(double addend, int64_t n, int64_t leaf, enum nb_number acc) {
     if (n + 1 <= leaf) return (struct two_sums){running_sum(addend, n, acc), running_sum(addend, n + 1, acc)};
     const struct two_sums half = halves(addend, n / 2, leaf, acc); /* of n/2 and n/2 + 1 */
-    const double even = added(half.of_n, half.of_n, acc), odd = added(half.of_n, half.of_next, acc);
+    const double even = nb_rn_add(half.of_n, half.of_n, acc), odd = nb_rn_add(half.of_n, half.of_next, acc);
     struct two_sums s =
-        n % 2 ? (struct two_sums){odd, added(half.of_next, half.of_next, acc)} : (struct two_sums){even, odd};
+        n % 2 ? (struct two_sums){odd, nb_rn_add(half.of_next, half.of_next, acc)} : (struct two_sums){even, odd};
     if (n <= leaf) s.of_n = running_sum(addend, n, acc);
     return s;
 }
 
 static double blocks(const struct nb_design *d, double addend, int64_t n) {
     const double block = running_sum(addend, d->leaf, d->acc), rest = running_sum(addend, n % d->leaf, d->acc);
-    return added(running_sum(block, n / d->leaf, d->acc), rest, d->acc);
+    return nb_rn_add(running_sum(block, n / d->leaf, d->acc), rest, d->acc);
 }
 
 double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n) {
@@ -85,14 +80,12 @@ double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n) {
 
 /* ---- What the running sums lose: where they stop growing, and what their order and format cost on normal rows ---- */
 
-static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
-
-static double u_acc(const struct nb_limits *l) { return format(l->design.acc)->unit_roundoff; }
+static double u_acc(const struct nb_limits *l) { return nb_numbers[l->design.acc].unit_roundoff; }
 /* The unit of errors of the sum: the coarser of the accumulator's and the squares'. */
 static double u_sum(const struct nb_limits *l) {
-    return l->design.fma ? u_acc(l) : fmax(u_acc(l), format(l->design.square)->unit_roundoff);
+    return l->design.fma ? u_acc(l) : fmax(u_acc(l), nb_numbers[l->design.square].unit_roundoff);
 }
-static double u_out(const struct nb_limits *l) { return format(l->design.store)->unit_roundoff; }
+static double u_out(const struct nb_limits *l) { return nb_numbers[l->design.store].unit_roundoff; }
 
 static bool has_running_sums(const struct nb_limits *l) { return l->design.order == NB_ORDER_SEQUENTIAL; }
 
@@ -104,8 +97,7 @@ static int squares_adding_to(double sum, const struct nb_limits *l, double *x, i
     int n = 0;
     while (sum > 0 && n < most) {
         double v = nb_number_round(sqrt(sum), 0, d->store, NB_ROUND_ZERO, 0);
-        while (v > 0 && (v * v > sum || nb_number_round(v * v, 0, d->square, NB_ROUND_NEAREST, 0) != v * v ||
-                         nb_number_round(v * v, 0, d->acc, NB_ROUND_NEAREST, 0) != v * v))
+        while (v > 0 && (v * v > sum || nb_rn(v * v, d->square) != v * v || nb_rn(v * v, d->acc) != v * v))
             v = nb_next_below(v, d->store);
         if (!(v > 0)) return -1;
         x[n++] = v;
@@ -119,12 +111,12 @@ static int stagnation(const struct nb_limits *l, struct nb_limit *line) {
     if (l->design.acc == NB_NUM_F64) return nb_limit_says(line, "An f64 sum stops growing at 2^53, beyond any row.");
     const double stop = 1 / u_acc(l);
     line->law = line->from = stop;
-    if (stop > format(l->design.acc)->max_finite)
+    if (stop > nb_numbers[l->design.acc].max_finite)
         return nb_limit_says(line, "The sum overflows before it stops growing.");
     line->safe = stop - 1;
     nb_limit_says(
         line, "Running sums of ones in %s stop growing here: %lld of them reach at most %.6g, the row has %lld.",
-        format(l->design.acc)->name, (long long)l->design.lanes, stop * (double)l->design.lanes, (long long)l->n);
+        nb_numbers[l->design.acc].name, (long long)l->design.lanes, stop * (double)l->design.lanes, (long long)l->n);
     return 0;
 }
 
@@ -148,10 +140,10 @@ static bool one_is_lost(const struct nb_limits *l, double v, char *seen, size_t 
 
 /* Inputs of up to 11 bits are enumerated by the law, others taken for random. */
 static int inputs_say_why_not(const struct nb_limits *l, struct nb_limit *line) {
-    if (u_out(l) <= u_sum(l) || format(l->design.store)->precision <= 11) return 0;
+    if (u_out(l) <= u_sum(l) || nb_numbers[l->design.store].precision <= 11) return 0;
     return nb_limit_says(
         line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
-        format(l->design.store)->name, format(l->design.acc)->name);
+        nb_numbers[l->design.store].name, nb_numbers[l->design.acc].name);
 }
 
 struct measured {
@@ -167,7 +159,7 @@ static int rows_for(int64_t n) {
 /* A power of two small enough that the sums stay far from overflow. */
 static double safe_sd(const struct nb_limits *l) {
     const double room =
-        fmin(format(l->design.acc)->max_finite / (double)l->n / 4, format(l->design.square)->max_finite / 64);
+        fmin(nb_numbers[l->design.acc].max_finite / (double)l->n / 4, nb_numbers[l->design.square].max_finite / 64);
     return room < 1 ? ldexp(1, (int)floor(log2(room) / 2)) : 1;
 }
 
@@ -175,10 +167,10 @@ static double safe_sd(const struct nb_limits *l) {
 static int range_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
     if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
     const double sd = safe_sd(l),
-                 quantum = fmax(format(l->design.acc)->min_subnormal, format(l->design.square)->min_subnormal);
+                 quantum = fmax(nb_numbers[l->design.acc].min_subnormal, nb_numbers[l->design.square].min_subnormal);
     if (quantum <= sd * sd * u_acc(l)) return 0;
     return nb_limit_says(line, "The range of %s is too narrow for the squares of %lld elements and their sum at once.",
-                         format(l->design.acc)->name, (long long)l->n);
+                         nb_numbers[l->design.acc].name, (long long)l->n);
 }
 
 static struct measured measure(const struct nb_limits *l, const struct nb_design *d) {
@@ -209,7 +201,7 @@ static int bound(const struct nb_limits *l, struct nb_limit *line) {
     line->law = law.bound / u_sum(l);
     if (isinf(law.bound))
         return nb_limit_says(line, "%lld roundings of %s in a chain: no bound holds any more.", (long long)law.chain,
-                             format(l->design.acc)->name);
+                             nb_numbers[l->design.acc].name);
     line->from = line->law;
     nb_limit_says(
         line, "No row of %lld elements can be further off; sqrt(chain) u, which holds for unbiased errors, is %.4g u.",
@@ -229,7 +221,7 @@ static int random_error(const struct nb_limits *l, struct nb_limit *line) {
     line->law = line->from = hypot(law.sd, law.bias) / u_sum(l);
     snprintf(line->tolerance, sizeof line->tolerance, "within 30 %%");
     nb_limit_says(line, "The usual error of the sum of squares of a normal row; y has half of it, %.3g u of %s.",
-                  line->law * u_sum(l) / 2 / u_out(l), format(l->design.store)->name);
+                  line->law * u_sum(l) / 2 / u_out(l), nb_numbers[l->design.store].name);
     return 0;
 }
 static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line) {
@@ -252,7 +244,7 @@ static int bias(const struct nb_limits *l, struct nb_limit *line) {
     nb_limit_says(
         line,
         "Small addends are rounded down more often than up: y is too large by %.3g %%, %.3g u of %s, on every row.",
-        100 * (1 / sqrt(1 + law.bias) - 1), (1 / sqrt(1 + law.bias) - 1) / u_out(l), format(l->design.store)->name);
+        100 * (1 / sqrt(1 + law.bias) - 1), (1 / sqrt(1 + law.bias) - 1) / u_out(l), nb_numbers[l->design.store].name);
     return 0;
 }
 static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
@@ -265,9 +257,9 @@ static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
 static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
     if (range_says_why_not(l, line) != 0) return -1;
-    if (format(l->design.acc)->precision < 8)
+    if (nb_numbers[l->design.acc].precision < 8)
         return nb_limit_says(line, "No number of lanes repairs a sum in %s: it needs a wider accumulator.",
-                             format(l->design.acc)->name);
+                             nb_numbers[l->design.acc].name);
     const double gain = u_out(l) / 4;
     line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
     line->safe = floor(line->from / 2);
@@ -276,7 +268,7 @@ static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 25 %% and 4 standard errors");
     nb_limit_says(
         line, "This many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
-        format(l->design.store)->name, floor((double)l->n / line->from));
+        nb_numbers[l->design.store].name, floor((double)l->n / line->from));
     return 0;
 }
 static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
@@ -302,5 +294,5 @@ const struct nb_limit_rule nb_accumulation_rules[] = {
      random_error_holds},
     {"sum_bias", "accumulation", "mean error of the sum of squares", "relative", bias, NULL, bias_holds},
     {"lanes", "accumulation", "lanes for a bias of y below u/4", "lanes", lanes, NULL, lanes_suffice},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-const size_t nb_n_accumulation_rules = sizeof nb_accumulation_rules / sizeof nb_accumulation_rules[0];

@@ -8,13 +8,11 @@
 #include "src/core/log.h"
 #include "src/lab/limits/limits.h"
 
-static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
-
-static const struct nb_format *stat(const struct nb_limits *l) { return format(l->design.stat); }
+static const struct nb_format *stat(const struct nb_limits *l) { return &nb_numbers[l->design.stat]; }
 
 /* As a constant is stored; 0 under flush to zero when it is subnormal. */
 static double stored_eps(const struct nb_limits *l) {
-    const double eps = nb_number_round(l->design.eps, 0, l->design.stat, NB_ROUND_NEAREST, 0);
+    const double eps = nb_rn(l->design.eps, l->design.stat);
     return l->design.flush && eps < stat(l)->min_normal ? 0 : eps;
 }
 
@@ -23,7 +21,7 @@ static double sum_with_eps(const struct nb_limits *l, const struct nb_design *d,
     double y;
     const double rstd = l->execute.row(d, 1, &x, NULL, NULL, &y, l->seed).rstd;
     if (isinf(rstd)) return 0;
-    const double sum = 1 / (rstd * rstd), near = nb_number_round(sum, 0, d->stat, NB_ROUND_NEAREST, 0);
+    const double sum = 1 / (rstd * rstd), near = nb_rn(sum, d->stat);
     return fabs(sum - near) < 1e-13 * near ? near : sum; /* the root and its square are rounded in f64 */
 }
 
@@ -122,9 +120,7 @@ static double share_changed(const struct nb_limits *l, const struct choice *c) {
         l->execute.row(&d, COLS, x, NULL, NULL, y, l->seed);
         d.eps = c->other;
         l->execute.row(&d, COLS, x, NULL, NULL, other, l->seed);
-        for (int i = 0; i < COLS; i++)
-            changed += nb_number_round(y[i], 0, l->design.store, NB_ROUND_NEAREST, 0) !=
-                       nb_number_round(other[i], 0, l->design.store, NB_ROUND_NEAREST, 0);
+        for (int i = 0; i < COLS; i++) changed += nb_rn(y[i], l->design.store) != nb_rn(other[i], l->design.store);
     }
     return (double)changed / (ROWS * COLS);
 }
@@ -134,18 +130,18 @@ static double share_changed(const struct nb_limits *l, const struct choice *c) {
 static double share_expected(const struct nb_limits *l, const struct choice *c) {
     const double low = fmin(c->eps, c->other), high = fmax(c->eps, c->other), m = c->mean_square;
     const double move = sqrt((m + high) / (m + low)) - 1;
-    return fmin(1, move / format(l->design.store)->unit_roundoff / (2 * log(2)));
+    return fmin(1, move / nb_numbers[l->design.store].unit_roundoff / (2 * log(2)));
 }
 
 static int choice_shows(const struct nb_limits *l, struct nb_limit *line, double eps, double other) {
-    const double u = format(l->design.store)->unit_roundoff;
+    const double u = nb_numbers[l->design.store].unit_roundoff;
     line->law = line->from = fabs(eps - other) / u;
     line->safe = 100 * line->from;
     snprintf(line->tolerance, sizeof line->tolerance, "share of changed outputs within 20 %% and 0.005");
     nb_limit_says(line,
                   "Rows of rms below %.3g distinguish eps %.3g from %.3g in %s outputs; above ten times that hardly "
                   "one output in a hundred does.",
-                  sqrt(line->from), eps, other, format(l->design.store)->name);
+                  sqrt(line->from), eps, other, nb_numbers[l->design.store].name);
     return 0;
 }
 static bool shows_as_predicted(const struct nb_limits *l, struct nb_limit *line, double eps, double other) {
@@ -177,29 +173,17 @@ static bool own_choice_seen(const struct nb_limits *l, struct nb_limit *line) {
 
 /* ---- 1 / sqrt ------------------------------------------------------------------------------------------------------------ */
 
-static double rounded_quotient(double a, double b, enum nb_number number) {
-    const double q = a / b;
-    return nb_number_round(q, isfinite(q) ? fma(-q, b, a) : 0, number, NB_ROUND_NEAREST, 0);
-}
-
-static double rounded_product(double a, double b, enum nb_number number) {
-    const double p = a * b;
-    return nb_number_round(p, isfinite(p) ? fma(a, b, -p) : 0, number, NB_ROUND_NEAREST, 0);
-}
-
 /* 1 / sqrt(q) as the formats make it. */
 static double rstd_of(double q, const struct nb_design *d) {
-    if (d->flush && q < format(d->stat)->min_normal) return INFINITY;
-    const double s = sqrt(q), root = nb_number_round(s, fma(-s, s, q), d->root, NB_ROUND_NEAREST, 0);
+    if (d->flush && q < nb_numbers[d->stat].min_normal) return INFINITY;
+    const double root = nb_rn_sqrt(q, d->root);
     if (!(root > 0)) return INFINITY;
-    const double r = rounded_quotient(1, root, d->root);
-    return isfinite(r) ? nb_number_round(r, 0, d->rstd, NB_ROUND_NEAREST, 0) : r;
+    const double r = nb_rn_div(1, root, d->root);
+    return isfinite(r) ? nb_rn(r, d->rstd) : r;
 }
 
 /* rstd^3, which the backward pass needs, as two products in the root's format. */
-static double cubed(double r, const struct nb_design *d) {
-    return rounded_product(rounded_product(r, r, d->root), r, d->root);
-}
+static double cubed(double r, const struct nb_design *d) { return nb_rn_mul(nb_rn_mul(r, r, d->root), r, d->root); }
 
 static bool rstd_is_finite(double q, const void *arg) {
     return isfinite(rstd_of(q, &((const struct nb_limits *)arg)->design));
@@ -211,7 +195,7 @@ static bool cube_is_finite(double q, const void *arg) {
 }
 
 static double tighter_overflow(const struct nb_design *d) {
-    return fmin(format(d->root)->overflow, format(d->rstd)->overflow);
+    return fmin(nb_numbers[d->root].overflow, nb_numbers[d->rstd].overflow);
 }
 
 static int root_says_why_not(const struct nb_limits *l, struct nb_limit *line) {
@@ -227,9 +211,9 @@ static int root_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const double most = tighter_overflow(&l->design);
     line->law = 1 / most / most;
     nb_limit_downwards(line, l->design.stat, rstd_is_finite, l);
-    if (nb_limit_is_never(line))
+    if (isnan(line->from))
         nb_limit_says(line, "The smallest variance in %s has a finite 1 / sqrt in %s.", stat(l)->name,
-                      format(l->design.rstd)->name);
+                      nb_numbers[l->design.rstd].name);
     else
         nb_limit_says(line, "1 / sqrt is infinite, and the row with it; eps %.3g %s.", l->design.eps,
                       stored_eps(l) > line->from ? "is above and prevents it" : "does not prevent it");
@@ -252,13 +236,13 @@ static bool rstd_is_infinite(const struct nb_limits *l, double v, char *seen, si
 
 static int cube_overflow(const struct nb_limits *l, struct nb_limit *line) {
     if (root_says_why_not(l, line) != 0) return -1;
-    line->law = pow(format(l->design.root)->overflow, -2.0 / 3);
+    line->law = pow(nb_numbers[l->design.root].overflow, -2.0 / 3);
     nb_limit_downwards(line, l->design.stat, cube_is_finite, l);
-    if (nb_limit_is_never(line))
+    if (isnan(line->from))
         nb_limit_says(line, "No variance in %s is so small.", stat(l)->name);
     else
         nb_limit_says(line, "A backward pass in %s that forms rstd^3 overflows for rstd above %.4g.",
-                      format(l->design.root)->name, cbrt(format(l->design.root)->overflow));
+                      nb_numbers[l->design.root].name, cbrt(nb_numbers[l->design.root].overflow));
     return 0;
 }
 static bool cube_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -275,5 +259,5 @@ const struct nb_limit_rule nb_eps_rules[] = {
     {"eps_tenfold", "eps", "eps or 10 eps shows up to", "mean square", own_choice_shows, NULL, own_choice_seen},
     {"root_overflow", "eps", "1 / sqrt(v + eps) overflows up to", "v + eps", root_overflow, rstd_is_infinite, NULL},
     {"root_cubed", "eps", "rstd^3 (backward) overflows up to", "v + eps", cube_overflow, cube_is_infinite, NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-const size_t nb_n_eps_rules = sizeof nb_eps_rules / sizeof nb_eps_rules[0];

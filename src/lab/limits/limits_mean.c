@@ -11,37 +11,24 @@
 #include "src/lab/limits/limits.h"
 #include "src/lab/limits/sum_law.h"
 
-static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
-
-static double rounded(double v, double below, enum nb_number number) {
-    return nb_number_round(v, below, number, NB_ROUND_NEAREST, 0);
-}
-static double added(double a, double b, enum nb_number number) {
-    const struct nb_twofold s = nb_two_sum(a, b);
-    return rounded(s.hi, s.lo, number);
-}
-static double multiplied(double a, double b, enum nb_number number) {
-    const struct nb_twofold p = nb_two_product(a, b);
-    return rounded(p.hi, p.lo, number);
-}
-
 /* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */
 
 /* The row {R - 1, R + 1} has the variance 1; as the formats see it. */
 static double one_pass_of_pair(double r, const struct nb_design *d) {
-    const double a = multiplied(r - 1, r - 1, d->square), b = multiplied(r + 1, r + 1, d->square);
-    const double squares = added(rounded(a, 0, d->acc), b, d->acc);
-    const double mean = rounded(added(r - 1, r + 1, d->acc) / 2, 0, d->stat);
-    return added(rounded(squares / 2, 0, d->stat), -multiplied(mean, mean, d->stat), d->stat);
+    const double a = nb_rn_mul(r - 1, r - 1, d->square), b = nb_rn_mul(r + 1, r + 1, d->square);
+    const double squares = nb_rn_add(nb_rn(a, d->acc), b, d->acc);
+    const double mean = nb_rn(nb_rn_add(r - 1, r + 1, d->acc) / 2, d->stat);
+    return nb_rn_add(nb_rn(squares / 2, d->stat), -nb_rn_mul(mean, mean, d->stat), d->stat);
 }
 
 static double coarsest_u(const struct nb_design *d) {
-    return fmax(format(d->acc)->unit_roundoff, fmax(format(d->stat)->unit_roundoff, format(d->square)->unit_roundoff));
+    return fmax(nb_numbers[d->acc].unit_roundoff,
+                fmax(nb_numbers[d->stat].unit_roundoff, nb_numbers[d->square].unit_roundoff));
 }
 
 static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
     const struct nb_design *d = &l->design;
-    const double u = coarsest_u(d), most = 1 / format(d->store)->unit_roundoff;
+    const double u = coarsest_u(d), most = 1 / nb_numbers[d->store].unit_roundoff;
     if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm subtracts no mean.");
     line->law = 1 / sqrt(u);
     if (line->law > 1e5) return nb_limit_says(line, "In f64 this is beyond what inputs can hold.");
@@ -50,7 +37,7 @@ static int one_pass_breaks(const struct nb_limits *l, struct nb_limit *line) {
             return nb_limit_says(line,
                                  "Inputs of %s cannot hold a spread that small beside the mean: one pass in %s is "
                                  "enough for them.",
-                                 format(d->store)->name, format(d->acc)->name);
+                                 nb_numbers[d->store].name, nb_numbers[d->acc].name);
         if (one_pass_of_pair(r, d) != 1) line->from = r;
     }
     line->safe = line->from - 1;
@@ -87,16 +74,16 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     if (l->n < 16) return nb_limit_says(line, "Too few elements for a law.");
     if (law.nu > 0.01)
         return nb_limit_says(line, "The sums of %lld elements lose more than chance does.", (long long)l->n);
-    if (format(l->design.store)->unit_roundoff > format(l->design.acc)->unit_roundoff)
+    if (nb_numbers[l->design.store].unit_roundoff > nb_numbers[l->design.acc].unit_roundoff)
         return nb_limit_says(
             line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
-            format(l->design.store)->name, format(l->design.acc)->name);
+            nb_numbers[l->design.store].name, nb_numbers[l->design.acc].name);
     line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
     line->safe = line->from / 4;
     if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");
-    if (4 * line->from > 1 / format(l->design.store)->unit_roundoff || line->from > 1e5)
+    if (4 * line->from > 1 / nb_numbers[l->design.store].unit_roundoff || line->from > 1e5)
         return nb_limit_says(line, "Inputs of %s cannot hold a spread that small beside the mean.",
-                             format(l->design.store)->name);
+                             nb_numbers[l->design.store].name);
     snprintf(line->tolerance, sizeof line->tolerance, "relative error of the variance within a factor of 2.5");
     nb_limit_says(line,
                   "One pass over a row of %lld has half of its digits here, in this order; u^-1/4 = %.3g is the "
@@ -136,24 +123,18 @@ static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line
 
 /* ---- constant rows --------------------------------------------------------------------------------------------------------- */
 
-static double quotient(double a, double b, enum nb_number number) {
-    const double q = a / b;
-    return rounded(q, isfinite(q) ? fma(-q, b, a) / b : 0, number);
-}
-
 /* |y| of a row of c, that should be 0: the mean is off by delta, the same for all, and the variance is delta^2 as summed up. */
 static double constant_output(const struct nb_limits *l, double c) {
     const struct nb_design *d = &l->design;
     const double n = (double)l->n, sum = nb_sum_of_equals(d, c, l->n);
     if (!isfinite(sum)) return (double)INFINITY;
-    const double mean = quotient(sum, n, d->stat), delta = added(c, -mean, d->square);
+    const double mean = nb_rn_div(sum, n, d->stat), delta = nb_rn_add(c, -mean, d->square);
     if (delta == 0) return 0;
-    const double square = d->fma ? delta * delta : multiplied(delta, delta, d->square);
-    const double var = quotient(nb_sum_of_equals(d, square, l->n), n, d->stat);
-    const double v = added(var, rounded(d->eps, 0, d->stat), d->stat), exact_root = sqrt(v);
-    const double root = rounded(exact_root, fma(-exact_root, exact_root, v), d->root);
-    const double rstd = rounded(quotient(1, root, d->root), 0, d->rstd);
-    return fabs(rounded(multiplied(added(c, -mean, d->scale), rstd, d->scale), 0, d->store));
+    const double square = d->fma ? delta * delta : nb_rn_mul(delta, delta, d->square);
+    const double var = nb_rn_div(nb_sum_of_equals(d, square, l->n), n, d->stat);
+    const double v = nb_rn_add(var, nb_rn(d->eps, d->stat), d->stat), root = nb_rn_sqrt(v, d->root);
+    const double rstd = nb_rn(nb_rn_div(1, root, d->root), d->rstd);
+    return fabs(nb_rn(nb_rn_mul(nb_rn_add(c, -mean, d->scale), rstd, d->scale), d->store));
 }
 
 static bool is_saturated(const struct nb_limits *l, double c) { return constant_output(l, c) >= 0.5; }
@@ -161,7 +142,7 @@ static bool is_saturated(const struct nb_limits *l, double c) { return constant_
 enum { CONSTANTS_IN_BINADE = 1 << 14 };
 
 static int constants_in_binade(const struct nb_limits *l) {
-    const int bits = format(l->design.store)->precision - 1;
+    const int bits = nb_numbers[l->design.store].precision - 1;
     return bits < 14 ? 1 << bits : CONSTANTS_IN_BINADE;
 }
 
@@ -179,7 +160,7 @@ static double saturated_share(const struct nb_limits *l, int exponent) {
 static int first_exponent(const struct nb_limits *l) {
     struct nb_sum_law law;
     nb_sum_law(&l->design, l->n, &law);
-    const int least = format(l->design.store)->emin / 2;
+    const int least = nb_numbers[l->design.store].emin / 2;
     if (!(l->design.eps > 0)) return 0;
     if (isinf(law.bound)) return least;
     const int exponent = ilogb(sqrt(l->design.eps / 3) / (law.bound + 3 * coarsest_u(&l->design))) - 1;
@@ -187,7 +168,7 @@ static int first_exponent(const struct nb_limits *l) {
 }
 
 static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
-    const struct nb_format *f = format(l->design.store);
+    const struct nb_format *f = &nb_numbers[l->design.store];
     const int count = constants_in_binade(l);
     if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm of a constant row is +-1, which is right.");
     if (l->design.variance != NB_VAR_TWOPASS || l->design.root_form != NB_ROOT_MUL_RECIP ||
@@ -215,30 +196,17 @@ static int constant_row(const struct nb_limits *l, struct nb_limit *line) {
     return 0;
 }
 static bool constant_row_is_saturated(const struct nb_limits *l, double v, char *seen, size_t size) {
-    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
-    for (int64_t i = 0; i < l->n; i++) x[i] = v;
-    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
-    const double y = x[l->n];
+    double y;
+    const struct nb_emulated e = nb_limits_constant_row(l, v, &y);
     snprintf(seen, size, "row of %.9g: mean off by %.3g, y %.4g", v, e.mean - v, y);
-    free(x);
     return fabs(y) >= 0.5;
 }
-
-const struct nb_limit_rule nb_mean_rules[] = {
-    {"onepass_breaks", "mean", "E[x^2] - mean^2 has no digit from", "|mean| / sigma", one_pass_breaks,
-     one_pass_is_wrong, NULL},
-    {"onepass_half", "mean", "E[x^2] - mean^2 has half its digits at", "|mean| / sigma", one_pass_half, NULL,
-     one_pass_half_holds},
-    {"constant_row", "mean", "a constant row gives |y| > 1/2 from", "|x|", constant_row, constant_row_is_saturated,
-     NULL},
-};
-const size_t nb_n_mean_rules = sizeof nb_mean_rules / sizeof nb_mean_rules[0];
 
 /* ---- How much a change of the inputs grows, whatever the kernel ---- */
 
 static int conditioning(const struct nb_limits *l, struct nb_limit *line) {
     const bool centred = nb_op_centres(l->design.op);
-    const double rho = centred ? l->rho : 0, u_in = nb_limits_format(l->design.store)->unit_roundoff;
+    const double rho = centred ? l->rho : 0, u_in = nb_numbers[l->design.store].unit_roundoff;
     if (l->n < 3) return nb_limit_says(line, "Rows of one or two elements follow other laws.");
     line->law = line->from = sqrt(1 + rho * rho);
     snprintf(line->tolerance, sizeof line->tolerance, "within 1 %%");
@@ -246,7 +214,7 @@ static int conditioning(const struct nb_limits *l, struct nb_limit *line) {
         nb_limit_says(line,
                       "At rho = %.4g half an ulp in the inputs of %s moves y by up to %.3g of its rms, whatever the "
                       "kernel does.",
-                      rho, nb_limits_format(l->design.store)->name, line->law * u_in);
+                      rho, nb_numbers[l->design.store].name, line->law * u_in);
     else
         nb_limit_says(line, "RMSNorm amplifies nothing: errors beyond a few u are the kernel's own.");
     return 0;
@@ -306,7 +274,13 @@ static bool conditioning_holds(const struct nb_limits *l, struct nb_limit *line)
     return fabs(got / line->from - 1) < 0.01;
 }
 
-const struct nb_limit_rule nb_conditioning_rules[] = {
+const struct nb_limit_rule nb_mean_rules[] = {
+    {"onepass_breaks", "mean", "E[x^2] - mean^2 has no digit from", "|mean| / sigma", one_pass_breaks,
+     one_pass_is_wrong, NULL},
+    {"onepass_half", "mean", "E[x^2] - mean^2 has half its digits at", "|mean| / sigma", one_pass_half, NULL,
+     one_pass_half_holds},
+    {"constant_row", "mean", "a constant row gives |y| > 1/2 from", "|x|", constant_row, constant_row_is_saturated,
+     NULL},
     {"conditioning", "mean", "condition number", "-fold", conditioning, NULL, conditioning_holds},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-const size_t nb_n_conditioning_rules = sizeof nb_conditioning_rules / sizeof nb_conditioning_rules[0];

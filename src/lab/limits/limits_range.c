@@ -11,16 +11,14 @@
 #include "src/lab/limits/limits.h"
 #include "src/lab/limits/sum_law.h"
 
-static const struct nb_format *format(enum nb_number number) { return nb_limits_format(number); }
-
 /* ---- one square -------------------------------------------------------------------------------------------------------- */
 
 /* A square passes through its own format, unless it is fused with the addition, and the accumulator's. */
 static enum nb_number least_overflow(const struct nb_design *d) {
-    return d->fma || format(d->acc)->overflow < format(d->square)->overflow ? d->acc : d->square;
+    return d->fma || nb_numbers[d->acc].overflow < nb_numbers[d->square].overflow ? d->acc : d->square;
 }
 static enum nb_number least_underflow(const struct nb_design *d) {
-    return d->fma || format(d->acc)->min_subnormal > format(d->square)->min_subnormal ? d->acc : d->square;
+    return d->fma || nb_numbers[d->acc].min_subnormal > nb_numbers[d->square].min_subnormal ? d->acc : d->square;
 }
 
 /* x^2 >= *limit */
@@ -35,11 +33,12 @@ static double square_of(const struct nb_limits *l, double x, char *seen, size_t 
 
 static int square_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const enum nb_number number = least_overflow(&l->design);
-    const double limit = format(number)->overflow;
+    const double limit = nb_numbers[number].overflow;
     line->law = sqrt(limit);
     nb_limit_upwards(line, l->design.store, square_reaches, &limit);
-    if (nb_limit_is_never(line))
-        nb_limit_says(line, "No %s value has a square beyond %s.", format(l->design.store)->name, format(number)->name);
+    if (isnan(line->from))
+        nb_limit_says(line, "No %s value has a square beyond %s.", nb_numbers[l->design.store].name,
+                      nb_numbers[number].name);
     else
         nb_limit_says(line,
                       "From here on a single element makes the row %s: square in a wider format, or scale the row "
@@ -52,15 +51,16 @@ static bool square_is_infinite(const struct nb_limits *l, double v, char *seen, 
 }
 
 static int square_vanishes(const struct nb_limits *l, struct nb_limit *line) {
-    const struct nb_format *f = format(least_underflow(&l->design));
+    const struct nb_format *f = &nb_numbers[least_underflow(&l->design)];
     const double tie = f->min_subnormal / 2, normal = f->min_normal - f->min_subnormal / 2;
     line->law = l->design.flush ? sqrt(normal) : sqrt(tie);
     if (l->design.flush)
         nb_limit_downwards(line, l->design.store, square_reaches, &normal);
     else
         nb_limit_downwards(line, l->design.store, square_exceeds, &tie);
-    if (nb_limit_is_never(line))
-        return nb_limit_says(line, "The smallest %s value has a square in %s.", format(l->design.store)->name, f->name),
+    if (isnan(line->from))
+        return nb_limit_says(line, "The smallest %s value has a square in %s.", nb_numbers[l->design.store].name,
+                             f->name),
                0;
     nb_limit_says(line,
                   "A row of such elements has a mean square of 0: with eps = 0 it becomes NaN, else x / sqrt(eps).");
@@ -71,12 +71,12 @@ static bool square_is_zero(const struct nb_limits *l, double v, char *seen, size
 }
 
 static int square_subnormal(const struct nb_limits *l, struct nb_limit *line) {
-    const struct nb_format *f = format(least_underflow(&l->design));
+    const struct nb_format *f = &nb_numbers[least_underflow(&l->design)];
     const double normal = f->min_normal - f->min_subnormal / 2;
     line->law = sqrt(f->min_normal);
     nb_limit_downwards(line, l->design.store, square_reaches, &normal);
-    if (nb_limit_is_never(line))
-        return nb_limit_says(line, "Squares of %s values are normal numbers of %s.", format(l->design.store)->name,
+    if (isnan(line->from))
+        return nb_limit_says(line, "Squares of %s values are normal numbers of %s.", nb_numbers[l->design.store].name,
                              f->name),
                0;
     nb_limit_says(line, "Squares up to here keep fewer than %d bits, and are 0 on hardware that flushes subnormals.",
@@ -84,7 +84,7 @@ static int square_subnormal(const struct nb_limits *l, struct nb_limit *line) {
     return 0;
 }
 static bool square_is_subnormal(const struct nb_limits *l, double v, char *seen, size_t size) {
-    return square_of(l, v, seen, size) < format(least_underflow(&l->design))->min_normal;
+    return square_of(l, v, seen, size) < nb_numbers[least_underflow(&l->design)].min_normal;
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------------- */
@@ -97,28 +97,27 @@ struct equal_row {
 
 static bool exact_sum_overflows(double x, const void *arg) {
     const struct equal_row *row = arg;
-    const double limit = format(row->l->design.acc)->overflow;
+    const double limit = nb_numbers[row->l->design.acc].overflow;
     return fma(row->squared ? x * x : x, (double)row->l->n, -limit) >= 0;
 }
 
 static double ordered_sum(const struct equal_row *row, double x) {
     const struct nb_design *d = &row->l->design;
     double addend = x;
-    if (row->squared) addend = d->fma ? x * x : nb_number_round(x * x, 0, d->square, NB_ROUND_NEAREST, 0);
+    if (row->squared) addend = d->fma ? x * x : nb_rn(x * x, d->square);
     return isfinite(addend) ? nb_sum_of_equals(d, addend, row->l->n) : (double)INFINITY;
 }
 static bool ordered_sum_overflows(double x, const void *arg) { return !isfinite(ordered_sum(arg, x)); }
 
 static int exact_overflow(const struct nb_limits *l, struct nb_limit *line, bool squared) {
     const struct equal_row row = {l, squared};
-    const double share = format(l->design.acc)->overflow / (double)l->n;
+    const double share = nb_numbers[l->design.acc].overflow / (double)l->n;
     line->law = squared ? sqrt(share) : share;
     nb_limit_upwards(line, l->design.store, exact_sum_overflows, &row);
     nb_limit_says(line,
-                  nb_limit_is_never(line)
-                      ? "No sum of %lld of them leaves %s."
-                      : "A sum of %lld of them in %s that has lost nothing is infinite from here on.",
-                  (long long)l->n, format(l->design.acc)->name);
+                  isnan(line->from) ? "No sum of %lld of them leaves %s."
+                                    : "A sum of %lld of them in %s that has lost nothing is infinite from here on.",
+                  (long long)l->n, nb_numbers[l->design.acc].name);
     return 0;
 }
 static bool exact_sum_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size, bool squared) {
@@ -143,7 +142,7 @@ static bool mean_is_infinite(const struct nb_limits *l, double v, char *seen, si
 static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const struct equal_row row = {l, true};
     nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);
-    if (nb_limit_is_never(line))
+    if (isnan(line->from))
         nb_limit_says(line, "In this order the sum of squares of %lld equal elements never overflows.",
                       (long long)l->n);
     else
@@ -166,16 +165,14 @@ static int ordered_mean_overflow(const struct nb_limits *l, struct nb_limit *lin
     if (l->design.variance == NB_VAR_WELFORD) return nb_limit_says(line, "An updated mean is no sum.");
     if (l->design.variance == NB_VAR_SHIFTED) return nb_limit_says(line, "A constant row, shifted, is 0.");
     nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);
-    nb_limit_says(line, nb_limit_is_never(line) ? "In this order the sum of a constant row never overflows."
-                                                : "A constant row from here on has no finite mean in this order.");
+    nb_limit_says(line, isnan(line->from) ? "In this order the sum of a constant row never overflows."
+                                          : "A constant row from here on has no finite mean in this order.");
     return 0;
 }
 static bool ordered_mean_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
-    double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x);
-    for (int64_t i = 0; i < l->n; i++) x[i] = v;
-    const struct nb_emulated e = l->execute.row(&l->design, l->n, x, NULL, NULL, x + l->n, l->seed);
-    snprintf(seen, size, "row of %.9g: mean %.9g, y %.6g", v, e.mean, x[l->n]);
-    free(x);
+    double y;
+    const struct nb_emulated e = nb_limits_constant_row(l, v, &y);
+    snprintf(seen, size, "row of %.9g: mean %.9g, y %.6g", v, e.mean, y);
     return !isfinite(e.mean);
 }
 
@@ -188,7 +185,7 @@ static double peak_squared(const struct nb_limits *l) {
 
 static bool output_overflows(double gamma, const void *arg) {
     const struct nb_limits *l = arg;
-    const double limit = format(l->design.store)->overflow;
+    const double limit = nb_numbers[l->design.store].overflow;
     return fma(gamma * gamma, peak_squared(l), -limit * limit) >= 0;
 }
 
@@ -199,14 +196,14 @@ static enum nb_number weight_format(const struct nb_limits *l) {
 static int output_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const double peak = sqrt(peak_squared(l));
     if (l->n < 2 && nb_op_centres(l->design.op)) return nb_limit_says(line, "A row of one element is 0.");
-    line->law = format(l->design.store)->overflow / peak;
+    line->law = nb_numbers[l->design.store].overflow / peak;
     nb_limit_upwards(line, weight_format(l), output_overflows, l);
     const double most = peak * l->gamma_max;
     if (isnan(most))
         nb_limit_says(line, "The largest |y| is %.6g |gamma|, reached by a row with one non-zero element.", peak);
     else
         nb_limit_says(line, "The largest |y| is %.6g * %.6g = %.6g: %s.", peak, l->gamma_max, most,
-                      most < format(l->design.store)->overflow ? "it fits" : "beyond the range");
+                      most < nb_numbers[l->design.store].overflow ? "it fits" : "beyond the range");
     return 0;
 }
 static bool output_is_infinite(const struct nb_limits *l, double v, char *seen, size_t size) {
@@ -237,5 +234,5 @@ const struct nb_limit_rule nb_range_rules[] = {
     {"mean_overflow_ordered", "range", "the sum of x overflows, in this order, from", "|mean|", ordered_mean_overflow,
      ordered_mean_is_infinite, NULL},
     {"output_overflow", "range", "y overflows from", "|gamma|", output_overflow, output_is_infinite, NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-const size_t nb_n_range_rules = sizeof nb_range_rules / sizeof nb_range_rules[0];

@@ -9,7 +9,6 @@
 
 #include "src/core/json.h"
 #include "src/lab/probe/probe_internal.h"
-#include "src/measure/worker.h"
 
 void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
     *p = (struct nb_probe){.c = *c,
@@ -151,28 +150,3 @@ cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, vo
     nb_strbuf_release(&summary);
     return result;
 }
-
-/* ---- in a worker ---- */
-
-struct place {
-    struct nb_workplace *w;
-    int i;
-};
-static void beat(void *arg) {
-    const struct place *place = arg;
-    nb_worker_at(place->w, place->i);
-}
-
-static int probe_job(struct nb_workplace *w) {
-    for (int i = 0; i < w->job.n_cases; i++) {
-        struct place place = {w, i};
-        beat(&place);
-        cJSON *answer = nb_probe_kernel(&w->job.cases[i], w->job.entries[i], beat, &place);
-        cJSON_AddStringToObject(answer, "type", "answer");
-        cJSON_AddNumberToObject(answer, "case", i);
-        nb_worker_say(answer);
-    }
-    return 0;
-}
-
-const struct nb_job_type nb_probe_job = {.work = probe_job};
