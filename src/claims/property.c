@@ -225,23 +225,20 @@ static void property_release(struct nb_experiment *e) {
     free(e->own);
 }
 
-/* ---- findings come from the guard as text ---- */
+/* ---- findings, which are exact, come from the guard as text ---- */
 
 static const struct nb_member members[] = {NB_MEMBER(STRING, struct nb_finding, name),
                                            NB_MEMBER(STRING, struct nb_finding, unit),
                                            NB_MEMBER_AS("value", EXACT, struct nb_finding, value.value),
                                            NB_MEMBER_AS("low", EXACT, struct nb_finding, value.low),
                                            NB_MEMBER_AS("high", EXACT, struct nb_finding, value.high),
-                                           NB_MEMBER(COUNT, struct nb_finding, n_launches),
                                            NB_MEMBER(STRING, struct nb_finding, evidence),
                                            NB_MEMBER(STRING, struct nb_finding, reason),
                                            NB_MEMBERS_END};
 
 static cJSON *finding_to_json(const struct nb_finding *f) {
     cJSON *json = nb_json_of_members(members, f), *tags = cJSON_AddObjectToObject(json, "tags");
-    cJSON *units = cJSON_AddArrayToObject(json, "units");
     for (size_t i = 0; i < f->n_tags; i++) cJSON_AddStringToObject(tags, f->tags[i].axis, f->tags[i].value);
-    for (size_t i = 0; i < f->n_units; i++) cJSON_AddItemToArray(units, cJSON_CreateNumber(f->units[i]));
     return json;
 }
 
@@ -259,9 +256,6 @@ static int finding_from_json(struct nb_findings *out, const cJSON *json, const c
     const cJSON *item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "tags"))
         nb_finding_tag(f, item->string, cJSON_GetStringValue(item));
-    const cJSON *units = cJSON_GetObjectItemCaseSensitive(json, "units");
-    if (cJSON_GetArraySize(units) > 0) f->units = nb_alloc((size_t)cJSON_GetArraySize(units), sizeof *f->units);
-    cJSON_ArrayForEach(item, units) f->units[f->n_units++] = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     return 0;
 }
 
