@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counter of errors itself: every category by hand, then the two tests of the bias on kernels that are right and that truncate. */
 #include <criterion/criterion.h>
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif

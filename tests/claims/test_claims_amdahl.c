@@ -7,8 +7,6 @@
 #include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_training.h"
 #include "src/claims/training.h"
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "tests/support/files.h"
 
 TestSuite(claims_amdahl, .init = quiet);
@@ -72,7 +70,7 @@ static const struct nb_point *point_of(const struct nb_figure *f, size_t panel, 
 Test(claims_amdahl, the_paper_s_rows_have_intervals) {
     struct nb_figures figures;
     struct nb_paper paper;
-    cJSON *nothing = cJSON_CreateObject();
+    cJSON *nothing = kept_json(cJSON_CreateObject());
     const struct nb_figure *f = draw(&figures, nothing);
     cr_assert_eq(nb_paper_read(&paper), 0);
     cr_expect_eq(f->n_panels, 2, "nothing was measured here");
@@ -91,14 +89,13 @@ Test(claims_amdahl, the_paper_s_rows_have_intervals) {
     cr_expect_float_eq(p->low, 100 * (1 - 231.0 / 248 * exp(half)), 1e-6);
     cr_expect_float_eq(p->high, 100 * (1 - 231.0 / 248 * exp(-half)), 1e-6);
     nb_figures_release(&figures);
-    cJSON_Delete(nothing);
 }
 
 Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) {
     for (int slower = 0; slower < 2; slower++) {
         struct nb_figures figures;
         const double rms = slower ? 1.1 : 0.9;
-        cJSON *document = document_of(0.2, rms, 0.01);
+        cJSON *document = kept_json(document_of(0.2, rms, 0.01));
         const struct nb_figure *f = draw(&figures, document);
         cr_expect_eq(f->n_panels, 3);
         for (size_t panel = 0; panel < 3; panel += 2) {
@@ -116,19 +113,17 @@ Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) 
         cr_expect_float_eq(fused->y, 1, 1e-9);
         cr_expect_null(point_of(f, 0, "rnnsearch here, fused"), "the paper's norms are op by op");
         nb_figures_release(&figures);
-        cJSON_Delete(document);
     }
 }
 
 Test(claims_amdahl, the_page_has_shares_and_cuts) {
-    cJSON *document = document_of(0.2, 0.9, 0);
+    cJSON *document = kept_json(document_of(0.2, 0.9, 0));
     struct nb_strbuf page = {0};
     nb_claims_training_markdown(document, &page);
     cr_expect(strstr(page.text, "cut of the step against LayerNorm"), "%s", page.text);
     cr_expect(strstr(page.text, "20 % \\[20, 20\\] | 10 % \\[10, 10\\] | 6"), "%s", page.text);
     cr_expect(strstr(page.text, "| 20 % \\[20, 20\\] |  | 6"), "LayerNorm is compared with nothing: %s", page.text);
     nb_strbuf_release(&page);
-    cJSON_Delete(document);
 }
 
 /* Few tokens a step stand for many where the norm's share does not depend on them: the page says what was found, whichever way. */
@@ -136,7 +131,7 @@ Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
     static const char *const outcomes[] = {"holds", "fails"};
     for (int i = 0; i < 2; i++) {
         struct nb_strbuf claims = {0}, page = {0}, html = {0};
-        cJSON *document = document_of(0.2, 0.9, 0);
+        cJSON *document = kept_json(document_of(0.2, 0.9, 0));
         nb_strbuf_addf(&claims,
                        "[{\"id\":\"speed-minimind-training\",\"readings\":[{\"id\":\"tokens\",\"figures\":[{"
                        "\"label\":\"from 0.01 to 0.012 over 3 values of tokens\",\"outcome\":\"%s\"}]}]}]",
@@ -150,6 +145,5 @@ Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
         nb_strbuf_release(&claims);
         nb_strbuf_release(&page);
         nb_strbuf_release(&html);
-        cJSON_Delete(document);
     }
 }

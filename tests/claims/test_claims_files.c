@@ -12,17 +12,17 @@
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
 #include "src/claims/verdict.h"
-#include "src/core/files.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
+#include "tests/support/files.h"
+#include "tests/support/plans.h"
 
-static void quiet(void) {
-    nb_log_quiet(true);
-    cr_assert_eq(nb_registry_load_builtin(), 0);
+static void set_up(void) {
+    quiet();
+    load_kernels();
 }
-TestSuite(claims_files, .init = quiet, .fini = nb_registry_release);
+TestSuite(claims_files, .init = set_up, .fini = nb_registry_release);
 
 enum doctored { HOLDING, FAILING, WIDE };
 
@@ -216,7 +216,7 @@ Test(claims_files, readings_that_differ_make_partly) {
 }
 
 Test(claims_files, printed_figures_agree_with_the_paper_s_table) {
-    cJSON *table = nb_claims_table_read("rmsnorm-paper");
+    cJSON *table = kept_json(nb_claims_table_read("rmsnorm-paper"));
     const cJSON *row;
     int n = 0;
     cr_assert(table);
@@ -233,7 +233,6 @@ Test(claims_files, printed_figures_agree_with_the_paper_s_table) {
         n++;
     }
     cr_expect_eq(n, 7);
-    cJSON_Delete(table);
 }
 
 /* Wide vectors may slow their neighbours: what times several widths keeps them apart. */

@@ -4,18 +4,18 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/property.h"
-#include "src/core/log.h"
 #include "src/core/registry.h"
+#include "tests/support/files.h"
+#include "tests/support/plans.h"
 
-static void quiet(void) {
-    nb_log_quiet(true);
-    cr_assert_eq(nb_registry_load_builtin(), 0);
+static void set_up(void) {
+    quiet();
+    load_kernels();
 }
-TestSuite(claims_properties, .init = quiet, .fini = nb_registry_release);
+TestSuite(claims_properties, .init = set_up, .fini = nb_registry_release);
 
 static struct nb_findings run(const char *name, const char *params) {
     const struct nb_property *p = nb_property_find(name);
@@ -61,10 +61,9 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
         size_t n_each = 0, n_known = 0;
         while (p->each[n_each].param) n_each++;
         for (const struct nb_property_param *param = p->params; param->name; param++) {
-            cJSON *fallback = cJSON_Parse(param->fallback);
+            cJSON *fallback = kept_json(cJSON_Parse(param->fallback));
             cr_expect(fallback, "%s, %s: %s", p->name, param->name, param->fallback);
             for (size_t k = 0; k < n_each; k++) n_known += strcmp(p->each[k].param, param->name) == 0;
-            cJSON_Delete(fallback);
         }
         cr_expect_eq(n_known, n_each, "%s goes through a parameter that it has not", p->name);
         for (size_t j = 0; j < i; j++) cr_expect_str_neq(nb_properties[j]->name, p->name);

@@ -2,7 +2,6 @@
 /* Each form of a rule, both ways; what intervals leave open; what rulings come to. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,13 +2,10 @@
 /* Paired ratios of any two cases of a journal, and a timing claim from a doctored journal to its verdict. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/experiment_timing.h"
 #include "src/claims/verdict.h"
-#include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/results.h"
 #include "tests/support/files.h"

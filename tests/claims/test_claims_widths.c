@@ -2,11 +2,9 @@
 /* Widths kept apart: which groups there are, the order of their launches, and what pairs of neighbouring launches come to. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/verdict.h"
-#include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/record/results.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cases: what they resolve to, what a kernel is called with, what they must move. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

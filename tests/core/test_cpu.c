@@ -2,9 +2,7 @@
 /* What the machine may run: held against the compiler's own detection and the operating system's. */
 #include <criterion/criterion.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/core/cpu.h"
 

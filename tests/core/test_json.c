@@ -11,6 +11,7 @@
 #include "src/core/json_members.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
+#include "tests/support/files.h"
 
 static char *printed(const cJSON *json) {
     struct nb_strbuf out = {0};
@@ -19,12 +20,10 @@ static char *printed(const cJSON *json) {
 }
 
 static double there_and_back(double value) {
-    cJSON *object = cJSON_CreateObject();
+    cJSON *object = kept_json(cJSON_CreateObject());
     nb_json_number(object, "v", value);
-    cJSON *again = cJSON_Parse(printed(object));
+    cJSON *again = kept_json(cJSON_Parse(printed(object)));
     double back = nb_json_get_number(again, "v");
-    cJSON_Delete(object);
-    cJSON_Delete(again);
     return back;
 }
 
@@ -64,11 +63,10 @@ Test(json, every_finite_double_reads_back_bit_for_bit) {
 Test(json, what_is_not_finite_is_null_and_reads_as_nan) {
     double values[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++) {
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = kept_json(cJSON_CreateObject());
         nb_json_number(object, "v", values[i]);
         cr_assert_str_eq(printed(object), "{\"v\":null}");
         cr_assert(isnan(nb_json_get_number(object, "v")));
-        cJSON_Delete(object);
     }
     cr_assert(isnan(nb_json_get_number(NULL, "v")));
 }
@@ -76,23 +74,20 @@ Test(json, what_is_not_finite_is_null_and_reads_as_nan) {
 Test(json, exact_values_keep_what_json_has_no_word_for) {
     double values[] = {NAN, INFINITY, -INFINITY, 0x1.fffffep-127, -0.0, 0x1p-1074};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = kept_json(cJSON_CreateObject());
         nb_json_exact(object, "v", values[i]);
         double back = nb_json_get_exact(object, "v");
         cr_assert(isnan(values[i]) ? isnan(back) : memcmp(&back, &values[i], sizeof back) == 0, "%a became %a",
                   values[i], back);
-        cJSON_Delete(object);
     }
-    cJSON *wrong = cJSON_Parse("{\"v\":\"0x1p+0 and more\"}");
+    cJSON *wrong = kept_json(cJSON_Parse("{\"v\":\"0x1p+0 and more\"}"));
     cr_assert(isnan(nb_json_get_exact(wrong, "v")));
-    cJSON_Delete(wrong);
 }
 
 Test(json, sixty_four_bits_survive) {
-    cJSON *object = cJSON_CreateObject();
+    cJSON *object = kept_json(cJSON_CreateObject());
     nb_json_uint64(object, "v", UINT64_MAX);
     cr_assert_str_eq(nb_json_get_text(object, "v"), "18446744073709551615");
-    cJSON_Delete(object);
 }
 
 Test(json, text_is_escaped_and_stays_utf8) {
@@ -108,35 +103,31 @@ Test(json, text_is_escaped_and_stays_utf8) {
         {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* a surrogate */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        cJSON *string = cJSON_CreateString(cases[i].text);
+        cJSON *string = kept_json(cJSON_CreateString(cases[i].text));
         cr_assert_str_eq(printed(string), cases[i].json);
-        cJSON_Delete(string);
     }
 }
 
 Test(json, pretty_text_holds_the_same_value) {
     static const char text[] =
         "{\"a\":[1,2,{\"b\":null}],\"c\":{},\"d\":[],\"e\":{\"f\":true,\"g\":\"x\"},\"h\":[[1]]}";
-    cJSON *json = cJSON_Parse(text);
+    cJSON *json = kept_json(cJSON_Parse(text));
     struct nb_strbuf pretty = {0};
     nb_json_print_pretty(json, 4, &pretty);
-    cJSON *again = cJSON_Parse(pretty.text);
+    cJSON *again = kept_json(cJSON_Parse(pretty.text));
     cr_assert_str_eq(printed(again), text);
     cr_assert_not_null(strstr(pretty.text, "\"e\": {\"f\": true, \"g\": \"x\"}"), "%s", pretty.text);
     nb_strbuf_release(&pretty);
-    cJSON_Delete(json);
-    cJSON_Delete(again);
 }
 
 Test(json, a_text_that_does_not_fit_its_field_is_refused) {
     char field[4];
-    cJSON *json = cJSON_Parse("{\"fits\":\"abc\",\"long\":\"abcd\",\"number\":1}");
+    cJSON *json = kept_json(cJSON_Parse("{\"fits\":\"abc\",\"long\":\"abcd\",\"number\":1}"));
     cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "fits"), 0);
     cr_assert_str_eq(field, "abc");
     cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "number"), 0);
     cr_assert_str_eq(field, "");
     cr_assert_eq(nb_json_copy_text(field, sizeof field, json, "long"), -1);
-    cJSON_Delete(json);
 }
 
 Test(json, utf8_is_told_from_what_is_none) {
@@ -228,7 +219,7 @@ Test(json, a_table_of_members_writes_and_reads_a_struct) {
                             .positive = 7};
     struct outer b = {0};
     struct nb_strbuf text = {0};
-    cJSON *json = nb_json_of_members(outer, &a);
+    cJSON *json = kept_json(nb_json_of_members(outer, &a));
     nb_json_print(json, &text);
     cr_expect_str_eq(text.text, "{\"number\":null,\"wide\":9007199254740992,\"counts\":[1,0,3],"
                                 "\"bits\":\"18446744073709551615\",\"flag\":true,\"text\":\"seven77\","
@@ -246,7 +237,6 @@ Test(json, a_table_of_members_writes_and_reads_a_struct) {
     cr_expect_str_eq(b.borrowed, "lent");
     cr_expect(b.index == 0 && b.none == -1 && b.positive == 7 && b.zero == 0);
     free(b.owned);
-    cJSON_Delete(json);
     nb_strbuf_release(&text);
 }
 
@@ -269,11 +259,10 @@ Test(json, members_that_are_not_what_they_must_be_are_refused_by_name) {
     const struct outer a = {.text = "", .fruit = APPLE};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct outer b = {0};
-        cJSON *json = cJSON_CreateObject();
+        cJSON *json = kept_json(cJSON_CreateObject());
         nb_json_add_members(json, outer, &a);
         cr_assert_eq(nb_json_get_members(json, outer, &b, "a test"), 0);
         cJSON_ReplaceItemInObjectCaseSensitive(json, wrong[i].key, cJSON_Parse(wrong[i].value));
         cr_expect_eq(nb_json_get_members(json, outer, &b, "a test"), -1, "%s: %s", wrong[i].key, wrong[i].value);
-        cJSON_Delete(json);
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Axes and keys: what is written is what is read, for every axis and every kind of op. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/gate/calibration.h"
+#include "tests/support/files.h"
 
 enum { BLOCKS = 100 };
 
@@ -182,7 +183,7 @@ Test(calibration, a_line_of_samples_is_read) {
         "{\"sample_ns\":[100,100,100,100],\"position\":[2,2,2,2],\"contaminated\":[]},"
         "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
     struct nb_calibration_launch l;
-    cJSON *json = cJSON_Parse(line);
+    cJSON *json = kept_json(cJSON_Parse(line));
     cr_assert(eq(int, nb_calibration_read(json, &l), 0));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
@@ -192,5 +193,4 @@ Test(calibration, a_line_of_samples_is_read) {
     cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(json, "arms"), 3);
     cr_expect(eq(int, nb_calibration_read(json, &l), -1));
-    cJSON_Delete(json);
 }

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <glob.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

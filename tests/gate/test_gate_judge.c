@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The gate's error rates by simulation, and each reason for not deciding. */
 #include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

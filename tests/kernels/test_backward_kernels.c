@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/cpu.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/registry.h"
@@ -139,7 +138,6 @@ ParameterizedTest(struct kind *kind, backward_kernels, keep_to_the_formula) {
         if (check_all(kind, n < 20 || n % 4 == 0 ? 1 + n * 7 % 70 : 1 + n % 3, n, n) == 0) break;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int64_t turn = 0; turn < 4; turn++) check_all(kind, sizes[i][0], sizes[i][1], (int64_t)i + 5 * turn);
-    nb_registry_release();
 }
 
 /* Sums that are taken in x's dtype stall at 256 in bf16 and at 2048 in f16. */
@@ -164,5 +162,4 @@ Test(backward_kernels, count_many_rows) {
             gradient_problem_release(&p);
         }
     cr_expect_gt(n_checked, 0);
-    nb_registry_release();
 }

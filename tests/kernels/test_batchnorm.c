@@ -281,7 +281,6 @@ Test(batchnorm, only_the_one_pass_variance_cancels) {
         const double onepass = rstd_at_large_mean("batchnorm_onepass_scalar_f32", layouts[l]);
         cr_expect(!(fabs(onepass - 1) < 0.25), "rstd %g: nothing was lost", onepass);
     }
-    nb_registry_release();
 }
 
 Test(batchnorm, refuses_what_has_no_answer) {
@@ -300,5 +299,4 @@ Test(batchnorm, refuses_what_has_no_answer) {
         n_kernels++;
     }
     cr_expect_gt(n_kernels, 0);
-    nb_registry_release();
 }

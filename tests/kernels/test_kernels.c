@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/accuracy/gradient.h"
@@ -148,7 +147,6 @@ ParameterizedTest(struct kernel_name *name, kernels, keep_to_the_oracle_and_to_t
     cr_expect(n_variants == 0 || n_checked > 0, "%s: none of %d variants took any case", name->text, n_variants);
     cr_expect(n_refused * 2 <= n_variants, "%s: %d of %d variants refuse every case", name->text, n_refused,
               n_variants);
-    nb_registry_release();
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -201,5 +199,4 @@ Test(kernels, copies_move_every_bit_and_nothing_else) {
         n_copies++;
     }
     cr_expect_gt(n_copies, 0);
-    nb_registry_release();
 }

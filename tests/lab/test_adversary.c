@@ -3,7 +3,6 @@
  * are in calls, so that nothing depends on the machine's speed. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +21,7 @@ static cJSON *options_of(double calls) {
 }
 
 static cJSON *search(struct nb_trial *t, double calls) {
-    cJSON *options = options_of(calls), *found = nb_worst_case(t, options);
-    cJSON_Delete(options);
+    cJSON *options = kept_json(options_of(calls)), *found = nb_worst_case(t, options);
     return found;
 }
 
@@ -157,10 +155,9 @@ Test(adversary, the_order_of_summation_is_found) {
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct nb_trial t;
         if (!start_trial(&t, wanted[i].key, NULL)) continue;
-        cJSON *found = search(&t, 60);
+        cJSON *found = kept_json(search(&t, 60));
         cr_assert_not_null(found, "%s", t.reason);
         cr_expect_eq(lanes_found(found), wanted[i].lanes, "%s: %g lanes", wanted[i].key, lanes_found(found));
-        cJSON_Delete(found);
         nb_trial_release(&t);
     }
 }
@@ -173,14 +170,13 @@ Test(adversary, our_kernels_stay_within_their_bound_and_the_budget_is_kept) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct nb_trial t;
         if (!start_trial(&t, keys[i], NULL)) continue;
-        cJSON *found = search(&t, 400);
+        cJSON *found = kept_json(search(&t, 400));
         const cJSON *one;
         cr_assert_not_null(found, "%s", t.reason);
         cr_expect_leq(t.calls, 401);
         cr_expect(value_of(found, "bound") > 0.1, "%s: only %g of the bound", keys[i], value_of(found, "bound"));
         cJSON_ArrayForEach(one, found)
             cr_expect(!nb_json_get_bool(one, "violation"), "%s: %s", keys[i], nb_json_get_text(one, "generator"));
-        cJSON_Delete(found);
         nb_trial_release(&t);
     }
 }
@@ -191,7 +187,7 @@ Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
     if (!start_trial(&t, "layernorm_onepass_scalar_f32/shape:1x256/eps:1e-6", NULL)) return;
     nb_kernel_range(t.entry->kernel, &t.call, &range);
     cr_assert(isfinite(range.max_rho));
-    cJSON *found = search(&t, 400);
+    cJSON *found = kept_json(search(&t, 400));
     const cJSON *one;
     cJSON_ArrayForEach(one, found) {
         const cJSON *row = cJSON_GetObjectItemCaseSensitive(one, "row");
@@ -200,14 +196,13 @@ Test(adversary, rows_beyond_what_the_kernel_claims_are_not_taken) {
         cr_expect(fabs(mean) <= range.max_rho * deviation * (1 + 1e-9), "%s: rho %g",
                   nb_json_get_text(one, "objective"), fabs(mean) / deviation);
     }
-    cJSON_Delete(found);
     nb_trial_release(&t);
 }
 
 Test(adversary, a_fault_is_a_violation_with_its_row) {
     struct nb_trial t;
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x12", "planted"));
-    cJSON *found = search(&t, 500);
+    cJSON *found = kept_json(search(&t, 500));
     const cJSON *bound = objective(found, "bound"), *values = cJSON_GetObjectItemCaseSensitive(bound, "x");
     double largest = 0;
     cr_assert(bound && nb_json_get_bool(bound, "violation"));
@@ -215,7 +210,6 @@ Test(adversary, a_fault_is_a_violation_with_its_row) {
     for (int i = 0; i < 12; i++)
         largest = fmax(largest, fabs(strtod(cJSON_GetArrayItem(values, i)->valuestring, NULL)));
     cr_expect((largest > 1000 && largest < 1e6) || largest < 0x1p-20, "%a", largest);
-    cJSON_Delete(found);
     nb_trial_release(&t);
 }
 
@@ -238,15 +232,13 @@ Test(adversary, equal_budgets_find_equal_rows) {
 Test(adversary, zooming_on_eps_leaves_the_case_as_it_was) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64/eps:1e-6", NULL)) return;
-    cJSON *options = options_of(300);
+    cJSON *options = kept_json(options_of(300));
     const double range[] = {1e-12, 1e-1};
     cJSON_AddItemToObject(options, "eps_range", cJSON_CreateDoubleArray(range, 2));
-    cJSON *found = nb_worst_case(&t, options);
+    cJSON *found = kept_json(nb_worst_case(&t, options));
     cr_assert_not_null(found);
     cr_expect_eq(t.c.eps, 1e-6);
     cr_expect_str_eq(t.c.eps_text, "1e-6");
-    cJSON_Delete(found);
-    cJSON_Delete(options);
     nb_trial_release(&t);
 }
 
@@ -282,14 +274,12 @@ Test(adversary, witnesses_reproduce_from_their_files) {
         struct nb_trial t;
         if (!start_trial(&t, keys[i], NULL)) continue;
         char *folder = new_folder();
-        cJSON *options = options_of(200);
+        cJSON *options = kept_json(options_of(200));
         nb_json_text(options, "witness_dir", folder);
-        cJSON *found = nb_worst_case(&t, options), *one;
+        cJSON *found = kept_json(nb_worst_case(&t, options)), *one;
         cr_assert_not_null(found, "%s", t.reason);
         cJSON_ArrayForEach(one, found) if (cJSON_GetObjectItemCaseSensitive(one, "row")) expect_reproduced(one);
         cr_expect_eq(rmdir(folder), 0);
-        cJSON_Delete(found);
-        cJSON_Delete(options);
         nb_trial_release(&t);
     }
 }

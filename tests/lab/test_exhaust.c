@@ -7,6 +7,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
+#include "tests/support/files.h"
 
 static const cJSON *row_of(const cJSON *answer, const char *field, const char *value) {
     const cJSON *row;
@@ -36,7 +37,7 @@ static struct nb_exhaust_options options_of(int64_t stride, int threads) {
 Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
     static const char *const names[] = {"double", "recip_sqrt"};
     struct nb_exhaust_options o = options_of(1, 2);
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer = kept_json(cJSON_CreateObject());
     o.names = names;
     o.n_names = 2;
     cr_assert_eq(nb_exhaust_rsqrt(&o, answer), 0);
@@ -48,14 +49,13 @@ Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
     cr_expect_eq(nb_json_get_number(row, "misrounded"), 4362792);
     cr_expect_float_eq(nb_json_get_number(row, "max_ulp"), 1.490, 0.0005);
     cr_expect_str_eq(nb_json_get_text(row, "witness"), "0x3f80cab3");
-    cJSON_Delete(answer);
 }
 
 Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_on_threads) {
     char *texts[2];
     for (int k = 0; k < 2; k++) {
         struct nb_exhaust_options o = options_of(4999, k ? 3 : 1);
-        cJSON *answer = cJSON_CreateObject();
+        cJSON *answer = kept_json(cJSON_CreateObject());
         const cJSON *row;
         int n = 0;
         o.all_inputs = true;
@@ -69,7 +69,6 @@ Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_o
         }
         cr_expect_eq(n, 8, "classes");
         texts[k] = text_without_seconds(answer);
-        cJSON_Delete(answer);
     }
     cr_expect_str_eq(texts[0], texts[1]);
     free(texts[0]);
@@ -84,7 +83,7 @@ Test(exhaust, rows_of_one_element_through_designs_have_the_known_figures) {
     } want[] = {{2, 0.500, 0}, {38310, 2048, 0}, {8018, 1.401, 0}};
     struct nb_exhaust_options o = options_of(1, 2);
     const double eps = 1e-6;
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer = kept_json(cJSON_CreateObject());
     o.designs = designs;
     o.n_designs = 3;
     o.eps = &eps;
@@ -98,24 +97,22 @@ Test(exhaust, rows_of_one_element_through_designs_have_the_known_figures) {
         cr_expect_eq(nb_json_get_number(row, "non_finite"), want[i].non_finite, "%s", designs[i]);
         cr_expect_eq(nb_json_get_number(row, "undecided"), 0, "%s", designs[i]);
     }
-    cJSON_Delete(answer);
 }
 
 Test(exhaust, a_design_that_stores_another_dtype_is_refused) {
     static const char *const designs[] = {"rmsnorm/store:bf16"};
     struct nb_exhaust_options o = options_of(1, 1);
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer = kept_json(cJSON_CreateObject());
     o.designs = designs;
     o.n_designs = 1;
     cr_expect_eq(nb_exhaust_row1(&o, answer), -1);
-    cJSON_Delete(answer);
 }
 
 Test(exhaust, pairs_by_stride_are_correct_to_half_an_ulp_and_a_bit) {
     static const char *const designs[] = {"rmsnorm/store:f16/weight:f16"};
     struct nb_exhaust_options o = options_of(248, 2);
     const double eps = 1e-6;
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer = kept_json(cJSON_CreateObject());
     o.designs = designs;
     o.n_designs = 1;
     o.eps = &eps;
@@ -125,12 +122,11 @@ Test(exhaust, pairs_by_stride_are_correct_to_half_an_ulp_and_a_bit) {
     cr_expect_eq(nb_json_get_number(row, "n_rows"), 128 * 128);
     cr_expect(nb_json_get_number(row, "max_ulp") <= 0.5001);
     cr_expect(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(row, "complete")));
-    cJSON_Delete(answer);
 }
 
 Test(exhaust, every_conversion_is_right_at_a_stride) {
     struct nb_exhaust_options o = options_of(4001, 2);
-    cJSON *answer = cJSON_CreateObject();
+    cJSON *answer = kept_json(cJSON_CreateObject());
     const cJSON *row;
     int n = 0;
     cr_assert_eq(nb_exhaust_convert(&o, answer), 0);
@@ -140,5 +136,4 @@ Test(exhaust, every_conversion_is_right_at_a_stride) {
         n += cJSON_IsTrue(within);
     }
     cr_expect_geq(n, 6);
-    cJSON_Delete(answer);
 }

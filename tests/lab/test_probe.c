@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/cpu.h"
@@ -44,11 +43,10 @@ enum { N_FORMULAS = sizeof formulas / sizeof formulas[0] };
 static int ask(const struct nb_entry *entry, struct nb_formula formula, struct nb_strbuf *complaints) {
     struct nb_case c;
     if (probe_case(&c, entry, formula) != 0) return 0;
-    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cJSON *result = kept_json(nb_probe_kernel(&c, entry, NULL, NULL));
     cr_expect_str_eq(nb_json_get_text(result, "status"), "ok", "%s: %s", entry->id, nb_json_get_text(result, "reason"));
     cr_expect(strlen(nb_json_get_text(result, "summary")) > 10, "%s: no summary", entry->id);
     probe_complaints(&c, entry->kernel, result, complaints);
-    cJSON_Delete(result);
     return 1;
 }
 
@@ -99,7 +97,6 @@ ParameterizedTest(struct kernel_name *name, probe, is_never_wrong_about_our_kern
     cr_expect(n_asked > 0, "%s was not asked", name->text);
     cr_expect(!complaints.len, "%s", complaints.text);
     nb_strbuf_release(&complaints);
-    nb_registry_release();
 }
 
 /* ---- black boxes ---- */
@@ -157,7 +154,7 @@ static void compare_box(const struct nb_entry *entry) {
     struct nb_case c;
     int n = 0;
     cr_assert_eq(probe_case(&c, entry, (struct nb_formula){.root = NB_ROOT_MUL_RECIP}), 0, "%s", entry->id);
-    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cJSON *result = kept_json(nb_probe_kernel(&c, entry, NULL, NULL));
     for (int i = 0; i < N_EXPECTED; i++) {
         const struct expected *e = &expected[i];
         if (strcmp(e->kernel, entry->kernel->name) != 0) continue;
@@ -170,7 +167,6 @@ static void compare_box(const struct nb_entry *entry) {
 #if defined(__x86_64__)
     cr_expect(n > 0, "nothing is expected of %s", entry->id);
 #endif
-    cJSON_Delete(result);
 }
 
 Test(probe, tells_what_black_boxes_do) {
@@ -184,7 +180,6 @@ Test(probe, tells_what_black_boxes_do) {
         n_boxes++;
     }
     cr_expect_gt(n_boxes, 15);
-    nb_registry_release();
 }
 
 Test(probe, says_why_a_kernel_that_returns_an_error_was_not_asked) {
@@ -192,11 +187,9 @@ Test(probe, says_why_a_kernel_that_returns_an_error_was_not_asked) {
     cr_assert_eq(nb_registry_load(plugin_path("error")), 0);
     const struct nb_entry *entry = nb_registry_at(nb_registry_size() - 1);
     cr_assert_eq(probe_case(&c, entry, (struct nb_formula){.root = NB_ROOT_MUL_RECIP}), 0);
-    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cJSON *result = kept_json(nb_probe_kernel(&c, entry, NULL, NULL));
     cr_expect_str_eq(nb_json_get_text(result, "status"), "failed");
     cr_expect_str_eq(nb_json_get_text(result, "reason"), "run() returned 7");
-    cJSON_Delete(result);
-    nb_registry_release();
 }
 
 Test(probe, refuses_what_is_no_row_norm_or_goes_backward) {
@@ -218,7 +211,7 @@ Test(probe, answers_only_questions_that_are_listed_and_each_once) {
     const struct nb_entry *entry = widest("layernorm_twopass", NB_F32);
     cr_assert_not_null(entry);
     cr_assert_eq(probe_case(&c, entry, formulas[0]), 0);
-    cJSON *result = nb_probe_kernel(&c, entry, NULL, NULL);
+    cJSON *result = kept_json(nb_probe_kernel(&c, entry, NULL, NULL));
     const cJSON *answers = cJSON_GetObjectItemCaseSensitive(result, "answers"), *answer;
     cr_expect_eq((size_t)cJSON_GetArraySize(answers), nb_n_probe_questions);
     for (size_t i = 0; i < nb_n_probe_questions; i++) {
@@ -227,6 +220,4 @@ Test(probe, answers_only_questions_that_are_listed_and_each_once) {
             strcmp(nb_json_get_text(answer, "question"), nb_probe_questions[i].name) == 0;
         cr_expect_eq(n, 1, "%s: %d answers", nb_probe_questions[i].name, n);
     }
-    cJSON_Delete(result);
-    nb_registry_release();
 }

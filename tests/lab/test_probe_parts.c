@@ -69,7 +69,6 @@ Test(probe, rows_of_integers_have_the_sum_of_squares_that_was_asked_for) {
     cr_expect_eq(nb_integers_set(&b, 0, 1, 128 * 255 * 255 + 1), -1);
     nb_box_release(&b);
     cJSON_Delete(p.answers);
-    nb_registry_release();
 }
 
 /* 256 + k/32 beside 256 by eps alone. */
@@ -100,5 +99,4 @@ Test(probe, sums_of_squares_are_weighed_to_2e_minus_20) {
     cr_expect_not_null(why);
     nb_box_release(&b);
     cJSON_Delete(p.answers);
-    nb_registry_release();
 }

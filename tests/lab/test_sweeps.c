@@ -8,11 +8,11 @@
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/lab/stress/scan.h"
 #include "src/lab/stress/sweeps.h"
+#include "tests/support/files.h"
+#include "tests/support/plans.h"
 
-static void load(void) { cr_assert_eq(nb_registry_load_builtin(), 0); }
-TestSuite(sweeps, .init = load);
+TestSuite(sweeps, .init = load_kernels);
 
 static int open_trial(struct nb_trial *t, const char *variant) {
     struct nb_case c;
@@ -30,11 +30,10 @@ typedef cJSON *maker(struct nb_trial *t, const cJSON *options);
 
 static cJSON *make(maker *of, const char *variant, const char *options) {
     struct nb_trial t;
-    cJSON *json = cJSON_Parse(options);
+    cJSON *json = kept_json(cJSON_Parse(options));
     cr_assert_eq(open_trial(&t, variant), 0, "%s: %s", variant, t.reason ? t.reason : "");
-    cJSON *made = of(&t, json);
+    cJSON *made = kept_json(of(&t, json));
     nb_trial_release(&t);
-    cJSON_Delete(json);
     return made;
 }
 
@@ -84,52 +83,40 @@ static const char long_rows[] = "{\"rows\":20,\"cols\":4096,\"axes\":[\"rho\"]}"
 /* Between rho = 8 and rho = 512, in octaves of error per octave of rho. */
 static double slope_of(const cJSON *rho) { return log2(figure(rho, 512, "scaled_u") / figure(rho, 8, "scaled_u")) / 6; }
 
-static cJSON *rho_sweep(const char *variant, const cJSON **rho) {
-    cJSON *sweeps = make(nb_sweeps, variant, long_rows);
-    *rho = sweep_of(sweeps, "rho", 0);
-    return sweeps;
-}
+static const cJSON *rho_sweep(const char *variant) { return sweep_of(make(nb_sweeps, variant, long_rows), "rho", 0); }
 
 Test(sweeps, one_pass_variance_loses_two_digits_for_each_of_rho) {
-    const cJSON *rho;
-    cJSON *sweeps = rho_sweep("layernorm_onepass_scalar_f32", &rho);
+    const cJSON *rho = rho_sweep("layernorm_onepass_scalar_f32");
     const double slope = slope_of(rho);
     cr_assert(slope > 1.6 && slope < 2.4, "slope %g", slope);
     cr_assert_gt(figure(rho, 1024, "scaled_u"), 1e4 * figure(rho, 1, "scaled_u"));
-    cJSON_Delete(sweeps);
 }
 
 Test(sweeps, two_passes_and_updating_lose_one_digit_for_each_of_rho) {
     static const char *const variants[] = {"layernorm_twopass_scalar_f32", "layernorm_welford_scalar_f32"};
     for (int i = 0; i < 2; i++) {
-        const cJSON *rho;
-        cJSON *sweeps = rho_sweep(variants[i], &rho);
+        const cJSON *rho = rho_sweep(variants[i]);
         const double slope = slope_of(rho);
         cr_assert(slope > 0.6 && slope < 1.4, "%s: slope %g", variants[i], slope);
-        cJSON_Delete(sweeps);
     }
 }
 
 Test(sweeps, a_corrected_mean_loses_nothing_up_to_rho_4096) {
-    const cJSON *rho;
-    cJSON *sweeps = rho_sweep("layernorm_corrected_scalar_f32", &rho);
+    const cJSON *rho = rho_sweep("layernorm_corrected_scalar_f32");
     const double flat = 4 * figure(rho, 0x1p-4, "scaled_u");
     for (double at = 1; at <= 4096; at *= 2)
         cr_assert_lt(figure(rho, at, "scaled_u"), flat, "rho %g: %g u", at, figure(rho, at, "scaled_u"));
     cr_assert_gt(figure(rho, 0x1p16, "scaled_u"), 2 * flat, "the residual mean too is known to chain u rho at best");
-    cJSON_Delete(sweeps);
 }
 
 Test(sweeps, error_of_a_two_pass_kernel_stays_near_the_noise_of_its_inputs) {
-    const cJSON *rho;
-    cJSON *sweeps = rho_sweep("layernorm_twopass_scalar_f32", &rho);
+    const cJSON *rho = rho_sweep("layernorm_twopass_scalar_f32");
     for (double at = 16; at <= 4096; at *= 2) {
         const double noise = figure(rho, at, "noise_u");
         cr_assert(noise > at / 2 && noise < 4 * at, "half an ulp of x is rho u of its spread: %g at %g", noise, at);
         cr_assert_lt(figure(rho, at, "scaled_u"), 100 * noise);
         cr_assert_lt(figure(rho, at, "scaled_u"), figure(rho, at, "bound_u"));
     }
-    cJSON_Delete(sweeps);
 }
 
 Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
@@ -143,13 +130,11 @@ Test(sweeps, laws_over_rho_come_true_within_a_factor_of_eight) {
         {"rmsnorm_twopass_scalar_f32", "slope 0: nothing cancels", 4096},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const cJSON *rho;
-        cJSON *sweeps = rho_sweep(expected[i].variant, &rho);
+        const cJSON *rho = rho_sweep(expected[i].variant);
         for (double at = 1; at <= expected[i].last; at *= 4) {
             const double ratio = figure(rho, at, "scaled_u") / predicted(rho, expected[i].law, at);
             cr_assert(ratio > 0.125 && ratio < 8, "%s at rho %g: %g of the law", expected[i].variant, at, ratio);
         }
-        cJSON_Delete(sweeps);
     }
 }
 
@@ -165,7 +150,6 @@ Test(sweeps, one_running_sum_follows_the_random_law_and_then_stagnates) {
         cr_assert_lt(fabs(figure(n, at, "gain_u")), predicted(n, "gamma_n", at));
     }
     cr_assert_float_eq(predicted(n, "sqrt(n) u", 4096), 32, 1e-9, "half of sqrt(4096)");
-    cJSON_Delete(sweeps);
 }
 
 Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
@@ -183,8 +167,6 @@ Test(sweeps, an_eps_below_half_a_subnormal_loses_rows_that_live_on_it) {
     }
     /* 1e-7 is 2 * 2^-24 in f16, 19 % too large: 8 % of y, 170 u. */
     cr_assert_gt(fabs(figure(lost, 1e-7, "gain_u")), 100);
-    cJSON_Delete(narrow);
-    cJSON_Delete(wide);
 }
 
 Test(sweeps, eps_effect_is_what_eps_takes_from_y) {
@@ -195,7 +177,6 @@ Test(sweeps, eps_effect_is_what_eps_takes_from_y) {
                  large = figure(eps, 0.1, "eps_effect_u") * 0x1p-24;
     cr_assert_float_eq(small, 1e-10 * 0x1p15, 0.2 * 1e-10 * 0x1p15);
     cr_assert(large > 0.98 && large < 1);
-    cJSON_Delete(sweeps);
 }
 
 /* The largest cliff below which everything is well, and the first scale that is lost, are neighbours on the sweep. */
@@ -212,7 +193,6 @@ Test(sweeps, rows_are_lost_at_the_scale_that_is_predicted) {
         if (at > 0x1p-126 && at < 0.9 * limit) cr_assert_str_eq(nb_json_get_text(point, "state"), "ok");
         if (at > 2 * limit) cr_assert_str_neq(nb_json_get_text(point, "state"), "ok");
     }
-    cJSON_Delete(sweeps);
 }
 
 /* ---- maps ---- */
@@ -246,7 +226,6 @@ Test(sweeps, f16_statistics_lose_rows_right_of_the_line_and_nowhere_else) {
             n_ok += strcmp(state, "ok") == 0;
         }
     cr_assert(n_zero > 50 && n_ok > 500, "%d zero, %d ok", n_zero, n_ok);
-    cJSON_Delete(map);
 }
 
 Test(sweeps, f32_statistics_keep_every_f16_row) {
@@ -256,7 +235,6 @@ Test(sweeps, f32_statistics_keep_every_f16_row) {
             const char *state = state_at(map, r, s);
             cr_assert(strcmp(state, "ok") == 0 || strcmp(state, "unstorable") == 0, "%s", state);
         }
-    cJSON_Delete(map);
 }
 
 Test(sweeps, map_of_a_one_pass_kernel_turns_bad_above_its_line) {
@@ -274,7 +252,6 @@ Test(sweeps, map_of_a_one_pass_kernel_turns_bad_above_its_line) {
         if (log2_rho < 2) cr_assert_lt(error->valuedouble, 2, "rho 2^%g", log2_rho);
         if (log2_rho > 13 && cJSON_IsNumber(error)) cr_assert_gt(error->valuedouble, 5, "rho 2^%g", log2_rho);
     }
-    cJSON_Delete(map);
 }
 
 /* ---- what may not go wrong ---- */
@@ -286,8 +263,8 @@ Test(sweeps, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) 
         struct nb_trial t;
         if (entry->kernel->width != NB_SCALAR) continue;
         if (open_trial(&t, entry->id) == 0) {
-            cJSON *few = cJSON_Parse("{\"rows\":2,\"cols\":64,\"n_max\":64,\"scales\":3,\"rhos\":3}");
-            cJSON *sweeps = nb_sweeps(&t, few), *map = nb_landscape(&t, few);
+            cJSON *few = kept_json(cJSON_Parse("{\"rows\":2,\"cols\":64,\"n_max\":64,\"scales\":3,\"rhos\":3}"));
+            cJSON *sweeps = kept_json(nb_sweeps(&t, few)), *map = kept_json(nb_landscape(&t, few));
             const bool scanned = cJSON_GetArraySize(sweeps) > 0;
             const bool possible = entry->kernel->pass == NB_FORWARD && entry->kernel->op != NB_OP_COPY;
             cr_assert_eq(scanned, nb_json_get_text(map, "reason") == NULL, "%s", entry->id);
@@ -296,9 +273,6 @@ Test(sweeps, every_kind_of_kernel_is_scanned_or_refused_and_numbers_are_finite) 
             expect_finite(map);
             n_scanned += scanned;
             n_refused += !scanned;
-            cJSON_Delete(sweeps);
-            cJSON_Delete(map);
-            cJSON_Delete(few);
         }
         nb_trial_release(&t);
     }
@@ -314,8 +288,6 @@ Test(sweeps, the_same_options_give_the_same_figures) {
     cr_assert_str_eq(first.text, again.text);
     nb_strbuf_release(&first);
     nb_strbuf_release(&again);
-    cJSON_Delete(one);
-    cJSON_Delete(two);
 }
 
 Test(sweeps, absurd_options_are_kept_within_reason) {
@@ -327,5 +299,4 @@ Test(sweeps, absurd_options_are_kept_within_reason) {
     expect_finite(sweeps);
     expect_finite(map);
     cJSON_Delete(sweeps);
-    cJSON_Delete(map);
 }

@@ -11,6 +11,7 @@
 #include "src/core/shape.h"
 #include "src/measure/core_rate.h"
 #include "src/measure/timing.h"
+#include "tests/support/files.h"
 
 /* ---- from launches ------------------------------------------------------------------------------------------------ */
 
@@ -53,7 +54,7 @@ Test(attainable, without_copy_or_core_there_is_none) {
 
 Test(attainable, reads_back_from_json) {
     struct nb_timing t = timing(80, 90, "DRAM"), back;
-    cJSON *json = nb_json_of_members(nb_timing_members, &t);
+    cJSON *json = kept_json(nb_json_of_members(nb_timing_members, &t));
     cr_assert_eq(nb_json_get_members(json, nb_timing_members, &back, "a test"), 0);
     cr_expect_eq(back.attainable.share.value, t.attainable.share.value);
     cr_expect_eq(back.attainable.time_ns.high, t.attainable.time_ns.high);
@@ -65,7 +66,6 @@ Test(attainable, reads_back_from_json) {
                  "results of earlier versions have none");
     cr_expect(isnan(back.attainable.share.value));
     free(back.reference);
-    cJSON_Delete(json);
 }
 
 /* ---- the core ----------------------------------------------------------------------------------------------------- */
@@ -135,7 +135,6 @@ Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
     cr_expect_float_eq(nb_core_bound_ns(&two, &r), bound / 2, 1e-6);
     const struct nb_core_rates unknown = {.fma_ns = NAN};
     cr_expect(isnan(nb_core_bound_ns(&two, &unknown)));
-    nb_registry_release();
 }
 
 Test(core, levels_follow_the_caches) {

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/run/render_peers.h"
 #include "src/core/files.h"
@@ -149,11 +148,10 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
     cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
-    cJSON *json = nb_peers_to_json(r, comparisons), *first = cJSON_GetObjectItem(json, "comparisons")->child;
+    cJSON *json = kept_json(nb_peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
     cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
     cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
     cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);
-    cJSON_Delete(json);
     nb_strbuf_release(&text);
 }
 
@@ -202,11 +200,10 @@ Test(comparison, the_configs_key_is_read_strictly) {
     cr_expect_eq(config.compare.confirm_launches, 20);
     cr_expect_float_eq(config.compare.behind, 0.03, 1e-12);
     struct nb_compare_settings back;
-    cJSON *json = nb_compare_settings_to_json(&config.compare);
+    cJSON *json = kept_json(nb_compare_settings_to_json(&config.compare));
     nb_compare_settings_from_json(&back, json);
     cr_expect_str_eq(back.ours[1], "b");
     cr_expect_eq(back.confirm_launches, 20);
-    cJSON_Delete(json);
     nb_compare_settings_release(&back);
     nb_config_release(&config);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -253,7 +250,6 @@ Test(comparison, a_budget_drops_whole_comparisons_evenly) {
     nb_plan_release(&thin);
     nb_plan_release(&whole);
     nb_config_release(&config);
-    nb_registry_release();
 }
 
 /* ---- levels ------------------------------------------------------------------------------------------------------- */

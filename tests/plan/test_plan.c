@@ -2,7 +2,6 @@
 /* Plans: every cell once, nothing left out without a reason. */
 #include <criterion/criterion.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

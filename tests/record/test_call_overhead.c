@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/core/log.h"
 #include "src/record/call_overhead.h"
 
 static struct nb_overhead_point point(double bytes, double ns, double half) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans that time nothing: how they are grouped and estimated, and how labels travel from blocks to records. */
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/record/results.h"
+#include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"
 
@@ -135,12 +133,11 @@ Test(labels, come_out_in_the_records_and_survive_json) {
     cr_expect_str_eq(r.records[0].labels[0], "a#1");
     cr_expect_eq(r.records[1].n_labels, 0);
     struct nb_record again;
-    cJSON *json = nb_record_to_json(&r.records[0]);
+    cJSON *json = kept_json(nb_record_to_json(&r.records[0]));
     cr_assert_eq(nb_record_from_json(&again, json), 0);
     cr_expect_str_eq(again.labels[0], "a#1");
     cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
     nb_record_release(&again);
-    cJSON_Delete(json);
     nb_results_release(&r);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The fingerprint says the same each time, and the hashes are the published function. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/record/fingerprint.h"
+#include "tests/support/files.h"
 
 /* Test vectors of the function's authors. */
 Test(fingerprint, hashes_are_fnv1a) {
@@ -50,7 +50,7 @@ static const cJSON *at(const cJSON *json, const char *section, const char *key) 
 
 Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
     cr_assert_eq(nb_registry_load_builtin(), 0);
-    cJSON *json = nb_fingerprint(), *again = nb_fingerprint();
+    cJSON *json = kept_json(nb_fingerprint()), *again = kept_json(nb_fingerprint());
     struct nb_strbuf a = {0}, b = {0};
     nb_json_print(json, &a);
     nb_json_print(again, &b);
@@ -70,18 +70,13 @@ Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
     cr_expect_str_eq(nb_json_get_text(cJSON_GetArrayItem(kernels, 0), "hash"), hash);
     nb_strbuf_release(&a);
     nb_strbuf_release(&b);
-    cJSON_Delete(json);
-    cJSON_Delete(again);
-    nb_registry_release();
 }
 
 Test(fingerprint, the_load_is_apart) {
-    cJSON *json = nb_load_to_json(), *fingerprint = nb_fingerprint();
+    cJSON *json = kept_json(nb_load_to_json()), *fingerprint = kept_json(nb_fingerprint());
     const cJSON *averages = cJSON_GetObjectItemCaseSensitive(json, "load_average"), *one;
     cr_expect_eq(cJSON_GetArraySize(averages), 3);
     cJSON_ArrayForEach(one, averages) cr_expect(cJSON_IsNull(one) || one->valuedouble >= 0);
     cr_expect_not_null(cJSON_GetObjectItemCaseSensitive(json, "memory_available_bytes"));
     cr_expect_null(cJSON_GetObjectItemCaseSensitive(fingerprint, "load_average"));
-    cJSON_Delete(json);
-    cJSON_Delete(fingerprint);
 }

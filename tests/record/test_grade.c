@@ -3,13 +3,12 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "src/record/grade.h"
-#include "tests/support/reports.h"
+#include "tests/support/files.h"
 
 /* All 1000 elements of 10 random rows correctly rounded, within the claim. */
 static struct nb_record perfect(const char *key) {
@@ -279,13 +278,12 @@ Test(grade, a_bug_names_who_fails_it_and_who_survives) {
     struct nb_grades grades;
     nb_grades_make(&grades, &results, NULL);
     const struct nb_searched searched = {.complete = true, .elapsed_s = NAN};
-    cJSON *stress = nb_stress_judge(&results, &grades, &searched);
+    cJSON *stress = kept_json(nb_stress_judge(&results, &grades, &searched));
     const cJSON *bugs = cJSON_GetObjectItemCaseSensitive(stress, "bugs"), *bug = cJSON_GetArrayItem(bugs, 0);
     cr_assert_eq(cJSON_GetArraySize(bugs), 1);
     cr_assert_str_eq(nb_json_get_text(bug, "label"), "x#1");
     cr_assert_eq(length(bug, "failed"), 1);
     cr_assert_eq(length(bug, "survived"), 1);
-    cJSON_Delete(stress);
     nb_grades_release(&grades);
     nb_results_release(&results);
 }

@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/measure/journal.h"
-#include "src/record/results.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 
@@ -60,9 +57,8 @@ Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) 
         put_file(dir, NB_JOURNAL_FILE, journal, cut);
         cr_assert_eq(nb_journal_read(dir, count_line, &before), 0);
         cr_assert_eq(nb_journal_append_to(&j, dir), 0, "cut at %zu", cut);
-        cJSON *line = line_of_type("resume");
+        cJSON *line = kept_json(line_of_type("resume"));
         cr_assert_eq(nb_journal_write(&j, line), 0);
-        cJSON_Delete(line);
         nb_journal_close(&j);
         cr_assert_eq(nb_journal_read(dir, count_line, &after), 0, "cut at %zu", cut);
         cr_assert_eq(after, before + 1, "cut at %zu: %d lines after %d", cut, after, before);
@@ -137,9 +133,8 @@ Test(journal, a_second_writer_is_refused) {
     char *dir = new_folder();
     struct nb_journal first, second;
     cr_assert_eq(nb_journal_create(&first, dir), 0);
-    cJSON *line = line_of_type("run");
+    cJSON *line = kept_json(line_of_type("run"));
     cr_assert_eq(nb_journal_write(&first, line), 0);
-    cJSON_Delete(line);
     cr_assert_eq(nb_journal_append_to(&second, dir), -1);
     nb_journal_close(&first);
     cr_assert_eq(nb_journal_append_to(&second, dir), 0);

@@ -34,14 +34,13 @@ static void write_plan(const char *dir, int shard, int n_shards) {
                            .order_seed = UINT64_MAX,
                            .hash = "00ff"};
     struct nb_journal journal;
-    cJSON *run = cJSON_CreateObject();
+    cJSON *run = kept_json(cJSON_CreateObject());
     nb_json_text(run, "type", "run");
     nb_json_text(run, "schema", NB_SCHEMA_VERSION);
     nb_journal_add_plan(run, &plan, shard, n_shards);
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     cr_assert_eq(nb_journal_write(&journal, run), 0);
     nb_journal_close(&journal);
-    cJSON_Delete(run);
 }
 
 Test(journal_plan, folds_to_the_plans_cases_each_once) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shards put together: the same as one run, or an error that says what does not fit. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/record/results.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -2,7 +2,6 @@
 /* Records there and back through JSON. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +112,7 @@ static char *record_text(const struct nb_record *r) { return json_text_of(nb_rec
 Test(record, a_full_record_comes_back_exactly) {
     struct nb_record r = full_record(), back;
     char *text = record_text(&r);
-    cJSON *json = cJSON_Parse(text);
+    cJSON *json = kept_json(cJSON_Parse(text));
     cr_assert_eq(nb_record_from_json(&back, json), 0);
     cr_assert_str_eq(record_text(&back), text);
     cr_assert_eq(back.accuracy.max_ulp, 1.0 / 3);
@@ -130,7 +129,6 @@ Test(record, a_full_record_comes_back_exactly) {
     cr_assert(isnan(back.counters[1].value));
     cr_assert_str_eq(back.counters[1].reason, "no vPMU");
     cr_assert_eq(back.machine, 2);
-    cJSON_Delete(json);
     nb_record_release(&r);
     nb_record_release(&back);
 }
@@ -139,7 +137,7 @@ Test(record, a_full_record_comes_back_exactly) {
 Test(record, whose_kernel_it_was_comes_back) {
     const struct nb_kernel kernel = {.variant = "rmsnorm_f32", .op = NB_OP_RMSNORM};
     struct nb_case c, back;
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = kept_json(cJSON_CreateObject());
     nb_case_init(&c);
     nb_case_set_kernel(&c, &kernel, "mine");
     c.is_peer = true;
@@ -151,18 +149,16 @@ Test(record, whose_kernel_it_was_comes_back) {
     cJSON_DeleteItemFromObject(json, "backend");
     cr_assert_eq(nb_kernel_fields_from_json(&back, json), 0);
     cr_expect_not(back.is_peer);
-    cJSON_Delete(json);
 }
 
 Test(record, without_figures_there_are_nulls_not_zeros) {
     struct nb_record r = full_record();
     r.has_accuracy = r.has_timing = false;
     r.chain = 0;
-    cJSON *json = nb_record_to_json(&r);
+    cJSON *json = kept_json(nb_record_to_json(&r));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "accuracy")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "timing")));
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(json, "chain")));
-    cJSON_Delete(json);
     nb_record_release(&r);
 }
 
@@ -172,22 +168,20 @@ Test(record, axes_stand_beside_the_key_with_eps_as_typed) {
     r.key = nb_strdup("rmsnorm_a_v256_f32/shape:4x8/eps:1.0e-05");
     cr_assert_eq(nb_case_parse(&r.c, r.key), 0);
     nb_case_normalize(&r.c);
-    cJSON *json = nb_record_to_json(&r), *axes = cJSON_GetObjectItem(json, "axes");
+    cJSON *json = kept_json(nb_record_to_json(&r)), *axes = cJSON_GetObjectItem(json, "axes");
     cr_assert_str_eq(nb_json_get_text(axes, "eps"), "1.0e-05");
     cr_assert_str_eq(nb_json_get_text(axes, "shape"), "4x8");
-    cJSON_Delete(json);
     nb_record_release(&r);
 }
 
 /* The JSON of a full record with one member replaced (item null: removed). */
 static int read_changed(const char *object, const char *name, cJSON *item) {
     struct nb_record r = full_record(), back;
-    cJSON *json = nb_record_to_json(&r), *place = *object ? cJSON_GetObjectItem(json, object) : json;
+    cJSON *json = kept_json(nb_record_to_json(&r)), *place = *object ? cJSON_GetObjectItem(json, object) : json;
     cJSON_DeleteItemFromObjectCaseSensitive(place, name);
     if (item) cJSON_AddItemToObject(place, name, item);
     int result = nb_record_from_json(&back, json);
     if (result == 0) nb_record_release(&back);
-    cJSON_Delete(json);
     nb_record_release(&r);
     return result;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/measure/journal.h"
 #include "src/record/results.h"
 #include "tests/support/files.h"

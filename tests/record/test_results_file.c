@@ -8,7 +8,6 @@
 
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/record/results.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

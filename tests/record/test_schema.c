@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/record/results.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"

@@ -42,7 +42,7 @@ static cJSON *hostile_stress(void) {
 }
 
 Test(stress_page, page_shows_markup_as_text) {
-    cJSON *stress = hostile_stress();
+    cJSON *stress = kept_json(hostile_stress());
     nb_log_quiet(true);
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
     char *page = get_file(folder, NB_STRESS_PAGE);
@@ -57,11 +57,10 @@ Test(stress_page, page_shows_markup_as_text) {
     cr_assert_not_null(strstr(page, "<td class=\"g gB\""));
     cr_assert_not_null(strstr(page, "normbench replay &#39;layernorm&#39;"));
     cr_assert_null(strstr(page, ">nan<"), "what was not measured is empty");
-    cJSON_Delete(stress);
 }
 
 Test(stress_page, scripts_keep_names_inside_single_quotes) {
-    cJSON *stress = hostile_stress();
+    cJSON *stress = kept_json(hostile_stress());
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL, NULL);
     cr_assert_gt(figures.n, 3);
@@ -80,7 +79,6 @@ Test(stress_page, scripts_keep_names_inside_single_quotes) {
         nb_strbuf_release(&script);
     }
     nb_figures_release(&figures);
-    cJSON_Delete(stress);
 }
 
 static bool have_gnuplot(void) {
@@ -96,7 +94,7 @@ static bool have_gnuplot(void) {
 
 Test(stress_page, gnuplot_draws_every_figure) {
     if (!have_gnuplot()) cr_skip("no gnuplot");
-    cJSON *stress = hostile_stress();
+    cJSON *stress = kept_json(hostile_stress());
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
     cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
     cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.png"));
@@ -104,11 +102,10 @@ Test(stress_page, gnuplot_draws_every_figure) {
     char *page = get_file(folder, NB_STRESS_PAGE);
     cr_assert_not_null(strstr(page, "src=\"data:image/png;base64,"));
     cr_assert_not_null(strstr(page, "src=\"data:image/svg+xml;base64,"));
-    cJSON_Delete(stress);
 }
 
 Test(stress_page, without_gnuplot_data_scripts_and_page_are_there) {
-    cJSON *stress = nb_test_stress();
+    cJSON *stress = kept_json(nb_test_stress());
     nb_log_quiet(true);
     setenv("PATH", folder, 1);
     cr_assert_eq(nb_stress_report(folder, stress, NULL), 0);
@@ -117,7 +114,6 @@ Test(stress_page, without_gnuplot_data_scripts_and_page_are_there) {
     cr_assert(has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.gp"));
     cr_assert(!has_file(folder, NB_STRESS_PLOTS "/map-layernorm_onepass.svg"));
     cr_assert(has_file(folder, NB_STRESS_PAGE));
-    cJSON_Delete(stress);
 }
 
 /* ---- what may not crash ---- */
@@ -137,12 +133,11 @@ Test(stress_page, senseless_files_are_rendered) {
     };
     nb_log_quiet(true);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        cJSON *stress = cJSON_Parse(texts[i]);
+        cJSON *stress = kept_json(cJSON_Parse(texts[i]));
         cr_assert_not_null(stress, "%s", texts[i]);
         cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", texts[i]);
         if (have_gnuplot())
             cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained about %s", texts[i]);
-        cJSON_Delete(stress);
     }
 }
 
@@ -158,11 +153,10 @@ Test(stress_page, quotes_in_names_stop_no_figure_and_run_nothing) {
                                         "'' . system('touch ran') . ''"};
     if (!have_gnuplot()) cr_skip("no gnuplot");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        cJSON *stress = nb_test_stress();
+        cJSON *stress = kept_json(nb_test_stress());
         nb_test_add_study(stress, names[i], "bf16");
         cr_assert_eq(nb_stress_report(folder, stress, NULL), 0, "%s", names[i]);
         cr_assert(!has_file(folder, NB_STRESS_PLOTS "/gnuplot.log"), "gnuplot complained");
         cr_assert(!has_file(folder, NB_STRESS_PLOTS "/ran"), "%s", names[i]);
-        cJSON_Delete(stress);
     }
 }

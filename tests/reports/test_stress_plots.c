@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Figures of precision: that they hold the figures of stress.json and of the records. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/lab/plot_stress.h"
+#include "tests/support/files.h"
 #include "tests/support/reports.h"
 #include "tests/support/stress.h"
 
@@ -41,7 +40,7 @@ static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, co
 /* ---- figures ---- */
 
 Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
-    cJSON *stress = nb_test_stress();
+    cJSON *stress = kept_json(nb_test_stress());
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL, NULL);
     const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
@@ -60,11 +59,10 @@ Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
     cr_assert_float_eq(line->points[1].x, 3, 1e-12);
     cr_assert_not_null(strstr(figures.notes.text, "1 studies of another width"));
     nb_figures_release(&figures);
-    cJSON_Delete(stress);
 }
 
 Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
-    cJSON *stress = nb_test_stress();
+    cJSON *stress = kept_json(nb_test_stress());
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL, NULL);
     const struct nb_figure *rho = figure_named(&figures, "error-rho-layernorm");
@@ -82,12 +80,11 @@ Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
     cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
     cr_assert_eq(line_of(n, 0, "gamma_n", true)->n, 2);
     nb_figures_release(&figures);
-    cJSON_Delete(stress);
 }
 
 /* A script that counts blocks otherwise than the data file would draw cells of one state in the colour of another. */
 Test(stress_plots, script_and_data_agree_about_the_blocks) {
-    cJSON *stress = nb_test_stress();
+    cJSON *stress = kept_json(nb_test_stress());
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL, NULL);
     const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
@@ -110,13 +107,12 @@ Test(stress_plots, script_and_data_agree_about_the_blocks) {
     nb_strbuf_release(&data);
     nb_strbuf_release(&script);
     nb_figures_release(&figures);
-    cJSON_Delete(stress);
 }
 
 Test(stress_plots, depth_curve_shows_both_parts_and_their_growth) {
-    cJSON *depth = cJSON_Parse(
+    cJSON *depth = kept_json(cJSON_Parse(
         "{\"designs\":[{\"design\":\"llama\",\"depth\":{\"gain_u\":[-1,-2,-3,-4],\"residual_u\":[3,4,5,6]}},"
-        "{\"design\":\"flat\",\"depth\":null},{\"design\":7}]}");
+        "{\"design\":\"flat\",\"depth\":null},{\"design\":7}]}"));
     struct nb_figures figures;
     nb_stress_figures_init(&figures, NULL, depth, NULL);
     const struct nb_figure *f = figure_named(&figures, "depth");
@@ -124,7 +120,6 @@ Test(stress_plots, depth_curve_shows_both_parts_and_their_growth) {
     cr_assert_float_eq(line_of(f, 0, "llama", true)->points[0].y, 1, 1e-12, "in proportion");
     cr_assert_float_eq(line_of(f, 1, "llama", true)->points[0].y, 3, 1e-12, "with the root");
     nb_figures_release(&figures);
-    cJSON_Delete(depth);
 }
 
 Test(stress_plots, frontier_joins_the_cases_that_none_beats) {

@@ -15,16 +15,20 @@
 
 enum { LARGEST = 1 << 26, MOST_OPEN = 8 };
 
-/* Lists, so that a search for leaks finds what is kept. */
-static char **texts, **folders;
-static size_t n_texts, n_folders;
+/* A search for leaks finds what a list holds. */
+struct list {
+    void **items;
+    size_t n;
+};
+static struct list all, folders;
 
-static char *append(char ***list, size_t *n, char *text) {
-    *list = nb_realloc(*list, *n + 1, sizeof **list);
-    return (*list)[(*n)++] = text;
+static void *append(struct list *list, void *item) {
+    list->items = nb_realloc(list->items, list->n + 1, sizeof *list->items);
+    return list->items[list->n++] = item;
 }
 
-char *kept(char *text) { return append(&texts, &n_texts, text); }
+char *kept(char *text) { return append(&all, text); }
+cJSON *kept_json(cJSON *json) { return append(&all, json); }
 
 char *json_text(const cJSON *json) {
     struct nb_strbuf out = {0};
@@ -44,7 +48,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 }
 
 static void remove_folders(void) {
-    for (size_t i = 0; i < n_folders; i++) nftw(folders[i], remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
+    for (size_t i = 0; i < folders.n; i++) nftw(folders.items[i], remove_one, MOST_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 /* In memory where that can be: tests write thousands of small files. */
@@ -54,8 +58,8 @@ char *new_folder(void) {
     if (!parent || !*parent) parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     nb_strbuf_addf(&path, "%s/normbench-test-XXXXXX", parent);
     cr_assert_not_null(mkdtemp(path.text), "%s cannot be made", path.text);
-    if (n_folders == 0) atexit(remove_folders);
-    return append(&folders, &n_folders, path.text);
+    if (folders.n == 0) atexit(remove_folders);
+    return append(&folders, path.text);
 }
 
 void put_file(const char *dir, const char *name, const void *bytes, size_t n) {

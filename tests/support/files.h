@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Folders, texts and what is written to stderr. Folders and texts last as long as the test's process, which removes them. */
+/* Folders, texts and what is written to stderr. Folders, texts and JSON values last as long as
+ * the test's process, which removes them. */
 #ifndef NB_TEST_SUPPORT_FILES_H
 #define NB_TEST_SUPPORT_FILES_H
 
@@ -7,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Takes over a text that the test need not free. */
+/* Take over what the test need not free. */
 char *kept(char *text);
+cJSON *kept_json(cJSON *json);
 /* A JSON value as one line; `of` deletes it. */
 char *json_text(const cJSON *json);
 char *json_text_of(cJSON *json);

@@ -3,7 +3,6 @@
 #include "tests/support/plans.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/files.h"

@@ -2,7 +2,6 @@
 /* Convolutions and pooling against their definitions; the whole gradient of the small net against central differences. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

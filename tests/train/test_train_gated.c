@@ -4,10 +4,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"

@@ -8,8 +8,6 @@
 #include "src/claims/claims.h"
 #include "src/claims/training.h"
 #include "src/claims/verdict.h"
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/train/norm_layer.h"
 #include "src/train/options.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "tests/support/products.h"
 #include "tests/support/training.h"
 

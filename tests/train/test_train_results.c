@@ -9,10 +9,8 @@
 
 #include "src/claims/training.h"
 #include "src/claims/verdict.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/train/train_study.h"
 #include "tests/support/files.h"
 
 TestSuite(train_results, .init = quiet);
@@ -177,15 +175,12 @@ Test(train_results, a_loss_claim_comes_out_as_the_losses_do) {
 }
 
 Test(train_results, the_mean_over_a_course_is_that_of_all_of_its_steps) {
-    cJSON *arm = cJSON_Parse("{\"loss\":[3,2,1]}"), *against = cJSON_Parse("{\"loss\":[6,5,1]}");
-    cJSON *failed = cJSON_Parse("{\"loss\":[3,null,1]}");
+    cJSON *arm = kept_json(cJSON_Parse("{\"loss\":[3,2,1]}")), *against = kept_json(cJSON_Parse("{\"loss\":[6,5,1]}"));
+    cJSON *failed = kept_json(cJSON_Parse("{\"loss\":[3,null,1]}"));
     cr_expect_float_eq(nb_training_mean_of(arm, NULL, "loss"), 2, 1e-12);
     cr_expect_float_eq(nb_training_mean_ratio(arm, against, "loss"), 0.5, 1e-12);
     cr_expect(isnan(nb_training_mean_ratio(failed, against, "loss")), "a step without a loss");
     cr_expect(isnan(nb_training_mean_of(arm, NULL, "losses")));
-    cJSON_Delete(arm);
-    cJSON_Delete(against);
-    cJSON_Delete(failed);
 }
 
 Test(train_results, layers_become_figures) {
@@ -234,14 +229,12 @@ Test(train_results, arms_that_two_claims_need_are_trained_once) {
     cr_expect_eq(nb_train_job_rounds(&p.groups[0], 0, 8), 8);
     nb_train_plan_usual_seeds(&p);
     cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 6), 6);
-    cJSON *one = nb_train_request(&p.groups[2], 3, 1), *same = nb_train_request(&p.groups[2], 3, 1),
-          *next = nb_train_request(&p.groups[2], 4, 1);
+    cJSON *one = kept_json(nb_train_request(&p.groups[2], 3, 1)),
+          *same = kept_json(nb_train_request(&p.groups[2], 3, 1)),
+          *next = kept_json(nb_train_request(&p.groups[2], 4, 1));
     cr_expect(cJSON_Compare(one, same, true) && !cJSON_Compare(one, next, true));
     const double both = nb_train_job_flops(&p.groups[0], 0), single = nb_train_job_flops(&p.groups[1], 0);
     cr_expect_float_eq(both, 2 * single, 1e-6 * both);
-    cJSON_Delete(one);
-    cJSON_Delete(same);
-    cJSON_Delete(next);
     nb_train_plan_release(&p);
 }
 

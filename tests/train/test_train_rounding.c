@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What sublayers keep and pass back inside is rounded too, where mixed precision stores it. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"

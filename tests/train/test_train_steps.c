@@ -3,12 +3,8 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
-#include "src/core/log.h"
 #include "src/train/course.h"
 #include "src/train/data.h"
 #include "src/train/options.h"

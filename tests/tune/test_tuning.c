@@ -2,7 +2,6 @@
 /* A tuning as text, JSON, file and option; and the verdicts of `normbench tune` on invented launches. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include "src/core/json.h"
 #include "src/core/tuning.h"
 #include "src/core/tuning_file.h"
-#include "src/measure/job.h"
 #include "src/tune/tune_run.h"
 #include "src/tune/tune_topics.h"
 #include "tests/support/files.h"
@@ -83,10 +81,9 @@ Test(tuning, text_and_json_read_back) {
         cr_expect_null(strchr(text.text, ','), "%s names more than one field", text.text);
         cr_assert_eq(nb_tuning_parse(&by_text, text.text, reason, sizeof reason), 0, "%s: %s", text.text, reason);
         cr_expect(nb_tuning_equal(&by_text, &changed));
-        cJSON *json = nb_tuning_to_json(&changed);
+        cJSON *json = kept_json(nb_tuning_to_json(&changed));
         cr_assert_eq(nb_tuning_from_json(&by_json, json), 0);
         cr_expect(nb_tuning_equal(&by_json, &changed));
-        cJSON_Delete(json);
         nb_strbuf_release(&text);
     }
 }
@@ -102,9 +99,8 @@ Test(tuning, json_that_is_none_is_refused) {
                                         "{\"column_tile\":1e12}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct nb_tuning t = {0};
-        cJSON *json = cJSON_Parse(texts[i]);
+        cJSON *json = kept_json(cJSON_Parse(texts[i]));
         cr_expect_eq(nb_tuning_from_json(&t, json), -1, "%s", texts[i]);
-        cJSON_Delete(json);
     }
 }
 
@@ -150,13 +146,12 @@ static char *write_file(bool of_this_cpu) {
     cr_expect_not_null(strstr(path, cpu), "a file for each kind of CPU");
     nb_tuning_default(&t);
     t.stream_bytes = 4242;
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = kept_json(cJSON_CreateObject());
     nb_json_text(json, "schema", NB_TUNING_SCHEMA);
     nb_json_text(json, "measured", "2025-01-31T12:00:00Z");
     nb_json_text(cJSON_AddObjectToObject(json, "cpu"), "identity", of_this_cpu ? cpu : "GenuineIntel-6-85-7-00000000");
     cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(&t));
     cr_assert_eq(nb_tuning_file_write(path, json), 0);
-    cJSON_Delete(json);
     free(cpu);
     return kept(path);
 }
@@ -166,11 +161,10 @@ Test(tuning, the_file_of_this_cpu_is_taken_and_told) {
     char *path = write_file(true);
     cr_assert_eq(nb_tuning_choose(NULL), 0);
     cr_expect_eq(nb_tuning_used()->stream_bytes, 4242);
-    cJSON *json = nb_tuning_choice_to_json();
+    cJSON *json = kept_json(nb_tuning_choice_to_json());
     cr_expect_str_eq(nb_json_get_text(json, "source"), "file");
     cr_expect_str_eq(nb_json_get_text(json, "file"), path);
     cr_expect_str_eq(nb_json_get_text(json, "replay"), "default,stream_bytes=4242");
-    cJSON_Delete(json);
 }
 
 Test(tuning, an_option_comes_before_the_file) {
