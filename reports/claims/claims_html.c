@@ -161,9 +161,7 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
         cJSON_GetArraySize(figures));
     cJSON_ArrayForEach(figure, figures) {
         struct nb_strbuf where = {0}, value = {0};
-        nb_strbuf_add(&where, nb_claims_text(figure, "label"));
-        nb_claims_tags(&where, figure, figures);
-        nb_claims_figure(&value, figure);
+        nb_claims_figure(figure, figures, &where, &value);
         nb_strbuf_add(out, "<tr>");
         add_cell(out, "w", where.text);
         add_cell(out, "n", value.text);
@@ -219,12 +217,12 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
 /* ---- the page ---- */
 
 static void add_paper(struct nb_strbuf *out) {
-    struct nb_paper paper;
     struct nb_strbuf text = {0};
-    if (nb_paper_read(&paper) != 0) return;
-    nb_paper_sentences(&paper, &text);
-    nb_strbuf_add(out, "<h2 id=\"paper\">What the 64 % is</h2>\n");
-    nb_html_text(out, "<p>", text.text, "</p>\n");
+    nb_paper_sentences(&text);
+    if (text.len > 0) {
+        nb_strbuf_add(out, "<h2 id=\"paper\">What the 64 % is</h2>\n");
+        nb_html_text(out, "<p>", text.text, "</p>\n");
+    }
     nb_strbuf_release(&text);
 }
 
@@ -258,7 +256,7 @@ static void add_page(const cJSON *document, struct nb_figures *figures, const ch
     add_summary(document, false, "", page);
     add_summary(document, true, "<h2>Public bug reports: does their input break kernels?</h2>\n", page);
     add_paper(page);
-    nb_claims_training_html(document, page);
+    nb_claims_training_tables(document, true, page);
     nb_strbuf_add(page, "<h2 id=\"pictures\">Pictures</h2>\n");
     nb_html_figures(figures, "", dir, NB_CLAIMS_PLOTS, page);
     nb_html_not_drawn(figures, page);

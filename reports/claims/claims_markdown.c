@@ -71,9 +71,7 @@ static void add_figures(const cJSON *reading, struct nb_strbuf *out) {
     cJSON_ArrayForEach(figure, figures) {
         struct nb_strbuf where = {0}, value = {0};
         if (n++ >= MOST_FIGURES) break;
-        nb_strbuf_add(&where, nb_claims_text(figure, "label"));
-        nb_claims_tags(&where, figure, figures);
-        nb_claims_figure(&value, figure);
+        nb_claims_figure(figure, figures, &where, &value);
         nb_grid_add(&grid, where.text);
         nb_grid_add(&grid, value.text);
         nb_grid_add(&grid, nb_claims_text(figure, "outcome"));
@@ -146,7 +144,7 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     add_summary(document, false, out);
     add_summary(document, true, out);
     nb_claims_paper_markdown(document, out);
-    nb_claims_training_markdown(document, out);
+    nb_claims_training_tables(document, false, out);
     add_pictures(figures, out);
     nb_strbuf_add(out, "\n## Evidence\n\n");
     cJSON_ArrayForEach(claim, cJSON_GetObjectItemCaseSensitive(document, "claims")) add_claim(claim, out);

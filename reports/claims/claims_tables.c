@@ -64,7 +64,8 @@ int nb_paper_read(struct nb_paper *paper) {
     return table ? 0 : -1;
 }
 
-struct nb_interval nb_paper_range(const struct nb_paper *paper, size_t offset) {
+/* The range of a member over the rows. */
+static struct nb_interval range_of(const struct nb_paper *paper, size_t offset) {
     struct nb_interval range = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < paper->n; i++) {
         double v;
@@ -75,7 +76,9 @@ struct nb_interval nb_paper_range(const struct nb_paper *paper, size_t offset) {
     return range;
 }
 
-struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, const char *reading) {
+/* The norm-only cut that was measured at a row's shapes (reading "norm" of its claim, or "fused"): median, and range as bounds; NaN
+ * where there is none. */
+static struct nb_interval measured_of(const cJSON *document, const char *claim, const char *reading) {
     const cJSON *figures = nb_claims_figures(document, claim, reading), *figure;
     double *v = nb_alloc((unsigned)cJSON_GetArraySize(figures) + 1, sizeof *v);
     struct nb_interval out = {NAN, INFINITY, -INFINITY};
@@ -92,11 +95,11 @@ struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, c
     return out;
 }
 
-void nb_paper_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
-    const struct nb_interval plain = nb_paper_range(paper, offsetof(struct nb_paper_row, step_cut));
-    const struct nb_interval partial = nb_paper_range(paper, offsetof(struct nb_paper_row, step_cut_p));
-    const struct nb_interval share = nb_paper_range(paper, offsetof(struct nb_paper_row, share));
-    const struct nb_interval norm = nb_paper_range(paper, offsetof(struct nb_paper_row, norm_cut));
+static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
+    const struct nb_interval plain = range_of(paper, offsetof(struct nb_paper_row, step_cut));
+    const struct nb_interval partial = range_of(paper, offsetof(struct nb_paper_row, step_cut_p));
+    const struct nb_interval share = range_of(paper, offsetof(struct nb_paper_row, share));
+    const struct nb_interval norm = range_of(paper, offsetof(struct nb_paper_row, norm_cut));
     nb_strbuf_addf(out,
                    "The 7 %% to 64 %% are times of whole training steps, against the same step with LayerNorm. RMSNorm "
                    "itself spans %.1f %% to %.1f %% of them; %.1f %% is pRMSNorm, which spans %.1f %% to %.1f %%.\n",
@@ -107,6 +110,11 @@ void nb_paper_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
         "%.0f %%. Of the norm's own time RMSNorm then saved %.0f %% to %.0f %%, op by op and never fused; the "
         "step's cut is the product of both.\n",
         100 * share.low, 100 * share.high, 100 * norm.low, 100 * norm.high);
+}
+
+void nb_paper_sentences(struct nb_strbuf *out) {
+    struct nb_paper paper;
+    if (nb_paper_read(&paper) == 0) add_sentences(&paper, out);
 }
 
 /* ---- Markdown ---- */
@@ -141,8 +149,8 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     nb_grid_init(&grid, titles, 8);
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
-        const struct nb_interval norm = nb_paper_measured(document, r->claim, "norm");
-        const struct nb_interval fused = nb_paper_measured(document, r->claim, "fused");
+        const struct nb_interval norm = measured_of(document, r->claim, "norm");
+        const struct nb_interval fused = measured_of(document, r->claim, "fused");
         any |= nb_claims_figures(document, r->claim, "norm") != NULL;
         nb_grid_add(&grid, r->table);
         nb_grid_add(&grid, r->name);
@@ -155,7 +163,7 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     }
     if (any) {
         nb_strbuf_add(out, "\n## What the 64 % is\n\n");
-        nb_paper_sentences(&paper, out);
+        add_sentences(&paper, out);
         nb_strbuf_add(out, "\n");
         nb_grid_add_markdown(&grid, out);
     }
@@ -191,7 +199,7 @@ static double measured(const struct nb_paper *paper, const cJSON *document, cons
     double v[NB_PAPER_ROWS];
     size_t n = 0;
     for (size_t i = 0; i < paper->n; i++) {
-        const struct nb_interval cut = nb_paper_measured(document, paper->rows[i].claim, reading);
+        const struct nb_interval cut = measured_of(document, paper->rows[i].claim, reading);
         if (isfinite(cut.value)) v[n++] = cut.value;
     }
     return n ? nb_median(v, n) : (double)NAN;
@@ -276,7 +284,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
         add_law(f, panel, "op by op", composed, panel == HERE ? near : 100);
         add_law(f, panel, "fused", fused, panel == HERE ? near : 100);
     }
-    add_law(f, PARTIAL, "pRMSNorm, op by op", nb_paper_measured(document, "speed-paper-range", "prmsnorm").value, 100);
+    add_law(f, PARTIAL, "pRMSNorm, op by op", measured_of(document, "speed-paper-range", "prmsnorm").value, 100);
     nb_figure_sort(f);
     nb_figure_sort_laws(f);
 }

@@ -28,17 +28,10 @@ struct nb_paper {
 };
 /* -1 after nb_error. */
 int nb_paper_read(struct nb_paper *paper);
-/* The range of a member over the rows. */
-struct nb_interval nb_paper_range(const struct nb_paper *paper, size_t offset);
-
-/* The norm-only cut that was measured at a row's shapes (reading "norm" of its claim, or "fused"): median, and range as bounds; NaN
- * where there is none. */
-struct nb_interval nb_paper_measured(const cJSON *document, const char *claim, const char *reading);
-
 /* "What the 64 % is", as a section of claims.md; nothing where no claim of the paper was run. */
 void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
-/* Sentences about it, one a line. */
-void nb_paper_sentences(const struct nb_paper *paper, struct nb_strbuf *out);
+/* Sentences about it, one a line; nothing where the table cannot be read. */
+void nb_paper_sentences(struct nb_strbuf *out);
 
 /* Amdahl's law for norms: what a step gains is the norm's share of it times what the norm saves. The paper's rows, and the steps that
  * were measured here. */

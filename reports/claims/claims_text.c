@@ -29,7 +29,8 @@ static const cJSON *with_id(const cJSON *list, const char *id) {
     return NULL;
 }
 
-const cJSON *nb_claims_reading(const cJSON *claim) {
+/* The reading that the verdict is explained by, or null. */
+static const cJSON *main_reading(const cJSON *claim) {
     const char *id = nb_claims_text(claim, "decided_by");
     return with_id(cJSON_GetObjectItemCaseSensitive(claim, "readings"), id);
 }
@@ -42,7 +43,8 @@ const cJSON *nb_claims_figures(const cJSON *document, const char *claim, const c
 
 /* ---- figures ---- */
 
-void nb_claims_value(struct nb_strbuf *out, double value, const char *unit) {
+/* "44.7 %", "1.81", "12 ulp". */
+static void add_value(struct nb_strbuf *out, double value, const char *unit) {
     if (!isfinite(value)) {
         nb_strbuf_add(out, "-");
     } else if (strcmp(unit, "share") == 0) {
@@ -53,16 +55,17 @@ void nb_claims_value(struct nb_strbuf *out, double value, const char *unit) {
     }
 }
 
-void nb_claims_figure(struct nb_strbuf *out, const cJSON *figure) {
+/* "30.1 % [29.8 %, 30.6 %]"; of an exact one the value alone. */
+static void add_interval(struct nb_strbuf *out, const cJSON *figure) {
     const double value = nb_json_get_number(figure, "value"), low = nb_json_get_number(figure, "low"),
                  high = nb_json_get_number(figure, "high");
     const char *unit = nb_claims_text(figure, "unit");
-    nb_claims_value(out, value, unit);
+    add_value(out, value, unit);
     if (!isfinite(low) || !isfinite(high) || low == high) return;
     nb_strbuf_add(out, " [");
-    nb_claims_value(out, low, unit);
+    add_value(out, low, unit);
     nb_strbuf_add(out, ", ");
-    nb_claims_value(out, high, unit);
+    add_value(out, high, unit);
     nb_strbuf_add(out, "]");
 }
 
@@ -101,15 +104,17 @@ static void add_ratio(struct nb_strbuf *out, double low, double high) {
 /* Ends that read alike are said once. */
 static void add_range(struct nb_strbuf *out, const struct range *r, const char *unit) {
     struct nb_strbuf low = {0}, high = {0};
-    nb_claims_value(&low, r->low, unit);
-    nb_claims_value(&high, r->high, unit);
+    add_value(&low, r->low, unit);
+    add_value(&high, r->high, unit);
     nb_strbuf_add(out, low.text);
     if (strcmp(low.text, high.text) != 0) nb_strbuf_addf(out, " to %s", high.text);
     nb_strbuf_release(&low);
     nb_strbuf_release(&high);
 }
 
-void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
+/* All figures of a reading in one: the value of a single one, else the range of the values, "21.9 % to 44.1 % (12 figures)". Of a
+ * cut the ratio stands behind it, so that both conventions are there. */
+static void add_measured(struct nb_strbuf *out, const cJSON *reading) {
     const struct range r = range_of(reading);
     const char *unit = r.first ? nb_claims_text(r.first, "unit") : "";
     nb_strbuf_add(out, "");
@@ -121,14 +126,15 @@ void nb_claims_measured(struct nb_strbuf *out, const cJSON *reading) {
     }
     nb_strbuf_addf(out, "%s ", name);
     if (r.n == 1)
-        nb_claims_figure(out, r.first);
+        add_interval(out, r.first);
     else
         add_range(out, &r, unit);
     if (strcmp(name, "cut") == 0) add_ratio(out, r.low, r.high);
     if (r.n > 1) nb_strbuf_addf(out, " (%d figures)", r.n);
 }
 
-void nb_claims_published(struct nb_strbuf *out, const cJSON *reading) {
+/* What the source says: figures of the rules, else "". */
+static void add_published(struct nb_strbuf *out, const cJSON *reading) {
     const cJSON *rule;
     bool some = false;
     nb_strbuf_add(out, "");
@@ -138,7 +144,7 @@ void nb_claims_published(struct nb_strbuf *out, const cJSON *reading) {
         const bool share = strstr(name, "cut") != NULL || strcmp(name, "relative_error") == 0;
         if (!isfinite(published)) continue;
         if (some) nb_strbuf_add(out, ", ");
-        nb_claims_value(out, published, share ? "share" : "");
+        add_value(out, published, share ? "share" : "");
         some = true;
     }
 }
@@ -165,7 +171,8 @@ static bool follows(const char *axis, const cJSON *tags) {
     return false;
 }
 
-void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
+/* "style=composed, cols=512", of the tags in which the figures of a reading differ. */
+static void add_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *figures) {
     const cJSON *tags = cJSON_GetObjectItemCaseSensitive(figure, "tags"), *tag;
     const size_t before = out->len;
     nb_strbuf_add(out, "");
@@ -174,6 +181,12 @@ void nb_claims_tags(struct nb_strbuf *out, const cJSON *figure, const cJSON *fig
             continue;
         nb_strbuf_addf(out, "%s%s=%s", out->len > before ? ", " : "", tag->string, tag->valuestring);
     }
+}
+
+void nb_claims_figure(const cJSON *figure, const cJSON *figures, struct nb_strbuf *where, struct nb_strbuf *value) {
+    nb_strbuf_add(where, nb_claims_text(figure, "label"));
+    add_tags(where, figure, figures);
+    add_interval(value, figure);
 }
 
 /* ---- sensitivity ---- */
@@ -211,7 +224,8 @@ void nb_claims_sensitivity(struct nb_strbuf *out, const cJSON *claim) {
     }
 }
 
-void nb_claims_broken(struct nb_strbuf *out, const cJSON *claim) {
+/* Of a bug report the kernels that its input breaks: "breaks layernorm_onepass, layernorm_composed"; "" for none. */
+static void add_broken(struct nb_strbuf *out, const cJSON *claim) {
     const cJSON *sensed;
     const size_t before = out->len;
     nb_strbuf_add(out, "");
@@ -241,8 +255,8 @@ static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, cons
                                   const cJSON *figures_of) {
     struct nb_strbuf measured = {0}, published = {0};
     *lines = nb_realloc(*lines, *n + 1, sizeof **lines);
-    nb_claims_measured(&measured, figures_of);
-    nb_claims_published(&published, figures_of);
+    add_measured(&measured, figures_of);
+    add_published(&published, figures_of);
     (*lines)[*n] = (struct nb_claims_line){.claim = claim,
                                            .name = nb_claims_text(judged, "id"),
                                            .title = nb_claims_text(judged, "title"),
@@ -257,7 +271,7 @@ static struct nb_claims_line *add(struct nb_claims_line **lines, size_t *n, cons
 static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
     struct nb_claims_line *line = add(lines, n, claim, claim, NULL);
     struct nb_strbuf broken = {0};
-    nb_claims_broken(&broken, claim);
+    add_broken(&broken, claim);
     free(line->measured);
     line->measured = line->why;
     line->why = broken.text;
@@ -266,7 +280,7 @@ static void add_bug(struct nb_claims_line **lines, size_t *n, const cJSON *claim
 static void add_claim(struct nb_claims_line **lines, size_t *n, const cJSON *claim) {
     const char *untested = nb_verdict_names[NB_NOT_TESTABLE];
     const cJSON *reading;
-    add(lines, n, claim, claim, nb_claims_reading(claim));
+    add(lines, n, claim, claim, main_reading(claim));
     if (strcmp(nb_claims_text(claim, "verdict"), untested) != 0) return;
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
         if (strcmp(nb_claims_text(reading, "verdict"), untested) == 0) continue;

@@ -117,24 +117,6 @@ static void add_tokens(const cJSON *document, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
 }
 
-void nb_claims_training_markdown(const cJSON *document, struct nb_strbuf *out) {
-    bool first = true;
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        struct nb_grid grid;
-        if (fill(&grid, &tables[i], document)) {
-            if (first) {
-                nb_strbuf_addf(out, "\n## Training\n\n%s\n\n", lead);
-                add_tokens(document, out);
-                nb_strbuf_add(out, "\n");
-            }
-            first = false;
-            nb_strbuf_addf(out, "\n### %s\n\n", tables[i].title);
-            nb_grid_add_markdown(&grid, out);
-        }
-        nb_grid_release(&grid);
-    }
-}
-
 static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
     nb_strbuf_add(out, "<div class=\"wrap\"><table>\n<tr>");
     for (size_t c = 0; c < grid->n_columns; c++) nb_html_text(out, "<th>", grid->titles[c], "</th>");
@@ -147,21 +129,36 @@ static void add_html(const struct nb_grid *grid, struct nb_strbuf *out) {
     nb_strbuf_add(out, "</tr>\n</table></div>\n");
 }
 
-void nb_claims_training_html(const cJSON *document, struct nb_strbuf *out) {
+static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
+    struct nb_strbuf tokens = {0};
+    add_tokens(document, &tokens);
+    if (html) {
+        nb_html_text(out, "<h2 id=\"training\">Training</h2>\n<p>", lead, "</p>\n");
+        nb_html_text(out, "<p>", tokens.text, "</p>\n");
+    } else {
+        nb_strbuf_addf(out, "\n## Training\n\n%s\n\n%s\n", lead, tokens.text);
+    }
+    nb_strbuf_release(&tokens);
+}
+
+static void add_table(const struct table *t, const struct nb_grid *grid, bool html, struct nb_strbuf *out) {
+    if (html) {
+        nb_html_text(out, "<h3>", t->title, "</h3>\n");
+        add_html(grid, out);
+    } else {
+        nb_strbuf_addf(out, "\n### %s\n\n", t->title);
+        nb_grid_add_markdown(grid, out);
+    }
+}
+
+void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out) {
     bool first = true;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct nb_grid grid;
         if (fill(&grid, &tables[i], document)) {
-            if (first) {
-                struct nb_strbuf tokens = {0};
-                add_tokens(document, &tokens);
-                nb_html_text(out, "<h2 id=\"training\">Training</h2>\n<p>", lead, "</p>\n");
-                nb_html_text(out, "<p>", tokens.text, "</p>\n");
-                nb_strbuf_release(&tokens);
-            }
+            if (first) add_lead(document, html, out);
             first = false;
-            nb_html_text(out, "<h3>", tables[i].title, "</h3>\n");
-            add_html(&grid, out);
+            add_table(&tables[i], &grid, html, out);
         }
         nb_grid_release(&grid);
     }

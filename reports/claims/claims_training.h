@@ -5,13 +5,13 @@
 #define NB_CLAIMS_TRAINING_REPORT_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 
 #include "reports/figures/plots.h"
 #include "src/core/text.h"
 
 /* Nothing where nothing was trained. */
-void nb_claims_training_markdown(const cJSON *document, struct nb_strbuf *out);
-void nb_claims_training_html(const cJSON *document, struct nb_strbuf *out);
+void nb_claims_training_tables(const cJSON *document, bool html, struct nb_strbuf *out); /* html: else Markdown */
 void nb_claims_training_figures(struct nb_figures *figures, const cJSON *document, const struct nb_results *meta);
 
 #endif

@@ -119,7 +119,7 @@ Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) 
 Test(claims_amdahl, the_page_has_shares_and_cuts) {
     cJSON *document = kept_json(document_of(0.2, 0.9, 0));
     struct nb_strbuf page = {0};
-    nb_claims_training_markdown(document, &page);
+    nb_claims_training_tables(document, false, &page);
     cr_expect(strstr(page.text, "cut of the step against LayerNorm"), "%s", page.text);
     cr_expect(strstr(page.text, "20 % \\[20, 20\\] | 10 % \\[10, 10\\] | 6"), "%s", page.text);
     cr_expect(strstr(page.text, "| 20 % \\[20, 20\\] |  | 6"), "LayerNorm is compared with nothing: %s", page.text);
@@ -137,8 +137,8 @@ Test(claims_amdahl, the_page_says_how_the_share_hangs_on_tokens) {
                        "\"label\":\"from 0.01 to 0.012 over 3 values of tokens\",\"outcome\":\"%s\"}]}]}]",
                        outcomes[i]);
         cJSON_AddItemToObject(document, "claims", cJSON_Parse(claims.text));
-        nb_claims_training_markdown(document, &page);
-        nb_claims_training_html(document, &html);
+        nb_claims_training_tables(document, false, &page);
+        nb_claims_training_tables(document, true, &html);
         const char *said = strstr(page.text, "from 0.01 to 0.012 over 3 values of tokens");
         cr_expect(said && strstr(said, outcomes[i]), "%s", page.text);
         cr_expect(strstr(html.text, "from 0.01 to 0.012 over 3 values of tokens"));
