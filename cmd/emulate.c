@@ -134,7 +134,7 @@ static int run(int argc, char **argv) {
 out:
     for (size_t i = 0; list_of && i < o.designs.n; i++) {
         free(list_of[i].text);
-        nb_depth_release(&list_of[i].depth);
+        free(list_of[i].depth.points);
     }
     free(list_of);
     nb_texts_release(&o.designs);

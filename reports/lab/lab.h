@@ -21,9 +21,7 @@ void nb_limits_view(const struct nb_limits *l, const struct nb_limit *lines, siz
 
 /* ---- tolerance ---- */
 
-/* "table", "json", or text to paste into a test: "torch", "numpy", "c". */
-bool nb_tolerance_format_known(const char *format);
-/* Appends it in a format that is known. */
+/* Appends: "table", "json", or text to paste into a test: "torch", "numpy", "c". */
 void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
                        struct nb_strbuf *out);
 

@@ -88,8 +88,6 @@ const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS] = {
     {"formula", "what is not as usual", "formula", NB_CELL_TEXT, 0, "formula", 0},
 };
 
-bool nb_grade_column_is_figure(const struct nb_grade_column *column) { return column->kind >= NB_CELL_FIGURE; }
-
 void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_line *graded, int digits,
                    struct nb_strbuf *out) {
     const char *text = nb_stress_text(graded->line, column->key);

@@ -40,7 +40,9 @@ struct nb_grade_column {
 };
 enum { NB_N_GRADE_COLUMNS = 17 };
 extern const struct nb_grade_column nb_grade_columns[NB_N_GRADE_COLUMNS];
-bool nb_grade_column_is_figure(const struct nb_grade_column *column);
+static inline bool nb_grade_column_is_figure(const struct nb_grade_column *column) {
+    return column->kind >= NB_CELL_FIGURE;
+}
 /* The text of a cell; empty where there is nothing to say. digits: of a figure. */
 void nb_grade_cell(const struct nb_grade_column *column, const struct nb_stress_line *graded, int digits,
                    struct nb_strbuf *out);

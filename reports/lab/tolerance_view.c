@@ -69,14 +69,11 @@ static const struct snippet {
 };
 enum { N_SNIPPETS = sizeof snippets / sizeof snippets[0] };
 
-static const struct snippet *find_snippet(const char *language) {
-    for (size_t i = 0; i < N_SNIPPETS; i++)
-        if (strcmp(language, snippets[i].language) == 0) return &snippets[i];
-    return NULL;
-}
-
-static void add_snippet(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const struct snippet *s,
+static void add_snippet(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *language,
                         struct nb_strbuf *out) {
+    const struct snippet *s = snippets;
+    while (s < snippets + N_SNIPPETS && strcmp(s->language, language) != 0) s++;
+    assert(s < snippets + N_SNIPPETS);
     const struct nb_rate *alarm = &t->subjects[0].alarms[NB_DERIVED];
     const double bias = t->criteria[NB_MEAN_ERROR_TEST].limit;
     nb_strbuf_addf(out, "%s ", s->comment);
@@ -304,17 +301,12 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     nb_strbuf_release(&design);
 }
 
-bool nb_tolerance_format_known(const char *format) {
-    return strcmp(format, "table") == 0 || strcmp(format, "json") == 0 || find_snippet(format);
-}
-
 void nb_tolerance_view(const struct nb_tolerance *t, const struct nb_tolerance_request *q, const char *format,
                        struct nb_strbuf *out) {
-    assert(nb_tolerance_format_known(format));
     if (strcmp(format, "table") == 0)
         as_table(t, q, out);
     else if (strcmp(format, "json") == 0)
         as_json(t, q, out);
     else
-        add_snippet(t, q, find_snippet(format), out);
+        add_snippet(t, q, format, out);
 }

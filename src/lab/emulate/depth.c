@@ -173,8 +173,3 @@ int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct
     free(sums);
     return 0;
 }
-
-void nb_depth_release(struct nb_depth *depth) {
-    free(depth->points);
-    *depth = (struct nb_depth){0};
-}

@@ -33,7 +33,7 @@ struct nb_depth_point {
 };
 
 struct nb_depth {
-    struct nb_depth_point *points; /* blocks of them */
+    struct nb_depth_point *points; /* blocks of them; owned */
     int blocks;
     /* Exponents p of |figure| ~ k^p by least squares over the last seven eighths, of the figures relative to what one block adds, or
      * with a rounded stream relative to the stream; NaN where a figure is 0 or no number, and that of the mean gain where the mean is
@@ -44,6 +44,5 @@ struct nb_depth {
 /* -1 after nb_error. The rows' statistics must be numbers: rows with Inf or NaN give NaN. */
 int nb_depth_run(struct nb_depth *depth, const struct nb_design *d, const struct nb_design_rows *rows,
                  const struct nb_depth_options *options);
-void nb_depth_release(struct nb_depth *depth);
 
 #endif

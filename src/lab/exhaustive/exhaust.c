@@ -81,15 +81,13 @@ double nb_sweep_estimate(const struct nb_sweep *s, int threads) {
     return (nb_now_s() - start_s) * ceil((double)s->n_chunks / threads);
 }
 
-void nb_exhaust_announce(const char *what, double inputs, double seconds, const struct nb_exhaust_options *o) {
+cJSON *nb_exhaust_begin(cJSON *answer, const char *mode, const char *what, double inputs, double seconds,
+                        const struct nb_exhaust_options *o) {
     nb_note("%s: %.6g inputs, about %.2g s on %d thread%s", what, inputs, seconds, o->threads,
             o->threads > 1 ? "s" : "");
     if (o->stride > 1)
         nb_warn("only every %lldth input is looked at: this proves nothing; without --stride it does",
                 (long long)o->stride);
-}
-
-cJSON *nb_exhaust_answer(cJSON *answer, const char *mode, const struct nb_exhaust_options *o) {
     nb_json_text(answer, "mode", mode);
     nb_json_number(answer, "stride", (double)o->stride);
     nb_json_number(answer, "threads", o->threads);

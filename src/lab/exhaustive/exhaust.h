@@ -38,10 +38,10 @@ struct nb_exhaust_options {
     double gamma;    /* weight that distinguishes the cast orders */
     bool all_inputs; /* rsqrt: all 2^32 */
 };
-/* Announces a mode: how many inputs, how long, and that a stride proves nothing. */
-void nb_exhaust_announce(const char *what, double inputs, double seconds, const struct nb_exhaust_options *o);
-/* The frame of a mode's answer: {"mode":..,"stride":..,"threads":..,"rows":[]}; returns the rows. */
-cJSON *nb_exhaust_answer(cJSON *answer, const char *mode, const struct nb_exhaust_options *o);
+/* Announces a mode (how many inputs, how long, that a stride proves nothing) and frames its answer,
+ * {"mode":..,"stride":..,"threads":..,"rows":[]}; returns the rows. */
+cJSON *nb_exhaust_begin(cJSON *answer, const char *mode, const char *what, double inputs, double seconds,
+                        const struct nb_exhaust_options *o);
 
 /* Each mode fills an answer. 0, -1 after nb_error, or the number of the signal that cut it short: what is there is right, and each
  * row says how far it came. */

@@ -223,13 +223,13 @@ static void task_init(struct task *t, const struct nb_narrow *format, const stru
 int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     const struct nb_narrow *const formats[] = {&nb_narrow_f16, &nb_narrow_bf16, &nb_narrow_e5m2, &nb_narrow_e4m3};
     enum { N = sizeof formats / sizeof formats[0] };
-    cJSON *rows = nb_exhaust_answer(answer, "convert", o);
+    cJSON *rows = NULL;
     double seconds = 0, inputs = 0;
     int result = 0;
     for (int pass = 0; pass < 2 && result == 0; pass++) {
         for (int f = 0; f < N && result == 0; f++) {
             struct task t;
-            task_init(&t, formats[f], o, pass == 1 ? rows : NULL);
+            task_init(&t, formats[f], o, rows);
             struct nb_sweep sweep = {.label = formats[f]->name,
                                      .n_chunks = (t.n_inputs + CHUNK - 1) / CHUNK,
                                      .chunk = check_chunk,
@@ -243,7 +243,7 @@ int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
             }
             free(t.wrong);
         }
-        if (pass == 0) nb_exhaust_announce("f32 to narrow formats", inputs, seconds, o);
+        if (pass == 0) rows = nb_exhaust_begin(answer, "convert", "f32 to narrow formats", inputs, seconds, o);
     }
     return result;
 }

@@ -27,16 +27,6 @@ void nb_judge_resolve(const struct nb_judge *j, struct nb_judged *sums, struct n
     sums->misrounded += got != (exact.lo < 0 ? below : above);
 }
 
-void nb_judged_merge(struct nb_judged *a, const struct nb_judged *b) {
-    a->n += b->n;
-    a->misrounded += b->misrounded;
-    a->undecided += b->undecided;
-    a->non_finite += b->non_finite;
-    if (!(b->max_ulp > a->max_ulp)) return;
-    a->max_ulp = b->max_ulp;
-    a->witness = b->witness;
-}
-
 void nb_judged_to_json(const struct nb_judged *s, cJSON *row) {
     nb_json_number(row, "inputs", (double)s->n);
     nb_json_number(row, "correct_share", s->n ? 1 - (double)(s->misrounded + s->undecided) / (double)s->n : NAN);

@@ -78,8 +78,6 @@ static inline bool nb_judge_add(const struct nb_judge *j, struct nb_judged *sums
  * from one by that, stays undecided. */
 void nb_judge_resolve(const struct nb_judge *j, struct nb_judged *sums, struct nb_twofold exact, double got);
 
-/* Appends b, which comes after a. */
-void nb_judged_merge(struct nb_judged *a, const struct nb_judged *b);
 /* inputs, correct_share, misrounded, max_ulp, non_finite, undecided. */
 void nb_judged_to_json(const struct nb_judged *sums, cJSON *row);
 

@@ -357,9 +357,8 @@ int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
         t.n_sources = sources.n;
         t.answers = nb_alloc((uint64_t)n, sizeof *t.answers);
         struct nb_sweep sweep = {.label = "rows of one element", .n_chunks = n, .chunk = row1_chunk, .arg = &t};
-        nb_exhaust_announce(sweep.label, (double)n * N_CODES / (double)o->stride, nb_sweep_estimate(&sweep, o->threads),
-                            o);
-        cJSON *rows = nb_exhaust_answer(answer, "row1", o);
+        cJSON *rows = nb_exhaust_begin(answer, "row1", sweep.label, (double)n * N_CODES / (double)o->stride,
+                                       nb_sweep_estimate(&sweep, o->threads), o);
         nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
         result = nb_sweep_run(&sweep, o->threads);
         report_all(&t, (int)(sweep.done / o->n_eps), rows);
@@ -446,10 +445,21 @@ static void row2_chunk(int64_t chunk, void *arg) {
     t->judged[chunk] = judged;
 }
 
+/* Appends b, which comes after a. */
+static void append_judged(struct nb_judged *a, const struct nb_judged *b) {
+    a->n += b->n;
+    a->misrounded += b->misrounded;
+    a->undecided += b->undecided;
+    a->non_finite += b->non_finite;
+    if (!(b->max_ulp > a->max_ulp)) return;
+    a->max_ulp = b->max_ulp;
+    a->witness = b->witness;
+}
+
 static void row2_answer(const struct row2_task *t, int64_t done, double seconds, cJSON *rows) {
     struct nb_judged sum = {0};
     char text[64];
-    for (int64_t i = 0; i < done; i++) nb_judged_merge(&sum, &t->judged[i]);
+    for (int64_t i = 0; i < done; i++) append_judged(&sum, &t->judged[i]);
     cJSON *row = cJSON_CreateObject();
     cJSON_AddItemToArray(rows, row);
     nb_json_text(row, "source", t->source->entry ? "kernel" : "design");
@@ -484,7 +494,7 @@ static void choose(const struct nb_exhaust_options *o, struct list *sources) {
     sources->n = 1;
 }
 
-static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, const struct list *sources, cJSON *rows) {
+static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, const struct list *sources, cJSON *answer) {
     double seconds = 0;
     int result = 0;
     for (int s = 0; s < sources->n; s++) {
@@ -492,7 +502,9 @@ static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, cons
         const struct nb_sweep sweep = {.n_chunks = t->n, .chunk = row2_chunk, .arg = t};
         seconds += nb_sweep_estimate(&sweep, o->threads) * o->n_eps;
     }
-    nb_exhaust_announce("rows of two elements", (double)t->n * (double)t->n * o->n_eps * sources->n, seconds, o);
+    cJSON *rows = nb_exhaust_begin(answer, "row2", "rows of two elements",
+                                   (double)t->n * (double)t->n * o->n_eps * sources->n, seconds, o);
+    nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
     for (int s = 0; s < sources->n; s++)
         for (int e = 0; e < o->n_eps && result == 0; e++) {
             t->source = &sources->items[s];
@@ -514,9 +526,7 @@ int nb_exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
         t.decoded = decoded;
         t.judged = nb_alloc((uint64_t)t.n, sizeof *t.judged);
         choose(o, &sources);
-        cJSON *rows = nb_exhaust_answer(answer, "row2", o);
-        nb_json_text(answer, "dtype", nb_dtype_names[o->dtype]);
-        result = run_all(o, &t, &sources, rows);
+        result = run_all(o, &t, &sources, answer);
     }
     free(t.judged);
     free(decoded);

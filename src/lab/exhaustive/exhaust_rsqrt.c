@@ -466,12 +466,11 @@ static int check_names(const struct nb_exhaust_options *o) {
 
 int nb_exhaust_rsqrt(const struct nb_exhaust_options *o, cJSON *answer) {
     if (check_names(o) != 0) return -1;
-    cJSON *rows = nb_exhaust_answer(answer, "rsqrt", o);
     double seconds = 0, inputs = 0;
     for (size_t i = 0; i < nb_n_root_variants; i++)
         if (is_wanted(&nb_root_variants[i], o) && !nb_root_variant_refuses(&nb_root_variants[i]))
             seconds += estimate(&nb_root_variants[i], o, &inputs);
-    nb_exhaust_announce("1/sqrt(x) in f32", inputs, seconds, o);
+    cJSON *rows = nb_exhaust_begin(answer, "rsqrt", "1/sqrt(x) in f32", inputs, seconds, o);
     int result = 0;
     for (size_t i = 0; i < nb_n_root_variants && result == 0; i++) {
         const struct nb_root_variant *v = &nb_root_variants[i];

@@ -126,12 +126,12 @@ static void add_products(const struct products *p, int64_t done, double seconds,
     nb_json_number(row, "seconds", seconds);
 }
 
-static int multiply(const struct nb_exhaust_options *o, cJSON *rows) {
+static int multiply(const struct nb_exhaust_options *o, cJSON *answer) {
     const int64_t n = significands(o->dtype);
     struct products p = {o->dtype, (uint32_t)o->stride, nb_alloc((uint64_t)n, sizeof *p.found)};
     struct nb_sweep sweep = {.label = "x * rstd", .n_chunks = n, .chunk = multiply_chunk, .arg = &p};
-    nb_exhaust_announce("x * rstd, by significands", (double)n * N_RSTD / (double)o->stride,
-                        nb_sweep_estimate(&sweep, o->threads), o);
+    cJSON *rows = nb_exhaust_begin(answer, "stage", "x * rstd, by significands", (double)n * N_RSTD / (double)o->stride,
+                                   nb_sweep_estimate(&sweep, o->threads), o);
     const int result = nb_sweep_run(&sweep, o->threads);
     add_products(&p, sweep.done, sweep.seconds, rows);
     free(p.found);
@@ -201,8 +201,8 @@ static void add_variances(size_t f, const struct nb_exhaust_options *o, double e
 }
 
 int nb_exhaust_stage(const struct nb_exhaust_options *o, cJSON *answer) {
-    cJSON *rows = nb_exhaust_answer(answer, "stage", o);
-    const int result = multiply(o, rows);
+    const int result = multiply(o, answer);
+    cJSON *rows = cJSON_GetObjectItemCaseSensitive(answer, "rows");
     for (size_t f = 0; f < sizeof formulas / sizeof formulas[0] && result == 0; f++)
         for (int e = 0; e < o->n_eps; e++) add_variances(f, o, o->eps[e], rows);
     return result;

@@ -80,13 +80,6 @@ int nb_limit_says(struct nb_limit *line, const char *format, ...) {
     return -1;
 }
 
-void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
-                      const void *arg) {
-    const double first = nb_first_representable(number, holds, arg);
-    line->safe = nb_next_below(first, number);
-    if (isfinite(first)) line->from = first;
-}
-
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg) {
     const double first = nb_first_representable(number, ends, arg);

@@ -68,9 +68,6 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 
 /* ---- what rules share ---- */
 
-/* from = the least number of the format at which `holds` begins, safe = the one below. */
-void nb_limit_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
-                      const void *arg);
 /* from = the largest number below which `ends` is not yet true, safe = the one above. */
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg);

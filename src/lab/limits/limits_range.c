@@ -31,11 +31,19 @@ static double square_of(const struct nb_limits *l, double x, char *seen, size_t 
     return s;
 }
 
+/* from = the least number of the format at which `holds` begins, safe = the one below. */
+static void begin_upwards(struct nb_limit *line, enum nb_number number, bool (*holds)(double v, const void *arg),
+                          const void *arg) {
+    const double first = nb_first_representable(number, holds, arg);
+    line->safe = nb_next_below(first, number);
+    if (isfinite(first)) line->from = first;
+}
+
 static int square_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const enum nb_number number = least_overflow(&l->design);
     const double limit = nb_numbers[number].overflow;
     line->law = sqrt(limit);
-    nb_limit_upwards(line, l->design.store, square_reaches, &limit);
+    begin_upwards(line, l->design.store, square_reaches, &limit);
     if (isnan(line->from))
         nb_limit_says(line, "No %s value has a square beyond %s.", nb_numbers[l->design.store].name,
                       nb_numbers[number].name);
@@ -113,7 +121,7 @@ static int exact_overflow(const struct nb_limits *l, struct nb_limit *line, bool
     const struct equal_row row = {l, squared};
     const double share = nb_numbers[l->design.acc].overflow / (double)l->n;
     line->law = squared ? sqrt(share) : share;
-    nb_limit_upwards(line, l->design.store, exact_sum_overflows, &row);
+    begin_upwards(line, l->design.store, exact_sum_overflows, &row);
     nb_limit_says(line,
                   isnan(line->from) ? "No sum of %lld of them leaves %s."
                                     : "A sum of %lld of them in %s that has lost nothing is infinite from here on.",
@@ -141,7 +149,7 @@ static bool mean_is_infinite(const struct nb_limits *l, double v, char *seen, si
 
 static int ordered_squares_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const struct equal_row row = {l, true};
-    nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);
+    begin_upwards(line, l->design.store, ordered_sum_overflows, &row);
     if (isnan(line->from))
         nb_limit_says(line, "In this order the sum of squares of %lld equal elements never overflows.",
                       (long long)l->n);
@@ -164,7 +172,7 @@ static int ordered_mean_overflow(const struct nb_limits *l, struct nb_limit *lin
     if (!nb_op_centres(l->design.op)) return nb_limit_says(line, "RMSNorm computes no mean.");
     if (l->design.variance == NB_VAR_WELFORD) return nb_limit_says(line, "An updated mean is no sum.");
     if (l->design.variance == NB_VAR_SHIFTED) return nb_limit_says(line, "A constant row, shifted, is 0.");
-    nb_limit_upwards(line, l->design.store, ordered_sum_overflows, &row);
+    begin_upwards(line, l->design.store, ordered_sum_overflows, &row);
     nb_limit_says(line, isnan(line->from) ? "In this order the sum of a constant row never overflows."
                                           : "A constant row from here on has no finite mean in this order.");
     return 0;
@@ -197,7 +205,7 @@ static int output_overflow(const struct nb_limits *l, struct nb_limit *line) {
     const double peak = sqrt(peak_squared(l));
     if (l->n < 2 && nb_op_centres(l->design.op)) return nb_limit_says(line, "A row of one element is 0.");
     line->law = nb_numbers[l->design.store].overflow / peak;
-    nb_limit_upwards(line, weight_format(l), output_overflows, l);
+    begin_upwards(line, weight_format(l), output_overflows, l);
     const double most = peak * l->gamma_max;
     if (isnan(most))
         nb_limit_says(line, "The largest |y| is %.6g |gamma|, reached by a row with one non-zero element.", peak);

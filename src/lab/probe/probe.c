@@ -128,8 +128,8 @@ const char *nb_probe_refuses(const struct nb_case *c) {
     return c->pass == NB_FORWARD ? NULL : "probe asks forward kernels";
 }
 
-static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,     nb_probe_sums,   nb_probe_root,
-                                                      nb_probe_affine, nb_probe_special, nb_probe_context};
+static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,    nb_probe_sums,
+                                                      nb_probe_root,   nb_probe_affine, nb_probe_context};
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
     assert(entry && !nb_probe_refuses(c));

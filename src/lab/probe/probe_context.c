@@ -97,23 +97,6 @@ static void ask_batch(struct nb_probe *p, const double *y) {
     p->c.pad = pad;
 }
 
-void nb_probe_context(struct nb_probe *p) {
-    struct nb_box b;
-    double *y = nb_alloc(COLS, sizeof *y);
-    if (nb_box_init(&b, p, ROWS, COLS, 1e-5) == 0) {
-        fill(&b, 17, 1);
-        if (nb_box_run(&b) == 0) {
-            read_row(&b, 17, y);
-            ask_repeats(p, &b, y);
-            ask_threads(p, &b, y);
-            ask_rows(p, &b, y);
-        }
-    }
-    nb_box_release(&b);
-    if (!p->failure) ask_batch(p, y);
-    free(y);
-}
-
 /* ---- Subnormals, NaN and Inf. Subnormal inputs, squares and outputs are each met alone: the rest of a row keeps all else normal ---- */
 
 enum { SPECIAL_COLS = 64 };
@@ -203,10 +186,29 @@ static void ask_special(struct nb_probe *p, const char *question, double special
     nb_box_release(&b);
 }
 
-void nb_probe_special(struct nb_probe *p) {
+static void ask_special_values(struct nb_probe *p) {
     ask_inputs(p);
     if (!p->failure) ask_outputs(p);
     if (!p->failure) ask_squares(p);
     if (!p->failure) ask_special(p, "nan", NAN);
     if (!p->failure) ask_special(p, "inf", INFINITY);
+}
+
+void nb_probe_context(struct nb_probe *p) {
+    struct nb_box b;
+    ask_special_values(p);
+    if (p->failure) return;
+    double *y = nb_alloc(COLS, sizeof *y);
+    if (nb_box_init(&b, p, ROWS, COLS, 1e-5) == 0) {
+        fill(&b, 17, 1);
+        if (nb_box_run(&b) == 0) {
+            read_row(&b, 17, y);
+            ask_repeats(p, &b, y);
+            ask_threads(p, &b, y);
+            ask_rows(p, &b, y);
+        }
+    }
+    nb_box_release(&b);
+    if (!p->failure) ask_batch(p, y);
+    free(y);
 }

@@ -48,8 +48,7 @@ void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistic
 void nb_probe_sums(struct nb_probe *p);    /* of squares: format, lanes, order; mean and variance of a LayerNorm */
 void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
 void nb_probe_affine(struct nb_probe *p);  /* cast order, dtype of 1 + gamma, fma with beta */
-void nb_probe_special(struct nb_probe *p); /* subnormals, NaN, Inf */
-void nb_probe_context(struct nb_probe *p); /* repeated calls, other rows, threads, padding */
+void nb_probe_context(struct nb_probe *p); /* subnormals, NaN, Inf; repeated calls, other rows, threads, padding */
 
 /* ---- The instrument of the probes: a kernel, a tensor of rows that one writes into, and a scale for sums of squares.
  *

@@ -438,9 +438,8 @@ static void add_key(cJSON *json, const char *name, const struct nb_trial *t, enu
     struct nb_strbuf key = {0}, replay = {0};
     nb_shortest_text(value, number);
     snprintf(data, sizeof data, "%s(%s)", of == NB_RHO_MAX ? "offset" : "scale", number);
-    nb_trial_key(&t->c, data, seed, 0, &key);
+    nb_trial_key(t, &t->c, data, seed, 0, &key, &replay);
     nb_json_text(json, name, key.text);
-    nb_trial_replay(t, key.text, &replay);
     if (name[0] == 'b') nb_json_text(json, "replay", replay.text);
     nb_strbuf_release(&key);
     nb_strbuf_release(&replay);

@@ -92,15 +92,11 @@ struct row {
     double noise_floor;
 };
 
-double nb_granted_ulp(enum nb_dtype dtype) { return dtype == NB_F32 ? 16 : 4; }
-
 const char *nb_row_score_refuses(const struct nb_case *c) {
     if (c->pass != NB_FORWARD) return "searches judge y: forward kernels only";
     if (c->op == NB_OP_BATCHNORM) return "BatchNorm's statistics run over rows: searches change one row at a time";
     return c->op == NB_OP_COPY ? "a copy computes nothing" : NULL;
 }
-
-bool nb_row_is_ordinary(const struct nb_row_score *s) { return s->n_nan + s->n_inf + s->n_zero == 0; }
 
 static void keep(struct nb_row_worst *w, double value, int64_t col, double got, double want) {
     if (isnan(value) || (w->col >= 0 && value <= w->value)) return;

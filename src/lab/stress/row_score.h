@@ -34,7 +34,7 @@ extern const char *const nb_measure_names[NB_N_MEASURES]; /* "bound", "noise", "
 
 /* What "the oracle's answer" leaves room for, whatever the kernel: this many ulp(magnitude) (f32: about what torch.testing grants by
  * default, 1.3e-6; narrow outputs hide the statistics' error, so 4), or this multiple of the input noise. */
-double nb_granted_ulp(enum nb_dtype dtype);
+static inline double nb_granted_ulp(enum nb_dtype dtype) { return dtype == NB_F32 ? 16 : 4; }
 #define NB_GRANTED_NOISE 4.0
 
 struct nb_row_worst {
@@ -63,6 +63,6 @@ const char *nb_row_score_refuses(const struct nb_case *c);
 /* Scores all rows of the last call: t->c.shape.rows of them. -1 with t->reason. */
 int nb_row_score(struct nb_trial *t, struct nb_row_score *scores);
 /* Did the row come back without NaN, Inf and lost zeros? */
-bool nb_row_is_ordinary(const struct nb_row_score *s);
+static inline bool nb_row_is_ordinary(const struct nb_row_score *s) { return s->n_nan + s->n_inf + s->n_zero == 0; }
 
 #endif

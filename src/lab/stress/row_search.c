@@ -638,8 +638,7 @@ static void add_files(cJSON *json, const struct search *h, const struct found *c
     if (c->eps != h->t->c.eps) snprintf(of.eps_text, sizeof of.eps_text, "%.17g", c->eps);
     name_file(&of, dir, objective, &path);
     if (path.len < NB_DATA_MAX && write_row(h->t, c->x, path.text) == 0) {
-        nb_trial_key(&of, path.text, of.seed, 1, &key);
-        nb_trial_replay(h->t, key.text, &replay);
+        nb_trial_key(h->t, &of, path.text, of.seed, 1, &key, &replay);
         nb_json_text(json, "file", path.text);
         nb_json_text(json, "key", key.text);
         nb_json_text(json, "replay", replay.text);

@@ -3,17 +3,274 @@
  * formula breaks down. */
 #include "src/lab/stress/sweeps.h"
 
+#include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/accuracy/bound.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/json_members.h"
-#include "src/lab/stress/scan.h"
+#include "src/core/kernel_fields.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
+#include "src/lab/stress/row_score.h"
 
-/* ---- What theory says of a scan before it is made: laws of growth of rounding errors, in u rms(y) of the output as in scan.h. Standard deviations are shown twofold, about what the largest of a few rows comes to ---- */
+/* ---- One point: rows of one scale and one offset go through a kernel, and how far is the output off? Rows are x = scale * (rho + z), z
+ * independent standard normal, the same z at every point, so that points differ by nothing else; gamma is 1 and beta 0. A predicted
+ * loss is counted like any other: whether the formula excuses it is for the grades to say, a map shows where it happens. ---- */
+
+struct scan {
+    struct nb_trial trial;
+    int64_t rows, cols;
+    double *z, *x; /* what was drawn, what is sent; owned */
+    double z_max;  /* largest |z| */
+    int64_t chain; /* as the kernel declares it for this shape */
+};
+
+enum point_state {
+    POINT_OK,
+    POINT_NAN,        /* NaN where a number belongs */
+    POINT_INF,        /* Inf where a number belongs */
+    POINT_ZERO,       /* most elements are 0 where a number belongs */
+    POINT_UNSTORABLE, /* inputs beyond the dtype's range: the kernel was not called */
+    POINT_UNDEFINED,  /* the exact result is no number */
+    POINT_FAILED,     /* the call failed; trial.reason says why */
+    N_POINT_STATES
+};
+
+/* Errors in units of u rms(y), u = 2^-p of the output; where the spacing of subnormal numbers is wider than 2 u rms(y), in half of
+ * it. A row whose exact result is 0 throughout counts as one with rms(y) = 1. NaN: not known. */
+struct point {
+    enum point_state state;
+    double scaled_u;        /* largest |error| of the finite elements */
+    double bound_u;         /* largest error that the declared formula allows; NaN where it predicts a loss */
+    double noise_u;         /* largest change of the exact result under half an ulp of input noise */
+    double max_ulp, bias_u; /* as struct nb_accuracy has them */
+    double gain_u;          /* relative error that a row shares, of its worst row, signed, in u */
+    double gain_rms_u;      /* root mean square of it over rows */
+    double eps_effect_u;    /* effect of eps on y, relative, in u */
+    int64_t nan, inf, zero; /* elements */
+};
+
+static const char *const state_names[] = {"ok", "nan", "inf", "zero", "unstorable", "undefined", "failed", NULL};
+
+static int refuse(struct scan *s, const char *reason) {
+    snprintf(s->trial.reason_text, sizeof s->trial.reason_text, "%s", reason);
+    s->trial.reason = s->trial.reason_text;
+    return -1;
+}
+
+static void set_shape(struct nb_case *c, int64_t rows, int64_t cols) {
+    struct nb_shape *shape = &c->shape;
+    const long long r = (long long)rows, n = (long long)cols;
+    *shape = (struct nb_shape){.rows = rows, .cols = cols};
+    snprintf(shape->text, sizeof shape->text, "%lldx%lld", r, n);
+    if (c->op != NB_OP_BATCHNORM) return;
+    shape->layout = NB_NCHW; /* one sample: a channel is a row */
+    shape->n = 1;
+    shape->c = rows;
+    shape->hw = cols;
+    snprintf(shape->text, sizeof shape->text, "nchw:1x%lldx%lldx1", r, n);
+}
+
+static void draw(struct scan *s, uint64_t seed) {
+    const struct nb_random stream = nb_random_stream(seed, 0);
+    const int64_t n = s->rows * s->cols;
+    s->z = nb_alloc((unsigned long long)n, sizeof *s->z);
+    s->x = nb_alloc((unsigned long long)n, sizeof *s->x);
+    for (int64_t i = 0; i < n; i++) {
+        s->z[i] = nb_random_normal(stream, (uint64_t)i);
+        s->z_max = fmax(s->z_max, fabs(s->z[i]));
+    }
+}
+
+/* Rows and columns as the op wants them (BatchNorm: channels and positions). -1 with trial.reason when the kernel or the op cannot
+ * be scanned so; s is to be released all the same. */
+static int scan_init(struct scan *s, const struct nb_trial *like, int64_t rows, int64_t cols, uint64_t seed) {
+    assert(rows >= 1 && cols >= 1);
+    struct nb_case c = like->c;
+    *s = (struct scan){.rows = rows, .cols = cols};
+    if (c.pass != NB_FORWARD || c.op == NB_OP_COPY) return refuse(s, "only forward passes are scanned");
+    if (c.op == NB_OP_BATCHNORM && c.mode == NB_INFERENCE)
+        return refuse(s, "statistics do not come from the rows in inference");
+    set_shape(&c, rows, cols);
+    nb_case_normalize(&c);
+    const char *conflict = nb_case_conflict(&c);
+    if (conflict) return refuse(s, conflict);
+    if (nb_trial_init(&s->trial, &c, like->entry) != 0) return -1;
+    nb_trial_set_params(&s->trial, NULL, NULL);
+    s->chain = nb_kernel_chain(like->entry->kernel, &s->trial.call);
+    draw(s, seed);
+    return 0;
+}
+
+static void scan_release(struct scan *s) {
+    nb_trial_release(&s->trial);
+    free(s->z);
+    free(s->x);
+    *s = (struct scan){0};
+}
+
+/* ---- one point ---- */
+
+static bool is_storable(const struct scan *s) {
+    const double limit = nb_formats[s->trial.in.dtype].overflow;
+    for (int64_t i = 0; i < s->rows * s->cols; i++)
+        if (!(fabs(s->x[i]) < limit)) return false;
+    return true;
+}
+
+/* What is found of one row after the other. */
+struct tally {
+    struct point *out;
+    enum nb_dtype dtype;
+    double gain_squares;
+    int64_t n_gains;
+    bool undefined;
+};
+
+static double rms_of(const double *v, int64_t n) {
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++) squares += v[i] * v[i];
+    return sqrt(squares / (double)n);
+}
+
+static double unit_of(double rms, enum nb_dtype dtype) {
+    const struct nb_format *f = &nb_formats[dtype];
+    return f->unit_roundoff * rms > 0 ? fmax(f->unit_roundoff * rms, f->min_subnormal / 2) : f->unit_roundoff;
+}
+
+/* Least squares of error = gain y. */
+static void add_gain(struct tally *t, const double *want, const double *got, int64_t cols) {
+    double top = 0, bottom = 0;
+    for (int64_t i = 0; i < cols; i++) {
+        top += (got[i] - want[i]) * want[i];
+        bottom += want[i] * want[i];
+    }
+    const double gain = top / bottom / nb_formats[t->dtype].unit_roundoff;
+    if (!isfinite(gain)) return;
+    if (!(fabs(gain) <= fabs(t->out->gain_u))) t->out->gain_u = gain;
+    t->gain_squares += gain * gain;
+    t->n_gains++;
+}
+
+static void add_row(struct tally *t, const double *want, const double *got, int64_t cols) {
+    struct point *p = t->out;
+    const double rms = rms_of(want, cols), unit = unit_of(rms, t->dtype);
+    const double limit = nb_formats[t->dtype].overflow;
+    t->undefined |= !isfinite(rms);
+    for (int64_t i = 0; i < cols; i++) {
+        const double error = fabs(got[i] - want[i]) / unit;
+        if (isnan(want[i]) || fabs(want[i]) >= limit) continue;
+        p->nan += isnan(got[i]);
+        p->inf += isinf(got[i]) != 0;
+        p->zero += got[i] == 0 && fabs(want[i]) > rms / 16 && nb_round_to(want[i], t->dtype) != 0;
+        if (isfinite(error) && !(error <= p->scaled_u)) p->scaled_u = error;
+    }
+}
+
+static void set_state(struct tally *t, int64_t n) {
+    struct point *p = t->out;
+    p->state = t->undefined      ? POINT_UNDEFINED
+               : p->nan          ? POINT_NAN
+               : p->inf          ? POINT_INF
+               : 2 * p->zero > n ? POINT_ZERO
+                                 : POINT_OK;
+    if (t->n_gains) p->gain_rms_u = sqrt(t->gain_squares / (double)t->n_gains);
+}
+
+/* The rest, of all rows: what takes the exact result apart, and the a-priori bound. */
+struct judgement {
+    struct nb_accuracy_sum *sum;
+    struct nb_bound bound;
+    double *tolerance, *noise, bound_u, noise_u, eps_effect;
+};
+
+/* 1 / sqrt(v + eps) against 1 / sqrt(v), as 1 - their ratio. */
+static double eps_effect(const struct nb_case *c, double v) {
+    const double root = sqrt(v);
+    if (c->formula.eps_place == NB_EPS_INSIDE) return c->eps / (v + c->eps + root * sqrt(v + c->eps));
+    if (c->formula.eps_place == NB_EPS_OUTSIDE) return c->eps / (root + c->eps);
+    return c->eps > root ? 1 - root / c->eps : 0;
+}
+
+static void judge_row(struct judgement *j, struct scan *s, int64_t row, const double *want) {
+    struct nb_trial *t = &s->trial;
+    const double unit = unit_of(rms_of(want, s->cols), t->in.dtype);
+    const enum nb_loss loss = nb_bound_row(&j->bound, row, want, j->tolerance);
+    if (t->c.op != NB_OP_BATCHNORM) nb_input_noise(j->bound.o, row, j->noise);
+    for (int64_t i = 0; i < s->cols; i++) {
+        const double allowed = loss == NB_LOSS_NONE ? j->tolerance[i] / unit : NAN;
+        if (!isnan(j->bound_u) && !(allowed <= j->bound_u)) j->bound_u = allowed; /* NaN stays */
+        j->noise_u = fmax(j->noise_u, j->noise[i] / unit);
+        j->tolerance[i] = DBL_MAX; /* no element is left out of the error figures */
+    }
+    const struct nb_row_values values = {
+        .stored = nb_tensor_row(&t->buffers.tensors[NB_T_Y], row), .exact = want, .tolerance = j->tolerance};
+    nb_accuracy_row(j->sum, row, s->cols, &values);
+    const struct nb_row_truth *truth = nb_oracle_truth(j->bound.o, row, 0);
+    if (t->c.op != NB_OP_DYT) j->eps_effect = fmax(j->eps_effect, eps_effect(&t->c, truth->var));
+}
+
+static void finish_judgement(struct judgement *j, struct scan *s, struct point *out) {
+    struct nb_accuracy a;
+    nb_accuracy_finish(j->sum, &a);
+    out->max_ulp = a.max_ulp;
+    out->bias_u = a.bias_u;
+    out->bound_u = j->bound_u;
+    out->eps_effect_u = j->eps_effect / nb_formats[s->trial.in.dtype].unit_roundoff;
+    out->noise_u = s->trial.c.op == NB_OP_BATCHNORM ? NAN : j->noise_u; /* known of rows alone */
+    nb_bound_release(&j->bound);
+    free(j->tolerance);
+    free(j->noise);
+}
+
+static void compare(struct scan *s, const struct nb_oracle *oracle, bool quick, struct point *out) {
+    const enum nb_dtype dtype = s->trial.in.dtype;
+    struct tally tally = {.out = out, .dtype = dtype};
+    struct judgement j = {.eps_effect = s->trial.c.op == NB_OP_DYT ? NAN : 0};
+    double *want = nb_alloc((unsigned long long)s->cols, sizeof *want);
+    double *got = nb_alloc((unsigned long long)s->cols, sizeof *got);
+    if (!quick) {
+        j.sum = nb_accuracy_new(nb_number_of(dtype));
+        j.tolerance = nb_alloc((unsigned long long)s->cols, sizeof *j.tolerance);
+        j.noise = nb_alloc((unsigned long long)s->cols, sizeof *j.noise);
+        nb_bound_init(&j.bound, &s->trial.c, oracle, s->chain);
+    }
+    for (int64_t r = 0; r < s->rows; r++) {
+        nb_oracle_row(oracle, r, want);
+        for (int64_t i = 0; i < s->cols; i++) got[i] = nb_trial_y(&s->trial, r, i);
+        add_row(&tally, want, got, s->cols);
+        if (!quick) add_gain(&tally, want, got, s->cols);
+        if (!quick) judge_row(&j, s, r, want);
+    }
+    set_state(&tally, s->rows * s->cols);
+    if (!quick) finish_judgement(&j, s, out);
+    free(want);
+    free(got);
+}
+
+/* Calls the kernel at a point. quick: only state and scaled_u are found, at a quarter of the time. */
+static void scan_measure(struct scan *s, double scale, double rho, bool quick, struct point *out) {
+    struct nb_oracle oracle;
+    *out = (struct point){POINT_FAILED, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0, 0, 0};
+    for (int64_t i = 0; i < s->rows * s->cols; i++) s->x[i] = scale * (rho + s->z[i]);
+    if (!is_storable(s)) {
+        out->state = POINT_UNSTORABLE;
+        return;
+    }
+    nb_trial_set_x(&s->trial, s->x, NULL);
+    if (nb_trial_run(&s->trial) != 0 || nb_oracle_init(&oracle, &s->trial.c, &s->trial.in) != 0) return;
+    compare(s, &oracle, quick, out);
+    nb_oracle_release(&oracle);
+}
+
+/* ---- What theory says of a scan before it is made: laws of growth of rounding errors, in u rms(y) of the output as a point has them. Standard deviations are shown twofold, about what the largest of a few rows comes to ---- */
 
 struct theory {
     const struct nb_case *c;
@@ -29,7 +286,7 @@ struct theory {
 static const double STAGNATION = 0.0404, NORMAL_DENSITY = 0.798; /* of |z| at 0 */
 static const double SD_SHOWN = 2;
 
-static void theory_init(struct theory *t, const struct nb_scan *s) {
+static void theory_init(struct theory *t, const struct scan *s) {
     const struct nb_case *c = &s->trial.c;
     const enum nb_dtype dtype = (enum nb_dtype)c->dtype;
     const enum nb_dtype stats = c->stats_dtype == NB_STATS_X ? dtype : NB_F32;
@@ -355,25 +612,25 @@ static cJSON *held_to_json(const struct held *h) {
     return nb_json_of_members(members, h);
 }
 
-static void add_measured(cJSON *points, struct nb_scan *s, double at, double scale, double rho) {
+static void add_measured(cJSON *points, struct scan *s, double at, double scale, double rho) {
     static const struct nb_member members[] = {
-        NB_MEMBER_NAMED(struct nb_scan_point, state, nb_point_state_names),
-        NB_MEMBER(NUMBER, struct nb_scan_point, max_ulp),
-        NB_MEMBER(NUMBER, struct nb_scan_point, scaled_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, bias_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, gain_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, gain_rms_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, noise_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, bound_u),
-        NB_MEMBER(NUMBER, struct nb_scan_point, eps_effect_u),
-        NB_MEMBER(COUNT, struct nb_scan_point, nan),
-        NB_MEMBER(COUNT, struct nb_scan_point, inf),
-        NB_MEMBER(COUNT, struct nb_scan_point, zero),
+        NB_MEMBER_NAMED(struct point, state, state_names),
+        NB_MEMBER(NUMBER, struct point, max_ulp),
+        NB_MEMBER(NUMBER, struct point, scaled_u),
+        NB_MEMBER(NUMBER, struct point, bias_u),
+        NB_MEMBER(NUMBER, struct point, gain_u),
+        NB_MEMBER(NUMBER, struct point, gain_rms_u),
+        NB_MEMBER(NUMBER, struct point, noise_u),
+        NB_MEMBER(NUMBER, struct point, bound_u),
+        NB_MEMBER(NUMBER, struct point, eps_effect_u),
+        NB_MEMBER(COUNT, struct point, nan),
+        NB_MEMBER(COUNT, struct point, inf),
+        NB_MEMBER(COUNT, struct point, zero),
         NB_MEMBERS_END,
     };
-    struct nb_scan_point p;
+    struct point p;
     cJSON *json = cJSON_CreateObject();
-    nb_scan_measure(s, scale, rho, false, &p);
+    scan_measure(s, scale, rho, false, &p);
     nb_json_number(json, "at", at);
     nb_json_add_members(json, members, &p);
     cJSON_AddItemToArray(points, json);
@@ -391,7 +648,7 @@ static void add_sweep(cJSON *sweeps, const char *axis, const struct held *held, 
     cJSON_AddItemToArray(sweeps, sweep);
 }
 
-static struct held held_by(const struct nb_scan *s) {
+static struct held held_by(const struct scan *s) {
     return (struct held){(double)s->cols, (double)s->rows, 1, 0, s->trial.c.eps};
 }
 
@@ -404,7 +661,7 @@ static int powers(double *at, int first, int last) {
 }
 
 /* From no offset to where the spread is a fraction of the spacing of x. */
-static void over_rho(cJSON *sweeps, struct nb_scan *s) {
+static void over_rho(cJSON *sweeps, struct scan *s) {
     const int precision = nb_formats[s->trial.in.dtype].precision;
     struct theory theory;
     double at[MOST_POINTS];
@@ -418,7 +675,7 @@ static void over_rho(cJSON *sweeps, struct nb_scan *s) {
 }
 
 /* All that the dtype can hold. */
-static void over_scale(cJSON *sweeps, struct nb_scan *s) {
+static void over_scale(cJSON *sweeps, struct scan *s) {
     const struct nb_format *f = &nb_formats[s->trial.in.dtype];
     struct theory theory;
     double at[MOST_POINTS];
@@ -432,7 +689,7 @@ static void over_scale(cJSON *sweeps, struct nb_scan *s) {
 }
 
 /* The values in use, and those between them, where the steps of an eps stored in f16 show. */
-static void over_eps(cJSON *sweeps, struct nb_scan *s, double scale) {
+static void over_eps(cJSON *sweeps, struct scan *s, double scale) {
     enum { PER_DECADE = 2, FIRST = -12, LAST = -1 };
     struct theory theory;
     double at[(LAST - FIRST) * PER_DECADE + 1];
@@ -460,14 +717,14 @@ static void over_n(cJSON *sweeps, const struct nb_trial *t, const struct request
     for (int64_t n = 16; n <= q->n_max; n *= 4) {
         const int64_t even = q->rows * q->cols / n, rows = even < 2 ? 2 : even > 64 ? 64 : even;
         struct theory theory;
-        struct nb_scan s;
-        if (nb_scan_init(&s, t, rows, n, q->seed) == 0) {
+        struct scan s;
+        if (scan_init(&s, t, rows, n, q->seed) == 0) {
             add_measured(points, &s, (double)n, held.scale, held.rho);
             theory_init(&theory, &s);
             for (int law = 0; law < N_LAWS_OVER_N && t->c.op != NB_OP_DYT; law++)
                 add_point(laws[law], (double)n, law_over_n(&theory, (enum law_over_n)law));
         }
-        nb_scan_release(&s);
+        scan_release(&s);
     }
     add_sweep(sweeps, "n", &held, points, predicted, cJSON_CreateArray());
 }
@@ -477,15 +734,15 @@ cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options) {
     static const double near_eps = 0x1p-8, eps_alone = 0x1p-14;
     const struct request q = request_of(options);
     cJSON *sweeps = cJSON_CreateArray();
-    struct nb_scan s;
-    if (nb_scan_init(&s, t, q.rows, q.cols, q.seed) == 0) {
+    struct scan s;
+    if (scan_init(&s, t, q.rows, q.cols, q.seed) == 0) {
         if (is_wanted(options, "rho")) over_rho(sweeps, &s);
         if (is_wanted(options, "scale")) over_scale(sweeps, &s);
         if (is_wanted(options, "eps")) over_eps(sweeps, &s, near_eps);
         if (is_wanted(options, "eps")) over_eps(sweeps, &s, eps_alone);
         if (is_wanted(options, "n")) over_n(sweeps, t, &q);
     }
-    nb_scan_release(&s);
+    scan_release(&s);
     return sweeps;
 }
 
@@ -505,20 +762,20 @@ static cJSON *axis_to_json(const struct axis *a) {
 }
 
 /* In ulp at rms(y), half as many as u rms(y); three decimals, since a map has thousands of them. */
-static cJSON *error_to_json(const struct nb_scan_point *p) {
+static cJSON *error_to_json(const struct point *p) {
     const double ulp = p->scaled_u / 2;
     return isfinite(ulp) ? cJSON_CreateNumber(round(1000 * log10(fmax(ulp, 0x1p-10))) / 1000) : cJSON_CreateNull();
 }
 
-static void measure(struct nb_scan *s, const struct axis *scale, const struct axis *rho, cJSON *json) {
+static void measure(struct scan *s, const struct axis *scale, const struct axis *rho, cJSON *json) {
     cJSON *errors = cJSON_AddArrayToObject(json, "log10_ulp"), *states = cJSON_AddArrayToObject(json, "state");
     for (int r = 0; r < rho->n; r++) {
         cJSON *error_row = cJSON_CreateArray(), *state_row = cJSON_CreateArray();
         for (int k = 0; k < scale->n; k++) {
-            struct nb_scan_point p;
-            nb_scan_measure(s, exp2(at(scale, k)), exp2(at(rho, r)), true, &p);
+            struct point p;
+            scan_measure(s, exp2(at(scale, k)), exp2(at(rho, r)), true, &p);
             cJSON_AddItemToArray(error_row, error_to_json(&p));
-            cJSON_AddItemToArray(state_row, cJSON_CreateString(nb_point_state_names[p.state]));
+            cJSON_AddItemToArray(state_row, cJSON_CreateString(state_names[p.state]));
         }
         cJSON_AddItemToArray(errors, error_row);
         cJSON_AddItemToArray(states, state_row);
@@ -529,13 +786,13 @@ cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
     const struct nb_format *f = &nb_formats[t->c.dtype];
     const struct axis scale = {{f->emin - f->precision + 1, f->emax}, (int)integer_or(options, "scales", 48, 2, 200)};
     const struct axis rho = {{-4, f->precision + 2}, (int)integer_or(options, "rhos", 32, 2, 200)};
-    struct nb_scan s;
+    struct scan s;
     struct theory theory;
     cJSON *json = cJSON_CreateObject();
-    if (nb_scan_init(&s, t, integer_or(options, "map_rows", 2, 1, 64), integer_or(options, "cols", 1024, 1, 1 << 20),
-                     (uint64_t)integer_or(options, "seed", 1, 0, 1ll << 53)) != 0) {
+    if (scan_init(&s, t, integer_or(options, "map_rows", 2, 1, 64), integer_or(options, "cols", 1024, 1, 1 << 20),
+                  (uint64_t)integer_or(options, "seed", 1, 0, 1ll << 53)) != 0) {
         nb_json_text(json, "reason", s.trial.reason);
-        nb_scan_release(&s);
+        scan_release(&s);
         return json;
     }
     nb_json_number(json, "n", (double)s.cols);
@@ -546,6 +803,6 @@ cJSON *nb_landscape(struct nb_trial *t, const cJSON *options) {
     measure(&s, &scale, &rho, json);
     theory_init(&theory, &s);
     cJSON_AddItemToObject(json, "predicted", breakdown_lines(&theory, scale.ends, rho.ends));
-    nb_scan_release(&s);
+    scan_release(&s);
     return json;
 }

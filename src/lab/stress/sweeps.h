@@ -6,7 +6,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/lab/stress/scan.h"
 #include "src/lab/stress/trial.h"
 
 /* [{"axis": "rho"|"scale"|"eps"|"n", "held": {"n":.., "rows":.., "scale":.., "rho":.., "eps":..},
@@ -14,7 +13,7 @@
  *               "bound_u":.., "eps_effect_u":.., "nan":.., "inf":.., "zero":..} ..],
  *   "predicted": [{"name":.., "points": [[x, y] ..]} ..],     (of gain_rms_u over n, else of scaled_u)
  *   "cliffs": [{"name":.., "at":..} ..]} ..]
- * Figures as in scan.h, null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
+ * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
  * are alike, and where eps is all there is. A kernel that cannot be scanned gives an empty array.
  * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
 cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);

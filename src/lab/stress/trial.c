@@ -167,7 +167,8 @@ void nb_trial_load(struct nb_trial *t, const struct nb_draws *d, enum nb_family 
     free(x);
 }
 
-void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int64_t rows, struct nb_strbuf *out) {
+void nb_trial_key(const struct nb_trial *t, const struct nb_case *of, const char *data, uint64_t seed, int64_t rows,
+                  struct nb_strbuf *key, struct nb_strbuf *replay) {
     struct nb_case c = *of;
     c.seed = seed;
     snprintf(c.data, sizeof c.data, "%s", data);
@@ -175,10 +176,7 @@ void nb_trial_key(const struct nb_case *of, const char *data, uint64_t seed, int
         c.shape = (struct nb_shape){.layout = NB_ROWS, .rows = rows, .cols = of->shape.cols};
         snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)c.shape.cols);
     }
-    nb_case_key(&c, out);
-}
-
-void nb_trial_replay(const struct nb_trial *t, const char *key, struct nb_strbuf *out) {
-    nb_strbuf_addf(out, "normbench replay '%s' --check-only", key);
-    if (t->entry->plugin) nb_strbuf_addf(out, " --plugin '%s'", t->entry->file);
+    nb_case_key(&c, key);
+    nb_strbuf_addf(replay, "normbench replay '%s' --check-only", key->text);
+    if (t->entry->plugin) nb_strbuf_addf(replay, " --plugin '%s'", t->entry->file);
 }
