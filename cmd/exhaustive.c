@@ -113,9 +113,8 @@ static const struct mode *find_mode(const char *name) {
         names[i] = modes[i].name;
         if (strcmp(name, names[i]) == 0) return &modes[i];
     }
-    const char *nearest = nb_nearest(name, names, N_MODES);
-    nb_error("exhaustive: no mode '%s'%s%s%s; there are rsqrt, row1, row2, convert, stage", name,
-             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    nb_error("exhaustive: no mode '%s'%s; there are rsqrt, row1, row2, convert, stage", name,
+             nb_did_you_mean(name, names, N_MODES).text);
     return NULL;
 }
 

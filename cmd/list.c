@@ -54,28 +54,35 @@ static void add_word(struct nb_strbuf *list, const char *word) {
 
 /* The widths of a kernel that are not built. */
 static void add_absent(struct nb_strbuf *list, const char *kernel_id) {
-    for (size_t i = 0; i < nb_catalogue_size(); i++) {
-        const struct nb_entry *e = nb_catalogue_at(i);
-        if (strcmp(e->kernel_id, kernel_id) == 0 && !nb_catalogue_is_built(e))
-            add_word(list, nb_width_name(e->kernel->width));
-    }
+    size_t n;
+    const struct nb_entry *catalogue = nb_catalogue(&n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(catalogue[i].kernel_id, kernel_id) == 0 && !nb_registry_find(catalogue[i].id))
+            add_word(list, nb_width_names[catalogue[i].kernel->width]);
 }
+
+static void add_properties(struct nb_grid *grid, const char *kernel_id, const struct nb_kernel *k) {
+    nb_grid_add(grid, kernel_id);
+    nb_grid_add(grid, nb_op_names[k->op]);
+    nb_grid_add(grid, nb_pass_names[k->pass]);
+    nb_grid_add(grid, nb_style_names[k->style]);
+    nb_grid_add(grid, nb_stats_names[k->stats]);
+    nb_grid_add(grid, nb_stats_dtype_names[k->stats_dtype]);
+    nb_grid_add(grid, nb_variance_names[k->variance]);
+}
+
 /* A row for each kernel of which no width is built. */
 static void add_absent_kernels(struct nb_grid *grid) {
     const char *last = "";
-    for (size_t i = 0; i < nb_catalogue_size(); i++) {
-        const struct nb_entry *e = nb_catalogue_at(i);
+    size_t n;
+    const struct nb_entry *catalogue = nb_catalogue(&n);
+    for (size_t i = 0; i < n; i++) {
+        const struct nb_entry *e = &catalogue[i];
         struct nb_strbuf absent = {0};
         if (strcmp(e->kernel_id, last) == 0 || nb_catalogue_is_elsewhere(e)) continue;
         last = e->kernel_id;
         add_absent(&absent, last);
-        nb_grid_add(grid, last);
-        nb_grid_add(grid, nb_op_name(e->kernel->op));
-        nb_grid_add(grid, nb_pass_name(e->kernel->pass));
-        nb_grid_add(grid, nb_style_name(e->kernel->style));
-        nb_grid_add(grid, nb_stats_name(e->kernel->stats));
-        nb_grid_add(grid, nb_stats_dtype_name(e->kernel->stats_dtype));
-        nb_grid_add(grid, nb_variance_name(e->kernel->variance));
+        add_properties(grid, last, e->kernel);
         nb_grid_add(grid, "");
         nb_grid_add(grid, "");
         nb_grid_add(grid, "");
@@ -95,17 +102,11 @@ static void add_kernel(struct nb_grid *grid, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         const struct nb_kernel *variant = nb_registry_at(i)->kernel;
         add_word(&dtypes, nb_dtype_names[variant->dtype]);
-        add_word(&widths, nb_width_name(variant->width));
-        if (nb_cpu_refuses(variant->cpu_features, variant->width)) add_word(&refused, nb_width_name(variant->width));
+        add_word(&widths, nb_width_names[variant->width]);
+        if (nb_cpu_refuses(variant->cpu_features, variant->width)) add_word(&refused, nb_width_names[variant->width]);
     }
     add_absent(&absent, entry->kernel_id);
-    nb_grid_add(grid, entry->kernel_id);
-    nb_grid_add(grid, nb_op_name(k->op));
-    nb_grid_add(grid, nb_pass_name(k->pass));
-    nb_grid_add(grid, nb_style_name(k->style));
-    nb_grid_add(grid, nb_stats_name(k->stats));
-    nb_grid_add(grid, nb_stats_dtype_name(k->stats_dtype));
-    nb_grid_add(grid, nb_variance_name(k->variance));
+    add_properties(grid, entry->kernel_id, k);
     nb_grid_add(grid, dtypes.text);
     nb_grid_add(grid, widths.text);
     nb_grid_add(grid, refused.text);
@@ -127,11 +128,10 @@ static int list_kernels(struct nb_grid *grid) {
         add_kernel(grid, i, end);
     }
     add_absent_kernels(grid);
-    for (size_t i = 0; i < nb_catalogue_size(); i++)
-        if (!nb_catalogue_is_built(nb_catalogue_at(i))) {
-            nb_note("widths that are not built: `make WIDTHS=all` builds every kernel in each");
-            break;
-        }
+    size_t n, i = 0;
+    const struct nb_entry *catalogue = nb_catalogue(&n);
+    while (i < n && nb_registry_find(catalogue[i].id)) i++;
+    if (i < n) nb_note("widths that are not built: `make WIDTHS=all` builds every kernel in each");
     return 0;
 }
 
@@ -139,31 +139,30 @@ static int list_kernels(struct nb_grid *grid) {
 
 static int list_configs(struct nb_grid *grid) {
     static const char *const titles[] = {"config", "launches", "blocks", "description"};
-    char **names;
-    int n = nb_config_list(&names),
-        result = n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
+    struct nb_strings names;
+    nb_config_list(&names);
+    const int result = names.n > 0 ? 0 : nb_error("no configs are found; NORMBENCH_CONFIGS names their folder");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
-    for (int i = 0; i < n; i++) {
+    for (size_t i = 0; i < names.n; i++) {
         struct nb_config config;
         char launches[16] = "", blocks[16] = "";
-        bool is_read = nb_config_read(&config, names[i]) == 0;
+        bool is_read = nb_config_read(&config, names.items[i]) == 0;
         if (is_read) snprintf(launches, sizeof launches, "%d", config.launches);
         if (is_read) snprintf(blocks, sizeof blocks, "%zu", config.n_blocks);
-        nb_grid_add(grid, names[i]);
+        nb_grid_add(grid, names.items[i]);
         nb_grid_add(grid, launches);
         nb_grid_add(grid, blocks);
         nb_grid_add(grid, !is_read ? "cannot be read" : config.description ? config.description : "");
         if (is_read) nb_config_release(&config);
-        free(names[i]);
     }
-    free(names);
+    nb_strings_release(&names);
     return result;
 }
 
 static int list_shapes(struct nb_grid *grid) {
     static const char *const titles[] = {"shape", "stands_for", "source"};
     struct nb_jsonc file;
-    char *path = nb_config_find("shapes.json");
+    char *path = nb_jsonc_find("shapes.json");
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     int result =
         path ? nb_jsonc_read(&file, path) : nb_error("no shapes.json is found; NORMBENCH_CONFIGS names its folder");
@@ -226,21 +225,20 @@ static void add_rows(struct nb_grid *grid, const char *dir, const char *name) {
 
 static int list_data(struct nb_grid *grid) {
     static const char *const titles[] = {"data", "kind", "meaning"};
-    char **sets, *dir = nb_data_dir();
-    int n = nb_inputs_list(&sets);
+    char *dir = nb_data_dir();
+    struct nb_strings sets = nb_inputs_list();
     nb_grid_init(grid, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < nb_n_distributions; i++) {
         nb_grid_add(grid, nb_distributions[i].name);
         nb_grid_add(grid, "distribution");
         nb_grid_add(grid, nb_distributions[i].help);
     }
-    for (int i = 0; i < n; i++) {
-        nb_grid_add(grid, sets[i]);
+    for (size_t i = 0; i < sets.n; i++) {
+        nb_grid_add(grid, sets.items[i]);
         nb_grid_add(grid, "data set");
-        add_rows(grid, dir, sets[i]);
-        free(sets[i]);
+        add_rows(grid, dir, sets.items[i]);
     }
-    free(sets);
+    nb_strings_release(&sets);
     free(dir);
     return 0;
 }
@@ -344,10 +342,8 @@ static const struct topic *find_topic(const char *name) {
         if (strcmp(topics[i].name, name) == 0) return &topics[i];
         names[i] = topics[i].name;
     }
-    const char *nearest = nb_nearest(name, names, N_TOPICS);
-    nb_error("list: there is no '%s'%s%s%s", name,
-             nearest ? "; did you mean '" : "; `normbench list --help` says what there is", nearest ? nearest : "",
-             nearest ? "'?" : "");
+    nb_error("list: there is no '%s'%s; `normbench list --help` says what there is", name,
+             nb_did_you_mean(name, names, N_TOPICS).text);
     return NULL;
 }
 

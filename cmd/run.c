@@ -129,7 +129,7 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, c
     struct nb_results results = {0};
     struct nb_peer_comparisons comparisons = {0};
     struct nb_texts keys = {0};
-    if (!config->compare.ours || launches == 0) return 0;
+    if (config->compare.ours.n == 0 || launches == 0) return 0;
     int result = nb_results_fold(&results, dir);
     if (result == 0) result = nb_peer_comparisons_make(&comparisons, &results);
     if (result == 0) {
@@ -180,7 +180,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = confirm(&m, config, dir);
-    if (!began || report(o, dir, config->compare.ours != NULL, &n_failed) != 0 || ended < 0) goto out;
+    if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
 out:

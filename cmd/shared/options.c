@@ -268,7 +268,7 @@ static int start_peers(void) {
 
 static int limit_width(const char *text) {
     for (uint32_t w = 0; w < NB_NATIVE; w++)
-        if (strcmp(text, nb_width_name(w)) == 0) {
+        if (strcmp(text, nb_width_names[w]) == 0) {
             nb_cpu_limit_width((enum nb_width)w);
             return 0;
         }

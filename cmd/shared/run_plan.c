@@ -77,7 +77,7 @@ int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *co
 
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (read_config(q, config) != 0) return -1;
-    if (config->compare.ours && nb_peers_add_built(&q->plugins) != 0) return -1;
+    if (config->compare.ours.n > 0 && nb_peers_add_built(&q->plugins) != 0) return -1;
     if (nb_load_kernels(&q->plugins, q->max_width) != 0 || apply_options(q, config) != 0) return -1;
     if (q->launches != NB_AS_CONFIGURED) config->launches = q->launches;
     if (q->untimed) config->launches = 0;
@@ -191,7 +191,7 @@ static void add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool n
     else
         nb_strbuf_add(out, "checked, not timed");
     nb_strbuf_addf(out, ", about %.0f s", nb_run_estimate_s(plan, no_counters));
-    if (confirms && plan->compare.ours && plan->compare.confirm_launches > 0 && plan->n_groups > 0)
+    if (confirms && plan->compare.ours.n > 0 && plan->compare.confirm_launches > 0 && plan->n_groups > 0)
         nb_strbuf_addf(out, " and %.1f s more for each comparison that looks behind, on %d fresh launches",
                        confirmed_s(plan), plan->compare.confirm_launches);
 }

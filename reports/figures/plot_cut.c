@@ -55,7 +55,7 @@ static void label_of(const struct pairs *p, const struct nb_cut *cut, struct nb_
     nb_kernel_name(&rms->c, &r);
     const char *left = strncmp(l.text, "layernorm_", 10) == 0 ? l.text + 10 : l.text;
     const char *right = strncmp(r.text, "rmsnorm_", 8) == 0 ? r.text + 8 : r.text;
-    nb_strbuf_add(out, nb_style_name(ln->c.style));
+    nb_strbuf_add(out, nb_style_names[ln->c.style]);
     if (strcmp(left, right) != 0)
         nb_strbuf_addf(out, ": %s / %s", left, right);
     else if (strcmp(left, out->text) != 0)
@@ -86,10 +86,10 @@ static void finish(struct nb_figure *f, const struct pairs *p, const char *again
                    p->pass == NB_BACKWARD ? ", backward" : "");
     f->title = nb_strdup(text.text);
     nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "width %s, %s", nb_width_name(p->width), subtitle);
+    nb_strbuf_addf(&text, "width %s, %s", nb_width_names[p->width], subtitle);
     f->subtitle = nb_strdup(text.text);
     nb_strbuf_clear(&text);
-    nb_strbuf_addf(&text, "%sEqual everywhere: width %s, %s.", caption, nb_width_name(p->width), constants);
+    nb_strbuf_addf(&text, "%sEqual everywhere: width %s, %s.", caption, nb_width_names[p->width], constants);
     f->caption = text.text;
 }
 
@@ -112,7 +112,7 @@ static void draw(const struct pairs *p, enum nb_sweep_by by, struct nb_figures *
         nb_sweep_release(&sweep);
         return;
     }
-    nb_strbuf_addf(&name, "cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_name(p->pass),
+    nb_strbuf_addf(&name, "cut-%s-%s-%s", by == NB_BY_LENGTH ? "length" : "working-set", nb_pass_names[p->pass],
                    nb_formats[p->dtype].name);
     struct nb_figure *f = nb_figures_new(figures, p->results, name.text);
     f->n_panels = 1;

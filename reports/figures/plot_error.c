@@ -76,7 +76,7 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, ui
 
 static void draw(const struct nb_results *results, struct nb_figures *figures, uint32_t op, uint32_t pass) {
     struct nb_strbuf name = {0}, title = {0}, kernel = {0};
-    nb_strbuf_addf(&name, "error-%s-%s", nb_op_name(op), nb_pass_name(pass));
+    nb_strbuf_addf(&name, "error-%s-%s", nb_op_names[op], nb_pass_names[pass]);
     struct nb_figure *f = nb_figures_new(figures, results, name.text);
     for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++)
         for (size_t i = 0; i < results->n; i++) {
@@ -92,7 +92,7 @@ static void draw(const struct nb_results *results, struct nb_figures *figures, u
     f->panels[1] = (struct nb_panel){"mean error", "ulp", NULL, NB_SCALE_DECADES, NB_SCALE_NAMES};
     f->panels[2] = (struct nb_panel){"bias", "u", NULL, NB_SCALE_SIGNED, NB_SCALE_NAMES};
     add_points(f, results, op, pass);
-    nb_strbuf_addf(&title, "%s%s: error by kernel and dtype", nb_op_name(op), pass == NB_BACKWARD ? " backward" : "");
+    nb_strbuf_addf(&title, "%s%s: error by kernel and dtype", nb_op_names[op], pass == NB_BACKWARD ? " backward" : "");
     f->title = nb_strdup(title.text);
     f->subtitle = nb_strdup("point: median over the cases; bar: least to largest");
     f->caption = nb_strdup(caption);

@@ -58,12 +58,12 @@ static void add_points(struct nb_figure *f, const struct nb_results *results, co
 
 /* The most cases of one op, dtype and shape that share everything but kernel, width and formula. */
 static void draw(const struct nb_results *results, struct nb_figures *figures, const struct selection *s) {
-    const char *op = nb_op_name(s->op), *dtype = nb_formats[s->dtype].name;
+    const char *op = nb_op_names[s->op], *dtype = nb_formats[s->dtype].name;
     struct nb_sweep cases;
     struct nb_strbuf text = {0};
     nb_sweep_find(&cases, results, NB_ONE_SHAPE, is_drawable, s, free_axes);
     if (cases.n >= 2) {
-        nb_strbuf_addf(&text, "frontier-%s-%s-%s", op, nb_pass_name(s->pass), dtype);
+        nb_strbuf_addf(&text, "frontier-%s-%s-%s", op, nb_pass_names[s->pass], dtype);
         struct nb_figure *f = nb_figures_new(figures, results, text.text);
         f->n_panels = 1;
         f->scattered = true;

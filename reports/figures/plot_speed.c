@@ -40,7 +40,7 @@ static void label_of(const struct nb_record *r, enum compared compared, struct n
     if (compared == KERNELS)
         nb_kernel_name(&r->c, out);
     else if (compared == WIDTHS)
-        nb_strbuf_add(out, nb_width_name(r->c.width));
+        nb_strbuf_add(out, nb_width_names[r->c.width]);
     else
         nb_strbuf_add(out, nb_formats[r->c.dtype].name);
 }
@@ -115,8 +115,8 @@ static void name_figure(const struct subject *s, struct nb_strbuf *name, struct 
     const char *dtype = nb_formats[s->dtype].name, *backward = s->pass == NB_BACKWARD ? ", backward" : "";
     switch (s->compared) {
     case KERNELS:
-        nb_strbuf_addf(name, "kernels-%s-%s-%s", nb_op_name(s->op), nb_pass_name(s->pass), dtype);
-        nb_strbuf_addf(title, "%s %s%s: kernels, each at its fastest width", nb_op_name(s->op), dtype, backward);
+        nb_strbuf_addf(name, "kernels-%s-%s-%s", nb_op_names[s->op], nb_pass_names[s->pass], dtype);
+        nb_strbuf_addf(title, "%s %s%s: kernels, each at its fastest width", nb_op_names[s->op], dtype, backward);
         break;
     case WIDTHS:
         nb_strbuf_addf(name, "widths-%s-%s", s->kernel, dtype);
@@ -124,7 +124,7 @@ static void name_figure(const struct subject *s, struct nb_strbuf *name, struct 
         break;
     case DTYPES:
         nb_strbuf_addf(name, "dtypes-%s", s->kernel);
-        nb_strbuf_addf(title, "%s%s: dtypes at width %s", s->kernel, backward, nb_width_name(s->width));
+        nb_strbuf_addf(title, "%s%s: dtypes at width %s", s->kernel, backward, nb_width_names[s->width]);
         break;
     }
 }
@@ -217,7 +217,7 @@ static void find_subjects(struct subjects *all, const struct nb_results *results
 }
 
 static void add_missing(const struct subject *s, struct nb_strbuf *missing) {
-    nb_strbuf_addf(missing, "%s%s", missing->len ? ", " : "", s->compared == KERNELS ? nb_op_name(s->op) : s->kernel);
+    nb_strbuf_addf(missing, "%s%s", missing->len ? ", " : "", s->compared == KERNELS ? nb_op_names[s->op] : s->kernel);
     if (s->compared != DTYPES) nb_strbuf_addf(missing, " %s", nb_formats[s->dtype].name);
 }
 

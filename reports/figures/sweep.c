@@ -223,7 +223,7 @@ static void make_terms(const struct nb_record *r, struct nb_strbuf *out) {
 char *nb_kernel_suffix(const struct nb_record *r) {
     struct nb_strbuf kernel = {0};
     nb_kernel_name(&r->c, &kernel);
-    const char *op = nb_op_name(r->c.op), *found = strstr(kernel.text, op);
+    const char *op = nb_op_names[r->c.op], *found = strstr(kernel.text, op);
     char *suffix = nb_strdup(found ? found + strlen(op) : kernel.text);
     nb_strbuf_release(&kernel);
     return suffix;

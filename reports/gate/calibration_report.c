@@ -97,8 +97,8 @@ static void add_power(cJSON *json, const struct nb_gate_power *power) {
 static cJSON *group_to_json(const struct nb_calibration_run *run, const struct nb_calibration_group *group,
                             const struct findings *f) {
     cJSON *json = cJSON_CreateObject(), *cases;
-    nb_json_text(json, "op", nb_op_name(group->c->op));
-    nb_json_text(json, "pass", nb_pass_name(group->c->pass));
+    nb_json_text(json, "op", nb_op_names[group->c->op]);
+    nb_json_text(json, "pass", nb_pass_names[group->c->pass]);
     nb_json_text(json, "dtype", nb_dtype_names[group->c->dtype]);
     nb_json_text(json, "shape", group->c->shape.text);
     cJSON_AddNumberToObject(json, "n_cases", (double)group->n_all);
@@ -177,7 +177,7 @@ static void add_row(struct nb_grid *grid, const struct nb_calibration_group *gro
     const struct nb_calibration *c = &group->noise;
     const bool known = isfinite(c->launch_sd), found = f->wanted.is_found;
     nb_grid_style(grid, f->hopeless[0] ? NB_GRID_BAD : NB_GRID_PLAIN);
-    cell(grid, true, "%s%s", nb_op_name(group->c->op), group->c->pass == NB_FORWARD ? "" : " backward");
+    cell(grid, true, "%s%s", nb_op_names[group->c->op], group->c->pass == NB_FORWARD ? "" : " backward");
     nb_grid_add(grid, nb_dtype_names[group->c->dtype]);
     nb_grid_add(grid, group->c->shape.text);
     cell(grid, known, "%.2f%%", 100 * c->launch_sd);
@@ -223,7 +223,7 @@ static void add_conclusion(struct nb_strbuf *out, const struct report *r) {
         if (hopeless++ == 0)
             nb_strbuf_addf(out, "\nCannot be gated here at the margins of %.3g and %.3g %%:\n", 100 * rule->fail_margin,
                            100 * rule->pass_margin);
-        nb_strbuf_addf(out, "  %s %s %s: %s%s%s\n", nb_op_name(group->c->op), nb_dtype_names[group->c->dtype],
+        nb_strbuf_addf(out, "  %s %s %s: %s%s%s\n", nb_op_names[group->c->op], nb_dtype_names[group->c->dtype],
                        group->c->shape.text, f->hopeless, group->refused[0] ? ": " : "", group->refused);
     }
     if (hopeless == 0) nb_strbuf_add(out, "\nAll of this can be gated here at the gate's margins.\n");

@@ -22,7 +22,7 @@ static void add_figure(const struct nb_limit *line, struct nb_strbuf *out) {
 static void add_configuration(const struct nb_limits *l, struct nb_strbuf *out) {
     struct nb_strbuf design = {0};
     nb_design_print(&l->design, &design);
-    nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s", nb_op_name(l->design.op), (long long)l->n,
+    nb_strbuf_addf(out, "%s of %lld elements in %s, eps %s: %s", nb_op_names[l->design.op], (long long)l->n,
                    nb_numbers[l->design.store].name, l->design.eps_text, design.text);
     nb_strbuf_release(&design);
 }
@@ -126,7 +126,7 @@ static void as_json(const struct nb_limits *l, const struct nb_limit *lines, siz
     cJSON *root = cJSON_CreateObject(), *list;
     struct nb_strbuf design = {0};
     nb_design_print(&l->design, &design);
-    cJSON_AddStringToObject(root, "op", nb_op_name(l->design.op));
+    cJSON_AddStringToObject(root, "op", nb_op_names[l->design.op]);
     cJSON_AddStringToObject(root, "dtype", nb_numbers[l->design.store].name);
     cJSON_AddNumberToObject(root, "n", (double)l->n);
     cJSON_AddNumberToObject(root, "eps", l->design.eps);

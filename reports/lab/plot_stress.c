@@ -40,8 +40,8 @@ static const cJSON *grade_of(const cJSON *stress, const char *variant) {
 static const char *op_by_name(const char *variant) {
     const char *colon = strchr(variant, ':'), *name = colon ? colon + 1 : variant;
     for (uint32_t op = 0; op < NB_OP_COPY; op++) {
-        const size_t len = strlen(nb_op_name(op));
-        if (strncmp(name, nb_op_name(op), len) == 0 && (name[len] == '_' || name[len] == '\0')) return nb_op_name(op);
+        const size_t len = strlen(nb_op_names[op]);
+        if (strncmp(name, nb_op_names[op], len) == 0 && (name[len] == '_' || name[len] == '\0')) return nb_op_names[op];
     }
     return "";
 }

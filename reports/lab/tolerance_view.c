@@ -16,7 +16,7 @@
 static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {
     static const char *const references[] = {"the exact result", "the exact result rounded to the dtype",
                                              "another correct kernel"};
-    nb_strbuf_addf(out, "%s, %lld rows of %lld in %s (%s), eps %s, against %s", nb_op_name(q->design.op),
+    nb_strbuf_addf(out, "%s, %lld rows of %lld in %s (%s), eps %s, against %s", nb_op_names[q->design.op],
                    (long long)t->rows, (long long)q->cols, nb_numbers[q->design.store].name, q->data,
                    q->design.eps_text, references[q->reference]);
 }
@@ -259,7 +259,7 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     cJSON *root = cJSON_CreateObject(), *subjects = cJSON_CreateArray(), *bugs = cJSON_CreateArray();
     struct nb_strbuf design = {0};
     nb_design_print(&q->design, &design);
-    cJSON_AddStringToObject(root, "op", nb_op_name(q->design.op));
+    cJSON_AddStringToObject(root, "op", nb_op_names[q->design.op]);
     cJSON_AddStringToObject(root, "dtype", nb_numbers[q->design.store].name);
     cJSON_AddStringToObject(root, "design", design.text);
     nb_json_text(root, "kernel", q->kernel ? q->kernel->id : NULL);

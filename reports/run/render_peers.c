@@ -28,7 +28,7 @@ static void print_grid(const struct peers *p, struct nb_grid *grid) {
 }
 
 static const char *layout_of(const struct nb_case *c) {
-    return c->shape.layout == NB_ROWS ? "" : nb_layout_name(c->shape.layout);
+    return c->shape.layout == NB_ROWS ? "" : nb_layout_names[c->shape.layout];
 }
 
 /* ---- means -------------------------------------------------------------------------------------------------------- */
@@ -42,8 +42,8 @@ static void mean_to_row(struct nb_grid *grid, const struct nb_peer_mean *m) {
     const struct nb_case *c = &m->first->theirs->c;
     nb_grid_style(grid, m->n_of[NB_PEER_COMPARISON_BEHIND] > 0 ? NB_GRID_BAD : NB_GRID_PLAIN);
     nb_grid_add(grid, m->first->library);
-    nb_grid_add(grid, nb_op_name(c->op));
-    nb_grid_add(grid, nb_pass_name(c->pass));
+    nb_grid_add(grid, nb_op_names[c->op]);
+    nb_grid_add(grid, nb_pass_names[c->pass]);
     nb_grid_add(grid, layout_of(c));
     add_count(grid, m->n);
     nb_format_interval(&grid->cell, &m->ratio);
@@ -105,8 +105,8 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     const struct nb_attainable *a = ours && ours->has_timing ? &ours->timing.attainable : NULL;
     nb_grid_style(grid, style_of(d->verdict));
     nb_grid_add(grid, d->library);
-    nb_grid_add(grid, nb_op_name(c->op));
-    nb_grid_add(grid, nb_pass_name(c->pass));
+    nb_grid_add(grid, nb_op_names[c->op]);
+    nb_grid_add(grid, nb_pass_names[c->pass]);
     nb_grid_add(grid, nb_formats[c->dtype].name);
     nb_grid_add(grid, c->shape.text);
     nb_grid_add(grid, c->op == NB_OP_BATCHNORM ? nb_mode_names[c->mode] : "");
@@ -114,7 +114,7 @@ static void comparison_to_row(struct nb_grid *grid, const struct nb_peer_compari
     nb_grid_end_cell(grid);
     nb_strbuf_add(&grid->cell, "");
     if (ours) nb_kernel_name(&ours->c, &grid->cell);
-    if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_name(ours->c.width));
+    if (ours) nb_strbuf_addf(&grid->cell, " %s", nb_width_names[ours->c.width]);
     nb_grid_end_cell(grid);
     if (ours && ours->has_timing) nb_format_time(&grid->cell, ours->timing.time_ns.value);
     nb_grid_end_cell(grid);
@@ -204,9 +204,9 @@ void nb_peers_print(const struct nb_results *results, const struct nb_peer_compa
 static void add_case(cJSON *json, const struct nb_peer_comparison *d) {
     const struct nb_case *c = &d->theirs->c;
     nb_json_text(json, "library", d->library);
-    nb_json_text(json, "op", nb_op_name(c->op));
-    nb_json_text(json, "pass", nb_pass_name(c->pass));
-    nb_json_text(json, "layout", nb_layout_name(c->shape.layout));
+    nb_json_text(json, "op", nb_op_names[c->op]);
+    nb_json_text(json, "pass", nb_pass_names[c->pass]);
+    nb_json_text(json, "layout", nb_layout_names[c->shape.layout]);
 }
 
 static void add_side(cJSON *json, const char *name, const struct nb_record *r) {

@@ -340,14 +340,14 @@ static void add_heading(struct summary *s) {
 static void add_fastest(struct summary *s, size_t op) {
     static const char *const names[NB_N_OPS] = {[NB_OP_LAYERNORM] = "LayerNorm", [NB_OP_RMSNORM] = "RMSNorm"};
     struct nb_strbuf label = {0}, kernels[2] = {{0}}, times[2] = {{0}};
-    nb_strbuf_addf(&label, "fastest %s", names[s->ops[op]] ? names[s->ops[op]] : nb_op_name(s->ops[op]));
+    nb_strbuf_addf(&label, "fastest %s", names[s->ops[op]] ? names[s->ops[op]] : nb_op_names[s->ops[op]]);
     for (int p = 0; p < 2; p++) {
         const struct nb_record *r = s->places[p].first ? s->places[p].fastest[op] : NULL;
         if (!r) continue;
         const struct nb_attainable *a = &r->timing.attainable;
         const bool core = strcmp(a->bound, "core") == 0;
         nb_kernel_name(&r->c, &kernels[p]);
-        nb_strbuf_addf(&kernels[p], " %s", nb_width_name(r->c.width));
+        nb_strbuf_addf(&kernels[p], " %s", nb_width_names[r->c.width]);
         nb_format_time(&times[p], r->timing.time_ns.value);
         nb_format_half_width(&times[p], &r->timing.time_ns, s->utf8);
         const double share = core ? a->share.value : r->timing.roof.value;
@@ -424,7 +424,7 @@ static void add_roots(struct summary *s) {
     struct nb_strbuf text = {0};
     if (!r) return;
     for (int u = 0; u < 2; u++)
-        if (with_root(s, r, usual[u])) add_column(&text, COLUMN, "of ", nb_root_name(usual[u]), "'s time");
+        if (with_root(s, r, usual[u])) add_column(&text, COLUMN, "of ", nb_root_names[usual[u]], "'s time");
     nb_kernel_name(&r->c, &text);
     add_line(s, "cheaper roots save", text.text);
     for (int c = 0; c < 2; c++) {
@@ -433,7 +433,7 @@ static void add_roots(struct summary *s) {
         if (!of) continue;
         nb_strbuf_clear(&text);
         nb_strbuf_add(&text, "");
-        nb_strbuf_addf(&label, "  %s", nb_root_name(cheap[c]));
+        nb_strbuf_addf(&label, "  %s", nb_root_names[cheap[c]]);
         for (int u = 0; u < 2; u++) {
             const struct nb_record *against = with_root(s, r, usual[u]);
             struct nb_strbuf saved = {0};

@@ -98,9 +98,9 @@ static int count_entries(const struct nb_jsonc *file, const cJSON *node, size_t 
 
 static int read_sources(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"cite", NB_FIELD_TEXT, offsetof(struct nb_claim_source, cite), true, NULL},
-        {"says", NB_FIELD_TEXT, offsetof(struct nb_claim_source, says), false, NULL},
-        {"note", NB_FIELD_TEXT, offsetof(struct nb_claim_source, note), false, NULL}};
+        {"cite", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, cite), .required = true},
+        {"says", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, says)},
+        {"note", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim_source, note)}};
     struct nb_claim *c = into;
     size_t n;
     if (count_entries(file, node, &n) != 0) return -1;
@@ -159,12 +159,12 @@ static int resolve_experiment(const struct nb_claim *c, const char *name, size_t
 
 static int read_reading(const struct nb_jsonc *file, const cJSON *node, struct nb_claim *c, struct nb_reading *r) {
     static const struct nb_field fields[] = {
-        {"id", NB_FIELD_TEXT, OF_READING(id), true, NULL},
-        {"text", NB_FIELD_TEXT, OF_READING(text), true, NULL},
-        {"experiment", NB_FIELD_TEXT, offsetof(struct written_reading, experiment), true, NULL},
-        {"expect", NB_FIELD_READ, 0, true, read_expect},
-        {"needs", NB_FIELD_READ, 0, false, read_needs},
-        {"alternative", NB_FIELD_BOOL, OF_READING(alternative), false, NULL}};
+        {"id", NB_FIELD_TEXT, .offset = OF_READING(id), .required = true},
+        {"text", NB_FIELD_TEXT, .offset = OF_READING(text), .required = true},
+        {"experiment", NB_FIELD_TEXT, .offset = offsetof(struct written_reading, experiment), .required = true},
+        {"expect", NB_FIELD_READ, .required = true, .read = read_expect},
+        {"needs", NB_FIELD_READ, .read = read_needs},
+        {"alternative", NB_FIELD_BOOL, .offset = OF_READING(alternative)}};
     struct written_reading w = {0};
     int result = nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a reading", &w);
     *r = w.reading;
@@ -195,9 +195,9 @@ static int read_readings(const struct nb_jsonc *file, const cJSON *node, void *i
 
 static int read_sensitivity(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"axis", NB_FIELD_TEXT, offsetof(struct nb_sensitivity, axis), true, NULL},
-        {"reading", NB_FIELD_TEXT, offsetof(struct nb_sensitivity, reading), false, NULL},
-        {"text", NB_FIELD_TEXT, offsetof(struct nb_sensitivity, text), false, NULL}};
+        {"axis", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, axis), .required = true},
+        {"reading", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, reading)},
+        {"text", NB_FIELD_TEXT, .offset = offsetof(struct nb_sensitivity, text)}};
     struct nb_claim *c = into;
     size_t n;
     if (count_entries(file, node, &n) != 0) return -1;
@@ -239,15 +239,15 @@ static char *id_of(const char *path) {
 
 static int read_claim(struct nb_claim *c, const struct nb_jsonc *file) {
     static const struct nb_field fields[] = {
-        {"title", NB_FIELD_TEXT, offsetof(struct nb_claim, title), true, NULL},
-        {"statement", NB_FIELD_TEXT, offsetof(struct nb_claim, statement), true, NULL},
-        {"sources", NB_FIELD_READ, 0, true, read_sources},
-        {"scope", NB_FIELD_TEXT, offsetof(struct nb_claim, scope), true, NULL},
-        {"experiments", NB_FIELD_READ, 0, false, read_experiments},
-        {"readings", NB_FIELD_READ, 0, false, read_readings},
-        {"sensitivity", NB_FIELD_READ, 0, false, read_sensitivity},
-        {"correction", NB_FIELD_TEXT, offsetof(struct nb_claim, correction), false, NULL},
-        {"remark", NB_FIELD_TEXT, offsetof(struct nb_claim, remark), false, NULL}};
+        {"title", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, title), .required = true},
+        {"statement", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, statement), .required = true},
+        {"sources", NB_FIELD_READ, .required = true, .read = read_sources},
+        {"scope", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, scope), .required = true},
+        {"experiments", NB_FIELD_READ, .read = read_experiments},
+        {"readings", NB_FIELD_READ, .read = read_readings},
+        {"sensitivity", NB_FIELD_READ, .read = read_sensitivity},
+        {"correction", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, correction)},
+        {"remark", NB_FIELD_TEXT, .offset = offsetof(struct nb_claim, remark)}};
     *c = (struct nb_claim){.path = nb_strdup(file->path), .id = id_of(file->path)};
     int result = nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a claim", c);
     if (result == 0) result = check(c, file);

@@ -6,8 +6,8 @@
 #define NB_CLAIM_H
 
 #include "src/claims/experiment.h"
-#include "src/claims/fields.h"
 #include "src/claims/rule.h"
+#include "src/core/json_fields.h"
 
 struct nb_claim_source {
     char *cite, *says,

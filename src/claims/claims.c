@@ -3,7 +3,6 @@
 #include "src/claims/claims.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 static char *folder(void) {
     char *configs = nb_share_dir("NORMBENCH_CONFIGS", "configs");
     char *dir = configs ? nb_path_join(configs, "claims") : NULL;
@@ -28,22 +25,12 @@ static char *folder(void) {
     return dir;
 }
 
-struct ids {
-    char **items;
-    size_t n;
-};
-
-static void add_id(struct ids *ids, const char *prefix, const char *text, size_t len) {
-    struct nb_strbuf id = {0};
-    nb_strbuf_add(&id, prefix);
-    nb_strbuf_addn(&id, text, len);
-    ids->items = nb_realloc(ids->items, ids->n + 1, sizeof *ids->items);
-    ids->items[ids->n++] = id.text;
-}
-
 /* Labels stand in ids as they are, but for '/', which would make a path of them. */
-static void add_bug(struct ids *ids, const char *label) {
-    add_id(ids, NB_BUG_PREFIX, label, strlen(label));
+static void add_bug(struct nb_strings *ids, const char *label) {
+    struct nb_strbuf id = {0};
+    nb_strbuf_addf(&id, "%s%s", NB_BUG_PREFIX, label);
+    nb_strings_add(ids, id.text);
+    nb_strbuf_release(&id);
     for (char *p = ids->items[ids->n - 1]; *p; p++)
         if (*p == '/') *p = '-';
     for (size_t i = 0; i + 1 < ids->n; i++)
@@ -53,7 +40,7 @@ static void add_bug(struct ids *ids, const char *label) {
         }
 }
 
-static int add_bugs(struct ids *ids) {
+static int add_bugs(struct nb_strings *ids) {
     struct nb_config bugs;
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
     for (size_t i = 0; i < bugs.n_blocks; i++)
@@ -63,27 +50,16 @@ static int add_bugs(struct ids *ids) {
 }
 
 int nb_claims_ids(char ***out) {
-    struct ids ids = {0};
     char *dir = folder();
-    DIR *d = dir ? opendir(dir) : NULL;
-    *out = NULL;
-    if (!d) {
-        nb_error("there is no folder configs/claims; NORMBENCH_CONFIGS says where configs is");
-        free(dir);
-        return -1;
-    }
-    for (struct dirent *entry; (entry = readdir(d));)
-        if (entry->d_name[0] != '.' && ends_with(entry->d_name, ".json"))
-            add_id(&ids, "", entry->d_name, strlen(entry->d_name) - 5);
-    closedir(d);
+    struct nb_strings ids = nb_dir_list(dir, ".json");
     free(dir);
-    if (ids.n > 1) qsort(ids.items, ids.n, sizeof *ids.items, by_text);
-    const int result = add_bugs(&ids);
-    *out = ids.items;
-    if (result == 0) return (int)ids.n;
-    for (size_t i = 0; i < ids.n; i++) free(ids.items[i]);
-    free(ids.items);
     *out = NULL;
+    if (ids.n == 0) return nb_error("there is no folder configs/claims; NORMBENCH_CONFIGS says where configs is");
+    if (add_bugs(&ids) == 0) {
+        *out = ids.items;
+        return (int)ids.n;
+    }
+    nb_strings_release(&ids);
     return -1;
 }
 
@@ -114,7 +90,7 @@ static void print_bug(const struct nb_block *block, struct nb_strbuf *out) {
 
 static int read_bug(struct nb_claim *claim, const char *id) {
     struct nb_config bugs;
-    struct ids one = {0};
+    struct nb_strings one = {0};
     int result = -1;
     if (nb_config_read(&bugs, "bugs") != 0) return -1;
     for (size_t i = 0; i < bugs.n_blocks && result != 0; i++) {
@@ -127,8 +103,7 @@ static int read_bug(struct nb_claim *claim, const char *id) {
         nb_strbuf_release(&text);
         if (result != 0) break;
     }
-    for (size_t i = 0; i < one.n; i++) free(one.items[i]);
-    free(one.items);
+    nb_strings_release(&one);
     nb_config_release(&bugs);
     return result;
 }
@@ -146,12 +121,10 @@ static int read_id(struct nb_claim *claim, const char *id) {
     return result;
 }
 
-static int unknown(const char *pattern, const struct ids *ids) {
-    const char *nearest = nb_nearest(pattern, (const char *const *)ids->items, ids->n);
+static int unknown(const char *pattern, const struct nb_strings *ids) {
     return nb_error(
-        "claim '%s': no such claim%s%s%s (`normbench claims --list` shows them; a file is named with a slash or "
-        ".json)",
-        pattern, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+        "claim '%s': no such claim%s (`normbench claims --list` shows them; a file is named with a slash or .json)",
+        pattern, nb_did_you_mean(pattern, (const char *const *)ids->items, ids->n).text);
 }
 
 static bool is_file(const char *pattern) { return strchr(pattern, '/') || ends_with(pattern, ".json"); }
@@ -162,7 +135,7 @@ static bool is_wanted(const char *id, const char *const *patterns, size_t n) {
     return n == 0;
 }
 
-static int read_all(struct nb_claims *claims, const struct ids *ids, const char *const *patterns, size_t n) {
+static int read_all(struct nb_claims *claims, const struct nb_strings *ids, const char *const *patterns, size_t n) {
     for (size_t i = 0; i < n; i++) {
         bool found = is_file(patterns[i]);
         for (size_t j = 0; j < ids->n && !found; j++) found = fnmatch(patterns[i], ids->items[j], 0) == 0;
@@ -179,7 +152,7 @@ static int read_all(struct nb_claims *claims, const struct ids *ids, const char 
 
 int nb_claims_read(struct nb_claims *claims, const char *const *patterns, size_t n_patterns) {
     assert(claims && (patterns || n_patterns == 0));
-    struct ids ids = {0};
+    struct nb_strings ids = {0};
     *claims = (struct nb_claims){0};
     const int n = nb_claims_ids(&ids.items);
     if (n < 0) return -1;

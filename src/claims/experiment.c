@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/fields.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/plan/cells.h"
@@ -80,8 +80,9 @@ struct from {
 };
 
 int nb_blocks_read_from(struct nb_blocks *m, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"config", NB_FIELD_TEXT, offsetof(struct from, config), true, NULL},
-                                             {"label", NB_FIELD_TEXT, offsetof(struct from, label), true, NULL}};
+    static const struct nb_field fields[] = {
+        {"config", NB_FIELD_TEXT, .offset = offsetof(struct from, config), .required = true},
+        {"label", NB_FIELD_TEXT, .offset = offsetof(struct from, label), .required = true}};
     struct from from = {0};
     int result = nb_fields_read(file, node, fields, 2, "\"from\"", &from);
     if (result == 0) result = nb_config_read(&m->blocks, from.config);
@@ -138,14 +139,14 @@ void nb_tag_record(struct nb_finding *f, const struct nb_record *r, const cJSON 
     struct nb_strbuf kernel = {0};
     nb_kernel_name(&r->c, &kernel);
     nb_finding_tag(f, "kernel", kernel.text);
-    nb_finding_tag(f, "op", nb_op_name(r->c.op));
-    nb_finding_tag(f, "pass", nb_pass_name(r->c.pass));
+    nb_finding_tag(f, "op", nb_op_names[r->c.op]);
+    nb_finding_tag(f, "pass", nb_pass_names[r->c.pass]);
     nb_finding_tag(f, "dtype", nb_formats[r->c.dtype].name);
-    nb_finding_tag(f, "width", nb_width_name(r->c.width));
-    nb_finding_tag(f, "style", nb_style_name(r->c.style));
-    nb_finding_tag(f, "stats", nb_stats_name(r->c.stats));
-    nb_finding_tag(f, "stats_dtype", nb_stats_dtype_name(r->c.stats_dtype));
-    nb_finding_tag(f, "variance", nb_variance_name(r->c.variance));
+    nb_finding_tag(f, "width", nb_width_names[r->c.width]);
+    nb_finding_tag(f, "style", nb_style_names[r->c.style]);
+    nb_finding_tag(f, "stats", nb_stats_names[r->c.stats]);
+    nb_finding_tag(f, "stats_dtype", nb_stats_dtype_names[r->c.stats_dtype]);
+    nb_finding_tag(f, "variance", nb_variance_names[r->c.variance]);
     for (size_t i = 0; i < nb_n_axes; i++)
         if (nb_axes[i].kind == NB_AXIS_CELL) tag_axis(f, &r->c, nb_axes[i].name);
     nb_finding_tag_number(f, "rows", (double)r->c.shape.rows);

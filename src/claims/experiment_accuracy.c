@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "src/claims/experiment.h"
-#include "src/claims/fields.h"
 #include "src/core/dtype.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/record/grade.h"
 
@@ -51,10 +51,10 @@ static int read_from(const struct nb_jsonc *file, const cJSON *node, void *into)
     return nb_blocks_read_from(into, file, node);
 }
 static int accuracy_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
-                                             {"blocks", NB_FIELD_READ, 0, false, read_blocks},
-                                             {"from", NB_FIELD_READ, 0, false, read_from},
-                                             {"quick", NB_FIELD_READ, 0, false, read_quick}};
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, .required = true},
+                                             {"blocks", NB_FIELD_READ, .read = read_blocks},
+                                             {"from", NB_FIELD_READ, .read = read_from},
+                                             {"quick", NB_FIELD_READ, .read = read_quick}};
     const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(node, "blocks");
     const cJSON *from = cJSON_GetObjectItemCaseSensitive(node, "from");
     e->own = nb_alloc(1, sizeof(struct nb_blocks));

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "src/claims/experiment.h"
-#include "src/claims/fields.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 struct compare {
@@ -37,8 +37,9 @@ static int read_quick(const struct nb_jsonc *file, const cJSON *node, void *into
 }
 static int read_and(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"of", NB_FIELD_SELECTOR, offsetof(struct nb_sides, of), true, NULL},
-        {"against", NB_FIELD_SELECTOR, offsetof(struct nb_sides, against), true, NULL}};
+        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, of), .required = true, .read = nb_selector_read},
+        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, against), .required = true,
+         .read = nb_selector_read}};
     struct compare *c = into;
     c->has_and = true;
     return nb_fields_read(file, node, fields, 2, "\"and\"", &c->and);
@@ -50,11 +51,13 @@ static int read_share(const struct nb_jsonc *file, const cJSON *node, void *into
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"of", NB_FIELD_SELECTOR, offsetof(struct compare, pair.of), true, NULL},
-        {"against", NB_FIELD_SELECTOR, offsetof(struct compare, pair.against), true, NULL},
-        {"and", NB_FIELD_READ, 0, false, read_and},
-        {"share", NB_FIELD_READ, 0, false, read_share},
-        {"tags", NB_FIELD_SELECTOR, offsetof(struct compare, tags), false, NULL}};
+        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.of), .required = true,
+         .read = nb_selector_read},
+        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct compare, pair.against), .required = true,
+         .read = nb_selector_read},
+        {"and", NB_FIELD_READ, .read = read_and},
+        {"share", NB_FIELD_READ, .read = read_share},
+        {"tags", NB_FIELD_MEMBER, .offset = offsetof(struct compare, tags), .read = nb_selector_read}};
     struct timing *t = into;
     const bool list = cJSON_IsArray(node);
     t->compares = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->compares);
@@ -68,11 +71,11 @@ static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *in
 }
 
 static int timing_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
-                                             {"blocks", NB_FIELD_READ, 0, true, read_blocks},
-                                             {"quick", NB_FIELD_READ, 0, false, read_quick},
-                                             {"isolate", NB_FIELD_TEXT, offsetof(struct timing, isolate), false, NULL},
-                                             {"compare", NB_FIELD_READ, 0, true, read_compare}};
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, .required = true},
+                                             {"blocks", NB_FIELD_READ, .required = true, .read = read_blocks},
+                                             {"quick", NB_FIELD_READ, .read = read_quick},
+                                             {"isolate", NB_FIELD_TEXT, .offset = offsetof(struct timing, isolate)},
+                                             {"compare", NB_FIELD_READ, .required = true, .read = read_compare}};
     struct timing *t = nb_alloc(1, sizeof *t);
     e->own = t;
     if (nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "a timing experiment", t) != 0) return -1;

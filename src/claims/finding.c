@@ -120,7 +120,8 @@ static int read_value(struct nb_wanted *w, const struct nb_jsonc *file, const cJ
     return 0;
 }
 
-int nb_selector_read(struct nb_selector *s, const struct nb_jsonc *file, const cJSON *node) {
+int nb_selector_read(const struct nb_jsonc *file, const cJSON *node, void *selector) {
+    struct nb_selector *s = selector;
     if (!cJSON_IsObject(node))
         return nb_jsonc_wrong_type(file, node, node->string ? node->string : "entry", "an object that names axes");
     s->axes = nb_alloc((unsigned)cJSON_GetArraySize(node) + 1, sizeof *s->axes);

@@ -54,7 +54,7 @@ struct nb_selector {
     size_t n;
 };
 /* {"style": "composed", "cols": ["512", ">=4096"]}; -1 after nb_error. */
-int nb_selector_read(struct nb_selector *s, const struct nb_jsonc *file, const cJSON *node);
+int nb_selector_read(const struct nb_jsonc *file, const cJSON *node, void *selector); /* as nb_field.read */
 /* but_not: an axis that is not looked at, or null. */
 bool nb_selector_takes(const struct nb_selector *s, const struct nb_finding *f, const char *but_not);
 /* The values of the selector's axis, or null. */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "src/claims/experiment.h"
-#include "src/claims/fields.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/json_members.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
@@ -200,9 +200,9 @@ static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into)
 }
 
 static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
-    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
-                                             {"property", NB_FIELD_READ, 0, true, read_name},
-                                             {"params", NB_FIELD_ELSEWHERE, 0, false, NULL}};
+    static const struct nb_field fields[] = {{"kind", NB_FIELD_ELSEWHERE, .required = true},
+                                             {"property", NB_FIELD_READ, .required = true, .read = read_name},
+                                             {"params", NB_FIELD_ELSEWHERE, .required = false}};
     struct named *own = e->own = nb_alloc(1, sizeof *own);
     if (nb_fields_read(file, node, fields, 3, "a property experiment", own) != 0) return -1;
     return nb_property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);

@@ -35,7 +35,7 @@ static void take_row(struct tally *t, const double *y, const double *exact, int6
 
 static void add(const struct nb_property_call *call, const char *name, double value, const struct nb_design *d) {
     struct nb_finding *f = nb_property_add_or(call, name, "share", value, "every element is lost, or 0");
-    nb_finding_tag(f, "op", nb_op_name(d->op));
+    nb_finding_tag(f, "op", nb_op_names[d->op]);
     nb_finding_tag(f, "store", nb_numbers[d->store].name);
     nb_finding_tag(f, "statistics", nb_numbers[d->stat].name);
     nb_finding_tag_number(f, "eps", d->eps);

@@ -35,7 +35,7 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
         w->sweeps = (double)p.entry->kernel->loads + (double)p.entry->kernel->stores;
         w->phases = nb_kernel_n_phases(p.entry->kernel, &p.call);
         w->parameters = v.beta ? 2 : 1;
-        w->style = nb_style_name(p.entry->kernel->style);
+        w->style = nb_style_names[p.entry->kernel->style];
         nb_norm_prepared_release(&p);
     }
     free(x);

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/fields.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
@@ -328,24 +328,25 @@ static int read_steps(const struct nb_jsonc *file, const cJSON *node, void *into
         return nb_jsonc_wrong_type(file, node, "steps", "a list of two or more objects that name axes");
     rule->steps = nb_alloc((unsigned)cJSON_GetArraySize(node), sizeof *rule->steps);
     for (const cJSON *item = node->child; item; item = item->next)
-        if (nb_selector_read(&rule->steps[rule->n_steps++], file, item) != 0) return -1;
+        if (nb_selector_read(file, item, &rule->steps[rule->n_steps++]) != 0) return -1;
     return 0;
 }
 
 #define OF_RULE(member) offsetof(struct written, rule.member)
-static const struct nb_field fields[] = {{"form", NB_FIELD_TEXT, offsetof(struct written, form), true, NULL},
-                                         {"figure", NB_FIELD_TEXT, OF_RULE(figure), true, NULL},
-                                         {"text", NB_FIELD_TEXT, OF_RULE(text), false, NULL},
-                                         {"across", NB_FIELD_TEXT, OF_RULE(across), false, NULL},
-                                         {"least", NB_FIELD_NUMBER, OF_RULE(least), false, NULL},
-                                         {"most", NB_FIELD_NUMBER, OF_RULE(most), false, NULL},
-                                         {"published", NB_FIELD_NUMBER, OF_RULE(published), false, NULL},
-                                         {"margin", NB_FIELD_NUMBER, OF_RULE(margin), false, NULL},
-                                         {"within", NB_FIELD_NUMBER, offsetof(struct written, within), false, NULL},
-                                         {"factor", NB_FIELD_NUMBER, offsetof(struct written, factor), false, NULL},
-                                         {"to", NB_FIELD_NUMBER, offsetof(struct written, to), false, NULL},
-                                         {"where", NB_FIELD_SELECTOR, OF_RULE(where), false, NULL},
-                                         {"steps", NB_FIELD_READ, 0, false, read_steps}};
+static const struct nb_field fields[] = {
+    {"form", NB_FIELD_TEXT, .offset = offsetof(struct written, form), .required = true},
+    {"figure", NB_FIELD_TEXT, .offset = OF_RULE(figure), .required = true},
+    {"text", NB_FIELD_TEXT, .offset = OF_RULE(text)},
+    {"across", NB_FIELD_TEXT, .offset = OF_RULE(across)},
+    {"least", NB_FIELD_NUMBER, .offset = OF_RULE(least)},
+    {"most", NB_FIELD_NUMBER, .offset = OF_RULE(most)},
+    {"published", NB_FIELD_NUMBER, .offset = OF_RULE(published)},
+    {"margin", NB_FIELD_NUMBER, .offset = OF_RULE(margin)},
+    {"within", NB_FIELD_NUMBER, .offset = offsetof(struct written, within)},
+    {"factor", NB_FIELD_NUMBER, .offset = offsetof(struct written, factor)},
+    {"to", NB_FIELD_NUMBER, .offset = offsetof(struct written, to)},
+    {"where", NB_FIELD_MEMBER, .offset = OF_RULE(where), .read = nb_selector_read},
+    {"steps", NB_FIELD_READ, .read = read_steps}};
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 /* The keys that each form needs and may have beside form, figure, text, where and published. */

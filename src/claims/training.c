@@ -632,8 +632,9 @@ enum { USUAL_STEPS = 200, MOST_STEPS = 1000000, MOST_SEEDS = 1000 };
 
 static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *into) {
     static const struct nb_field fields[] = {
-        {"of", NB_FIELD_SELECTOR, offsetof(struct nb_sides, of), true, NULL},
-        {"against", NB_FIELD_SELECTOR, offsetof(struct nb_sides, against), true, NULL}};
+        {"of", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, of), .required = true, .read = nb_selector_read},
+        {"against", NB_FIELD_MEMBER, .offset = offsetof(struct nb_sides, against), .required = true,
+         .read = nb_selector_read}};
     struct nb_training *t = into;
     const bool list = cJSON_IsArray(node);
     t->pairs = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) + 1 : 1, sizeof *t->pairs);
@@ -652,14 +653,14 @@ static int read_seeds(const struct nb_jsonc *file, const cJSON *node, void *into
 
 static int training_read(struct nb_experiment *e, const struct nb_jsonc *file, const cJSON *node) {
     static const struct nb_field fields[] = {
-        {"kind", NB_FIELD_ELSEWHERE, 0, true, NULL},
-        {"workload", NB_FIELD_TEXT, offsetof(struct nb_training, workload_name), true, NULL},
-        {"measure", NB_FIELD_TEXT, offsetof(struct nb_training, measure_name), true, NULL},
-        {"arms", NB_FIELD_TEXTS, offsetof(struct nb_training, words), true, NULL},
-        {"common", NB_FIELD_TEXT, offsetof(struct nb_training, common), false, NULL},
-        {"steps", NB_FIELD_READ, 0, false, read_steps},
-        {"seeds", NB_FIELD_READ, 0, false, read_seeds},
-        {"compare", NB_FIELD_READ, 0, false, read_compare}};
+        {"kind", NB_FIELD_ELSEWHERE, .required = true},
+        {"workload", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, workload_name), .required = true},
+        {"measure", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, measure_name), .required = true},
+        {"arms", NB_FIELD_TEXTS, .offset = offsetof(struct nb_training, words), .required = true},
+        {"common", NB_FIELD_TEXT, .offset = offsetof(struct nb_training, common)},
+        {"steps", NB_FIELD_READ, .read = read_steps},
+        {"seeds", NB_FIELD_READ, .read = read_seeds},
+        {"compare", NB_FIELD_READ, .read = read_compare}};
     struct nb_training *t = nb_alloc(1, sizeof *t);
     char reason[400];
     e->own = t;

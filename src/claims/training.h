@@ -6,8 +6,8 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "src/claims/fields.h"
 #include "src/claims/finding.h"
+#include "src/core/json_fields.h"
 #include "src/train/train_results.h"
 
 struct nb_training {

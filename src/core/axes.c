@@ -304,13 +304,10 @@ static int append(struct nb_values *v, const char *text, char *reason, size_t n)
 }
 
 static int add_shapes(struct nb_values *v, const char *text, char *reason, size_t n) {
-    char **shapes = NULL;
-    int count = nb_shape_expand(text, &shapes, reason, n), result = count < 0 ? -1 : 0;
-    for (int i = 0; i < count; i++) {
-        if (result == 0) result = append(v, shapes[i], reason, n);
-        free(shapes[i]);
-    }
-    free(shapes);
+    struct nb_strings shapes;
+    int result = nb_shape_expand(text, &shapes, reason, n);
+    for (size_t i = 0; i < shapes.n && result == 0; i++) result = append(v, shapes.items[i], reason, n);
+    nb_strings_release(&shapes);
     return result;
 }
 

@@ -93,8 +93,7 @@ void nb_name_refuse(const char *const *names, const char *text, char *reason, si
     struct nb_strbuf out = {0};
     nb_strbuf_add(&out, "is not one of");
     for (size_t i = 0; names[i]; i++) nb_strbuf_addf(&out, "%s %s", i ? "," : "", names[i]);
-    const char *nearest = nb_nearest(text, names, nb_names_count(names));
-    if (nearest) nb_strbuf_addf(&out, "; did you mean '%s'?", nearest);
+    nb_strbuf_add(&out, nb_did_you_mean(text, names, nb_names_count(names)).text);
     snprintf(reason, n, "%s", out.text);
     nb_strbuf_release(&out);
 }
@@ -110,19 +109,6 @@ void nb_shortest_text(double value, char text[32]) {
 
 /* A case as data: what its kernel declares, what the kernel is called with, what it must move at least. How a case is
  * written as text is the business of axes.c and key.c. */
-
-static const char *name_at(const char *const *names, uint32_t i) { return i < nb_names_count(names) ? names[i] : "?"; }
-
-const char *nb_op_name(uint32_t op) { return name_at(nb_op_names, op); }
-const char *nb_pass_name(uint32_t pass) { return name_at(nb_pass_names, pass); }
-const char *nb_width_name(uint32_t width) { return name_at(nb_width_names, width); }
-const char *nb_style_name(uint32_t style) { return name_at(nb_style_names, style); }
-const char *nb_stats_name(uint32_t stats) { return name_at(nb_stats_names, stats); }
-const char *nb_stats_dtype_name(uint32_t stats_dtype) { return name_at(nb_stats_dtype_names, stats_dtype); }
-const char *nb_variance_name(uint32_t variance) { return name_at(nb_variance_names, variance); }
-const char *nb_root_name(uint32_t root) { return name_at(nb_root_names, root); }
-const char *nb_eps_place_name(uint32_t place) { return name_at(nb_eps_place_names, place); }
-const char *nb_layout_name(uint32_t layout) { return name_at(nb_layout_names, layout); }
 
 bool nb_op_adds(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
 /* Of a row, or in BatchNorm of a channel. What is about one row at a time may ask too, since it never has a BatchNorm: searches refuse
@@ -306,7 +292,7 @@ static void add_escaped(struct nb_strbuf *out, const char *text) {
 void nb_kernel_name(const struct nb_case *c, struct nb_strbuf *out) {
     char suffix[64];
     const char *dtype = c->dtype < NB_N_DTYPES ? nb_formats[c->dtype].name : "";
-    const char *width = c->width < NB_N_WIDTHS ? nb_width_name(c->width) : "";
+    const char *width = c->width < NB_N_WIDTHS ? nb_width_names[c->width] : "";
     bool lanes = c->width == NB_128 || c->width == NB_256 || c->width == NB_256X || c->width == NB_512;
     int n = snprintf(suffix, sizeof suffix, "_%s%s_%s", lanes ? "v" : "", width, dtype);
     size_t len = strnlen(c->variant, sizeof c->variant);
@@ -369,9 +355,7 @@ static const struct nb_axis *cell_axis(const char *name, const char *key) {
         if (nb_axes[i].kind == NB_AXIS_CELL) names[n++] = nb_axes[i].name;
     for (size_t i = 0; i < nb_n_axes; i++)
         if (nb_axes[i].kind == NB_AXIS_CELL && strcmp(nb_axes[i].name, name) == 0) return &nb_axes[i];
-    const char *nearest = nb_nearest(name, names, n);
-    nb_error("case key '%s': '%s' is not a part of a key%s%s%s", key, name, nearest ? "; did you mean '" : "",
-             nearest ? nearest : "", nearest ? "'?" : "");
+    nb_error("case key '%s': '%s' is not a part of a key%s", key, name, nb_did_you_mean(name, names, n).text);
     return NULL;
 }
 

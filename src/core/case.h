@@ -86,16 +86,6 @@ void nb_axis_print(const struct nb_axis *axis, const struct nb_case *c, struct n
 /* Does the op add a residual before it normalizes? Does it take the mean away? */
 bool nb_op_adds(uint32_t op);
 bool nb_op_centres(uint32_t op);
-const char *nb_op_name(uint32_t op);
-const char *nb_pass_name(uint32_t pass);
-const char *nb_width_name(uint32_t width); /* "scalar", "128", "256", "256x", "512", "native" */
-const char *nb_style_name(uint32_t style);
-const char *nb_stats_name(uint32_t stats);
-const char *nb_stats_dtype_name(uint32_t stats_dtype);
-const char *nb_variance_name(uint32_t variance);
-const char *nb_root_name(uint32_t root);
-const char *nb_eps_place_name(uint32_t place);
-const char *nb_layout_name(uint32_t layout);
 
 /* Defaults of every axis; op and dtype must be set before axes that depend on them are printed. */
 void nb_case_init(struct nb_case *c);

@@ -2,7 +2,6 @@
 /* The variants of the kernels in kernel_catalogue.h, which cmd/kernel_catalogue.awk writes. */
 #include "src/core/catalogue.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,43 +32,35 @@ static const struct {
 };
 enum { N_WIDTHS = sizeof widths / sizeof widths[0], N_MOST = N_KERNELS * N_WIDTHS * NB_N_DTYPES };
 
-static struct variant {
-    struct nb_kernel kernel;
-    struct nb_entry entry;
-} * variants;
-static size_t n_variants;
+static struct nb_entry *entries;
+static size_t n_entries;
 
-static void add_variant(const struct nb_kernel *kernel, size_t width, enum nb_dtype dtype) {
-    struct variant *v = &variants[n_variants++];
+static void add_entry(struct nb_kernel *k, const struct nb_kernel *kernel, size_t width, enum nb_dtype dtype) {
     struct nb_strbuf id = {0};
     nb_strbuf_addf(&id, "%s_%s_%s", kernel->name, widths[width].suffix, nb_dtype_names[dtype]);
-    v->kernel = *kernel;
-    v->kernel.width = widths[width].width;
-    v->kernel.cpu_features = widths[width].cpu_features;
-    v->kernel.dtype = dtype;
-    v->kernel.variant = id.text;
-    v->kernel.summary = "";
-    v->entry = (struct nb_entry){.kernel = &v->kernel, .id = id.text, .kernel_id = (char *)kernel->name};
+    *k = *kernel;
+    k->width = widths[width].width;
+    k->cpu_features = widths[width].cpu_features;
+    k->dtype = dtype;
+    k->variant = id.text;
+    k->summary = "";
+    entries[n_entries++] = (struct nb_entry){.kernel = k, .id = id.text, .kernel_id = (char *)kernel->name};
 }
 static void fill(void) {
-    if (variants) return;
-    variants = nb_alloc(N_MOST, sizeof *variants);
+    struct nb_kernel *variants = nb_alloc(N_MOST, sizeof *variants);
+    entries = nb_alloc(N_MOST, sizeof *entries);
     for (size_t k = 0; k < N_KERNELS; k++)
         for (size_t w = 0; w < N_WIDTHS; w++)
             for (int d = 0; d < NB_N_DTYPES; d++)
-                if (kernels[k].stats_dtype != NB_STATS_X || d != NB_F32) add_variant(&kernels[k], w, (enum nb_dtype)d);
+                if (kernels[k].stats_dtype != NB_STATS_X || d != NB_F32)
+                    add_entry(&variants[n_entries], &kernels[k], w, (enum nb_dtype)d);
 }
 
-size_t nb_catalogue_size(void) {
-    fill();
-    return n_variants;
+const struct nb_entry *nb_catalogue(size_t *n) {
+    if (!entries) fill();
+    *n = n_entries;
+    return entries;
 }
-const struct nb_entry *nb_catalogue_at(size_t i) {
-    fill();
-    assert(i < n_variants);
-    return &variants[i].entry;
-}
-bool nb_catalogue_is_built(const struct nb_entry *entry) { return nb_registry_find(entry->id) != NULL; }
 bool nb_catalogue_is_elsewhere(const struct nb_entry *entry) {
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (strcmp(nb_registry_at(i)->kernel_id, entry->kernel_id) == 0) return true;

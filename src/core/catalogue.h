@@ -10,12 +10,9 @@
 
 #include "src/core/registry.h"
 
-size_t nb_catalogue_size(void);
-/* As the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. The entries last as long as
- * the process. */
-const struct nb_entry *nb_catalogue_at(size_t i);
-/* Is the entry of the catalogue among the kernels that are loaded? */
-bool nb_catalogue_is_built(const struct nb_entry *entry);
+/* *n entries, as the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. They last as
+ * long as the process. An entry is built when the registry has its id. */
+const struct nb_entry *nb_catalogue(size_t *n);
 /* Is the kernel loaded in another width or dtype? */
 bool nb_catalogue_is_elsewhere(const struct nb_entry *entry);
 /* What builds it: "make", or "make WIDTHS=all". */

@@ -3,6 +3,7 @@
 #include "src/core/files.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,6 +101,22 @@ int nb_dir_make(const char *dir) {
 bool nb_path_exists(const char *path) {
     assert(path);
     return access(path, F_OK) == 0;
+}
+
+static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+struct nb_strings nb_dir_list(const char *dir, const char *end) {
+    struct nb_strings names = {0};
+    DIR *folder = dir ? opendir(dir) : NULL;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        const size_t n = strlen(entry->d_name), m = strlen(end);
+        if (entry->d_name[0] == '.' || n <= m || strcmp(entry->d_name + n - m, end) != 0) continue;
+        nb_strings_add(&names, entry->d_name);
+        names.items[names.n - 1][n - m] = '\0';
+    }
+    if (folder) closedir(folder);
+    if (names.n > 1) qsort(names.items, names.n, sizeof *names.items, compare_texts);
+    return names;
 }
 
 char *nb_path_join(const char *dir, const char *name) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/core/text.h"
+
 /* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
 /* Writes to a temporary name beside path, then renames. */
@@ -13,6 +15,8 @@ int nb_file_write(const char *path, const char *text, size_t len);
 /* dir and its parents; fine when it is there. */
 int nb_dir_make(const char *dir);
 bool nb_path_exists(const char *path);
+/* What the folder's files that end so are called without that end, sorted; none where dir is null or cannot be read. */
+struct nb_strings nb_dir_list(const char *dir, const char *end);
 /* "a/b" from "a" and "b"; owned. */
 char *nb_path_join(const char *dir, const char *name);
 /* The folder that holds the running program; owned. */

@@ -131,22 +131,6 @@ int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_
 
 enum { MAX_EXPANDED = 4096, MAX_TEXT = 200 };
 
-struct texts {
-    char **items;
-    size_t n;
-};
-
-static void add_text(struct texts *t, const char *text) {
-    t->items = nb_realloc(t->items, t->n + 1, sizeof *t->items);
-    t->items[t->n++] = nb_strdup(text);
-}
-
-static void free_texts(struct texts *t) {
-    for (size_t i = 0; i < t->n; i++) free(t->items[i]);
-    free(t->items);
-    *t = (struct texts){0};
-}
-
 /* ---- ranges ---- */
 
 /* "FIRST:LAST:*F" or "FIRST:LAST:+S". */
@@ -195,7 +179,7 @@ static const char *find_range(const char *text) {
     return colon;
 }
 
-static int expand_ranges(struct texts *out, const char *text, char *reason, size_t n) {
+static int expand_ranges(struct nb_strings *out, const char *text, char *reason, size_t n) {
     struct range r = {0};
     struct nb_shape shape;
     const char *at = find_range(text);
@@ -205,7 +189,7 @@ static int expand_ranges(struct texts *out, const char *text, char *reason, size
             snprintf(reason, n, "stands for more than %d shapes", MAX_EXPANDED);
             return -1;
         }
-        add_text(out, shape.text);
+        nb_strings_add(out, shape.text);
         return 0;
     }
     if (read_range(&r, at, reason, n) != 0) return -1;
@@ -243,18 +227,18 @@ int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n
 }
 
 /* Each shape of the ranges behind the level, with the level in front of it again. */
-static int expand_level(struct texts *out, const char *text, const char *plain, enum nb_level level, char *reason,
+static int expand_level(struct nb_strings *out, const char *text, const char *plain, enum nb_level level, char *reason,
                         size_t n) {
-    struct texts shapes = {0};
+    struct nb_strings shapes = {0};
     const size_t prefix = prefix_length(text);
     int result = expand_ranges(&shapes, plain, reason, n);
     for (size_t i = 0; result == 0 && i < shapes.n; i++) {
         struct nb_strbuf one = {0};
         nb_strbuf_addf(&one, "%.*s%s%s", (int)prefix, text, level_names[level], shapes.items[i] + prefix + 1);
-        add_text(out, one.text);
+        nb_strings_add(out, one.text);
         nb_strbuf_release(&one);
     }
-    free_texts(&shapes);
+    nb_strings_release(&shapes);
     return result;
 }
 
@@ -268,14 +252,13 @@ static int unknown_name(const cJSON *root, const char *text, char *reason, size_
     size_t count = 0;
     const char **names = nb_alloc((unsigned long long)cJSON_GetArraySize(root), sizeof *names);
     for (const cJSON *item = root->child; item; item = item->next) names[count++] = item->string;
-    const char *nearest = nb_nearest(text, names, count);
-    snprintf(reason, n, "is neither a shape nor one of the presets that `normbench list shapes` shows%s%s%s",
-             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    snprintf(reason, n, "is neither a shape nor one of the presets that `normbench list shapes` shows%s",
+             nb_did_you_mean(text, names, count).text);
     free(names);
     return -1;
 }
 
-static int expand_preset(struct texts *out, const cJSON *preset, char *reason, size_t n) {
+static int expand_preset(struct nb_strings *out, const cJSON *preset, char *reason, size_t n) {
     const cJSON *shapes = cJSON_GetObjectItemCaseSensitive(preset, "shapes");
     if (!cJSON_IsArray(shapes) || !shapes->child) {
         snprintf(reason, n, "has no list \"shapes\" in configs/shapes.json");
@@ -291,7 +274,7 @@ static int expand_preset(struct texts *out, const cJSON *preset, char *reason, s
     return 0;
 }
 
-static int expand_name(struct texts *out, const char *text, char *reason, size_t n) {
+static int expand_name(struct nb_strings *out, const char *text, char *reason, size_t n) {
     struct nb_jsonc file = {0};
     char *path = nb_jsonc_find("shapes.json");
     int result = -1;
@@ -309,10 +292,9 @@ out:
     return result;
 }
 
-int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n) {
+int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n) {
     assert(text && texts);
-    struct texts out = {0};
-    *texts = NULL;
+    *texts = (struct nb_strings){0};
     if (strlen(text) > MAX_TEXT) {
         snprintf(reason, n, "is longer than %d characters", MAX_TEXT);
         return -1;
@@ -320,15 +302,11 @@ int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n) {
     char plain[MAX_TEXT + 8];
     enum nb_level level;
     int result = nb_shape_level(text, &level, plain, sizeof plain) == 0
-                     ? expand_level(&out, text, plain, level, reason, n)
-                 : is_name(text) ? expand_name(&out, text, reason, n)
-                                 : expand_ranges(&out, text, reason, n);
-    if (result != 0) {
-        free_texts(&out);
-        return -1;
-    }
-    *texts = out.items;
-    return (int)out.n;
+                     ? expand_level(texts, text, plain, level, reason, n)
+                 : is_name(text) ? expand_name(texts, text, reason, n)
+                                 : expand_ranges(texts, text, reason, n);
+    if (result != 0) nb_strings_release(texts);
+    return result;
 }
 
 /* ---- levels of memory ---- */

@@ -18,8 +18,8 @@ enum nb_level { NB_L1, NB_L2, NB_L3, NB_DRAM, NB_N_LEVELS };
 int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n);
 
 /* Expands a name of a preset ("minimind2-small", "rnnsearch") or a range ("64x256:65536:*4", cols from 256 to 65536 times 4) to
- * a list of plain shape texts; a plain shape expands to itself. Returns the number of owned strings in *texts, or -1. */
-int nb_shape_expand(const char *text, char ***texts, char *reason, size_t n);
+ * a list of plain shape texts; a plain shape expands to itself. -1 with the reason written. */
+int nb_shape_expand(const char *text, struct nb_strings *texts, char *reason, size_t n);
 
 /* ---- levels of memory ---- */
 

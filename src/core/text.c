@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A string that grows, and the nearest name to a mistyped one. */
 #include "src/core/text.h"
 
 #include <stdarg.h>
@@ -51,6 +50,17 @@ void nb_strbuf_release(struct nb_strbuf *b) {
     *b = (struct nb_strbuf){0};
 }
 
+void nb_strings_add(struct nb_strings *s, const char *text) {
+    s->items = nb_realloc(s->items, s->n + 1, sizeof *s->items);
+    s->items[s->n++] = nb_strdup(text);
+}
+
+void nb_strings_release(struct nb_strings *s) {
+    for (size_t i = 0; i < s->n; i++) free(s->items[i]);
+    free(s->items);
+    *s = (struct nb_strings){0};
+}
+
 /* Levenshtein distance; names longer than the table are simply far. */
 static size_t edit_distance(const char *a, const char *b) {
     enum { LONGEST = 64 };
@@ -82,6 +92,13 @@ const char *nb_nearest(const char *s, const char *const *names, size_t n) {
         }
     }
     return nearest;
+}
+
+struct nb_hint nb_did_you_mean(const char *s, const char *const *names, size_t n) {
+    const char *nearest = nb_nearest(s, names, n);
+    struct nb_hint hint = {""};
+    if (nearest) snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", nearest);
+    return hint;
 }
 
 /* ---- hashes ---- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Strings that grow (zero-initialise; text is never null after the first append), the nearest name, hashes, numbers by text. */
+/* Strings that grow (zero-initialise; text is never null after the first append), lists of texts, the nearest name, hashes, numbers by
+ * text. */
 #ifndef NB_TEXT_H
 #define NB_TEXT_H
 
@@ -16,8 +17,21 @@ void nb_strbuf_addf(struct nb_strbuf *b, const char *format, ...) __attribute__(
 void nb_strbuf_clear(struct nb_strbuf *b); /* empty, memory kept */
 void nb_strbuf_release(struct nb_strbuf *b);
 
+/* Zero-initialise. The texts are copies, which the list owns. */
+struct nb_strings {
+    char **items;
+    size_t n;
+};
+void nb_strings_add(struct nb_strings *s, const char *text);
+void nb_strings_release(struct nb_strings *s);
+
 /* The name in names[0..n) nearest to s by edit distance, or null when none is near: for "did you mean". */
 const char *nb_nearest(const char *s, const char *const *names, size_t n);
+/* "; did you mean 'NAME'?", "" when none is near. */
+struct nb_hint {
+    char text[128];
+};
+struct nb_hint nb_did_you_mean(const char *s, const char *const *names, size_t n);
 
 /* ---- hashes ---- */
 

@@ -105,9 +105,8 @@ static int unknown_field(const char *text, size_t len, char *reason, size_t n) {
     assert(nb_n_tuning_fields <= 16);
     snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), text);
     for (size_t i = 0; i < nb_n_tuning_fields; i++) names[i] = nb_tuning_fields[i].name;
-    const char *nearest = nb_nearest(name, names, nb_n_tuning_fields);
-    snprintf(reason, n, "'%s' is no field of the tuning%s%s%s", name, nearest ? "; did you mean '" : "",
-             nearest ? nearest : "", nearest ? "'?" : "");
+    snprintf(reason, n, "'%s' is no field of the tuning%s", name,
+             nb_did_you_mean(name, names, nb_n_tuning_fields).text);
     return -1;
 }
 

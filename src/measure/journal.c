@@ -179,23 +179,20 @@ int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg),
 
 /* ---- what a case has from its kernel ------------------------------------------------------------------------------ */
 
-static const char *dtype_name(uint32_t dtype) { return nb_formats[dtype].name; }
-
 /* The fields that are one of an enum, with the names of its values. */
 static const struct enum_field {
     const char *name;
-    const char *(*text)(uint32_t value);
-    uint32_t n;
+    const char *const *values;
     size_t offset; /* in struct nb_case */
 } enum_fields[] = {
-    {"op", nb_op_name, NB_N_OPS, offsetof(struct nb_case, op)},
-    {"pass", nb_pass_name, NB_N_PASSES, offsetof(struct nb_case, pass)},
-    {"dtype", dtype_name, NB_N_DTYPES, offsetof(struct nb_case, dtype)},
-    {"width", nb_width_name, NB_N_WIDTHS, offsetof(struct nb_case, width)},
-    {"style", nb_style_name, NB_N_STYLES, offsetof(struct nb_case, style)},
-    {"stats", nb_stats_name, NB_N_STATS, offsetof(struct nb_case, stats)},
-    {"stats_dtype", nb_stats_dtype_name, NB_N_STATS_DTYPES, offsetof(struct nb_case, stats_dtype)},
-    {"variance", nb_variance_name, NB_N_VARIANCES, offsetof(struct nb_case, variance)},
+    {"op", nb_op_names, offsetof(struct nb_case, op)},
+    {"pass", nb_pass_names, offsetof(struct nb_case, pass)},
+    {"dtype", nb_dtype_names, offsetof(struct nb_case, dtype)},
+    {"width", nb_width_names, offsetof(struct nb_case, width)},
+    {"style", nb_style_names, offsetof(struct nb_case, style)},
+    {"stats", nb_stats_names, offsetof(struct nb_case, stats)},
+    {"stats_dtype", nb_stats_dtype_names, offsetof(struct nb_case, stats_dtype)},
+    {"variance", nb_variance_names, offsetof(struct nb_case, variance)},
 };
 enum { N_ENUM_FIELDS = sizeof enum_fields / sizeof enum_fields[0] };
 
@@ -210,7 +207,7 @@ void nb_kernel_fields_to_json(cJSON *object, const struct nb_case *c) {
     for (size_t i = 0; i < N_ENUM_FIELDS; i++) {
         uint32_t value;
         memcpy(&value, (const char *)c + enum_fields[i].offset, sizeof value);
-        nb_json_text(object, enum_fields[i].name, enum_fields[i].text(value));
+        nb_json_text(object, enum_fields[i].name, enum_fields[i].values[value]);
     }
     if (c->op != NB_OP_COPY) return;
     nb_json_number(object, "copy_loads", c->copy_loads);
@@ -226,8 +223,8 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object) {
         const struct enum_field *field = &enum_fields[i];
         const char *text = nb_json_get_text(object, field->name);
         uint32_t value = 0;
-        while (text && value < field->n && strcmp(text, field->text(value)) != 0) value++;
-        if (!text || value == field->n)
+        while (text && field->values[value] && strcmp(text, field->values[value]) != 0) value++;
+        if (!text || !field->values[value])
             return nb_error("%s: \"%s\" is \"%s\", which this version does not know", variant, field->name,
                             text ? text : "(missing)");
         memcpy((char *)c + field->offset, &value, sizeof value);
@@ -258,7 +255,7 @@ static void add_head(cJSON *run, const struct nb_plan *plan, int shard, int n_sh
     nb_json_number(json, "blocks", plan->blocks);
     nb_json_number(json, "sample_ms", plan->sample_ms);
     nb_json_uint64(json, "order_seed", plan->order_seed);
-    if (plan->compare.ours) cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&plan->compare));
+    if (plan->compare.ours.n > 0) cJSON_AddItemToObject(json, "compare", nb_compare_settings_to_json(&plan->compare));
     if (n_shards > 0)
         cJSON_AddItemToObject(run, "shard", cJSON_CreateIntArray((const int[]){shard, n_shards}, 2));
     else

@@ -37,7 +37,7 @@ static bool is_ours(const struct nb_compare_settings *s, const struct nb_record 
     struct nb_strbuf name = {0};
     bool found = false;
     nb_kernel_name(&r->c, &name);
-    for (size_t i = 0; i < s->n_ours && !found; i++) found = fnmatch(s->ours[i], name.text, 0) == 0;
+    for (size_t i = 0; i < s->ours.n && !found; i++) found = fnmatch(s->ours.items[i], name.text, 0) == 0;
     nb_strbuf_release(&name);
     return found;
 }
@@ -191,7 +191,7 @@ int nb_peer_comparisons_make(struct nb_peer_comparisons *d, const struct nb_resu
     struct comparisons c = {0};
     *d = (struct nb_peer_comparisons){0};
     nb_compare_settings_from_json(&d->settings, cJSON_GetObjectItemCaseSensitive(plan, "compare"));
-    if (!d->settings.ours || !results->dir) {
+    if (d->settings.ours.n == 0 || !results->dir) {
         nb_compare_settings_release(&d->settings);
         return nb_error(
             "this run compares no kernels with others: its config has no \"compare\", as that of `normbench run "

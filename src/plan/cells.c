@@ -141,15 +141,11 @@ struct data_fits {
 
 static bool data_exists(const char *name, char *reason, size_t n) {
     struct nb_recipe recipe;
-    char **sets;
     if (nb_distribution_parse(name, &recipe, reason, n) != 0) return false;
     bool exists = recipe.data || (strpbrk(name, "/.") && nb_path_exists(name));
-    int n_sets = nb_inputs_list(&sets);
-    for (int i = 0; i < n_sets; i++) {
-        exists = exists || strcmp(sets[i], name) == 0;
-        free(sets[i]);
-    }
-    free(sets);
+    struct nb_strings sets = nb_inputs_list();
+    for (size_t i = 0; i < sets.n; i++) exists = exists || strcmp(sets.items[i], name) == 0;
+    nb_strings_release(&sets);
     if (exists) return true;
     struct nb_case c;
     nb_case_init(&c);
@@ -267,29 +263,33 @@ static void count_absent(const struct product *p, size_t cells, struct nb_skips 
     const struct nb_entry *first[NB_N_WIDTHS] = {NULL};
     size_t n[NB_N_WIDTHS] = {0};
     const bool names_width = list_of(p, "width")->n > 0;
+    size_t n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known);
     if (!names_width && list_of(p, "kernel")->n == 0) return;
-    for (size_t i = 0; i < nb_catalogue_size(); i++) {
-        const struct nb_entry *e = nb_catalogue_at(i);
-        if (nb_catalogue_is_built(e) || !product_selects(p, e)) continue;
+    for (size_t i = 0; i < n_known; i++) {
+        const struct nb_entry *e = &catalogue[i];
+        if (nb_registry_find(e->id) || !product_selects(p, e)) continue;
         if (!names_width && nb_catalogue_is_elsewhere(e)) continue;
         if (!first[e->kernel->width]) first[e->kernel->width] = e;
         n[e->kernel->width]++;
     }
     for (size_t w = 0; w < NB_N_WIDTHS; w++)
         if (first[w])
-            nb_skips_count(skips, cells * n[w], "width %s: %s%s not built; `%s` builds %s", nb_width_name((uint32_t)w),
+            nb_skips_count(skips, cells * n[w], "width %s: %s%s not built; `%s` builds %s", nb_width_names[w],
                            first[w]->kernel_id, n[w] > 1 ? " and others are" : " is", nb_catalogue_command(first[w]),
                            n[w] > 1 ? "them" : "it");
 }
 
 static void count_widths(const struct product *p, size_t cells, struct nb_skips *skips) {
     const struct nb_values *widths = list_of(p, "width");
+    size_t n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known);
     for (size_t i = 0; i < widths->n; i++) {
         bool built = strcmp(widths->texts[i], "all") == 0;
         for (size_t k = 0; k < nb_registry_size() && !built; k++)
-            built = strcmp(nb_width_name(nb_registry_at(k)->kernel->width), widths->texts[i]) == 0;
-        for (size_t k = 0; k < nb_catalogue_size() && !built; k++) /* count_absent() names those */
-            built = strcmp(nb_width_name(nb_catalogue_at(k)->kernel->width), widths->texts[i]) == 0;
+            built = strcmp(nb_width_names[nb_registry_at(k)->kernel->width], widths->texts[i]) == 0;
+        for (size_t k = 0; k < n_known && !built; k++) /* count_absent() names those */
+            built = strcmp(nb_width_names[catalogue[k].kernel->width], widths->texts[i]) == 0;
         if (!built) nb_skips_count(skips, cells, "width %s: no kernel is built for it", widths->texts[i]);
     }
 }
@@ -297,6 +297,8 @@ static void count_widths(const struct product *p, size_t cells, struct nb_skips 
 static void count_kernels(const struct product *p, size_t cells, struct nb_skips *skips) {
     const struct nb_values *globs = list_of(p, "kernel");
     const size_t n = nb_registry_size();
+    size_t n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known);
     for (size_t i = 0; i < globs->n; i++) {
         bool known = false;
         const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
@@ -305,8 +307,8 @@ static void count_kernels(const struct product *p, size_t cells, struct nb_skips
             names[k] = nb_registry_at(k)->kernel_id;
             known = known || nb_list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
         }
-        for (size_t k = 0; k < nb_catalogue_size() && !known; k++)
-            known = nb_list_selects(&one, nb_axis_find("kernel"), nb_catalogue_at(k));
+        for (size_t k = 0; k < n_known && !known; k++)
+            known = nb_list_selects(&one, nb_axis_find("kernel"), &catalogue[k]);
         const char *nearest = nb_nearest(globs->texts[i], names, n);
         if (!known && strcmp(globs->texts[i], "*:*") == 0)
             nb_skips_count(skips, cells,
@@ -324,7 +326,7 @@ static void find_kernel(const struct product *p, const char *op, const char *pas
     *exists = *selected = false;
     for (size_t i = 0; i < nb_registry_size() && !*selected; i++) {
         const struct nb_kernel *k = nb_registry_at(i)->kernel;
-        if (strcmp(nb_op_name(k->op), op) != 0 || strcmp(nb_pass_name(k->pass), pass) != 0 ||
+        if (strcmp(nb_op_names[k->op], op) != 0 || strcmp(nb_pass_names[k->pass], pass) != 0 ||
             strcmp(nb_dtype_names[k->dtype], dtype) != 0)
             continue;
         *exists = true;
@@ -378,9 +380,11 @@ static bool config_selects(const struct nb_config *config, const struct nb_entry
 
 void nb_config_print_variants(const struct nb_config *config, FILE *out) {
     bool needs_copies[NB_N_WIDTHS][NB_N_DTYPES] = {{false}};
+    size_t n;
+    const struct nb_entry *catalogue = nb_catalogue(&n);
     for (int copies = 0; copies <= 1; copies++)
-        for (size_t i = 0; i < nb_catalogue_size(); i++) {
-            const struct nb_entry *e = nb_catalogue_at(i);
+        for (size_t i = 0; i < n; i++) {
+            const struct nb_entry *e = &catalogue[i];
             const struct nb_kernel *k = e->kernel;
             if ((k->op == NB_OP_COPY) != (copies == 1) || nb_cpu_refuses(k->cpu_features, k->width)) continue;
             if (!(copies && needs_copies[k->width][k->dtype]) && !config_selects(config, e)) continue;
@@ -468,7 +472,7 @@ static void add_refusal(struct nb_cell *cell, int n_cpus) {
         nb_strbuf_addf(&text, "threads %d: this process may run on %d CPU%s", cell->c.threads, n_cpus,
                        n_cpus == 1 ? "" : "s");
     else if (cpu)
-        nb_strbuf_addf(&text, "width %s: %s", nb_width_name(cell->c.width), cpu);
+        nb_strbuf_addf(&text, "width %s: %s", nb_width_names[cell->c.width], cpu);
     cell->refused = text.text;
     cell->refused_by_cpu = text.text != NULL;
 }

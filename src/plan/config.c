@@ -3,7 +3,6 @@
 #include "src/plan/config.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,45 +19,29 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* shapes.json names shapes and is no config. */
-static bool is_preset_file(const char *file) {
-    return file[0] != '.' && ends_with(file, ".json") && strlen(file) > 5 && strcmp(file, "shapes.json") != 0;
-}
-
-static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-int nb_config_list(char ***names) {
+void nb_config_list(struct nb_strings *names) {
     char *dir = nb_share_dir("NORMBENCH_CONFIGS", "configs");
-    DIR *d = dir ? opendir(dir) : NULL;
-    size_t n = 0;
-    *names = NULL;
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        if (!is_preset_file(entry->d_name)) continue;
-        *names = nb_realloc(*names, n + 1, sizeof **names);
-        (*names)[n] = nb_strdup(entry->d_name);
-        (*names)[n][strlen(entry->d_name) - 5] = '\0';
-        n++;
+    const struct nb_strings all = nb_dir_list(dir, ".json");
+    *names = (struct nb_strings){.items = all.items};
+    for (size_t i = 0; i < all.n; i++) {
+        if (strcmp(all.items[i], "shapes") == 0) /* names shapes and is no config */
+            free(all.items[i]);
+        else
+            names->items[names->n++] = all.items[i];
     }
-    if (d) closedir(d);
     free(dir);
-    if (n > 1) qsort(*names, n, sizeof **names, compare_texts);
-    return (int)n;
 }
-
-char *nb_config_find(const char *file_name) { return nb_jsonc_find(file_name); }
 
 static int unknown_config(const char *name) {
-    char **names = NULL;
-    int n = nb_config_list(&names);
-    const char *nearest = n > 0 ? nb_nearest(name, (const char *const *)names, (size_t)n) : NULL;
-    if (n == 0)
+    struct nb_strings names;
+    nb_config_list(&names);
+    if (names.n == 0)
         nb_error("config '%s': there is no folder with configs; NORMBENCH_CONFIGS says where it is", name);
     else
-        nb_error("config '%s': no such preset%s%s%s (`normbench list configs` shows them; a file is named with a slash "
-                 "or .json)",
-                 name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-    for (int i = 0; i < n; i++) free(names[i]);
-    free(names);
+        nb_error("config '%s': no such preset%s (`normbench list configs` shows them; a file is named with a slash or "
+                 ".json)",
+                 name, nb_did_you_mean(name, (const char *const *)names.items, names.n).text);
+    nb_strings_release(&names);
     return -1;
 }
 
@@ -68,7 +51,8 @@ int nb_config_read(struct nb_config *config, const char *name) {
     if (strchr(name, '/') || ends_with(name, ".json")) return nb_config_read_file(config, name);
     struct nb_strbuf file = {0};
     nb_strbuf_addf(&file, "%s.json", name);
-    char *path = is_preset_file(file.text) ? nb_jsonc_find(file.text) : NULL;
+    const bool may_be = *name && *name != '.' && strcmp(name, "shapes") != 0; /* shapes.json names shapes */
+    char *path = may_be ? nb_jsonc_find(file.text) : NULL;
     int result = path ? nb_config_read_file(config, path) : unknown_config(name);
     nb_strbuf_release(&file);
     free(path);
@@ -84,9 +68,7 @@ static const struct nb_axis *option_axis(const char *name, size_t len, const cha
     const struct nb_axis *axis = nb_axis_find(copy);
     if (!axis) {
         for (size_t i = 0; i < nb_n_axes; i++) names[i] = nb_axes[i].name;
-        const char *nearest = nb_nearest(copy, names, nb_n_axes);
-        nb_error("--axis %s: unknown axis '%s'%s%s%s", assignment, copy, nearest ? "; did you mean '" : "",
-                 nearest ? nearest : "", nearest ? "'?" : "");
+        nb_error("--axis %s: unknown axis '%s'%s", assignment, copy, nb_did_you_mean(copy, names, nb_n_axes).text);
     }
     free(copy);
     return axis;

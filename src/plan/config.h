@@ -36,10 +36,9 @@ void nb_gate_settings_release(struct nb_gate_settings *settings);
  * With it cases of several ops do not share a group, and a budget drops whole comparisons. */
 
 struct nb_compare_settings {
-    char **ours; /* null: the config compares nothing */
-    size_t n_ours;
-    int confirm_launches; /* 0: nothing is measured again */
-    double behind;        /* share: 0.05 */
+    struct nb_strings ours; /* none: the config compares nothing */
+    int confirm_launches;   /* 0: nothing is measured again */
+    double behind;          /* share: 0.05 */
 };
 
 /* {"ours":[..],"confirm_launches":16,"behind":0.05}, and back; null for a config that compares nothing. */
@@ -80,7 +79,7 @@ struct nb_config {
     struct nb_compare_settings compare;
 };
 
-/* NAME is a preset (configs/NAME.json, see nb_config_find) or a path when it holds a slash or ends in .json.
+/* NAME is a preset (configs/NAME.json, see nb_jsonc_find) or a path when it holds a slash or ends in .json.
  * Every error names file, line, key and the nearest valid name. Returns -1 after nb_error. */
 int nb_config_read(struct nb_config *config, const char *name);
 /* The same from a path, and from a text that errors call by a path. */
@@ -99,10 +98,7 @@ int nb_config_narrow(struct nb_config *config, const char *axis, const char *lis
 void nb_config_release(struct nb_config *config);
 void nb_block_release(struct nb_block *block); /* what it holds */
 
-/* The presets that can be named: owned strings, sorted. */
-int nb_config_list(char ***names);
-/* The path of a preset or of another file of the configs folder: NORMBENCH_CONFIGS, configs/ beside the program or one
- * above, the installed share folder. Owned, or null. */
-char *nb_config_find(const char *file_name);
+/* The presets that can be named, sorted. */
+void nb_config_list(struct nb_strings *names);
 
 #endif

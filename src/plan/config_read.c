@@ -12,20 +12,12 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 
 enum { MAX_BLOCKS = 1000, MAX_BUDGETS = 1000 };
 
 /* ---- the key "gate" ---- */
-
-static int read_percent(const struct nb_jsonc *file, const cJSON *node, double low, double high, double *share) {
-    double percent;
-    if (*share > 0) return nb_jsonc_twice(file, node);
-    if (nb_jsonc_number(file, node, low, high, false, &percent) != 0) return -1;
-    *share = percent / 100;
-    return 0;
-}
 
 static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb_instruction_budget *budget) {
     char *end;
@@ -44,8 +36,8 @@ static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb
         file->path, nb_jsonc_line(file, node), node->string, node->valuestring);
 }
 
-static int read_budgets(const struct nb_jsonc *file, const cJSON *node, struct nb_gate_settings *out) {
-    if (out->budgets) return nb_jsonc_twice(file, node);
+static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_gate_settings *out = into;
     if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object of filters and budgets");
     const int n = cJSON_GetArraySize(node);
     if (n == 0 || n > MAX_BUDGETS)
@@ -57,24 +49,16 @@ static int read_budgets(const struct nb_jsonc *file, const cJSON *node, struct n
     return 0;
 }
 
-static int read_gate(const struct nb_jsonc *file, const cJSON *node, struct nb_gate_settings *out) {
-    static const char *const keys[] = {"fail_margin", "pass_margin", "level", "instructions"};
-    if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object");
-    for (const cJSON *child = node->child; child; child = child->next) {
-        int result;
-        if (strcmp(child->string, keys[0]) == 0)
-            result = read_percent(file, child, 0.1, 100, &out->fail_margin);
-        else if (strcmp(child->string, keys[1]) == 0)
-            result = read_percent(file, child, 0.1, 100, &out->pass_margin);
-        else if (strcmp(child->string, keys[2]) == 0)
-            result = read_percent(file, child, 0.001, 20, &out->level);
-        else if (strcmp(child->string, keys[3]) == 0)
-            result = read_budgets(file, child, out);
-        else
-            result = nb_jsonc_unknown_key(file, child, keys, sizeof keys / sizeof keys[0]);
-        if (result != 0) return -1;
-    }
-    return 0;
+#define FIELD(KIND, type, member) #member, NB_FIELD_##KIND, .offset = offsetof(type, member)
+
+static int read_gate(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    static const struct nb_field fields[] = {
+        {FIELD(PERCENT, struct nb_gate_settings, fail_margin), .low = 0.1, .high = 100},
+        {FIELD(PERCENT, struct nb_gate_settings, pass_margin), .low = 0.1, .high = 100},
+        {FIELD(PERCENT, struct nb_gate_settings, level), .low = 0.001, .high = 20},
+        {"instructions", NB_FIELD_READ, .read = read_budgets}};
+    return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "\"gate\"",
+                          &((struct nb_config *)config)->gate);
 }
 
 void nb_gate_settings_release(struct nb_gate_settings *settings) {
@@ -85,63 +69,27 @@ void nb_gate_settings_release(struct nb_gate_settings *settings) {
 
 /* ---- the key "compare" ---- */
 
-static void add_glob(struct nb_compare_settings *s, const char *glob) {
-    s->ours = nb_realloc(s->ours, s->n_ours + 1, sizeof *s->ours);
-    s->ours[s->n_ours++] = nb_strdup(glob);
+static int read_confirm(const struct nb_jsonc *file, const cJSON *node, void *settings) {
+    static const struct nb_field fields[] = {
+        {"launches", NB_FIELD_COUNT, .offset = offsetof(struct nb_compare_settings, confirm_launches), .low = 6,
+         .high = 1000},
+        {"behind_percent", NB_FIELD_PERCENT, .offset = offsetof(struct nb_compare_settings, behind), .low = 0,
+         .high = 100}};
+    return nb_fields_read(file, node, fields, 2, "\"confirm\"", settings);
 }
 
-static int read_ours(const struct nb_jsonc *file, const cJSON *node, struct nb_compare_settings *s) {
-    const cJSON *first = cJSON_IsArray(node) ? node->child : node;
-    if (s->ours) return nb_jsonc_twice(file, node);
-    for (const cJSON *item = first; item; item = cJSON_IsArray(node) ? item->next : NULL) {
-        if (!cJSON_IsString(item) || !*item->valuestring)
-            return nb_jsonc_wrong_type(file, item, node->string, "a glob on kernels or a list of them");
-        add_glob(s, item->valuestring);
-    }
-    return s->ours ? 0 : nb_jsonc_wrong_type(file, node, node->string, "a glob on kernels or a list of them");
-}
-
-static int read_confirm(const struct nb_jsonc *file, const cJSON *node, struct nb_compare_settings *s) {
-    static const char *const keys[] = {"launches", "behind_percent"};
-    double number;
-    if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object");
-    for (const cJSON *child = node->child; child; child = child->next) {
-        if (strcmp(child->string, keys[0]) == 0) {
-            if (nb_jsonc_number(file, child, 6, 1000, true, &number) != 0) return -1;
-            s->confirm_launches = (int)number;
-        } else if (strcmp(child->string, keys[1]) == 0) {
-            if (nb_jsonc_number(file, child, 0, 100, false, &number) != 0) return -1;
-            s->behind = number / 100;
-        } else {
-            return nb_jsonc_unknown_key(file, child, keys, sizeof keys / sizeof keys[0]);
-        }
-    }
-    return 0;
-}
-
-static int read_compare(const struct nb_jsonc *file, const cJSON *node, struct nb_compare_settings *s) {
-    static const char *const keys[] = {"ours", "confirm"};
-    if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object");
-    s->behind = 0.05;
-    for (const cJSON *child = node->child; child; child = child->next) {
-        int result = -1;
-        if (strcmp(child->string, keys[0]) == 0)
-            result = read_ours(file, child, s);
-        else if (strcmp(child->string, keys[1]) == 0)
-            result = read_confirm(file, child, s);
-        else
-            nb_jsonc_unknown_key(file, child, keys, sizeof keys / sizeof keys[0]);
-        if (result != 0) return -1;
-    }
-    if (s->ours) return 0;
-    return nb_error("%s:%d: \"%s\" has no \"ours\", the globs of the kernels that others are compared with", file->path,
-                    nb_jsonc_line(file, node), node->string);
+static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    static const struct nb_field fields[] = {{FIELD(TEXTS, struct nb_compare_settings, ours), .required = true},
+                                             {"confirm", NB_FIELD_READ, .read = read_confirm}};
+    struct nb_compare_settings *settings = &((struct nb_config *)config)->compare;
+    settings->behind = 0.05;
+    return nb_fields_read(file, node, fields, 2, "\"compare\"", settings);
 }
 
 cJSON *nb_compare_settings_to_json(const struct nb_compare_settings *s) {
-    if (!s->ours) return cJSON_CreateNull();
+    if (s->ours.n == 0) return cJSON_CreateNull();
     cJSON *json = cJSON_CreateObject();
-    cJSON_AddItemToObject(json, "ours", cJSON_CreateStringArray((const char *const *)s->ours, (int)s->n_ours));
+    cJSON_AddItemToObject(json, "ours", cJSON_CreateStringArray((const char *const *)s->ours.items, (int)s->ours.n));
     cJSON_AddNumberToObject(json, "confirm_launches", s->confirm_launches);
     nb_json_number(json, "behind", s->behind);
     return json;
@@ -153,18 +101,17 @@ void nb_compare_settings_from_json(struct nb_compare_settings *s, const cJSON *j
     *s = (struct nb_compare_settings){.behind = behind >= 0 && behind <= 1 ? behind : 0.05};
     if (launches >= 0 && launches <= 1000) s->confirm_launches = (int)launches;
     cJSON_ArrayForEach(glob, cJSON_GetObjectItemCaseSensitive(json, "ours")) {
-        if (cJSON_IsString(glob)) add_glob(s, glob->valuestring);
+        if (cJSON_IsString(glob)) nb_strings_add(&s->ours, glob->valuestring);
     }
 }
 
 void nb_compare_settings_copy(struct nb_compare_settings *to, const struct nb_compare_settings *from) {
     *to = (struct nb_compare_settings){.confirm_launches = from->confirm_launches, .behind = from->behind};
-    for (size_t i = 0; i < from->n_ours; i++) add_glob(to, from->ours[i]);
+    for (size_t i = 0; i < from->ours.n; i++) nb_strings_add(&to->ours, from->ours.items[i]);
 }
 
 void nb_compare_settings_release(struct nb_compare_settings *s) {
-    for (size_t i = 0; i < s->n_ours; i++) free(s->ours[i]);
-    free(s->ours);
+    nb_strings_release(&s->ours);
     *s = (struct nb_compare_settings){0};
 }
 
@@ -244,19 +191,9 @@ static size_t block_keys(bool is_partial, const char *names[NB_MAX_AXES + BLOCK_
     return n;
 }
 
-static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text);
-
 /* "label", "source", "text": what a block says of itself. */
 static int read_own_text(const struct nb_jsonc *file, const cJSON *node, char **text, size_t most) {
-    if (*text) return nb_jsonc_twice(file, node);
-    if (read_text(file, node, text) != 0) return -1;
-    for (const char *p = *text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return nb_error("%s:%d: \"%s\" has a control character in it", file->path, nb_jsonc_line(file, node),
-                            node->string);
-    if (strlen(*text) <= most) return 0;
-    return nb_error("%s:%d: \"%s\" is longer than %zu characters", file->path, nb_jsonc_line(file, node), node->string,
-                    most);
+    return *text ? nb_jsonc_twice(file, node) : nb_field_text(file, node, most, text);
 }
 
 static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
@@ -290,7 +227,8 @@ static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_pa
                     block->line);
 }
 
-static int read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
+static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_config *config = into;
     if (!cJSON_IsArray(node)) return nb_jsonc_wrong_type(file, node, "blocks", "a list of objects");
     size_t n = (size_t)cJSON_GetArraySize(node);
     if (n == 0 || n > MAX_BLOCKS)
@@ -313,25 +251,12 @@ int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct
 
 /* ---- the rest of the file ---- */
 
-static int read_text(const struct nb_jsonc *file, const cJSON *node, char **text) {
-    if (!cJSON_IsString(node) || !*node->valuestring)
-        return nb_jsonc_wrong_type(file, node, node->string, "a text that is not empty");
-    *text = nb_strdup(node->valuestring);
-    return 0;
-}
-
-static int read_count(const struct nb_jsonc *file, const cJSON *node, int low, int high, int *value) {
-    double number;
-    if (nb_jsonc_number(file, node, low, high, true, &number) != 0) return -1;
-    *value = (int)number;
-    return 0;
-}
-
 /* 64 bits do not fit a JSON number, so a text is taken too. */
-static int read_seed(const struct nb_jsonc *file, const cJSON *node, uint64_t *seed) {
+static int read_seed(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    uint64_t *seed = &((struct nb_config *)config)->order_seed;
     double number;
     if (!cJSON_IsString(node)) {
-        if (nb_jsonc_number(file, node, 0, 9007199254740992.0, true, &number) != 0) return -1;
+        if (nb_jsonc_number(file, node, 0, 0x1p53, true, &number) != 0) return -1;
         *seed = (uint64_t)number;
         return 0;
     }
@@ -343,59 +268,22 @@ static int read_seed(const struct nb_jsonc *file, const cJSON *node, uint64_t *s
                     nb_jsonc_line(file, node), node->string, node->valuestring);
 }
 
-enum top_key {
-    DESCRIPTION,
-    BLOCKS,
-    LAUNCHES,
-    BLOCKS_PER_LAUNCH,
-    SAMPLE_MS,
-    REFERENCE,
-    ORDER_SEED,
-    GATE,
-    COMPARE,
-    N_TOP_KEYS
-};
-static const char *const top_keys[N_TOP_KEYS] = {"description",       "blocks",    "launches",
-                                                 "blocks_per_launch", "sample_ms", "reference",
-                                                 "order_seed",        "gate",      "compare"};
-
-static int read_top_key(const struct nb_jsonc *file, const cJSON *node, enum top_key key, struct nb_config *config) {
-    switch (key) {
-    case DESCRIPTION:
-        return read_text(file, node, &config->description);
-    case BLOCKS:
-        return read_blocks(file, node, config);
-    case LAUNCHES:
-        return read_count(file, node, 0, 1000, &config->launches);
-    case BLOCKS_PER_LAUNCH:
-        return read_count(file, node, 1, 10000, &config->blocks_per_launch);
-    case SAMPLE_MS:
-        return nb_jsonc_number(file, node, 0.01, 1000, false, &config->sample_ms);
-    case REFERENCE:
-        return read_text(file, node, &config->reference);
-    case ORDER_SEED:
-        return read_seed(file, node, &config->order_seed);
-    case GATE:
-        return read_gate(file, node, &config->gate);
-    case COMPARE:
-        return read_compare(file, node, &config->compare);
-    default:
-        return nb_jsonc_unknown_key(file, node, top_keys, N_TOP_KEYS);
-    }
-}
-
 static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
-    unsigned seen = 0;
+    static const struct nb_field fields[] = {
+        {FIELD(TEXT, struct nb_config, description)},
+        {"blocks", NB_FIELD_READ, .read = read_blocks},
+        {FIELD(COUNT, struct nb_config, launches), .low = 0, .high = 1000},
+        {FIELD(COUNT, struct nb_config, blocks_per_launch), .low = 1, .high = 10000},
+        {FIELD(NUMBER, struct nb_config, sample_ms), .low = 0.01, .high = 1000},
+        {FIELD(TEXT, struct nb_config, reference)},
+        {"order_seed", NB_FIELD_READ, .read = read_seed},
+        {"gate", NB_FIELD_READ, .read = read_gate},
+        {"compare", NB_FIELD_READ, .read = read_compare},
+    };
     if (!cJSON_IsObject(file->root))
         return nb_error("%s:%d: a config is an object with the key \"blocks\"", file->path,
                         nb_jsonc_line(file, file->root));
-    for (const cJSON *node = file->root->child; node; node = node->next) {
-        int key = 0;
-        while (key < N_TOP_KEYS && strcmp(top_keys[key], node->string) != 0) key++;
-        if (key < N_TOP_KEYS && (seen >> key & 1)) return nb_jsonc_twice(file, node);
-        seen |= 1u << key;
-        if (read_top_key(file, node, (enum top_key)key, config) != 0) return -1;
-    }
+    if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a config", config) != 0) return -1;
     if (!config->blocks) return nb_error("%s: has no \"blocks\", the list of what to run", file->path);
     return 0;
 }

@@ -3,7 +3,6 @@
 #include "src/plan/inputs.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,24 +32,11 @@ static bool ends_in(const char *text, const char *end) {
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-int nb_inputs_list(char ***names) {
-    char *path = nb_data_dir();
-    DIR *dir = path ? opendir(path) : NULL;
-    int n = 0;
-    *names = NULL;
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (!ends_in(entry->d_name, x_suffix)) continue;
-        *names = nb_realloc(*names, (unsigned long long)n + 1, sizeof **names);
-        (*names)[n] = nb_strdup(entry->d_name);
-        (*names)[n][strlen(entry->d_name) - strlen(x_suffix)] = '\0';
-        n++;
-    }
-    if (n > 1) qsort(*names, (size_t)n, sizeof **names, compare_names);
-    if (dir) closedir(dir);
-    free(path);
-    return n;
+struct nb_strings nb_inputs_list(void) {
+    char *dir = nb_data_dir();
+    const struct nb_strings names = nb_dir_list(dir, x_suffix);
+    free(dir);
+    return names;
 }
 
 static bool is_path(const char *data) { return strchr(data, '/') || ends_in(data, ".npy") || nb_array_is_raw(data); }
@@ -80,12 +66,11 @@ static char *sibling_path(const char *x, const char *what) {
 
 /* With the names that a typing error may have meant. */
 static void say_unknown(const char *data, char *reason, size_t n) {
-    char **sets;
-    int n_sets = nb_inputs_list(&sets);
+    struct nb_strings sets = nb_inputs_list();
     size_t n_names = 0;
-    const char **names = nb_alloc(nb_n_distributions + (size_t)n_sets, sizeof *names);
+    const char **names = nb_alloc(nb_n_distributions + sets.n, sizeof *names);
     for (size_t i = 0; i < nb_n_distributions; i++) names[n_names++] = nb_distributions[i].name;
-    for (int i = 0; i < n_sets; i++) names[n_names++] = sets[i];
+    for (size_t i = 0; i < sets.n; i++) names[n_names++] = sets.items[i];
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(data, "("), data);
     const char *nearest = nb_nearest(name, names, n_names);
@@ -94,8 +79,7 @@ static void say_unknown(const char *data, char *reason, size_t n) {
     else
         snprintf(reason, n, "data %.80s is not known; `normbench list data` shows what there is", data);
     free(names);
-    for (int i = 0; i < n_sets; i++) free(sets[i]);
-    free(sets);
+    nb_strings_release(&sets);
 }
 
 static int open_rows(struct nb_array *a, const char *path, int64_t cols, bool header_only, char *reason, size_t n) {

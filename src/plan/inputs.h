@@ -45,8 +45,8 @@ struct nb_saved_statistics {
 /* Checks that the data named exists and fits the shape, without reading all of it: null, or the reason (owned by caller). */
 char *nb_inputs_refuse(const struct nb_case *c);
 /* Data sets of real rows found in the data folder (NORMBENCH_DATA, tests/data beside the program, the installed share folder):
- * owned names "minilm_embed", sorted. */
-int nb_inputs_list(char ***names);
+ * "minilm_embed", sorted. */
+struct nb_strings nb_inputs_list(void);
 /* Fills everything the case's op needs. -1 after nb_error. */
 int nb_inputs_init(struct nb_inputs *in, const struct nb_case *c);
 /* Adds what another case of the same shape, dtype, data, seed and params needs besides (a residual, dy, running statistics). */

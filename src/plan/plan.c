@@ -81,7 +81,7 @@ static char *group_key(const struct nb_case *c, bool by_op) {
 
 static char *with_width(char *key, const struct nb_case *c) {
     struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%s %s", key, nb_width_name(c->width));
+    nb_strbuf_addf(&text, "%s %s", key, nb_width_names[c->width]);
     free(key);
     return text.text;
 }
@@ -577,7 +577,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
     struct nb_cells cells = {0};
-    struct wholes wholes = {.by_op = config->compare.ours != NULL};
+    struct wholes wholes = {.by_op = config->compare.ours.n > 0};
     struct nb_skips skips = {0};
     *plan = (struct nb_plan){.launches = config->launches,
                              .blocks = config->blocks_per_launch,

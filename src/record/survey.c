@@ -159,23 +159,22 @@ static void add_folders(cJSON *object) {
 }
 
 static void add_data(cJSON *list) {
-    char **names, *dir = nb_data_dir();
-    int n = nb_inputs_list(&names);
-    for (int i = 0; i < n; i++) {
+    char *dir = nb_data_dir();
+    struct nb_strings names = nb_inputs_list();
+    for (size_t i = 0; i < names.n; i++) {
         struct nb_strbuf path = {0};
         struct nb_array x;
         char reason[1024];
-        nb_strbuf_addf(&path, "%s/%s_x.npy", dir, names[i]);
+        nb_strbuf_addf(&path, "%s/%s_x.npy", dir, names.items[i]);
         bool readable = nb_array_read(&x, path.text, 0, 1, reason, sizeof reason) == 0;
         cJSON *object = cJSON_CreateObject();
-        nb_json_text(object, "name", names[i]);
+        nb_json_text(object, "name", names.items[i]);
         nb_json_number(object, "rows", readable ? (double)x.rows : (double)NAN);
         nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
         cJSON_AddItemToArray(list, object);
         nb_strbuf_release(&path);
-        free(names[i]);
     }
-    free(names);
+    nb_strings_release(&names);
     free(dir);
 }
 

@@ -76,7 +76,7 @@ static const struct nb_entry *norm_kernel_find(const struct nb_norm_choice *choi
         if (e && !nb_kernel_refuses(e->kernel, &call->formula) && !nb_kernel_applicable(e->kernel, call)) return e;
     }
     nb_error("no %s kernel %s_%s for rows of %lld in f32 runs here: `normbench list kernels` shows what there is",
-             nb_style_name(choice->style), ops[choice->kind], ways[choice->style][pass][0], (long long)call->cols);
+             nb_style_names[choice->style], ops[choice->kind], ways[choice->style][pass][0], (long long)call->cols);
     return NULL;
 }
 

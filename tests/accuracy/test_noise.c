@@ -177,7 +177,7 @@ Test(reference, is_within_the_bound_of_its_own_formula) {
                 nb_bound_row(&b, r, y, tolerance);
                 for (int64_t i = 0; i < 333; i++)
                     cr_expect(fabs(nb_get(computed, r * 333 + i, (enum nb_dtype)dtype) - y[i]) <= tolerance[i],
-                              "%s, %s, column %d", nb_op_name(ops[op]), nb_formats[dtype].name, (int)i);
+                              "%s, %s, column %d", nb_op_names[ops[op]], nb_formats[dtype].name, (int)i);
             }
             nb_bound_release(&b);
             nb_oracle_release(&o);

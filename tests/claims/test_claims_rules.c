@@ -158,7 +158,7 @@ Test(claims_rules, selectors_take_globs_lists_and_bounds) {
         struct nb_jsonc file;
         struct nb_selector s = {0};
         cr_assert_eq(nb_jsonc_parse(&file, "x", cases[i].selector, strlen(cases[i].selector)), 0);
-        cr_assert_eq(nb_selector_read(&s, &file, file.root), 0);
+        cr_assert_eq(nb_selector_read(&file, file.root, &s), 0);
         cr_expect_eq(nb_selector_takes(&s, one, NULL), cases[i].takes, "%s", cases[i].selector);
         nb_selector_release(&s);
         nb_jsonc_release(&file);

@@ -152,8 +152,8 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     }
     nb_timed_cases_init(&cases, &results, "mine/root");
     cr_assert_eq(nb_jsonc_parse(&file, "x", "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]", 42), 0);
-    cr_assert_eq(nb_selector_read(&sides.of, &file, cJSON_GetArrayItem(file.root, 0)), 0);
-    cr_assert_eq(nb_selector_read(&sides.against, &file, cJSON_GetArrayItem(file.root, 1)), 0);
+    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 0), &sides.of), 0);
+    cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 1), &sides.against), 0);
     cr_expect_eq(nb_timed_against(&cases, &sides, 1), 0);
     cr_expect_eq(nb_timed_against(&cases, &sides, 3), 2);
     nb_selector_release(&sides.of);

@@ -83,18 +83,16 @@ Test(shape, what_is_no_shape_is_refused_with_the_reason) {
 /* The shapes that a text stands for, separated by blanks; the reason when it is refused. */
 static const char *expanded(const char *text) {
     static char out[4096];
-    char **texts, reason[256] = "";
-    int n = nb_shape_expand(text, &texts, reason, sizeof reason);
-    if (n < 0) {
+    char reason[256] = "";
+    struct nb_strings texts;
+    if (nb_shape_expand(text, &texts, reason, sizeof reason) != 0) {
         snprintf(out, sizeof out, "! %s", reason);
         return out;
     }
     out[0] = '\0';
-    for (int i = 0; i < n; i++) {
-        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "", texts[i]);
-        free(texts[i]);
-    }
-    free(texts);
+    for (size_t i = 0; i < texts.n; i++)
+        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "", texts.items[i]);
+    nb_strings_release(&texts);
     return out;
 }
 

@@ -16,15 +16,16 @@ static void read_plain(const char *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
-    char *text = fuzz_text(bytes, n), **texts = NULL, reason[256];
+    char *text = fuzz_text(bytes, n), reason[256];
+    struct nb_strings texts;
     read_plain(text);
-    int count = nb_shape_expand(text, &texts, reason, sizeof reason);
-    for (int i = 0; i < count; i++) {
+    nb_shape_expand(text, &texts, reason, sizeof reason);
+    for (size_t i = 0; i < texts.n; i++) {
         struct nb_shape shape;
-        fuzz_check(nb_shape_parse(&shape, texts[i], reason, sizeof reason) == 0, "what a name stands for is a shape");
-        free(texts[i]);
+        fuzz_check(nb_shape_parse(&shape, texts.items[i], reason, sizeof reason) == 0,
+                   "what a name stands for is a shape");
     }
-    free(texts);
+    nb_strings_release(&texts);
     free(text);
     return 0;
 }

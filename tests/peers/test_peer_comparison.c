@@ -196,13 +196,13 @@ Test(comparison, the_configs_key_is_read_strictly) {
     cr_assert_eq(
         parse(&config, "{ \"ours\": [\"*_fast\", \"b\"], \"confirm\": { \"launches\": 20, \"behind_percent\": 3 } }"),
         0);
-    cr_expect_eq(config.compare.n_ours, 2);
+    cr_expect_eq(config.compare.ours.n, 2);
     cr_expect_eq(config.compare.confirm_launches, 20);
     cr_expect_float_eq(config.compare.behind, 0.03, 1e-12);
     struct nb_compare_settings back;
     cJSON *json = kept_json(nb_compare_settings_to_json(&config.compare));
     nb_compare_settings_from_json(&back, json);
-    cr_expect_str_eq(back.ours[1], "b");
+    cr_expect_str_eq(back.ours.items[1], "b");
     cr_expect_eq(back.confirm_launches, 20);
     nb_compare_settings_release(&back);
     nb_config_release(&config);
@@ -301,19 +301,19 @@ Test(level, a_cell_that_cannot_be_is_refused_with_the_reason) {
 }
 
 Test(level, ranges_and_prefixes_are_expanded) {
-    char **texts, reason[200];
+    char reason[200];
+    struct nb_strings texts;
     enum nb_level level;
     char plain[64];
-    const int n = nb_shape_expand("L2x256:4096:*4", &texts, reason, sizeof reason);
-    cr_assert_eq(n, 3, "%s", reason);
-    cr_expect_str_eq(texts[0], "L2x256");
-    cr_expect_str_eq(texts[2], "L2x4096");
-    for (int i = 0; i < n; i++) free(texts[i]);
-    free(texts);
-    cr_assert_eq(nb_shape_expand("nhwc:DRAMx56x56x64", &texts, reason, sizeof reason), 1, "%s", reason);
-    cr_expect_str_eq(texts[0], "nhwc:DRAMx56x56x64");
-    free(texts[0]);
-    free(texts);
+    cr_assert_eq(nb_shape_expand("L2x256:4096:*4", &texts, reason, sizeof reason), 0, "%s", reason);
+    cr_assert_eq(texts.n, 3);
+    cr_expect_str_eq(texts.items[0], "L2x256");
+    cr_expect_str_eq(texts.items[2], "L2x4096");
+    nb_strings_release(&texts);
+    cr_assert_eq(nb_shape_expand("nhwc:DRAMx56x56x64", &texts, reason, sizeof reason), 0, "%s", reason);
+    cr_assert_eq(texts.n, 1);
+    cr_expect_str_eq(texts.items[0], "nhwc:DRAMx56x56x64");
+    nb_strings_release(&texts);
     cr_expect_eq(nb_shape_expand("L2x", &texts, reason, sizeof reason), -1);
     cr_expect_eq(nb_shape_expand("L4x256", &texts, reason, sizeof reason), -1);
     cr_expect_eq(nb_shape_level("64x256", &level, plain, sizeof plain), -1);

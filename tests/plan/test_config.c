@@ -209,21 +209,21 @@ static void name_refused(const char *name, const char *words) {
 }
 
 Test(config, every_preset_is_read_and_says_what_it_is) {
-    char **names;
-    int n = nb_config_list(&names);
+    struct nb_strings names;
     bool has_quick = false;
-    cr_assert_geq(n, 5);
-    for (int i = 0; i < n; i++) {
+    nb_config_list(&names);
+    cr_assert_geq(names.n, 5);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *name = names.items[i];
         struct nb_config c;
-        cr_assert_eq(nb_config_read(&c, names[i]), 0, "%s", names[i]);
-        cr_expect_str_eq(c.name, names[i]);
-        cr_expect(c.description && *c.description, "%s has no description", names[i]);
-        has_quick = has_quick || strcmp(names[i], "quick") == 0;
-        cr_expect_str_neq(names[i], "shapes", "shapes.json is no config");
+        cr_assert_eq(nb_config_read(&c, name), 0, "%s", name);
+        cr_expect_str_eq(c.name, name);
+        cr_expect(c.description && *c.description, "%s has no description", name);
+        has_quick = has_quick || strcmp(name, "quick") == 0;
+        cr_expect_str_neq(name, "shapes", "shapes.json is no config");
         nb_config_release(&c);
-        free(names[i]);
     }
-    free(names);
+    nb_strings_release(&names);
     cr_expect(has_quick);
 }
 
@@ -236,8 +236,9 @@ Test(config, a_name_that_is_no_preset_has_a_nearest_one) {
 }
 
 Test(config, the_folders_readme_has_every_axis_and_preset) {
-    char **names, *path = nb_config_find("README.md");
-    int n = nb_config_list(&names);
+    char *path = nb_jsonc_find("README.md");
+    struct nb_strings names;
+    nb_config_list(&names);
     cr_assert(path);
     char *text = nb_file_read(path, 1 << 20, NULL);
     cr_assert(text);
@@ -249,14 +250,13 @@ Test(config, the_folders_readme_has_every_axis_and_preset) {
         cr_expect(strstr(text, row.text), "configs/README.md has no row '%s'", row.text);
         nb_strbuf_release(&row);
     }
-    for (int i = 0; i < n; i++) {
+    for (size_t i = 0; i < names.n; i++) {
         struct nb_strbuf row = {0};
-        nb_strbuf_addf(&row, "| `%s` |", names[i]);
-        cr_expect(strstr(text, row.text), "configs/README.md does not name %s", names[i]);
+        nb_strbuf_addf(&row, "| `%s` |", names.items[i]);
+        cr_expect(strstr(text, row.text), "configs/README.md does not name %s", names.items[i]);
         nb_strbuf_release(&row);
-        free(names[i]);
     }
-    free(names);
+    nb_strings_release(&names);
     free(text);
     free(path);
 }

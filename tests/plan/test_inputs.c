@@ -306,13 +306,12 @@ Test(inputs, only_independent_draws_count_as_random) {
 }
 
 Test(inputs, the_data_folder_is_listed_in_order) {
-    char **names;
-    int n = nb_inputs_list(&names), found = 0;
-    for (int i = 0; i < n; i++) {
-        found += strcmp(names[i], "minilm_embed") == 0 || strcmp(names[i], "minilm_layer5_attn") == 0;
-        if (i > 0) cr_expect_lt(strcmp(names[i - 1], names[i]), 0);
+    struct nb_strings names = nb_inputs_list();
+    int found = 0;
+    for (size_t i = 0; i < names.n; i++) {
+        found += strcmp(names.items[i], "minilm_embed") == 0 || strcmp(names.items[i], "minilm_layer5_attn") == 0;
+        if (i > 0) cr_expect_lt(strcmp(names.items[i - 1], names.items[i]), 0);
     }
     cr_expect_eq(found, 2);
-    for (int i = 0; i < n; i++) free(names[i]);
-    free(names);
+    nb_strings_release(&names);
 }

@@ -244,19 +244,19 @@ Test(plan, reasons_come_most_frequent_first_and_together) {
 }
 
 Test(plan, every_preset_makes_a_plan) {
-    char **names;
-    int n = nb_config_list(&names);
-    for (int i = 0; i < n; i++) {
+    struct nb_strings names;
+    nb_config_list(&names);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *name = names.items[i];
         struct nb_config config;
         struct nb_plan plan;
         const struct nb_plan_options options = {0};
-        cr_assert_eq(nb_config_read(&config, names[i]), 0);
-        cr_assert_eq(nb_plan_make(&plan, &config, &options), 0, "%s", names[i]);
-        cr_expect_gt(plan.n_cases, 0, "%s", names[i]);
-        cr_expect_eq(left_out(&plan, "none has this name"), 0, "%s names a kernel that does not exist", names[i]);
+        cr_assert_eq(nb_config_read(&config, name), 0);
+        cr_assert_eq(nb_plan_make(&plan, &config, &options), 0, "%s", name);
+        cr_expect_gt(plan.n_cases, 0, "%s", name);
+        cr_expect_eq(left_out(&plan, "none has this name"), 0, "%s names a kernel that does not exist", name);
         nb_plan_release(&plan);
         nb_config_release(&config);
-        free(names[i]);
     }
-    free(names);
+    nb_strings_release(&names);
 }

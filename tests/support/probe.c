@@ -74,7 +74,7 @@ static struct facts facts_of(const struct nb_case *c, const struct nb_kernel *k)
 /* Null: no determined answer is right. */
 static const char *truth_of_eps(const struct facts *f, const char *question) {
     const bool lowp = strcmp(f->k->name, "rmsnorm_lowp") == 0;
-    if (strcmp(question, "eps_place") == 0) return nb_eps_place_name(f->c->formula.eps_place);
+    if (strcmp(question, "eps_place") == 0) return nb_eps_place_names[f->c->formula.eps_place];
     if (strcmp(question, "eps_added_to") == 0) return f->k->op == NB_OP_L2NORM ? "the sum" : "the mean";
     if (strcmp(question, "eps_dtype") == 0) return lowp ? nb_formats[f->k->dtype].name : "f32";
     if (strcmp(question, "statistics_dtype") == 0) return f->coarse ? nb_formats[f->k->dtype].name : "f32 or wider";
@@ -84,7 +84,7 @@ static const char *truth_of_eps(const struct facts *f, const char *question) {
 static const char *truth_of_sums(const struct facts *f, const char *question) {
     static char text[64];
     text[0] = '\0';
-    if (strcmp(question, "variance") == 0) return f->centres ? nb_variance_name(f->k->variance) : NULL;
+    if (strcmp(question, "variance") == 0) return f->centres ? nb_variance_names[f->k->variance] : NULL;
     if (strcmp(question, "accumulator") == 0) {
         if (!f->coarse) return f->lanes ? "f32" : NULL;
         return f->composed ? "f32 or wider" : nb_formats[f->k->dtype].name;
@@ -217,7 +217,7 @@ int probe_complaints(const struct nb_case *c, const struct nb_kernel *kernel, co
         const bool missing = !value && must_be_known(&f, question);
         if (!missing && (!value || is_right(&f, question, value))) continue;
         nb_strbuf_addf(out, "%s root %s eps %s cast %u affine %u offset %u param %u: %s %s (%s)\n", c->variant,
-                       nb_root_name(c->formula.root), nb_eps_place_name(c->formula.eps_place), c->formula.cast,
+                       nb_root_names[c->formula.root], nb_eps_place_names[c->formula.eps_place], c->formula.cast,
                        c->formula.affine, c->formula.weight_offset, c->formula.param, question,
                        value ? value : "is not known", nb_json_get_text(answer, "evidence"));
         n++;

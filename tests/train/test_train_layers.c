@@ -193,7 +193,7 @@ Test(train_layers, every_norm_in_every_style) {
             const float *gradient = nb_norm_backward(&t.layer, dx, t.w, t.x, 0, ROWS);
             const struct nb_test_loss loss = {norm_loss, &t,
                                               nb_test_noise_of_sum(N, COLS + 8)}; /* statistics, then each element */
-            snprintf(what, sizeof what, "%s %s x", nb_norm_kind_names[kind], nb_style_name(style));
+            snprintf(what, sizeof what, "%s %s x", nb_norm_kind_names[kind], nb_style_names[style]);
             nb_test_gradient(what, &loss, t.x, gradient, N, 0.03125);
             for (int i = 0; i < t.model.parameters.n; i++)
                 nb_test_gradient(t.model.parameters.items[i].name, &loss, t.model.parameters.items[i].value,
@@ -234,7 +234,7 @@ Test(train_layers, norms_of_rows_are_what_they_are_called) {
             cr_assert(y == (kind == NB_NORM_NONE ? t.x : t.y), "without a norm nothing is copied");
             for (int i = 0; i < N; i++)
                 cr_assert_float_eq(y[i], by_formula(kind, t.x + i / COLS * COLS, i % COLS, 1e-2), 2e-6, "%s %s",
-                                   nb_norm_kind_names[kind], nb_style_name(style));
+                                   nb_norm_kind_names[kind], nb_style_names[style]);
             nb_model_release(&t.model);
         }
 }

@@ -67,7 +67,7 @@ static struct trial trial_of(const cJSON *recorded, enum nb_style style) {
     t.options.residual = nb_json_get_bool(recorded, "residual");
     t.options.causal = nb_json_get_bool(recorded, "causal");
     snprintf(t.what, sizeof t.what, "%s %s %s %s", nb_json_get_text(recorded, "shape"), norm, place,
-             nb_style_name(style));
+             nb_style_names[style]);
     return t;
 }
 

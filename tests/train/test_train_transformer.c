@@ -42,8 +42,8 @@ static void check_model(const struct nb_transformer_shape *shape, const struct n
     char arm[96];
     nb_test_transformer(&model, shape, options);
     snprintf(arm, sizeof arm, "%s %s %s%s%s", nb_norm_kind_names[options->norm.kind],
-             nb_style_name(options->norm.style), nb_norm_place_names[options->place], options->residual ? "" : " plain",
-             options->causal ? "" : " open");
+             nb_style_names[options->norm.style], nb_norm_place_names[options->place],
+             options->residual ? "" : " plain", options->causal ? "" : " open");
     for (int i = 0; i < model.parameters.n; i++) /* gains and biases away from 1 and 0 */
         for (int64_t j = 0;
              !model.parameters.items[i].decays && j < model.parameters.items[i].rows * model.parameters.items[i].cols;

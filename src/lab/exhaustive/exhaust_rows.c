@@ -78,7 +78,7 @@ static void append_formulas(struct list *l, const struct nb_entry *entry, const 
             }
             if (nb_kernel_refuses(k, &s.formula)) s.formula.param = NB_PARAM_X;
             if (nb_kernel_refuses(k, &s.formula)) continue;
-            snprintf(s.text, sizeof s.text, "%s/root:%s%s%s", entry->kernel_id, nb_root_name(root),
+            snprintf(s.text, sizeof s.text, "%s/root:%s%s%s", entry->kernel_id, nb_root_names[root],
                      form ? "/affine:gamma" : "/affine:none",
                      form == 0   ? ""
                      : form == 1 ? "/cast:after"
@@ -339,7 +339,7 @@ static void report_all(const struct row1_task *t, int n_done, cJSON *rows) {
             reported[k] = true;
             if (t->sources[k].entry)
                 nb_strbuf_addf(&widths, "%s%s", widths.len ? " " : "",
-                               nb_width_name(t->sources[k].entry->kernel->width));
+                               nb_width_names[t->sources[k].entry->kernel->width]);
         }
         row1_answer(t, s, widths.text, rows);
         nb_strbuf_release(&widths);

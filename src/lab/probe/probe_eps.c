@@ -58,7 +58,7 @@ static void ask_place(struct nb_probe *p, struct nb_box *b) {
         name = places[i].name;
         p->eps_place = places[i].place;
     }
-    const char *short_name = p->eps_place >= 0 ? nb_eps_place_name((uint32_t)p->eps_place) : name;
+    const char *short_name = p->eps_place >= 0 ? nb_eps_place_names[p->eps_place] : name;
     nb_probe_say(p, "eps_place", short_name, "certain",
                  "near zero the gain varies as eps^%.3f; at v = 1, which is %.4g eps, it is %.4g%s%s", power, m, even,
                  name ? ": " : "", name ? name : "");

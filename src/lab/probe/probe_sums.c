@@ -593,7 +593,7 @@ static void say_variance(struct nb_probe *p, const struct findings *f) {
                       : mean->corrected ? "less than any lanes alone"
                                         : "what fits no plain sum";
     nb_probe_say(
-        p, "variance", p->variance < 0 ? NULL : nb_variance_name((uint32_t)p->variance), "strong",
+        p, "variance", p->variance < 0 ? NULL : nb_variance_names[p->variance], "strong",
         "v is off by %.2g at rho >= 128, by %.2g where x_0 is an outlier; a mean of 0 is missed in %d of %d rows; the "
         "mean's sum loses %s; means between numbers of f32 are %s",
         f->about_zero, f->about_first, mean->n_missed, mean->n_rows, sum, mean->hits_fractions ? "hit" : "missed");

@@ -39,10 +39,10 @@ static cJSON *line_to_json(const struct nb_grade_line *line) {
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "kernel", line->kernel);
     nb_json_text(json, "variant", c->variant);
-    nb_json_text(json, "op", nb_op_name(c->op));
-    nb_json_text(json, "pass", nb_pass_name(c->pass));
+    nb_json_text(json, "op", nb_op_names[c->op]);
+    nb_json_text(json, "pass", nb_pass_names[c->pass]);
     nb_json_text(json, "dtype", nb_formats[c->dtype].name);
-    nb_json_text(json, "width", nb_width_name(c->width));
+    nb_json_text(json, "width", nb_width_names[c->width]);
     nb_json_text(json, "formula", line->formula);
     add_grade(json, "declared", line->declared.grade);
     add_grade(json, "all", line->all.grade);

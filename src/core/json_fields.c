@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compares the keys of an object with a table. */
-#include "src/claims/fields.h"
+#include "src/core/json_fields.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/finding.h"
-#include "src/core/json.h"
 #include "src/core/log.h"
 
 enum { MAX_FIELDS = 32 };
 
-void nb_strings_release(struct nb_strings *s) {
-    for (size_t i = 0; i < s->n; i++) free(s->items[i]);
-    free(s->items);
-    *s = (struct nb_strings){0};
-}
-
-static int read_text(const struct nb_jsonc *file, const cJSON *node, const char *key, char **out) {
+static int check_text(const struct nb_jsonc *file, const cJSON *node, const char *key) {
     if (!cJSON_IsString(node) || !*node->valuestring)
         return nb_jsonc_wrong_type(file, node, key, "a text that is not empty");
     for (const char *p = node->valuestring; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             return nb_error("%s:%d: \"%s\" has a control character in it", file->path, nb_jsonc_line(file, node), key);
+    return 0;
+}
+
+int nb_field_text(const struct nb_jsonc *file, const cJSON *node, size_t most, char **out) {
+    if (check_text(file, node, node->string) != 0) return -1;
+    if (most > 0 && strlen(node->valuestring) > most)
+        return nb_error("%s:%d: \"%s\" is longer than %zu characters", file->path, nb_jsonc_line(file, node),
+                        node->string, most);
     *out = nb_strdup(node->valuestring);
     return 0;
 }
@@ -34,11 +33,24 @@ int nb_strings_read(const struct nb_jsonc *file, const cJSON *node, struct nb_st
     if (list && !node->child)
         return nb_error("%s:%d: \"%s\" is an empty list; leave the key out", file->path, nb_jsonc_line(file, node),
                         node->string);
-    out->items = nb_alloc(list ? (unsigned)cJSON_GetArraySize(node) : 1, sizeof *out->items);
     for (const cJSON *item = list ? node->child : node; item; item = list ? item->next : NULL) {
-        if (read_text(file, item, node->string, &out->items[out->n]) != 0) return -1;
-        out->n++;
+        if (check_text(file, item, node->string) != 0) return -1;
+        nb_strings_add(out, item->valuestring);
     }
+    return 0;
+}
+
+static int read_number(const struct nb_jsonc *file, const cJSON *node, const struct nb_field *field, void *member) {
+    const bool whole = field->kind == NB_FIELD_COUNT, bounded = field->low < field->high;
+    double number;
+    if (nb_jsonc_number(file, node, bounded ? field->low : -DBL_MAX, bounded ? field->high : DBL_MAX, whole, &number) !=
+        0)
+        return -1;
+    if (field->kind == NB_FIELD_PERCENT) number /= 100;
+    if (whole)
+        *(int *)member = (int)number;
+    else
+        *(double *)member = number;
     return 0;
 }
 
@@ -46,20 +58,19 @@ static int read_field(const struct nb_jsonc *file, const cJSON *node, const stru
     void *member = (char *)into + field->offset;
     switch (field->kind) {
     case NB_FIELD_TEXT:
-        return read_text(file, node, field->name, member);
+        return nb_field_text(file, node, 0, member);
     case NB_FIELD_NUMBER:
-        if (!cJSON_IsNumber(node) || !isfinite(node->valuedouble))
-            return nb_jsonc_wrong_type(file, node, field->name, "a number");
-        memcpy(member, &node->valuedouble, sizeof(double));
-        return 0;
+    case NB_FIELD_PERCENT:
+    case NB_FIELD_COUNT:
+        return read_number(file, node, field, member);
     case NB_FIELD_BOOL:
         if (!cJSON_IsBool(node)) return nb_jsonc_wrong_type(file, node, field->name, "true or false");
         *(bool *)member = cJSON_IsTrue(node);
         return 0;
     case NB_FIELD_TEXTS:
         return nb_strings_read(file, node, member);
-    case NB_FIELD_SELECTOR:
-        return nb_selector_read(member, file, node);
+    case NB_FIELD_MEMBER:
+        return field->read(file, node, member);
     case NB_FIELD_ELSEWHERE:
         return 0;
     default:
