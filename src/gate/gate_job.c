@@ -84,13 +84,13 @@ static int gate_job(struct nb_workplace *w) {
     struct nb_arm *arms = nb_alloc((unsigned)n, sizeof *arms);
     uint64_t **digests = nb_alloc((unsigned)n, sizeof *digests);
     bool *same = nb_alloc((unsigned)n, sizeof *same);
-    struct nb_bench bench;
+    struct nb_bench bench = {.arms = arms, .n = n};
     for (int i = 0; i < n; i++) {
         const cJSON *percent = cJSON_GetArrayItem(extra, i);
         arms[i] = (struct nb_arm){.entry = job->entries[i], .c = &job->cases[i]};
         arms[i].extra_percent = percent ? percent->valueint : 0;
     }
-    const int result = nb_bench_init(&bench, w, arms, n);
+    const int result = nb_bench_init(&bench, w);
     if (result != 0) goto out;
     own_pages(job);
     for (int i = 0; i < n; i++) {

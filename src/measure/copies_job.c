@@ -29,32 +29,27 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
     const struct nb_entry *entries[MAX_CANDIDATES];
     struct nb_case cases[MAX_CANDIDATES];
     struct nb_arm arms[MAX_CANDIDATES] = {0};
-    struct nb_noise noise;
-    int n = candidates(c, w->job.single_width, n_loads, n_stores, entries);
-    if (n == 0) return 0;
-    for (int i = 0; i < n; i++) {
-        nb_copy_case(&cases[i], c, entries[i]);
+    struct nb_bench bench = {
+        .arms = arms, .n = candidates(c, w->job.single_width, n_loads, n_stores, entries), .blocks = TRIAL_BLOCKS};
+    if (bench.n == 0) return 0;
+    for (int i = 0; i < bench.n; i++) {
+        cases[i] = *c;
+        nb_case_set_entry(&cases[i], entries[i]);
         arms[i] = (struct nb_arm){.entry = entries[i], .c = &cases[i]};
     }
-    struct nb_sets sets;
-    struct nb_pool *pool = nb_pool_new(c->threads, w->job.cpus);
-    int result = -1;
-    if (nb_sets_init(&sets, w, arms, n) != 0 || !pool) goto out;
-    nb_arms_init(arms, n, sets.sets, sets.n, TRIAL_BLOCKS);
-    struct nb_measure_options options = {
-        .blocks = TRIAL_BLOCKS, .sample_s = w->job.sample_s / 2, .seed = w->job.seed, .cold = c->cache == NB_COLD};
-    nb_measure_group(arms, n, sets.n, pool, &options, &noise);
-    for (int i = 0; i < n; i++) {
+    const int result = nb_bench_init(&bench, w);
+    if (result == 0) {
+        bench.options = (struct nb_measure_options){
+            .blocks = TRIAL_BLOCKS, .sample_s = w->job.sample_s / 2, .seed = w->job.seed, .cold = c->cache == NB_COLD};
+        nb_bench_time(&bench);
+    }
+    for (int i = 0; i < bench.n && result == 0; i++) {
         cJSON *copy = cJSON_CreateObject();
         nb_json_text(copy, "variant", entries[i]->id);
         nb_json_number(copy, "ns", nb_median(arms[i].sample_ns, TRIAL_BLOCKS));
         cJSON_AddItemToArray(out, copy);
     }
-    nb_arms_release(arms, n);
-    result = 0;
-out:
-    nb_pool_free(pool);
-    nb_sets_release(&sets);
+    nb_bench_release(&bench);
     return result;
 }
 

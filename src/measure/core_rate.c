@@ -3,14 +3,67 @@
 #include "src/measure/core_rate.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "kernels/kernel.h"
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
-#include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
+
+enum { LOOP_BUFFER = 4096 }; /* bytes, aligned to 64, all of which a round of a conversion reads or writes */
+enum work { WORK_FMA, WORK_WIDEN_F16, WORK_WIDEN_BF16, WORK_NARROW_F16, WORK_NARROW_BF16, N_WORKS };
+
+struct loop {
+    enum work work;
+    uint32_t features, width;                              /* enum nb_cpu_feature, enum nb_width: what it needs */
+    int64_t (*run)(unsigned char *buffer, int64_t rounds); /* returns how many elements it worked on */
+};
+
+#if defined(__x86_64__)
+NB_TARGET_BEGIN(NB_TARGET_V3)
+#define LOOP_WIDTH 256
 #include "src/measure/core_loops.h"
+#undef LOOP_WIDTH
+NB_TARGET_END
+NB_TARGET_BEGIN(NB_TARGET_V4)
+#define LOOP_WIDTH 512
+#include "src/measure/core_loops.h"
+#undef LOOP_WIDTH
+NB_TARGET_END
+NB_TARGET_BEGIN(NB_TARGET_V4 ",avx512bf16")
+
+static int64_t narrow_bf16_native(unsigned char *buffer, int64_t rounds) {
+    __m512 odd = _mm512_set1_ps(1.25f), even = odd;
+    for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 8
+        for (int at = 0; at < LOOP_BUFFER; at += 64) {
+            __asm__ volatile("" : "+v"(odd), "+v"(even));
+            _mm512_store_si512(buffer + at, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+        }
+    return rounds * LOOP_BUFFER / 2;
+}
+
+NB_TARGET_END
+#endif
+
+static const struct loop loops[] = {
+#if defined(__x86_64__)
+    {WORK_FMA, NB_CPU_AVX2, NB_256, fma_256},
+    {WORK_WIDEN_F16, NB_CPU_AVX2, NB_256, widen_f16_256},
+    {WORK_WIDEN_BF16, NB_CPU_AVX2, NB_256, widen_bf16_256},
+    {WORK_WIDEN_BF16, NB_CPU_AVX2, NB_256, widen_bf16_pairs_256},
+    {WORK_NARROW_F16, NB_CPU_AVX2, NB_256, narrow_f16_256},
+    {WORK_NARROW_BF16, NB_CPU_AVX2, NB_256, narrow_bf16_pairs_256},
+    {WORK_FMA, NB_CPU_AVX512, NB_512, fma_512},
+    {WORK_WIDEN_F16, NB_CPU_AVX512, NB_512, widen_f16_512},
+    {WORK_WIDEN_BF16, NB_CPU_AVX512, NB_512, widen_bf16_pairs_512},
+    {WORK_NARROW_F16, NB_CPU_AVX512, NB_512, narrow_f16_512},
+    {WORK_NARROW_BF16, NB_CPU_AVX512, NB_512, narrow_bf16_pairs_512},
+    {WORK_NARROW_BF16, NB_CPU_AVX512 | NB_CPU_AVX512BF16, NB_512, narrow_bf16_native},
+#endif
+    {.run = NULL}};
 
 enum { RUNS = 7, ROUNDS_FMA = 1000, ROUNDS_CONVERT = 16, ADDITIONS = 20000 };
 
@@ -35,8 +88,8 @@ static double dependent_addition_s(void) {
     return least;
 }
 
-static double element_ns(const struct nb_core_loop *loop, unsigned char *buffer) {
-    const int64_t rounds = loop->work == NB_WORK_FMA ? ROUNDS_FMA : ROUNDS_CONVERT;
+static double element_ns(const struct loop *loop, unsigned char *buffer) {
+    const int64_t rounds = loop->work == WORK_FMA ? ROUNDS_FMA : ROUNDS_CONVERT;
     double least = INFINITY;
     for (int run = 0; run < RUNS; run++) {
         const double begin = nb_now_s();
@@ -51,23 +104,17 @@ static void take(double *best, double value) {
     if (!(*best <= value)) *best = value;
 }
 
-static void try_loops(const struct nb_core_loop *loops, size_t n, unsigned char *buffer, double best[NB_N_WORKS]) {
-    for (size_t i = 0; i < n; i++)
-        if (!nb_cpu_refuses(loops[i].features, loops[i].width))
-            take(&best[loops[i].work], element_ns(&loops[i], buffer));
-}
-
 void nb_core_rates_measure(struct nb_core_rates *rates) {
-    _Alignas(64) unsigned char buffer[NB_CORE_BUFFER] = {0};
-    double best[NB_N_WORKS];
-    for (int w = 0; w < NB_N_WORKS; w++) best[w] = NAN;
-    try_loops(nb_core_loops_v3, nb_n_core_loops_v3, buffer, best);
-    try_loops(nb_core_loops_v4, nb_n_core_loops_v4, buffer, best);
-    *rates = (struct nb_core_rates){
-        .clock_ghz = 1e-9 / dependent_addition_s(),
-        .fma_ns = best[NB_WORK_FMA],
-        .widen_ns = {[NB_F16] = best[NB_WORK_WIDEN_F16], [NB_BF16] = best[NB_WORK_WIDEN_BF16]},
-        .narrow_ns = {[NB_F16] = best[NB_WORK_NARROW_F16], [NB_BF16] = best[NB_WORK_NARROW_BF16]}};
+    _Alignas(64) unsigned char buffer[LOOP_BUFFER] = {0};
+    double best[N_WORKS];
+    for (int w = 0; w < N_WORKS; w++) best[w] = NAN;
+    for (const struct loop *l = loops; l->run; l++)
+        if (!nb_cpu_refuses(l->features, l->width)) take(&best[l->work], element_ns(l, buffer));
+    *rates =
+        (struct nb_core_rates){.clock_ghz = 1e-9 / dependent_addition_s(),
+                               .fma_ns = best[WORK_FMA],
+                               .widen_ns = {[NB_F16] = best[WORK_WIDEN_F16], [NB_BF16] = best[WORK_WIDEN_BF16]},
+                               .narrow_ns = {[NB_F16] = best[WORK_NARROW_F16], [NB_BF16] = best[WORK_NARROW_BF16]}};
 }
 
 void nb_core_rates_best(struct nb_core_rates *rates, const struct nb_core_rates *other) {
@@ -77,23 +124,6 @@ void nb_core_rates_best(struct nb_core_rates *rates, const struct nb_core_rates 
         take(&rates->widen_ns[d], other->widen_ns[d]);
         take(&rates->narrow_ns[d], other->narrow_ns[d]);
     }
-}
-
-/* Four digits: a nanosecond's thousandth is below what the clock resolves. */
-static void add_rate(cJSON *json, const char *name, double value) {
-    nb_json_number(json, name, isfinite(value) ? round(value * 1e6) / 1e6 : (double)NAN);
-}
-
-cJSON *nb_core_rates_to_json(const struct nb_core_rates *rates) {
-    cJSON *json = cJSON_CreateObject();
-    add_rate(json, "clock_ghz", rates->clock_ghz);
-    add_rate(json, "fma_ns", rates->fma_ns);
-    cJSON *widen = cJSON_AddObjectToObject(json, "widen_ns"), *narrow = cJSON_AddObjectToObject(json, "narrow_ns");
-    for (int d = NB_F16; d <= NB_BF16; d++) {
-        add_rate(widen, nb_formats[d].name, rates->widen_ns[d]);
-        add_rate(narrow, nb_formats[d].name, rates->narrow_ns[d]);
-    }
-    return json;
 }
 
 /* ---- cases ---- */

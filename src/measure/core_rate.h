@@ -9,8 +9,6 @@
 #ifndef NB_CORE_RATE_H
 #define NB_CORE_RATE_H
 
-#include <cjson/cJSON.h>
-
 #include "src/core/case.h"
 
 struct nb_core_rates {
@@ -24,8 +22,6 @@ struct nb_core_rates {
 void nb_core_rates_measure(struct nb_core_rates *rates);
 /* Of two measurements the faster in each figure: a bound may be too low, never too high. */
 void nb_core_rates_best(struct nb_core_rates *rates, const struct nb_core_rates *other);
-/* {"clock_ghz","fma_ns","widen_ns":{"f16","bf16"},"narrow_ns":{"f16","bf16"}} */
-cJSON *nb_core_rates_to_json(const struct nb_core_rates *rates);
 
 /* Time that the core needs for the case at least; NaN: not known. */
 double nb_core_bound_ns(const struct nb_case *c, const struct nb_core_rates *rates);

@@ -126,9 +126,11 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     const struct nb_case *c = &w->job.cases[i];
     struct nb_arm arm = {.entry = w->job.entries[i], .c = c};
     struct nb_counter counters[NB_MAX_COUNTERS];
-    struct nb_sets sets;
-    if (nb_sets_init(&sets, w, &arm, 1) != 0) return -1;
-    nb_arms_init(&arm, 1, sets.sets, 1, 1);
+    struct nb_bench bench = {.arms = &arm, .n = 1, .blocks = 1, .pool = pool};
+    if (nb_bench_init(&bench, w) != 0) {
+        nb_bench_release(&bench);
+        return -1;
+    }
     int calls = calls_for(&arm, pool);
     struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
     char shared[sizeof counters[0].reason];
@@ -137,8 +139,7 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
     if (is_part) take_values(counters, n, shared);
     for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &counters[k]));
-    nb_arms_release(&arm, 1);
-    nb_sets_release(&sets);
+    nb_bench_release(&bench);
     return 0;
 }
 

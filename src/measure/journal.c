@@ -130,21 +130,21 @@ void nb_journal_close(struct nb_journal *j) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-/* The first line says what the others mean. */
-static int check_first_line(const char *path, const cJSON *line, int *schema_major) {
-    const char *schema = nb_json_get_text(line, "schema");
-    if (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !schema)
+/* Keeps the schema of the first line, which says what the others mean, and puts each into today's words. */
+static int take_schema(const char *path, size_t number, cJSON *line, char schema[16]) {
+    const char *own = nb_json_get_text(line, "schema");
+    if (number == 1 && (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !own))
         return nb_error("%s:1: is not the \"run\" line that a journal begins with", path);
-    if (!nb_schema_readable(schema))
-        return nb_error("%s:1: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
-    *schema_major = atoi(schema);
-    return 0;
+    if (number == 1) snprintf(schema, 16, "%s", own);
+    if (nb_schema_update(line, schema)) return 0;
+    return nb_error("%s:1: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
 }
 
 static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line, void *arg), void *arg) {
     char *text = NULL;
     size_t cap = 0, number = 0;
-    int result = 0, schema_major = 0;
+    char schema[16] = "";
+    int result = 0;
     for (ssize_t n; result == 0 && (n = getline(&text, &cap, f)) > 0;) {
         number++;
         bool ended = text[n - 1] == '\n';
@@ -154,12 +154,10 @@ static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line,
             result = nb_error("%s:%zu: is not a line of a journal (a JSON object with a \"type\")", path, number);
         else if (!line)
             nb_note("%s:%zu: this last line is torn, and is left out", path, number);
-        else if (number == 1 && check_first_line(path, line, &schema_major) != 0)
+        else if (take_schema(path, number, line, schema) != 0)
             result = -1;
-        else {
-            nb_rename_old(line, schema_major);
-            if ((result = visit(line, arg)) < 0) nb_error("%s:%zu: this line cannot be used", path, number);
-        }
+        else if ((result = visit(line, arg)) < 0)
+            nb_error("%s:%zu: this line cannot be used", path, number);
         cJSON_Delete(line);
     }
     if (result == 0 && ferror(f)) result = nb_error("%s: %s", path, strerror(errno));
@@ -343,10 +341,6 @@ static const struct {
   /* Wherever they stand in a text: the longer ones first, since a shorter one is their end. */
     words[] = {{"twin_add_copy", "copy_add"}, {"twin_copy", "copy"}, {"twin_", "copy_"}};
 
-bool nb_schema_readable(const char *schema) {
-    return schema && atoi(schema) >= 1 && atoi(schema) <= atoi(NB_SCHEMA_VERSION);
-}
-
 static void rename_member(cJSON *item) {
     for (size_t i = 0; item->string && i < sizeof members / sizeof members[0]; i++) {
         if (strcmp(item->string, members[i].old) != 0) continue;
@@ -380,6 +374,9 @@ static void rename_all(cJSON *json) {
     }
 }
 
-void nb_rename_old(cJSON *json, int schema_major) {
-    if (schema_major < atoi(NB_SCHEMA_VERSION)) rename_all(json);
+bool nb_schema_update(cJSON *json, const char *schema) {
+    const int major = schema ? atoi(schema) : 0, today = atoi(NB_SCHEMA_VERSION);
+    if (major < 1 || major > today) return false;
+    if (major < today) rename_all(json);
+    return true;
 }

@@ -87,10 +87,7 @@ int nb_kernel_fields_from_json(struct nb_case *c, const cJSON *object);
 /* Files of schema 1 say some things by other words than today's. They are read all the same: their members and the names of kernels
  * in their texts are renamed before anything looks at them. */
 
-/* Can this version read a file of this schema ("1.1"), as it is or renamed? */
-bool nb_schema_readable(const char *schema);
-
-/* Renames in a document of the schema with this major number, all the way down. Does nothing to one of today's. */
-void nb_rename_old(cJSON *json, int schema_major);
+/* Can this version read a document of this schema ("1.1")? Then it is renamed where it must be, all the way down. */
+bool nb_schema_update(cJSON *json, const char *schema);
 
 #endif

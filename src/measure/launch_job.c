@@ -4,12 +4,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
 #include "src/measure/core_rate.h"
 #include "src/measure/worker.h"
+
+/* {"clock_ghz","fma_ns","widen_ns":{"f16","bf16"},"narrow_ns":{"f16","bf16"}} */
+/* Four digits: a nanosecond's thousandth is below what the clock resolves. */
+static void add_rate(cJSON *json, const char *name, double value) {
+    nb_json_number(json, name, isfinite(value) ? round(value * 1e6) / 1e6 : (double)NAN);
+}
+
+static cJSON *rates_to_json(const struct nb_core_rates *rates) {
+    cJSON *json = cJSON_CreateObject();
+    add_rate(json, "clock_ghz", rates->clock_ghz);
+    add_rate(json, "fma_ns", rates->fma_ns);
+    cJSON *widen = cJSON_AddObjectToObject(json, "widen_ns"), *narrow = cJSON_AddObjectToObject(json, "narrow_ns");
+    for (int d = NB_F16; d <= NB_BF16; d++) {
+        add_rate(widen, nb_formats[d].name, rates->widen_ns[d]);
+        add_rate(narrow, nb_formats[d].name, rates->narrow_ns[d]);
+    }
+    return json;
+}
 
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
 static void add_bounds(cJSON *json, const struct nb_case *c, const struct nb_core_rates *rates) {
@@ -43,7 +62,7 @@ static void say_launch(const struct nb_job *job, const struct nb_arm *arms, cons
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
     }
     cJSON_AddItemToObject(line, "noise", nb_json_of_members(nb_noise_members, noise));
-    cJSON_AddItemToObject(line, "core", nb_core_rates_to_json(rates));
+    cJSON_AddItemToObject(line, "core", rates_to_json(rates));
     nb_json_number(line, "elapsed_s", elapsed_s);
     nb_worker_say(line);
 }
@@ -113,25 +132,21 @@ static void recheck(const struct aftermath *a, int i) {
 
 /* The whole launch of one case again, alone on fresh memory: does that harm it? */
 static void try_alone(const struct aftermath *a, int i) {
-    struct nb_sets sets;
     struct nb_arm arm = {.entry = a->bench->arms[i].entry, .c = a->bench->arms[i].c};
-    struct nb_noise noise;
+    struct nb_bench alone = {.arms = &arm, .n = 1, .pool = a->bench->pool};
     char where[160] = "", reason[200];
     nb_worker_at(a->w, i);
-    if (nb_sets_init(&sets, a->w, &arm, 1) == 0) {
-        struct nb_measure_options options = a->bench->options;
+    if (nb_bench_init(&alone, a->w) == 0) {
         enum nb_damage damage = NB_INTACT;
-        options.current_arm = NULL;
-        options.watched = NULL;
-        nb_arms_init(&arm, 1, sets.sets, sets.n, options.blocks);
-        nb_measure_group(&arm, 1, sets.n, a->bench->pool, &options, &noise);
-        for (int s = 0; s < sets.n && damage == NB_INTACT; s++)
-            damage = nb_buffers_verify(&sets.sets[s], where, sizeof where);
+        alone.options.current_arm = NULL;
+        alone.options.watched = NULL;
+        nb_bench_time(&alone);
+        for (int s = 0; s < alone.sets.n && damage == NB_INTACT; s++)
+            damage = nb_buffers_verify(&alone.sets.sets[s], where, sizeof where);
         snprintf(reason, sizeof reason, "%s while timed", where);
         if (damage != NB_INTACT) fail(a, i, status_of(damage), reason);
-        nb_arms_release(&arm, 1);
     }
-    nb_sets_release(&sets);
+    nb_bench_release(&alone);
 }
 
 /* Where memory was harmed and no case is convicted, none of them can be believed. */
@@ -162,7 +177,8 @@ static int init_arms(struct nb_workplace *w, struct nb_arm *arms, struct nb_case
     for (int t = 0; t < job->n_copies; t++) {
         const struct nb_entry *entry = nb_registry_find(job->copies[t]);
         if (!entry) return nb_error("no kernel %s", job->copies[t]);
-        nb_copy_case(&copy_cases[t], &job->cases[0], entry);
+        copy_cases[t] = job->cases[0];
+        nb_case_set_entry(&copy_cases[t], entry);
         arms[job->n_cases + t] = (struct nb_arm){.entry = entry, .c = &copy_cases[t]};
     }
     return 0;
@@ -178,7 +194,7 @@ static int launch_job(struct nb_workplace *w) {
     struct nb_bench bench = {.arms = arms, .n = n_arms};
     struct nb_core_rates rates, after; /* a clock that moves shows in one of them */
     int result = -1;
-    if (init_arms(w, arms, copy_cases) != 0 || nb_bench_init(&bench, w, arms, n_arms) != 0) goto out;
+    if (init_arms(w, arms, copy_cases) != 0 || nb_bench_init(&bench, w) != 0) goto out;
     nb_core_rates_measure(&rates);
     nb_bench_time(&bench);
     nb_core_rates_measure(&after);

@@ -64,30 +64,6 @@ struct launch {
     struct cursor cursor;
 };
 
-void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks) {
-    for (int a = 0; a < n_arms; a++) {
-        struct nb_arm *arm = &arms[a];
-        arm->calls = nb_alloc((unsigned)n_sets, sizeof *arm->calls);
-        for (int s = 0; s < n_sets; s++) {
-            nb_case_call(arm->c, &arm->calls[s]);
-            nb_buffers_attach(&sets[s], arm->c, &arm->calls[s]);
-        }
-        arm->sample_ns = nb_alloc((unsigned)blocks, sizeof *arm->sample_ns);
-        arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
-        arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
-        for (int b = 0; b < blocks; b++) arm->sample_ns[b] = NAN;
-    }
-}
-
-void nb_arms_release(struct nb_arm *arms, int n_arms) {
-    for (int a = 0; a < n_arms; a++) {
-        free(arms[a].calls);
-        free(arms[a].sample_ns);
-        free(arms[a].contaminated);
-        free(arms[a].position);
-    }
-}
-
 /* ---- one sample -----------------------------------------------------------------------------------------------------
  */
 

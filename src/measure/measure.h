@@ -45,10 +45,6 @@ struct nb_measure_options {
     volatile int32_t *current_arm, *beats; /* which arm runs and that it goes on, for whoever watches; may be null */
 };
 
-/* Allocates the arms' calls and samples; the sets of buffers stay the caller's. */
-void nb_arms_init(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks);
-void nb_arms_release(struct nb_arm *arms, int n_arms);
-
 /* Chooses each arm's sample, then fills its sample_ns. */
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise);

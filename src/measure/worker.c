@@ -63,14 +63,9 @@ uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
                       : NULL;
 }
 
-void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry) {
-    *copy = *c;
-    nb_case_set_entry(copy, entry);
-}
-
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
 
-int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
+static int init_sets(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms) {
     const struct nb_job *job = &w->job;
     struct nb_layout_request q = {.placement = NB_PLACE_SLAB,
                                   .rows = job->cases[0].shape.rows,
@@ -99,7 +94,7 @@ int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct n
     return 0;
 }
 
-void nb_sets_release(struct nb_sets *s) {
+static void release_sets(struct nb_sets *s) {
     for (int i = 0; i < s->n; i++) nb_buffers_release(&s->sets[i]);
     free(s->sets);
     *s = (struct nb_sets){0};
@@ -107,16 +102,42 @@ void nb_sets_release(struct nb_sets *s) {
 
 /* ---- arms that are timed ------------------------------------------------------------------------------------------ */
 
-int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arms, int n) {
-    assert(b && w && arms && n > 0);
+static void init_arms(struct nb_arm *arms, int n_arms, const struct nb_buffers *sets, int n_sets, int blocks) {
+    for (int a = 0; a < n_arms; a++) {
+        struct nb_arm *arm = &arms[a];
+        arm->calls = nb_alloc((unsigned)n_sets, sizeof *arm->calls);
+        for (int s = 0; s < n_sets; s++) {
+            nb_case_call(arm->c, &arm->calls[s]);
+            nb_buffers_attach(&sets[s], arm->c, &arm->calls[s]);
+        }
+        arm->sample_ns = nb_alloc((unsigned)blocks, sizeof *arm->sample_ns);
+        arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
+        arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
+        for (int b = 0; b < blocks; b++) arm->sample_ns[b] = NAN;
+    }
+}
+
+static void release_arms(struct nb_arm *arms, int n_arms) {
+    for (int a = 0; a < n_arms; a++) {
+        free(arms[a].calls);
+        free(arms[a].sample_ns);
+        free(arms[a].contaminated);
+        free(arms[a].position);
+    }
+}
+
+int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
+    assert(b && w && b->arms && b->n > 0);
     const struct nb_job *job = &w->job;
-    *b = (struct nb_bench){.arms = arms, .n = n, .pool = nb_pool_new(job->cases[0].threads, job->cpus)};
-    if (!b->pool || nb_sets_init(&b->sets, w, arms, n) != 0) {
+    const int blocks = b->blocks > 0 ? b->blocks : job->blocks;
+    b->owns_pool = !b->pool;
+    if (b->owns_pool) b->pool = nb_pool_new(job->cases[0].threads, job->cpus);
+    if (!b->pool || init_sets(&b->sets, w, b->arms, b->n) != 0) {
         nb_worker_say_skipped(b->pool ? "no memory for the buffers that are timed" : "its threads cannot be started");
         return -1;
     }
-    nb_arms_init(arms, n, b->sets.sets, b->sets.n, job->blocks);
-    b->options = (struct nb_measure_options){.blocks = job->blocks,
+    init_arms(b->arms, b->n, b->sets.sets, b->sets.n, blocks);
+    b->options = (struct nb_measure_options){.blocks = blocks,
                                              .sample_s = job->sample_s,
                                              .seed = job->seed,
                                              .cold = job->cases[0].cache == NB_COLD,
@@ -129,9 +150,9 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arm
 void nb_bench_time(struct nb_bench *b) { nb_measure_group(b->arms, b->n, b->sets.n, b->pool, &b->options, &b->noise); }
 
 void nb_bench_release(struct nb_bench *b) {
-    nb_arms_release(b->arms, b->n);
-    nb_pool_free(b->pool);
-    nb_sets_release(&b->sets);
+    release_arms(b->arms, b->n);
+    if (b->owns_pool) nb_pool_free(b->pool);
+    release_sets(&b->sets);
 }
 
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position) {

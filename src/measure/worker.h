@@ -35,31 +35,25 @@ void nb_worker_at(struct nb_workplace *w, int current);
 /* Digests of a case's result, nb_n_digests() of them. */
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
 
-/* Sets of timing buffers that serve all arms: one, or for cold cases as many as fill cold_bytes. */
-struct nb_sets {
-    struct nb_buffers *sets;
-    int n;
-};
-int nb_sets_init(struct nb_sets *s, const struct nb_workplace *w, const struct nb_arm *arms, int n_arms);
-void nb_sets_release(struct nb_sets *s);
-
-/* Arms that are timed in one launch, with the threads and the buffers that they share. */
+/* Arms that are timed beside each other, with the threads and the buffers that they share. */
 struct nb_bench {
     struct nb_arm *arms; /* the caller's: entry, c and what else it sets */
-    int n;
-    struct nb_sets sets;
+    int n, blocks;       /* blocks: 0: the job's */
     struct nb_pool *pool;
+    bool owns_pool; /* it was not given, and made */
+    struct nb_sets {
+        struct nb_buffers *sets; /* each serves all arms: one, or for cold cases as many as fill cold_bytes */
+        int n;
+    } sets;
     struct nb_measure_options options; /* as the job has them; may be changed before nb_bench_time() */
     struct nb_noise noise;             /* of nb_bench_time() */
 };
-/* -1 when there is no memory or no thread, which has been said to the parent. */
-int nb_bench_init(struct nb_bench *b, struct nb_workplace *w, struct nb_arm *arms, int n);
+/* arms and n are given, blocks and pool may be. -1 when there is no memory or no thread, which has been said to the parent. Released also
+ * after that. */
+int nb_bench_init(struct nb_bench *b, struct nb_workplace *w);
 void nb_bench_time(struct nb_bench *b);
 void nb_bench_release(struct nb_bench *b);
 /* Members "sample_ns", "contaminated" and, where the order counts, "position" of an arm that was timed. */
 void nb_arm_to_json(cJSON *json, const struct nb_arm *arm, int blocks, bool with_position);
-
-/* An arm for a copy: the case c with the copy's kernel. */
-void nb_copy_case(struct nb_case *copy, const struct nb_case *c, const struct nb_entry *entry);
 
 #endif

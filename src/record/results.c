@@ -86,13 +86,10 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
         nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");
     else if (cJSON_HasObjectItem(*meta, "records"))
         nb_error("%s: \"records\" stands twice", path);
-    else if (!nb_schema_readable(schema))
+    else if (!nb_schema_update(*records, schema) || !nb_schema_update(*meta, schema))
         nb_error("%s: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
-    else {
-        nb_rename_old(*records, atoi(schema));
-        nb_rename_old(*meta, atoi(schema));
+    else
         result = 0;
-    }
     free(text);
     return result;
 }

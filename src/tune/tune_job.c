@@ -62,7 +62,7 @@ static int tune_job(struct nb_workplace *w) {
     bool differs = false;
     uint64_t first = 0;
     int result = -1;
-    if (init_arms(job, arms, cases, tunings) != 0 || nb_bench_init(&bench, w, arms, n) != 0) goto out;
+    if (init_arms(job, arms, cases, tunings) != 0 || nb_bench_init(&bench, w) != 0) goto out;
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
         const uint64_t digest = digest_of(&arms[i], &bench);

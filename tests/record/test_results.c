@@ -259,15 +259,15 @@ Test(results, names_of_schema_1_are_read_as_todays) {
         cJSON_Parse("{\"op\":\"twin\",\"kernel\":\"twin_add_copy\",\"key\":\"twin_copy_v256_f32 with twin_null\","
                     "\"timing\":{\"twin\":\"twin_copy_stream_v256_f32\",\"evidence\":{\"n_slots\":3,\"twin_drift\":1}},"
                     "\"twins\":[{\"slot_ns\":[1]}],\"x\":\"entwined\"}");
-    nb_rename_old(json, 1);
+    nb_schema_update(json, "1.0");
     char *text = cJSON_PrintUnformatted(json);
     cr_expect_str_eq(text,
                      "{\"op\":\"copy\",\"kernel\":\"copy_add\",\"key\":\"copy_v256_f32 with copy_null\","
                      "\"timing\":{\"copy\":\"copy_stream_v256_f32\",\"evidence\":{\"n_samples\":3,\"copy_drift\":1}},"
                      "\"copies\":[{\"sample_ns\":[1]}],\"x\":\"entwined\"}");
     cJSON_free(text);
-    nb_rename_old(json, 2);
+    nb_schema_update(json, "2.0");
     cJSON_Delete(json);
-    cr_expect(nb_schema_readable("1.1") && nb_schema_readable(NB_SCHEMA_VERSION) && !nb_schema_readable("3.0") &&
-              !nb_schema_readable("0.9") && !nb_schema_readable(NULL));
+    cr_expect(nb_schema_update(NULL, "1.1") && nb_schema_update(NULL, NB_SCHEMA_VERSION) &&
+              !nb_schema_update(NULL, "3.0") && !nb_schema_update(NULL, "0.9") && !nb_schema_update(NULL, NULL));
 }

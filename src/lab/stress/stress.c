@@ -213,10 +213,10 @@ cJSON *nb_stress_read(const char *dir) {
     char *text = nb_file_read(path, largest_file, &len);
     cJSON *json = text && strlen(text) == len && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
-    const bool usable = nb_schema_readable(schema) && cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
+    const bool usable = nb_schema_update(json, schema) &&
+                        cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "grades")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "studies")) &&
                         cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "bugs"));
-    if (usable) nb_rename_old(json, atoi(schema));
     if (text && !usable) {
         nb_error("%s: is not the judgement of a stress run that this version reads", path);
         cJSON_Delete(json);
