@@ -26,7 +26,7 @@ static enum nb_peer_comparison_verdict judge(double low, double high, double con
     return nb_peer_comparison_judge(&ratio, &confirmed, n_confirmed, &five_percent);
 }
 
-Test(comparison, verdicts_turn_at_their_limits) {
+Test(peer_comparison, verdicts_turn_at_their_limits) {
     const double limit = 1 / 1.05;
     cr_expect_eq(judge(1.001, 1.2, NAN, 0), NB_PEER_COMPARISON_AHEAD);
     cr_expect_eq(judge(1.0, 1.2, NAN, 0), NB_PEER_COMPARISON_EVEN);
@@ -111,7 +111,7 @@ static enum nb_peer_comparison_verdict verdict_of(double ratio, double confirmed
     return seen;
 }
 
-Test(comparison, doctored_journals_turn_every_verdict) {
+Test(peer_comparison, doctored_journals_turn_every_verdict) {
     cr_expect_eq(verdict_of(1.30, 0, 0), NB_PEER_COMPARISON_AHEAD);
     cr_expect_float_eq(seen_ratio.value, 1.30, 0.01);
     cr_expect_eq(verdict_of(0.97, 0, 0), NB_PEER_COMPARISON_EVEN, "slower by 3 %% is not behind");
@@ -130,7 +130,7 @@ static void expect_unknown(const struct nb_results *r, const struct nb_peer_comp
     nb_strbuf_release(&text);
 }
 
-Test(comparison, without_a_figure_there_is_a_reason) {
+Test(peer_comparison, without_a_figure_there_is_a_reason) {
     const struct doctored wrong = {1.3, 0, 6, 0, "inaccurate"}, few = {1.3, 0, 5, 0, "ok"};
     with_comparisons(&wrong, expect_unknown);
     with_comparisons(&few, expect_unknown);
@@ -155,12 +155,12 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     nb_strbuf_release(&text);
 }
 
-Test(comparison, page_and_document_tell_what_is_behind) {
+Test(peer_comparison, page_and_document_tell_what_is_behind) {
     const struct doctored d = {0.9, 0.9, 6, 16, "ok"};
     with_comparisons(&d, expect_documents);
 }
 
-Test(comparison, a_run_that_compares_nothing_is_refused) {
+Test(peer_comparison, a_run_that_compares_nothing_is_refused) {
     char *dir = new_folder(), *journal = small_journal();
     struct nb_results results;
     struct nb_peer_comparisons comparisons;
@@ -180,7 +180,7 @@ static int parse(struct nb_config *config, const char *compare) {
     return result;
 }
 
-Test(comparison, the_configs_key_is_read_strictly) {
+Test(peer_comparison, the_configs_key_is_read_strictly) {
     static const char *const wrong[] = {"3",
                                         "{}",
                                         "{ \"ours\": [] }",
@@ -228,7 +228,7 @@ static size_t expect_whole_comparisons(const struct nb_plan *plan) {
     return plan->n_groups;
 }
 
-Test(comparison, a_budget_drops_whole_comparisons_evenly) {
+Test(peer_comparison, a_budget_drops_whole_comparisons_evenly) {
     struct nb_config config;
     struct nb_plan whole, thin;
     cr_assert_eq(nb_registry_load_builtin(), 0);

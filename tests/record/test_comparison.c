@@ -36,16 +36,24 @@ static struct nb_record *add(struct nb_results *r, const char *shape, double tim
 
 static const struct nb_filters all = {NULL, 0};
 
-static struct nb_comparison compare(const struct nb_results *before, const struct nb_results *after) {
-    struct nb_comparison c;
-    cr_assert_eq(nb_comparison_make(&c, before, after, &all), 0);
-    return c;
-}
+/* The runs of a test, and their comparison. */
+static struct nb_results before, after;
+static struct nb_comparison c;
 
-static void release(struct nb_comparison *c, struct nb_results *before, struct nb_results *after) {
-    nb_comparison_release(c);
-    nb_results_release(before);
-    nb_results_release(after);
+static void begin(void) {
+    before = new_run();
+    after = new_run();
+}
+static void release(void) {
+    nb_comparison_release(&c);
+    nb_results_release(&before);
+    nb_results_release(&after);
+}
+TestSuite(comparison, .init = begin, .fini = release);
+
+static void compare(void) {
+    nb_comparison_release(&c);
+    cr_assert_eq(nb_comparison_make(&c, &before, &after, &all), 0);
 }
 
 static void set_text(struct nb_results *r, const char *section, const char *name, const char *text) {
@@ -54,32 +62,29 @@ static void set_text(struct nb_results *r, const char *section, const char *name
     cJSON_ReplaceItemInObjectCaseSensitive(object, name, cJSON_CreateString(text));
 }
 
-static char *print(const struct nb_comparison *c, const char *format) {
+static char *print(const char *format) {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    cr_assert_eq(nb_compare_print(c, format, out), 0);
+    cr_assert_eq(nb_compare_print(&c, format, out), 0);
     fclose(out);
     return kept(text);
 }
 
 Test(comparison, the_same_run_twice_shows_nothing_and_is_whole) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.n_differences, 0);
     cr_expect_eq(c.n_changes[NB_CHANGE_NOT_SHOWN], 1);
     cr_expect_float_eq(c.cases[0].to_roof.value, 1, 1e-12);
     cr_expect(c.same_cpu && c.same_plan && nb_comparison_is_whole(&c));
-    release(&c, &before, &after);
 }
 
 Test(comparison, ratios_are_after_over_before_with_both_intervals) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1500, 0.4, 1.0);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     const struct nb_compared *one = &c.cases[0];
     cr_expect_float_eq(one->to_roof.value, 1.25, 1e-12, "a smaller share of the roof is slower");
     cr_expect_float_eq(one->to_reference.value, 1.25, 1e-12);
@@ -89,36 +94,30 @@ Test(comparison, ratios_are_after_over_before_with_both_intervals) {
     cr_expect_float_eq(one->to_roof.low, 1.25 * exp(-reach), 1e-12);
     cr_expect_float_eq(one->to_roof.high, 1.25 * exp(reach), 1e-12);
     cr_expect_eq(one->change, NB_CHANGE_SLOWER);
-    release(&c, &before, &after);
 }
 
 Test(comparison, times_alone_rank_nothing) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 3000, 0.5, 0.8);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.cases[0].change, NB_CHANGE_NOT_SHOWN);
     cr_expect_float_eq(c.cases[0].time.value, 3, 1e-12);
-    release(&c, &before, &after);
 }
 
 Test(comparison, roof_and_reference_that_contradict_are_mixed) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.4, 0.7);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.cases[0].change, NB_CHANGE_MIXED);
-    release(&c, &before, &after);
 }
 
 Test(comparison, another_cpu_forbids_times_but_not_ratios) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 900, 0.6, 0.7);
     set_text(&after, "cpu", "model", "Another CPU");
     set_text(&after, "cpu", "microcode", "0x2");
     set_text(&after, "build", "commit", "def");
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect(!c.same_cpu && !nb_comparison_is_whole(&c));
     cr_expect_eq(c.n_differences, 3);
     cr_expect_str_eq(c.differences[0].path, "cpu.model");
@@ -129,48 +128,42 @@ Test(comparison, another_cpu_forbids_times_but_not_ratios) {
     cr_expect_str_eq(c.differences[2].path, "build.commit");
     cr_expect_str_eq(c.cases[0].time_reason, "different CPUs");
     cr_expect_eq(c.cases[0].change, NB_CHANGE_FASTER);
-    release(&c, &before, &after);
 }
 
 Test(comparison, a_cpu_that_is_not_known_is_not_the_same) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
     cJSON_DeleteItemFromObjectCaseSensitive(before.meta, "fingerprint");
     cJSON_DeleteItemFromObjectCaseSensitive(after.meta, "fingerprint");
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect(!c.same_cpu);
-    release(&c, &before, &after);
 }
 
 Test(comparison, kernels_are_told_apart_by_content_not_by_place) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
     cJSON *kernels =
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(after.meta, "fingerprint"), "kernels");
     cJSON *kernel = cJSON_GetArrayItem(kernels, 0);
     cJSON_ReplaceItemInObjectCaseSensitive(kernel, "file", cJSON_CreateString("/elsewhere/lib.so"));
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.n_differences, 0);
-    nb_comparison_release(&c);
     cJSON_ReplaceItemInObjectCaseSensitive(kernel, "hash", cJSON_CreateString("02"));
-    c = compare(&before, &after);
+    compare();
     cr_assert_eq(c.n_differences, 1);
     cr_expect_str_eq(c.differences[0].path, "kernels");
-    release(&c, &before, &after);
 }
 
 /* What one change to the record after makes of the case; the reason. */
 static struct nb_compared refusal(void (*spoil)(struct nb_record *r), char reason[200]) {
-    struct nb_results before = new_run(), after = new_run();
+    release();
+    begin();
     add(&before, "64x256", 1000, 0.5, 0.8);
     spoil(add(&after, "64x256", 1000, 0.5, 0.8));
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     struct nb_compared one = c.cases[0];
     snprintf(reason, 200, "%s", one.refused);
     cr_expect_eq(nb_comparison_is_whole(&c), one.change != NB_CHANGE_REFUSED);
-    release(&c, &before, &after);
     return one;
 }
 
@@ -221,25 +214,21 @@ Test(comparison, without_a_common_copy_the_reference_ranks) {
 }
 
 Test(comparison, another_plan_ranks_nothing_and_other_cases_alone_do_not_hinder) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
     cJSON *plan = cJSON_GetObjectItemCaseSensitive(after.meta, "plan");
     cJSON_ReplaceItemInObjectCaseSensitive(plan, "hash", cJSON_CreateString("34"));
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.cases[0].change, NB_CHANGE_NOT_SHOWN);
     cr_assert_eq(c.n_differences, 1);
     cr_expect_str_eq(c.differences[0].path, "plan.hash");
-    nb_comparison_release(&c);
     cJSON_ReplaceItemInObjectCaseSensitive(plan, "sample_ms", cJSON_CreateNumber(0.2));
-    c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.cases[0].change, NB_CHANGE_REFUSED);
     cr_expect(!c.same_plan && !nb_comparison_is_whole(&c));
-    release(&c, &before, &after);
 }
 
 Test(comparison, the_most_slowed_come_first_and_what_is_in_one_run_last) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&before, "64x512", 1000, 0.5, 0.8);
     add(&before, "64x768", 1000, 0.5, 0.8);
@@ -248,7 +237,7 @@ Test(comparison, the_most_slowed_come_first_and_what_is_in_one_run_last) {
     make_noisy(add(&after, "64x256", 1000, 0.1, 0.8));
     add(&after, "64x512", 1000, 0.6, 0.8);
     add(&after, "64x768", 1000, 0.3, 0.8);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_assert_eq(c.n_common, 3);
     cr_expect_str_eq(c.cases[c.order[0]].sides[NB_BEFORE]->c.shape.text, "64x768");
     cr_expect_str_eq(c.cases[c.order[1]].sides[NB_BEFORE]->c.shape.text, "64x512");
@@ -257,48 +246,40 @@ Test(comparison, the_most_slowed_come_first_and_what_is_in_one_run_last) {
     cr_expect_str_eq(c.cases[3].sides[NB_BEFORE]->c.shape.text, "64x1024");
     cr_expect_null(c.cases[3].sides[NB_AFTER]);
     cr_expect_str_eq(c.cases[4].sides[NB_AFTER]->c.shape.text, "64x2048");
-    release(&c, &before, &after);
 }
 
 Test(comparison, accuracy_and_status_that_changed_are_listed) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&before, "64x512", 1000, 0.5, 0.8);
     add(&before, "64x768", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8)->accuracy.max_ulp = 2.5;
     add(&after, "64x512", 1000, 0.5, 0.8)->status = NB_OUT_OF_RANGE;
     add(&after, "64x768", 1000, 0.5, 0.8);
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     cr_expect_eq(c.n_inaccurate, 2);
-    char *text = print(&c, "table");
+    char *text = print("table");
     const char *accuracy = strstr(text, "\nAccuracy\n");
     cr_assert_not_null(accuracy, "%s", text);
     cr_expect_not_null(strstr(accuracy, "1.500  2.500"), "%s", accuracy);
     cr_expect_not_null(strstr(accuracy, "ok -> out_of_range"), "%s", accuracy);
-    release(&c, &before, &after);
 }
 
 Test(comparison, nothing_left_to_compare_is_an_error) {
-    struct nb_results runs[2] = {new_run(), new_run()};
-    add(&runs[0], "64x256", 1000, 0.5, 0.8);
+    add(&before, "64x256", 1000, 0.5, 0.8);
     const char *texts[] = {"nothing-like-this"};
     const struct nb_filters none = {texts, 1};
-    struct nb_comparison c;
     begin_errors();
-    expect_refused(nb_comparison_make(&c, &runs[0], &runs[1], &none), texts[0], "no case");
-    nb_results_release(&runs[0]);
-    nb_results_release(&runs[1]);
+    expect_refused(nb_comparison_make(&c, &before, &after, &none), texts[0], "no case");
 }
 
 Test(comparison, the_page_begins_with_the_machines) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.4, 0.8);
     set_text(&after, "cpu", "model", "Another CPU");
-    struct nb_comparison c = compare(&before, &after);
+    compare();
     static const char *const formats[] = {"table", "markdown"};
     for (int f = 0; f < 2; f++) {
-        char *text = print(&c, formats[f]);
+        char *text = print(formats[f]);
         const char *machine = strstr(text, "cpu.model"), *ranked = strstr(text, "above 1 is slower");
         cr_expect(machine && ranked && machine < ranked, "%s", text);
         cr_expect_not_null(strstr(text, "times are not compared"));
@@ -306,23 +287,20 @@ Test(comparison, the_page_begins_with_the_machines) {
         cr_expect_not_null(strstr(text, "1.250"));
         cr_expect_not_null(strstr(text, "different CPUs"));
     }
-    release(&c, &before, &after);
 }
 
 Test(comparison, names_stay_text) {
-    struct nb_results before = new_run(), after = new_run();
     add(&before, "64x256", 1000, 0.5, 0.8);
     add(&after, "64x256", 1000, 0.5, 0.8);
     set_text(&after, "cpu", "model", "<b>\033[31m|\n## x");
     free(after.dir);
     after.dir = nb_strdup("a|b\033[2J<i>");
-    struct nb_comparison c = compare(&before, &after);
-    char *table = print(&c, "table"), *markdown = print(&c, "markdown"), *json = print(&c, "json");
+    compare();
+    char *table = print("table"), *markdown = print("markdown"), *json = print("json");
     cr_expect_null(strchr(table, '\033'));
     cr_expect_null(strchr(markdown, '\033'));
     cr_expect_null(strstr(markdown, "<b>"));
     cr_expect_null(strstr(markdown, "\n## x"));
     cJSON *parsed = kept_json(cJSON_Parse(json));
     cr_expect_not_null(parsed);
-    release(&c, &before, &after);
 }

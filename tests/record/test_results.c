@@ -15,12 +15,15 @@
 #define assert_near(a, b)                                                                                              \
     cr_assert(fabs((a) - (b)) <= 1e-12 * fabs((double)(b)), "%.17g, expected %.17g", (double)(a), (double)(b))
 
-TestSuite(results, .init = quiet);
+/* What a test folds. */
+static struct nb_results r;
 
-static const struct nb_record *find(const struct nb_results *r, const char *key) {
-    for (size_t i = 0; i < r->n; i++) {
-        if (strcmp(r->records[i].key, key) == 0) return &r->records[i];
-    }
+static void release(void) { nb_results_release(&r); }
+TestSuite(results, .init = quiet, .fini = release);
+
+static const struct nb_record *find(const char *key) {
+    for (size_t i = 0; i < r.n; i++)
+        if (strcmp(r.records[i].key, key) == 0) return &r.records[i];
     cr_assert_fail("no record of %s", key);
     return NULL;
 }
@@ -39,10 +42,10 @@ static char *without(const char *journal, const char *mark, const char *instead)
 
 Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     char *journal = small_journal();
-    struct nb_results r = folded(journal);
+    r = folded(journal);
     cr_assert_eq(r.n, 3);
     /* Launch l: samples of KEY_LN are 2 (100 + l) and 1.5 times that, so the median is 2.5 (100 + l). */
-    const struct nb_record *ln = find(&r, KEY_LN);
+    const struct nb_record *ln = find(KEY_LN);
     cr_assert_eq(ln->status, NB_OK);
     cr_assert_eq(ln->group, 4);
     assert_near(ln->timing.time_ns.low, 250);
@@ -66,22 +69,19 @@ Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {
     cr_assert_str_eq(ln->timing.reference, KEY_RMS);
     cr_assert_str_eq(ln->timing.copy, "copy_v256_f32");
     cr_assert_not(ln->timing.noisy, "%s", ln->timing.noise);
-    assert_near(find(&r, KEY_RMS)->timing.vs_reference.value, 1);
-    cr_assert_eq(find(&r, KEY_RMS)->n_counters, 2);
+    assert_near(find(KEY_RMS)->timing.vs_reference.value, 1);
+    cr_assert_eq(find(KEY_RMS)->n_counters, 2);
     cr_assert_eq(ln->accuracy.mean_ulp, 0.3333333333333333);
     cr_assert(nb_json_get_bool(r.meta, "complete"));
     cr_assert_eq(nb_json_get_number(r.meta, "elapsed_s"), 3.5);
     cr_assert_eq(nb_results_failed(&r), 0);
-    nb_results_release(&r);
 }
 
 Test(results, replay_lines_are_quoted_and_name_the_plugin) {
     char *journal = small_journal();
-    struct nb_results r = folded(journal);
-    cr_assert_str_eq(find(&r, KEY_RMS)->replay, "normbench replay '" KEY_RMS "'");
-    cr_assert_str_eq(find(&r, KEY_PLUGIN)->replay,
-                     "normbench replay '" KEY_PLUGIN "' --plugin '/opt/it'\\''s mine.so'");
-    nb_results_release(&r);
+    r = folded(journal);
+    cr_assert_str_eq(find(KEY_RMS)->replay, "normbench replay '" KEY_RMS "'");
+    cr_assert_str_eq(find(KEY_PLUGIN)->replay, "normbench replay '" KEY_PLUGIN "' --plugin '/opt/it'\\''s mine.so'");
 }
 
 Test(results, a_failure_overrides_what_was_measured_and_its_times_are_no_times) {
@@ -91,16 +91,15 @@ Test(results, a_failure_overrides_what_was_measured_and_its_times_are_no_times) 
                             "\",\"status\":\"wrong_when_timed\",\"reason\":\"row 2 differs\"}\n"
                             "{\"type\":\"failure\",\"group\":0,\"launch\":5,\"key\":\"" KEY_LN
                             "\",\"status\":\"crashed\",\"reason\":\"later\"}\n");
-    struct nb_results r = folded(journal);
-    const struct nb_record *ln = find(&r, KEY_LN);
+    r = folded(journal);
+    const struct nb_record *ln = find(KEY_LN);
     cr_assert_eq(ln->status, NB_WRONG_WHEN_TIMED);
     cr_assert_str_eq(ln->reason, "row 2 differs");
     cr_assert_not(ln->has_timing);
     cr_assert(ln->has_accuracy);
     cr_assert_eq(nb_results_failed(&r), 1);
-    cr_assert(find(&r, KEY_RMS)->has_timing);
+    cr_assert(find(KEY_RMS)->has_timing);
     cr_assert(isnan(nb_json_get_number(r.meta, "elapsed_s")), "without an end line the time is not known");
-    nb_results_release(&r);
 }
 
 Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
@@ -116,21 +115,20 @@ Test(results, a_reference_that_failed_leaves_the_others_without_a_ratio_to_it) {
                  i);
         journal = without(journal, launches[i], line);
     }
-    struct nb_results r = folded(journal);
-    const struct nb_timing *t = &find(&r, KEY_LN)->timing;
+    r = folded(journal);
+    const struct nb_timing *t = &find(KEY_LN)->timing;
     assert_near(t->time_ns.value, 10);
     cr_assert(isnan(t->vs_reference.value) && isnan(t->roof.value));
     cr_assert_str_eq(t->copy, "");
     cr_assert(t->chunked);
-    cr_assert_eq(find(&r, KEY_RMS)->status, NB_NOT_RUN);
-    nb_results_release(&r);
+    cr_assert_eq(find(KEY_RMS)->status, NB_NOT_RUN);
 }
 
 Test(results, every_planned_case_has_a_record_wherever_the_journal_ends) {
     char *journal = small_journal();
     for (const char *end = strchr(journal, '\n'); end; end = strchr(end + 1, '\n')) {
         char *start = strndup(journal, (size_t)(end - journal) + 1);
-        struct nb_results r = folded(start);
+        r = folded(start);
         bool checked = strstr(start, "\"check\""), timed = strstr(start, "\"type\":\"launch\"");
         bool all = strstr(start, "\"launch\":5");
         cr_assert_eq(r.n, 3);
@@ -153,13 +151,12 @@ Test(results, skipped_cases_have_records_with_their_reason) {
                          "[{\"reason\":\"this CPU has no AVX-512\",\"count\":1,\"key\":\"" KEY_RMS "\"},"
                          "{\"reason\":\"no kernel\",\"count\":5}]",
                          "null", 6);
-    struct nb_results r = folded(run);
+    r = folded(run);
     cr_assert_eq(r.n, 1);
     cr_assert_eq(r.records[0].status, NB_SKIPPED);
     cr_assert_str_eq(r.records[0].reason, "this CPU has no AVX-512");
     cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(r.meta, "skips")), 2);
     cr_assert_eq(nb_results_failed(&r), 0);
-    nb_results_release(&r);
 }
 
 Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_part) {
@@ -172,28 +169,27 @@ Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_par
     for (int part = 0; part < 2; part++) add_check(&text, part, keys[part], 2);
     add_launch(&text, 1, 0, keys[1], 2, (const double[]){1000, 3000}, 1);
     add_launch(&text, 0, 0, keys[0], 2, (const double[]){10, 20}, 1);
-    struct nb_results r = folded(text.text);
+    r = folded(text.text);
     cr_assert_eq(r.n, 3);
-    assert_near(find(&r, KEY_RMS)->timing.time_ns.value, 10);
-    assert_near(find(&r, KEY_LN)->timing.vs_reference.value, 2);
-    assert_near(find(&r, KEY_PLUGIN)->timing.vs_reference.value, 3);
-    cr_assert_eq(find(&r, KEY_RMS)->group, 0);
-    nb_results_release(&r);
+    assert_near(find(KEY_RMS)->timing.time_ns.value, 10);
+    assert_near(find(KEY_LN)->timing.vs_reference.value, 2);
+    assert_near(find(KEY_PLUGIN)->timing.vs_reference.value, 3);
+    cr_assert_eq(find(KEY_RMS)->group, 0);
     nb_strbuf_add(&text, "{\"type\":\"failure\",\"group\":1,\"launch\":0,\"key\":\"" KEY_RMS
                          "\",\"status\":\"crashed\",\"reason\":\"signal 11\"}\n");
-    r = folded(text.text);
-    cr_assert_eq(find(&r, KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
     nb_results_release(&r);
+    r = folded(text.text);
+    cr_assert_eq(find(KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
     nb_strbuf_release(&text);
 }
 
 static int fold(const char *dir, const char *journal, size_t len) {
-    struct nb_results r;
+    struct nb_results any;
     put_file(dir, NB_JOURNAL_FILE, journal, len);
-    int result = nb_results_fold(&r, dir);
+    int result = nb_results_fold(&any, dir);
     if (result != 0) return result;
-    cr_assert(r.n <= 3);
-    nb_results_release(&r);
+    cr_assert(any.n <= 3);
+    nb_results_release(&any);
     return 0;
 }
 

@@ -18,9 +18,19 @@
 
 enum { LAUNCHES = 12 };
 
-static void add_case(struct nb_gate *g, const char *key, enum nb_verdict verdict, const char *reason) {
-    g->cases = nb_realloc(g->cases, g->n_cases + 1, sizeof *g->cases);
-    struct nb_gate_case *c = &g->cases[g->n_cases++];
+/* What a test prints. */
+static struct nb_gate g;
+
+static void begin(void) {
+    nb_test_plain_terminal();
+    nb_gate_init(&g);
+}
+static void release(void) { nb_gate_release(&g); }
+TestSuite(gate_report, .init = begin, .fini = release);
+
+static void add_case(const char *key, enum nb_verdict verdict, const char *reason) {
+    g.cases = nb_realloc(g.cases, g.n_cases + 1, sizeof *g.cases);
+    struct nb_gate_case *c = &g.cases[g.n_cases++];
     *c = (struct nb_gate_case){.key = nb_strdup(key), .verdict = verdict, .seconds = 1.5};
     snprintf(c->c.variant, sizeof c->c.variant, "candidate:rmsnorm_twopass_v256_f32");
     snprintf(c->reason, sizeof c->reason, "%s", reason);
@@ -45,35 +55,31 @@ static void time_case(struct nb_gate_case *c, double ratio, double control) {
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
 }
 
-static struct nb_gate_case *last(struct nb_gate *g) { return &g->cases[g->n_cases - 1]; }
+static struct nb_gate_case *last(void) { return &g.cases[g.n_cases - 1]; }
 
-static struct nb_gate every_verdict(void) {
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
+static void add_every_verdict(void) {
     g.builds.n_layouts = 1;
     g.elapsed_s = 20;
-    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    add_case(&g, "passed_v256_f32/shape:4x8", NB_VERDICT_PASS, "");
-    time_case(last(&g), 1.002, 1.0005);
-    add_case(&g, "better_v256_f32/shape:4x8", NB_VERDICT_IMPROVED, "");
-    time_case(last(&g), 0.9, 0.9995);
-    add_case(&g, "open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told");
-    time_case(last(&g), 1.02, 1.0005);
-    add_case(&g, "new_v256_f32/shape:4x8", NB_VERDICT_NOT_COMPARABLE, "the baseline has no such kernel");
-    add_case(&g, "slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1 % at least");
-    time_case(last(&g), 1.05, 0.9995);
-    add_case(&g, "loose_v256_f32/shape:4x8", NB_VERDICT_LESS_ACCURATE, "largest error 9 ulp, the baseline's 3");
-    add_case(&g, "bad_v256_f32/shape:4x8", NB_VERDICT_WRONG, "inaccurate: row 3");
-    return g;
+    add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    add_case("passed_v256_f32/shape:4x8", NB_VERDICT_PASS, "");
+    time_case(last(), 1.002, 1.0005);
+    add_case("better_v256_f32/shape:4x8", NB_VERDICT_IMPROVED, "");
+    time_case(last(), 0.9, 0.9995);
+    add_case("open_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "it cannot be told");
+    time_case(last(), 1.02, 1.0005);
+    add_case("new_v256_f32/shape:4x8", NB_VERDICT_NOT_COMPARABLE, "the baseline has no such kernel");
+    add_case("slow_v256_f32/shape:4x8", NB_VERDICT_REGRESSION, "slower by 4.1 % at least");
+    time_case(last(), 1.05, 0.9995);
+    add_case("loose_v256_f32/shape:4x8", NB_VERDICT_LESS_ACCURATE, "largest error 9 ulp, the baseline's 3");
+    add_case("bad_v256_f32/shape:4x8", NB_VERDICT_WRONG, "inaccurate: row 3");
 }
 
-static char *print(const struct nb_gate *g, const char *format) {
+static char *print(const char *format) {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     cr_assert(nb_gate_format_known(format));
-    cr_assert_eq(nb_gate_print(g, format, out), 0);
+    cr_assert_eq(nb_gate_print(&g, format, out), 0);
     fclose(out);
     return text;
 }
@@ -90,8 +96,8 @@ static void has_not(const char *text, const char *what) {
 }
 
 Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
-    struct nb_gate g = every_verdict();
-    char *text = print(&g, "table");
+    add_every_verdict();
+    char *text = print("table");
     static const char *const order[] = {"\nWRONG ",          "\nLESS ACCURATE ",       "\nREGRESSION ",
                                         "\nNOT COMPARABLE ", "\nINCONCLUSIVE ",        "\nIMPROVED",
                                         "\nPASS  ",          "\nPASS (identical code)"};
@@ -107,31 +113,28 @@ Test(gate_report, table_puts_the_worst_first_and_says_what_to_do) {
     has(text, "REGRESSION slow_v256_f32: slower by 4.1 % at least\n");
     has(text, "Layout not examined");
     has(text, "+5.00 %");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, table_fits_a_narrow_terminal) {
-    struct nb_gate g = every_verdict();
+    add_every_verdict();
     setenv("COLUMNS", "50", 1);
-    char *text = print(&g, "table");
+    char *text = print("table");
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         cr_expect(strcspn(line, "\n") <= 50, "%.*s", (int)strcspn(line, "\n"), line);
     has(text, "+5.00 %");
     has_not(text, "launches  s\n");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, several_layouts_are_told) {
-    struct nb_gate g = every_verdict();
+    add_every_verdict();
     g.builds.n_layouts = 4;
-    has(print(&g, "table"), "4 layouts of the code examined.");
+    has(print("table"), "4 layouts of the code examined.");
     g.builds.n_layouts = 1; /* there are no copies to release */
-    nb_gate_release(&g);
 }
 
 Test(gate_report, junit_tells_failures_from_skips) {
-    struct nb_gate g = every_verdict();
-    char *text = print(&g, "junit");
+    add_every_verdict();
+    char *text = print("junit");
     has(text,
         "<testsuite name=\"normbench gate\" tests=\"8\" failures=\"3\" errors=\"0\" skipped=\"2\" time=\"20.000\">");
     cr_expect_eq(count(text, "<testcase "), 8);
@@ -143,33 +146,30 @@ Test(gate_report, junit_tells_failures_from_skips) {
     has(text, "<skipped message=\"INCONCLUSIVE: it cannot be told\">");
     has(text, "<skipped message=\"NOT COMPARABLE: the baseline has no such kernel\">");
     has(text, "<system-out>PASS (identical code)</system-out>");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, junit_fails_what_cannot_be_told_where_that_is_asked_for) {
-    struct nb_gate g = every_verdict();
+    add_every_verdict();
     g.plan.inconclusive_fails = true;
-    char *text = print(&g, "junit");
+    char *text = print("junit");
     cr_expect_eq(count(text, "<failure "), 4);
     cr_expect_eq(count(text, "<skipped "), 1);
     has(text, "<failure type=\"INCONCLUSIVE\" message=\"it cannot be told\">");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, markdown_begins_with_the_verdict_and_folds_what_passed) {
-    struct nb_gate g = every_verdict();
-    char *text = print(&g, "markdown");
+    add_every_verdict();
+    char *text = print("markdown");
     cr_assert(strncmp(text, "## normbench gate: WRONG\n", 25) == 0, "%s", text);
     const char *todo = strstr(text, "### What to do"), *table = strstr(text, "| verdict "),
                *fold = strstr(text, "<details>");
     cr_assert(todo && table && fold && todo < table && table < fold, "%s", text);
     has(text, "<summary>3 cases passed</summary>");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
-    struct nb_gate g = every_verdict();
-    cJSON *json = kept_json(cJSON_Parse(print(&g, "json")));
+    add_every_verdict();
+    cJSON *json = kept_json(cJSON_Parse(print("json")));
     cr_assert(json);
     cr_expect_str_eq(nb_json_get_text(json, "verdict"), "WRONG");
     const cJSON *cases = cJSON_GetObjectItemCaseSensitive(json, "cases");
@@ -180,45 +180,33 @@ Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
     cr_expect(!cJSON_GetObjectItemCaseSensitive(same, "ratio"), "what was not timed has no ratio");
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(slow, "screen"), 0);
     cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(first, "order_effect")));
-    nb_gate_release(&g);
 }
 
 Test(gate_report, all_identical_is_a_pass) {
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
-    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    char *json = print(&g, "json"), *markdown = print(&g, "markdown");
+    add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    char *json = print("json"), *markdown = print("markdown");
     has(json, "\"verdict\": \"PASS\"");
     has(json, "\"geometric_mean\": {\"value\": null, \"low\": null, \"high\": null}");
     cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
-    nb_gate_release(&g);
 }
 
 static const char *const formats[] = {"table", "json", "markdown", "junit", "bencher"};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 Test(gate_report, an_empty_gate_prints_in_every_format) {
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
     for (int f = 0; f < N_FORMATS; f++) {
-        char *text = print(&g, formats[f]);
+        char *text = print(formats[f]);
         cr_expect(*text, "%s", formats[f]);
         if (strcmp(formats[f], "json") == 0) has(text, "\"verdict\": null");
         if (strcmp(formats[f], "markdown") == 0) has(text, "nothing was compared");
         if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
     cr_expect(!nb_gate_format_known("yaml"));
-    nb_gate_release(&g);
 }
 
 Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
-    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
-    struct nb_gate_case *c = last(&g);
+    add_case("one_v256_f32/shape:4x8", NB_VERDICT_INCONCLUSIVE, "no sample was timed");
+    struct nb_gate_case *c = last();
     time_case(c, 1, 1);
     const struct nb_interval unknown = {NAN, NAN, NAN};
     c->judgement = (struct nb_gate_judgement){.ratio = unknown,
@@ -233,7 +221,7 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
                                               .layout_spread = NAN};
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = NAN;
     for (int f = 0; f < N_FORMATS; f++) {
-        char *text = print(&g, formats[f]);
+        char *text = print(formats[f]);
         for (char *s = text; *s; s++)
             if (strncmp(s, "inf", 3) == 0 || strncmp(s, "nan", 3) == 0)
                 cr_expect(isalpha((unsigned char)s[3]) || (s > text && isalpha((unsigned char)s[-1])), "%s: %.40s",
@@ -241,34 +229,26 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
         if (strcmp(formats[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
         if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
-    nb_gate_release(&g);
 }
 
 Test(gate_report, a_case_that_broke_while_timed_has_no_figures) {
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
-    add_case(&g, "one_v256_f32/shape:4x8", NB_VERDICT_WRONG, "candidate while timed: crashed");
-    time_case(last(&g), 1, 1);
-    last(&g)->judgement = (struct nb_gate_judgement){0};
-    char *table = print(&g, "table"), *json = print(&g, "json");
+    add_case("one_v256_f32/shape:4x8", NB_VERDICT_WRONG, "candidate while timed: crashed");
+    time_case(last(), 1, 1);
+    last()->judgement = (struct nb_gate_judgement){0};
+    char *table = print("table"), *json = print("json");
     has_not(table, "-100");
     has_not(json, "\"ratio\"");
     has(json, "\"timed\": 0");
-    nb_gate_release(&g);
 }
 
 Test(gate_report, names_and_reasons_stay_text) {
     static const char attack[] = "\033[31m</failure>]]><script>\"'&`|\n## x\xEF\xBF\xBE\xFF";
-    struct nb_gate g;
-    nb_test_plain_terminal();
-    nb_gate_init(&g);
     struct nb_strbuf key = {0};
     nb_strbuf_addf(&key, "%s/shape:4x8", attack);
-    add_case(&g, key.text, NB_VERDICT_REGRESSION, attack);
+    add_case(key.text, NB_VERDICT_REGRESSION, attack);
     nb_strbuf_release(&key);
-    char *table = print(&g, "table"), *markdown = print(&g, "markdown"), *junit = print(&g, "junit");
-    char *json = print(&g, "json");
+    char *table = print("table"), *markdown = print("markdown"), *junit = print("junit");
+    char *json = print("json");
     has_not(table, "\033");
     has_not(table, "\n## x");
     has_not(markdown, "\n## x");
@@ -280,21 +260,18 @@ Test(gate_report, names_and_reasons_stay_text) {
     cr_expect_eq(count(junit, "</failure>"), 1);
     cJSON *parsed = kept_json(cJSON_Parse(json));
     cr_expect(parsed, "%s", json);
-    nb_gate_release(&g);
 }
 
 Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
-    struct nb_gate g;
     struct nb_gate_summary s;
     struct nb_strbuf text = {0};
-    nb_gate_init(&g);
     for (int i = 0; i < 10; i++) {
         char key[40];
         snprintf(key, sizeof key, "k%d_v256_f32/shape:4x8", i);
-        add_case(&g, key, NB_VERDICT_PASS, "");
-        time_case(last(&g), 1.004, i % 2 ? 1.0005 : 0.9995);
+        add_case(key, NB_VERDICT_PASS, "");
+        time_case(last(), 1.004, i % 2 ? 1.0005 : 0.9995);
     }
-    add_case(&g, "same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
+    add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
     nb_gate_summary_init(&s, &g);
     cr_expect_eq(s.n_timed, 10);
     cr_expect(fabs(s.mean.value - 1.004) < 1e-4 && s.mean.low <= s.mean.value && s.mean.value <= s.mean.high);
@@ -313,7 +290,6 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
     has(text.text, "the measurement leans");
     nb_gate_summary_release(&s);
     nb_strbuf_release(&text);
-    nb_gate_release(&g);
 }
 
 Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
@@ -324,7 +300,7 @@ Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
 }
 
 Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
-    struct nb_gate g = every_verdict();
+    add_every_verdict();
     char *dir = new_folder();
     static const char *const names[] = {"gate.json", "gate.md", "gate.xml", "gate.bencher.json"};
     static const char *const of[] = {"json", "markdown", "junit", "bencher"};
@@ -336,10 +312,9 @@ Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {
     closedir(d);
     cr_expect_eq(n, 2 + 4, "beside . and .. only the four files");
     for (int i = 0; i < 4; i++) {
-        char *written = get_file(dir, names[i]), *printed = print(&g, of[i]), *path = nb_path_join(dir, names[i]);
+        char *written = get_file(dir, names[i]), *printed = print(of[i]), *path = nb_path_join(dir, names[i]);
         cr_expect_str_eq(written, printed);
         unlink(path);
         free(path);
     }
-    nb_gate_release(&g);
 }

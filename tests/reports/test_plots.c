@@ -17,12 +17,19 @@
 #include "tests/support/reports.h"
 
 static char *folder;
-static void make_folder(void) { folder = new_folder(); }
-TestSuite(plots, .init = make_folder);
+static struct nb_results results;
+static struct nb_figures figures; /* of the results, where a test makes them */
 
-static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
-    for (size_t i = 0; i < figures->n; i++)
-        if (strcmp(figures->list[i].name, name) == 0) return &figures->list[i];
+static void make_folder(void) { folder = new_folder(); }
+static void release(void) {
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+TestSuite(plots, .init = make_folder, .fini = release);
+
+static const struct nb_figure *figure_named(const char *name) {
+    for (size_t i = 0; i < figures.n; i++)
+        if (strcmp(figures.list[i].name, name) == 0) return &figures.list[i];
     cr_assert_fail("no figure %s", name);
     return NULL;
 }
@@ -51,7 +58,6 @@ Test(plots, cut_adds_the_half_widths_of_the_logarithms) {
 }
 
 Test(plots, cut_pairs_only_what_was_timed_together_and_alike) {
-    struct nb_results results = {0};
     nb_test_sweep(&results);
     struct nb_cut *cuts;
     cr_assert_eq(nb_cuts_find(&results, &cuts), 3);
@@ -65,34 +71,27 @@ Test(plots, cut_pairs_only_what_was_timed_together_and_alike) {
     results.records[5].status = NB_INACCURATE;
     cr_assert_eq(nb_cuts_find(&results, &cuts), 0);
     free(cuts);
-    nb_results_release(&results);
 }
 
 Test(plots, lines_hold_the_figures_of_the_records) {
-    struct nb_results results = {0};
-    struct nb_figures figures;
     nb_test_sweep(&results);
     nb_figures_init(&figures, &results);
-    const struct nb_figure *cut = figure_named(&figures, "cut-length-forward-f32");
+    const struct nb_figure *cut = figure_named("cut-length-forward-f32");
     cr_assert_eq(cut->n_lines, 1);
     cr_assert_eq(cut->lines[0].n, 3);
     expect_point(&cut->lines[0].points[0], 256, 20, 19, 21);
     expect_point(&cut->lines[0].points[2], 4096, 40, 39, 41);
-    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
+    const struct nb_figure *set = figure_named("cut-working-set-forward-f32");
     expect_point(&set->lines[0].points[1], 64 * 1024 * 8, 30, 29, 31);
-    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
+    const struct nb_figure *speed = figure_named("kernels-rmsnorm-forward-f32");
     double rate = 64 * 1024 * 8 / 2800.0;
     expect_point(&speed->lines[0].points[1], 1024, rate, rate / 1.01, rate / 0.99);
     expect_point(&speed->lines[1].points[1], 1024, 80, 79, 81);
-    const struct nb_figure *error = figure_named(&figures, "error-rmsnorm-forward");
+    const struct nb_figure *error = figure_named("error-rmsnorm-forward");
     expect_point(&error->lines[0].points[0], 0.75, 0, 0.75, 0.75);
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(plots, a_curve_never_mixes_what_differs) {
-    struct nb_results results = {0};
-    struct nb_figures figures;
     nb_test_sweep(&results);
     struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x16384");
     nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
@@ -100,17 +99,13 @@ Test(plots, a_curve_never_mixes_what_differs) {
     r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "128x8192");
     nb_test_times(r, 1e5, (struct nb_interval){0.5, 0.4, 0.6}, r->key);
     nb_figures_init(&figures, &results);
-    const struct nb_figure *speed = figure_named(&figures, "kernels-rmsnorm-forward-f32");
+    const struct nb_figure *speed = figure_named("kernels-rmsnorm-forward-f32");
     cr_assert_eq(speed->lines[0].n, 3, "neither the row of two threads nor that of 128 rows");
     cr_assert_not_null(strstr(speed->subtitle, "64 rows"));
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
     static const char *const shapes[] = {"64x256", "64x1024"};
-    struct nb_results results = {0};
-    struct nb_figures figures;
     for (int i = 0; i < 8; i++) {
         struct nb_record *r = nb_test_add(&results, "x", NB_OP_RMSNORM, shapes[i % 2]);
         bool wide = i & 2, half = i & 4;
@@ -120,21 +115,17 @@ Test(plots, widths_and_dtypes_are_compared_where_several_were_measured) {
         nb_test_times(r, 1000 + i, (struct nb_interval){1, 1, 1}, "reference");
     }
     nb_figures_init(&figures, &results);
-    const struct nb_figure *widths = figure_named(&figures, "widths-rmsnorm_twopass-f16");
+    const struct nb_figure *widths = figure_named("widths-rmsnorm_twopass-f16");
     cr_assert_eq(widths->n_entries, 2);
     cr_assert_str_eq(widths->entries[0], "256");
     expect_point(&widths->lines[2].points[0], 256, 64 * 256 * 8 / 1006.0, 64 * 256 * 8 / 1006.0 / 1.01,
                  64 * 256 * 8 / 1006.0 / 0.99);
-    const struct nb_figure *dtypes = figure_named(&figures, "dtypes-rmsnorm_twopass");
+    const struct nb_figure *dtypes = figure_named("dtypes-rmsnorm_twopass");
     cr_assert_eq(dtypes->n_entries, 2);
     cr_assert_str_eq(dtypes->title, "rmsnorm_twopass: dtypes at width 512");
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(plots, working_set_is_swept_at_one_row_length_where_it_can_be) {
-    struct nb_results results = {0};
-    struct nb_figures figures;
     nb_test_sweep(&results); /* three row lengths at 64 rows, and now four sizes of one length */
     static const char *const shapes[] = {"16x1024", "256x1024", "1024x1024"};
     for (int i = 0; i < 3; i++) {
@@ -146,12 +137,10 @@ Test(plots, working_set_is_swept_at_one_row_length_where_it_can_be) {
         free(reference);
     }
     nb_figures_init(&figures, &results);
-    const struct nb_figure *set = figure_named(&figures, "cut-working-set-forward-f32");
+    const struct nb_figure *set = figure_named("cut-working-set-forward-f32");
     cr_assert_eq(set->lines[0].n, 4);
     expect_point(&set->lines[0].points[0], 16 * 1024 * 8, 50, 50, 50);
     cr_assert_not_null(strstr(set->subtitle, "row length 1024"));
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(plots, data_file_reads_back) {
@@ -175,8 +164,8 @@ Test(plots, data_file_reads_back) {
 
 static const char hostile[] = "rms'norm\"`id`\\<script>alert(1)</script>&\n$(id)@x_v256_f32";
 
-static struct nb_results hostile_results(void) {
-    struct nb_results results = nb_test_small();
+static void make_hostile_results(void) {
+    results = nb_test_small();
     for (int i = 0; i < 2; i++) {
         struct nb_record *r = nb_test_add(&results, hostile, NB_OP_RMSNORM, i ? "64x1024" : "64x256");
         nb_test_times(r, 5000 << i, (struct nb_interval){1, 1, 1}, r->key);
@@ -188,11 +177,10 @@ static struct nb_results hostile_results(void) {
     cJSON_AddStringToObject(cJSON_GetObjectItem(results.meta, "fingerprint"), "<k>", "<v onload='x'>");
     struct nb_record *r = nb_test_add(&results, hostile, NB_OP_RMSNORM, "64x4096");
     nb_test_times(r, 20000, (struct nb_interval){1, 1, 1}, r->key);
-    return results;
 }
 
 Test(plots, page_shows_markup_in_names_as_text) {
-    struct nb_results results = hostile_results();
+    make_hostile_results();
     cr_assert_eq(nb_html_write(&results, folder), 0);
     char *page = get_file(folder, "index.html");
     cr_assert_null(strstr(page, "<script"));
@@ -203,12 +191,10 @@ Test(plots, page_shows_markup_in_names_as_text) {
     cr_assert_null(strstr(page, "http://"));
     cr_assert_null(strstr(page, "https://"));
     cr_assert_lt(strstr(page, "id=\"failures\""), strstr(page, "id=\"results\""), "failures come first");
-    nb_results_release(&results);
 }
 
 Test(plots, scripts_keep_names_inside_single_quotes) {
-    struct nb_results results = hostile_results();
-    struct nb_figures figures;
+    make_hostile_results();
     nb_figures_init(&figures, &results);
     cr_assert_gt(figures.n, 0);
     for (size_t i = 0; i < figures.n; i++) {
@@ -225,8 +211,6 @@ Test(plots, scripts_keep_names_inside_single_quotes) {
         cr_assert_null(strpbrk(figures.list[i].name, "'\"`\\/ <>&$()"));
         nb_strbuf_release(&script);
     }
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 static bool have_gnuplot(void) {
@@ -242,8 +226,7 @@ static bool have_gnuplot(void) {
 
 Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
     if (!have_gnuplot()) cr_skip("no gnuplot");
-    struct nb_results results = hostile_results();
-    struct nb_figures figures;
+    make_hostile_results();
     /* Panels without any data, and lines without intervals. */
     for (size_t i = 0; i < results.n; i++) {
         results.records[i].timing.roof = (struct nb_interval){NAN, NAN, NAN};
@@ -264,12 +247,9 @@ Test(plots, gnuplot_draws_every_figure_of_hostile_results) {
     }
     cr_assert_eq(nb_html_write(&results, folder), 0);
     cr_assert_not_null(strstr(get_file(folder, "index.html"), "src=\"data:image/svg+xml;base64,"));
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(plots, without_gnuplot_data_and_scripts_are_there) {
-    struct nb_results results = {0};
     nb_test_sweep(&results);
     setenv("PATH", folder, 1);
     nb_log_quiet(true);
@@ -280,28 +260,25 @@ Test(plots, without_gnuplot_data_and_scripts_are_there) {
     cr_assert(!has_file(folder, "plots/cut-length-forward-f32.svg"));
     cr_assert_not_null(strstr(get_file(folder, "plots/all.gp"), "load 'cut-length-forward-f32.gp'\n"));
     cr_assert_eq(nb_html_write(&results, folder), 0);
-    nb_results_release(&results);
 }
 
 /* ---- what may not crash ---- */
 
-static void render_everything(const struct nb_results *results) {
+static void render_everything(void) {
     static const char *const formats[] = {"table", "csv", "markdown", "json"};
-    for (size_t i = 0; i < 4; i++) free(nb_test_render(formats[i], results));
-    cr_assert_eq(nb_plots_write(results, folder), 0);
-    cr_assert_eq(nb_html_write(results, folder), 0);
+    for (size_t i = 0; i < 4; i++) free(nb_test_render(formats[i], &results));
+    cr_assert_eq(nb_plots_write(&results, folder), 0);
+    cr_assert_eq(nb_html_write(&results, folder), 0);
 }
 
 Test(plots, empty_results_are_rendered) {
-    struct nb_results results = {0};
-    render_everything(&results);
+    render_everything();
     char *page = get_file(folder, "index.html"), *readme = get_file(folder, "plots/README.md");
     cr_assert_not_null(strstr(page, "No case ran."));
     cr_assert_not_null(strstr(readme, "Not drawn"));
 }
 
 Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
-    struct nb_results results = {0};
     char name[NB_VARIANT_MAX];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -319,7 +296,6 @@ Test(plots, records_with_nothing_but_nan_and_huge_names_are_rendered) {
     free(results.records[0].replay);
     free(results.records[0].timing.reference);
     results.records[0].key = results.records[0].replay = results.records[0].timing.reference = NULL;
-    render_everything(&results);
+    render_everything();
     if (have_gnuplot()) cr_assert(!has_file(folder, "plots/gnuplot.log"), "gnuplot complained");
-    nb_results_release(&results);
 }

@@ -13,11 +13,16 @@
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
 
+/* What a test renders. */
+static struct nb_results results;
+
+static void release(void) { nb_results_release(&results); }
+TestSuite(reports, .init = nb_test_plain_terminal, .fini = release);
+
 /* ---- renderers ---- */
 
 Test(reports, table_is_aligned_and_names_what_failed) {
-    nb_test_plain_terminal();
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     char *text = nb_test_render("table", &results);
     cr_assert_str_eq(
         text,
@@ -52,26 +57,22 @@ Test(reports, table_is_aligned_and_names_what_failed) {
         "\n"
         "4 cases: 2 ok, 1 inaccurate, 1 skipped\n"
         "Results: results/one (results.json, index.html, plots/)\n");
-    nb_results_release(&results);
 }
 
 Test(reports, table_fits_the_screen_and_says_what_it_left_out) {
-    nb_test_plain_terminal();
     setenv("COLUMNS", "60", 1);
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     char *text = nb_test_render("table", &results), *end = strstr(text, "\n1 failed");
     cr_assert_not_null(end);
     for (char *line = text; line < end; line = strchr(line, '\n') + 1) cr_assert_leq(strcspn(line, "\n"), 60);
     cr_assert_not_null(strstr(text, "Too narrow for: "));
     cr_assert_not_null(strstr(text, "bias/u"));
-    nb_results_release(&results);
 }
 
 /* What makes a case goes into one column, and no line is longer than the screen. */
 Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
-    nb_test_plain_terminal();
     setenv("COLUMNS", "80", 1);
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     char *reference = nb_strdup(results.records[0].key);
     for (uint32_t root = NB_ROOT_DIV_SQRT; root <= NB_ROOT_RSQRT_RAW; root++) {
         struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
@@ -92,23 +93,17 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     cr_assert_not_null(strstr(text, "layernorm_twopass 256 eps 1e-5"), "%s", text);
     cr_assert_not_null(strstr(text, "rmsnorm_bad 256 eps 1e-5 inaccurate"), "%s", text);
     free(reference);
-    nb_results_release(&results);
 }
 
 Test(reports, table_groups_cases_under_what_they_share) {
-    nb_test_plain_terminal();
-    struct nb_results results = {0};
     nb_test_sweep(&results);
     char *text = nb_test_render("table", &results);
     cr_assert_not_null(strstr(text, "\n-- 64x256\nkernel"));
     cr_assert_not_null(strstr(text, "\n-- 64x1024\nlayernorm_twopass"));
     cr_assert_null(strstr(text, "shape 64x"), "a shape is a heading, no constant");
-    nb_results_release(&results);
 }
 
 Test(reports, table_has_a_column_only_where_a_value_differs) {
-    nb_test_plain_terminal();
-    struct nb_results results = {0};
     for (int i = 0; i < 4; i++) {
         struct nb_record *r =
             nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, i < 2 ? "64x256" : "64x512");
@@ -117,17 +112,13 @@ Test(reports, table_has_a_column_only_where_a_value_differs) {
     char *text = nb_test_render("table", &results);
     cr_assert_not_null(strstr(text, "-- 64x256\nkernel           width  eps   status"), "%s", text);
     cr_assert_not_null(strstr(text, "-- 64x512  eps 1e-6\nkernel           width  status"), "%s", text);
-    nb_results_release(&results);
 }
 
 Test(reports, table_prints_no_control_sequences_of_names) {
-    nb_test_plain_terminal();
-    struct nb_results results = {0};
     nb_test_add(&results, "evil\033[31m\n_v256_f32", NB_OP_RMSNORM, "64x256");
     char *text = nb_test_render("table", &results);
     cr_assert_null(strchr(text, '\033'));
     cr_assert_not_null(strstr(text, "evil\\x1B[31m\\x0A"));
-    nb_results_release(&results);
 }
 
 /* Splits RFC 4180 text into fields; a record ends with "\r\n" outside quotes. */
@@ -160,7 +151,7 @@ static const char *csv_field(char fields[][1024], size_t n_columns, size_t row, 
 
 Test(reports, csv_reads_back_exactly) {
     static char fields[2000][1024];
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     free(results.records[2].reason);
     results.records[2].reason = nb_strdup("says \"no\", then\r\nstops");
     results.records[1].timing.roof.low = NAN;
@@ -180,12 +171,11 @@ Test(reports, csv_reads_back_exactly) {
     cr_assert_str_eq(csv_field(fields, n_columns, 4, "status"), "skipped");
     cr_assert_null(strstr(text, ",nan,"));
     cr_assert_null(strstr(text, ",-nan,"));
-    nb_results_release(&results);
 }
 
 Test(reports, csv_gives_each_counter_a_column) {
     static char fields[2000][1024];
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     results.records[0].n_counters = 2;
     results.records[0].counters[0] = (struct nb_counter){.name = "instructions", .value = 4096};
     results.records[0].counters[1] = (struct nb_counter){.name = "cycles", .value = NAN, .reason = "no PMU"};
@@ -196,11 +186,10 @@ Test(reports, csv_gives_each_counter_a_column) {
     cr_assert_str_eq(csv_field(fields, n_columns, 1, "instructions"), "4096");
     cr_assert_str_eq(csv_field(fields, n_columns, 1, "cycles"), "");
     cr_assert_str_eq(csv_field(fields, n_columns, 2, "instructions"), "");
-    nb_results_release(&results);
 }
 
 Test(reports, markdown_has_tables_and_escapes_cells) {
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     free(results.records[2].reason);
     results.records[2].reason = nb_strdup("a|b <i>*c*\n`d`");
     char *text = nb_test_render("markdown", &results);
@@ -210,11 +199,10 @@ Test(reports, markdown_has_tables_and_escapes_cells) {
                                     "reference | 1.25 | 0.16 | +0.062 | |\n"));
     cr_assert_not_null(strstr(text, "| a\\|b &lt;i&gt;\\*c\\* \\`d\\` |\n"));
     cr_assert_not_null(strstr(text, "| 7 | no such kernel |\n"));
-    nb_results_release(&results);
 }
 
 Test(reports, json_is_the_document_without_bare_nan) {
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     results.records[0].timing.roof.low = NAN;
     results.records[0].timing.gbytes_per_s = INFINITY;
     char *text = nb_test_render("json", &results);
@@ -224,7 +212,6 @@ Test(reports, json_is_the_document_without_bare_nan) {
     cr_assert_str_eq(cJSON_GetObjectItem(document, "config")->valuestring, "quick");
     cr_assert_null(strcasestr(text, ": nan"));
     cr_assert_null(strcasestr(text, ": inf"));
-    nb_results_release(&results);
 }
 
 Test(reports, renderers_are_found_by_name_only) {

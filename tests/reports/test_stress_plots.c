@@ -9,6 +9,17 @@
 #include "tests/support/reports.h"
 #include "tests/support/stress.h"
 
+static struct nb_results results;
+static struct nb_figures figures;
+
+static void release(void) {
+    nb_figures_release(&figures);
+    nb_results_release(&results);
+}
+TestSuite(stress_plots, .fini = release);
+
+static void draw(void) { nb_stress_figures_init(&figures, kept_json(nb_test_stress()), NULL, NULL); }
+
 Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
     cJSON *map =
         cJSON_Parse("{\"log2_scale\":[0,1],\"log2_rho\":[0,1],\"log10_ulp\":[[\"x\",null]],\"state\":[[\"ok\",7],3]}");
@@ -21,9 +32,9 @@ Test(stress_plots, cells_that_are_missing_or_senseless_are_unknown) {
     cr_assert(!nb_heat_read(&f.heats[0], NULL));
 }
 
-static const struct nb_figure *figure_named(const struct nb_figures *figures, const char *name) {
-    for (size_t i = 0; i < figures->n; i++)
-        if (strcmp(figures->list[i].name, name) == 0) return &figures->list[i];
+static const struct nb_figure *figure_named(const char *name) {
+    for (size_t i = 0; i < figures.n; i++)
+        if (strcmp(figures.list[i].name, name) == 0) return &figures.list[i];
     cr_assert_fail("no figure %s", name);
     return NULL;
 }
@@ -40,10 +51,8 @@ static const struct nb_line *line_of(const struct nb_figure *f, size_t panel, co
 /* ---- figures ---- */
 
 Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
-    cJSON *stress = kept_json(nb_test_stress());
-    struct nb_figures figures;
-    nb_stress_figures_init(&figures, stress, NULL, NULL);
-    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
+    draw();
+    const struct nb_figure *f = figure_named("map-layernorm_onepass");
     cr_assert_eq(f->n_panels, 2, "f32 and f16; the other width is not drawn again");
     cr_assert_str_eq(f->panels[0].title, "f32");
     cr_assert_str_eq(f->panels[1].title, "f16");
@@ -58,14 +67,11 @@ Test(stress_plots, map_figure_holds_the_cells_and_the_predicted_lines) {
     const struct nb_line *line = line_of(f, 0, "x^2 overflows", true);
     cr_assert_float_eq(line->points[1].x, 3, 1e-12);
     cr_assert_not_null(strstr(figures.notes.text, "1 studies of another width"));
-    nb_figures_release(&figures);
 }
 
 Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
-    cJSON *stress = kept_json(nb_test_stress());
-    struct nb_figures figures;
-    nb_stress_figures_init(&figures, stress, NULL, NULL);
-    const struct nb_figure *rho = figure_named(&figures, "error-rho-layernorm");
+    draw();
+    const struct nb_figure *rho = figure_named("error-rho-layernorm");
     const struct nb_line *line = line_of(rho, 0, "layernorm_onepass", false);
     cr_assert_eq(line->n, 2, "NaN has no point");
     cr_assert_float_eq(line->points[1].x, 2, 1e-12, "an exponent of two");
@@ -74,20 +80,17 @@ Test(stress_plots, sweep_figures_hold_the_points_the_law_and_the_noise) {
     cr_assert_float_eq(line_of(rho, 1, "half an ulp of noise in x", true)->points[2].y, 32, 1e-12);
     cr_assert_eq(rho->n_guides, 2, "one in each panel, within its range");
     cr_assert_float_eq(rho->guides[0].x, 3, 1e-12);
-    const struct nb_figure *n = figure_named(&figures, "error-n-layernorm");
+    const struct nb_figure *n = figure_named("error-n-layernorm");
     line = line_of(n, 0, "layernorm_onepass", true);
     cr_assert_eq(line->n, 1, "the law ends where its second part does");
     cr_assert_float_eq(line->points[0].y, 5, 1e-12, "random and one-sided parts are independent: 3 and 4 make 5");
     cr_assert_eq(line_of(n, 0, "gamma_n", true)->n, 2);
-    nb_figures_release(&figures);
 }
 
 /* A script that counts blocks otherwise than the data file would draw cells of one state in the colour of another. */
 Test(stress_plots, script_and_data_agree_about_the_blocks) {
-    cJSON *stress = kept_json(nb_test_stress());
-    struct nb_figures figures;
-    nb_stress_figures_init(&figures, stress, NULL, NULL);
-    const struct nb_figure *f = figure_named(&figures, "map-layernorm_onepass");
+    draw();
+    const struct nb_figure *f = figure_named("map-layernorm_onepass");
     struct nb_strbuf data = {0}, script = {0};
     nb_figure_data(f, &data);
     nb_figure_script(f, &script);
@@ -106,25 +109,20 @@ Test(stress_plots, script_and_data_agree_about_the_blocks) {
     cr_assert_eq(block, f->n_lines + 6, "numbers, NaN and 0 of two panels");
     nb_strbuf_release(&data);
     nb_strbuf_release(&script);
-    nb_figures_release(&figures);
 }
 
 Test(stress_plots, depth_curve_shows_both_parts_and_their_growth) {
     cJSON *depth = kept_json(cJSON_Parse(
         "{\"designs\":[{\"design\":\"llama\",\"depth\":{\"gain_u\":[-1,-2,-3,-4],\"residual_u\":[3,4,5,6]}},"
         "{\"design\":\"flat\",\"depth\":null},{\"design\":7}]}"));
-    struct nb_figures figures;
     nb_stress_figures_init(&figures, NULL, depth, NULL);
-    const struct nb_figure *f = figure_named(&figures, "depth");
+    const struct nb_figure *f = figure_named("depth");
     cr_assert_float_eq(line_of(f, 0, "llama", false)->points[2].y, 3, 1e-12);
     cr_assert_float_eq(line_of(f, 0, "llama", true)->points[0].y, 1, 1e-12, "in proportion");
     cr_assert_float_eq(line_of(f, 1, "llama", true)->points[0].y, 3, 1e-12, "with the root");
-    nb_figures_release(&figures);
 }
 
 Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
-    struct nb_results results = {0};
-    struct nb_figures figures = {0};
     static const struct {
         const char *variant;
         double time_ns, max_ulp;
@@ -140,20 +138,16 @@ Test(stress_plots, frontier_joins_the_cases_that_none_beats) {
     nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, "10x200"); /* neither time nor accuracy */
     nb_strbuf_add(&figures.notes, "");
     nb_plot_frontier(&results, &figures);
-    const struct nb_figure *f = figure_named(&figures, "frontier-rmsnorm-forward-f32");
+    const struct nb_figure *f = figure_named("frontier-rmsnorm-forward-f32");
     const struct nb_line *set = line_of(f, 0, "not beaten in both", true);
     cr_assert_eq(set->n, 3);
     cr_assert_float_eq(set->points[0].x, 1, 1e-12);
     cr_assert_float_eq(set->points[1].y, 2, 1e-12);
     cr_assert_float_eq(set->points[2].y, 1, 1e-12);
     cr_assert_float_eq(line_of(f, 0, "rmsnorm_c", false)->points[0].x, 3, 1e-12);
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }
 
 Test(stress_plots, histogram_is_in_parts_of_all_elements_of_a_kernel) {
-    struct nb_results results = {0};
-    struct nb_figures figures = {0};
     for (int i = 0; i < 2; i++) {
         struct nb_record *r = nb_test_add(&results, "rmsnorm_a_v256_f32", NB_OP_RMSNORM, i ? "1x10" : "1x20");
         nb_test_accuracy(r, 1, 0);
@@ -163,12 +157,10 @@ Test(stress_plots, histogram_is_in_parts_of_all_elements_of_a_kernel) {
     }
     nb_strbuf_add(&figures.notes, "");
     nb_plot_histogram(&results, &figures);
-    const struct nb_line *line = line_of(figure_named(&figures, "histogram-rmsnorm-forward"), 0, "rmsnorm_a", false);
+    const struct nb_line *line = line_of(figure_named("histogram-rmsnorm-forward"), 0, "rmsnorm_a", false);
     cr_assert_eq(line->n, 2);
     cr_assert_float_eq(line->points[0].x, -1, 1e-12, "up to 2^-1 ulp");
     cr_assert_float_eq(line->points[0].y, 80, 1e-12);
     cr_assert_float_eq(line->points[1].x, 1, 1e-12, "up to 2 ulp");
     cr_assert_float_eq(line->points[1].y, 20, 1e-12);
-    nb_figures_release(&figures);
-    nb_results_release(&results);
 }

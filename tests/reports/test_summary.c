@@ -11,6 +11,12 @@
 #include "src/core/log.h"
 #include "tests/support/reports.h"
 
+/* What a test sums up. */
+static struct nb_results results;
+
+static void release(void) { nb_results_release(&results); }
+TestSuite(summary, .init = nb_test_plain_terminal, .fini = release);
+
 static void expect_it_fits(const char *text) {
     size_t n = 0;
     for (const char *line = text, *end; *line; line = end + 1, n++) {
@@ -26,51 +32,47 @@ static void expect_it_fits(const char *text) {
     cr_assert_leq(n, 20, "%zu lines: %s", n, text);
 }
 
-static void expect_text(const struct nb_results *results, const char *wanted) {
-    char *text = nb_test_render("summary", results);
+static void expect_text(const char *wanted) {
+    char *text = nb_test_render("summary", &results);
     expect_it_fits(text);
     cr_assert_not_null(strstr(text, wanted), "no '%s' in:\n%s", wanted, text);
 }
 
-static void expect_no_text(const struct nb_results *results, const char *unwanted) {
-    char *text = nb_test_render("summary", results);
+static void expect_no_text(const char *unwanted) {
+    char *text = nb_test_render("summary", &results);
     cr_assert_null(strstr(text, unwanted), "'%s' in:\n%s", unwanted, text);
 }
 
 Test(summary, fastest_savings_and_failures_of_a_small_run) {
-    nb_test_plain_terminal();
-    struct nb_results results = nb_test_small();
-    expect_text(&results, "Some CPU; 2026-01-31\n");
-    expect_text(&results,
-                "fastest LayerNorm  layernorm_twopass 256\n                   12.35 us +-1.0%, 80% of roof\n");
-    expect_text(&results, "fastest RMSNorm    rmsnorm_twopass 256\n");
-    expect_text(&results, "  fastest of each  20.0 % [19.0, 21.0]\n");
-    expect_text(&results, "nearest its bound  16% of the error allowed: layernorm_twopass_v256_f32 64x256\n");
-    expect_text(&results, "not to be trusted  1 failed\n");
-    expect_text(&results, " replay results/one rmsnorm_bad_v256_f32/");
-    expect_text(&results, " report results/one ");
-    expect_no_text(&results, "in memory");
-    expect_no_text(&results, "bf16");
-    nb_results_release(&results);
+    results = nb_test_small();
+    expect_text("Some CPU; 2026-01-31\n");
+    expect_text("fastest LayerNorm  layernorm_twopass 256\n                   12.35 us +-1.0%, 80% of roof\n");
+    expect_text("fastest RMSNorm    rmsnorm_twopass 256\n");
+    expect_text("  fastest of each  20.0 % [19.0, 21.0]\n");
+    expect_text("nearest its bound  16% of the error allowed: layernorm_twopass_v256_f32 64x256\n");
+    expect_text("not to be trusted  1 failed\n");
+    expect_text(" replay results/one rmsnorm_bad_v256_f32/");
+    expect_text(" report results/one ");
+    expect_no_text("in memory");
+    expect_no_text("bf16");
 }
 
 /* Cases differ where the time's place, root and dtype do; one that is faster than its roof is no fastest. */
 Test(summary, memory_roots_and_bf16_have_their_lines) {
-    nb_test_plain_terminal();
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     char *reference = nb_strdup(results.records[0].key);
     struct nb_record *r = nb_test_add(&results, "rmsnorm_twopass_v256_f32", NB_OP_RMSNORM, "64x256");
     r->c.formula.root = NB_ROOT_RSQRT_NR;
     nb_test_times(r, 9000, (struct nb_interval){0.76, 0.75, 0.77}, reference);
-    expect_text(&results, "cheaper roots save of mul_recip's time    rmsnorm_twopass\n  rsqrt_nr         5.0 % [");
+    expect_text("cheaper roots save of mul_recip's time    rmsnorm_twopass\n  rsqrt_nr         5.0 % [");
     r = nb_test_add(&results, "rmsnorm_twopass_v256_bf16", NB_OP_RMSNORM, "64x256");
     r->c.dtype = NB_BF16;
     nb_test_times(r, 4935, (struct nb_interval){1, NAN, NAN}, r->key);
-    expect_text(&results, "bf16 RMSNorm saves 50.0 % [49.0, 51.0], unpaired\n");
+    expect_text("bf16 RMSNorm saves 50.0 % [49.0, 51.0], unpaired\n");
     r = nb_test_add(&results, "rmsnorm_fast_v256_f32", NB_OP_RMSNORM, "64x256");
     nb_test_times(r, 100, (struct nb_interval){0.1, 0.1, 0.1}, reference);
     r->timing.suspect = true;
-    expect_text(&results, "fastest RMSNorm    rmsnorm_twopass 256\n");
+    expect_text("fastest RMSNorm    rmsnorm_twopass 256\n");
     for (int i = 0; i < 2; i++) {
         r = nb_test_add(&results, i ? "rmsnorm_twopass_v256_f32" : "layernorm_twopass_v256_f32",
                         i ? NB_OP_RMSNORM : NB_OP_LAYERNORM, "4096x1024");
@@ -81,23 +83,20 @@ Test(summary, memory_roots_and_bf16_have_their_lines) {
             reference = nb_strdup(r->key);
         }
     }
-    expect_text(&results, "in cache: 64x256, 128 KiB      in memory: 4096x1024, 32 MiB\n");
-    expect_text(&results, "  fastest of each  20.0 % [19.0, 21.0]            10.0 % [9.0, 11.0]\n");
+    expect_text("in cache: 64x256, 128 KiB      in memory: 4096x1024, 32 MiB\n");
+    expect_text("  fastest of each  20.0 % [19.0, 21.0]            10.0 % [9.0, 11.0]\n");
     free(reference);
-    nb_results_release(&results);
 }
 
 Test(summary, it_keeps_its_size_whatever_the_run_holds) {
-    nb_test_plain_terminal();
-    struct nb_results results = {0};
-    expect_text(&results, "Nothing was timed.\n");
+    expect_text("Nothing was timed.\n");
     nb_test_sweep(&results);
-    expect_text(&results, "fastest LayerNorm");
+    expect_text("fastest LayerNorm");
     char longest[3000];
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     results.dir = nb_strdup(longest);
-    expect_text(&results, "fastest LayerNorm");
+    expect_text("fastest LayerNorm");
     free(results.dir);
     results.dir = nb_strdup("evil\033[31m\n");
     for (size_t i = 0; i < results.n; i++) {
@@ -107,26 +106,21 @@ Test(summary, it_keeps_its_size_whatever_the_run_holds) {
         results.records[i].timing.roof.value = NAN;
         results.records[i].timing.time_ns.low = NAN;
     }
-    expect_text(&results, "too noisy to rank");
-    nb_results_release(&results);
+    expect_text("too noisy to rank");
 }
 
 Test(summary, other_ops_and_runs_without_times) {
-    nb_test_plain_terminal();
-    struct nb_results results = {0};
     struct nb_record *r = nb_test_add(&results, "dyt_fused_v256_f32", NB_OP_DYT, "64x256");
     nb_test_accuracy(r, 2, 0);
-    expect_text(&results,
-                "Nothing was timed.\nnearest its bound  25% of the error allowed: dyt_fused_v256_f32 64x256\n");
+    expect_text("Nothing was timed.\nnearest its bound  25% of the error allowed: dyt_fused_v256_f32 64x256\n");
     nb_test_times(r, 1000, (struct nb_interval){1, NAN, NAN}, r->key);
-    expect_text(&results, "fastest dyt        dyt_fused 256\n");
-    expect_no_text(&results, "saves");
-    nb_results_release(&results);
+    expect_text("fastest dyt        dyt_fused 256\n");
+    expect_no_text("saves");
 }
 
 /* A line that goes on must be one word for the shell: no blank is added, and quotes are closed and opened again. */
 Test(summary, long_commands_go_on_behind_a_backslash) {
-    struct nb_results results = nb_test_small();
+    results = nb_test_small();
     struct nb_strbuf text = {0};
     free(results.dir);
     results.dir =
@@ -139,5 +133,4 @@ Test(summary, long_commands_go_on_behind_a_backslash) {
     for (char *s; (s = strstr(joined, "\\\n")) != NULL;) memmove(s, s + 2, strlen(s + 2) + 1);
     cr_assert_not_null(strstr(joined, results.dir), "%s", joined);
     nb_strbuf_release(&text);
-    nb_results_release(&results);
 }
