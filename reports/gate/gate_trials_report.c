@@ -12,10 +12,89 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/core/stats.h"
 #include "src/record/fingerprint.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };
+
+/* ---- what came of it ---------------------------------------------------------------------------------------------------- */
+
+struct tally { /* of one load and effect */
+    int n, regression, pass, improved, inconclusive;
+};
+
+/* False alarms are those of trials of the copy alone: beside injected arms, which run the same code, its code is the warmer one. Where
+ * there are no such trials, those must do. */
+static bool counts(const struct nb_trials *t, const struct nb_trial_result *r, int effect) {
+    if (r->effect != effect) return false;
+    if (effect != 0 || !r->powered) return true;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->results[i].powered) return false;
+    return true;
+}
+
+/* load -1: all. */
+static struct tally count(const struct nb_trials *t, int load, int effect) {
+    struct tally tally = {0};
+    for (size_t i = 0; i < t->n; i++) {
+        const struct nb_trial_result *r = &t->results[i];
+        if ((load >= 0 && r->load != load) || !counts(t, r, effect)) continue;
+        tally.n++;
+        tally.regression += r->verdict == NB_VERDICT_REGRESSION;
+        tally.pass += r->verdict == NB_VERDICT_PASS;
+        tally.improved += r->verdict == NB_VERDICT_IMPROVED;
+        tally.inconclusive += r->verdict == NB_VERDICT_INCONCLUSIVE;
+    }
+    return tally;
+}
+
+enum { DRAWS = 4000 };
+
+/* 1 where the i-th trial with this effect had the verdict; owned; *n of them. */
+static unsigned char *outcomes(const struct nb_trials *t, int effect, enum nb_verdict v, size_t *n) {
+    unsigned char *hits = nb_alloc(t->n + 1, 1);
+    *n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (counts(t, &t->results[i], effect)) hits[(*n)++] = t->results[i].verdict == v;
+    return hits;
+}
+
+/* A bound at 95 % on the rate of a verdict by resampling stretches of `cluster` neighbouring trials, since neighbours in time are not
+ * independent. */
+static double cluster_upper(const struct nb_trials *t, int effect, enum nb_verdict v, int cluster) {
+    size_t n;
+    unsigned char *hits = outcomes(t, effect, v, &n);
+    const size_t clusters = n / (size_t)cluster;
+    double *rates = nb_alloc(DRAWS, sizeof *rates), upper = NAN;
+    uint64_t random = 1;
+    for (size_t d = 0; d < DRAWS && clusters > 1; d++) {
+        size_t sum = 0;
+        for (size_t c = 0; c < clusters; c++) {
+            const size_t first = nb_random_next(&random) % clusters * (size_t)cluster;
+            for (size_t i = 0; i < (size_t)cluster; i++) sum += hits[first + i];
+        }
+        rates[d] = (double)sum / (double)(clusters * (size_t)cluster);
+    }
+    if (clusters > 1) upper = nb_quantile(rates, DRAWS, 0.95);
+    free(rates);
+    free(hits);
+    return upper;
+}
+
+/* Of runs of n cases drawn from the trials: the share with any REGRESSION. */
+static double run_rate(const struct nb_trials *t, int n_cases) {
+    size_t n, alarms = 0;
+    unsigned char *hits = outcomes(t, 0, NB_VERDICT_REGRESSION, &n);
+    uint64_t random = 2;
+    for (size_t d = 0; d < DRAWS && n > 0; d++) {
+        bool any = false;
+        for (int c = 0; c < n_cases; c++) any |= hits[nb_random_next(&random) % n] != 0;
+        alarms += any;
+    }
+    free(hits);
+    return n > 0 ? (double)alarms / DRAWS : (double)NAN;
+}
 
 static double median_of(const struct nb_trials *t, int effect, double (*figure)(const struct nb_trial_result *)) {
     double *v = nb_alloc(t->n + 1, sizeof *v);
@@ -30,7 +109,7 @@ static double seconds_of(const struct nb_trial_result *r) { return r->seconds; }
 static double spread_of(const struct nb_trial_result *r) { return r->launch_sd; }
 static double ratio_of(const struct nb_trial_result *r) { return r->ratio; }
 
-static cJSON *tally_to_json(const struct nb_trial_tally *k) {
+static cJSON *tally_to_json(const struct tally *k) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddNumberToObject(json, "trials", k->n);
     cJSON_AddNumberToObject(json, "regression", k->regression);
@@ -47,26 +126,26 @@ static cJSON *trials_to_json(const struct nb_trial_plan *plan, const struct nb_t
     for (int i = -1; i < plan->n_effects; i++) {
         const int effect = i < 0 ? 0 : plan->effects[i];
         cJSON *one = cJSON_CreateObject(), *loads = cJSON_CreateObject();
-        const struct nb_trial_tally all = nb_trials_count(t, -1, effect);
+        const struct tally all = count(t, -1, effect);
         cJSON_AddNumberToObject(one, "effect_percent", effect);
         nb_json_number(one, "injected", i < 0 ? 0 : t->injected[i]);
         nb_json_number(one, "median_ratio", median_of(t, effect, ratio_of));
         cJSON_AddItemToObject(one, "all", tally_to_json(&all));
         cJSON_AddItemToObject(one, "loads", loads);
         for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
-            const struct nb_trial_tally k = nb_trials_count(t, l, effect);
+            const struct tally k = count(t, l, effect);
             if (k.n > 0) cJSON_AddItemToObject(loads, nb_load_names[l], tally_to_json(&k));
         }
         cJSON_AddItemToArray(effects, one);
     }
-    nb_json_number(json, "cluster_upper", nb_trials_cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
-    nb_json_number(json, "run_of_30_rate", nb_trials_run_rate(t, RUN_CASES));
+    nb_json_number(json, "cluster_upper", cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
+    nb_json_number(json, "run_of_30_rate", run_rate(t, RUN_CASES));
     nb_json_number(json, "launch_sd", median_of(t, 0, spread_of));
     nb_json_number(json, "seconds_per_case", median_of(t, 0, seconds_of));
     return json;
 }
 
-static void print_tally(FILE *out, const char *name, const struct nb_trial_tally *k) {
+static void print_tally(FILE *out, const char *name, const struct tally *k) {
     if (k->n == 0) return;
     fprintf(out, "  %-8s %6d %11d %6d %13d   %5.1f %%  [%.1f, %.1f]\n", name, k->n, k->regression,
             k->pass + k->improved, k->inconclusive, 100.0 * k->regression / k->n,
@@ -74,7 +153,7 @@ static void print_tally(FILE *out, const char *name, const struct nb_trial_tally
 }
 
 static void print_effect(FILE *out, const struct nb_trials *t, int effect, double injected) {
-    const struct nb_trial_tally all = nb_trials_count(t, -1, effect);
+    const struct tally all = count(t, -1, effect);
     if (all.n == 0) return;
     if (effect == 0)
         fprintf(out, "nothing changed (a byte copy): every REGRESSION is a false alarm\n");
@@ -85,7 +164,7 @@ static void print_effect(FILE *out, const struct nb_trials *t, int effect, doubl
         fprintf(out, "  instructions counted one by one: %+.3f %%\n", 100 * injected);
     fprintf(out, "  load     trials  REGRESSION   PASS  INCONCLUSIVE   REGRESSION in, one-sided bounds at 95 %%\n");
     for (int l = 0; l < NB_N_LOAD_KINDS; l++) {
-        const struct nb_trial_tally k = nb_trials_count(t, l, effect);
+        const struct tally k = count(t, l, effect);
         print_tally(out, nb_load_names[l], &k);
     }
     print_tally(out, "all", &all);
@@ -97,9 +176,9 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
     print_effect(out, t, 0, 0);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i]);
     fprintf(out, "\nfalse alarms by stretches of %d neighbours: at most %.2f %% of cases (95 %%, bootstrap)\n", CLUSTER,
-            100 * nb_trials_cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
+            100 * cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
     fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f %%\n", RUN_CASES,
-            100 * nb_trials_run_rate(t, RUN_CASES));
+            100 * run_rate(t, RUN_CASES));
     fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",
             100 * median_of(t, 0, spread_of), median_of(t, 0, seconds_of), g->n_cases, t->elapsed_s);
     return 0;

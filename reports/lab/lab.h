@@ -45,7 +45,7 @@ struct nb_judged_design {
     struct nb_depth depth; /* blocks 0: none */
 };
 
-/* format: as nb_grid_format_known() says. -1 after nb_error. */
+/* format: of nb_grid_print(). -1 after nb_error. */
 int nb_print_designs(const struct nb_judged_design *designs, size_t n, const struct nb_design_data *data,
                      const struct nb_depth_options *depth, const char *format);
 /* Presets, and the parts of a design's text. */

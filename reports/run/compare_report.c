@@ -324,10 +324,6 @@ static cJSON *comparison_to_json(const struct nb_comparison *c) {
 
 /* ---- formats ---- */
 
-bool nb_compare_format_known(const char *format) {
-    return strcmp(format, "table") == 0 || strcmp(format, "markdown") == 0 || strcmp(format, "json") == 0;
-}
-
 int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out) {
     if (strcmp(format, "json") == 0) return nb_output_json(comparison_to_json(c), out);
     struct nb_strbuf text = {0};

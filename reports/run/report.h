@@ -4,7 +4,6 @@
 #ifndef NB_REPORT_H
 #define NB_REPORT_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "src/record/comparison.h"
@@ -22,7 +21,6 @@ int nb_plots_write(const struct nb_results *results, const char *dir);
 int nb_html_write(const struct nb_results *results, const char *dir);
 
 /* Two runs side by side as table, markdown or json (reports/schema/compare.schema.json). -1 after nb_error. */
-bool nb_compare_format_known(const char *format);
 int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out);
 
 /* A tuning for a person: the fields, and for each question what was measured. json: the file of `normbench tune` (nb_tune_run_to_json),

@@ -3,11 +3,13 @@
 #include "reports/text/escape.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-size_t nb_utf8_decode(const char *s, uint32_t *code) {
+/* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
+static size_t decode(const char *s, uint32_t *code) {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *u = (const unsigned char *)s;
     size_t len = u[0] < 0x80 ? 1 : (u[0] >> 5) == 6 ? 2 : (u[0] >> 4) == 14 ? 3 : (u[0] >> 3) == 30 ? 4 : 0;
@@ -39,7 +41,7 @@ static size_t cells_of(uint32_t code) {
 /* The next character, where a byte that is not UTF-8 counts as one of its own. */
 static size_t next_character(const char *s, size_t *cells) {
     uint32_t code = 0;
-    size_t len = nb_utf8_decode(s, &code);
+    size_t len = decode(s, &code);
     *cells = len ? cells_of(code) : 1;
     return len ? len : 1;
 }
@@ -86,7 +88,7 @@ static bool is_noncharacter(uint32_t code) { return (code & 0xFFFE) == 0xFFFE ||
 void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
     for (const char *s = text; *s;) {
         uint32_t code = 0;
-        size_t len = nb_utf8_decode(s, &code);
+        size_t len = decode(s, &code);
         bool plain = len && !is_control(code) && !is_deceptive(code) && (utf8 || code < 0x80);
         size_t n = len ? len : 1;
         if (plain) nb_strbuf_addn(out, s, n);
@@ -100,7 +102,7 @@ void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
 static void replace(struct nb_strbuf *out, const char *text, const char *(*entity)(uint32_t code), const char *blank) {
     for (const char *s = text; *s;) {
         uint32_t code = 0;
-        size_t len = nb_utf8_decode(s, &code);
+        size_t len = decode(s, &code);
         const char *other = len ? entity(code) : NULL;
         if (len && (code == '\n' || code == '\t' || code == '\r'))
             other = blank;

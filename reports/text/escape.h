@@ -7,12 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "src/core/text.h"
 
-/* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
-size_t nb_utf8_decode(const char *s, uint32_t *code);
 /* Terminal cells that text takes: 0 for combining marks, 2 for wide East Asian characters, 1 for others. */
 size_t nb_utf8_cells(const char *text);
 /* Cuts text to at most `cells` terminal cells, with mark (such as "~") as the last one when something was cut. */

@@ -200,12 +200,6 @@ static const struct {
     void (*print)(const struct nb_grid *grid, bool color, struct nb_strbuf *out);
 } formats[] = {{"table", nb_grid_add_table}, {"markdown", print_markdown}, {"csv", print_csv}, {"json", print_json}};
 
-bool nb_grid_format_known(const char *format) {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].name, format) == 0) return true;
-    return false;
-}
-
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out) {
     struct nb_strbuf text = {0};
     assert(grid->n_cells % grid->n_columns == 0);

@@ -31,8 +31,7 @@ void nb_grid_add(struct nb_grid *grid, const char *text);
 void nb_grid_end_cell(struct nb_grid *grid);
 /* The style of the row whose first cell is added next; rows before without one are plain. */
 void nb_grid_style(struct nb_grid *grid, enum nb_grid_style style);
-bool nb_grid_format_known(const char *format); /* table, markdown, csv, json */
-/* table: aligned columns, the last as long as it is. -1 after nb_error. */
+/* As table (aligned columns, the last as long as it is), markdown, csv or json. -1 after nb_error. */
 int nb_grid_print(const struct nb_grid *grid, const char *format, FILE *out);
 /* The same as text, for a document that holds more than the table. */
 void nb_grid_add_table(const struct nb_grid *grid, bool color, struct nb_strbuf *out);

@@ -2,11 +2,7 @@
 /* How noisy is this machine for the gate, and what must a gate measure here? Launches in which nothing differs: the baseline beside
  * replicas of itself, two byte copies in files of their own and its own code once more. The noise and the plan that follows from it are
  * pure functions of what was measured.
- *
- * The model is y = bias of the copy + launch effect + error of the median within the launch. The error within shrinks as
- * 1 / sqrt(blocks), the launch effect (addresses, CPU, frequency, neighbours) only with more launches (Kalibera & Jones 2013: repeat
- * where the variance is). Both come from one set of launches: two halves of the blocks of a launch share its effect, so that half of
- * the spread between their medians is the error of the whole launch's median. */
+ * README.md has the model. */
 #ifndef NB_CALIBRATION_H
 #define NB_CALIBRATION_H
 

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From launches to a verdict: is the candidate slower than the baseline by more than a margin, surely not by more than another,
  * or can neither be said? Pure functions of what was measured, so that simulations can hold them to their error rates.
- *
- * A launch is one process; its number is the median over blocks of ln(candidate / baseline), both of the same block. The launches
- * are the independent units: Hodges-Lehmann over them, with exact one-sided signed-rank bounds.
- *
- * Screening looks at every case; a case whose lower bound (5 %) is above the margin of failure, or that cannot be cleared, gets
- * fresh launches. REGRESSION is decided by those alone, at the whole run's level divided by the number of cases that came so far:
- * they are independent of the selection, so that the probability of any false REGRESSION in the run stays below the level
- * whatever screening did. Looks at growing data have shares of the level (Bonferroni): 30 and 70 % for REGRESSION, 30, 20 and 50 %
- * for PASS. */
+ * README.md has the rule. */
 #ifndef NB_GATE_JUDGE_H
 #define NB_GATE_JUDGE_H
 

@@ -40,18 +40,23 @@ bool nb_gate_has_budget(const struct nb_gate *g, const struct nb_gate_case *c, b
 
 /* ---- counting ---------------------------------------------------------------------------------------------------------- */
 
+/* The build whose case a worker's line is about; -1: it is no such line. */
+static int build_of(const struct nb_gate_case *c, const cJSON *line) {
+    const char *type = nb_json_get_text(line, "type"), *key = nb_json_get_text(line, "key");
+    for (int b = 0; b < NB_N_BUILDS && type && key && strcmp(type, "case") == 0; b++)
+        if (strcmp(key, c->arm_keys[b]) == 0) return b;
+    return -1;
+}
+
 static void take_count(cJSON *line, void *arg) {
     struct nb_gate_case *c = arg;
-    const char *type = nb_json_get_text(line, "type"), *key = nb_json_get_text(line, "key"), *name;
-    const cJSON *counter;
-    for (int b = 0; b < NB_N_BUILDS && key && strcmp(type, "case") == 0; b++) {
-        if (strcmp(key, c->arm_keys[b]) != 0) continue;
-        cJSON_ArrayForEach(counter, cJSON_GetObjectItemCaseSensitive(line, "counters")) {
-            if (!(name = nb_json_get_text(counter, "name")) || strcmp(name, "instructions_exact") != 0) continue;
-            const char *reason = nb_json_get_text(counter, "reason");
-            c->instructions[b] = nb_json_get_number(counter, "value");
-            if (reason) snprintf(c->uncounted, sizeof c->uncounted, "%s: %.100s", nb_build_names[b], reason);
-        }
+    const int b = build_of(c, line);
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(b >= 0 ? line : NULL, "counters"), *counter;
+    cJSON_ArrayForEach(counter, counters) {
+        const char *name = nb_json_get_text(counter, "name"), *reason = nb_json_get_text(counter, "reason");
+        if (!name || strcmp(name, "instructions_exact") != 0) continue;
+        c->instructions[b] = nb_json_get_number(counter, "value");
+        if (reason) snprintf(c->uncounted, sizeof c->uncounted, "%s: %.100s", nb_build_names[b], reason);
     }
     cJSON_Delete(line);
 }
@@ -204,9 +209,8 @@ struct checks {
 
 static void take_check(cJSON *line, void *arg) {
     struct checks *checks = arg;
-    const char *type = nb_json_get_text(line, "type"), *key = nb_json_get_text(line, "key");
-    for (int b = 0; b < NB_N_BUILDS && key && strcmp(type, "case") == 0; b++) {
-        if (strcmp(key, checks->c->arm_keys[b]) != 0) continue;
+    const int b = build_of(checks->c, line);
+    if (b >= 0) {
         const char *status = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
         const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy");
         checks->answered[b] = true;

@@ -51,10 +51,6 @@ struct nb_trial_plan {
     struct nb_trial_recorder recorder;
 };
 
-struct nb_trial_tally { /* of one case, load and effect */
-    int n, regression, pass, improved, inconclusive;
-};
-
 struct nb_trials {
     struct nb_trial_result *results;
     size_t n;
@@ -65,12 +61,6 @@ struct nb_trials {
 
 /* The gate's cases must be there; both builds are copies of one. 0, -1 after nb_error, or a signal's number: what is done stands. */
 int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
-struct nb_trial_tally nb_trials_count(const struct nb_trials *t, int load, int effect); /* load -1: all */
-/* A bound at 95 % on the rate of a verdict by resampling stretches of `cluster` neighbouring trials, since neighbours in time are
- * not independent. */
-double nb_trials_cluster_upper(const struct nb_trials *t, int effect, enum nb_verdict v, int cluster);
-/* Of runs of n cases drawn from the trials: the share with any REGRESSION. */
-double nb_trials_run_rate(const struct nb_trials *t, int n);
 void nb_trials_release(struct nb_trials *t);
 
 #endif
