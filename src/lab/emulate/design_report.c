@@ -101,7 +101,7 @@ struct measurement {
     const struct nb_design_rows *rows;
     struct nb_design_report *report;
     struct nb_case c;
-    struct nb_inputs shape; /* sizes alone: the bound asks for no tensor */
+    struct nb_inputs shape; /* sizes alone: the bound needs no tensor */
     struct nb_oracle oracle;
     struct nb_bound bound;
     double *y, *exact, *exact_low, *tolerance; /* of a row */

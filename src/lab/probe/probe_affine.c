@@ -21,7 +21,7 @@ static double weight(const struct nb_box *b, int64_t col) { return b->gamma[col]
 /* Outputs with gamma = 1 first: q = RN(x rstd). If the weight then multiplies q, all outputs are RN(q gamma). */
 static void ask_cast(struct nb_probe *p, struct nb_box *b) {
     static double q[ROWS * COLS];
-    int64_t before = 0, telling = 0;
+    int64_t before = 0, differing = 0;
     nb_box_fill_normal(b, 0);
     if (nb_box_run(b) != 0) return;
     for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
@@ -31,8 +31,8 @@ static void ask_cast(struct nb_probe *p, struct nb_box *b) {
     if (nb_box_run(b) != 0) return;
     for (int64_t i = 0; i < ROWS * COLS; i++)
         before += nb_box_y(b, i / COLS, i % COLS) == round_x(p, q[i] * weight(b, i % COLS));
-    telling = ROWS * COLS - before;
-    const char *value = telling == 0 ? "before" : telling > ROWS * COLS / 20 ? "after" : NULL;
+    differing = ROWS * COLS - before;
+    const char *value = differing == 0 ? "before" : differing > ROWS * COLS / 20 ? "after" : NULL;
     nb_probe_say(p, "cast", value, "certain",
                  "%lld of %d outputs are the rounded output for gamma = 1 times gamma, rounded again",
                  (long long)before, ROWS * COLS);
@@ -78,15 +78,15 @@ static const char *const forms[N_FORMS] = {"fma", "rounded, then added", "rounde
 
 static int compare_forms(struct nb_box *b, int64_t wrong[N_FORMS]) {
     const struct nb_probe *p = b->p;
-    int64_t telling = 0;
+    int64_t differing = 0;
     for (int64_t i = 0; i < b->cols; i++) {
         const double x = b->x[i], w = wide_weight(i), product = (double)(float)(x * w), y = nb_box_y(b, 0, i);
         const double narrow = round_x(p, (double)(float)(round_x(p, product) - product));
         const double predicted[N_FORMS] = {round_x(p, x * w - product), 0, narrow}; /* x w is exact in double */
         for (int f = 0; f < N_FORMS; f++) wrong[f] += predicted[f] != y;
-        telling += predicted[FUSED] != 0;
+        differing += predicted[FUSED] != 0;
     }
-    return telling > b->cols / 8 ? 0 : -1;
+    return differing > b->cols / 8 ? 0 : -1;
 }
 
 static void say_forms(struct nb_probe *p, const int64_t wrong[N_FORMS], int64_t n) {

@@ -136,7 +136,7 @@ static int format_of(const double drops[N_DROPS]) {
     return -1;
 }
 
-/* A row next to zero shows the format of eps, or that of v + eps; one with v about eps tells which of the two it is. */
+/* A row next to zero shows the format of eps, or that of v + eps; one with v about eps shows which of the two it is. */
 static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
     double drops[N_DROPS], beside[N_DROPS];
     const bool inside = p->eps_place == NB_EPS_INSIDE;

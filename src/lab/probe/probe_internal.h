@@ -107,7 +107,7 @@ int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum);
 /* v of a row: exact. */
 float nb_integers_variance(const struct nb_box *b, int64_t row);
 
-/* ---- The order of a sum, as probes see it: what is lost beside a large addend tells what is added after it to the same running sum ---- */
+/* ---- The order of a sum, as probes see it: what is lost beside a large addend shows what is added after it to the same running sum ---- */
 
 /* Blocks of consecutive columns, each summed in interleaved lanes one after another: column i in lane i mod lanes of its block. */
 struct nb_structure {

@@ -291,7 +291,7 @@ static void say_root(struct nb_probe *p, const struct way *ways, int n, long lon
     nb_strbuf_release(&names);
 }
 
-/* Integers have an exact mean of 0 and v in every plain sum; in others v is off by a few spacings, which few bits of y do not betray. */
+/* Integers have an exact mean of 0 and v in every plain sum; in others v is off by a few spacings, which few bits of y do not show. */
 static bool is_variance_exact(struct nb_probe *p) {
     const bool plain =
         p->variance == NB_VAR_TWOPASS || p->variance == NB_VAR_CORRECTED || p->variance == NB_VAR_ONEPASS;

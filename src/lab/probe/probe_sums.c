@@ -404,7 +404,7 @@ static void count_missed(struct mean *m, struct nb_probe *p) {
 /* ---- means between two numbers of f32 ---- */
 
 /* C + d (-1, 0, 1 in turn), one element raised by d: all sums are exact, and the mean is C + d / n, a third of a spacing from a number of
- * f32. y of an element C beside that of an element C + d tells what was taken off: the mean, or that number. */
+ * f32. y of an element C beside that of an element C + d shows what was taken off: the mean, or that number. */
 static void see_fractions(struct mean *m, struct nb_probe *p) {
     struct nb_box b;
     const double centre = p->c.dtype == NB_F16 ? 1024 : 4096, d = p->c.dtype == NB_BF16 ? 32 : 1;

@@ -67,12 +67,12 @@ double nb_least_seen(const struct nb_criterion *c, enum nb_number store, const s
 
 /* ---- Mistakes that norm kernels are known for, to be planted ---- */
 
+struct nb_bug_row;
 struct nb_bug {
     const char *name, *help;
-    /* A mistake of the arithmetic: changes the design. False: it does not apply. Null: corrupt instead. */
-    bool (*change)(struct nb_design *d, const struct nb_tolerance_test *t);
-    /* A mistake of the formula or the indices: y of one row from the exact statistics, rounded once; false: it does not apply. */
-    bool (*corrupt)(const struct nb_design *d, const struct nb_tolerance_test *t, int64_t row, double *y);
+    bool needs_gamma;
+    bool (*change)(struct nb_design *d);         /* a mistake of the arithmetic, which is emulated; or null */
+    bool (*corrupt)(const struct nb_bug_row *r); /* a mistake of the formula or the indices */
 };
 extern const struct nb_bug nb_bugs[];
 extern const size_t nb_n_bugs;
