@@ -360,7 +360,7 @@ static void add_axes(const struct nb_figure *f, size_t panel, struct nb_strbuf *
 
 /* ---- the script ---------------------------------------------------------------------------------------------------- */
 
-/* Okabe & Ito's palette without its yellow (too pale on white): told apart under every common colour blindness. */
+/* Okabe & Ito's palette without its yellow (too pale on white): distinct under every common colour blindness. */
 static const char *const colors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
 static const int point_types[] = {7, 5, 9, 13, 11, 6, 4};
 enum { N_COLORS = sizeof colors / sizeof *colors, ROW_HEIGHT = 20, CHARACTER_WIDTH = 7 };

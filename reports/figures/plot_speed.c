@@ -15,8 +15,8 @@ enum compared { KERNELS, WIDTHS, DTYPES };
 struct subject { /* what one figure is about */
     enum compared compared;
     uint32_t op, pass, dtype;
-    const char *kernel; /* WIDTHS, DTYPES */
-    uint32_t width;     /* DTYPES: the one width that is drawn */
+    char *kernel;   /* WIDTHS, DTYPES; owned where it is in a list */
+    uint32_t width; /* DTYPES: the one width that is drawn */
 };
 
 static const char caption[] =
@@ -184,7 +184,6 @@ static bool draw(struct nb_figures *figures, const struct nb_results *results, s
 
 struct subjects {
     struct subject *list;
-    char **kernels; /* owned, one a subject, may be null */
     size_t n;
 };
 
@@ -198,9 +197,7 @@ static void add_subject(struct subjects *all, struct subject s) {
     for (size_t i = 0; i < all->n; i++)
         if (same_subject(&all->list[i], &s)) return;
     all->list = nb_realloc(all->list, all->n + 1, sizeof *all->list);
-    all->kernels = nb_realloc(all->kernels, all->n + 1, sizeof *all->kernels);
-    all->kernels[all->n] = nb_strdup(s.kernel);
-    s.kernel = all->kernels[all->n];
+    s.kernel = nb_strdup(s.kernel);
     all->list[all->n++] = s;
 }
 
@@ -233,8 +230,7 @@ void nb_plot_speed(const struct nb_results *results, struct nb_figures *figures)
         for (size_t i = 0; i < all.n; i++)
             if (!draw(figures, results, &all.list[i])) add_missing(&all.list[i], &missing);
         if (missing.len) nb_figures_note(figures, "%s: %s", needs[compared], missing.text);
-        for (size_t i = 0; i < all.n; i++) free(all.kernels[i]);
-        free(all.kernels);
+        for (size_t i = 0; i < all.n; i++) free(all.list[i].kernel);
         free(all.list);
         nb_strbuf_release(&missing);
     }

@@ -135,7 +135,7 @@ static size_t count_matches(const struct nb_results *results, const char *patter
     return n;
 }
 
-/* As much of the key as no other case has: its variant, and of the rest what tells it from the others that are left. */
+/* As much of the key as no other case has: its variant, and of the rest what the others that are left do not have. */
 static char *short_key(const struct nb_results *results, const char *key) {
     struct nb_strbuf pattern = {0}, longer = {0};
     const char *rest = key + strcspn(key, "/");

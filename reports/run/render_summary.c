@@ -244,15 +244,20 @@ static void choose_fastest(struct summary *s, struct place *place) {
 
 /* ---- ratios ------------------------------------------------------------------------------------------------------- */
 
+/* Both bounds at their worst. */
+static struct nb_interval unpaired_ratio(const struct nb_interval *a, const struct nb_interval *b) {
+    const struct nb_interval cut = nb_cut_of(a, b);
+    return (struct nb_interval){1 - cut.value, 1 - cut.high, 1 - cut.low};
+}
+
 /* time of a / time of b, paired; NaN where that is not known. */
 static struct nb_interval ratio_of(const struct summary *s, const struct nb_record *a, const struct nb_record *b) {
     const struct nb_interval unknown = {NAN, NAN, NAN}, one = {1, 1, 1};
     if (s->has_samples) return nb_paired_ratio(&s->samples, a->key, b->key, NULL).ratio;
     if (!a->timing.reference || !b->timing.reference || strcmp(a->timing.reference, b->timing.reference) != 0)
         return unknown;
-    const struct nb_interval cut = nb_cut_of(nb_is_reference(a) ? &one : &a->timing.vs_reference,
-                                             nb_is_reference(b) ? &one : &b->timing.vs_reference);
-    return (struct nb_interval){1 - cut.value, 1 - cut.high, 1 - cut.low};
+    return unpaired_ratio(nb_is_reference(a) ? &one : &a->timing.vs_reference,
+                          nb_is_reference(b) ? &one : &b->timing.vs_reference);
 }
 
 static bool are_alike(const struct nb_record *a, const struct nb_record *b) {
@@ -470,8 +475,7 @@ static void add_bf16(struct summary *s) {
         const struct nb_record *f32 = s->places[p].first ? s->places[p].fastest[s->n_ops - 1] : NULL;
         const struct nb_record *bf16 = f32 ? fastest_in(s, f32, NB_BF16) : NULL;
         if (!bf16) continue;
-        const struct nb_interval cut = nb_cut_of(&bf16->timing.time_ns, &f32->timing.time_ns);
-        const struct nb_interval ratio = {1 - cut.value, 1 - cut.high, 1 - cut.low};
+        const struct nb_interval ratio = unpaired_ratio(&bf16->timing.time_ns, &f32->timing.time_ns);
         add_saved(&ratio, &cells[p]);
         nb_strbuf_add(&cells[p], ", unpaired");
     }

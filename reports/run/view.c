@@ -117,7 +117,7 @@ static bool is_group_axis(const struct nb_axis *axis) {
     return is_one_of(axis->name, names);
 }
 
-/* The kernel's own properties are told by its name; only its width is not. */
+/* A kernel's name stands for its own properties, all but its width. */
 static bool is_hidden(const struct nb_axis *axis) {
     return axis->kind == NB_AXIS_SELECT && !is_group_axis(axis) && strcmp(axis->name, "width") != 0;
 }
@@ -147,7 +147,7 @@ static int by_kernel(const void *left, const void *right) {
     return order ? order : strcmp(a->value, b->value);
 }
 
-/* Does a kernel appear with two values of the axis? If not, the kernel's name tells the value. */
+/* Does a kernel appear with two values of the axis? If not, the kernel's name stands for the value. */
 static bool varies_within_kernel(const struct nb_results *results, const struct nb_axis *axis) {
     struct pair *pairs = nb_alloc(results->n + 1, sizeof *pairs);
     size_t n = 0;
@@ -192,7 +192,7 @@ static void assign_roles(struct nb_view *view, enum role *roles) {
     view->constants = constants.text;
 }
 
-/* What a reader expects unless told otherwise. */
+/* What a reader expects where nothing else is said. */
 static bool is_usual(const struct nb_axis *axis, const char *value) {
     static const char *const telling[] = {"dtype", "shape", "data", "eps", NULL};
     return axis->fallback && strcmp(axis->fallback, value) == 0 && !is_one_of(axis->name, telling);
@@ -296,7 +296,7 @@ static bool is_empty(const struct nb_view *view, const struct nb_column *column)
     return empty;
 }
 
-/* The kernel comes first, then what tells cases of one kernel apart, then what was found. */
+/* The kernel comes first, then what cases of one kernel differ in, then what was found. */
 static void make_columns(struct nb_view *view, const enum role *roles) {
     view->columns[view->n_columns++] = nb_measured_columns[0];
     add_axis_columns(view, roles);

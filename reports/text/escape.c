@@ -97,7 +97,7 @@ void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
     }
 }
 
-/* Copies text with each character that entity() knows replaced; what no document may hold becomes U+FFFD, line breaks
+/* Copies text with each character that entity() has a text for replaced; what no document may hold becomes U+FFFD, line breaks
  * and tabs become `blank`. */
 static void replace(struct nb_strbuf *out, const char *text, const char *(*entity)(uint32_t code), const char *blank) {
     for (const char *s = text; *s;) {

@@ -102,7 +102,7 @@ static size_t next_victim(const struct layout *l) {
     return victim;
 }
 
-/* Leaves out columns by rank, then takes from the widest; what is narrower than this tells nothing. */
+/* Leaves out columns by rank, then takes from the widest; what is narrower than this cannot be read. */
 static void fit(struct layout *l) {
     enum { NARROWEST = 12 };
     const struct nb_grid *grid = l->grid;

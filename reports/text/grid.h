@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A small table of texts that knows nothing of results: for listings and reports. */
+/* A small table of texts, whatever they are about: for listings and reports. */
 #ifndef NB_GRID_H
 #define NB_GRID_H
 

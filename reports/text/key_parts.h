@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keys of cases are long and mostly the same: what all share is said once, and each is told by the rest. */
+/* Keys of cases are long and mostly the same: what all share is said once, and the rest names each. */
 #ifndef NB_KEY_PARTS_H
 #define NB_KEY_PARTS_H
 
