@@ -252,7 +252,7 @@ static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     nb_json_number(json, "attained", m->attained);
     cJSON_AddNumberToObject(json, "cells", (double)m->n);
     cJSON *counts = cJSON_AddObjectToObject(json, "verdicts");
-    for (int v = 0; v < NB_N_DUEL_VERDICTS; v++)
+    for (int v = 0; v < NB_N_PEER_COMPARISON_VERDICTS; v++)
         cJSON_AddNumberToObject(counts, nb_peer_comparison_verdict_name((enum nb_peer_comparison_verdict)v),
                                 (double)m->n_of[v]);
     cJSON_AddItemToArray(list, json);

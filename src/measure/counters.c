@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of events, and for each a piece of work of known size that it must see. The bounds are wide where CPUs differ: they
- * tell a counter that counts from one that only says so. */
+ * distinguish a counter that counts from one that only says so. */
 #include "src/measure/counters.h"
 
 #include <assert.h>

@@ -78,7 +78,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     struct line l = {.len = 0};
     describe(&l, number, info, context);
     ssize_t written = write(report_fd, l.text, l.len);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* nobody is left who could be informed */
     signal(number, SIG_DFL);
     raise(number);
 }

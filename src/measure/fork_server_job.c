@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker that brings forth others (src/measure/process.h): everything is loaded, nothing opened, and no thread runs but this one, or
+/* A worker that forks others (src/measure/process.h): everything is loaded, nothing opened, and no thread runs but this one, or
  * fork() would leave the rest of them behind. */
 #include <errno.h>
 #include <fcntl.h>

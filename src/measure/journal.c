@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal as a file: whole lines or nothing, one writer, and a reader that tells a torn end from damage. */
+/* The journal as a file: whole lines or nothing, one writer, and a reader that distinguishes a torn end from damage. */
 #include "src/measure/journal.h"
 
 #include <assert.h>
@@ -114,7 +114,7 @@ int nb_journal_write(struct nb_journal *j, const cJSON *line) {
         result = write_all(j->fd, text.text, text.len);
         if (result == 0) result = fdatasync(j->fd);
         int why = errno;
-        /* A half line followed by the next one would be damage that no reader can tell from any other. */
+        /* A half line followed by the next one would be damage like any other to a reader. */
         if (result != 0 && ftruncate(j->fd, before.st_size) != 0) nb_warn("%s: ends in half a line", j->path);
         errno = why;
     }

@@ -459,7 +459,7 @@ static void write_check(struct session *v, double elapsed_s) {
 
 struct checker {
     int cpu;
-    struct nb_fork_server fork_server; /* of its own: one brings forth one worker at a time */
+    struct nb_fork_server fork_server; /* of its own: one forks one worker at a time */
     int result;                        /* of the last group */
 };
 static int check_group(struct run *run, int group, struct checker *checker) {

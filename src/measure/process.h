@@ -13,7 +13,7 @@
 
 /* ---- fork server ------------------------------------------------------------------------------------------------- */
 
-/* A fork server: a process that has loaded all kernels and plugins and brings forth workers by fork(), so that a library which takes half a
+/* A fork server: a process that has loaded all kernels and plugins and makes workers by fork(), so that a library which takes half a
  * second to load (PyTorch's registers some thousand operators) does so once, not in each of some hundred workers. A worker of it has
  * threads, buffers and stack of its own as any other; what workers of one fork server have in common is where libraries lie in memory. So
  * the launches of a group never share one: a fork server lasts for one round over the groups.
@@ -53,7 +53,7 @@ struct nb_outcome {
     char fault_status[32], fault_reason[128]; /* its last words, "" without */
 };
 
-/* Runs `job` in a process that the fork server brings forth; null, or one that cannot: this program is executed again. take() receives (and
+/* Runs `job` in a process that the fork server makes; null, or one that cannot: this program is executed again. take() receives (and
  * owns) every line but faults. digests_fd: -1 for none. A worker without a step forward for silence_s is ended. Returns once it has ended,
  * and with it all that its kernels started. */
 void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,

@@ -79,7 +79,7 @@ static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t
 /* Cases are ranked by paired ratios, which preemption and drift leave alone until they hit most pairs. So an interval
  * that is missing or wider than 10 %, or pairs of which over 30 % were hit, decide alone; signs of a busy machine (wall
  * time over 1.5 of the CPU time, a copy that became 2 times slower) only beside an interval over 3 %, the smallest
- * change that a user of a ratio is told to mind. */
+ * change that a user of a ratio should take seriously. */
 static void judge(struct nb_timing *t) {
     const double widest = 0.10, wide = 0.03, most_hit = 0.30, busy = 1.5, drift = 2;
     const struct nb_interval *ratio = isfinite(t->roof.value) ? &t->roof : &t->vs_reference;

@@ -3,7 +3,7 @@
  *
  * A launch gives three numbers for a case: the median over its blocks of the samples' times, and the medians over its
  * blocks of ln(copy / case) and of ln(case / reference), both paired within a block: neighbours in time share the
- * machine's mood, so what preempts or slows both cancels, and the median forgets what hits only one. Launches are the
+ * machine's state, so what preempts or slows both cancels, and the median forgets what hits only one. Launches are the
  * independent units: their numbers are combined by Hodges-Lehmann with exact signed-rank bounds (95 %), and
  * exponentiated. */
 #ifndef NB_TIMING_H

@@ -210,7 +210,7 @@ static void pin(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise tells */
+    sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise shows it */
 }
 
 /* Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */

@@ -15,8 +15,8 @@
 #include "src/measure/paired.h"
 
 const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v) {
-    static const char *const names[NB_N_DUEL_VERDICTS] = {"ahead",         "even",         "behind",
-                                                          "not_confirmed", "looks_behind", "unknown"};
+    static const char *const names[NB_N_PEER_COMPARISON_VERDICTS] = {"ahead",         "even",         "behind",
+                                                                     "not_confirmed", "looks_behind", "unknown"};
     return names[v];
 }
 

@@ -20,7 +20,7 @@ enum nb_peer_comparison_verdict {
     NB_PEER_COMPARISON_NOT_CONFIRMED, /* looked so, but was not on fresh launches */
     NB_PEER_COMPARISON_LOOKS_BEHIND,  /* looks so, and was not measured again */
     NB_PEER_COMPARISON_UNKNOWN,       /* no figure; reason says why */
-    NB_N_DUEL_VERDICTS
+    NB_N_PEER_COMPARISON_VERDICTS
 };
 const char *nb_peer_comparison_verdict_name(enum nb_peer_comparison_verdict v);
 
@@ -54,7 +54,7 @@ struct nb_peer_mean {
     struct nb_interval ratio;               /* with the interval that independent comparisons give */
     double median, least, most;             /* of the ratios: one far off moves a mean of few, and no median */
     double attained;                        /* median over the comparisons of what ours attains; NaN: not known */
-    size_t n, n_of[NB_N_DUEL_VERDICTS];     /* with a ratio; by verdict */
+    size_t n, n_of[NB_N_PEER_COMPARISON_VERDICTS]; /* with a ratio; by verdict */
 };
 /* Owned; returns how many. */
 size_t nb_peer_means(const struct nb_peer_comparisons *d, struct nb_peer_mean **out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a call costs before it touches a row: the time a of the line t = a + b * bytes through one kernel's calls on a ladder of row
  * counts, timed in one run. A peer is called through layers that ours are not; what they cost says nothing of its rows, so it is
- * told apart. copy_null, which does nothing, has the harness's own share. */
+ * shown by itself. copy_null, which does nothing, has the harness's own share. */
 #ifndef NB_CALL_OVERHEAD_H
 #define NB_CALL_OVERHEAD_H
 

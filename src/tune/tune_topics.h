@@ -23,7 +23,7 @@ struct nb_tune_shape {
 struct nb_tune_topic {
     const char *name;
     const char *field; /* whose value is sought */
-    /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] is how they are told to do what they do
+    /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] makes them do what they do
      * beyond it, whatever the size, settings[1] what they do within. A choice: the values themselves. */
     bool is_threshold;
     const char *settings[NB_TUNE_SETTINGS]; /* null-terminated, as nb_tuning_parse() reads them */
