@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # normbench calibrate, and what a recorded self-test of the gate leaves for other rules to judge. Looks at forms, not at noise.
 # Slow, 10 s: a calibration has many launches.
-set -u
-failed=0
-bad() { echo "$*"; failed=1; }
+. tests/support/cli.sh
 python=/usr/bin/python3
 few="--kernel rmsnorm_twopass --filter *_scalar_f* --axis shape=4x64,8x32"
 
@@ -56,13 +54,6 @@ $python -B tests/tools/test_rules.py 2>"$WORK/err" || bad "rules: $(cat "$WORK/e
 $python -B tests/tools/judge_samples.py "$WORK/trials/samples.jsonl" --out "$WORK/gate.md" || bad "judge_samples: exit $?"
 grep -qE '^\| \*\*normbench gate\*\* .*\[.*\] \(2\)' "$WORK/gate.md" || bad "the page: $(cat "$WORK/gate.md")"
 
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "$*: exit $code, wanted 2 and /$pattern/: $(cat "$WORK/err")"
-}
 refuses "1 % or less" calibrate --effect 1
 refuses "--launches 5: .*6" calibrate --launches 5
 refuses "whole number" calibrate --blocks 9.5

@@ -2,16 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # normbench claims: lists, explanations, a small run of every kind with its pages and its schema, --strict, --resume, and what it refuses.
 # Slow, 18 s: every kind of claim is tried.
-set -u
-failed=0
-bad() { echo "claims: $*"; failed=1; }
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" claims "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "$*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
-}
+. tests/support/cli.sh
 
 "$NORMBENCH" claims --list >"$WORK/list" 2>"$WORK/err" || bad "--list: exit $?: $(cat "$WORK/err")"
 for id in speed-paper-range form-keepdim inv-table prec-eps-1e-8 train-parity bn-depth fact-who-uses-it bug-pytorch#41527; do
@@ -22,23 +13,23 @@ done
 grep -q "5-10% faster" "$WORK/out" && grep -q "cannot be tested here: a GPU" "$WORK/out" && grep -q "cut in \[0.05, 0.1\]" "$WORK/out" ||
     bad "--explain: $(cat "$WORK/out")"
 
-refuses "did you mean 'form-keepdim'" form-keepdin
-refuses "no such claim" --explain nothing-of-that-kind
-refuses "one of table, markdown, json" --format xml
-refuses "needs launches" --launches 0
-refuses "no run of claims" --resume "$WORK/nowhere"
-refuses "leave out names" form-keepdim --resume "$WORK/nowhere"
-refuses "did you mean '--quick'" --quik
+refuses "did you mean 'form-keepdim'" claims form-keepdin
+refuses "no such claim" claims --explain nothing-of-that-kind
+refuses "one of table, markdown, json" claims --format xml
+refuses "needs launches" claims --launches 0
+refuses "no run of claims" claims --resume "$WORK/nowhere"
+refuses "leave out names" claims form-keepdim --resume "$WORK/nowhere"
+refuses "did you mean '--quick'" claims --quik
 cat >"$WORK/bad.json" <<'JSON'
 { "title": "t", "statement": "s", "scope": "s", "sources": [{ "cite": "c" }],
   "experiments": { "a": { "kind": "property", "property": "divide",
     "params": { "buy": 1 } } } }
 JSON
-refuses 'bad.json:3: unknown key "buy"; did you mean "by"' "$WORK/bad.json"
+refuses 'bad.json:3: unknown key "buy"; did you mean "by"' claims "$WORK/bad.json"
 sed 's/"buy": 1/"by": 1/' "$WORK/bad.json" >"$WORK/bad2.json"
-refuses 'needs a reading' "$WORK/bad2.json"
+refuses 'needs a reading' claims "$WORK/bad2.json"
 sed 's/"property", "property": "divide"/"propperty"/' "$WORK/bad.json" >"$WORK/bad3.json"
-refuses "bad3.json:2: \"kind\" must be.*did you mean 'property'" "$WORK/bad3.json"
+refuses "bad3.json:2: \"kind\" must be.*did you mean 'property'" claims "$WORK/bad3.json"
 
 # A claim of each kind, small. The timing claim is one that no machine makes wrong: the same kernel scalar and on the widest vectors.
 cat >"$WORK/small.json" <<'JSON'
@@ -82,7 +73,7 @@ t = r["time"]["figures"][0]
 assert t["low"] <= t["value"] <= t["high"] and t["launches"] == 6 and "against" in t["evidence"]
 assert {s["value"] for s in small["sensitivity"]} == {"one term", "sum"}
 PY
-refuses "holds claims already" form-keepdim --out "$WORK/run"
+refuses "holds claims already" claims form-keepdim --out "$WORK/run"
 
 # Going on with a run that is whole measures nothing again and comes to the same verdicts.
 cp "$WORK/run/timing/journal.jsonl" "$WORK/journal"
@@ -133,9 +124,9 @@ lines=$(grep -c request "$WORK/trained/training/training.jsonl")
 "$NORMBENCH" claims "$WORK/training.json" --train-budget 0.01 --out "$WORK/short" --no-plots >"$WORK/out" 2>"$WORK/err" && grep -q 'train-budget' "$WORK/out" ||
     bad "a budget that is too small: $(cat "$WORK/out" "$WORK/err")"
 sed 's/"layernorm", "none"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"
-refuses "bad4.json:5: 'layernrom' is not a word for an arm; did you mean 'layernorm'" "$WORK/bad4.json"
+refuses "bad4.json:5: 'layernrom' is not a word for an arm; did you mean 'layernorm'" claims "$WORK/bad4.json"
 sed 's/"measure": "course"/"measure": "curse"/' "$WORK/training.json" >"$WORK/bad5.json"
-refuses "bad5.json:7: \"measure\" is 'curse'" "$WORK/bad5.json"
+refuses "bad5.json:7: \"measure\" is 'curse'" claims "$WORK/bad5.json"
 
 # Exit codes: a claim that is not reproduced is one with --strict alone.
 "$NORMBENCH" claims train-divide-by-constant --out "$WORK/no" --no-plots >"$WORK/out" 2>&1 || bad "NOT REPRODUCED: exit $?"

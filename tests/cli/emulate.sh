@@ -1,17 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Designs on the command line: what comes out is JSON and tables, the figures are those of the formats, mistakes are named.
-set -u
-failed=0
-fail() { echo "$*"; failed=1; }
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    if [ "$code" != 2 ] || [ -s "$WORK/out" ] || ! grep -qE -- "$pattern" "$WORK/err"; then
-        fail "normbench $*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
-    fi
-}
+. tests/support/cli.sh
 
 refuses "DESIGN is missing" emulate
 refuses "did you mean 'llama'" emulate lama
@@ -33,11 +23,11 @@ refuses "exclude" quantize --op rmsnorm --design llama
 refuses "too many" quantize rmsnorm
 refuses "is no op" quantize --op batchnorm
 
-"$NORMBENCH" emulate --list >"$WORK/list" 2>"$WORK/err" || fail "emulate --list fails"
-grep -q "^llama " "$WORK/list" && grep -q "^store_round " "$WORK/list" && [ ! -s "$WORK/err" ] || fail "emulate --list: $(head -3 "$WORK/list")"
+"$NORMBENCH" emulate --list >"$WORK/list" 2>"$WORK/err" || bad "emulate --list fails"
+grep -q "^llama " "$WORK/list" && grep -q "^store_round " "$WORK/list" && [ ! -s "$WORK/err" ] || bad "emulate --list: $(head -3 "$WORK/list")"
 
 "$NORMBENCH" emulate llama/store:f16 truncate --compare naive --rows 8 --n 256 --depth 8 --format json >"$WORK/e.json" 2>"$WORK/err" ||
-    fail "emulate --format json: $(cat "$WORK/err")"
+    bad "emulate --format json: $(cat "$WORK/err")"
 python3 - "$WORK/e.json" <<'PYTHON' || failed=1
 import json, sys
 e = json.load(open(sys.argv[1]))
@@ -51,13 +41,13 @@ assert naive["no_bound"] is None and naive["accuracy"]["worst_ratio"] <= 1, naiv
 assert len(truncate["depth"]["gain_u"]) == 8 and abs(truncate["depth"]["gain_exponent"] - 1) < 0.2, truncate["depth"]
 PYTHON
 
-"$NORMBENCH" emulate ideal --data minilm_embed --format csv >"$WORK/real.csv" 2>"$WORK/err" || fail "real rows: $(cat "$WORK/err")"
-grep -q "^ideal,0.5" "$WORK/real.csv" || fail "real rows: $(cat "$WORK/real.csv")"
+"$NORMBENCH" emulate ideal --data minilm_embed --format csv >"$WORK/real.csv" 2>"$WORK/err" || bad "real rows: $(cat "$WORK/err")"
+grep -q "^ideal,0.5" "$WORK/real.csv" || bad "real rows: $(cat "$WORK/real.csv")"
 "$NORMBENCH" emulate D --rows 4 --n 128 --seed 7 >"$WORK/a" && "$NORMBENCH" emulate D --rows 4 --n 128 --seed 7 >"$WORK/b"
-cmp -s "$WORK/a" "$WORK/b" || fail "the same seed gives other figures"
+cmp -s "$WORK/a" "$WORK/b" || bad "the same seed gives other figures"
 
 "$NORMBENCH" quantize --to int8 --to float8_e4m3fn --rows 8 --n 1024 --format json >"$WORK/q.json" 2>"$WORK/err" ||
-    fail "quantize: $(cat "$WORK/err")"
+    bad "quantize: $(cat "$WORK/err")"
 python3 - "$WORK/q.json" <<'PYTHON' || failed=1
 import json, sys
 q = json.load(open(sys.argv[1]))["quantized"]
@@ -68,6 +58,6 @@ assert at["x", "int8", "tensor"]["lost"] > 0.9, at["x", "int8", "tensor"]
 PYTHON
 for help in "emulate --help" "quantize --help"; do
     # shellcheck disable=SC2086 # words on purpose
-    "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || fail "$help fails"
+    "$NORMBENCH" $help >"$WORK/out" 2>"$WORK/err" && [ -s "$WORK/out" ] && [ ! -s "$WORK/err" ] || bad "$help fails"
 done
 exit "$failed"

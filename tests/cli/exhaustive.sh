@@ -1,16 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # normbench exhaustive: every mode in small, its JSON, its warnings, what it refuses, and Ctrl-C.
-set -u
-failed=0
-bad() { echo "exhaustive: $*"; failed=1; }
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" exhaustive "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "$*: exit $code, wanted 2 and /$pattern/; said: $(cat "$WORK/err" "$WORK/out")"
-}
+. tests/support/cli.sh
 # A Python expression over the answer `a` and its rows `rows`.
 holds() { # EXPRESSION
     /usr/bin/python3 -c "
@@ -24,18 +15,18 @@ answers() { # ARGUMENTS...
     "$NORMBENCH" exhaustive "$@" --format json >"$WORK/out" 2>"$WORK/err" || bad "$*: exit $?: $(cat "$WORK/err")"
 }
 
-refuses "MODE is missing"
-refuses "did you mean 'rsqrt'" rsqr
-refuses "did you mean 'recip_sqrt'" rsqrt --variant recip_sqr
-refuses "f16, bf16" row1 --dtype f32
-refuses "a number from 1" rsqrt --stride 0
-refuses "whole|a number" rsqrt --stride x
-refuses "--eps" row1 --eps 1e-5,,1
-refuses "belongs to the modes row1" rsqrt --kernel x
-refuses "belongs to the mode rsqrt" stage --all-inputs
-refuses "no f16 kernel" row1 --kernel 'nothing*'
-refuses "--dtype says f16" row2 --design rmsnorm/store:bf16
-refuses "too many" rsqrt row1
+refuses "MODE is missing" exhaustive
+refuses "did you mean 'rsqrt'" exhaustive rsqr
+refuses "did you mean 'recip_sqrt'" exhaustive rsqrt --variant recip_sqr
+refuses "f16, bf16" exhaustive row1 --dtype f32
+refuses "a number from 1" exhaustive rsqrt --stride 0
+refuses "whole|a number" exhaustive rsqrt --stride x
+refuses "--eps" exhaustive row1 --eps 1e-5,,1
+refuses "belongs to the modes row1" exhaustive rsqrt --kernel x
+refuses "belongs to the mode rsqrt" exhaustive stage --all-inputs
+refuses "no f16 kernel" exhaustive row1 --kernel 'nothing*'
+refuses "--dtype says f16" exhaustive row2 --design rmsnorm/store:bf16
+refuses "too many" exhaustive rsqrt row1
 
 answers rsqrt --variant double --variant recip_sqrt --variant quake3
 holds "a['exhaustive'] and [r['misrounded'] for r in rows[:2]] == [0, 4362792]"

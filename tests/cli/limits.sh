@@ -1,9 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # normbench limits: the figures of one configuration in every format of output, exit codes, and what it refuses.
-set -u
-failed=0
-bad() { echo "$*"; failed=1; }
+. tests/support/cli.sh
 
 "$NORMBENCH" limits --dtype f16 --n 4096 --eps 1e-6 >"$WORK/table" 2>"$WORK/err" || bad "f16: exit $?"
 [ -s "$WORK/err" ] && bad "f16 says on stderr: $(cat "$WORK/err")"
@@ -27,23 +25,16 @@ PY
 "$NORMBENCH" limits --dtype e4m3 --n 64 --format markdown --filter range >"$WORK/md" || bad "markdown: exit $?"
 grep -qF '| a square overflows from | 22 \|x\| |' "$WORK/md" || bad "markdown: $(head -n 5 "$WORK/md")"
 
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" limits "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "limits $*: exit $code, wanted 2 and /$pattern/: $(cat "$WORK/err")"
-}
-refuses "--dtype" --n 64
-refuses "f32, tf32" --dtype f17
-refuses "whole number" --dtype f16 --n 1.5
-refuses "--n 0" --dtype f16 --n 0
-refuses "--eps -1" --dtype f16 --eps -1
-refuses "rmsnorm or layernorm" --dtype f16 --op dyt
-refuses "rmsnorm or layernorm" --dtype f16 --op nothing
-refuses "to nearest" --design rmsnorm/round:sr
-refuses "f64" --dtype f64
-refuses "no line" --dtype f16 --filter nothing-matches
-refuses "table, markdown, json" --dtype f16 --format xml
-refuses "one argument too many" --dtype f16 more
+refuses "--dtype" limits --n 64
+refuses "f32, tf32" limits --dtype f17
+refuses "whole number" limits --dtype f16 --n 1.5
+refuses "--n 0" limits --dtype f16 --n 0
+refuses "--eps -1" limits --dtype f16 --eps -1
+refuses "rmsnorm or layernorm" limits --dtype f16 --op dyt
+refuses "rmsnorm or layernorm" limits --dtype f16 --op nothing
+refuses "to nearest" limits --design rmsnorm/round:sr
+refuses "f64" limits --dtype f64
+refuses "no line" limits --dtype f16 --filter nothing-matches
+refuses "table, markdown, json" limits --dtype f16 --format xml
+refuses "one argument too many" limits --dtype f16 more
 exit "$failed"

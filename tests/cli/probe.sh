@@ -1,9 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # normbench probe: kernels, plugins, formulas asked blind; a kernel that crashes costs its own answers; what it refuses.
-set -u
-failed=0
-bad() { echo "$*"; failed=1; }
+. tests/support/cli.sh
 
 "$NORMBENCH" probe rmsnorm_twopass_scalar_f32 >"$WORK/table" 2>"$WORK/err" || bad "table: exit $?"
 [ -s "$WORK/err" ] && bad "says on stderr: $(cat "$WORK/err")"
@@ -37,22 +35,15 @@ cp "$plugins/crash.so" "$plugins/boxes.so" "$WORK/"
 grep -qE '^crashed: ' "$WORK/both" || bad "does not say what crashed: $(grep -A2 crash "$WORK/both")"
 grep -qE '^boxes:tail_any: .*8 lanes' "$WORK/both" || bad "the crash cost another's answers"
 
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" probe "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "probe $*: exit $code, wanted 2 and /$pattern/: $(cat "$WORK/err")"
-}
-refuses "WHAT"
-refuses "did you mean rmsnorm_twopass" rmsnorm_twopas
-refuses "--n 10000: a power of two, such as 8192" rmsnorm_twopass --n 10000
-refuses "--n 5.*8192 to" rmsnorm_twopass --n 5
-refuses "--dtype 'f17'.*f16" rmsnorm_twopass --dtype f32,f17
-refuses "--width 'v5'" rmsnorm_twopass --width v5
-refuses "--root 'sqrt'.*div_sqrt" rmsnorm_twopass --root sqrt
-refuses "--format xml: one of table, json" rmsnorm_twopass --format xml
-refuses "No such file|cannot" ./missing.so
+refuses "WHAT" probe
+refuses "did you mean rmsnorm_twopass" probe rmsnorm_twopas
+refuses "--n 10000: a power of two, such as 8192" probe rmsnorm_twopass --n 10000
+refuses "--n 5.*8192 to" probe rmsnorm_twopass --n 5
+refuses "--dtype 'f17'.*f16" probe rmsnorm_twopass --dtype f32,f17
+refuses "--width 'v5'" probe rmsnorm_twopass --width v5
+refuses "--root 'sqrt'.*div_sqrt" probe rmsnorm_twopass --root sqrt
+refuses "--format xml: one of table, json" probe rmsnorm_twopass --format xml
+refuses "No such file|cannot" probe ./missing.so
 
 code=0
 "$NORMBENCH" probe 'batchnorm_twopass' --width scalar --dtype f32 >"$WORK/out" 2>"$WORK/err" || code=$?

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stress: what it leaves is valid and says the same again from the folder; grades, exit codes, resuming, plugins that misbehave,
 # keys with values and with witness files.
-set -eu
+. tests/support/cli.sh
+set -e
 fail() { echo "$*"; exit 1; }
 json() { /usr/bin/python3 - "$@"; }
 cat >"$WORK/small.json" <<'JSON'
@@ -85,20 +86,15 @@ while read -r key; do
     grep -q '"evidence"' "$WORK/out" || fail "replay $key says nothing"
 done <"$WORK/keys"
 
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" stress "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" || fail "stress $*: exit $code, $(cat "$WORK/err")"
-}
-refuses "A\+, A, B" --min-grade E
-refuses "f32, f16, bf16" --dtype f99
-refuses "need --timed" --launches 3
-refuses "--search 0" --search 0
-refuses "table, markdown, json" --format csv
-refuses "too many" stress bugs
-refuses "did you mean" stres
-refuses "no case is left" "$WORK/small.json" --kernel nothing_like_this
-refuses "no block of .* has it" "$WORK/small.json" --dtype f16
-refuses "leave out CONFIG" --resume "$WORK/run" --dtype f32
-refuses "was not a stress run" --resume "$(mkdir -p "$WORK/other" && sed 's/"argv":\["stress"/"argv":["run"/' "$WORK/first" >"$WORK/other/journal.jsonl" && echo "$WORK/other")"
+refuses "A\+, A, B" stress --min-grade E
+refuses "f32, f16, bf16" stress --dtype f99
+refuses "need --timed" stress --launches 3
+refuses "--search 0" stress --search 0
+refuses "table, markdown, json" stress --format csv
+refuses "too many" stress stress bugs
+refuses "did you mean" stress stres
+refuses "no case is left" stress "$WORK/small.json" --kernel nothing_like_this
+refuses "no block of .* has it" stress "$WORK/small.json" --dtype f16
+refuses "leave out CONFIG" stress --resume "$WORK/run" --dtype f32
+refuses "was not a stress run" stress --resume "$(mkdir -p "$WORK/other" && sed 's/"argv":\["stress"/"argv":["run"/' "$WORK/first" >"$WORK/other/journal.jsonl" && echo "$WORK/other")"
+exit "$failed"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # normbench tolerance: every format of output, a test that compiles and runs as pasted, and what it refuses.
-set -u
-failed=0
-bad() { echo "$*"; failed=1; }
+. tests/support/cli.sh
 few="--n 256 --rows 16 --trials 8"
 
 # shellcheck disable=SC2086 # words on purpose
@@ -45,22 +43,15 @@ for language in torch numpy; do
     /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$WORK/snippet.py" || bad "$language: no Python"
 done
 
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" tolerance "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    [ "$code" = 2 ] && [ ! -s "$WORK/out" ] && grep -qE -- "$pattern" "$WORK/err" && return
-    bad "tolerance $*: exit $code, wanted 2 and /$pattern/: $(cat "$WORK/err")"
-}
-refuses "--dtype" --n 64
-refuses "did you mean|f32, f16, bf16" --dtype f17
-refuses "f32, f16 and bf16" --design rmsnorm/store:e4m3
-refuses "leave out" --kernel rmsnorm_twopass_scalar_f32 --dtype f32
-refuses "no kernel" --kernel rmsnorm_nothing
-refuses "rmsnorm, prmsnorm" --op dyt --dtype f32
-refuses "whole number" --dtype f32 --n 2.5
-refuses "not known" --dtype f32 --data nothing
-refuses "every row .* is lost" --design rmsnorm/all:f16 --data 'constant(300)' --n 64
-refuses "exact, rounded, peer" --dtype f32 --reference same
-refuses "table, json, torch" --dtype f32 --format xml
+refuses "--dtype" tolerance --n 64
+refuses "did you mean|f32, f16, bf16" tolerance --dtype f17
+refuses "f32, f16 and bf16" tolerance --design rmsnorm/store:e4m3
+refuses "leave out" tolerance --kernel rmsnorm_twopass_scalar_f32 --dtype f32
+refuses "no kernel" tolerance --kernel rmsnorm_nothing
+refuses "rmsnorm, prmsnorm" tolerance --op dyt --dtype f32
+refuses "whole number" tolerance --dtype f32 --n 2.5
+refuses "not known" tolerance --dtype f32 --data nothing
+refuses "every row .* is lost" tolerance --design rmsnorm/all:f16 --data 'constant(300)' --n 64
+refuses "exact, rounded, peer" tolerance --dtype f32 --reference same
+refuses "table, json, torch" tolerance --dtype f32 --format xml
 exit "$failed"

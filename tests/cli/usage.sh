@@ -1,18 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Wrong input: exit code 2, one clear error on stderr that names the place and the mend, nothing on stdout.
-set -u
-failed=0
-refuses() { # PATTERN ARGUMENTS...
-    local pattern=$1 code=0
-    shift
-    "$NORMBENCH" "$@" >"$WORK/out" 2>"$WORK/err" || code=$?
-    if [ "$code" != 2 ] || [ -s "$WORK/out" ] || ! grep -qE -- "$pattern" "$WORK/err"; then
-        echo "normbench $*: exit $code, wanted 2 and /$pattern/; said:"
-        cat "$WORK/err" "$WORK/out"
-        failed=1
-    fi
-}
+. tests/support/cli.sh
 config() { printf '%s\n' "$1" >"$WORK/c.json"; }
 
 refuses "did you mean 'run'" rnu
