@@ -10,6 +10,8 @@
 #include "src/record/grade.h"
 #include "tests/support/files.h"
 
+#define USUAL "rmsnorm_a_v256_f32/shape:10x100/data:normal"
+
 /* All 1000 elements of 10 random rows correctly rounded, within the claim. */
 static struct nb_record perfect(const char *key) {
     struct nb_record r = {.status = NB_OK, .has_accuracy = true, .has_evidence = true};
@@ -43,7 +45,7 @@ static bool declared(const struct nb_record *r) {
 
 /* Not all rounded right: A, by componentwise error and bias. */
 static struct nb_record good(void) {
-    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    struct nb_record r = perfect(USUAL);
     r.evidence.n_correct = 900;
     return r;
 }
@@ -57,82 +59,52 @@ Test(grade, names_parse_back_in_either_case_and_nothing_else_does) {
     cr_assert_eq(nb_grade_parse(""), NB_GRADE_NONE);
 }
 
-Test(grade, a_plus_needs_every_element_rounded_right) {
-    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
-    cr_assert_eq(grade(&r), NB_GRADE_A_PLUS);
-    r.evidence.n_correct = 999;
-    cr_assert_eq(grade(&r), NB_GRADE_A);
-    nb_record_release(&r);
-}
-
-Test(grade, a_ends_at_one_ulp) {
-    struct nb_record r = good();
-    r.evidence.componentwise_ulp = 1;
-    cr_assert_eq(grade(&r), NB_GRADE_A);
-    r.evidence.componentwise_ulp = 1.001;
-    cr_assert_eq(grade(&r), NB_GRADE_B);
-    nb_record_release(&r);
+/* Each limit from both sides: all 1000 elements rounded right for an A+, one ulp and no bias beyond chance for an A, the bound for a B,
+ * twice the noise for a C, two u in norm for a D. */
+Test(grade, each_limit_parts_two_grades) {
+    static const struct {
+        int64_t n_correct, n_beyond, n_unbounded;
+        double componentwise_ulp, noise_ratio, normwise_u, bias_u, bias_sd_u;
+        enum nb_grade grade;
+    } rows[] = {
+        {1000, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A_PLUS}, {999, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A},
+        {900, 0, 0, 1, 0.5, 0.5, 0, 0, NB_GRADE_A},         {900, 0, 0, 1.001, 0.5, 0.5, 0, 0, NB_GRADE_B},
+        {900, 0, 0, 0.5, 0.5, 0.5, -0.06, 0, NB_GRADE_B},   {900, 0, 0, 0.5, 0.5, 0.5, 0.049, 0, NB_GRADE_A},
+        {900, 0, 0, 0.5, 0.5, 0.5, 0.06, 0.1, NB_GRADE_A}, /* three standard errors of ten rows are 0.095 */
+        {900, 0, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_B},        {900, 1, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_C},
+        {900, 0, 100, 50, 0.5, 0.5, 0, 0, NB_GRADE_C}, /* a predicted loss promises nothing */
+        {900, 1, 0, 50, 2, 0.5, 0, 0, NB_GRADE_C},          {900, 1, 0, 50, 2.001, 0.5, 0, 0, NB_GRADE_D},
+        {900, 1, 0, 50, NAN, 0.5, 0, 0, NB_GRADE_D}, /* it needs to be known */
+        {900, 1, 0, 50, 10, 2, 0, 0, NB_GRADE_D},           {900, 1, 0, 50, 10, 2.001, 0, 0, NB_GRADE_F},
+        {900, 1, 0, 50, 10, INFINITY, 0, 0, NB_GRADE_F},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct nb_record r = good();
+        r.evidence.n_correct = rows[i].n_correct;
+        r.evidence.n_beyond = rows[i].n_beyond;
+        r.evidence.n_unbounded = rows[i].n_unbounded;
+        r.evidence.componentwise_ulp = rows[i].componentwise_ulp;
+        r.evidence.normwise_u = rows[i].normwise_u;
+        r.accuracy.noise_ratio = rows[i].noise_ratio;
+        r.accuracy.bias_large_u = rows[i].bias_u;
+        r.accuracy.bias_large_sd_u = rows[i].bias_sd_u;
+        cr_expect_eq(grade(&r), rows[i].grade, "row %zu: %s, not %s", i, nb_grade_name(grade(&r)),
+                     nb_grade_name(rows[i].grade));
+        nb_record_release(&r);
+    }
 }
 
 Test(grade, a_bias_beyond_chance_costs_the_a_on_random_rows_alone) {
     struct nb_record r = good();
-    r.accuracy.bias_large_u = -0.06;
-    cr_assert_eq(grade(&r), NB_GRADE_B);
-    r.accuracy.bias_large_u = 0.049;
-    cr_assert_eq(grade(&r), NB_GRADE_A);
-    r.accuracy.bias_large_u = 0.06;
-    r.accuracy.bias_large_sd_u = 0.1; /* three standard errors of ten rows are 0.095 */
-    cr_assert_eq(grade(&r), NB_GRADE_A);
-    nb_record_release(&r);
-    r = good();
     snprintf(r.c.data, sizeof r.c.data, "constant");
     r.accuracy.bias_large_u = 0.4;
     cr_assert_eq(grade(&r), NB_GRADE_A, "equal values round alike");
     nb_record_release(&r);
 }
 
-Test(grade, b_ends_at_the_bound_and_where_there_is_none) {
-    struct nb_record r = good();
-    r.evidence.componentwise_ulp = 50;
-    cr_assert_eq(grade(&r), NB_GRADE_B);
-    r.evidence.n_beyond = 1;
-    cr_assert_eq(grade(&r), NB_GRADE_C);
-    r.evidence.n_beyond = 0;
-    r.evidence.n_unbounded = 100; /* a predicted loss promises nothing */
-    cr_assert_eq(grade(&r), NB_GRADE_C);
-    nb_record_release(&r);
-}
-
-Test(grade, c_ends_at_twice_the_noise_and_needs_to_know_it) {
-    struct nb_record r = good();
-    r.evidence.componentwise_ulp = 50;
-    r.evidence.n_beyond = 1;
-    r.accuracy.noise_ratio = 2;
-    cr_assert_eq(grade(&r), NB_GRADE_C);
-    r.accuracy.noise_ratio = 2.001;
-    cr_assert_eq(grade(&r), NB_GRADE_D);
-    r.accuracy.noise_ratio = NAN;
-    cr_assert_eq(grade(&r), NB_GRADE_D);
-    nb_record_release(&r);
-}
-
-Test(grade, d_ends_at_two_u_in_norm) {
-    struct nb_record r = good();
-    r.evidence.componentwise_ulp = 50;
-    r.evidence.n_beyond = 1;
-    r.accuracy.noise_ratio = 10;
-    r.evidence.normwise_u = 2;
-    cr_assert_eq(grade(&r), NB_GRADE_D);
-    r.evidence.normwise_u = 2.001;
-    cr_assert_eq(grade(&r), NB_GRADE_F);
-    r.evidence.normwise_u = INFINITY;
-    cr_assert_eq(grade(&r), NB_GRADE_F);
-    nb_record_release(&r);
-}
-
 Test(grade, one_nan_inf_or_lost_zero_is_an_f_however_good_the_rest_is) {
     int64_t *counts[3];
-    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    struct nb_record r = perfect(USUAL);
     counts[0] = &r.evidence.n_nan;
     counts[1] = &r.evidence.n_inf;
     counts[2] = &r.evidence.n_zero;
@@ -149,7 +121,7 @@ Test(grade, a_kernel_that_does_not_come_back_or_harms_memory_fails_everywhere) {
     const enum nb_status harmful[] = {NB_WROTE_OUTSIDE, NB_READ_OUTSIDE,   NB_CHANGED_INPUT, NB_NOT_REPRODUCIBLE,
                                       NB_CRASHED,       NB_RETURNED_ERROR, NB_TIMED_OUT};
     for (size_t i = 0; i < sizeof harmful / sizeof harmful[0]; i++) {
-        struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+        struct nb_record r = perfect(USUAL);
         r.status = harmful[i];
         cr_assert_eq(grade(&r), NB_GRADE_F);
         r.has_accuracy = r.has_evidence = false; /* its process is gone */
@@ -160,7 +132,7 @@ Test(grade, a_kernel_that_does_not_come_back_or_harms_memory_fails_everywhere) {
 }
 
 Test(grade, wrong_statistics_beside_a_right_y_fail) {
-    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    struct nb_record r = perfect(USUAL);
     r.status = NB_INACCURATE;
     cr_assert_eq(grade(&r), NB_GRADE_F);
     r.accuracy.n_beyond = 3; /* rows with Inf, which belong to no grade */
@@ -169,7 +141,7 @@ Test(grade, wrong_statistics_beside_a_right_y_fail) {
 }
 
 Test(grade, what_was_not_run_and_rows_without_numbers_have_no_grade) {
-    struct nb_record r = perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal");
+    struct nb_record r = perfect(USUAL);
     r.status = NB_SKIPPED;
     cr_assert_eq(grade(&r), NB_GRADE_NONE);
     r.status = NB_NOT_RUN;
@@ -200,7 +172,7 @@ static struct nb_results results_of(struct nb_record *records, size_t n) {
 }
 
 Test(grade, the_worst_case_of_a_variant_and_formula_is_the_lines) {
-    struct nb_record r[] = {perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal"), good(), good(),
+    struct nb_record r[] = {perfect(USUAL), good(), good(),
                             perfect("rmsnorm_a_v256_f32/shape:10x100/data:normal/root:div_sqrt")};
     r[1].evidence.componentwise_ulp = 3;
     r[2].evidence.n_nan = 7;
