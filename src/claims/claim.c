@@ -2,7 +2,7 @@
 /* What a claim holds, what machines may lack, and how a claim is read. */
 #include "src/claims/claim.h"
 
-#include <math.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,16 +72,16 @@ static const struct need {
 } needs[] = {{"gpu", lacks_gpu}, {"hardware_counters", lacks_counters}};
 enum { N_NEEDS = sizeof needs / sizeof needs[0] };
 
-bool nb_claim_knows_need(const char *need) {
+static const struct need *find_need(const char *name) {
     for (int i = 0; i < N_NEEDS; i++)
-        if (strcmp(needs[i].name, need) == 0) return true;
-    return false;
+        if (strcmp(needs[i].name, name) == 0) return &needs[i];
+    return NULL;
 }
 
 const char *nb_claim_lacks(const char *need) {
-    for (int i = 0; i < N_NEEDS; i++)
-        if (strcmp(needs[i].name, need) == 0) return needs[i].lacks();
-    return "something that this version does not know";
+    const struct need *known = find_need(need);
+    assert(known);
+    return known->lacks();
 }
 
 /* ---- reading, strictly: a key that is silently ignored would make a claim that nobody made ---- */
@@ -145,7 +145,7 @@ static int read_needs(const struct nb_jsonc *file, const cJSON *node, void *into
     struct nb_reading *r = &((struct written_reading *)into)->reading;
     if (nb_strings_read(file, node, &r->needs) != 0) return -1;
     for (size_t i = 0; i < r->needs.n; i++)
-        if (!nb_claim_knows_need(r->needs.items[i]))
+        if (!find_need(r->needs.items[i]))
             return nb_error("%s:%d: \"needs\": '%s' is none of gpu, hardware_counters", file->path,
                             nb_jsonc_line(file, node), r->needs.items[i]);
     return 0;

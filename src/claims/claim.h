@@ -47,8 +47,7 @@ int nb_claim_read_file(struct nb_claim *claim, const char *path);
 void nb_claim_release(struct nb_claim *claim);
 const struct nb_reading *nb_claim_reading(const struct nb_claim *claim, const char *id); /* or null */
 
-/* Why this machine lacks what a reading needs, or null; what it cannot know is an error when the claim is read. */
+/* Why this machine lacks what a reading needs, or null; needs that no version knows are refused when the claim is read. */
 const char *nb_claim_lacks(const char *need);
-bool nb_claim_knows_need(const char *need);
 
 #endif

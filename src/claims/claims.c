@@ -49,18 +49,13 @@ static int add_bugs(struct nb_strings *ids) {
     return 0;
 }
 
-int nb_claims_ids(char ***out) {
+/* All that can be named, sorted, those of the family last. -1 after nb_error. */
+static int find_ids(struct nb_strings *ids) {
     char *dir = folder();
-    struct nb_strings ids = nb_dir_list(dir, ".json");
+    *ids = nb_dir_list(dir, ".json");
     free(dir);
-    *out = NULL;
-    if (ids.n == 0) return nb_error("there is no folder configs/claims; NORMBENCH_CONFIGS says where configs is");
-    if (add_bugs(&ids) == 0) {
-        *out = ids.items;
-        return (int)ids.n;
-    }
-    nb_strings_release(&ids);
-    return -1;
+    if (ids->n == 0) return nb_error("there is no folder configs/claims; NORMBENCH_CONFIGS says where configs is");
+    return add_bugs(ids);
 }
 
 /* ---- the family ---- */
@@ -154,12 +149,9 @@ int nb_claims_read(struct nb_claims *claims, const char *const *patterns, size_t
     assert(claims && (patterns || n_patterns == 0));
     struct nb_strings ids = {0};
     *claims = (struct nb_claims){0};
-    const int n = nb_claims_ids(&ids.items);
-    if (n < 0) return -1;
-    ids.n = (size_t)n;
-    const int result = read_all(claims, &ids, patterns, n_patterns);
-    for (size_t i = 0; i < ids.n; i++) free(ids.items[i]);
-    free(ids.items);
+    int result = find_ids(&ids);
+    if (result == 0) result = read_all(claims, &ids, patterns, n_patterns);
+    nb_strings_release(&ids);
     if (result != 0) nb_claims_release(claims);
     return result;
 }

@@ -16,8 +16,6 @@ struct nb_claims {
  * nb_error: a file that is wrong, a pattern that matches nothing. */
 int nb_claims_read(struct nb_claims *claims, const char *const *patterns, size_t n_patterns);
 void nb_claims_release(struct nb_claims *claims);
-/* The ids that can be named; owned strings, sorted. -1 after nb_error. */
-int nb_claims_ids(char ***ids);
 
 /* The plans of all claims: blocks are moved out of the claims. launches 0: as usual. configs[i].n_blocks 0: nothing of that kind. */
 struct nb_claims_effort {

@@ -18,11 +18,6 @@ static const struct nb_experiment_kind *const kinds[] = {&nb_experiment_timing, 
                                                          &nb_experiment_property, &nb_experiment_training};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-size_t nb_experiment_kinds(const struct nb_experiment_kind *const **out) {
-    *out = kinds;
-    return N_KINDS;
-}
-
 static const struct nb_experiment_kind *kind_of(const struct nb_jsonc *file, const cJSON *node) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(node, "kind");
     const char *names[N_KINDS], *text = cJSON_GetStringValue(item);

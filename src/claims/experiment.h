@@ -59,7 +59,6 @@ struct nb_experiment {
 /* {"kind": "timing", ...} under its name in the claim. -1 after nb_error; release in either case. */
 int nb_experiment_read(struct nb_experiment *e, const char *claim, const struct nb_jsonc *file, const cJSON *node);
 void nb_experiment_release(struct nb_experiment *e);
-size_t nb_experiment_kinds(const struct nb_experiment_kind *const **kinds);
 
 /* What timing and accuracy experiments share: blocks of the matrix in a claim file, and the records that came of them. */
 

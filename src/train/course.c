@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/json.h"
 #include "src/core/log.h"
 
 /* Population standard deviation, two passes in double; NaN and infinities go through. */
@@ -57,21 +56,6 @@ static void curves_begin(struct nb_curves *c, int step, double loss_scale) {
     assert(c->n_records < c->most_records);
     c->steps[c->n_records++] = step;
     c->scale = loss_scale;
-}
-
-void nb_curves_to_json(const struct nb_curves *c, cJSON *json) {
-    cJSON_AddItemToObject(json, "recorded_steps", cJSON_CreateIntArray(c->steps, c->n_records));
-    cJSON *list = cJSON_AddArrayToObject(json, "curves");
-    for (int i = 0; i < c->n; i++) {
-        cJSON *one = cJSON_CreateObject(), *std = cJSON_CreateArray();
-        nb_json_text(one, "place", c->items[i].place);
-        cJSON_AddBoolToObject(one, "gradient", c->items[i].gradient);
-        for (int r = 0; r < c->n_records; r++)
-            cJSON_AddItemToArray(std, isfinite(c->items[i].std[r]) ? cJSON_CreateNumber(c->items[i].std[r])
-                                                                   : cJSON_CreateNull());
-        cJSON_AddItemToObject(one, "std", std);
-        cJSON_AddItemToArray(list, one);
-    }
 }
 
 static void curves_release(struct nb_curves *c) {

@@ -4,7 +4,6 @@
 #ifndef NB_TRAIN_COURSE_H
 #define NB_TRAIN_COURSE_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 
 #include "src/train/workload.h"
@@ -22,8 +21,6 @@ struct nb_curves {
     double scale;                /* of the loss, which gradients carry */
     struct nb_observer observer; /* for nb_model.observer; context is this struct, which must stay where it is */
 };
-/* [{"place","gradient","std":[..]}] and the steps. */
-void nb_curves_to_json(const struct nb_curves *c, cJSON *json);
 
 /* One training run from its beginning: the loss of each step, how many steps failed, curves, and the loss in inference mode on batches
  * behind those that were trained on. */

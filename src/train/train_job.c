@@ -136,6 +136,18 @@ static int memory(struct order *o) {
     return 0;
 }
 
+static void add_curves(cJSON *json, const struct nb_curves *c) {
+    cJSON_AddItemToObject(json, "recorded_steps", cJSON_CreateIntArray(c->steps, c->n_records));
+    cJSON *list = cJSON_AddArrayToObject(json, "curves");
+    for (int i = 0; i < c->n; i++) {
+        cJSON *one = cJSON_CreateObject();
+        nb_json_text(one, "place", c->items[i].place);
+        cJSON_AddBoolToObject(one, "gradient", c->items[i].gradient);
+        add_numbers(one, "std", c->items[i].std, c->n_records);
+        cJSON_AddItemToArray(list, one);
+    }
+}
+
 static int course(struct order *o) {
     struct nb_course c;
     const struct nb_course_options how = {.steps = o->steps, .records = RECORDS, .beat = beat, .context = o->place};
@@ -148,7 +160,7 @@ static int course(struct order *o) {
         nb_json_number(json, "final_loss", nb_course_final_loss(c.loss, c.n_steps, o->steps));
         nb_json_number(json, "unseen_loss", c.unseen_loss);
         nb_json_number(json, "kept_bytes", (double)c.kept_bytes);
-        nb_curves_to_json(&c.curves, json);
+        add_curves(json, &c.curves);
         nb_worker_say(answer);
     }
     nb_course_release(&c);

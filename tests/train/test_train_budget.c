@@ -2,7 +2,7 @@
 /* Which groups of training jobs fit, and what comes in again when the others took less than was thought. */
 #include <criterion/criterion.h>
 
-#include "src/train/train_budget.h"
+#include "src/train/train_study.h"
 
 /* 40, 30 and 100 s: four jobs of 10 s, six on two seats, ten. */
 static struct nb_train_budget budget_of(struct nb_train_share shares[3]) {
