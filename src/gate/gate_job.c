@@ -46,6 +46,7 @@ static uint64_t *digests_of(struct nb_arm *arm, struct nb_bench *bench) {
 static bool recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests) {
     int64_t row;
     if (arm->error || arm->damage != NB_INTACT) return true;
+    if (arm->is_wrong) return false;
     nb_buffers_fill(set);
     const bool same = nb_measure_recheck(arm, set, pool, digests, &row);
     arm->damage = nb_buffers_verify(set, arm->where, sizeof arm->where);
@@ -104,7 +105,7 @@ static int gate_job(struct nb_workplace *w) {
     own_pages(job);
     for (int i = 0; i < n; i++) {
         nb_worker_at(w, i);
-        digests[i] = digests_of(&arms[i], &bench);
+        arms[i].digests = digests[i] = digests_of(&arms[i], &bench);
     }
     nb_buffers_fill(&bench.sets.sets[0]);
     bench.options.even_samples = true;

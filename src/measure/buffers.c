@@ -352,6 +352,21 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
         attach_forward(b, c, call);
 }
 
+struct nb_outputs nb_buffers_outputs(const struct nb_buffers *b, const struct nb_case *c) {
+    assert(b && c);
+    struct nb_outputs out = {.by_row = {nb_buffers_result(b, c)}, .n_by_row = 1};
+    struct nb_call call = {0};
+    nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
+    if (c->op == NB_OP_COPY) return out;
+    if (nb_op_adds(c->op) && call.residual_out) out.by_row[out.n_by_row++] = &b->tensors[NB_T_RESIDUAL_OUT];
+    const void *const wanted[] = {call.dgamma, call.dbeta, call.dalpha, call.running_mean_out, call.running_var_out};
+    static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA, NB_T_RUNNING_MEAN_OUT,
+                                            NB_T_RUNNING_VAR_OUT};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        if (wanted[i]) out.of_all[out.n_of_all++] = &b->tensors[ids[i]];
+    return out;
+}
+
 /* ---- after a call ------------------------------------------------------------------------------------------------ */
 
 /* Is all that the kernel must not have touched as it was laid there? */

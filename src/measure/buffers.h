@@ -99,6 +99,13 @@ void nb_buffers_attach(const struct nb_buffers *b, const struct nb_case *c, stru
 void nb_buffers_poison_outputs(struct nb_buffers *b);
 /* What a call is judged by, element by element: y, or dx. */
 const struct nb_tensor *nb_buffers_result(const struct nb_buffers *b, const struct nb_case *c);
+/* All that a call of the case writes, but mean and rstd: tensors with a row for each row of the case, and those of all rows together
+ * (gradients of parameters, running statistics). */
+struct nb_outputs {
+    const struct nb_tensor *by_row[2], *of_all[5];
+    int n_by_row, n_of_all;
+};
+struct nb_outputs nb_buffers_outputs(const struct nb_buffers *b, const struct nb_case *c);
 /* Row of a tensor. */
 void *nb_tensor_row(const struct nb_tensor *t, int64_t row);
 

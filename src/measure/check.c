@@ -39,35 +39,28 @@ uint64_t nb_row_digest(const void *row, int64_t cols, size_t item) {
     return h ^ h >> 29;
 }
 
-/* Of dgamma, dbeta and dalpha together; of a forward case 0. */
-static uint64_t parameters_digest(const struct nb_buffers *b, const struct nb_case *c) {
-    static const enum nb_tensor_id ids[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
-    struct nb_call call = {0};
+uint64_t nb_output_digest(const struct nb_outputs *o, int64_t row) {
     uint64_t digest = 0;
-    if (c->pass == NB_FORWARD || c->op == NB_OP_COPY) return 0;
-    nb_buffers_attach(b, c, &call); /* what another case of these buffers wants is none of this one's business */
-    const void *given[] = {call.dgamma, call.dbeta, call.dalpha};
-    for (int i = 0; i < 3; i++)
-        if (given[i]) digest = digest * 31 + nb_row_digest(given[i], b->tensors[ids[i]].cols, sizeof(float));
+    const bool of_all = row == o->by_row[0]->rows;
+    for (int i = 0; i < (of_all ? o->n_of_all : o->n_by_row); i++) {
+        const struct nb_tensor *t = of_all ? o->of_all[i] : o->by_row[i];
+        digest = digest * 31 + nb_row_digest(nb_tensor_row(t, of_all ? 0 : row), t->cols, t->item);
+    }
     return digest;
 }
 
-static uint64_t digest_of_row(const struct nb_tensor *t, int64_t row) {
-    return nb_row_digest(nb_tensor_row(t, row), t->cols, t->item);
-}
-
 int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests) {
-    const struct nb_tensor *t = nb_buffers_result(b, c);
+    const struct nb_outputs o = nb_buffers_outputs(b, c);
     for (int64_t r = 0; r < rows; r++)
-        if (digest_of_row(t, r) != digests[r]) return r;
-    return rows < c->shape.rows || parameters_digest(b, c) == digests[rows] ? -1 : rows;
+        if (nb_output_digest(&o, r) != digests[r]) return r;
+    return rows < c->shape.rows || nb_output_digest(&o, rows) == digests[rows] ? -1 : rows;
 }
 
 uint64_t *nb_take_digests(const struct nb_buffers *b, const struct nb_case *c) {
-    const struct nb_tensor *t = nb_buffers_result(b, c);
-    uint64_t *digests = nb_alloc((unsigned long long)nb_n_digests(t->rows), sizeof *digests);
-    for (int64_t r = 0; r < t->rows; r++) digests[r] = digest_of_row(t, r);
-    digests[t->rows] = parameters_digest(b, c);
+    const struct nb_outputs o = nb_buffers_outputs(b, c);
+    const int64_t n = nb_n_digests(o.by_row[0]->rows);
+    uint64_t *digests = nb_alloc((unsigned long long)n, sizeof *digests);
+    for (int64_t r = 0; r < n; r++) digests[r] = nb_output_digest(&o, r);
     return digests;
 }
 

@@ -17,7 +17,9 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
 
 /* Digest of one row of elements; equal bits give equal digests. */
 uint64_t nb_row_digest(const void *row, int64_t cols, size_t item);
-/* The first row of the result, of rows [0, rows), that has not the bits of the digests; `rows` where it is the parameters' gradients (looked
+/* Of all that was written for a row; row = rows of the case: of all rows together. */
+uint64_t nb_output_digest(const struct nb_outputs *o, int64_t row);
+/* The first row, of rows [0, rows), whose outputs have not the bits of the digests; `rows` where it is those of all rows together (looked
  * at where all rows are); -1: none. */
 int64_t nb_digests_differ(const struct nb_buffers *b, const struct nb_case *c, int64_t rows, const uint64_t *digests);
 /* nb_n_digests() of them; owned. */

@@ -56,21 +56,112 @@ static void disturbance_end(struct nb_noise *noise, const struct rusage *before)
 struct cursor {
     int64_t row;
     int set, n_sets;
+    uint64_t random; /* of what is spoilt; never 0 */
+};
+
+/* Two rows of the inputs that have changed places. */
+struct exchange {
+    struct nb_buffers *set; /* null: never */
+    int64_t a, b;
 };
 
 struct launch {
     struct nb_pool *pool;
     const struct nb_measure_options *options;
     struct cursor cursor;
+    struct exchange exchange;
 };
 
-/* ---- one sample -----------------------------------------------------------------------------------------------------
- */
+/* ---- spot checks ------------------------------------------------------------------------------------------------- */
+
+/* Xorshift (Marsaglia 2003): this is done within the time of a sample. */
+static inline uint64_t next_random(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+/* One element of what the call on rows [begin, end) is to write. */
+static inline void spoil_element(struct nb_arm *arm, struct cursor *at, int64_t begin, int64_t end) {
+    const struct nb_outputs *o = &arm->outputs[at->set];
+    const uint64_t r = next_random(&at->random), bits = r * 0x9e3779b97f4a7c15u >> 32;
+    const bool of_all = o->n_of_all > 0 && r % 8 == 0 && end - begin == arm->c->shape.rows;
+    const struct nb_tensor *t =
+        of_all ? o->of_all[(r >> 3 & 0xff) * (unsigned)o->n_of_all >> 8] : o->by_row[o->n_by_row > 1 && (r >> 3 & 1)];
+    const int64_t row = of_all ? 0 : begin + (int64_t)((r >> 32) * (uint64_t)(end - begin) >> 32);
+    const int64_t col = (int64_t)((r >> 8 & 0xffffff) * (uint64_t)t->cols >> 24);
+    memcpy((char *)nb_tensor_row(t, row) + (size_t)col * t->item, &bits, t->item);
+    arm->spoilt_row = of_all ? arm->c->shape.rows : row;
+    arm->spoilt_set = at->set;
+}
+
+/* A store and some arithmetic, 5 ns, are to be less than 1 % of what lies between two of them. */
+static int64_t spoils_every(double call_s) {
+    const double least_s = 0.5e-6;
+    return call_s >= least_s ? 1 : call_s > 0 ? (int64_t)ceil(least_s / call_s) : 1;
+}
+
+static void swap_rows(const struct nb_tensor *t, int64_t a, int64_t b) {
+    char part[4096];
+    const size_t bytes = (size_t)t->cols * t->item;
+    char *p = nb_tensor_row(t, a), *q = nb_tensor_row(t, b);
+    for (size_t i = 0; i < bytes; i += sizeof part) {
+        const size_t n = bytes - i < sizeof part ? bytes - i : sizeof part;
+        memcpy(part, p + i, n);
+        memcpy(p + i, q + i, n);
+        memcpy(q + i, part, n);
+    }
+}
+static void exchange_rows(const struct exchange *e) {
+    if (!e->set || e->a == e->b) return;
+    swap_rows(&e->set->tensors[NB_T_X], e->a, e->b);
+    if (e->set->tensors[NB_T_RESIDUAL].data) swap_rows(&e->set->tensors[NB_T_RESIDUAL], e->a, e->b);
+}
+/* Back, and two others. */
+static void exchange_others(struct launch *l, uint64_t rows) {
+    if (!l->exchange.set) return;
+    exchange_rows(&l->exchange);
+    l->exchange.a = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
+    l->exchange.b = (int64_t)((next_random(&l->cursor.random) >> 32) * rows >> 32);
+    exchange_rows(&l->exchange);
+}
+/* Forward kernels whose rows depend on nothing else, not even on where they lie. */
+static bool takes_any_order(const struct nb_arm *arm) {
+    const struct nb_case *c = arm->c;
+    if (c->op == NB_OP_COPY) return true;
+    return c->pass == NB_FORWARD && c->op != NB_OP_BATCHNORM && nb_kernel_row_local(arm->entry->kernel, &arm->calls[0]);
+}
+static bool may_exchange(const struct nb_arm *arms, int n_arms, int n_sets) {
+    bool may = n_sets == 1;
+    for (int a = 0; a < n_arms && may; a++) may = takes_any_order(&arms[a]);
+    return may;
+}
+
+static void look_at_row(struct nb_arm *arm, const struct exchange *e, int set, int64_t row) {
+    const int64_t holds = row == e->a ? e->b : row == e->b ? e->a : row;
+    if (arm->is_wrong || nb_output_digest(&arm->outputs[set], row) == arm->digests[holds]) return;
+    arm->is_wrong = true;
+    arm->wrong_row = row;
+}
+
+/* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
+static void look_at_spots(struct nb_arm *arm, struct launch *l) {
+    const double digest_s = 0.3e-9; /* a byte */
+    if (!arm->digests || arm->error || !arm->spoils_every || arm->c->op == NB_OP_COPY) return;
+    const struct nb_tensor *t = arm->outputs[0].by_row[0];
+    const double share = 2 * digest_s * (double)t->cols * (double)t->item / (0.01 * l->options->sample_s);
+    if (share > 1 && (double)(next_random(&l->cursor.random) >> 11) * 0x1p-53 * share > 1) return;
+    look_at_row(arm, &l->exchange, arm->spoilt_set, arm->spoilt_row);
+    if (l->exchange.set && !arm->chunked) look_at_row(arm, &l->exchange, 0, l->exchange.a);
+}
+
+/* ---- one sample ----------------------------------------------------------------------------------------------------- */
 
 static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t rows) {
     const int64_t all = arm->c->shape.rows;
     while (rows > 0 && !arm->error) {
         int64_t end = at->row + rows < all ? at->row + rows : all;
+        if (arm->spoils_every) spoil_element(arm, at, at->row, end);
         arm->error = nb_pool_run_rows(pool, arm->entry->kernel, &arm->calls[at->set], at->row, end);
         rows -= end - at->row;
         at->row = end;
@@ -82,6 +173,9 @@ static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at
 
 static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
     for (; calls > 0 && !arm->error; calls--) {
+        /* the last one always: it is looked at */
+        if (arm->spoils_every && (calls == 1 || calls % arm->spoils_every == 0))
+            spoil_element(arm, at, 0, arm->c->shape.rows);
         arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[at->set]);
         if (++at->set == at->n_sets) at->set = 0;
     }
@@ -102,7 +196,7 @@ static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) 
     return elapsed;
 }
 
-static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT; }
+static bool is_out(const struct nb_arm *arm) { return arm->error || arm->damage != NB_INTACT || arm->is_wrong; }
 
 /* Whose sample it was that is known now, and at the end of the launch no more. */
 static void look_for_damage(struct nb_arm *arm, const struct nb_measure_options *options) {
@@ -128,8 +222,9 @@ static bool goes_by_rows(const struct nb_kernel *kernel, const struct nb_call *c
            nb_kernel_n_units(kernel, call, 0) == call->rows; /* its units are rows */
 }
 
-/* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. */
-static void choose_sample(struct nb_arm *arm, struct launch *l) {
+/* Grows the amount until it fills the sample. A call longer than a sample is taken row by row where that is allowed. Returns the seconds of
+ * a call, or of a sample's rows. */
+static double choose_sample(struct nb_arm *arm, struct launch *l) {
     const double sample = l->options->sample_s;
     const int64_t rows = arm->c->shape.rows;
     const struct nb_kernel *kernel = arm->entry->kernel;
@@ -151,9 +246,11 @@ static void choose_sample(struct nb_arm *arm, struct launch *l) {
     }
     arm->per_sample = amount;
     arm->every = 1;
-    if (arm->chunked || amount > 1) return;
+    const double call_s = arm->chunked ? elapsed : elapsed / (double)amount;
+    if (arm->chunked || amount > 1) return call_s;
     arm->every = blocks_between(elapsed, sample, l->options->blocks);
     arm->needs_no_warming = elapsed > samples_without_warming * sample;
+    return call_s;
 }
 
 /* The first arm's sample for all, by rows where all can. Where samples are inflated they are counted in hundreds, so that a percent
@@ -223,23 +320,31 @@ static void watch(const struct nb_measure_options *options, int arm) {
 
 void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_pool *pool,
                       const struct nb_measure_options *options, struct nb_noise *noise) {
-    struct launch l = {.pool = pool, .options = options, .cursor = {.n_sets = n_sets}};
+    struct launch l = {
+        .pool = pool, .options = options, .cursor = {.n_sets = n_sets, .random = nb_random_mix(options->seed) | 1}};
     struct rusage before;
+    bool looks = false;
     uint64_t random = options->seed;
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
+    int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
     for (int a = 0; a < n_arms; a++) {
         watch(options, a);
-        choose_sample(&arms[a], &l);
+        const double call_s = choose_sample(&arms[a], &l);
         look_for_damage(&arms[a], options);
+        looks |= arms[a].digests != NULL;
+        spoils[a] = spoils_every(call_s);
     }
     if (options->even_samples) even_samples(arms, n_arms);
+    for (int a = 0; a < n_arms && looks; a++) arms[a].spoils_every = spoils[options->even_samples ? 0 : a];
+    if (looks && may_exchange(arms, n_arms, n_sets)) l.exchange.set = options->watched;
     disturbance_begin(noise, &before);
     for (int block = 0; block < options->blocks; block++) {
         if (block % 2 == 0)
             shuffle(order, n_arms, &random);
         else
             reverse(order, n_arms);
+        exchange_others(&l, (uint64_t)arms[0].c->shape.rows);
         for (int i = 0; i < n_arms; i++) {
             struct nb_arm *arm = &arms[order[i]];
             if (is_out(arm) || block % arm->every != 0) continue;
@@ -247,30 +352,39 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             arm->position[block] = i;
             run_sample(arm, &l, block);
             look_for_damage(arm, options);
+            if (arm->damage != NB_INTACT) exchange_rows(&l.exchange); /* the inputs were filled anew */
+            look_at_spots(arm, &l);
         }
     }
     disturbance_end(noise, &before);
+    exchange_rows(&l.exchange); /* back */
+    for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     free(order);
+    free(spoils);
 }
 
 /* ---- after timing, and before -------------------------------------------------------------------------------------
  */
 
-static void spoil(const struct nb_buffers *set, const struct nb_case *c, int64_t rows) {
-    static const enum nb_tensor_id parameters[] = {NB_T_DGAMMA, NB_T_DBETA, NB_T_DALPHA};
-    const struct nb_tensor *result = nb_buffers_result(set, c);
-    for (int64_t r = 0; r < rows; r++) memset(nb_tensor_row(result, r), 0x7f, (size_t)result->cols * result->item);
-    for (int i = 0; i < 3; i++) {
-        const struct nb_tensor *t = &set->tensors[parameters[i]];
-        if (t->data) memset(t->data, 0x7f, (size_t)t->cols * t->item);
+static void spoil_tensor(const struct nb_tensor *t, int64_t rows, uint64_t *random) {
+    for (int64_t r = 0; r < rows; r++) {
+        unsigned char *row = nb_tensor_row(t, r);
+        for (size_t i = 0; i < (size_t)t->cols * t->item; i++) row[i] = (unsigned char)(next_random(random) >> 32);
     }
+}
+
+static void spoil(const struct nb_buffers *set, const struct nb_case *c, int64_t rows, uint64_t seed) {
+    const struct nb_outputs o = nb_buffers_outputs(set, c);
+    uint64_t random = nb_random_mix(seed) | 1;
+    for (int i = 0; i < o.n_by_row; i++) spoil_tensor(o.by_row[i], rows, &random);
+    for (int i = 0; i < o.n_of_all; i++) spoil_tensor(o.of_all[i], 1, &random);
 }
 
 bool nb_measure_recheck(struct nb_arm *arm, struct nb_buffers *set, struct nb_pool *pool, const uint64_t *digests,
                         int64_t *first_row) {
     int64_t rows = arm->c->shape.rows;
     if (arm->chunked && arm->per_sample < rows) rows = arm->per_sample;
-    spoil(set, arm->c, rows);
+    spoil(set, arm->c, rows, (uint64_t)(uintptr_t)set ^ (uint64_t)(1e9 * nb_now_s()));
     struct cursor at = {.n_sets = 1};
     const struct nb_fp_state state = nb_fp_state();
     if (arm->chunked)

@@ -3,7 +3,11 @@
  *
  * A short call is repeated until a sample is full; a long one is cut into rows where row_local() allows it, and one
  * cursor walks the rows for all arms, so that none meets rows its neighbour has just warmed. The order of arms in a
- * block is random and balanced: each order is followed by its reverse. */
+ * block is random and balanced: each order is followed by its reverse.
+ *
+ * A kernel that leaves work out while it is timed must not look fast. Before a call one random element of its outputs gets random bits, and
+ * before a block two rows of x change places; behind a sample the rows concerned must have the bits that were checked. A kernel that
+ * wants to know whether it may skip a row would have to read all of x and y. It costs a store a call, and below 1 % of the time. */
 #ifndef NB_MEASURE_H
 #define NB_MEASURE_H
 
@@ -31,6 +35,15 @@ struct nb_arm {
     enum nb_damage
         damage; /* to the margins of the buffers watched, seen behind a sample of this arm: left out likewise */
     char where[120];
+
+    const uint64_t
+        *digests; /* what a call's outputs must be (nb_take_digests()): samples are spot-checked; may be null */
+    struct nb_outputs *outputs; /* one for each set of buffers */
+    int64_t spoils_every;       /* before every so many calls an element of the outputs is spoilt; 0: none is */
+    int64_t spoilt_row;         /* the last one, as nb_output_digest() counts rows */
+    int spoilt_set;
+    bool is_wrong; /* a sample left the outputs of wrong_row wrong: left out from then on */
+    int64_t wrong_row;
 };
 
 struct nb_measure_options {

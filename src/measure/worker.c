@@ -114,6 +114,8 @@ static void init_arms(struct nb_arm *arms, int n_arms, const struct nb_buffers *
         arm->contaminated = nb_alloc((unsigned)blocks, sizeof *arm->contaminated);
         arm->position = nb_alloc((unsigned)blocks, sizeof *arm->position);
         for (int b = 0; b < blocks; b++) arm->sample_ns[b] = NAN;
+        arm->outputs = nb_alloc((unsigned)n_sets, sizeof *arm->outputs);
+        for (int s = 0; s < n_sets; s++) arm->outputs[s] = nb_buffers_outputs(&sets[s], arm->c);
     }
 }
 
@@ -123,6 +125,7 @@ static void release_arms(struct nb_arm *arms, int n_arms) {
         free(arms[a].sample_ns);
         free(arms[a].contaminated);
         free(arms[a].position);
+        free(arms[a].outputs);
     }
 }
 
