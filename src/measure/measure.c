@@ -90,7 +90,11 @@ static inline void spoil_element(struct nb_arm *arm, struct cursor *at, int64_t 
         of_all ? o->of_all[(r >> 3 & 0xff) * (unsigned)o->n_of_all >> 8] : o->by_row[o->n_by_row > 1 && (r >> 3 & 1)];
     const int64_t row = of_all ? 0 : begin + (int64_t)((r >> 32) * (uint64_t)(end - begin) >> 32);
     const int64_t col = (int64_t)((r >> 8 & 0xffffff) * (uint64_t)t->cols >> 24);
-    memcpy((char *)nb_tensor_row(t, row) + (size_t)col * t->item, &bits, t->item);
+    char *element = (char *)t->data + (size_t)(row * t->stride + col) * t->item;
+    if (t->item == sizeof(uint16_t))
+        memcpy(element, &bits, sizeof(uint16_t));
+    else
+        memcpy(element, &bits, sizeof(uint32_t));
     arm->spoilt_row = of_all ? arm->c->shape.rows : row;
     arm->spoilt_set = at->set;
 }
@@ -172,10 +176,13 @@ static void run_rows(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at
 }
 
 static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *at, int64_t calls) {
+    /* Before the last one always: it is looked at. */
+    int64_t next = arm->spoils_every ? (calls - 1) % arm->spoils_every + 1 : INT64_MAX;
     for (; calls > 0 && !arm->error; calls--) {
-        /* the last one always: it is looked at */
-        if (arm->spoils_every && (calls == 1 || calls % arm->spoils_every == 0))
+        if (--next == 0) {
             spoil_element(arm, at, 0, arm->c->shape.rows);
+            next = arm->spoils_every;
+        }
         arm->error = nb_pool_run(pool, arm->entry->kernel, &arm->calls[at->set]);
         if (++at->set == at->n_sets) at->set = 0;
     }
