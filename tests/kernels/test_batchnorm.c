@@ -6,15 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
-#include "src/core/dtype.h"
 #include "src/core/kernel_fields.h"
-#include "src/core/registry.h"
 #include "src/measure/pool.h"
+#include "tests/support/batchnorm.h"
+#include "tests/support/plans.h"
 
-struct size {
-    int64_t n, c, hw;
-};
+TestSuite(batchnorm, .init = load_kernels);
+
 static const struct size sizes[] = {{2, 1, 1},  {1, 1, 2},   {1, 3, 7},    {3, 5, 1},   {2, 17, 16}, {9, 3, 5},
                                     {4, 33, 9}, {16, 2, 49}, {1, 2, 5000}, {7, 70, 11}, {2, 1100, 3}};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0], PAD = 3 };
@@ -23,13 +21,10 @@ enum { N_SIZES = sizeof sizes / sizeof sizes[0], PAD = 3 };
 struct problem {
     struct nb_call call;
     enum nb_dtype dtype;
-    int64_t n_elements, n_stored;
+    int64_t n_stored;
+    struct memory memory;
     double *exact_y, *exact_mean, *exact_var;
 };
-
-static int64_t channel_of(const struct nb_call *call, int64_t row, int64_t col) {
-    return call->layout == NB_NCHW ? row % call->c : col;
-}
 
 /* Values about an offset, to both sides by turns within a channel, so that no channel is constant. */
 static double element(const struct nb_call *call, int64_t row, int64_t col, double offset) {
@@ -38,17 +33,11 @@ static double element(const struct nb_call *call, int64_t row, int64_t col, doub
     return offset + (turn % 2 ? size : -size);
 }
 
-static void *new_floats(int64_t n, float value) {
-    float *p = malloc((size_t)n * sizeof *p);
-    for (int64_t i = 0; i < n; i++) p[i] = value;
-    return p;
-}
-
 static void fill(struct problem *p, double offset) {
     struct nb_call *call = &p->call;
-    float *gamma = new_floats(call->c, 0), *beta = new_floats(call->c, 0);
-    float *mean = new_floats(call->c, 0), *var = new_floats(call->c, 0);
-    void *x = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
+    float *gamma = take_floats(&p->memory, call->c, 0), *beta = take_floats(&p->memory, call->c, 0);
+    float *mean = take_floats(&p->memory, call->c, 0), *var = take_floats(&p->memory, call->c, 0);
+    void *x = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
     for (int64_t r = 0; r < call->rows; r++)
         for (int64_t i = 0; i < call->cols; i++)
             nb_set(x, r * call->x_stride + i, p->dtype, element(call, r, i, offset));
@@ -63,27 +52,17 @@ static void fill(struct problem *p, double offset) {
     call->beta = beta;
     call->running_mean_in = mean;
     call->running_var_in = var;
-    call->y = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
-    call->mean = new_floats(call->c, NAN);
-    call->rstd = new_floats(call->c, NAN);
-    call->running_mean_out = new_floats(call->c, NAN);
-    call->running_var_out = new_floats(call->c, NAN);
+    call->y = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
+    call->mean = take_floats(&p->memory, call->c, NAN);
+    call->rstd = take_floats(&p->memory, call->c, NAN);
+    call->running_mean_out = take_floats(&p->memory, call->c, NAN);
+    call->running_var_out = take_floats(&p->memory, call->c, NAN);
 }
 
-/* Mean, then mean of squares about it; then y, not rounded. */
+/* y, not rounded. */
 static void solve(struct problem *p) {
     const struct nb_call *call = &p->call;
-    const double n = (double)(call->n * call->hw);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t r = 0; r < call->rows; r++)
-            for (int64_t i = 0; i < call->cols; i++) {
-                const int64_t c = channel_of(call, r, i);
-                const double x = nb_get(call->x, r * call->x_stride + i, p->dtype), d = x - p->exact_mean[c];
-                if (pass == 0)
-                    p->exact_mean[c] += x / n;
-                else
-                    p->exact_var[c] += d * d / n;
-            }
+    channel_statistics(call, p->dtype, p->exact_mean, p->exact_var);
     for (int64_t r = 0; r < call->rows; r++)
         for (int64_t i = 0; i < call->cols; i++) {
             const int64_t c = channel_of(call, r, i);
@@ -98,45 +77,15 @@ static void solve(struct problem *p) {
 
 static void setup(struct problem *p, const struct nb_kernel *k, struct size size, uint32_t layout, uint32_t mode,
                   double offset) {
-    *p = (struct problem){.dtype = (enum nb_dtype)k->dtype, .n_elements = size.n * size.c * size.hw};
-    p->call = (struct nb_call){.struct_size = sizeof p->call, .mode = mode, .layout = layout, .n_threads = 1};
-    p->call.formula = (struct nb_formula){
-        .struct_size = sizeof p->call.formula, .root = NB_ROOT_MUL_RECIP, .affine = NB_AFFINE_GAMMA_BETA};
-    p->call.n = size.n;
-    p->call.c = size.c;
-    p->call.hw = size.hw;
-    p->call.rows = layout == NB_NCHW ? size.n * size.c : size.n * size.hw;
-    p->call.cols = layout == NB_NCHW ? size.hw : size.c;
-    p->call.x_stride = p->call.y_stride = p->call.cols + PAD;
-    p->call.eps = 1e-5;
+    *p = (struct problem){.dtype = (enum nb_dtype)k->dtype, .call = batchnorm_call(size, layout, mode, PAD)};
     p->call.momentum = 0.25;
     p->n_stored = p->call.rows * p->call.x_stride;
-    p->exact_y = calloc((size_t)p->n_elements, sizeof(double));
-    p->exact_mean = calloc((size_t)size.c, sizeof(double));
-    p->exact_var = calloc((size_t)size.c, sizeof(double));
+    p->exact_y = take(&p->memory, p->call.rows * p->call.cols, sizeof(double));
+    p->exact_mean = take(&p->memory, size.c, sizeof(double));
+    p->exact_var = take(&p->memory, size.c, sizeof(double));
     fill(p, offset);
-    const size_t bytes = nb_kernel_scratch_bytes(k, &p->call);
-    p->call.scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    memset(p->call.scratch, 0xff, bytes); /* NaN */
+    take_scratch(&p->memory, k, &p->call);
     solve(p);
-}
-
-static void release(struct problem *p) {
-    void *const owned[] = {(void *)p->call.x,
-                           (void *)p->call.gamma,
-                           (void *)p->call.beta,
-                           (void *)p->call.running_mean_in,
-                           (void *)p->call.running_var_in,
-                           p->call.y,
-                           p->call.mean,
-                           p->call.rstd,
-                           p->call.running_mean_out,
-                           p->call.running_var_out,
-                           p->call.scratch,
-                           p->exact_y,
-                           p->exact_mean,
-                           p->exact_var};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
 }
 
 /* Room for every rounding of these short sums: statistics within 2^-15 in f32, within 16 u where they are in x's dtype. */
@@ -177,25 +126,20 @@ static void expect_statistics(const struct problem *p, const struct nb_kernel *k
     }
 }
 
-/* Runs session for every BatchNorm variant that can run here, every size and both layouts. Returns how many took part. */
+/* Runs session for every kernel that takes the call. Returns how many took part. */
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
 static int for_all(uint32_t mode, double offset, visit_fn session) {
+    struct walk w = {.pass = NB_FORWARD, .sizes = sizes, .n_sizes = N_SIZES};
     int n_sessions = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t e = 0; e < nb_registry_size(); e++) {
-        const struct nb_kernel *k = nb_registry_at(e)->kernel;
-        if (k->op != NB_OP_BATCHNORM || k->pass != NB_FORWARD || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        for (size_t s = 0; s < 2 * N_SIZES; s++) {
-            struct problem p;
-            setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, mode, offset);
-            if (!nb_kernel_applicable(k, &p.call)) {
-                session(&p, k);
-                n_sessions++;
-            }
-            release(&p);
+    while (walk_on(&w)) {
+        struct problem p;
+        setup(&p, w.kernel, w.size, w.layout, mode, offset);
+        if (!nb_kernel_applicable(w.kernel, &p.call)) {
+            session(&p, w.kernel);
+            n_sessions++;
         }
+        release_memory(&p.memory);
     }
-    nb_registry_release();
     return n_sessions;
 }
 
@@ -268,11 +212,10 @@ static double rstd_at_large_mean(const char *kernel_id, uint32_t layout) {
         }
     cr_assert_eq(nb_run_in_ranges(entry->kernel, &p.call, 0), 0);
     const double rstd = p.call.rstd[1];
-    release(&p);
+    release_memory(&p.memory);
     return rstd;
 }
 Test(batchnorm, only_the_one_pass_variance_cancels) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
     const uint32_t layouts[] = {NB_NCHW, NB_NHWC};
     for (int l = 0; l < 2; l++) {
         cr_expect_float_eq(rstd_at_large_mean("batchnorm_twopass_scalar_f32", layouts[l]), 1, 1e-4);
@@ -284,7 +227,6 @@ Test(batchnorm, only_the_one_pass_variance_cancels) {
 }
 
 Test(batchnorm, refuses_what_has_no_answer) {
-    cr_assert_eq(nb_registry_load_builtin(), 0);
     int n_kernels = 0;
     for (size_t e = 0; e < nb_registry_size(); e++) {
         const struct nb_kernel *k = nb_registry_at(e)->kernel;

@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
-#include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
-#include "src/core/registry.h"
 #include "src/measure/pool.h"
+#include "tests/support/batchnorm.h"
+#include "tests/support/plans.h"
 
-struct size {
-    int64_t n, c, hw;
-};
+TestSuite(batchnorm_backward, .init = load_kernels);
+
 /* The last two are long enough for a channel to be cut into blocks, of planes and of parts of one. */
 static const struct size sizes[] = {{2, 1, 1},   {1, 3, 7},    {64, 70, 1},   {3, 5, 49},
                                     {9, 33, 15}, {600, 3, 2},  {5, 20, 300},  {7, 2, 513},
@@ -25,14 +22,11 @@ struct problem {
     struct nb_call call;
     enum nb_dtype dtype;
     int64_t n_stored;
+    struct memory memory;
     double *dx, *dgamma, *dbeta; /* exact */
     double *abs_g, *abs_gx;      /* by channels: mean |g| and mean |g * xhat|, what errors are measured by */
 };
 
-static int64_t channel_of(const struct nb_call *call, int64_t row, int64_t col) {
-    return call->layout == NB_NCHW ? row % call->c : col;
-}
-static double draw(int64_t i) { return (double)((uint64_t)i * 0x9e3779b97f4a7c15u >> 40) / 0x1p24 * 3 - 1.5; }
 static double weight_of(const struct nb_call *call, int64_t channel) {
     if (call->formula.affine == NB_AFFINE_NONE) return 1;
     return ((const float *)call->gamma)[channel] + (call->formula.weight_offset ? 1 : 0);
@@ -40,18 +34,18 @@ static double weight_of(const struct nb_call *call, int64_t channel) {
 
 static void fill(struct problem *p) {
     struct nb_call *call = &p->call;
-    void *x = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
-    void *dy = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
+    void *x = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
+    void *dy = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
     for (int64_t r = 0; r < call->rows; r++)
         for (int64_t i = 0; i < call->cols; i++) {
-            nb_set(x, r * call->x_stride + i, p->dtype, draw(r * call->cols + i));
-            nb_set(dy, r * call->dy_stride + i, p->dtype, draw(3 * (r * call->cols + i) + 7) + 0.25);
+            nb_set(x, r * call->x_stride + i, p->dtype, scattered(r * call->cols + i));
+            nb_set(dy, r * call->dy_stride + i, p->dtype, scattered(3 * (r * call->cols + i) + 7) + 0.25);
         }
-    float *gamma = calloc((size_t)call->c, sizeof *gamma);
-    call->mean = calloc((size_t)call->c, sizeof(float));
-    call->rstd = calloc((size_t)call->c, sizeof(float));
-    call->dgamma = calloc((size_t)call->c, sizeof(float));
-    call->dbeta = calloc((size_t)call->c, sizeof(float));
+    float *gamma = take(&p->memory, call->c, sizeof *gamma);
+    call->mean = take(&p->memory, call->c, sizeof(float));
+    call->rstd = take(&p->memory, call->c, sizeof(float));
+    call->dgamma = take(&p->memory, call->c, sizeof(float));
+    call->dbeta = take(&p->memory, call->c, sizeof(float));
     for (int64_t c = 0; c < call->c; c++) {
         gamma[c] = 0.5f + 0.25f * (float)(c % 5);
         call->mean[c] = 0.0625f * (float)(c % 3);
@@ -60,7 +54,7 @@ static void fill(struct problem *p) {
     call->x = x;
     call->dy = dy;
     call->gamma = gamma;
-    call->dx = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
+    call->dx = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
 }
 
 static void sum_channels(struct problem *p) {
@@ -94,38 +88,18 @@ static void solve(struct problem *p) {
 
 static void setup(struct problem *p, const struct nb_kernel *k, struct size size, uint32_t layout, uint32_t mode,
                   uint32_t affine) {
-    *p = (struct problem){.dtype = (enum nb_dtype)k->dtype};
-    struct nb_call *call = &p->call;
-    *call = (struct nb_call){
-        .struct_size = sizeof *call, .layout = layout, .mode = mode, .n_threads = 1, .eps = 1e-5, .momentum = 0.1};
-    call->formula = (struct nb_formula){.struct_size = sizeof call->formula,
-                                        .root = NB_ROOT_MUL_RECIP,
-                                        .affine = affine,
-                                        .weight_offset = affine == NB_AFFINE_GAMMA};
-    call->n = size.n;
-    call->c = size.c;
-    call->hw = size.hw;
-    call->rows = layout == NB_NCHW ? size.n * size.c : size.n * size.hw;
-    call->cols = layout == NB_NCHW ? size.hw : size.c;
-    call->x_stride = call->dy_stride = call->dx_stride = call->cols + PAD;
-    p->n_stored = call->rows * call->x_stride;
-    const size_t bytes = nb_kernel_scratch_bytes(k, call); /* before any output is known, as the harness asks */
-    call->scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    memset(call->scratch, 0xff, bytes); /* NaN */
-    p->dx = calloc((size_t)(call->rows * call->cols), sizeof(double));
-    p->dgamma = calloc((size_t)size.c, sizeof(double));
-    p->dbeta = calloc((size_t)size.c, sizeof(double));
-    p->abs_g = calloc((size_t)size.c, sizeof(double));
-    p->abs_gx = calloc((size_t)size.c, sizeof(double));
+    *p = (struct problem){.dtype = (enum nb_dtype)k->dtype, .call = batchnorm_call(size, layout, mode, PAD)};
+    p->call.formula.affine = affine;
+    p->call.formula.weight_offset = affine == NB_AFFINE_GAMMA;
+    p->n_stored = p->call.rows * p->call.x_stride;
+    take_scratch(&p->memory, k, &p->call); /* before any output is known, as the harness asks */
+    p->dx = take(&p->memory, p->call.rows * p->call.cols, sizeof(double));
+    p->dgamma = take(&p->memory, size.c, sizeof(double));
+    p->dbeta = take(&p->memory, size.c, sizeof(double));
+    p->abs_g = take(&p->memory, size.c, sizeof(double));
+    p->abs_gx = take(&p->memory, size.c, sizeof(double));
     fill(p);
     solve(p);
-}
-static void release(struct problem *p) {
-    struct nb_call *call = &p->call;
-    void *const owned[] = {(void *)call->x, (void *)call->dy, (void *)call->gamma, call->dx, call->mean, call->rstd,
-                           call->dgamma,    call->dbeta,      call->scratch,       p->dx,    p->dgamma,  p->dbeta,
-                           p->abs_g,        p->abs_gx};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
 }
 
 /* Room for the roundings of sums this long and of a dozen operations, by the size of what is added. */
@@ -161,21 +135,14 @@ static void expect_parameters(const struct problem *p, const struct nb_kernel *k
 
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
 static int for_all(uint32_t mode, uint32_t affine, visit_fn session) {
+    struct walk w = {.pass = NB_BACKWARD, .sizes = sizes, .n_sizes = N_SIZES, .longest = 10000};
     int n_sessions = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t e = 0; e < nb_registry_size(); e++) {
-        const struct nb_kernel *k = nb_registry_at(e)->kernel;
-        if (k->op != NB_OP_BATCHNORM || k->pass != NB_BACKWARD || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        for (size_t s = 0; s < 2 * N_SIZES; s++) {
-            struct problem p;
-            if (s % 2 && sizes[s / 2].hw > 10000) continue; /* long planes are rows of one column there */
-            setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, mode, affine);
-            session(&p, k);
-            release(&p);
-            n_sessions++;
-        }
+    for (; walk_on(&w); n_sessions++) {
+        struct problem p;
+        setup(&p, w.kernel, w.size, w.layout, mode, affine);
+        session(&p, w.kernel);
+        release_memory(&p.memory);
     }
-    nb_registry_release();
     return n_sessions;
 }
 

@@ -7,67 +7,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
-#include "src/core/dtype.h"
-#include "src/core/kernel_fields.h"
-#include "src/core/registry.h"
 #include "src/measure/pool.h"
+#include "tests/support/batchnorm.h"
+#include "tests/support/plans.h"
 
-struct size {
-    int64_t n, c, hw;
-};
+TestSuite(batchnorm_fast, .init = load_kernels);
+
 /* Strips, row blocks, slabs, few channels in blocks of planes and of parts of planes, and the lengths beside a vector's. */
 static const struct size sizes[] = {{1, 40, 2},    {64, 70, 1},    {3, 5, 49},   {9, 33, 15},
                                     {600, 3, 2},   {5, 20, 300},   {2, 2, 513},  {1, 3, 7000},
                                     {40, 1, 4000}, {1, 1, 140001}, {2, 17, 128}, {700, 9, 1}};
-enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+static const struct walk every_fast = {.pass = NB_FORWARD,
+                                       .name = "batchnorm_fast",
+                                       .sizes = sizes,
+                                       .n_sizes = sizeof sizes / sizeof sizes[0],
+                                       .longest = 2000};
 
 struct problem {
     struct nb_call call;
     struct nb_tuning tuning;
     enum nb_dtype dtype;
     int64_t n_stored;
-    float *running;
+    struct memory memory;
 };
-
-static int64_t channel_of(const struct nb_call *call, int64_t row, int64_t col) {
-    return call->layout == NB_NCHW ? row % call->c : col;
-}
-/* From -1.5 to 1.5, in no order that a sum could profit from. */
-static double draw(int64_t i) { return (double)((uint64_t)i * 0x9e3779b97f4a7c15u >> 40) / 0x1p24 * 3 - 1.5; }
 
 static void setup(struct problem *p, const struct nb_kernel *k, struct size size, uint32_t layout, int64_t pad) {
     *p = (struct problem){.dtype = (enum nb_dtype)k->dtype, .tuning = {.struct_size = sizeof p->tuning}};
     struct nb_call *call = &p->call;
-    *call =
-        (struct nb_call){.struct_size = sizeof *call, .layout = layout, .n_threads = 1, .eps = 1e-5, .momentum = 0.1};
-    call->formula = (struct nb_formula){.struct_size = sizeof call->formula, .root = NB_ROOT_MUL_RECIP};
-    call->n = size.n;
-    call->c = size.c;
-    call->hw = size.hw;
-    call->rows = layout == NB_NCHW ? size.n * size.c : size.n * size.hw;
-    call->cols = layout == NB_NCHW ? size.hw : size.c;
-    call->x_stride = call->y_stride = call->cols + pad;
+    *call = batchnorm_call(size, layout, NB_TRAINING, pad);
+    call->formula.affine = NB_AFFINE_NONE;
     p->n_stored = call->rows * call->x_stride;
-    call->x = calloc((size_t)p->n_stored, nb_formats[p->dtype].bytes);
-    call->y = aligned_alloc(64, ((size_t)p->n_stored * nb_formats[p->dtype].bytes + 127) / 64 * 64);
-    call->mean = calloc((size_t)size.c, sizeof(float));
-    call->rstd = calloc((size_t)size.c, sizeof(float));
-    p->running = calloc(4 * (size_t)size.c, sizeof(float));
-    call->running_mean_in = p->running;
-    call->running_var_in = p->running + size.c;
-    call->running_mean_out = p->running + 2 * size.c;
-    call->running_var_out = p->running + 3 * size.c;
-    call->scratch = aligned_alloc(64, (nb_kernel_scratch_bytes(k, call) + 127) / 64 * 64);
-    memset(call->scratch, 0xff, nb_kernel_scratch_bytes(k, call));
-}
-static void release(struct problem *p) {
-    free((void *)p->call.x);
-    free(p->call.y);
-    free(p->call.mean);
-    free(p->call.rstd);
-    free(p->running);
-    free(p->call.scratch);
+    call->x = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
+    call->y = take(&p->memory, p->n_stored, nb_formats[p->dtype].bytes);
+    call->mean = take(&p->memory, size.c, sizeof(float));
+    call->rstd = take(&p->memory, size.c, sizeof(float));
+    call->running_mean_in = take(&p->memory, size.c, sizeof(float));
+    call->running_var_in = take(&p->memory, size.c, sizeof(float));
+    call->running_mean_out = take(&p->memory, size.c, sizeof(float));
+    call->running_var_out = take(&p->memory, size.c, sizeof(float));
+    take_scratch(&p->memory, k, call);
 }
 /* x = offset + sigma * draw, and the first value of a channel `first` instead where that is a number. */
 static void fill(struct problem *p, double offset, double sigma, double first) {
@@ -75,28 +53,21 @@ static void fill(struct problem *p, double offset, double sigma, double first) {
     for (int64_t r = 0; r < call->rows; r++)
         for (int64_t i = 0; i < call->cols; i++) {
             const bool is_first = call->layout == NB_NCHW ? r < call->c && i == 0 : r == 0;
-            const double v = is_first && !isnan(first) ? first : offset + sigma * draw(r * call->cols + i);
+            const double v = is_first && !isnan(first) ? first : offset + sigma * scattered(r * call->cols + i);
             nb_set((void *)call->x, r * call->x_stride + i, p->dtype, v);
         }
 }
 
 typedef void (*visit_fn)(struct problem *p, const struct nb_kernel *k);
 static int for_all(int64_t pad, visit_fn session) {
+    struct walk w = every_fast;
     int n_sessions = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t e = 0; e < nb_registry_size(); e++) {
-        const struct nb_kernel *k = nb_registry_at(e)->kernel;
-        if (strcmp(k->name, "batchnorm_fast") != 0 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        for (size_t s = 0; s < 2 * N_SIZES; s++) {
-            struct problem p;
-            if (s % 2 && sizes[s / 2].hw > 2000) continue; /* long planes are rows of a few columns there */
-            setup(&p, k, sizes[s / 2], s % 2 ? NB_NHWC : NB_NCHW, pad);
-            session(&p, k);
-            release(&p);
-            n_sessions++;
-        }
+    for (; walk_on(&w); n_sessions++) {
+        struct problem p;
+        setup(&p, w.kernel, w.size, w.layout, pad);
+        session(&p, w.kernel);
+        release_memory(&p.memory);
     }
-    nb_registry_release();
     return n_sessions;
 }
 
@@ -105,16 +76,7 @@ static void expect_statistics(const struct problem *p, const struct nb_kernel *k
     const struct nb_call *call = &p->call;
     const double n = (double)(call->n * call->hw);
     double *mean = calloc((size_t)call->c, sizeof *mean), *var = calloc((size_t)call->c, sizeof *var);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t r = 0; r < call->rows; r++)
-            for (int64_t i = 0; i < call->cols; i++) {
-                const int64_t c = channel_of(call, r, i);
-                const double x = nb_get(call->x, r * call->x_stride + i, p->dtype), d = x - mean[c];
-                if (pass == 0)
-                    mean[c] += x / n;
-                else
-                    var[c] += d * d / n;
-            }
+    channel_statistics(call, p->dtype, mean, var);
     for (int64_t c = 0; c < call->c; c++) {
         const double rstd = 1 / sqrt(var[c] + call->eps);
         cr_expect(fabs(call->mean[c] - mean[c]) <= 0x1p-23 * fabs(mean[c]) + room * sqrt(var[c]),
@@ -169,7 +131,7 @@ static void visit_constant(struct problem *p, const struct nb_kernel *k) {
 }
 Test(batchnorm_fast, a_constant_channel_has_no_variance) { cr_expect_gt(for_all(2, visit_constant), 0); }
 
-static void take(const struct problem *p, const struct nb_call *call, unsigned char *to) {
+static void take_rows(const struct problem *p, const struct nb_call *call, unsigned char *to) {
     const size_t item = nb_formats[p->dtype].bytes, row = (size_t)call->cols * item;
     for (int64_t r = 0; r < call->rows; r++)
         memcpy(to + (size_t)r * row, (const unsigned char *)call->y + (size_t)(r * call->y_stride) * item, row);
@@ -183,7 +145,7 @@ static void visit_ways(struct problem *p, const struct nb_kernel *k) {
     unsigned char *room = malloc((size_t)p->n_stored * item + 256);
     fill(p, 0.5, 1, 100);
     cr_assert_eq(nb_run_in_ranges(k, &p->call, 0), 0);
-    take(p, &p->call, want);
+    take_rows(p, &p->call, want);
     for (int way = 0; way < 6; way++) {
         struct nb_call other = p->call;
         struct nb_tuning tuning = p->tuning;
@@ -193,7 +155,7 @@ static void visit_ways(struct problem *p, const struct nb_kernel *k) {
         memset(room, 0xa5, (size_t)p->n_stored * item + 256);
         other.y = room + 64 - (uintptr_t)room % 64 + (size_t)(way * 7) * item;
         cr_assert_eq(nb_run_in_ranges(k, &other, way == 0 ? 0 : way), 0);
-        take(p, &other, got);
+        take_rows(p, &other, got);
         cr_expect(memcmp(want, got, bytes) == 0, "%s: way %d through %lldx%lldx%lld, layout %u, gives other bits",
                   k->variant, way, (long long)other.n, (long long)other.c, (long long)other.hw, other.layout);
         for (int64_t r = 0; r + 1 < other.rows; r++)
@@ -212,32 +174,27 @@ Test(batchnorm_fast, no_bit_hangs_on_streaming_cuts_or_caches) {
 
 /* Planes next to each other go as one run of columns, padded ones channel by channel: by the same sums. */
 Test(batchnorm_fast, padding_changes_no_bit) {
+    struct walk w = every_fast;
     int n_compared = 0;
-    cr_assert_eq(nb_registry_load_builtin(), 0);
-    for (size_t e = 0; e < nb_registry_size(); e++) {
-        const struct nb_kernel *k = nb_registry_at(e)->kernel;
-        if (strcmp(k->name, "batchnorm_fast") != 0 || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-        for (size_t s = 0; s < N_SIZES; s++) {
-            struct problem packed, padded;
-            setup(&packed, k, sizes[s], NB_NCHW, 0);
-            setup(&padded, k, sizes[s], NB_NCHW, 5);
-            const size_t bytes = (size_t)(packed.call.rows * packed.call.cols) * nb_formats[packed.dtype].bytes +
-                                 (size_t)packed.call.c * sizeof(float);
-            unsigned char *a = malloc(bytes), *b = malloc(bytes);
-            fill(&packed, 0.5, 1, NAN);
-            fill(&padded, 0.5, 1, NAN);
-            cr_assert_eq(nb_run_in_ranges(k, &packed.call, 0), 0);
-            cr_assert_eq(nb_run_in_ranges(k, &padded.call, 0), 0);
-            take(&packed, &packed.call, a);
-            take(&padded, &padded.call, b);
-            cr_expect(memcmp(a, b, bytes) == 0, "%s: size %zu", k->variant, s);
-            n_compared++;
-            free(a);
-            free(b);
-            release(&packed);
-            release(&padded);
-        }
+    while (walk_on(&w)) {
+        if (w.layout != NB_NCHW) continue;
+        struct problem packed, padded;
+        setup(&packed, w.kernel, w.size, NB_NCHW, 0);
+        setup(&padded, w.kernel, w.size, NB_NCHW, 5);
+        const size_t bytes = (size_t)(packed.call.rows * packed.call.cols) * nb_formats[packed.dtype].bytes +
+                             (size_t)packed.call.c * sizeof(float);
+        unsigned char *a = take(&packed.memory, 1, bytes), *b = take(&packed.memory, 1, bytes);
+        fill(&packed, 0.5, 1, NAN);
+        fill(&padded, 0.5, 1, NAN);
+        cr_assert_eq(nb_run_in_ranges(w.kernel, &packed.call, 0), 0);
+        cr_assert_eq(nb_run_in_ranges(w.kernel, &padded.call, 0), 0);
+        take_rows(&packed, &packed.call, a);
+        take_rows(&padded, &padded.call, b);
+        cr_expect(memcmp(a, b, bytes) == 0, "%s: %lldx%lldx%lld", w.kernel->variant, (long long)w.size.n,
+                  (long long)w.size.c, (long long)w.size.hw);
+        n_compared++;
+        release_memory(&packed.memory);
+        release_memory(&padded.memory);
     }
-    nb_registry_release();
     cr_expect_gt(n_compared, 0);
 }
