@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
@@ -163,29 +162,7 @@ struct verdict {
 
 static struct verdict judge(const struct problem *p, const struct soft_kernel *k) {
     struct verdict v;
-    struct nb_oracle o;
-    struct nb_bound b;
-    const int64_t cols = p->c.shape.cols;
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
-    nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
-    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
-    double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
-    float *computed = calloc((size_t)cols, sizeof *computed);
-    for (int64_t r = 0; r < p->c.shape.rows; r++) {
-        nb_oracle_row(&o, r, y);
-        soft_row(k, p, r, computed);
-        const enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
-        const struct nb_row_values values = {.stored = computed, .exact = y, .tolerance = tolerance, .loss = loss};
-        nb_accuracy_row(sum, r, cols, &values);
-    }
-    nb_accuracy_finish(sum, &v.a);
-    nb_bias_predict(&b, &v.bias);
-    nb_accuracy_judge_bias(&v.a, p->in.dtype, &v.bias);
-    free(y);
-    free(tolerance);
-    free(computed);
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
+    v.a = soft_accuracy(k, p, &v.bias);
     return v;
 }
 

@@ -4,39 +4,14 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "src/accuracy/accuracy.h"
 #include "src/core/dtype.h"
 #include "tests/support/softkernel.h"
 
 static struct nb_accuracy judge(const struct problem *p, const struct soft_kernel *k) {
-    struct nb_oracle o;
-    struct nb_bound b;
-    struct nb_accuracy a;
     struct nb_bias bias;
-    const int64_t cols = p->c.shape.cols;
-    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
-    nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
-    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
-    double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
-    float *computed = calloc((size_t)cols, sizeof *computed);
-    for (int64_t r = 0; r < p->c.shape.rows; r++) {
-        nb_oracle_row(&o, r, y);
-        soft_row(k, p, r, computed);
-        enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
-        const struct nb_row_values v = {.stored = computed, .exact = y, .tolerance = tolerance, .loss = loss};
-        nb_accuracy_row(sum, r, cols, &v);
-    }
-    nb_accuracy_finish(sum, &a);
-    nb_bias_predict(&b, &bias);
-    nb_accuracy_judge_bias(&a, p->in.dtype, &bias);
-    free(y);
-    free(tolerance);
-    free(computed);
-    nb_bound_release(&b);
-    nb_oracle_release(&o);
-    return a;
+    return soft_accuracy(k, p, &bias);
 }
 
 /* ---- correct kernels pass -------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "src/core/text.h"
 #include "src/plan/config.h"
 #include "src/plan/plan.h"
+#include "tests/support/cases.h"
 #include "tests/support/mpfr.h"
 #include "tests/support/plans.h"
 
@@ -18,13 +19,10 @@ enum { MOST_ELEMENTS = 8192 }; /* longer inputs meet the oracle's code no other 
 /* What the mathematics of a case depends on: all of its key but the kernel and what only changes how it is evaluated. */
 static char *mathematics(const struct nb_case *c) {
     struct nb_case same = *c;
-    struct nb_strbuf key = {0};
     same.formula.root = NB_ROOT_MUL_RECIP;
     same.formula.cast = NB_CAST_AFTER;
-    nb_case_key(&same, &key);
     struct nb_strbuf text = {0};
-    nb_strbuf_addf(&text, "%u %u%s", c->op, c->dtype, strchr(key.text, '/'));
-    nb_strbuf_release(&key);
+    nb_strbuf_addf(&text, "%u %u%s", c->op, c->dtype, strchr(key_of(&same), '/'));
     return text.text;
 }
 

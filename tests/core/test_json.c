@@ -13,16 +13,10 @@
 #include "src/core/text.h"
 #include "tests/support/files.h"
 
-static char *printed(const cJSON *json) {
-    struct nb_strbuf out = {0};
-    nb_json_print(json, &out);
-    return out.text;
-}
-
 static double there_and_back(double value) {
     cJSON *object = kept_json(cJSON_CreateObject());
     nb_json_number(object, "v", value);
-    cJSON *again = kept_json(cJSON_Parse(printed(object)));
+    cJSON *again = kept_json(cJSON_Parse(json_text(object)));
     double back = nb_json_get_number(again, "v");
     return back;
 }
@@ -65,7 +59,7 @@ Test(json, what_is_not_finite_is_null_and_reads_as_nan) {
     for (int i = 0; i < 3; i++) {
         cJSON *object = kept_json(cJSON_CreateObject());
         nb_json_number(object, "v", values[i]);
-        cr_assert_str_eq(printed(object), "{\"v\":null}");
+        cr_assert_str_eq(json_text(object), "{\"v\":null}");
         cr_assert(isnan(nb_json_get_number(object, "v")));
     }
     cr_assert(isnan(nb_json_get_number(NULL, "v")));
@@ -104,7 +98,7 @@ Test(json, text_is_escaped_and_stays_utf8) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         cJSON *string = kept_json(cJSON_CreateString(cases[i].text));
-        cr_assert_str_eq(printed(string), cases[i].json);
+        cr_assert_str_eq(json_text(string), cases[i].json);
     }
 }
 
@@ -115,7 +109,7 @@ Test(json, pretty_text_holds_the_same_value) {
     struct nb_strbuf pretty = {0};
     nb_json_print_pretty(json, 4, &pretty);
     cJSON *again = kept_json(cJSON_Parse(pretty.text));
-    cr_assert_str_eq(printed(again), text);
+    cr_assert_str_eq(json_text(again), text);
     cr_assert_not_null(strstr(pretty.text, "\"e\": {\"f\": true, \"g\": \"x\"}"), "%s", pretty.text);
     nb_strbuf_release(&pretty);
 }

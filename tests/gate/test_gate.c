@@ -12,7 +12,6 @@
 
 #include "src/core/files.h"
 #include "src/core/guard.h"
-#include "src/core/log.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_run.h"
 #include "tests/support/files.h"

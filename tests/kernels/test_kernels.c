@@ -11,8 +11,8 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/core/text.h"
 #include "src/measure/check.h"
+#include "tests/support/cases.h"
 
 struct kernel_name {
     char text[NB_VARIANT_MAX];
@@ -55,25 +55,23 @@ static struct nb_formula fit(const struct nb_formulas *can, struct nb_formula f)
 }
 
 static void check(const struct nb_case *c, const struct nb_entry *entry) {
-    struct nb_strbuf key = {0};
     struct nb_inputs in = {0};
     struct nb_oracle oracle = {0};
     struct nb_gradient gradient = {0};
     struct nb_checked checked;
     const bool differentiates = c->pass == NB_BACKWARD && c->op != NB_OP_COPY;
-    nb_case_key(c, &key);
-    cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key.text);
-    cr_assert_eq(nb_saved_statistics_add(&in, c), 0, "%s: no statistics", key.text);
-    cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0, "%s: no oracle", key.text);
+    const char *key = key_of(c);
+    cr_assert_eq(nb_inputs_init(&in, c), 0, "%s: no inputs", key);
+    cr_assert_eq(nb_saved_statistics_add(&in, c), 0, "%s: no statistics", key);
+    cr_assert_eq(nb_oracle_init(&oracle, c, &in), 0, "%s: no oracle", key);
     const struct nb_exact exact = {.oracle = &oracle, .gradient = differentiates ? &gradient : NULL};
-    if (differentiates) cr_assert_eq(nb_saved_statistics_gradient(&gradient, c, &in), 0, "%s: no gradient", key.text);
+    if (differentiates) cr_assert_eq(nb_saved_statistics_gradient(&gradient, c, &in), 0, "%s: no gradient", key);
     nb_check_case(c, entry, &in, &exact, &checked);
-    cr_expect(checked.status == NB_OK, "%s is %s: %s", key.text, nb_status_name(checked.status), checked.reason);
+    cr_expect(checked.status == NB_OK, "%s is %s: %s", key, nb_status_name(checked.status), checked.reason);
     free(checked.digests);
     nb_gradient_release(&gradient);
     nb_oracle_release(&oracle);
     nb_inputs_release(&in);
-    nb_strbuf_release(&key);
 }
 
 /* One case; a combination that is not defined, or that the kernel refuses with a reason, is left out. Returns 1 when checked. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exhaustive modes, whole where that is quick, else by strides: what IEEE 754 fixes, and that threads change nothing. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/core/json.h"
@@ -24,9 +23,7 @@ static char *text_without_seconds(cJSON *answer) {
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows"))
         cJSON_DeleteItemFromObjectCaseSensitive(row, "seconds");
     cJSON_DeleteItemFromObjectCaseSensitive(answer, "threads");
-    struct nb_strbuf text = {0};
-    nb_json_print(answer, &text);
-    return text.text;
+    return json_text(answer);
 }
 
 static struct nb_exhaust_options options_of(int64_t stride, int threads) {
@@ -71,8 +68,6 @@ Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_o
         texts[k] = text_without_seconds(answer);
     }
     cr_expect_str_eq(texts[0], texts[1]);
-    free(texts[0]);
-    free(texts[1]);
 }
 
 Test(exhaust, rows_of_one_element_through_designs_have_the_known_figures) {

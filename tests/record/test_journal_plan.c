@@ -9,7 +9,7 @@
 #include "tests/support/runs.h"
 
 /* Two cases in two parts of one group, with the first as reference of both; one cell without a kernel. */
-static void write_plan(const char *dir, int shard, int n_shards) {
+static struct nb_results folded_plan(int shard, int n_shards) {
     struct nb_case cases[2];
     char key_rms[] = KEY_RMS, key_ln[] = KEY_LN, *keys[] = {key_rms, key_ln};
     for (int i = 0; i < 2; i++) {
@@ -33,7 +33,9 @@ static void write_plan(const char *dir, int shard, int n_shards) {
                            .sample_ms = 0.3,
                            .order_seed = UINT64_MAX,
                            .hash = "00ff"};
+    char *dir = new_folder();
     struct nb_journal journal;
+    struct nb_results r;
     cJSON *run = kept_json(cJSON_CreateObject());
     nb_json_text(run, "type", "run");
     nb_json_text(run, "schema", NB_SCHEMA_VERSION);
@@ -41,13 +43,12 @@ static void write_plan(const char *dir, int shard, int n_shards) {
     cr_assert_eq(nb_journal_create(&journal, dir), 0);
     cr_assert_eq(nb_journal_write(&journal, run), 0);
     nb_journal_close(&journal);
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    return r;
 }
 
 Test(journal_plan, folds_to_the_plans_cases_each_once) {
-    char *dir = new_folder();
-    struct nb_results r;
-    write_plan(dir, 2, 3);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r = folded_plan(2, 3);
     cr_assert_eq(r.n, 2);
     cr_assert_str_eq(r.records[0].key, KEY_RMS);
     cr_assert_str_eq(r.records[1].key, KEY_LN);
@@ -66,10 +67,7 @@ Test(journal_plan, folds_to_the_plans_cases_each_once) {
 }
 
 Test(journal_plan, a_whole_plan_is_no_shard) {
-    char *dir = new_folder();
-    struct nb_results r;
-    write_plan(dir, 0, 0);
-    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    struct nb_results r = folded_plan(0, 0);
     cr_assert(cJSON_IsNull(cJSON_GetObjectItem(r.meta, "shard")));
     nb_results_release(&r);
 }

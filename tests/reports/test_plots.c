@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "reports/figures/plots.h"
 #include "reports/figures/sweep.h"
@@ -197,31 +195,7 @@ Test(plots, scripts_keep_names_inside_single_quotes) {
     make_hostile_results();
     nb_figures_init(&figures, &results);
     cr_assert_gt(figures.n, 0);
-    for (size_t i = 0; i < figures.n; i++) {
-        struct nb_strbuf script = {0};
-        nb_figure_script(&figures.list[i], &script);
-        for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
-            bool quoted = false;
-            for (const char *s = line; *s && *s != '\n'; s++) {
-                if (*s == '\'') quoted = !quoted;
-                cr_assert(quoted || !strchr("`\"@", *s), "%s: %.80s", figures.list[i].name, line);
-            }
-            cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
-        }
-        cr_assert_null(strpbrk(figures.list[i].name, "'\"`\\/ <>&$()"));
-        nb_strbuf_release(&script);
-    }
-}
-
-static bool have_gnuplot(void) {
-    pid_t child = fork();
-    int status = 1;
-    if (child == 0) {
-        if (!freopen("/dev/null", "w", stdout)) _exit(127);
-        execlp("gnuplot", "gnuplot", "--version", (char *)NULL);
-        _exit(127);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    expect_names_quoted(&figures);
 }
 
 Test(plots, gnuplot_draws_every_figure_of_hostile_results) {

@@ -2,11 +2,8 @@
 /* The page of precision and the files beside it: that foreign text stays text, and that partial or senseless files are drawn or
  * left out, never crashed on. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "reports/lab/plot_stress.h"
 #include "reports/lab/stress_report.h"
@@ -14,6 +11,7 @@
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
 #include "tests/support/files.h"
+#include "tests/support/reports.h"
 #include "tests/support/stress.h"
 
 static char *folder;
@@ -64,32 +62,8 @@ Test(stress_page, scripts_keep_names_inside_single_quotes) {
     struct nb_figures figures;
     nb_stress_figures_init(&figures, stress, NULL, NULL);
     cr_assert_gt(figures.n, 3);
-    for (size_t i = 0; i < figures.n; i++) {
-        struct nb_strbuf script = {0};
-        nb_figure_script(&figures.list[i], &script);
-        for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
-            bool quoted = false;
-            for (const char *s = line; *s && *s != '\n'; s++) {
-                if (*s == '\'') quoted = !quoted;
-                cr_assert(quoted || !strchr("`\"@", *s), "%s: %.80s", figures.list[i].name, line);
-            }
-            cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
-        }
-        cr_assert_null(strpbrk(figures.list[i].name, "'\"`\\/ <>&$()"));
-        nb_strbuf_release(&script);
-    }
+    expect_names_quoted(&figures);
     nb_figures_release(&figures);
-}
-
-static bool have_gnuplot(void) {
-    pid_t child = fork();
-    int status = 1;
-    if (child == 0) {
-        if (!freopen("/dev/null", "w", stdout)) _exit(127);
-        execlp("gnuplot", "gnuplot", "--version", (char *)NULL);
-        _exit(127);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 Test(stress_page, gnuplot_draws_every_figure) {

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "reports/run/report.h"
 #include "src/core/log.h"
@@ -121,4 +123,32 @@ char *nb_test_render(const char *format, const struct nb_results *results) {
 void nb_test_plain_terminal(void) {
     setenv("LC_ALL", "C", 1);
     unsetenv("COLUMNS");
+}
+
+bool have_gnuplot(void) {
+    pid_t child = fork();
+    int status = 1;
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout)) _exit(127);
+        execlp("gnuplot", "gnuplot", "--version", (char *)NULL);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+void expect_names_quoted(const struct nb_figures *figures) {
+    for (size_t i = 0; i < figures->n; i++) {
+        struct nb_strbuf script = {0};
+        nb_figure_script(&figures->list[i], &script);
+        for (const char *line = script.text; *line; line += strcspn(line, "\n") + 1) {
+            bool quoted = false;
+            for (const char *s = line; *s && *s != '\n'; s++) {
+                if (*s == '\'') quoted = !quoted;
+                cr_assert(quoted || !strchr("`\"@", *s), "%s: %.80s", figures->list[i].name, line);
+            }
+            cr_assert(!quoted, "a string that does not end on its line: %.80s", line);
+        }
+        cr_assert_null(strpbrk(figures->list[i].name, "'\"`\\/ <>&$()"));
+        nb_strbuf_release(&script);
+    }
 }

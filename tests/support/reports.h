@@ -3,6 +3,7 @@
 #ifndef NB_TEST_SUPPORT_REPORTS_H
 #define NB_TEST_SUPPORT_REPORTS_H
 
+#include "reports/figures/plots.h"
 #include "src/record/results.h"
 
 /* Appends a record with status ok, width 256, and every axis but the shape at its default. */
@@ -17,5 +18,9 @@ void nb_test_sweep(struct nb_results *results);
 char *nb_test_render(const char *format, const struct nb_results *results);
 /* ASCII, no colour, no limit to the width. */
 void nb_test_plain_terminal(void);
+
+bool have_gnuplot(void);
+/* In the scripts of the figures names stay inside single quotes, and files have plain ones. */
+void expect_names_quoted(const struct nb_figures *figures);
 
 #endif

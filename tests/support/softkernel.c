@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See tests/support/softkernel.h. */
+#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -195,4 +196,32 @@ void soft_row(const struct soft_kernel *k, const struct problem *p, int64_t row,
     if (k->fault == FAULT_NARROW_RSTD) s = narrow(&r, s);
     for (int64_t i = 0; i < p->c.shape.cols; i++) element(&r, y, i, mean, s);
     free(r.x);
+}
+
+struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias) {
+    struct nb_accuracy a;
+    struct nb_oracle o;
+    struct nb_bound b;
+    const int64_t cols = p->c.shape.cols;
+    cr_assert_eq(nb_oracle_init(&o, &p->c, &p->in), 0);
+    nb_bound_init(&b, &p->c, &o, soft_chain(k, p));
+    struct nb_accuracy_sum *sum = nb_accuracy_new(nb_number_of(p->in.dtype));
+    double *y = calloc((size_t)cols, sizeof *y), *tolerance = calloc((size_t)cols, sizeof *tolerance);
+    float *computed = calloc((size_t)cols, sizeof *computed);
+    for (int64_t r = 0; r < p->c.shape.rows; r++) {
+        nb_oracle_row(&o, r, y);
+        soft_row(k, p, r, computed);
+        const enum nb_loss loss = nb_bound_row(&b, r, y, tolerance);
+        const struct nb_row_values values = {.stored = computed, .exact = y, .tolerance = tolerance, .loss = loss};
+        nb_accuracy_row(sum, r, cols, &values);
+    }
+    nb_accuracy_finish(sum, &a);
+    nb_bias_predict(&b, bias);
+    nb_accuracy_judge_bias(&a, p->in.dtype, bias);
+    free(y);
+    free(tolerance);
+    free(computed);
+    nb_bound_release(&b);
+    nb_oracle_release(&o);
+    return a;
 }

@@ -4,6 +4,8 @@
 #ifndef NB_TEST_SUPPORT_SOFTKERNEL_H
 #define NB_TEST_SUPPORT_SOFTKERNEL_H
 
+#include "src/accuracy/accuracy.h"
+#include "src/accuracy/bias.h"
 #include "tests/support/numerics.h"
 
 enum fault {
@@ -33,5 +35,7 @@ struct soft_kernel {
 int64_t soft_chain(const struct soft_kernel *k, const struct problem *p);
 /* Row operations (all but BatchNorm). y: elements of the dtype. */
 void soft_row(const struct soft_kernel *k, const struct problem *p, int64_t row, void *y);
+/* Of all rows, by the oracle and the bound. */
+struct nb_accuracy soft_accuracy(const struct soft_kernel *k, const struct problem *p, struct nb_bias *bias);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/random.h"
 #include "src/train/layers.h"
 #include "src/train/matrix.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/case.h"
 #include "src/core/random.h"
 #include "src/train/transformer.h"
 #include "src/train/workload.h"
