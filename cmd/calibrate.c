@@ -9,7 +9,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 
 extern const struct nb_command nb_command_calibrate;
 

@@ -10,7 +10,7 @@
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/gate/gate_run.h"
 #include "src/gate/gate_trials.h"
 

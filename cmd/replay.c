@@ -14,7 +14,7 @@
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/measure/launch.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"

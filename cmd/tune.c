@@ -11,7 +11,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/tune/tune_run.h"
 
 extern const struct nb_command nb_command_tune;

@@ -16,7 +16,7 @@
 #include "src/core/peers.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/measure/pool.h"
 
 const char *const nb_table_json[] = {"table", "json", NULL};

@@ -69,7 +69,7 @@ int nb_take_affine(void *affine, const char *name);
 
 /* ---- of commands that call kernels ---------------------------------------------------------------------------------- */
 
-/* What kernels know of the machine (src/core/tuning_file.h). */
+/* What kernels know of the machine (src/core/tuning.h). */
 int nb_take_tuning(void *unused, const char *value);
 #define NB_TUNING_OPTION                                                                                               \
     { "tuning", .take = nb_take_tuning }

@@ -12,7 +12,7 @@
 #include "src/core/registry.h"
 #include "src/measure/journal.h"
 #include "src/measure/launch.h"
-#include "src/plan/match.h"
+#include "src/plan/cells.h"
 #include "src/record/fingerprint.h"
 
 /* Of several filters one that matches nothing is easily missed. */

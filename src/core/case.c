@@ -107,9 +107,6 @@ void nb_shortest_text(double value, char text[32]) {
 
 /* ---- a case as data ---- */
 
-/* A case as data: what its kernel declares, what the kernel is called with, what it must move at least. How a case is
- * written as text is the business of axes.c and key.c. */
-
 bool nb_op_adds(uint32_t op) { return op == NB_OP_ADD_RMSNORM || op == NB_OP_ADD_LAYERNORM; }
 /* Of a row, or in BatchNorm of a channel. What is about one row at a time may ask too, since it never has a BatchNorm: searches refuse
  * it (nb_row_score_refuses), sweeps over short rows and the emulator's designs have no such op. */
@@ -209,8 +206,6 @@ double nb_case_bytes(const struct nb_case *c) {
 }
 
 /* ---- the key ---- */
-
-/* A case and its key: one printed string, so that a case can be named on a command line, in a record and in a filter. */
 
 /* ---- values that depend on other fields ---- */
 
@@ -399,8 +394,6 @@ out:
 }
 
 /* ---- what gamma and beta hold ---- */
-
-/* Gamma and beta by name. */
 
 static const double largest = 3.4e38; /* what f32 can hold, about */
 

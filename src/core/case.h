@@ -51,7 +51,7 @@ struct nb_case {
     uint32_t cache; /* enum nb_cache */
     char data[NB_DATA_MAX];
     uint64_t seed;
-    char params[NB_TEXT_MAX]; /* what gamma and beta hold (params.h); "": drawn */
+    char params[NB_TEXT_MAX]; /* what gamma and beta hold (nb_params_parse); "": drawn */
     const struct nb_tuning
         *tuning; /* what its calls carry (tuning.h): the process's, unless somebody sets another; no axis */
 };

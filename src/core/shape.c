@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One shape from its text. Named shapes and ranges are expanded in shape_expand.c. */
 #include "src/core/shape.h"
 
 #include <assert.h>

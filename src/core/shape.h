@@ -12,7 +12,7 @@
 int nb_shape_parse(struct nb_shape *shape, const char *text, char *reason, size_t n);
 
 /* A level of memory in place of the first dimension, which stands for as many of it as make the working set lie there:
- * "L2x1024", "DRAMx16x[4x5]", "nchw:L3x64x28x28", on the machine at hand and for the case at hand (plan/level_shape.h). */
+ * "L2x1024", "DRAMx16x[4x5]", "nchw:L3x64x28x28", on the machine at hand and for the case at hand (nb_level_shape). */
 enum nb_level { NB_L1, NB_L2, NB_L3, NB_DRAM, NB_N_LEVELS };
 /* Is it such a shape? Then *level, and the text with 1 in the level's place in plain. -1: it is a plain shape, or none. */
 int nb_shape_level(const char *text, enum nb_level *level, char *plain, size_t n);

@@ -10,7 +10,6 @@
 #include "src/measure/status.h"
 #include "src/plan/cells.h"
 #include "src/plan/config.h"
-#include "src/plan/match.h"
 
 /* ---- the builds ------------------------------------------------------------------------------------------------------ */
 

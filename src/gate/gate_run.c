@@ -17,7 +17,7 @@
 #include "src/gate/code_identity.h"
 #include "src/gate/gate_launch.h"
 #include "src/measure/launcher.h"
-#include "src/plan/match.h"
+#include "src/plan/cells.h"
 
 static void decide(struct nb_gate_case *c, enum nb_verdict verdict, const char *reason) {
     c->verdict = verdict;

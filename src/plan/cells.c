@@ -3,6 +3,7 @@
 #include "src/plan/cells.h"
 
 #include <assert.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,110 @@
 #include "src/core/registry.h"
 #include "src/core/shape.h"
 #include "src/plan/inputs.h"
-#include "src/plan/match.h"
+
+/* ---- does a case fit: values are compared by what they mean, not by how they are written ---- */
+
+bool nb_filters_match(const struct nb_filters *filters, const char *key) {
+    assert(key);
+    for (size_t i = 0; i < filters->n; i++)
+        if (strstr(key, filters->texts[i]) || fnmatch(filters->texts[i], key, FNM_LEADING_DIR) == 0) return true;
+    return filters->n == 0;
+}
+
+/* eps and k, which people write in several ways, in one: cases of equal meaning get equal keys. */
+static struct nb_case canonical(const struct nb_case *c) {
+    struct nb_case copy = *c;
+    snprintf(copy.eps_text, sizeof copy.eps_text, "%.17g", c->eps);
+    snprintf(copy.k_text, sizeof copy.k_text, "%lld", (long long)c->k);
+    return copy;
+}
+
+/* ---- selecting axes ---- */
+
+static bool kernel_selected(const char *glob, const struct nb_entry *e) {
+    return fnmatch(glob, e->kernel_id, 0) == 0 || fnmatch(glob, e->kernel->name, 0) == 0;
+}
+
+static bool backend_selected(const char *text, const struct nb_entry *e) {
+    if (strcmp(text, "cpu") == 0 || !e->plugin) return strcmp(text, "cpu") == 0 && !e->plugin;
+    const char *kind = e->is_peer ? "peer:" : "plugin:";
+    const size_t n = strlen(kind);
+    return strncmp(text, kind, n) == 0 && fnmatch(text + n, e->plugin, 0) == 0;
+}
+
+static bool text_selects(const char *text, const struct nb_axis *axis, const struct nb_entry *e) {
+    const struct nb_kernel *k = e->kernel;
+    struct nb_strbuf value = {0};
+    if (strcmp(text, "all") == 0) return strcmp(axis->name, "op") != 0 || k->op != NB_OP_COPY;
+    if (strcmp(axis->name, "kernel") == 0) return kernel_selected(text, e);
+    if (strcmp(axis->name, "backend") == 0) return backend_selected(text, e);
+    /* Only what selecting axes print; a whole case would be read from text, and this is asked for every kernel. */
+    const struct nb_case c = {.op = k->op,
+                              .pass = k->pass,
+                              .dtype = k->dtype,
+                              .width = k->width,
+                              .style = k->style,
+                              .stats = k->stats,
+                              .stats_dtype = k->stats_dtype,
+                              .variance = k->variance};
+    nb_axis_print(axis, &c, &value);
+    bool selected = strcmp(value.text, text) == 0;
+    nb_strbuf_release(&value);
+    return selected;
+}
+
+/* Is the kernel's value of a selecting axis in the list? Kernel names and plugins are globs; "all" is everything but, for the
+ * op, a copy. */
+static bool list_selects(const struct nb_values *list, const struct nb_axis *axis, const struct nb_entry *entry) {
+    for (size_t i = 0; i < list->n; i++)
+        if (text_selects(list->texts[i], axis, entry)) return true;
+    return false;
+}
+
+/* ---- cell axes ---- */
+
+static bool same_value(const struct nb_axis *axis, const struct nb_case *a, const struct nb_case *b) {
+    struct nb_strbuf p = {0}, q = {0};
+    nb_axis_print(axis, a, &p);
+    nb_axis_print(axis, b, &q);
+    bool same = strcmp(p.text, q.text) == 0;
+    nb_strbuf_release(&p);
+    nb_strbuf_release(&q);
+    return same;
+}
+
+static bool list_has_value_of(const struct nb_values *list, const struct nb_axis *axis, const struct nb_case *c) {
+    char reason[256];
+    if (axis->applies && !axis->applies(c)) return false;
+    const struct nb_case wanted = canonical(c);
+    for (size_t i = 0; i < list->n; i++) {
+        struct nb_case other = *c;
+        if (nb_axis_set(axis, &other, list->texts[i], reason, sizeof reason) != 0) continue;
+        nb_case_normalize(&other);
+        other = canonical(&other);
+        if (same_value(axis, &wanted, &other)) return true;
+    }
+    return false;
+}
+
+static bool excludes(const struct nb_block *exclude, const struct nb_case *c, const struct nb_entry *entry) {
+    for (size_t a = 0; a < nb_n_axes; a++) {
+        const struct nb_values *list = &exclude->values[a];
+        if (list->n == 0) continue;
+        bool in = nb_axes[a].kind == NB_AXIS_SELECT ? list_selects(list, &nb_axes[a], entry)
+                                                    : list_has_value_of(list, &nb_axes[a], c);
+        if (!in) return false;
+    }
+    return true;
+}
+
+/* The first exclude of the block that names no axis whose list the case is not in; null: the case stays. */
+static const struct nb_block *find_exclude(const struct nb_block *block, const struct nb_case *c,
+                                           const struct nb_entry *entry) {
+    for (size_t i = 0; i < block->n_excludes; i++)
+        if (excludes(&block->excludes[i], c, entry)) return &block->excludes[i];
+    return NULL;
+}
 
 /* ---- labels: few, so that they are looked for one after another ---- */
 
@@ -56,16 +160,11 @@ void nb_labels_release(struct nb_labels *labels) {
     *labels = (struct nb_labels){0};
 }
 
-void nb_label_set_add(struct nb_label_set *set, size_t label) {
+static void add_to_set(struct nb_label_set *set, size_t label) {
     for (size_t i = 0; i < set->n; i++)
         if (set->at[i] == label) return;
     set->at = nb_realloc(set->at, set->n + 1, sizeof *set->at);
     set->at[set->n++] = label;
-}
-
-void nb_label_set_release(struct nb_label_set *set) {
-    free(set->at);
-    *set = (struct nb_label_set){0};
 }
 
 /* ---- what is left out ---- */
@@ -214,7 +313,7 @@ static bool names_copy(const struct product *p, const struct nb_entry *e) {
     const struct nb_values *globs = list_of(p, "kernel");
     for (size_t i = 0; i < globs->n; i++) {
         const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
-        if (is_copy_glob(globs->texts[i]) && nb_list_selects(&one, nb_axis_find("kernel"), e)) return true;
+        if (is_copy_glob(globs->texts[i]) && list_selects(&one, nb_axis_find("kernel"), e)) return true;
     }
     return false;
 }
@@ -224,11 +323,11 @@ static bool names_copy(const struct product *p, const struct nb_entry *e) {
 static bool axis_selects(const struct product *p, size_t axis, const struct nb_entry *e) {
     const struct nb_values *list = p->lists[axis];
     if (e->kernel->width == NB_NATIVE && strcmp(nb_axes[axis].name, "width") == 0) return true;
-    if (list->n > 0) return nb_list_selects(list, &nb_axes[axis], e);
+    if (list->n > 0) return list_selects(list, &nb_axes[axis], e);
     if (!nb_axes[axis].fallback) return true;
     char *fallback = nb_strdup(nb_axes[axis].fallback);
     const struct nb_values one = {.texts = &fallback, .n = 1};
-    bool selected = nb_list_selects(&one, &nb_axes[axis], e);
+    bool selected = list_selects(&one, &nb_axes[axis], e);
     free(fallback);
     return selected;
 }
@@ -251,7 +350,7 @@ static void count_backends(const struct product *p, size_t cells, struct nb_skip
         if (strcmp(text, "cuda") == 0) nb_skips_count(skips, cells, "backend %s: not built", text);
         if (!is_peer && strncmp(text, "plugin:", 7) != 0) continue;
         for (size_t k = 0; k < nb_registry_size() && !loaded; k++)
-            loaded = nb_list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
+            loaded = list_selects(&one, nb_axis_find("backend"), nb_registry_at(k));
         if (!loaded)
             nb_skips_count(skips, cells, "backend %s: not loaded; --%s loads it", text,
                            is_peer ? "peer NAME" : "plugin FILE");
@@ -305,10 +404,10 @@ static void count_kernels(const struct product *p, size_t cells, struct nb_skips
         const char **names = nb_alloc(n, sizeof *names);
         for (size_t k = 0; k < n; k++) {
             names[k] = nb_registry_at(k)->kernel_id;
-            known = known || nb_list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
+            known = known || list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
         }
         for (size_t k = 0; k < n_known && !known; k++)
-            known = nb_list_selects(&one, nb_axis_find("kernel"), &catalogue[k]);
+            known = list_selects(&one, nb_axis_find("kernel"), &catalogue[k]);
         const char *nearest = nb_nearest(globs->texts[i], names, n);
         if (!known && strcmp(globs->texts[i], "*:*") == 0)
             nb_skips_count(skips, cells,
@@ -365,18 +464,22 @@ static void count_missing(const struct product *p, size_t cells, struct nb_skips
 
 /* ---- what a config needs ---- */
 
-static bool config_selects(const struct nb_config *config, const struct nb_entry *e) {
-    for (size_t b = 0; b < config->n_blocks; b++) {
-        const struct nb_block *block = &config->blocks[b];
+/* Calls step for each product of the config, in order, until it returns other than 0, which is returned. */
+static int for_products(const struct nb_config *config, int (*step)(const struct product *p, void *arg), void *arg) {
+    int result = 0;
+    for (size_t i = 0; i < config->n_blocks && result == 0; i++) {
+        const struct nb_block *block = &config->blocks[i];
         struct product p = product_of(block, NULL);
-        if (product_selects(&p, e)) return true;
-        for (size_t i = 0; i < block->n_includes; i++) {
-            p = product_of(block, &block->includes[i]);
-            if (product_selects(&p, e)) return true;
+        result = step(&p, arg);
+        for (size_t j = 0; j < block->n_includes && result == 0; j++) {
+            p = product_of(block, &block->includes[j]);
+            result = step(&p, arg);
         }
     }
-    return false;
+    return result;
 }
+
+static int selects_entry(const struct product *p, void *entry) { return product_selects(p, entry); }
 
 void nb_config_print_variants(const struct nb_config *config, FILE *out) {
     bool needs_copies[NB_N_WIDTHS][NB_N_DTYPES] = {{false}};
@@ -387,14 +490,14 @@ void nb_config_print_variants(const struct nb_config *config, FILE *out) {
             const struct nb_entry *e = &catalogue[i];
             const struct nb_kernel *k = e->kernel;
             if ((k->op == NB_OP_COPY) != (copies == 1) || nb_cpu_refuses(k->cpu_features, k->width)) continue;
-            if (!(copies && needs_copies[k->width][k->dtype]) && !config_selects(config, e)) continue;
+            if (!(copies && needs_copies[k->width][k->dtype]) && !for_products(config, selects_entry, (void *)e))
+                continue;
             needs_copies[k->width][k->dtype] = true;
             fprintf(out, "%s\n", e->id);
         }
 }
 
 struct expansion {
-    const struct nb_config *config;
     const struct nb_filters *filters;
     struct nb_cells *cells;
     struct nb_skips *skips;
@@ -482,15 +585,15 @@ static void take_block(struct nb_cells *cells, size_t cell, const struct nb_bloc
     if (cell == NB_NOWHERE) return;
     cells->items[cell].isolate_width |= block->isolate_width;
     if (!block->label) return;
-    nb_label_set_add(&cells->items[cell].labels, add_label(&cells->labels, block->label, block->source, block->text));
+    add_to_set(&cells->items[cell].labels, add_label(&cells->labels, block->label, block->source, block->text));
 }
 
 /* Keeps the key by which the cell is known; false when another cell has it, which takes the block's label too. */
 static bool is_new(struct nb_cells *cells, const struct nb_case *c, const struct nb_block *block) {
-    const struct nb_case canonical = nb_case_canonical(c);
+    const struct nb_case written = canonical(c);
     struct nb_strbuf key = {0};
     size_t n = cells->known.n;
-    nb_case_key(&canonical, &key);
+    nb_case_key(&written, &key);
     const size_t known = nb_text_map_add(&cells->known, key.text, n);
     if (known != NB_NOWHERE) {
         nb_strbuf_release(&key);
@@ -510,7 +613,7 @@ static void add_cell(struct expansion *e, const struct product *p, const struct 
                      const struct nb_case *c) {
     struct nb_cells *cells = e->cells;
     struct nb_strbuf key = {0};
-    const struct nb_block *exclude = nb_block_excludes(p->block, c, entry);
+    const struct nb_block *exclude = find_exclude(p->block, c, entry);
     if (exclude) {
         count_excluded(e, p, exclude);
         return;
@@ -613,7 +716,8 @@ static int check_data(const struct product *p) {
 }
 
 /* Before anything is expanded. */
-static int check_product(struct expansion *e, const struct product *p) {
+static int check_product(const struct product *p, void *expansion) {
+    struct expansion *e = expansion;
     double n_cells = count_all(p), n_with_kernels = 0;
     if (check_data(p) != 0) return -1;
     if (n_cells > NB_MAX_CASES) return absurd(p, n_cells, "");
@@ -628,36 +732,22 @@ static int check_product(struct expansion *e, const struct product *p) {
     return e->planned > NB_MAX_CASES ? absurd(p, (double)e->planned, " with the blocks before it") : 0;
 }
 
-static int expand_product(struct expansion *e, const struct product *p) {
+static int expand_product(const struct product *p, void *expansion) {
+    struct expansion *e = expansion;
     count_missing(p, (size_t)count_all(p), e->skips);
     for (size_t i = 0; i < nb_registry_size(); i++)
         if (product_selects(p, nb_registry_at(i)) && expand_kernel(e, p, nb_registry_at(i)) != 0) return -1;
     return 0;
 }
 
-/* Calls step for each product of the config, in order, until one fails. */
-static int for_products(struct expansion *e, int (*step)(struct expansion *e, const struct product *p)) {
-    int result = 0;
-    for (size_t i = 0; i < e->config->n_blocks && result == 0; i++) {
-        const struct nb_block *block = &e->config->blocks[i];
-        struct product p = product_of(block, NULL);
-        result = step(e, &p);
-        for (size_t j = 0; j < block->n_includes && result == 0; j++) {
-            p = product_of(block, &block->includes[j]);
-            result = step(e, &p);
-        }
-    }
-    return result;
-}
-
 int nb_cells_expand(struct nb_cells *cells, const struct nb_config *config, const struct nb_filters *filters,
                     struct nb_skips *skips) {
     assert(cells && config && skips);
     int cpus[1024];
-    struct expansion e = {.config = config, .filters = filters, .cells = cells, .skips = skips};
+    struct expansion e = {.filters = filters, .cells = cells, .skips = skips};
     e.n_cpus = nb_cpu_allowed(cpus, 1024);
-    int result = for_products(&e, check_product);
-    if (result == 0) result = for_products(&e, expand_product);
+    int result = for_products(config, check_product, &e);
+    if (result == 0) result = for_products(config, expand_product, &e);
     release_data_fits(&e.data);
     return result;
 }
@@ -666,7 +756,7 @@ void nb_cells_release(struct nb_cells *cells) {
     for (size_t i = 0; i < cells->n; i++) {
         free(cells->items[i].key);
         free(cells->items[i].refused);
-        nb_label_set_release(&cells->items[i].labels);
+        free(cells->items[i].labels.at);
     }
     for (size_t i = 0; i < cells->known.n; i++) free(cells->known_keys[i]);
     free(cells->items);

@@ -12,7 +12,14 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 #include "src/plan/config.h"
-#include "src/plan/match.h"
+
+struct nb_filters {
+    const char *const *texts;
+    size_t n;
+};
+/* A filter is any stretch of the key as it stands, or a glob on the whole key or on its first parts ("rmsnorm_*_f32/shape:64x*"
+ * need not have the rest). No filters: everything matches. */
+bool nb_filters_match(const struct nb_filters *filters, const char *key);
 
 /* Names that a config gives to the cases of its blocks, so that a reader can take together what belongs to one question or to
  * one public bug report. A case that several blocks make has all their labels. */
@@ -29,13 +36,11 @@ struct nb_labels {
 cJSON *nb_labels_to_json(const struct nb_labels *labels);
 void nb_labels_release(struct nb_labels *labels);
 
-/* The labels of one case, by index, in the order in which they were given. Zero-initialise. */
+/* The labels of one case, by index, in the order in which they were given; owned. */
 struct nb_label_set {
     size_t *at;
     size_t n;
 };
-void nb_label_set_add(struct nb_label_set *set, size_t label);
-void nb_label_set_release(struct nb_label_set *set);
 
 /* What a plan leaves out, counted by reason. */
 

@@ -1,16 +1,333 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which config is meant, what --axis does to it, and its release. config_read.c reads the file. */
+/* Reads a config strictly: what is not understood is an error with its place, since a key that is silently ignored
+ * would be a matrix that nobody wanted. Then which file a name means, and what options do to a config. */
 #include "src/plan/config.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/files.h"
-#include "src/core/json.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
+
+enum { MAX_BLOCKS = 1000, MAX_BUDGETS = 1000 };
+
+/* ---- the key "gate" ---- */
+
+static int read_budget(const struct nb_jsonc *file, const cJSON *node, struct nb_instruction_budget *budget) {
+    char *end;
+    budget->filter = nb_strdup(node->string);
+    if (!*node->string)
+        return nb_error("%s:%d: an empty filter; \"*\" takes every case", file->path, nb_jsonc_line(file, node));
+    if (cJSON_IsNumber(node)) return nb_jsonc_number(file, node, 1, 1e9, true, &budget->most);
+    if (!cJSON_IsString(node))
+        return nb_jsonc_wrong_type(file, node, node->string, "a number of instructions, or \"+2%\"");
+    budget->relative = true;
+    budget->most = strtod(node->valuestring, &end) / 100;
+    const bool is_percent = node->valuestring[0] == '+' && end != node->valuestring && strcmp(end, "%") == 0;
+    if (is_percent && budget->most >= 0 && budget->most <= 100) return 0;
+    return nb_error(
+        "%s:%d: \"%s\": '%.40s' is no budget; a number of instructions, or \"+2%%\" for 2 %% more than the baseline",
+        file->path, nb_jsonc_line(file, node), node->string, node->valuestring);
+}
+
+static int read_budgets(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_gate_settings *out = into;
+    if (!cJSON_IsObject(node)) return nb_jsonc_wrong_type(file, node, node->string, "an object of filters and budgets");
+    const int n = cJSON_GetArraySize(node);
+    if (n == 0 || n > MAX_BUDGETS)
+        return nb_error("%s:%d: \"%s\" has %d entries; it must have 1 to %d", file->path, nb_jsonc_line(file, node),
+                        node->string, n, MAX_BUDGETS);
+    out->budgets = nb_alloc((unsigned)n, sizeof *out->budgets);
+    for (const cJSON *child = node->child; child; child = child->next)
+        if (read_budget(file, child, &out->budgets[out->n_budgets++]) != 0) return -1;
+    return 0;
+}
+
+#define FIELD(KIND, type, member) #member, NB_FIELD_##KIND, .offset = offsetof(type, member)
+
+static int read_gate(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    static const struct nb_field fields[] = {
+        {FIELD(PERCENT, struct nb_gate_settings, fail_margin), .low = 0.1, .high = 100},
+        {FIELD(PERCENT, struct nb_gate_settings, pass_margin), .low = 0.1, .high = 100},
+        {FIELD(PERCENT, struct nb_gate_settings, level), .low = 0.001, .high = 20},
+        {"instructions", NB_FIELD_READ, .read = read_budgets}};
+    return nb_fields_read(file, node, fields, sizeof fields / sizeof fields[0], "\"gate\"",
+                          &((struct nb_config *)config)->gate);
+}
+
+void nb_gate_settings_release(struct nb_gate_settings *settings) {
+    for (size_t i = 0; i < settings->n_budgets; i++) free(settings->budgets[i].filter);
+    free(settings->budgets);
+    *settings = (struct nb_gate_settings){0};
+}
+
+/* ---- the key "compare" ---- */
+
+static int read_confirm(const struct nb_jsonc *file, const cJSON *node, void *settings) {
+    static const struct nb_field fields[] = {
+        {"launches", NB_FIELD_COUNT, .offset = offsetof(struct nb_compare_settings, confirm_launches), .low = 6,
+         .high = 1000},
+        {"behind_percent", NB_FIELD_PERCENT, .offset = offsetof(struct nb_compare_settings, behind), .low = 0,
+         .high = 100}};
+    return nb_fields_read(file, node, fields, 2, "\"confirm\"", settings);
+}
+
+static int read_compare(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    static const struct nb_field fields[] = {{FIELD(TEXTS, struct nb_compare_settings, ours), .required = true},
+                                             {"confirm", NB_FIELD_READ, .read = read_confirm}};
+    struct nb_compare_settings *settings = &((struct nb_config *)config)->compare;
+    settings->behind = 0.05;
+    return nb_fields_read(file, node, fields, 2, "\"compare\"", settings);
+}
+
+cJSON *nb_compare_settings_to_json(const struct nb_compare_settings *s) {
+    if (s->ours.n == 0) return cJSON_CreateNull();
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToObject(json, "ours", cJSON_CreateStringArray((const char *const *)s->ours.items, (int)s->ours.n));
+    cJSON_AddNumberToObject(json, "confirm_launches", s->confirm_launches);
+    nb_json_number(json, "behind", s->behind);
+    return json;
+}
+
+void nb_compare_settings_from_json(struct nb_compare_settings *s, const cJSON *json) {
+    const double launches = nb_json_get_number(json, "confirm_launches"), behind = nb_json_get_number(json, "behind");
+    const cJSON *glob;
+    *s = (struct nb_compare_settings){.behind = behind >= 0 && behind <= 1 ? behind : 0.05};
+    if (launches >= 0 && launches <= 1000) s->confirm_launches = (int)launches;
+    cJSON_ArrayForEach(glob, cJSON_GetObjectItemCaseSensitive(json, "ours")) {
+        if (cJSON_IsString(glob)) nb_strings_add(&s->ours, glob->valuestring);
+    }
+}
+
+void nb_compare_settings_copy(struct nb_compare_settings *to, const struct nb_compare_settings *from) {
+    *to = (struct nb_compare_settings){.confirm_launches = from->confirm_launches, .behind = from->behind};
+    for (size_t i = 0; i < from->ours.n; i++) nb_strings_add(&to->ours, from->ours.items[i]);
+}
+
+void nb_compare_settings_release(struct nb_compare_settings *s) {
+    nb_strings_release(&s->ours);
+    *s = (struct nb_compare_settings){0};
+}
+
+/* ---- values of an axis ---- */
+
+/* A scalar as the text that the axis reads. -1: no such scalar. */
+static int scalar_text(const struct nb_axis *axis, const cJSON *node, char number[32], const char **text) {
+    *text = number;
+    if (cJSON_IsString(node)) {
+        *text = node->valuestring;
+    } else if (cJSON_IsNumber(node) && isfinite(node->valuedouble)) {
+        nb_shortest_text(node->valuedouble, number);
+        if (fabs(node->valuedouble) < 1e15 && floor(node->valuedouble) == node->valuedouble)
+            snprintf(number, 32, "%.0f", node->valuedouble);
+    } else if (cJSON_IsBool(node) && axis->choices == nb_switch_names) {
+        *text = cJSON_IsTrue(node) ? "1" : "0";
+    } else {
+        return -1;
+    }
+    return 0;
+}
+
+static int read_value(const struct nb_jsonc *file, const struct nb_axis *axis, const cJSON *node,
+                      struct nb_values *values) {
+    char number[32], reason[256];
+    const char *text;
+    if (scalar_text(axis, node, number, &text) != 0)
+        return nb_jsonc_wrong_type(file, node, axis->name, "a text or a list of texts");
+    if (nb_values_add(values, axis, text, reason, sizeof reason) == 0) return 0;
+    return nb_error("%s:%d: \"%s\": '%.100s' %s", file->path, nb_jsonc_line(file, node), axis->name, text, reason);
+}
+
+static int read_values(const struct nb_jsonc *file, const struct nb_axis *axis, const cJSON *node,
+                       struct nb_values *values) {
+    values->line = nb_jsonc_line(file, node);
+    if (!cJSON_IsArray(node)) return read_value(file, axis, node, values);
+    if (!node->child)
+        return nb_error("%s:%d: \"%s\" is an empty list; leave the key out for the default", file->path, values->line,
+                        axis->name);
+    for (const cJSON *item = node->child; item; item = item->next)
+        if (read_value(file, axis, item, values) != 0) return -1;
+    return 0;
+}
+
+/* ---- blocks ---- */
+
+static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block);
+
+/* The lists of include and exclude: objects, or one object. */
+static int read_partials(const struct nb_jsonc *file, const cJSON *node, struct nb_block **blocks, size_t *n) {
+    const cJSON *first = cJSON_IsArray(node) ? node->child : node;
+    if (!first) return nb_error("%s:%d: \"%s\" is an empty list", file->path, nb_jsonc_line(file, node), node->string);
+    size_t count = cJSON_IsArray(node) ? (size_t)cJSON_GetArraySize(node) : 1;
+    if (count > MAX_BLOCKS)
+        return nb_error("%s:%d: \"%s\" has more than %d entries", file->path, nb_jsonc_line(file, node), node->string,
+                        MAX_BLOCKS);
+    *blocks = nb_alloc(count, sizeof **blocks);
+    for (const cJSON *item = first; item && *n < count; item = item->next) {
+        struct nb_block *block = &(*blocks)[(*n)++];
+        if (!cJSON_IsObject(item))
+            return nb_jsonc_wrong_type(file, item, node->string, "a list of objects that name axes");
+        if (!item->child)
+            return nb_error("%s:%d: \"%s\" has an entry that names no axis", file->path, nb_jsonc_line(file, item),
+                            node->string);
+        if (read_block(file, item, true, block) != 0) return -1;
+    }
+    return 0;
+}
+
+enum { BLOCK_KEYS = 5 }; /* beside the axes */
+
+static size_t block_keys(bool is_partial, const char *names[NB_MAX_AXES + BLOCK_KEYS]) {
+    static const char *const others[BLOCK_KEYS] = {"include", "exclude", "label", "source", "text"};
+    size_t n = 0;
+    for (; n < nb_n_axes; n++) names[n] = nb_axes[n].name;
+    for (size_t i = 0; i < BLOCK_KEYS && !is_partial; i++) names[n++] = others[i];
+    return n;
+}
+
+/* "label", "source", "text": what a block says of itself. */
+static int read_own_text(const struct nb_jsonc *file, const cJSON *node, char **text, size_t most) {
+    return *text ? nb_jsonc_twice(file, node) : nb_field_text(file, node, most, text);
+}
+
+static int read_block_key(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
+    const char *names[NB_MAX_AXES + BLOCK_KEYS];
+    const struct nb_axis *axis = nb_axis_find(node->string);
+    if (axis) {
+        struct nb_values *values = &block->values[axis - nb_axes];
+        return values->n > 0 ? nb_jsonc_twice(file, node) : read_values(file, axis, node, values);
+    }
+    if (!is_partial && strcmp(node->string, "include") == 0)
+        return block->includes ? nb_jsonc_twice(file, node)
+                               : read_partials(file, node, &block->includes, &block->n_includes);
+    if (!is_partial && strcmp(node->string, "exclude") == 0)
+        return block->excludes ? nb_jsonc_twice(file, node)
+                               : read_partials(file, node, &block->excludes, &block->n_excludes);
+    if (!is_partial && strcmp(node->string, "label") == 0)
+        return read_own_text(file, node, &block->label, NB_LABEL_MAX);
+    if (!is_partial && strcmp(node->string, "source") == 0) return read_own_text(file, node, &block->source, 1000);
+    if (!is_partial && strcmp(node->string, "text") == 0) return read_own_text(file, node, &block->text, 1000);
+    size_t n = block_keys(is_partial, names);
+    return nb_jsonc_unknown_key(file, node, names, n);
+}
+
+static int read_block(const struct nb_jsonc *file, const cJSON *node, bool is_partial, struct nb_block *block) {
+    block->path = nb_strdup(file->path);
+    block->line = nb_jsonc_line(file, node);
+    for (const cJSON *child = node->child; child; child = child->next)
+        if (read_block_key(file, child, is_partial, block) != 0) return -1;
+    if (block->label || (!block->source && !block->text)) return 0;
+    return nb_error("%s:%d: \"source\" and \"text\" belong to a \"label\", and this block has none", file->path,
+                    block->line);
+}
+
+static int read_blocks(const struct nb_jsonc *file, const cJSON *node, void *into) {
+    struct nb_config *config = into;
+    if (!cJSON_IsArray(node)) return nb_jsonc_wrong_type(file, node, "blocks", "a list of objects");
+    size_t n = (size_t)cJSON_GetArraySize(node);
+    if (n == 0 || n > MAX_BLOCKS)
+        return nb_error("%s:%d: \"blocks\" has %zu entries; it must have 1 to %d", file->path,
+                        nb_jsonc_line(file, node), n, MAX_BLOCKS);
+    config->blocks = nb_alloc(n, sizeof *config->blocks);
+    for (const cJSON *item = node->child; item; item = item->next) {
+        struct nb_block *block = &config->blocks[config->n_blocks++];
+        if (!cJSON_IsObject(item)) return nb_jsonc_wrong_type(file, item, "blocks", "a list of objects");
+        if (read_block(file, item, false, block) != 0) return -1;
+    }
+    return 0;
+}
+
+int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config) {
+    assert(file && node && config);
+    config->path = nb_strdup(file->path);
+    return read_blocks(file, node, config);
+}
+
+/* ---- the rest of the file ---- */
+
+/* 64 bits do not fit a JSON number, so a text is taken too. */
+static int read_seed(const struct nb_jsonc *file, const cJSON *node, void *config) {
+    uint64_t *seed = &((struct nb_config *)config)->order_seed;
+    double number;
+    if (!cJSON_IsString(node)) {
+        if (nb_jsonc_number(file, node, 0, 0x1p53, true, &number) != 0) return -1;
+        *seed = (uint64_t)number;
+        return 0;
+    }
+    char *end;
+    errno = 0;
+    *seed = strtoull(node->valuestring, &end, 10);
+    if (node->valuestring[0] >= '0' && node->valuestring[0] <= '9' && !*end && errno == 0) return 0;
+    return nb_error("%s:%d: \"%s\": '%.40s' is not a whole number from 0 to 2^64 - 1", file->path,
+                    nb_jsonc_line(file, node), node->string, node->valuestring);
+}
+
+static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
+    static const struct nb_field fields[] = {
+        {FIELD(TEXT, struct nb_config, description)},
+        {"blocks", NB_FIELD_READ, .read = read_blocks},
+        {FIELD(COUNT, struct nb_config, launches), .low = 0, .high = 1000},
+        {FIELD(COUNT, struct nb_config, blocks_per_launch), .low = 1, .high = 10000},
+        {FIELD(NUMBER, struct nb_config, sample_ms), .low = 0.01, .high = 1000},
+        {FIELD(TEXT, struct nb_config, reference)},
+        {"order_seed", NB_FIELD_READ, .read = read_seed},
+        {"gate", NB_FIELD_READ, .read = read_gate},
+        {"compare", NB_FIELD_READ, .read = read_compare},
+    };
+    if (!cJSON_IsObject(file->root))
+        return nb_error("%s:%d: a config is an object with the key \"blocks\"", file->path,
+                        nb_jsonc_line(file, file->root));
+    if (nb_fields_read(file, file->root, fields, sizeof fields / sizeof fields[0], "a config", config) != 0) return -1;
+    if (!config->blocks) return nb_error("%s: has no \"blocks\", the list of what to run", file->path);
+    return 0;
+}
+
+/* "dir/quick.json" -> "quick". */
+static char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *name = nb_strdup(slash ? slash + 1 : path);
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".json") == 0) name[n - 5] = '\0';
+    return name;
+}
+
+static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
+    config->path = nb_strdup(file->path);
+    config->name = base_name(file->path);
+    /* Ten launches narrow an interval by a third against the six that are the fewest for one. */
+    config->launches = 10;
+    config->blocks_per_launch = 20;
+    config->sample_ms = 0.3;
+    config->order_seed = 1;
+    if (read_top(file, config) == 0) return 0;
+    nb_config_release(config);
+    return -1;
+}
+
+static int read_file(struct nb_config *config, const char *path) {
+    struct nb_jsonc file;
+    if (nb_jsonc_read(&file, path) != 0) return -1;
+    int result = read_opened(config, &file);
+    nb_jsonc_release(&file);
+    return result;
+}
+
+int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len) {
+    assert(config && path && text);
+    struct nb_jsonc file;
+    *config = (struct nb_config){0};
+    if (nb_jsonc_parse(&file, path, text, len) != 0) return -1;
+    int result = read_opened(config, &file);
+    nb_jsonc_release(&file);
+    return result;
+}
 
 /* ---- which file ---- */
 
@@ -48,12 +365,12 @@ static int unknown_config(const char *name) {
 int nb_config_read(struct nb_config *config, const char *name) {
     assert(config && name);
     *config = (struct nb_config){0};
-    if (strchr(name, '/') || ends_with(name, ".json")) return nb_config_read_file(config, name);
+    if (strchr(name, '/') || ends_with(name, ".json")) return read_file(config, name);
     struct nb_strbuf file = {0};
     nb_strbuf_addf(&file, "%s.json", name);
     const bool may_be = *name && *name != '.' && strcmp(name, "shapes") != 0; /* shapes.json names shapes */
     char *path = may_be ? nb_jsonc_find(file.text) : NULL;
-    int result = path ? nb_config_read_file(config, path) : unknown_config(name);
+    int result = path ? read_file(config, path) : unknown_config(name);
     nb_strbuf_release(&file);
     free(path);
     return result;
@@ -147,9 +464,7 @@ void nb_config_release(struct nb_config *config) {
     *config = (struct nb_config){0};
 }
 
-/* ---- narrowing and joining ---- */
-
-/* Two configs taken as one, and a config narrowed to some of its own values. */
+/* ---- two configs taken as one, and a config narrowed to some of its own values ---- */
 
 void nb_config_append(struct nb_config *config, struct nb_config *more) {
     assert(config && more);

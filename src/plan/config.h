@@ -82,8 +82,7 @@ struct nb_config {
 /* NAME is a preset (configs/NAME.json, see nb_jsonc_find) or a path when it holds a slash or ends in .json.
  * Every error names file, line, key and the nearest valid name. Returns -1 after nb_error. */
 int nb_config_read(struct nb_config *config, const char *name);
-/* The same from a path, and from a text that errors call by a path. */
-int nb_config_read_file(struct nb_config *config, const char *path);
+/* The same from a text that errors call by a path. */
 int nb_config_parse(struct nb_config *config, const char *path, const char *text, size_t len);
 /* A list of blocks that stands in another kind of file (a claim). config: zeroed; it gets the path and the blocks alone. */
 int nb_config_read_blocks(const struct nb_jsonc *file, const cJSON *node, struct nb_config *config);

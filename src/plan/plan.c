@@ -12,7 +12,6 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
-#include "src/plan/match.h"
 
 /* ---- groups ---- */
 
@@ -522,10 +521,12 @@ static int keep_budget(struct wholes *wholes, const struct nb_cells *cells, cons
 
 /* ---- the plan's own form ---- */
 
-static size_t add_case(struct nb_plan *plan, const struct nb_cell *cell) {
+/* The cell's labels go with it. */
+static size_t add_case(struct nb_plan *plan, struct nb_cell *cell) {
     plan->cases[plan->n_cases] = cell->c;
     plan->keys[plan->n_cases] = nb_strdup(cell->key);
-    for (size_t i = 0; i < cell->labels.n; i++) nb_label_set_add(&plan->case_labels[plan->n_cases], cell->labels.at[i]);
+    plan->case_labels[plan->n_cases] = cell->labels;
+    cell->labels = (struct nb_label_set){0};
     return plan->n_cases++;
 }
 
@@ -539,7 +540,7 @@ static struct nb_group *add_part(struct nb_plan *plan, const size_t *cases, size
 }
 
 /* Parts of equal size, within one. */
-static void add_whole(struct nb_plan *plan, const struct whole *whole, const struct nb_cells *cells,
+static void add_whole(struct nb_plan *plan, const struct whole *whole, struct nb_cells *cells,
                       const struct effort *effort) {
     const size_t n_parts = count_parts(whole->n, effort);
     size_t *cases = nb_alloc(whole->n, sizeof *cases);
@@ -558,7 +559,7 @@ static void add_whole(struct nb_plan *plan, const struct whole *whole, const str
     free(cases);
 }
 
-static void fill(struct nb_plan *plan, const struct wholes *wholes, const struct nb_cells *cells,
+static void fill(struct nb_plan *plan, const struct wholes *wholes, struct nb_cells *cells,
                  const struct effort *effort) {
     size_t n_cases = 0, n_groups = 0;
     for (size_t i = 0; i < wholes->n; i++) {
@@ -613,7 +614,7 @@ out:
 
 void nb_plan_release(struct nb_plan *plan) {
     for (size_t i = 0; i < plan->n_cases; i++) free(plan->keys[i]);
-    for (size_t i = 0; plan->case_labels && i < plan->n_cases; i++) nb_label_set_release(&plan->case_labels[i]);
+    for (size_t i = 0; plan->case_labels && i < plan->n_cases; i++) free(plan->case_labels[i].at);
     nb_labels_release(&plan->labels);
     nb_compare_settings_release(&plan->compare);
     free(plan->case_labels);

@@ -8,7 +8,7 @@
 #ifndef NB_COMPARISON_H
 #define NB_COMPARISON_H
 
-#include "src/plan/match.h"
+#include "src/plan/cells.h"
 #include "src/record/results.h"
 
 enum { NB_BEFORE, NB_AFTER, NB_N_SIDES };

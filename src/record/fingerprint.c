@@ -21,7 +21,7 @@
 #include "build_info.h"
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/measure/system.h"
 
 /* ---- hashes ---- */

@@ -12,7 +12,7 @@
  *   system     os, kernel, architecture, governor, boost, clock_source, huge_pages, aslr, memory_bytes
  *   kernels    [{file, hash}], each shared object that is loaded
  *   libraries  libc, papi, cjson, libcpuid
- *   tuning     what kernels know of the machine, and where it comes from (src/core/tuning_file.h)
+ *   tuning     what kernels know of the machine, and where it comes from (src/core/tuning.h)
  * Null is what the machine does not say. Keys in this order; hashes are strings. */
 cJSON *nb_fingerprint(void);
 /* What changes: load_average [3], memory_available_bytes. */

@@ -8,7 +8,7 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "tests/fuzz/fuzz.h"
 
 static void put_cpu(struct nb_strbuf *out, const uint8_t *bytes, size_t n) {

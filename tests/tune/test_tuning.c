@@ -11,7 +11,6 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"
-#include "src/core/tuning_file.h"
 #include "src/tune/tune_run.h"
 #include "src/tune/tune_topics.h"
 #include "tests/support/files.h"

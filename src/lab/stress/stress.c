@@ -14,7 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/timer.h"
-#include "src/core/tuning_file.h"
+#include "src/core/tuning.h"
 #include "src/measure/journal.h"
 #include "src/measure/launcher.h"
 #include "src/record/record.h"
