@@ -17,8 +17,8 @@
  * the carry can lose one only if its bits from 16 up are all set, which arithmetic on bf16 numbers never makes (a NaN that it makes,
  * or hands on, is quiet and has its low half clear). */
 
+typedef raw bf16_bits;
 #if NB_LANES == 16
-typedef __m512i bf16_bits;
 NB_INLINE bf16_bits bits_load(const elem *p) { return _mm512_loadu_si512(p); }
 NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm512_storeu_si512(p, v); }
 NB_INLINE __mmask32 bits_below(int64_t n) { return (__mmask32)_bzhi_u32(0xffffffffu, (unsigned)n); }
@@ -40,7 +40,6 @@ NB_INLINE vec bits_round(vec v) {
     const __m512i rounded = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
     return _mm512_castsi512_ps(_mm512_mask_add_epi32(rounded, odd, u, _mm512_set1_epi32(0x8000)));
 }
-NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm512_castps_si512(v)); }
 NB_INLINE vec even_lanes(vec a, vec b) {
     const __m512i at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, at, b);
@@ -50,7 +49,6 @@ NB_INLINE vec odd_lanes(vec a, vec b) {
     return _mm512_permutex2var_ps(a, at, b);
 }
 #elif NB_LANES == 8
-typedef __m256i bf16_bits;
 NB_INLINE bf16_bits bits_load(const elem *p) { return _mm256_loadu_si256((const __m256i *)p); }
 NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm256_storeu_si256((__m256i *)p, v); }
 NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) {
@@ -78,7 +76,6 @@ NB_INLINE vec bits_round(vec v) {
     const __m256i parity = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), parity));
 }
-NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm256_castps_si256(v)); }
 /* Within halves by one shuffle, then the quarters into place. */
 NB_INLINE vec in_order(vec v) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
@@ -86,7 +83,6 @@ NB_INLINE vec in_order(vec v) {
 NB_INLINE vec even_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0))); }
 NB_INLINE vec odd_lanes(vec a, vec b) { return in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))); }
 #elif NB_LANES == 4
-typedef __m128i bf16_bits;
 NB_INLINE bf16_bits bits_load(const elem *p) { return _mm_loadu_si128((const __m128i *)p); }
 NB_INLINE void bits_store(elem *p, bf16_bits v) { _mm_storeu_si128((__m128i *)p, v); }
 NB_INLINE bf16_bits bits_load_tail(const elem *p, int64_t n) { return nb_load_16_tail(p, n); }
@@ -101,10 +97,10 @@ NB_INLINE vec bits_round(vec v) {
     const __m128i parity = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
     return _mm_castsi128_ps(_mm_add_epi32(_mm_add_epi32(u, _mm_set1_epi32(0x7fff)), parity));
 }
-NB_INLINE vec bits_upper(vec v) { return bits_odd(_mm_castps_si128(v)); }
 NB_INLINE vec even_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)); }
 NB_INLINE vec odd_lanes(vec a, vec b) { return _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)); }
 #endif
+NB_INLINE vec bits_upper(vec v) { return bits_odd((bf16_bits)v); }
 #endif
 
 #define PAIR (2 * NB_LANES)

@@ -19,30 +19,8 @@
 /* p aligned to STREAM_ALIGN. */
 #if defined(NB_DTYPE_IS_BF16) && NB_LANES > 1
 NB_INLINE void pair_stream(elem *p, struct pair v) { raw_stream((char *)p, pair_join(v)); }
-#elif NB_LANES == 16
-NB_INLINE void vec_stream(elem *p, vec v) {
-#if defined(NB_DTYPE_IS_F32)
-    _mm512_stream_ps(p, v);
-#else
-    _mm256_stream_si256((__m256i *)p, nb_narrow_f16(v));
-#endif
-}
-#elif NB_LANES == 8
-NB_INLINE void vec_stream(elem *p, vec v) {
-#if defined(NB_DTYPE_IS_F32)
-    _mm256_stream_ps(p, v);
-#else
-    _mm_stream_si128((__m128i *)p, nb_narrow_f16(v));
-#endif
-}
-#elif NB_LANES == 4
-NB_INLINE void vec_stream(elem *p, vec v) {
-#if defined(NB_DTYPE_IS_F32)
-    _mm_stream_ps(p, v);
-#else
-    _mm_stream_si64((long long *)p, _mm_cvtsi128_si64(_mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)));
-#endif
-}
+#elif NB_LANES > 1
+#define vec_stream NB_TYPED(vec_stream_)
 #elif defined(__x86_64__) && defined(NB_DTYPE_IS_F32)
 NB_INLINE void vec_stream(elem *p, vec v) {
     int bits;

@@ -35,37 +35,24 @@
 
 #if defined(NB_DTYPE_IS_F32)
 typedef float elem;
-static inline vec vec_load(const elem *p) { return vec_load_f32(p); }
-static inline void vec_store(elem *p, vec v) { vec_store_f32(p, v); }
-static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_f32_tail(p, n); }
-static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_f32_tail(p, v, n); }
-static inline vec vec_round(vec v) { return v; }
-static inline float elem_get(const elem *p) { return *p; }
-static inline void elem_set(elem *p, float f) { *p = f; }
-static inline float elem_round(float f) { return f; }
-#elif defined(NB_DTYPE_IS_F16)
-typedef uint16_t elem;
-static inline vec vec_load(const elem *p) { return vec_load_f16(p); }
-static inline void vec_store(elem *p, vec v) { vec_store_f16(p, v); }
-static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_f16_tail(p, n); }
-static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_f16_tail(p, v, n); }
-static inline vec vec_round(vec v) { return vec_round_f16(v); }
-static inline float elem_get(const elem *p) { return nb_f16_to_f32(*p); }
-static inline void elem_set(elem *p, float f) { *p = nb_f32_to_f16(f); }
-static inline float elem_round(float f) { return nb_f16_to_f32(nb_f32_to_f16(f)); }
-#elif defined(NB_DTYPE_IS_BF16)
-typedef uint16_t elem;
-static inline vec vec_load(const elem *p) { return vec_load_bf16(p); }
-static inline void vec_store(elem *p, vec v) { vec_store_bf16(p, v); }
-static inline vec vec_load_tail(const elem *p, int64_t n) { return vec_load_bf16_tail(p, n); }
-static inline void vec_store_tail(elem *p, vec v, int64_t n) { vec_store_bf16_tail(p, v, n); }
-static inline vec vec_round(vec v) { return vec_round_bf16(v); }
-static inline float elem_get(const elem *p) { return nb_bf16_to_f32(*p); }
-static inline void elem_set(elem *p, float f) { *p = nb_f32_to_bf16(f); }
-static inline float elem_round(float f) { return nb_bf16_to_f32(nb_f32_to_bf16(f)); }
+static inline vec vec_round_f32(vec v) { return v; }
+static inline float nb_f32_to_f32(float f) { return f; }
 #else
-#error "NB_DTYPE_IS_F32, NB_DTYPE_IS_F16 or NB_DTYPE_IS_BF16 must be defined"
+typedef uint16_t elem;
 #endif
+
+#define NB_JOIN_(a, b) a##b
+#define NB_JOIN(a, b) NB_JOIN_(a, b)
+/* Of a family of functions, that of the dtype. */
+#define NB_TYPED(name) NB_JOIN(name, NB_DTYPE_NAME)
+static inline vec vec_load(const elem *p) { return NB_TYPED(vec_load_)(p); }
+static inline void vec_store(elem *p, vec v) { NB_TYPED(vec_store_)(p, v); }
+static inline vec vec_load_tail(const elem *p, int64_t n) { return NB_JOIN(NB_TYPED(vec_load_), _tail)(p, n); }
+static inline void vec_store_tail(elem *p, vec v, int64_t n) { NB_JOIN(NB_TYPED(vec_store_), _tail)(p, v, n); }
+static inline vec vec_round(vec v) { return NB_TYPED(vec_round_)(v); }
+static inline float elem_get(const elem *p) { return NB_JOIN(NB_TYPED(nb_), _to_f32)(*p); }
+static inline void elem_set(elem *p, float f) { *p = NB_TYPED(nb_f32_to_)(f); }
+static inline float elem_round(float f) { return NB_JOIN(NB_TYPED(nb_), _to_f32)(NB_TYPED(nb_f32_to_)(f)); }
 
 /* Row r of a tensor. */
 static inline const elem *row_in(const void *tensor, int64_t stride, int64_t r) {

@@ -13,6 +13,7 @@
 #define NB_CPU_NEEDED NB_CPU_AVX2
 
 typedef __m128 vec;
+typedef __m128i half; /* its lanes in 16 bits */
 
 /* Lane i is set when i < n. */
 static inline __m128i nb_lanes_below(int64_t n) {
@@ -50,9 +51,9 @@ static inline float vec_sum(vec v) {
     return _mm_cvtss_f32(s);
 }
 
-static inline __m128 nb_widen_bf16(__m128i h) { return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(h), 16)); }
+static inline vec nb_widen_bf16(half h) { return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(h), 16)); }
 /* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
-static inline __m128i nb_narrow_bf16(__m128 v) {
+static inline half nb_narrow_bf16(vec v) {
     __m128i u = _mm_castps_si128(v);
     __m128i parity = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
     __m128i rounded = _mm_add_epi32(u, _mm_add_epi32(parity, _mm_set1_epi32(0x7fff)));
@@ -61,41 +62,30 @@ static inline __m128i nb_narrow_bf16(__m128 v) {
     __m128i high = _mm_srli_epi32(_mm_blendv_epi8(rounded, quiet, is_nan), 16);
     return _mm_packus_epi32(high, high);
 }
-static inline __m128i nb_narrow_f16(__m128 v) { return _mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
-
-static inline vec vec_load_f16(const uint16_t *p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p)); }
-static inline void vec_store_f16(uint16_t *p, vec v) { _mm_storel_epi64((__m128i *)p, nb_narrow_f16(v)); }
-static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm_loadl_epi64((const __m128i *)p)); }
-static inline void vec_store_bf16(uint16_t *p, vec v) { _mm_storel_epi64((__m128i *)p, nb_narrow_bf16(v)); }
-
-static inline vec vec_load_f16_tail(const uint16_t *p, int64_t n) { return _mm_cvtph_ps(nb_load_16_tail(p, n)); }
-static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) { nb_store_16_tail(p, nb_narrow_f16(v), n); }
-static inline vec vec_load_bf16_tail(const uint16_t *p, int64_t n) { return nb_widen_bf16(nb_load_16_tail(p, n)); }
-static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) { nb_store_16_tail(p, nb_narrow_bf16(v), n); }
-
-static inline vec vec_round_f16(vec v) { return _mm_cvtph_ps(nb_narrow_f16(v)); }
-static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
-
-static inline float nb_rsqrt_estimate(float v) { return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v))); }
-static inline float nb_bf16_to_f32(uint16_t h) {
-    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16))));
-}
-static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
-static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
-static inline uint16_t nb_f32_to_bf16(float f) {
-    return (uint16_t)_mm_extract_epi16(nb_narrow_bf16(_mm_set1_ps(f)), 0);
-}
+static inline half nb_narrow_f16(vec v) { return _mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline vec nb_widen_f16(half h) { return _mm_cvtph_ps(h); }
+static inline half half_load(const uint16_t *p) { return _mm_loadl_epi64((const __m128i *)p); }
+static inline void half_store(uint16_t *p, half h) { _mm_storel_epi64((__m128i *)p, h); }
+static inline half half_load_tail(const uint16_t *p, int64_t n) { return nb_load_16_tail(p, n); }
+static inline void half_store_tail(uint16_t *p, half h, int64_t n) { nb_store_16_tail(p, h, n); }
+static inline uint16_t half_first(half h) { return (uint16_t)_mm_extract_epi16(h, 0); }
 
 /* A whole register of raw bytes, any alignment; raw_stream wants its own. */
 typedef __m128i raw;
 static inline raw raw_load(const char *p) { return _mm_loadu_si128((const __m128i *)p); }
 static inline void raw_store(char *p, raw v) { _mm_storeu_si128((__m128i *)p, v); }
 static inline void raw_stream(char *p, raw v) { _mm_stream_si128((__m128i *)p, v); }
-static inline void raw_stream_end(void) { _mm_sfence(); }
 static inline raw raw_or(raw a, raw b) { return _mm_or_si128(a, b); }
 static inline raw raw_opaque(raw v) {
     __asm__ volatile("" : "+x"(v));
     return v;
 }
+
+static inline __attribute__((always_inline)) void vec_stream_f32(float *p, vec v) { _mm_stream_ps(p, v); }
+static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {
+    _mm_stream_si64((long long *)p, _mm_cvtsi128_si64(_mm_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)));
+}
+
+#include "x86.h"
 
 #endif

@@ -9,8 +9,10 @@
 #define NB_LANES 16
 #define NB_WIDTH NB_512
 #define NB_CPU_NEEDED (NB_CPU_AVX2 | NB_CPU_AVX512)
+#define NB_HAVE_RSQRT14
 
 typedef __m512 vec;
+typedef __m256i half; /* its lanes in 16 bits */
 
 /* Bit i is set when i < n, 0 <= n <= 16. */
 static inline __mmask16 nb_lanes_below(int64_t n) { return (__mmask16)_bzhi_u32(0xffff, (unsigned)n); }
@@ -49,11 +51,9 @@ static inline float vec_sum(vec v) {
     return _mm_cvtss_f32(s);
 }
 
-static inline __m512 nb_widen_bf16(__m256i h) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
-}
+static inline vec nb_widen_bf16(half h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
 /* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
-static inline __m256i nb_narrow_bf16(__m512 v) {
+static inline half nb_narrow_bf16(vec v) {
     __m512i u = _mm512_castps_si512(v);
     __m512i parity = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(parity, _mm512_set1_epi32(0x7fff)));
@@ -61,50 +61,34 @@ static inline __m256i nb_narrow_bf16(__m512 v) {
     rounded = _mm512_mask_or_epi32(rounded, is_nan, u, _mm512_set1_epi32(0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
-static inline __m256i nb_narrow_f16(__m512 v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
-
-static inline vec vec_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-static inline void vec_store_f16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_f16(v)); }
-static inline vec vec_load_bf16(const uint16_t *p) { return nb_widen_bf16(_mm256_loadu_si256((const __m256i *)p)); }
-static inline void vec_store_bf16(uint16_t *p, vec v) { _mm256_storeu_si256((__m256i *)p, nb_narrow_bf16(v)); }
-static inline vec vec_round_f16(vec v) { return _mm512_cvtph_ps(nb_narrow_f16(v)); }
-static inline vec vec_round_bf16(vec v) { return nb_widen_bf16(nb_narrow_bf16(v)); }
-
-static inline vec vec_load_f16_tail(const uint16_t *p, int64_t n) {
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(nb_lanes_below(n), p));
+static inline half nb_narrow_f16(vec v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline vec nb_widen_f16(half h) { return _mm512_cvtph_ps(h); }
+static inline half half_load(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void half_store(uint16_t *p, half h) { _mm256_storeu_si256((__m256i *)p, h); }
+static inline half half_load_tail(const uint16_t *p, int64_t n) {
+    return _mm256_maskz_loadu_epi16(nb_lanes_below(n), p);
 }
-static inline void vec_store_f16_tail(uint16_t *p, vec v, int64_t n) {
-    _mm256_mask_storeu_epi16(p, nb_lanes_below(n), nb_narrow_f16(v));
+static inline void half_store_tail(uint16_t *p, half h, int64_t n) {
+    _mm256_mask_storeu_epi16(p, nb_lanes_below(n), h);
 }
-static inline vec vec_load_bf16_tail(const uint16_t *p, int64_t n) {
-    return nb_widen_bf16(_mm256_maskz_loadu_epi16(nb_lanes_below(n), p));
-}
-static inline void vec_store_bf16_tail(uint16_t *p, vec v, int64_t n) {
-    _mm256_mask_storeu_epi16(p, nb_lanes_below(n), nb_narrow_bf16(v));
-}
-
-static inline float nb_rsqrt_estimate(float v) {
-    return _mm_cvtss_f32(_mm_rsqrt14_ss(_mm_setzero_ps(), _mm_set_ss(v)));
-}
-static inline float nb_bf16_to_f32(uint16_t h) {
-    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128((int)((uint32_t)h << 16))));
-}
-static inline float nb_f16_to_f32(uint16_t h) { return _cvtsh_ss(h); }
-static inline uint16_t nb_f32_to_f16(float f) { return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT); }
-static inline uint16_t nb_f32_to_bf16(float f) {
-    return (uint16_t)_mm256_extract_epi16(nb_narrow_bf16(_mm512_set1_ps(f)), 0);
-}
+static inline uint16_t half_first(half h) { return (uint16_t)_mm256_extract_epi16(h, 0); }
 
 /* A whole register of raw bytes, any alignment; raw_stream wants its own. */
 typedef __m512i raw;
 static inline raw raw_load(const char *p) { return _mm512_loadu_si512((const __m512i *)p); }
 static inline void raw_store(char *p, raw v) { _mm512_storeu_si512((__m512i *)p, v); }
 static inline void raw_stream(char *p, raw v) { _mm512_stream_si512((__m512i *)p, v); }
-static inline void raw_stream_end(void) { _mm_sfence(); }
 static inline raw raw_or(raw a, raw b) { return _mm512_or_si512(a, b); }
 static inline raw raw_opaque(raw v) {
     __asm__ volatile("" : "+v"(v));
     return v;
 }
+
+static inline __attribute__((always_inline)) void vec_stream_f32(float *p, vec v) { _mm512_stream_ps(p, v); }
+static inline __attribute__((always_inline)) void vec_stream_f16(uint16_t *p, vec v) {
+    _mm256_stream_si256((__m256i *)p, nb_narrow_f16(v));
+}
+
+#include "x86.h"
 
 #endif

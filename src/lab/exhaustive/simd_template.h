@@ -20,6 +20,7 @@ NB_TARGET_BEGIN(NB_SIMD_TARGET)
 #endif
 #ifdef NB_SIMD_HEADER
 #define NB_DTYPE_IS_F32
+#define NB_DTYPE_NAME f32
 #endif
 #include "kernels/shared/root.h"
 
