@@ -6,9 +6,7 @@
 static void build(struct program *p) { gradient_recipe(p, true, p->call->cols); }
 
 NB_KERNEL(add_layernorm_backward_composed, .summary = "residual add and LayerNorm backward op by op with temporaries",
-          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
-          .formulas = COMPOSED_ADD_GRADIENT_FORMULAS,
+          .op = NB_OP_ADD_LAYERNORM, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)},
           .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS + PAST_LOADS,
           .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES + PAST_STORES, .flops = 14,
-          .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_gradient_scratch, .chain = composed_chain, .column_chain = composed_column_chain);
+          COMPOSED_GRADIENT);

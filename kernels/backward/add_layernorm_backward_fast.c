@@ -9,8 +9,5 @@ static struct gradient_form gradient_form_of_kernel(void) {
 
 /* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_layernorm_backward_fast, .summary = "residual add and LayerNorm backward, one sweep",
-          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .formulas = GRADIENT_ADD_FORMULAS, .loads = 5, .stores = 1,
-          .flops = 15, .flags = GRADIENT_FLAGS, .implementation = gradient_implementation, .run = gradient_run,
-          .row_local = gradient_row_local, .chain = gradient_chain, .scratch_bytes = gradient_scratch,
-          .n_phases = gradient_phases, .n_units = gradient_units, .range = gradient_range,
-          .column_chain = gradient_column_chain);
+          .op = NB_OP_ADD_LAYERNORM, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)}, .loads = 5, .flops = 15,
+          GRADIENT_KERNEL, GRADIENT_NATIVE);

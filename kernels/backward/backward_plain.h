@@ -12,13 +12,6 @@
 
 #include "kernels/shared/reduce.h"
 
-/* eps, root and cast appear in no formula of a gradient. */
-#define BACKWARD_FORMULAS                                                                                              \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
-    }
-
 enum { BACKWARD_BLOCKS = 16, BACKWARD_ACCUMULATORS = 4, SUMS_ALIGN = 16 /* floats */ };
 
 /* prefix: the statistics saw the first k elements (pRMSNorm); sum: no mean is taken (L2); add: dresidual_out may be given, in a loop: is
@@ -246,11 +239,6 @@ NB_INLINE int backward_phase(const struct nb_call *call, int phase, int64_t begi
 
 /* ---- what a kernel declares ---- */
 
-/* dx of a row depends on that row alone. */
-static inline int backward_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
 static inline size_t backward_scratch_bytes(const struct nb_call *call) {
     return (size_t)(backward_blocks(call) * block_floats(call)) * sizeof(float);
 }
@@ -266,7 +254,7 @@ static inline int64_t backward_column_chain(const struct nb_call *call) {
 }
 
 #define BACKWARD_PLAIN                                                                                                 \
-    .loads = 4, .stores = 1, .row_local = backward_row_local, .chain = row_sums_chain,                                 \
+    .pass = NB_BACKWARD, .loads = 4, .stores = 1, .row_local = always_row_local, .chain = row_sums_chain,              \
     .scratch_bytes = backward_scratch_bytes, .n_phases = backward_n_phases, .n_units = backward_n_units,               \
     .column_chain = backward_column_chain
 

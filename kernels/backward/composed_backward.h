@@ -11,18 +11,6 @@
 #include "kernels/batchnorm/batchnorm_sums.h"
 #include "kernels/shared/composed_norm.h"
 
-#define COMPOSED_GRADIENT_FORMULAS                                                                                     \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
-    }
-/* round_sum is the forward's: the stored sum is rounded either way. */
-#define COMPOSED_ADD_GRADIENT_FORMULAS                                                                                 \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                                                         \
-    }
-
 /* Tensor loads and stores of the recipe with gamma (centred: and beta), in x's elements, casts beside them. */
 #define GRADIENT_LOADS 12 /* xhat 1, dy * xhat 2, its sum 1, g 1, g * xhat 2, its mean 1, xhat c2 1, - 2, * rstd 1 */
 #define GRADIENT_STORES 7
@@ -163,5 +151,9 @@ static inline size_t composed_gradient_scratch(const struct nb_call *call) {
 
 /* The product, then the tree within a group of rows, groups, single rows at the end, blocks. */
 static inline int64_t composed_column_chain(const struct nb_call *call) { return 1 + columns_chain(call); }
+
+#define COMPOSED_GRADIENT                                                                                              \
+    .pass = NB_BACKWARD, .stats = NB_STATS_KEEPDIM, COMPOSED_KERNEL, .scratch_bytes = composed_gradient_scratch,       \
+    .chain = composed_chain, .column_chain = composed_column_chain
 
 #endif

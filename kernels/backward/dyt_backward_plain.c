@@ -81,7 +81,7 @@ static int64_t dyt_backward_plain_n_units(const struct nb_call *call, int phase)
 static int64_t dyt_backward_plain_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
 
 NB_KERNEL(dyt_backward_plain, .summary = "DyT backward, one sweep, column sums by row blocks", .op = NB_OP_DYT,
-          .pass = NB_BACKWARD, .formulas = BACKWARD_FORMULAS, .loads = 2, .stores = 1, .flops = 36,
-          .run = dyt_backward_plain_run, .row_local = backward_row_local, .chain = dyt_backward_plain_chain,
+          .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 2, .stores = 1, .flops = 36,
+          .run = dyt_backward_plain_run, .row_local = always_row_local, .chain = dyt_backward_plain_chain,
           .scratch_bytes = dyt_backward_plain_scratch_bytes, .n_phases = dyt_backward_plain_n_phases,
           .n_units = dyt_backward_plain_n_units, .column_chain = backward_column_chain);

@@ -74,18 +74,6 @@ static inline void add_block_arrays(float *out, const float *partial, int64_t n,
  *
  * A row's sums are taken piece by piece either way, so that all of them give the same bits, whatever the threads. Within a unit a group
  * of rows is reduced, then finished a tile of columns at a time; groups and tiles change the order of no addition. */
-#define GRADIENT_FORMULAS                                                                                              \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
-    }
-
-/* round_sum is the forward's: the stored sum is rounded either way. */
-#define GRADIENT_ADD_FORMULAS                                                                                          \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS), .round_sums = NB_ALL(2)                                                         \
-    }
 
 #define PIECES_MAX 64
 #define GROUP_MAX 16
@@ -255,11 +243,6 @@ static inline int64_t gradient_units(const struct nb_call *call, int phase) {
     if (p.cut == BY_ROWS) return call->rows;
     if (p.cut == BY_COLUMNS) return p.n_pieces;
     return phase == 0 ? p.blocks.n : (call->cols + COLUMN_UNIT - 1) / COLUMN_UNIT;
-}
-/* Of dx; dgamma and dbeta are sums over whatever rows there are. */
-static inline int gradient_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
 }
 static inline int64_t gradient_chain(const struct nb_call *call) {
     const int64_t piece = piece_of(call->cols), n = call->cols < piece ? call->cols : piece;

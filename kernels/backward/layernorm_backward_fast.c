@@ -8,8 +8,5 @@ static struct gradient_form gradient_form_of_kernel(void) { return (struct gradi
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(layernorm_backward_fast, .summary = "LayerNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = GRADIENT_FORMULAS, .loads = 4, .stores = 1,
-          .flops = 14, .flags = GRADIENT_FLAGS, .implementation = gradient_implementation, .run = gradient_run,
-          .row_local = gradient_row_local, .chain = gradient_chain, .scratch_bytes = gradient_scratch,
-          .n_phases = gradient_phases, .n_units = gradient_units, .range = gradient_range,
-          .column_chain = gradient_column_chain);
+          .op = NB_OP_LAYERNORM, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 14, GRADIENT_KERNEL,
+          GRADIENT_NATIVE);

@@ -9,11 +9,6 @@
  * channels (NHWC), and inference. In training NCHW has one phase whose units are channels: statistics, then the sweep while
  * the channel's planes are in the cache. NHWC has phases: partial sums of blocks of rows, their combination by columns, the
  * sweep. The blocks depend on the shape alone. */
-#define BATCHNORM_FORMULAS                                                                                             \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
-    }
 
 #define BLOCKS_MAX 16
 #define ROW_GROUP 8 /* rows whose elements are added in registers before an array of sums is touched */
@@ -180,12 +175,6 @@ NB_ONCE void finish_channel_columns(const struct nb_call *call, int64_t begin, i
  *   dbeta = sum dy,  dgamma = rstd * sum dy * d
  *   training   dx = w * rstd * (dy - dbeta / N - rstd * d * dgamma / N)
  *   inference  dx = w * rstd * dy */
-/* eps, its place and the cast do not appear in a gradient. */
-#define BATCHNORM_BACKWARD_FORMULAS                                                                                    \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP), .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES),              \
-        .params = NB_ALL(NB_N_PARAMS)                                                                                  \
-    }
 
 /* Are the sums over the batch needed at all? */
 static inline bool sums_gradients(const struct nb_call *call) {

@@ -105,7 +105,7 @@ static int64_t batchnorm_backward_composed_chain(const struct nb_call *call) {
 /* In training. */
 NB_KERNEL(batchnorm_backward_composed, .summary = "gradients of BatchNorm op by op with temporaries",
           .op = NB_OP_BATCHNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
-          .formulas = BATCHNORM_BACKWARD_FORMULAS, .loads = 16 * F32_TENSOR + GRADIENT_CAST_LOADS,
+          .formulas = {NB_EVERY_GRADIENT}, .loads = 16 * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = 9 * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13, .run = batchnorm_backward_composed_run,
           .applicable = batchnorm_applicable, .n_phases = batchnorm_backward_composed_n_phases,
           .n_units = composed_units, .scratch_bytes = batchnorm_backward_composed_scratch_bytes,

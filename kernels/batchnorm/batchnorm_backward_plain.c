@@ -165,7 +165,7 @@ static int64_t batchnorm_backward_plain_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(batchnorm_backward_plain, .summary = "gradients of BatchNorm: two sums, then dx", .op = NB_OP_BATCHNORM,
-          .pass = NB_BACKWARD, .formulas = BATCHNORM_BACKWARD_FORMULAS, .loads = 4, .stores = 1, .flops = 13,
+          .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .stores = 1, .flops = 13,
           .run = batchnorm_backward_plain_run, .applicable = batchnorm_applicable,
           .chain = batchnorm_backward_plain_chain, .column_chain = batchnorm_backward_plain_chain,
           .scratch_bytes = batchnorm_backward_plain_scratch_bytes, .n_phases = one_pass_phases,

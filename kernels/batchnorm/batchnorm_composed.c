@@ -8,8 +8,6 @@ static void build(struct program *p) { batchnorm_recipe(p); }
 
 /* In training, as layernorm_composed. */
 NB_KERNEL(batchnorm_composed, .summary = "BatchNorm op by op with temporaries, as an eager framework",
-          .op = NB_OP_BATCHNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
-          .formulas = COMPOSED_FORMULAS, .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES,
-          .flops = 7, .run = composed_run, .applicable = batchnorm_applicable, .n_phases = composed_phases,
-          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = batchnorm_composed_chain,
-          .range = mean_range);
+          .op = NB_OP_BATCHNORM, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA},
+          .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES, .flops = 7,
+          .applicable = batchnorm_applicable, .chain = batchnorm_composed_chain, .range = mean_range, COMPOSED_NORM);

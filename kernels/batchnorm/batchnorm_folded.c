@@ -67,24 +67,9 @@ static int batchnorm_folded_run(const struct nb_call *call, int phase, int64_t b
     return 0;
 }
 
-static int row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
-/* No reduction. */
-static int64_t batchnorm_folded_chain(const struct nb_call *call) {
-    (void)call;
-    return 0;
-}
-
 /* The cast comes after the weight: the weight is in a. */
 NB_KERNEL(batchnorm_folded, .summary = "BatchNorm in inference as one multiply-add: cancels when the mean is large",
           .op = NB_OP_BATCHNORM, .flags = NB_FLAG_FOLDED, .range = one_pass_range,
-          .formulas = {.roots = NB_ALL(NB_N_ROOTS),
-                       .eps_places = NB_ALL(NB_N_EPS_PLACES),
-                       .casts = NB_BIT(NB_CAST_AFTER),
-                       .weight_offsets = NB_ALL(2),
-                       .affines = NB_ALL(NB_N_AFFINES),
-                       .params = NB_ALL(NB_N_PARAMS)},
-          .loads = 1, .stores = 1, .flops = 2, .run = batchnorm_folded_run, .applicable = batchnorm_folded_applicable,
-          .row_local = row_local, .chain = batchnorm_folded_chain);
+          .formulas = {.roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), NB_EVERY_AFFINE}, .loads = 1,
+          .stores = 1, .flops = 2, .run = batchnorm_folded_run, .applicable = batchnorm_folded_applicable,
+          .row_local = always_row_local, .chain = no_chain);

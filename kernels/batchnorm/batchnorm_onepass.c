@@ -51,7 +51,7 @@ static int64_t batchnorm_onepass_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(batchnorm_onepass, .summary = "BatchNorm, E[x^2] - mean^2: cancels when the mean is large",
-          .op = NB_OP_BATCHNORM, .variance = NB_VAR_ONEPASS, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1,
+          .op = NB_OP_BATCHNORM, .variance = NB_VAR_ONEPASS, .formulas = {NB_EVERY_FORMULA}, .loads = 2, .stores = 1,
           .flops = 8, .run = batchnorm_onepass_run, .applicable = training_applicable, .chain = batchnorm_onepass_chain,
           .scratch_bytes = one_pass_scratch, .n_phases = one_pass_phases, .n_units = one_pass_units,
           .range = one_pass_range);

@@ -103,7 +103,7 @@ static size_t batchnorm_twopass_scratch_bytes(const struct nb_call *call) { retu
 
 /* In training; in inference one load and one store. */
 NB_KERNEL(batchnorm_twopass, .summary = "BatchNorm, mean then mean of (x - mean)^2; running statistics in inference",
-          .op = NB_OP_BATCHNORM, .variance = NB_VAR_TWOPASS, .formulas = BATCHNORM_FORMULAS, .loads = 3, .stores = 1,
+          .op = NB_OP_BATCHNORM, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA}, .loads = 3, .stores = 1,
           .flops = 8, .run = batchnorm_twopass_run, .applicable = batchnorm_applicable, .row_local = row_local,
           .chain = sums_chain, .scratch_bytes = batchnorm_twopass_scratch_bytes, .n_phases = batchnorm_twopass_n_phases,
           .n_units = batchnorm_twopass_n_units, .range = mean_range);

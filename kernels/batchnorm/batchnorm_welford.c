@@ -136,7 +136,7 @@ static int64_t batchnorm_welford_chain(const struct nb_call *call) {
 
 /* NCHW reads a piece twice, but once from memory. */
 NB_KERNEL(batchnorm_welford, .summary = "BatchNorm, Welford by groups, merged by Chan's formula", .op = NB_OP_BATCHNORM,
-          .variance = NB_VAR_WELFORD, .formulas = BATCHNORM_FORMULAS, .loads = 2, .stores = 1, .flops = 9,
+          .variance = NB_VAR_WELFORD, .formulas = {NB_EVERY_FORMULA}, .loads = 2, .stores = 1, .flops = 9,
           .run = batchnorm_welford_run, .applicable = training_applicable, .chain = batchnorm_welford_chain,
           .scratch_bytes = one_pass_scratch, .n_phases = one_pass_phases, .n_units = one_pass_units,
           .range = mean_range);

@@ -123,13 +123,6 @@ NB_INLINE int copy_rows(const struct nb_call *call, int64_t begin, int64_t end, 
     return 0;
 }
 
-static inline int copy_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
-static inline int64_t copy_chain(const struct nb_call *call) {
-    (void)call;
-    return 0;
-}
+#define COPY_KERNEL .op = NB_OP_COPY, .row_local = always_row_local, .chain = no_chain
 
 #endif

@@ -7,13 +7,6 @@
 
 #include "kernels/rows/row.h"
 
-#define ADD_FORMULAS                                                                                                   \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS),                   \
-        .round_sums = NB_ALL(2)                                                                                        \
-    }
-
 NB_INLINE elem *sum_row(const struct nb_call *call, int64_t row) {
     if (call->residual_out) return row_out(call->residual_out, call->residual_out_stride, row);
     return row_out(call->y, call->y_stride, row);

@@ -13,6 +13,4 @@ static int add_layernorm_fast_run(const struct nb_call *call, int phase, int64_t
 /* Loads for a sum that is taken from where it was stored; one more where it is made again. */
 NB_KERNEL(add_layernorm_fast, .summary = "residual add and LayerNorm, a row stored while a later one is summed",
           .op = NB_OP_ADD_LAYERNORM, .variance = NB_VAR_SHIFTED, .formulas = FAST_FORMULAS, .loads = 3, .stores = 2,
-          .flops = 10, .run = add_layernorm_fast_run, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
-          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
-          .implementation = fast_implementation);
+          .flops = 10, .run = add_layernorm_fast_run, FAST_KERNEL);

@@ -24,5 +24,6 @@ static int add_layernorm_twopass_run(const struct nb_call *call, int phase, int6
 
 /* Loads for a rounded sum; one more for each later sweep that adds again. */
 NB_KERNEL(add_layernorm_twopass, .summary = "residual add and LayerNorm, three sweeps", .op = NB_OP_ADD_LAYERNORM,
-          .variance = NB_VAR_TWOPASS, .formulas = ADD_FORMULAS, .loads = 4, .stores = 2, .flops = 9,
-          .run = add_layernorm_twopass_run, .row_local = always_row_local, .chain = row_chain, .range = mean_range);
+          .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .loads = 4, .stores = 2,
+          .flops = 9, .run = add_layernorm_twopass_run, .row_local = always_row_local, .chain = row_chain,
+          .range = mean_range);

@@ -8,7 +8,6 @@ static void build(struct program *p) { scale_by_squares(p, add_residual(p), p->c
 
 /* Loads: add 2, square, mean, scale, gamma; 16 bits: two casts up, the sum's down, y's down. Stores likewise. */
 NB_KERNEL(add_rmsnorm_composed, .summary = "residual add and RMSNorm op by op with temporaries",
-          .op = NB_OP_ADD_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_ADD_FORMULAS,
+          .op = NB_OP_ADD_RMSNORM, .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)},
           .loads = 6 * F32_TENSOR + ADD_CAST_LOADS, .stores = 4 * F32_TENSOR + ADD_CAST_STORES, .flops = 5,
-          .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain, .range = square_range);
+          .chain = composed_chain, .range = square_range, COMPOSED_NORM);

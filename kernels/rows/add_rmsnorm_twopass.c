@@ -22,5 +22,5 @@ static int add_rmsnorm_twopass_run(const struct nb_call *call, int phase, int64_
 
 /* Loads for a rounded sum; one more for each later sweep that adds again. */
 NB_KERNEL(add_rmsnorm_twopass, .summary = "residual add and RMSNorm, two sweeps", .op = NB_OP_ADD_RMSNORM,
-          .formulas = ADD_FORMULAS, .loads = 3, .stores = 2, .flops = 5, .run = add_rmsnorm_twopass_run,
-          .row_local = always_row_local, .chain = row_chain, .range = square_range);
+          .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .loads = 3, .stores = 2, .flops = 5,
+          .run = add_rmsnorm_twopass_run, .row_local = always_row_local, .chain = row_chain, .range = square_range);

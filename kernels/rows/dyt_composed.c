@@ -40,6 +40,5 @@ static int64_t dyt_composed_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(dyt_composed, .summary = "DyT op by op with temporaries, as an eager framework", .op = NB_OP_DYT,
-          .style = NB_COMPOSED, .formulas = COMPOSED_FORMULAS, .loads = 4 * F32_TENSOR + CAST_LOADS,
-          .stores = 4 * F32_TENSOR + CAST_STORES, .flops = 28, .run = composed_run, .n_phases = composed_phases,
-          .n_units = composed_units, .scratch_bytes = composed_scratch, .chain = dyt_composed_chain);
+          .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 4 * F32_TENSOR + CAST_STORES,
+          .flops = 28, .scratch_bytes = composed_scratch, .chain = dyt_composed_chain, COMPOSED_KERNEL);

@@ -32,6 +32,5 @@ static int64_t dyt_fused_chain(const struct nb_call *call) {
     return 1;
 }
 
-NB_KERNEL(dyt_fused, .summary = "DyT, gamma * tanh(alpha * x) + beta", .op = NB_OP_DYT, .formulas = ROW_FORMULAS,
-          .loads = 1, .stores = 1, .flops = 28, .run = dyt_fused_run, .row_local = always_row_local,
-          .chain = dyt_fused_chain);
+NB_KERNEL(dyt_fused, .summary = "DyT, gamma * tanh(alpha * x) + beta", .op = NB_OP_DYT, .loads = 1, .stores = 1,
+          .flops = 28, .run = dyt_fused_run, .chain = dyt_fused_chain, ROW_KERNEL);

@@ -367,15 +367,6 @@ static inline int fast_run(const struct nb_call *call, int phase, int64_t begin,
 
 /* ---- the contract ---- */
 
-/* Parameters in f32, the cast after them; the twopass kernels have every formula. */
-#define FAST_FORMULAS                                                                                                  \
-    {                                                                                                                  \
-        .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
-        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_ALL(NB_N_AFFINES), .round_sums = FAST_ADD ? NB_ALL(2) : 0 \
-    }
-
-#define FAST_FLAGS (PAIR_NATIVE ? NB_FLAG_FLUSHES : 0)
-
 static inline const char *fast_implementation(const struct nb_call *call) {
     return call_is_native(call) ? "avx512_bf16" : NULL;
 }
@@ -395,5 +386,16 @@ static inline int64_t fast_chain(const struct nb_call *call) {
     const int64_t sums = reduction_chain(length, call_dots(call) ? BLOCK_PAIRS : SUM_CHAINS) + tree;
     return FAST_CENTRE ? (int64_t)(SHIFT_FACTOR * (double)(sums + 4)) + 1 : sums;
 }
+
+/* Parameters in f32, the cast after them; the twopass kernels have every formula. */
+#define FAST_FORMULAS                                                                                                  \
+    {                                                                                                                  \
+        .roots = NB_BIT(NB_ROOT_MUL_RECIP) | NB_BIT(NB_ROOT_RSQRT_NR) | NB_BIT(NB_ROOT_RSQRT_RAW),                     \
+        .eps_places = NB_ALL(NB_N_EPS_PLACES), .affines = NB_ALL(NB_N_AFFINES), .round_sums = FAST_ADD ? NB_ALL(2) : 0 \
+    }
+#define FAST_KERNEL                                                                                                    \
+    .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,        \
+    .chain = fast_chain, .range = fast_range, .flags = PAIR_NATIVE ? NB_FLAG_FLUSHES : 0,                              \
+    .implementation = fast_implementation
 
 #endif

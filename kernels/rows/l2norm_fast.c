@@ -14,6 +14,4 @@ static int l2norm_fast_run(const struct nb_call *call, int phase, int64_t begin,
     }
 
 NB_KERNEL(l2norm_fast, .summary = "L2 normalization, a row stored while a later one is summed", .op = NB_OP_L2NORM,
-          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = l2norm_fast_run,
-          .row_local = fast_row_local, .scratch_bytes = fast_scratch, .n_phases = fast_phases, .n_units = fast_units,
-          .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS, .implementation = fast_implementation);
+          .formulas = L2_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = l2norm_fast_run, FAST_KERNEL);

@@ -8,7 +8,6 @@ static void build(struct program *p) { standardise(p, widen(p, tensor_x(p))); }
 
 /* Loads: mean, centre, square, mean, scale, gamma, beta. Stores: the same without the means. */
 NB_KERNEL(layernorm_composed, .summary = "LayerNorm op by op with temporaries, as an eager framework",
-          .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
-          .formulas = COMPOSED_FORMULAS, .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES,
-          .flops = 7, .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain, .range = mean_range);
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA},
+          .loads = 7 * F32_TENSOR + CAST_LOADS, .stores = 5 * F32_TENSOR + CAST_STORES, .flops = 7,
+          .chain = composed_chain, .range = mean_range, COMPOSED_NORM);

@@ -8,7 +8,5 @@
 static void build(struct program *p) { standardise(p, tensor_x(p)); }
 
 NB_KERNEL(layernorm_composed_lowp, .summary = "LayerNorm op by op, every tensor rounded to the dtype of x",
-          .op = NB_OP_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .stats_dtype = NB_STATS_X,
-          .variance = NB_VAR_TWOPASS, .formulas = COMPOSED_FORMULAS, .loads = 7, .stores = 5, .flops = 7,
-          .run = composed_run, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = composed_chain);
+          .op = NB_OP_LAYERNORM, .stats_dtype = NB_STATS_X, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA},
+          .loads = 7, .stores = 5, .flops = 7, .chain = composed_chain, COMPOSED_NORM);

@@ -43,6 +43,5 @@ static int layernorm_corrected_run(const struct nb_call *call, int phase, int64_
 }
 
 NB_KERNEL(layernorm_corrected, .summary = "LayerNorm, two-pass, with the residual mean subtracted",
-          .op = NB_OP_LAYERNORM, .variance = NB_VAR_CORRECTED, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1,
-          .flops = 10, .run = layernorm_corrected_run, .row_local = always_row_local, .chain = moments_chain,
-          .range = corrected_range);
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_CORRECTED, .loads = 3, .stores = 1, .flops = 10,
+          .run = layernorm_corrected_run, .chain = moments_chain, .range = corrected_range, ROW_KERNEL);

@@ -27,7 +27,7 @@ static size_t layernorm_expanded_scratch_bytes(const struct nb_call *call) { ret
 
 /* The tensors in scratch are f32: twice the size of x with 16 bits. */
 NB_KERNEL(layernorm_expanded, .summary = "LayerNorm, mean and scale materialised to the size of x",
-          .op = NB_OP_LAYERNORM, .stats = NB_STATS_EXPANDED, .variance = NB_VAR_TWOPASS, .formulas = EXPANDED_FORMULAS,
+          .op = NB_OP_LAYERNORM, .stats = NB_STATS_EXPANDED, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA},
           .loads = 3 + 2 * 4.0f / sizeof(elem), .stores = 1 + 2 * 4.0f / sizeof(elem), .flops = 8,
           .run = layernorm_expanded_run, .n_phases = expanded_phases, .n_units = expanded_units,
           .scratch_bytes = layernorm_expanded_scratch_bytes, .chain = row_chain, .range = mean_range);

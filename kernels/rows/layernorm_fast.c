@@ -12,6 +12,4 @@ static int layernorm_fast_run(const struct nb_call *call, int phase, int64_t beg
 
 NB_KERNEL(layernorm_fast, .summary = "LayerNorm, sums about a guarded shift, a row stored while a later one is summed",
           .op = NB_OP_LAYERNORM, .variance = NB_VAR_SHIFTED, .formulas = FAST_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 9, .run = layernorm_fast_run, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
-          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
-          .implementation = fast_implementation);
+          .flops = 9, .run = layernorm_fast_run, FAST_KERNEL);

@@ -16,6 +16,6 @@ static int layernorm_keepdim_run(const struct nb_call *call, int phase, int64_t 
 }
 
 NB_KERNEL(layernorm_keepdim, .summary = "LayerNorm, statistics as [rows, 1] tensors, then broadcast",
-          .op = NB_OP_LAYERNORM, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS,
+          .op = NB_OP_LAYERNORM, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS, .formulas = {NB_EVERY_FORMULA},
           .loads = 3, .stores = 1, .flops = 8, .run = layernorm_keepdim_run, .n_phases = keepdim_phases,
           .scratch_bytes = keepdim_scratch, .chain = row_chain, .range = mean_range);

@@ -24,6 +24,5 @@ static int64_t layernorm_onepass_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(layernorm_onepass, .summary = "LayerNorm, E[x^2] - mean^2 in one sweep", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_ONEPASS, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 7,
-          .run = layernorm_onepass_run, .row_local = always_row_local, .chain = layernorm_onepass_chain,
-          .range = one_pass_range);
+          .variance = NB_VAR_ONEPASS, .loads = 2, .stores = 1, .flops = 7, .run = layernorm_onepass_run,
+          .chain = layernorm_onepass_chain, .range = one_pass_range, ROW_KERNEL);

@@ -20,6 +20,5 @@ static int layernorm_shifted_run(const struct nb_call *call, int phase, int64_t 
 }
 
 NB_KERNEL(layernorm_shifted, .summary = "LayerNorm, one sweep over x - x_0", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_SHIFTED, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 8,
-          .run = layernorm_shifted_run, .row_local = always_row_local, .chain = moments_chain,
-          .range = corrected_range);
+          .variance = NB_VAR_SHIFTED, .loads = 2, .stores = 1, .flops = 8, .run = layernorm_shifted_run,
+          .chain = moments_chain, .range = corrected_range, ROW_KERNEL);

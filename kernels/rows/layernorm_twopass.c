@@ -18,5 +18,5 @@ static int layernorm_twopass_run(const struct nb_call *call, int phase, int64_t 
 }
 
 NB_KERNEL(layernorm_twopass, .summary = "LayerNorm, mean, then variance about it, then scale", .op = NB_OP_LAYERNORM,
-          .variance = NB_VAR_TWOPASS, .formulas = ROW_FORMULAS, .loads = 3, .stores = 1, .flops = 8,
-          .run = layernorm_twopass_run, .row_local = always_row_local, .chain = row_chain, .range = mean_range);
+          .variance = NB_VAR_TWOPASS, .loads = 3, .stores = 1, .flops = 8, .run = layernorm_twopass_run,
+          .chain = row_chain, .range = mean_range, ROW_KERNEL);

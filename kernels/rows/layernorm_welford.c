@@ -80,6 +80,5 @@ static int64_t layernorm_welford_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(layernorm_welford, .summary = "LayerNorm, Welford in each lane, merged by Chan's formula",
-          .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1,
-          .flops = 10, .run = layernorm_welford_run, .row_local = always_row_local, .chain = layernorm_welford_chain,
-          .range = mean_range);
+          .op = NB_OP_LAYERNORM, .variance = NB_VAR_WELFORD, .loads = 2, .stores = 1, .flops = 10,
+          .run = layernorm_welford_run, .chain = layernorm_welford_chain, .range = mean_range, ROW_KERNEL);

@@ -5,14 +5,10 @@
 
 static void build(struct program *p) { scale_by_squares(p, widen(p, tensor_x(p)), p->call->k, (float)p->call->k); }
 
-static const char *prmsnorm_composed_applicable(const struct nb_call *call) {
-    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
-}
 static int64_t prmsnorm_composed_chain(const struct nb_call *call) { return sum_chain(call->k) + 1; }
 
 /* Loads, stores and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_composed, .summary = "pRMSNorm op by op with temporaries, as an eager framework",
-          .op = NB_OP_PRMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_FORMULAS,
-          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .run = composed_run,
-          .applicable = prmsnorm_composed_applicable, .n_phases = composed_phases, .n_units = composed_units,
-          .scratch_bytes = composed_scratch, .chain = prmsnorm_composed_chain, .range = square_range);
+          .op = NB_OP_PRMSNORM, .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS,
+          .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .applicable = prefix_applicable,
+          .chain = prmsnorm_composed_chain, .range = square_range, COMPOSED_NORM);

@@ -7,13 +7,7 @@ static int prmsnorm_fast_run(const struct nb_call *call, int phase, int64_t begi
     return fast_run(call, phase, begin, end);
 }
 
-static const char *prmsnorm_fast_applicable(const struct nb_call *call) {
-    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
-}
-
 /* loads and flops for k = n; less for a smaller k. */
 NB_KERNEL(prmsnorm_fast, .summary = "pRMSNorm, a row stored while a later one is summed", .op = NB_OP_PRMSNORM,
           .formulas = FAST_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = prmsnorm_fast_run,
-          .applicable = prmsnorm_fast_applicable, .row_local = fast_row_local, .scratch_bytes = fast_scratch,
-          .n_phases = fast_phases, .n_units = fast_units, .chain = fast_chain, .range = fast_range, .flags = FAST_FLAGS,
-          .implementation = fast_implementation);
+          .applicable = prefix_applicable, FAST_KERNEL);

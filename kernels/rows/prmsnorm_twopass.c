@@ -14,13 +14,9 @@ static int prmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t b
     return norm_rows(call, begin, end, stats, false);
 }
 
-static const char *prmsnorm_twopass_applicable(const struct nb_call *call) {
-    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
-}
 static int64_t prmsnorm_twopass_chain(const struct nb_call *call) { return sum_chain(call->k); }
 
 /* loads and flops for k = n; less for a smaller k. */
-NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = prmsnorm_twopass_run,
-          .applicable = prmsnorm_twopass_applicable, .row_local = always_row_local, .chain = prmsnorm_twopass_chain,
-          .range = square_range);
+NB_KERNEL(prmsnorm_twopass, .summary = "pRMSNorm, statistics of the first k elements", .op = NB_OP_PRMSNORM, .loads = 2,
+          .stores = 1, .flops = 4, .run = prmsnorm_twopass_run, .applicable = prefix_applicable,
+          .chain = prmsnorm_twopass_chain, .range = square_range, ROW_KERNEL);

@@ -10,7 +10,5 @@ static void build(struct program *p) {
 
 /* Loads: square, mean, scale, gamma. Stores: the same without the mean. */
 NB_KERNEL(rmsnorm_composed, .summary = "RMSNorm op by op with temporaries, as an eager framework", .op = NB_OP_RMSNORM,
-          .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .formulas = COMPOSED_FORMULAS,
-          .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES, .flops = 4, .run = composed_run,
-          .n_phases = composed_phases, .n_units = composed_units, .scratch_bytes = composed_scratch,
-          .chain = composed_chain, .range = square_range);
+          .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 3 * F32_TENSOR + CAST_STORES,
+          .flops = 4, .chain = composed_chain, .range = square_range, COMPOSED_NORM);

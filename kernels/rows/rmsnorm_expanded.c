@@ -20,7 +20,7 @@ static size_t rmsnorm_expanded_scratch_bytes(const struct nb_call *call) { retur
 
 /* The tensor in scratch is f32: twice the size of x with 16 bits. */
 NB_KERNEL(rmsnorm_expanded, .summary = "RMSNorm, the scale materialised to the size of x", .op = NB_OP_RMSNORM,
-          .stats = NB_STATS_EXPANDED, .formulas = EXPANDED_FORMULAS, .loads = 2 + 4.0f / sizeof(elem),
+          .stats = NB_STATS_EXPANDED, .formulas = {NB_EVERY_FORMULA}, .loads = 2 + 4.0f / sizeof(elem),
           .stores = 1 + 4.0f / sizeof(elem), .flops = 4, .run = rmsnorm_expanded_run, .n_phases = expanded_phases,
           .n_units = expanded_units, .scratch_bytes = rmsnorm_expanded_scratch_bytes, .chain = row_chain,
           .range = square_range);

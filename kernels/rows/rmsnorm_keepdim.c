@@ -15,6 +15,6 @@ static int rmsnorm_keepdim_run(const struct nb_call *call, int phase, int64_t be
 }
 
 NB_KERNEL(rmsnorm_keepdim, .summary = "RMSNorm, statistics as a [rows, 1] tensor, then broadcast", .op = NB_OP_RMSNORM,
-          .stats = NB_STATS_KEEPDIM, .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4,
+          .stats = NB_STATS_KEEPDIM, .formulas = {NB_EVERY_FORMULA}, .loads = 2, .stores = 1, .flops = 4,
           .run = rmsnorm_keepdim_run, .n_phases = keepdim_phases, .scratch_bytes = keepdim_scratch, .chain = row_chain,
           .range = square_range);

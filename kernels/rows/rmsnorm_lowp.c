@@ -52,12 +52,7 @@ static int rmsnorm_lowp_run(const struct nb_call *call, int phase, int64_t begin
 static int64_t rmsnorm_lowp_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1) + 1; }
 
 /* The cast order means nothing where all is in the dtype. */
-#define LOWP_FORMULAS                                                                                                  \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .weight_offsets = NB_ALL(2),               \
-        .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                                                 \
-    }
-
 NB_KERNEL(rmsnorm_lowp, .summary = "RMSNorm, every intermediate rounded to x's dtype", .op = NB_OP_RMSNORM,
-          .stats_dtype = NB_STATS_X, .formulas = LOWP_FORMULAS, .loads = 2, .stores = 1, .flops = 4,
-          .run = rmsnorm_lowp_run, .row_local = always_row_local, .chain = rmsnorm_lowp_chain);
+          .stats_dtype = NB_STATS_X,
+          .formulas = {.roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), NB_EVERY_AFFINE}, .loads = 2,
+          .stores = 1, .flops = 4, .run = rmsnorm_lowp_run, .row_local = always_row_local, .chain = rmsnorm_lowp_chain);

@@ -17,6 +17,6 @@ static int rmsnorm_serial_run(const struct nb_call *call, int phase, int64_t beg
 
 static int64_t rmsnorm_serial_chain(const struct nb_call *call) { return reduction_chain(call->cols, 1); }
 
-NB_KERNEL(rmsnorm_serial, .summary = "RMSNorm, one accumulator, as most libraries", .op = NB_OP_RMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_serial_run,
-          .row_local = always_row_local, .chain = rmsnorm_serial_chain, .range = square_range);
+NB_KERNEL(rmsnorm_serial, .summary = "RMSNorm, one accumulator, as most libraries", .op = NB_OP_RMSNORM, .loads = 2,
+          .stores = 1, .flops = 4, .run = rmsnorm_serial_run, .chain = rmsnorm_serial_chain, .range = square_range,
+          ROW_KERNEL);

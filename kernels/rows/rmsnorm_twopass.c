@@ -17,5 +17,5 @@ static int rmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t be
 }
 
 NB_KERNEL(rmsnorm_twopass, .summary = "RMSNorm, sum of squares then scale, 8 accumulators", .op = NB_OP_RMSNORM,
-          .formulas = ROW_FORMULAS, .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_twopass_run,
-          .row_local = always_row_local, .chain = row_chain, .range = square_range);
+          .loads = 2, .stores = 1, .flops = 4, .run = rmsnorm_twopass_run, .chain = row_chain, .range = square_range,
+          ROW_KERNEL);

@@ -10,13 +10,6 @@
 #include "kernels/shared/root.h"
 #include "kernels/shared/vec.h"
 
-/* The formulas that norm_rows() implements. */
-#define ROW_FORMULAS                                                                                                   \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
-    }
-
 /* Each returned in a register of its own: two floats in one register are packed through memory, and the load of both waits
  * until both stores have left the store buffer, once a row. */
 struct row_stats {
@@ -143,10 +136,7 @@ NB_INLINE int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, 
     return rows_of_form(call, begin, end, stats, norm_form(centre), plain_rows);
 }
 
-/* A row's result depends on that row alone. */
-static inline int always_row_local(const struct nb_call *call) {
-    (void)call;
-    return 1;
-}
+/* What the kernels of this frame declare. */
+#define ROW_KERNEL .formulas = {NB_EVERY_FORMULA}, .row_local = always_row_local
 
 #endif

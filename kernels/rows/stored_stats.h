@@ -32,11 +32,6 @@ static inline size_t keepdim_scratch(const struct nb_call *call) { return (size_
 /* Statistics materialised to the size of x before they are used, as stat.expand(x.shape).contiguous() does: phase 0 prepares
  * gamma and beta in f32, phase 1 writes the statistics out, phase 2 combines tensors of one size. In scratch: gamma, beta, the
  * scales, the means. */
-#define EXPANDED_FORMULAS                                                                                              \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
-    }
 
 /* Rows of tensors in scratch start on a cache line. */
 static inline int64_t expanded_stride(const struct nb_call *call) { return (call->cols + 15) / 16 * 16; }

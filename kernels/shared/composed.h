@@ -138,4 +138,7 @@ static inline size_t composed_scratch(const struct nb_call *call) {
 /* The squares are rounded before they are summed. */
 static inline int64_t composed_chain(const struct nb_call *call) { return row_chain(call) + 1; }
 
+#define COMPOSED_KERNEL                                                                                                \
+    .style = NB_COMPOSED, .run = composed_run, .n_phases = composed_phases, .n_units = composed_units
+
 #endif

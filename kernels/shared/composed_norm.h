@@ -5,19 +5,8 @@
 
 #include "kernels/shared/composed.h"
 
-/* What the recipes below implement. Where everything is in x's dtype, both cast orders are one. */
-#define COMPOSED_FORMULAS                                                                                              \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)                    \
-    }
-
-#define COMPOSED_ADD_FORMULAS                                                                                          \
-    {                                                                                                                  \
-        .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS),               \
-        .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS),                   \
-        .round_sums = NB_ALL(2)                                                                                        \
-    }
+/* Of a recipe with statistics; all formulas are implemented. Where everything is in x's dtype, both cast orders are one. */
+#define COMPOSED_NORM COMPOSED_KERNEL, .stats = NB_STATS_KEEPDIM, .scratch_bytes = composed_scratch
 
 /* Temporaries in f32, in units of x's elements, and the casts beside them: what they count in the byte model. It is that of
  * the formula whose fields are 0, with gamma, and beta where the op has one by custom. */

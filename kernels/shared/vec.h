@@ -80,4 +80,26 @@ static inline elem *row_out(void *tensor, int64_t stride, int64_t r) { return (e
 #define NB_ALL(n) ((1u << (n)) - 1u) /* the mask of all n values of an enum */
 #define NB_BIT(value) (1u << (value))
 
+/* Fields of struct nb_formulas: all there is of the affine part, of a forward call, of a gradient, in which eps, its place and the cast do
+ * not appear. */
+#define NB_EVERY_AFFINE .weight_offsets = NB_ALL(2), .affines = NB_ALL(NB_N_AFFINES), .params = NB_ALL(NB_N_PARAMS)
+#define NB_EVERY_FORMULA                                                                                               \
+    .roots = NB_ALL(NB_N_ROOTS), .eps_places = NB_ALL(NB_N_EPS_PLACES), .casts = NB_ALL(NB_N_CASTS), NB_EVERY_AFFINE
+#define NB_EVERY_GRADIENT .roots = NB_BIT(NB_ROOT_MUL_RECIP), NB_EVERY_AFFINE
+
+/* A row's result depends on that row alone: of a gradient dx, since dgamma and dbeta are sums over whatever rows there are. */
+static inline int always_row_local(const struct nb_call *call) {
+    (void)call;
+    return 1;
+}
+/* Nothing is reduced, and nothing rounded. */
+static inline int64_t no_chain(const struct nb_call *call) {
+    (void)call;
+    return 0;
+}
+/* pRMSNorm, whose statistics see the first k elements. */
+static inline const char *prefix_applicable(const struct nb_call *call) {
+    return call->k >= 1 && call->k <= call->cols ? NULL : "k must be from 1 to the row's length";
+}
+
 #endif

@@ -15,7 +15,7 @@
 #endif
 
 typedef __m256 vec;
-typedef __m128i half; /* its lanes in 16 bits */
+typedef __m128i vec16; /* its lanes in 16 bits */
 
 /* Lane i is set when i < n. */
 static inline __m256i nb_lanes_below(int64_t n) {
@@ -56,9 +56,11 @@ static inline float vec_sum(vec v) {
     return _mm_cvtss_f32(s);
 }
 
-static inline vec nb_widen_bf16(half h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+static inline vec nb_widen_bf16(vec16 h) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
 /* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
-static inline half nb_narrow_bf16(vec v) {
+static inline vec16 nb_narrow_bf16(vec v) {
     __m256i u = _mm256_castps_si256(v);
     __m256i parity = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(parity, _mm256_set1_epi32(0x7fff)));
@@ -67,13 +69,13 @@ static inline half nb_narrow_bf16(vec v) {
     __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_nan), 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
-static inline half nb_narrow_f16(vec v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
-static inline vec nb_widen_f16(half h) { return _mm256_cvtph_ps(h); }
-static inline half half_load(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
-static inline void half_store(uint16_t *p, half h) { _mm_storeu_si128((__m128i *)p, h); }
-static inline half half_load_tail(const uint16_t *p, int64_t n) { return nb_load_16_tail(p, n); }
-static inline void half_store_tail(uint16_t *p, half h, int64_t n) { nb_store_16_tail(p, h, n); }
-static inline uint16_t half_first(half h) { return (uint16_t)_mm_extract_epi16(h, 0); }
+static inline vec16 nb_narrow_f16(vec v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline vec nb_widen_f16(vec16 h) { return _mm256_cvtph_ps(h); }
+static inline vec16 vec16_load(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+static inline void vec16_store(uint16_t *p, vec16 h) { _mm_storeu_si128((__m128i *)p, h); }
+static inline vec16 vec16_load_tail(const uint16_t *p, int64_t n) { return nb_load_16_tail(p, n); }
+static inline void vec16_store_tail(uint16_t *p, vec16 h, int64_t n) { nb_store_16_tail(p, h, n); }
+static inline uint16_t vec16_first(vec16 h) { return (uint16_t)_mm_extract_epi16(h, 0); }
 
 /* A whole register of raw bytes, any alignment; raw_stream wants its own. */
 typedef __m256i raw;

@@ -12,7 +12,7 @@
 #define NB_HAVE_RSQRT14
 
 typedef __m512 vec;
-typedef __m256i half; /* its lanes in 16 bits */
+typedef __m256i vec16; /* its lanes in 16 bits */
 
 /* Bit i is set when i < n, 0 <= n <= 16. */
 static inline __mmask16 nb_lanes_below(int64_t n) { return (__mmask16)_bzhi_u32(0xffff, (unsigned)n); }
@@ -51,9 +51,11 @@ static inline float vec_sum(vec v) {
     return _mm_cvtss_f32(s);
 }
 
-static inline vec nb_widen_bf16(half h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
+static inline vec nb_widen_bf16(vec16 h) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
 /* Round to nearest even by adding half an ulp less the parity; NaNs are made quiet, since the carry could lose them. */
-static inline half nb_narrow_bf16(vec v) {
+static inline vec16 nb_narrow_bf16(vec v) {
     __m512i u = _mm512_castps_si512(v);
     __m512i parity = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(parity, _mm512_set1_epi32(0x7fff)));
@@ -61,17 +63,17 @@ static inline half nb_narrow_bf16(vec v) {
     rounded = _mm512_mask_or_epi32(rounded, is_nan, u, _mm512_set1_epi32(0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
-static inline half nb_narrow_f16(vec v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
-static inline vec nb_widen_f16(half h) { return _mm512_cvtph_ps(h); }
-static inline half half_load(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-static inline void half_store(uint16_t *p, half h) { _mm256_storeu_si256((__m256i *)p, h); }
-static inline half half_load_tail(const uint16_t *p, int64_t n) {
+static inline vec16 nb_narrow_f16(vec v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+static inline vec nb_widen_f16(vec16 h) { return _mm512_cvtph_ps(h); }
+static inline vec16 vec16_load(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void vec16_store(uint16_t *p, vec16 h) { _mm256_storeu_si256((__m256i *)p, h); }
+static inline vec16 vec16_load_tail(const uint16_t *p, int64_t n) {
     return _mm256_maskz_loadu_epi16(nb_lanes_below(n), p);
 }
-static inline void half_store_tail(uint16_t *p, half h, int64_t n) {
+static inline void vec16_store_tail(uint16_t *p, vec16 h, int64_t n) {
     _mm256_mask_storeu_epi16(p, nb_lanes_below(n), h);
 }
-static inline uint16_t half_first(half h) { return (uint16_t)_mm256_extract_epi16(h, 0); }
+static inline uint16_t vec16_first(vec16 h) { return (uint16_t)_mm256_extract_epi16(h, 0); }
 
 /* A whole register of raw bytes, any alignment; raw_stream wants its own. */
 typedef __m512i raw;
