@@ -57,13 +57,6 @@ static inline void sum_over_rows(struct program *p, struct tensor t, float *out)
     emit_column(p, op_add_blocks, partial, (struct tensor){.data = out, .stride = 1}, cols, 0.0f);
 }
 
-/* t is dropped. */
-static inline struct tensor then(struct program *p, step_fn run, struct tensor t, struct tensor b) {
-    const struct tensor result = emit_full(p, run, t, b, false);
-    drop(p, t);
-    return result;
-}
-
 /* g - xhat * c2; where the statistics saw the first k columns alone, in those: a copy of g, a slice of which is changed. */
 static inline struct tensor subtract_projection(struct program *p, struct tensor g, struct tensor xhat, int64_t k) {
     const int64_t rows = p->call->rows, cols = p->call->cols;
@@ -89,23 +82,11 @@ static inline struct tensor subtract_projection(struct program *p, struct tensor
     return result;
 }
 
-/* The step that was emitted last writes dx. */
-static inline void finish_gradient(struct program *p, struct tensor result) {
-    drop(p, result);
-    p->last_slot = 0;
-    if (p->wanted != p->n_steps - 1) return;
-    p->step.dst =
-        (struct tensor){.data = p->call->dx, .stride = p->call->dx_stride, .narrow = result.narrow, .full = true};
-}
-
 static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     const struct nb_call *call = p->call;
     const bool weighted = call->formula.affine != NB_AFFINE_NONE;
     const struct tensor rstd = {.data = call->rstd, .stride = 1}, mean = {.data = call->mean, .stride = 1};
-    struct tensor dy = {.data = (void *)call->dy, .stride = call->dy_stride, .narrow = x_is_narrow, .full = true};
-    struct tensor past = {
-        .data = (void *)call->dresidual_out, .stride = call->dresidual_out_stride, .narrow = x_is_narrow, .full = true};
-    struct tensor xhat = widen(p, tensor_x(p)), g = widen(p, dy);
+    struct tensor xhat = widen(p, tensor_x(p)), g = widen(p, tensor_of(call->dy, call->dy_stride));
     if (centre) xhat = then(p, op_sub_row, xhat, mean);
     xhat = then(p, op_mul_row, xhat, rstd);
     if (weighted && call->dgamma) {
@@ -115,11 +96,7 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     }
     if (call->formula.affine == NB_AFFINE_GAMMA_BETA) sum_over_rows(p, g, call->dbeta);
     if (!call->dx) return;
-    if (weighted) {
-        const struct tensor gamma = parameter(p, call->gamma, call->cols, call->formula.weight_offset, false);
-        g = then(p, op_mul_col, g, gamma);
-        drop(p, gamma);
-    }
+    if (weighted) g = with_parameter(p, g, op_mul_col, call->gamma, call->cols, call->formula.weight_offset);
     struct tensor c1 = nothing;
     if (centre) c1 = row_mean(p, g);
     struct tensor dx = subtract_projection(p, g, xhat, k);
@@ -127,26 +104,11 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
     drop(p, c1);
     dx = then(p, op_mul_row, dx, rstd);
     if (call->dresidual_out) {
-        past = widen(p, past);
+        const struct tensor past = widen(p, tensor_of(call->dresidual_out, call->dresidual_out_stride));
         dx = then(p, op_add_full, dx, past);
         drop(p, past);
     }
-    if (x_is_narrow) {
-        const struct tensor wide = dx;
-        dx = emit_full(p, op_cast, wide, nothing, true);
-        drop(p, wide);
-    }
-    finish_gradient(p, dx);
-}
-
-/* Called before the tensors are known: enough for any of them. */
-static inline size_t composed_gradient_scratch(const struct nb_call *call) {
-    float any;
-    struct nb_call all = *call;
-    all.dgamma = all.dbeta = &any;
-    all.dx = &any;
-    all.dresidual_out = &any;
-    return composed_scratch(&all);
+    finish(p, narrowed(p, dx), call->dx, call->dx_stride);
 }
 
 /* The product, then the tree within a group of rows, groups, single rows at the end, blocks. */

@@ -6,15 +6,7 @@
 #include "kernels/batchnorm/batchnorm.h"
 #include "kernels/batchnorm/composed_batchnorm.h"
 
-/* t is dropped. */
-static struct tensor then(struct program *p, step_fn run, struct tensor t, struct tensor b) {
-    const struct tensor result = emit_full(p, run, t, b, false);
-    drop(p, t);
-    return result;
-}
-static struct tensor multiply_channels(struct program *p, struct tensor t, struct tensor by) {
-    return then(p, is_nchw(p->call) ? op_mul_row : op_mul_col, t, by);
-}
+static step_fn op_mul_channels(const struct nb_call *call) { return is_nchw(call) ? op_mul_row : op_mul_col; }
 static struct tensor of_channels(const float *data) { return (struct tensor){.data = (void *)data, .stride = 1}; }
 
 static void parameter_gradients(struct program *p, struct tensor xhat, struct tensor dy) {
@@ -33,58 +25,33 @@ static struct tensor project(struct program *p, struct tensor g, struct tensor x
     const struct tensor mean_product = channel_mean(p, products);
     drop(p, products);
     g = centre_channels(p, g, mean);
-    const struct tensor projection = multiply_channels(p, xhat, mean_product);
+    const struct tensor projection = then(p, op_mul_channels(p->call), xhat, mean_product);
     drop(p, mean_product);
     g = then(p, op_sub_full, g, projection);
     drop(p, projection);
     return g;
-}
-/* The step that was emitted last writes dx. */
-static void finish_gradient(struct program *p, struct tensor result) {
-    drop(p, result);
-    p->last_slot = 0;
-    if (p->wanted != p->n_steps - 1) return;
-    p->step.dst =
-        (struct tensor){.data = p->call->dx, .stride = p->call->dx_stride, .narrow = result.narrow, .full = true};
 }
 
 static void build(struct program *p) {
     const struct nb_call *call = p->call;
     const bool nchw = is_nchw(call), weighted = call->formula.affine != NB_AFFINE_NONE;
     const struct tensor rstd = of_channels(call->rstd);
-    struct tensor g = {.data = (void *)call->dy, .stride = call->dy_stride, .narrow = x_is_narrow, .full = true};
     struct tensor xhat = nothing;
     if (nchw) p->period = call->c;
     if (!nchw) p->partial_bytes = n_blocks(call) * array_length(call) * (int64_t)sizeof(float);
     if (is_training(call) || call->dgamma) {
         xhat = centre_channels(p, widen(p, tensor_x(p)), of_channels(call->mean));
-        xhat = multiply_channels(p, xhat, rstd);
+        xhat = then(p, op_mul_channels(p->call), xhat, rstd);
     }
-    g = widen(p, g);
+    struct tensor g = widen(p, tensor_of(call->dy, call->dy_stride));
     parameter_gradients(p, xhat, g);
     if (!call->dx) return;
-    if (weighted) {
-        const struct tensor gamma = parameter(p, call->gamma, call->c, call->formula.weight_offset, false);
-        g = multiply_channels(p, g, gamma);
-        drop(p, gamma);
-    }
+    if (weighted) g = with_parameter(p, g, op_mul_channels(call), call->gamma, call->c, call->formula.weight_offset);
     if (is_training(call)) g = project(p, g, xhat);
-    g = multiply_channels(p, g, rstd);
-    if (x_is_narrow) {
-        const struct tensor wide = g;
-        g = emit_full(p, op_cast, wide, nothing, true);
-        drop(p, wide);
-    }
-    finish_gradient(p, g);
+    g = then(p, op_mul_channels(p->call), g, rstd);
+    finish(p, narrowed(p, g), call->dx, call->dx_stride);
 }
 
-/* Called before the outputs are known: enough for all of them. */
-static size_t batchnorm_backward_composed_scratch_bytes(const struct nb_call *call) {
-    struct nb_call all = *call;
-    float any;
-    all.dx = all.dgamma = all.dbeta = &any;
-    return composed_scratch(&all);
-}
 /* In inference a call that wants nothing has no step: one phase without units. */
 static int batchnorm_backward_composed_n_phases(const struct nb_call *call) {
     const int n = composed_phases(call);
@@ -108,5 +75,5 @@ NB_KERNEL(batchnorm_backward_composed, .summary = "gradients of BatchNorm op by 
           .formulas = {NB_EVERY_GRADIENT}, .loads = 16 * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = 9 * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13, .run = batchnorm_backward_composed_run,
           .applicable = batchnorm_applicable, .n_phases = batchnorm_backward_composed_n_phases,
-          .n_units = composed_units, .scratch_bytes = batchnorm_backward_composed_scratch_bytes,
+          .n_units = composed_units, .scratch_bytes = composed_gradient_scratch,
           .chain = batchnorm_backward_composed_chain, .column_chain = batchnorm_backward_composed_chain);

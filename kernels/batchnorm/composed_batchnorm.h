@@ -75,17 +75,15 @@ static inline void update_running(struct program *p, step_fn run, struct tensor 
 
 /* t is dropped. */
 static inline struct tensor centre_channels(struct program *p, struct tensor t, struct tensor mean) {
-    struct tensor centred = emit_full(p, is_nchw(p->call) ? op_sub_row : op_sub_col, t, mean, t.narrow);
+    const struct tensor centred = then(p, is_nchw(p->call) ? op_sub_row : op_sub_col, t, mean);
     drop(p, mean);
-    drop(p, t);
     return centred;
 }
 static inline struct tensor scale_channels(struct program *p, struct tensor t, struct tensor scale) {
     const bool divide = root_divides(&p->call->formula);
     const step_fn by_row = divide ? op_div_row : op_mul_row, by_col = divide ? op_div_col : op_mul_col;
-    struct tensor scaled = emit_full(p, is_nchw(p->call) ? by_row : by_col, t, scale, t.narrow);
+    const struct tensor scaled = then(p, is_nchw(p->call) ? by_row : by_col, t, scale);
     drop(p, scale);
-    drop(p, t);
     return scaled;
 }
 
@@ -109,8 +107,9 @@ static inline void batchnorm_recipe(struct program *p) {
     }
     struct tensor scale = scale_of(p, var, call->c);
     write_rstd(p, scale, call->c);
-    struct tensor scaled = scale_channels(p, centred, scale);
-    finish(p, affine_by(p, scaled, nchw ? op_mul_row : op_mul_col, nchw ? op_add_row : op_add_col, call->c));
+    struct tensor y = scale_channels(p, centred, scale);
+    y = affine_by(p, y, nchw ? op_mul_row : op_mul_col, nchw ? op_add_row : op_add_col, call->c);
+    finish(p, y, call->y, call->y_stride);
 }
 
 /* The squares are rounded before they are summed. */

@@ -28,9 +28,7 @@ static void build(struct program *p) {
         p->step.scalar = (float)p->call->alpha;
     }
     drop(p, x);
-    struct tensor squashed = emit_full(p, op_tanh, scaled, nothing, false);
-    drop(p, scaled);
-    finish(p, affine(p, squashed));
+    finish(p, affine(p, then(p, op_tanh, scaled, nothing)), p->call->y, p->call->y_stride);
 }
 
 /* As dyt_fused. */

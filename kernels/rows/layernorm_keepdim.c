@@ -3,15 +3,9 @@
  * that a tensor beyond the cache is read from memory twice. Errors as of layernorm_twopass. */
 #include "kernels/rows/stored_stats.h"
 
-static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
-    const elem *x = row_in(call->x, call->x_stride, row);
-    const float n = (float)call->cols, mean = sum_elements(x, call->cols) / n;
-    return (struct row_stats){.mean = mean, .scale = row_scale(sum_squares_about(x, call->cols, mean) / n, call)};
-}
-
 static int layernorm_keepdim_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     if (phase == 1) return norm_rows(call, begin, end, stored_stats, true);
-    store_row_stats(call, begin, end, stats);
+    store_row_stats(call, begin, end, stats_about_mean);
     return 0;
 }
 

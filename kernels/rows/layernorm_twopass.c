@@ -4,17 +4,9 @@
  * the variance squared; the variance has (h + 3) u of its own, all terms being positive. */
 #include "kernels/rows/row.h"
 
-static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
-    const elem *x = row_in(call->x, call->x_stride, row);
-    const float n = (float)call->cols;
-    float mean = sum_elements(x, call->cols) / n;
-    float variance = sum_squares_about(x, call->cols, mean) / n;
-    return (struct row_stats){.mean = mean, .scale = row_scale(variance, call)};
-}
-
 static int layernorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return norm_rows(call, begin, end, stats, true);
+    return norm_rows(call, begin, end, stats_about_mean, true);
 }
 
 NB_KERNEL(layernorm_twopass, .summary = "LayerNorm, mean, then variance about it, then scale", .op = NB_OP_LAYERNORM,

@@ -5,15 +5,9 @@
  * positive; y has half of that, and 1 to 3 roundings of its own. */
 #include "kernels/rows/row.h"
 
-static __attribute__((noinline)) struct row_stats stats(const struct nb_call *call, int64_t row) {
-    const elem *x = row_in(call->x, call->x_stride, row);
-    float mean_square = sum_squares(x, call->cols) / (float)call->cols;
-    return (struct row_stats){.scale = row_scale(mean_square, call)};
-}
-
 static int rmsnorm_twopass_run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
-    return norm_rows(call, begin, end, stats, false);
+    return norm_rows(call, begin, end, stats_of_squares, false);
 }
 
 NB_KERNEL(rmsnorm_twopass, .summary = "RMSNorm, sum of squares then scale, 8 accumulators", .op = NB_OP_RMSNORM,

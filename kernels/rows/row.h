@@ -28,13 +28,6 @@ struct row_form {
     row_map_fn map;
 };
 
-NB_INLINE vec param_load(const void *p, int64_t i, struct row_form f) {
-    return f.param_elem ? vec_load((const elem *)p + i) : vec_load_f32((const float *)p + i);
-}
-NB_INLINE vec param_load_tail(const void *p, int64_t i, int64_t n, struct row_form f) {
-    return f.param_elem ? vec_load_tail((const elem *)p + i, n) : vec_load_f32_tail((const float *)p + i, n);
-}
-
 /* (x - mean) * scale or / scale. */
 NB_INLINE vec map_normalize(vec x, vec mean, vec residual, vec scale, struct row_form f) {
     if (f.centre) x = x - mean;
@@ -67,15 +60,15 @@ NB_INLINE void finish_row(const struct nb_call *call, struct row_source x, elem 
     const int64_t cols = call->cols;
     int64_t i = 0;
     for (; i + NB_LANES <= cols; i += NB_LANES) {
-        vec gamma = f.affine != NB_AFFINE_NONE ? param_load(gammas, i, f) : zero;
-        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? param_load(betas, i, f) : zero;
+        vec gamma = f.affine != NB_AFFINE_NONE ? typed_load(gammas, i, f.param_elem) : zero;
+        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? typed_load(betas, i, f.param_elem) : zero;
         vec v = f.map(source_load(x, i), mean, residual, scale, f);
         vec_store(y + i, apply_affine(v, gamma, beta, f));
     }
     if (i < cols) {
         const int64_t n = cols - i;
-        vec gamma = f.affine != NB_AFFINE_NONE ? param_load_tail(gammas, i, n, f) : zero;
-        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? param_load_tail(betas, i, n, f) : zero;
+        vec gamma = f.affine != NB_AFFINE_NONE ? typed_load_tail(gammas, i, n, f.param_elem) : zero;
+        vec beta = f.affine == NB_AFFINE_GAMMA_BETA ? typed_load_tail(betas, i, n, f.param_elem) : zero;
         vec v = f.map(source_load_tail(x, i, n), mean, residual, scale, f);
         vec_store_tail(y + i, apply_affine(v, gamma, beta, f), n);
     }
@@ -134,6 +127,18 @@ NB_INLINE struct row_form norm_form(bool centre) {
 }
 NB_INLINE int norm_rows(const struct nb_call *call, int64_t begin, int64_t end, row_stats_fn stats, bool centre) {
     return rows_of_form(call, begin, end, stats, norm_form(centre), plain_rows);
+}
+
+/* ---- statistics in two passes ---- */
+
+static __attribute__((noinline, unused)) struct row_stats stats_of_squares(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    return (struct row_stats){.scale = row_scale(sum_squares(x, call->cols) / (float)call->cols, call)};
+}
+static __attribute__((noinline, unused)) struct row_stats stats_about_mean(const struct nb_call *call, int64_t row) {
+    const elem *x = row_in(call->x, call->x_stride, row);
+    const float n = (float)call->cols, mean = sum_elements(x, call->cols) / n;
+    return (struct row_stats){.mean = mean, .scale = row_scale(sum_squares_about(x, call->cols, mean) / n, call)};
 }
 
 /* What the kernels of this frame declare. */

@@ -62,7 +62,7 @@ static inline void drop(struct program *p, struct tensor t) {
 }
 
 /* Appends a step that writes dst: is it the wanted one? The slot of the last step is not counted before another follows:
- * finish() puts y in its place. */
+ * finish() puts an output in its place. */
 static inline bool append(struct program *p, struct tensor dst) {
     if (p->last_slot > p->n_full) p->n_full = p->last_slot;
     p->last_slot = dst.full ? dst.slot : 0;
@@ -77,6 +77,12 @@ static inline struct tensor emit_full(struct program *p, step_fn run, struct ten
         p->step = (struct step){run, .dst = dst, .a = a, .b = b, .n_units = rows, .cols = cols, .period = p->period};
     return dst;
 }
+/* The same where a is no longer needed, in its type. */
+static inline struct tensor then(struct program *p, step_fn run, struct tensor a, struct tensor b) {
+    const struct tensor result = emit_full(p, run, a, b, a.narrow);
+    drop(p, a);
+    return result;
+}
 /* A column of n statistics -> another, which may be an output. */
 static inline struct tensor emit_column(struct program *p, step_fn run, struct tensor a, struct tensor dst, int64_t n,
                                         float scalar) {
@@ -90,13 +96,12 @@ static inline struct tensor replace_column(struct program *p, step_fn run, struc
     return result;
 }
 
-/* The step that was emitted last writes y, not a temporary. */
-static inline void finish(struct program *p, struct tensor result) {
+/* The step that was emitted last writes an output, y or dx, not a temporary. */
+static inline void finish(struct program *p, struct tensor result, void *output, int64_t stride) {
     drop(p, result);
     p->last_slot = 0;
     if (p->wanted != p->n_steps - 1) return;
-    p->step.dst =
-        (struct tensor){.data = p->call->y, .stride = p->call->y_stride, .narrow = result.narrow, .full = true};
+    p->step.dst = (struct tensor){.data = output, .stride = stride, .narrow = result.narrow, .full = true};
 }
 
 static inline void place(struct program *p, struct tensor *t) {
@@ -134,6 +139,15 @@ static inline size_t composed_scratch(const struct nb_call *call) {
     struct program p;
     walk(&p, call, -1);
     return (size_t)(p.partial_bytes + SMALL_TEMPORARIES * small_bytes(&p) + p.n_full * full_bytes(&p));
+}
+/* Of a gradient. It is called before the tensors are known: enough for any of them. */
+static inline size_t composed_gradient_scratch(const struct nb_call *call) {
+    float any;
+    struct nb_call all = *call;
+    all.dgamma = all.dbeta = &any;
+    all.dx = &any;
+    all.dresidual_out = &any;
+    return composed_scratch(&all);
 }
 /* The squares are rounded before they are summed. */
 static inline int64_t composed_chain(const struct nb_call *call) { return row_chain(call) + 1; }

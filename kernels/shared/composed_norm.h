@@ -26,10 +26,10 @@ static const bool x_is_narrow = true;
 #define ADD_CAST_STORES 6
 #endif
 
-static inline struct tensor tensor_x(const struct program *p) {
-    return (struct tensor){
-        .data = (void *)p->call->x, .stride = p->call->x_stride, .narrow = x_is_narrow, .full = true};
+static inline struct tensor tensor_of(const void *data, int64_t stride) {
+    return (struct tensor){.data = (void *)data, .stride = stride, .narrow = x_is_narrow, .full = true};
 }
+static inline struct tensor tensor_x(const struct program *p) { return tensor_of(p->call->x, p->call->x_stride); }
 static inline struct tensor tensor_param(const struct program *p, const void *data) {
     return (struct tensor){.data = (void *)data, .narrow = x_is_narrow && p->call->formula.param == NB_PARAM_X};
 }
@@ -39,11 +39,15 @@ static inline struct tensor widen(struct program *p, struct tensor t) {
     if (!t.narrow || COMPOSED_LOWP) return t;
     return emit_full(p, op_cast, t, nothing, false);
 }
+/* To x's dtype; an f32 tensor is no longer needed. */
+static inline struct tensor narrowed(struct program *p, struct tensor t) {
+    if (x_is_narrow == t.narrow) return t;
+    const struct tensor result = emit_full(p, op_cast, t, nothing, true);
+    drop(p, t);
+    return result;
+}
 static inline struct tensor square(struct program *p, struct tensor t) {
     return emit_full(p, op_square, t, nothing, t.narrow);
-}
-static inline struct tensor subtract(struct program *p, struct tensor t, struct tensor mean) {
-    return emit_full(p, op_sub_row, t, mean, t.narrow);
 }
 
 /* Sum over the first cols elements of each row, divided by divisor. */
@@ -84,8 +88,11 @@ static inline void write_rstd(struct program *p, struct tensor scale, int64_t n)
     write_column(p, root_divides(&p->call->formula) ? op_reciprocal : op_cast, scale, p->call->rstd, n);
 }
 
+/* Both are no longer needed. */
 static inline struct tensor scale_rows(struct program *p, struct tensor t, struct tensor scale) {
-    return emit_full(p, root_divides(&p->call->formula) ? op_div_row : op_mul_row, t, scale, t.narrow);
+    const struct tensor scaled = then(p, root_divides(&p->call->formula) ? op_div_row : op_mul_row, t, scale);
+    drop(p, scale);
+    return scaled;
 }
 
 /* One row of n parameters -> another, in f32 or in x's dtype. */
@@ -105,33 +112,24 @@ static inline struct tensor parameter(struct program *p, const void *data, int64
     return t;
 }
 
+/* t with a parameter, by an operation that broadcasts it; t is dropped. */
+static inline struct tensor with_parameter(struct program *p, struct tensor t, step_fn run, const void *data, int64_t n,
+                                           bool offset) {
+    const struct tensor param = parameter(p, data, n, offset, t.narrow);
+    t = then(p, run, t, param);
+    drop(p, param);
+    return t;
+}
+
 /* Casts and the affine step by operations that broadcast parameters along rows or columns; t is dropped. */
 static inline struct tensor affine_by(struct program *p, struct tensor t, step_fn multiply, step_fn add, int64_t n) {
-    const struct nb_formula *f = &p->call->formula;
-    struct tensor last = t;
-    if (x_is_narrow && !t.narrow && f->cast == NB_CAST_BEFORE && f->affine != NB_AFFINE_NONE) {
-        t = emit_full(p, op_cast, t, nothing, true);
-        drop(p, last);
-    }
-    if (f->affine != NB_AFFINE_NONE) {
-        struct tensor gamma = parameter(p, p->call->gamma, n, f->weight_offset, t.narrow);
-        last = t;
-        t = emit_full(p, multiply, t, gamma, t.narrow);
-        drop(p, gamma);
-        drop(p, last);
-    }
-    if (f->affine == NB_AFFINE_GAMMA_BETA) {
-        struct tensor beta = parameter(p, p->call->beta, n, false, t.narrow);
-        last = t;
-        t = emit_full(p, add, t, beta, t.narrow);
-        drop(p, beta);
-        drop(p, last);
-    }
-    if (x_is_narrow == t.narrow) return t;
-    last = t;
-    t = emit_full(p, op_cast, t, nothing, true);
-    drop(p, last);
-    return t;
+    const struct nb_call *call = p->call;
+    const struct nb_formula *f = &call->formula;
+    const bool weighted = f->affine != NB_AFFINE_NONE;
+    if (weighted && f->cast == NB_CAST_BEFORE) t = narrowed(p, t);
+    if (weighted) t = with_parameter(p, t, multiply, call->gamma, n, f->weight_offset);
+    if (f->affine == NB_AFFINE_GAMMA_BETA) t = with_parameter(p, t, add, call->beta, n, false);
+    return narrowed(p, t);
 }
 static inline struct tensor affine(struct program *p, struct tensor t) {
     return affine_by(p, t, op_mul_col, op_add_col, p->call->cols);
@@ -146,10 +144,7 @@ static inline void scale_by_squares(struct program *p, struct tensor x, int64_t 
     drop(p, squares);
     struct tensor scale = scale_of(p, mean_square, rows);
     write_rstd(p, scale, rows);
-    struct tensor y = scale_rows(p, x, scale);
-    drop(p, scale);
-    drop(p, x);
-    finish(p, affine(p, y));
+    finish(p, affine(p, scale_rows(p, x, scale)), p->call->y, p->call->y_stride);
 }
 
 /* y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta; x as above, dropped. */
@@ -157,18 +152,14 @@ static inline void standardise(struct program *p, struct tensor x) {
     const int64_t rows = p->call->rows;
     struct tensor mean = row_mean(p, x);
     write_mean(p, mean, rows);
-    struct tensor centred = subtract(p, x, mean);
+    struct tensor centred = then(p, op_sub_row, x, mean);
     drop(p, mean);
-    drop(p, x);
     struct tensor squares = square(p, centred);
     struct tensor variance = row_mean(p, squares);
     drop(p, squares);
     struct tensor scale = scale_of(p, variance, rows);
     write_rstd(p, scale, rows);
-    struct tensor y = scale_rows(p, centred, scale);
-    drop(p, scale);
-    drop(p, centred);
-    finish(p, affine(p, y));
+    finish(p, affine(p, scale_rows(p, centred, scale)), p->call->y, p->call->y_stride);
 }
 
 /* x + residual, for the statistics in f32: rounded to x's dtype first, as the framework's own sum of two narrow tensors is,
@@ -176,11 +167,8 @@ static inline void standardise(struct program *p, struct tensor x) {
 static inline struct tensor add_residual(struct program *p) {
     const struct nb_call *call = p->call;
     const bool keep = x_is_narrow && !call->formula.round_sum;
-    struct tensor residual = {
-        .data = (void *)call->residual, .stride = call->residual_stride, .narrow = x_is_narrow, .full = true};
-    struct tensor out = {
-        .data = call->residual_out, .stride = call->residual_out_stride, .narrow = x_is_narrow, .full = true};
-    struct tensor x = tensor_x(p);
+    const struct tensor x = tensor_x(p), residual = tensor_of(call->residual, call->residual_stride),
+                        out = tensor_of(call->residual_out, call->residual_out_stride);
     const int64_t rows = call->rows, cols = call->cols;
     if (!keep) {
         const struct tensor sum = out.data ? out : new_full(p, x_is_narrow, cols);

@@ -29,6 +29,35 @@
 #define NB_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* Vectors of f32, or of elements where they are narrow. */
+NB_INLINE vec typed_load(const void *p, int64_t i, bool narrow) {
+    return narrow ? vec_load((const elem *)p + i) : vec_load_f32((const float *)p + i);
+}
+NB_INLINE vec typed_load_tail(const void *p, int64_t i, int64_t n, bool narrow) {
+    return narrow ? vec_load_tail((const elem *)p + i, n) : vec_load_f32_tail((const float *)p + i, n);
+}
+NB_INLINE void typed_store(void *p, int64_t i, vec v, bool narrow) {
+    if (narrow)
+        vec_store((elem *)p + i, v);
+    else
+        vec_store_f32((float *)p + i, v);
+}
+NB_INLINE void typed_store_tail(void *p, int64_t i, vec v, int64_t n, bool narrow) {
+    if (narrow)
+        vec_store_tail((elem *)p + i, v, n);
+    else
+        vec_store_f32_tail((float *)p + i, v, n);
+}
+/* A vector, or the first lanes < NB_LANES of one. */
+NB_INLINE vec typed_load_lanes(const void *p, int64_t i, int64_t lanes, bool narrow) {
+    return lanes == NB_LANES ? typed_load(p, i, narrow) : typed_load_tail(p, i, lanes, narrow);
+}
+NB_INLINE void typed_store_lanes(void *p, int64_t i, vec v, int64_t lanes, bool narrow) {
+    if (lanes == NB_LANES)
+        typed_store(p, i, v, narrow);
+    else
+        typed_store_tail(p, i, v, lanes, narrow);
+}
 /* The longest chain of dependent roundings in a sum over n elements: through one lane of one accumulator, then through
  * the tree over accumulators and lanes. */
 static inline int64_t reduction_chain(int64_t n, int accumulators) {
