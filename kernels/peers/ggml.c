@@ -36,24 +36,16 @@
 
 enum { FAILED = 1, NO_MEMORY, NO_THREADS, MAX_TENSORS = 12 };
 
-/* All that decides a graph. */
-struct key {
-    uint32_t op, pass, affine;
-    int32_t n_threads;
-    int64_t rows, cols, x_stride, y_stride, dy_stride, dx_stride;
-    double eps;
-};
-
-/* Whose address a tensor has. */
-enum source { X, Y, DY, DX, GAMMA, BETA, DGAMMA, TEMPORARY };
+/* The field of a tensor that no call has. */
+enum { TEMPORARY = 0 };
 
 struct graph {
-    struct key key;
+    struct peer_key key;
     struct ggml_context *context;
     struct ggml_cgraph *graph;
     struct ggml_cplan plan;
     struct ggml_tensor *tensors[MAX_TENSORS];
-    enum source sources[MAX_TENSORS];
+    size_t fields[MAX_TENSORS]; /* of the call, whose address a tensor has */
     int n_tensors;
     void *temporaries[MAX_TENSORS];
     int n_temporaries;
@@ -66,8 +58,7 @@ struct library {
     char version[96];
     struct ggml_threadpool *threads;
     int n_threads;
-    struct graph **graphs;
-    size_t n_graphs, last;
+    struct peer_cache graphs;
 };
 
 static struct library *ggml(void) {
@@ -77,9 +68,9 @@ static struct library *ggml(void) {
 
 /* ---- building ------------------------------------------------------------------------------------------------------ */
 
-static struct ggml_tensor *keep(struct graph *g, struct ggml_tensor *t, enum source source, int64_t stride) {
+static struct ggml_tensor *keep(struct graph *g, struct ggml_tensor *t, size_t field, int64_t stride) {
     g->tensors[g->n_tensors] = t;
-    g->sources[g->n_tensors++] = source;
+    g->fields[g->n_tensors++] = field;
     if (stride > 0) {
         t->nb[1] = (size_t)stride * sizeof(float);
         t->nb[2] = t->nb[3] = t->nb[1] * (size_t)t->ne[1];
@@ -87,47 +78,50 @@ static struct ggml_tensor *keep(struct graph *g, struct ggml_tensor *t, enum sou
     return t;
 }
 
-static struct ggml_tensor *input(struct graph *g, enum source source, int64_t stride) {
+static struct ggml_tensor *input(struct graph *g, size_t field, int64_t stride) {
     const bool is_vector = stride == 0;
     struct ggml_tensor *t =
         ggml()->ggml_new_tensor_2d(g->context, GGML_TYPE_F32, g->key.cols, is_vector ? 1 : g->key.rows);
-    return keep(g, t, source, stride);
+    return keep(g, t, field, stride);
 }
 
 /* Every step writes where the result will stand, as ggml's allocator lets element-wise nodes do. */
 static void build_forward(struct graph *g) {
     const struct library *l = ggml();
-    const struct key *key = &g->key;
-    struct ggml_tensor *x = input(g, X, key->x_stride), *y;
+    const struct peer_key *key = &g->key;
+    struct ggml_tensor *x = input(g, PEER_FIELD(x), key->x_stride), *y;
     if (key->op == NB_OP_RMSNORM)
         y = l->ggml_rms_norm(g->context, x, (float)key->eps);
     else
         y = l->ggml_norm(g->context, x, (float)key->eps);
-    keep(g, y, Y, key->y_stride);
-    if (key->affine != NB_AFFINE_NONE) y = keep(g, l->ggml_mul(g->context, y, input(g, GAMMA, 0)), Y, key->y_stride);
+    keep(g, y, PEER_FIELD(y), key->y_stride);
+    if (key->affine != NB_AFFINE_NONE)
+        y = keep(g, l->ggml_mul(g->context, y, input(g, PEER_FIELD(gamma), 0)), PEER_FIELD(y), key->y_stride);
     if (key->affine == NB_AFFINE_GAMMA_BETA)
-        y = keep(g, l->ggml_add(g->context, y, input(g, BETA, 0)), Y, key->y_stride);
+        y = keep(g, l->ggml_add(g->context, y, input(g, PEER_FIELD(beta), 0)), PEER_FIELD(y), key->y_stride);
     l->ggml_build_forward_expand(g->graph, y);
 }
 
 /* What its automatic differentiation makes of rms_norm(x) * gamma. */
 static void build_backward(struct graph *g) {
     const struct library *l = ggml();
-    const struct key *key = &g->key;
-    struct ggml_tensor *x = input(g, X, key->x_stride), *dy = input(g, DY, key->dy_stride), *gradient = dy;
+    const struct peer_key *key = &g->key;
+    struct ggml_tensor *x = input(g, PEER_FIELD(x), key->x_stride), *dy = input(g, PEER_FIELD(dy), key->dy_stride),
+                       *gradient = dy;
     if (key->affine != NB_AFFINE_NONE) {
-        struct ggml_tensor *gamma = input(g, GAMMA, 0);
+        struct ggml_tensor *gamma = input(g, PEER_FIELD(gamma), 0);
         gradient = keep(g, l->ggml_mul(g->context, dy, gamma), TEMPORARY, 0);
         struct ggml_tensor *xhat = keep(g, l->ggml_rms_norm(g->context, x, (float)key->eps), TEMPORARY, 0);
         struct ggml_tensor *product = keep(g, l->ggml_mul(g->context, xhat, dy), TEMPORARY, 0);
-        struct ggml_tensor *dgamma = keep(g, l->ggml_repeat_back(g->context, product, gamma), DGAMMA, 0);
+        struct ggml_tensor *dgamma = keep(g, l->ggml_repeat_back(g->context, product, gamma), PEER_FIELD(dgamma), 0);
         l->ggml_build_forward_expand(g->graph, dgamma);
     }
     struct ggml_tensor *dx = l->ggml_rms_norm_back(g->context, gradient, x, (float)key->eps);
-    l->ggml_build_forward_expand(g->graph, keep(g, dx, DX, key->dx_stride));
+    l->ggml_build_forward_expand(g->graph, keep(g, dx, PEER_FIELD(dx), key->dx_stride));
 }
 
-static void free_graph(struct graph *g) {
+static void free_graph(void *item) {
+    struct graph *g = item;
     for (int i = 0; i < g->n_temporaries; i++) free(g->temporaries[i]);
     free(g->plan.work_data);
     if (g->context) ggml()->ggml_free(g->context);
@@ -137,7 +131,7 @@ static void free_graph(struct graph *g) {
 static int allocate_temporaries(struct graph *g) {
     const size_t bytes = (size_t)g->key.rows * (size_t)g->key.cols * sizeof(float);
     for (int i = 0; i < g->n_tensors; i++) {
-        if (g->sources[i] != TEMPORARY) continue;
+        if (g->fields[i] != TEMPORARY) continue;
         void *room = aligned_alloc(64, (bytes + 63) / 64 * 64);
         if (!room) return NO_MEMORY;
         g->temporaries[g->n_temporaries++] = g->tensors[i]->data = room;
@@ -163,80 +157,27 @@ static int build(struct graph *g) {
     return g->plan.work_data ? 0 : NO_MEMORY;
 }
 
-static void forget_graphs(void) {
-    struct library *l = ggml();
-    for (size_t i = 0; i < l->n_graphs; i++) free_graph(l->graphs[i]);
-    free(l->graphs);
-    l->graphs = NULL;
-    l->n_graphs = l->last = 0;
-}
-
-/* Null: no memory. */
-static struct graph *find(const struct key *key) {
-    struct library *l = ggml();
-    for (size_t i = 0; i < l->n_graphs; i++) {
-        size_t at = (l->last + i) % l->n_graphs;
-        if (memcmp(&l->graphs[at]->key, key, sizeof *key) != 0) continue;
-        l->last = at;
-        return l->graphs[at];
-    }
-    struct graph **graphs = realloc(l->graphs, (l->n_graphs + 1) * sizeof *graphs);
-    if (!graphs) return NULL;
-    l->graphs = graphs;
+static void *make_graph(const struct peer_key *key) {
     struct graph *g = calloc(1, sizeof *g);
     if (!g) return NULL;
     g->key = *key;
-    if (build(g) != 0) {
-        free_graph(g);
-        return NULL;
-    }
-    l->last = l->n_graphs;
-    l->graphs[l->n_graphs++] = g;
-    return g;
+    if (build(g) == 0) return g;
+    free_graph(g);
+    return NULL;
 }
 
 /* ---- a call -------------------------------------------------------------------------------------------------------- */
 
-static void *address_of(enum source source, const struct nb_call *call) {
-    switch (source) {
-    case X:
-        return (void *)(uintptr_t)call->x;
-    case Y:
-        return call->y;
-    case DY:
-        return (void *)(uintptr_t)call->dy;
-    case DX:
-        return call->dx;
-    case GAMMA:
-        return (void *)(uintptr_t)call->gamma;
-    case BETA:
-        return (void *)(uintptr_t)call->beta;
-    default:
-        return call->dgamma;
-    }
-}
-
 int peer_run(const struct peer_variant *v, const struct nb_call *call) {
     const int n_threads = call->n_threads > 0 ? call->n_threads : 1;
     int code = peer_open(n_threads);
-    struct key key;
     if (code != 0) return code;
-    memset(&key, 0, sizeof key); /* compared as bytes, padding too */
-    key.op = v->op;
-    key.pass = v->pass;
-    key.affine = call->formula.affine;
+    struct peer_key key = peer_key_of(v, call);
     key.n_threads = n_threads;
-    key.rows = call->rows;
-    key.cols = call->cols;
-    key.x_stride = call->x_stride;
-    key.y_stride = call->y_stride;
-    key.dy_stride = call->dy_stride;
-    key.dx_stride = call->dx_stride;
-    key.eps = call->eps;
-    struct graph *g = find(&key);
+    struct graph *g = peer_cache_get(&ggml()->graphs, &key, make_graph);
     if (!g) return NO_MEMORY;
     for (int i = 0; i < g->n_tensors; i++)
-        if (g->sources[i] != TEMPORARY) g->tensors[i]->data = address_of(g->sources[i], call);
+        if (g->fields[i] != TEMPORARY) g->tensors[i]->data = peer_tensor(call, g->fields[i]);
     return ggml()->ggml_graph_compute(g->graph, &g->plan) == GGML_STATUS_SUCCESS ? 0 : FAILED;
 }
 
@@ -273,7 +214,7 @@ int peer_open(int n_threads) {
 
 void peer_close(void) {
     struct library *l = ggml();
-    forget_graphs();
+    peer_cache_clear(&l->graphs, free_graph);
     if (l->threads) l->ggml_threadpool_free(l->threads);
     l->threads = NULL;
 }

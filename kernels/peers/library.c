@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 8, MAX_NEEDS = 32 };
@@ -43,4 +44,50 @@ void *peer_library_symbol(void *handle, const char *path, const char *symbol, ch
     void *address = dlsym(handle, symbol);
     if (!address) snprintf(reason, n, "%s has no function %s", path, symbol);
     return address;
+}
+
+_Static_assert(sizeof(struct peer_key) == 8 * sizeof(uint32_t) + 10 * sizeof(int64_t), "no padding");
+
+struct peer_key peer_key_of(const struct peer_variant *v, const struct nb_call *call) {
+    return (struct peer_key){.op = v->op,
+                             .pass = v->pass,
+                             .dtype = v->dtype,
+                             .mode = call->mode,
+                             .layout = call->layout,
+                             .affine = call->formula.affine,
+                             .with_stats = v->pass == NB_FORWARD && call->rstd,
+                             .n_threads = call->n_threads,
+                             .rows = call->rows,
+                             .cols = call->cols,
+                             .n = call->n,
+                             .c = call->c,
+                             .hw = call->hw,
+                             .x_stride = call->x_stride,
+                             .y_stride = call->y_stride,
+                             .dy_stride = call->dy_stride,
+                             .dx_stride = call->dx_stride,
+                             .eps = call->eps};
+}
+
+void *peer_cache_get(struct peer_cache *c, const struct peer_key *key, void *(*make)(const struct peer_key *key)) {
+    for (size_t i = 0; i < c->n; i++) {
+        const size_t at = (c->last + i) % c->n;
+        if (memcmp(c->items[at], key, sizeof *key) != 0) continue;
+        c->last = at;
+        return c->items[at];
+    }
+    void **items = realloc(c->items, (c->n + 1) * sizeof *items);
+    if (!items) return NULL;
+    c->items = items;
+    void *item = make(key);
+    if (!item) return NULL;
+    c->last = c->n;
+    c->items[c->n++] = item;
+    return item;
+}
+
+void peer_cache_clear(struct peer_cache *c, void (*free_item)(void *item)) {
+    for (size_t i = 0; i < c->n; i++) free_item(c->items[i]);
+    free(c->items);
+    *c = (struct peer_cache){0};
 }

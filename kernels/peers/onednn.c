@@ -9,45 +9,15 @@
 
 /* ---- a call -------------------------------------------------------------------------------------------------------- */
 
-static void *address_of(const struct onednn_primitive *p, enum onednn_source source, const struct nb_call *call) {
-    switch (source) {
-    case FROM_X:
-        return (void *)(uintptr_t)call->x;
-    case FROM_Y:
-        return call->y;
-    case FROM_DY:
-        return (void *)(uintptr_t)call->dy;
-    case FROM_DX:
-        return call->dx;
-    case FROM_GAMMA:
-        return (void *)(uintptr_t)call->gamma;
-    case FROM_BETA:
-        return (void *)(uintptr_t)call->beta;
-    case FROM_DGAMMA:
-        return call->dgamma;
-    case FROM_DBETA:
-        return call->dbeta;
-    case FROM_MEAN_IN:
-    case FROM_MEAN_OUT:
-        return call->mean ? call->mean : p->mean;
-    case FROM_RUNNING_MEAN:
-        return (void *)(uintptr_t)call->running_mean_in;
-    case FROM_RUNNING_VAR:
-        return (void *)(uintptr_t)call->running_var_in;
-    case FROM_NOWHERE:
-        return p->unread;
-    default:
-        return p->variance;
-    }
-}
-
 static dnnl_status_t set_addresses(struct onednn_primitive *p, const struct nb_call *call) {
     for (int i = 0; i < p->n_args; i++) {
-        void *address = address_of(p, p->arguments[i].source, call);
-        if (address == p->arguments[i].address) continue;
+        struct argument *a = &p->arguments[i];
+        void *address = a->field != 0 ? peer_tensor(call, a->field) : NULL;
+        if (!address) address = a->own;
+        if (address == a->address) continue;
         dnnl_status_t status = onednn()->dnnl_memory_set_data_handle(p->args[i].memory, address);
         if (status != dnnl_success) return status;
-        p->arguments[i].address = address;
+        a->address = address;
     }
     return dnnl_success;
 }

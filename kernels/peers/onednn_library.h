@@ -7,6 +7,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stddef.h>
 
+#include "kernels/peers/library.h"
+
 #define ONEDNN_FUNCTIONS(F)                                                                                            \
     F(dnnl_version)                                                                                                    \
     F(dnnl_engine_create)                                                                                              \
@@ -37,6 +39,7 @@ struct onednn {
     char version[128];
     dnnl_engine_t engine; /* null before onednn_start() */
     dnnl_stream_t stream;
+    struct peer_cache primitives;
     int n_threads; /* that OpenMP was told; 0: another runtime, which goes by the CPUs that the process had when it began */
 };
 

@@ -12,40 +12,15 @@
 
 enum { ONEDNN_MAX_ARGS = 9 };
 
-/* All that decides which primitive serves a call. */
-struct onednn_key {
-    uint32_t op, pass, dtype, mode, layout, affine;
-    uint32_t with_stats, with_dgamma, with_dbeta;
-    int32_t n_threads;
-    int64_t rows, cols, n, c, hw, strides[4];
-    double eps;
-};
-
-/* Where the argument's memory comes from in a call. */
-enum onednn_source {
-    FROM_X,
-    FROM_Y,
-    FROM_DY,
-    FROM_DX,
-    FROM_GAMMA,
-    FROM_BETA,
-    FROM_DGAMMA,
-    FROM_DBETA,
-    FROM_MEAN_IN,
-    FROM_MEAN_OUT,
-    FROM_RUNNING_MEAN,
-    FROM_RUNNING_VAR,
-    FROM_VARIANCE,
-    FROM_NOWHERE /* asked for, but not read */
-};
-
+/* Where an argument's memory is: a tensor of the call, or where it has none, memory of the primitive's own. */
 struct argument {
-    enum onednn_source source;
+    size_t field;  /* 0: no tensor of the call's */
+    void *own;     /* null: the call's or none */
     void *address; /* that the memory object has */
 };
 
 struct onednn_primitive {
-    struct onednn_key key;
+    struct peer_key key;
     dnnl_primitive_desc_t desc; /* null: the library refused, with this status */
     dnnl_status_t status;
     dnnl_primitive_t primitive; /* null before the first run */
@@ -58,8 +33,8 @@ struct onednn_primitive {
     const char *implementation;
 };
 
-bool onednn_is_batchnorm(const struct onednn_key *key);
-bool onednn_is_inference(const struct onednn_key *key);
+bool onednn_is_batchnorm(const struct peer_key *key);
+bool onednn_is_inference(const struct peer_key *key);
 /* The primitive for a call, described but perhaps not made yet, or refused; null: out of memory. */
 struct onednn_primitive *onednn_find(const struct peer_variant *v, const struct nb_call *call);
 /* Makes it: its arguments' memory objects, and its code. */
