@@ -113,8 +113,8 @@ static inline struct tensor parameter(struct program *p, const void *data, int64
 }
 
 /* t with a parameter, by an operation that broadcasts it; t is dropped. */
-static inline struct tensor with_parameter(struct program *p, struct tensor t, step_fn run, const void *data, int64_t n,
-                                           bool offset) {
+NB_INLINE struct tensor with_parameter(struct program *p, struct tensor t, step_fn run, const void *data, int64_t n,
+                                       bool offset) {
     const struct tensor param = parameter(p, data, n, offset, t.narrow);
     t = then(p, run, t, param);
     drop(p, param);
