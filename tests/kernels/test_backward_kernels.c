@@ -123,12 +123,14 @@ static const uint32_t row_ops[] = {NB_OP_RMSNORM, NB_OP_PRMSNORM,    NB_OP_LAYER
                                    NB_OP_L2NORM,  NB_OP_ADD_RMSNORM, NB_OP_ADD_LAYERNORM};
 enum { N_ROW_OPS = sizeof row_ops / sizeof row_ops[0] };
 
-ParameterizedTestParameters(backward_kernels, keep_to_the_formula) {
+static struct criterion_test_params kinds_of_rows(void) {
     struct kind *kinds = cr_malloc(N_ROW_OPS * NB_N_DTYPES * sizeof *kinds);
     for (uint32_t i = 0; i < N_ROW_OPS * NB_N_DTYPES; i++)
         kinds[i] = (struct kind){row_ops[i / NB_N_DTYPES], i % NB_N_DTYPES};
     return cr_make_param_array(struct kind, kinds, N_ROW_OPS * NB_N_DTYPES);
 }
+
+ParameterizedTestParameters(backward_kernels, keep_to_the_formula) { return kinds_of_rows(); }
 ParameterizedTest(struct kind *kind, backward_kernels, keep_to_the_formula) {
     static const int64_t sizes[][2] = {{3, 1025},  {1, 3333},  {2, 4999},  {70, 1031}, {33, 2050},
                                        {1000, 37}, {1000, 3},  {300, 64},  {40, 512},  {5, 20001},
@@ -138,6 +140,69 @@ ParameterizedTest(struct kind *kind, backward_kernels, keep_to_the_formula) {
         if (check_all(kind, n < 20 || n % 4 == 0 ? 1 + n * 7 % 70 : 1 + n % 3, n, n) == 0) break;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int64_t turn = 0; turn < 4; turn++) check_all(kind, sizes[i][0], sizes[i][1], (int64_t)i + 5 * turn);
+}
+
+/* ---- outputs in every choice ---------------------------------------------------------------------------------------- */
+
+enum { WANTS_DX = 1, WANTS_DGAMMA = 2, WANTS_DBETA = 4, WANTS_ALL = 7 };
+
+static void check_choice(struct gradient_problem *p, const struct nb_kernel *k, unsigned wanted) {
+    const struct nb_call all = p->call;
+    struct nb_call *call = &p->call;
+    if (!(wanted & WANTS_DX)) call->dx = NULL;
+    if (!(wanted & WANTS_DGAMMA)) call->dgamma = NULL;
+    if (!(wanted & WANTS_DBETA)) call->dbeta = NULL;
+    run(p, k, 0, 1, NULL);
+    const double error = gradient_problem_error(p, (double)nb_kernel_chain(k, call), column_chain(k, call));
+    cr_expect_leq(error, 1, "%s, %ldx%ld, outputs %u: %g of what is allowed", k->variant, (long)call->rows,
+                  (long)call->cols, wanted, error);
+    cr_expect_eq(gradient_problem_damage(p), 0, "%s, %ldx%ld, outputs %u: wrote elsewhere", k->variant,
+                 (long)call->rows, (long)call->cols, wanted);
+    *call = all;
+}
+
+/* Once more with dy of 2^row: f32 has their sums exactly, in whatever order they are taken. */
+static void check_rows_counted(struct gradient_problem *p, const struct nb_kernel *k, unsigned wanted) {
+    float *const dgamma = p->call.dgamma;
+    if (!(wanted & WANTS_DGAMMA)) p->call.dgamma = NULL;
+    run(p, k, 0, 1, NULL);
+    for (int64_t i = 0; i < p->call.cols; i++)
+        cr_expect_eq(p->call.dbeta[i], (float)((1 << p->call.rows) - 1), "%s, %ldx%ld, outputs %u: dbeta[%ld] %g",
+                     k->variant, (long)p->call.rows, (long)p->call.cols, wanted, (long)i, (double)p->call.dbeta[i]);
+    p->call.dgamma = dgamma;
+}
+
+/* The plain kernels of rows always write dx. */
+static bool takes_choice(const struct nb_kernel *k, unsigned wanted) {
+    return (wanted & WANTS_DX) || !strstr(k->name, "_plain");
+}
+
+static void check_choices(const struct kind *kind, int64_t rows, int64_t cols) {
+    static const int64_t turns[] = {0, 1, 12}; /* with gamma and beta: in f32, in x's dtype, 1 + gamma */
+    struct gradient_problem p;
+    gradient_problem_init(&p, kind->op, kind->dtype, rows, cols, turns[(rows + cols) % 3]);
+    for (int powers = 0; powers < 2; powers++) {
+        if (powers) gradient_problem_powers(&p);
+        for (size_t i = 0; i < nb_registry_size(); i++) {
+            const struct nb_kernel *k = nb_registry_at(i)->kernel;
+            if (!is_kind(k, kind) || nb_kernel_refuses(k, &p.call.formula) || nb_kernel_applicable(k, &p.call))
+                continue;
+            for (unsigned wanted = 1; !powers && wanted <= WANTS_ALL; wanted++)
+                if (takes_choice(k, wanted)) check_choice(&p, k, wanted);
+            for (unsigned wanted = WANTS_DX | WANTS_DBETA; powers && wanted <= WANTS_ALL; wanted += WANTS_DGAMMA)
+                check_rows_counted(&p, k, wanted);
+        }
+    }
+    gradient_problem_release(&p);
+}
+
+/* Few rows are summed in an order of their own, and which outputs are wanted decides where the sums lie. */
+ParameterizedTestParameters(backward_kernels, give_outputs_in_any_choice) { return kinds_of_rows(); }
+ParameterizedTest(struct kind *kind, backward_kernels, give_outputs_in_any_choice) {
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (int64_t rows = 1; rows <= 9; rows++)
+        for (int64_t cols = 1; cols <= 40; cols++) check_choices(kind, rows, cols);
+    nb_registry_release();
 }
 
 /* Sums that are taken in x's dtype stall at 256 in bf16 and at 2048 in f16. */

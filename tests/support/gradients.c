@@ -152,6 +152,13 @@ void gradient_problem_ones(struct gradient_problem *p) {
     solve(p);
 }
 
+void gradient_problem_powers(struct gradient_problem *p) {
+    for (int64_t row = 0; row < p->call.rows; row++)
+        for (int64_t i = 0; i < p->call.cols; i++)
+            nb_set(data_of(&p->dy), row * p->call.dy_stride + i, p->dtype, ldexp(1, (int)row));
+    solve(p);
+}
+
 void gradient_problem_release(struct gradient_problem *p) {
     struct guarded *const tensors[] = {&p->x, &p->dy, &p->past, &p->dx, &p->dgamma, &p->dbeta};
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) free(tensors[i]->area);
@@ -179,7 +186,7 @@ double gradient_problem_error(const struct gradient_problem *p, double chain, do
     const struct nb_call *call = &p->call;
     const double u = 0x1p-24;
     double worst = 0;
-    for (int64_t r = 0; r < call->rows; r++)
+    for (int64_t r = 0; call->dx && r < call->rows; r++)
         for (int64_t i = 0; i < call->cols; i++) {
             const double exact = p->dx_exact[r * call->cols + i];
             const double got = nb_get(call->dx, r * call->dx_stride + i, p->dtype);
@@ -210,7 +217,7 @@ size_t gradient_problem_damage(const struct gradient_problem *p) {
     const struct nb_call *call = &p->call;
     const size_t item = nb_formats[p->dtype].bytes, cols = (size_t)call->cols;
     const size_t gamma = call->dgamma ? cols * sizeof(float) : 0, beta = call->dbeta ? cols * sizeof(float) : 0;
-    return damage(&p->dx, (size_t)call->rows, cols * item, (size_t)call->dx_stride * item) +
+    return damage(&p->dx, call->dx ? (size_t)call->rows : 0, cols * item, (size_t)call->dx_stride * item) +
            damage(&p->dgamma, 1, gamma, cols * sizeof(float)) + damage(&p->dbeta, 1, beta, cols * sizeof(float));
 }
 

@@ -29,6 +29,8 @@ void gradient_problem_init(struct gradient_problem *p, enum nb_op op, enum nb_dt
                            int64_t turn);
 /* dy of ones. */
 void gradient_problem_ones(struct gradient_problem *p);
+/* dy of 2^row, whose exact sums say which rows they have. */
+void gradient_problem_powers(struct gradient_problem *p);
 /* Outputs as no kernel leaves them. */
 void gradient_problem_poison(struct gradient_problem *p);
 /* The largest error of an output, in units of what h roundings of the sums and the last one to the dtype may make of it: right up
