@@ -9,5 +9,5 @@ static struct gradient_form gradient_form_of_kernel(void) {
 
 /* Loads: x and dy, twice, dresidual_out. */
 NB_KERNEL(add_layernorm_backward_fast, .summary = "residual add and LayerNorm backward, one sweep",
-          .op = NB_OP_ADD_LAYERNORM, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)}, .loads = 5, .flops = 15,
-          GRADIENT_KERNEL, GRADIENT_NATIVE);
+          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)},
+          .loads = 5, .flops = 15, GRADIENT_KERNEL, GRADIENT_NATIVE);

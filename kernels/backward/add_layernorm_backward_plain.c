@@ -8,5 +8,5 @@ static int add_layernorm_backward_plain_run(const struct nb_call *call, int phas
 }
 
 NB_KERNEL(add_layernorm_backward_plain, .summary = "residual add and LayerNorm backward, two sweeps a row",
-          .op = NB_OP_ADD_LAYERNORM, .formulas = {NB_EVERY_GRADIENT}, .flops = 15,
+          .op = NB_OP_ADD_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 15,
           .run = add_layernorm_backward_plain_run, BACKWARD_PLAIN);

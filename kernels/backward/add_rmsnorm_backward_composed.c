@@ -6,6 +6,7 @@
 static void build(struct program *p) { gradient_recipe(p, false, p->call->cols); }
 
 NB_KERNEL(add_rmsnorm_backward_composed, .summary = "residual add and RMSNorm backward op by op with temporaries",
-          .op = NB_OP_ADD_RMSNORM, .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)},
+          .op = NB_OP_ADD_RMSNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
+          .formulas = {NB_EVERY_GRADIENT, .round_sums = NB_ALL(2)},
           .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS + PAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES + PAST_STORES, .flops = 11, COMPOSED_GRADIENT);

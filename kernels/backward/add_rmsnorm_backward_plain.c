@@ -7,5 +7,5 @@ static int add_rmsnorm_backward_plain_run(const struct nb_call *call, int phase,
 }
 
 NB_KERNEL(add_rmsnorm_backward_plain, .summary = "residual add and RMSNorm backward, two sweeps a row",
-          .op = NB_OP_ADD_RMSNORM, .formulas = {NB_EVERY_GRADIENT}, .flops = 12, .run = add_rmsnorm_backward_plain_run,
-          BACKWARD_PLAIN);
+          .op = NB_OP_ADD_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 12,
+          .run = add_rmsnorm_backward_plain_run, BACKWARD_PLAIN);

@@ -254,7 +254,7 @@ static inline int64_t backward_column_chain(const struct nb_call *call) {
 }
 
 #define BACKWARD_PLAIN                                                                                                 \
-    .pass = NB_BACKWARD, .loads = 4, .stores = 1, .row_local = always_row_local, .chain = row_sums_chain,              \
+    .loads = 4, .stores = 1, .row_local = always_row_local, .chain = row_sums_chain,                                   \
     .scratch_bytes = backward_scratch_bytes, .n_phases = backward_n_phases, .n_units = backward_n_units,               \
     .column_chain = backward_column_chain
 

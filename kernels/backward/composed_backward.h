@@ -115,7 +115,7 @@ static inline void gradient_recipe(struct program *p, bool centre, int64_t k) {
 static inline int64_t composed_column_chain(const struct nb_call *call) { return 1 + columns_chain(call); }
 
 #define COMPOSED_GRADIENT                                                                                              \
-    .pass = NB_BACKWARD, .stats = NB_STATS_KEEPDIM, COMPOSED_KERNEL, .scratch_bytes = composed_gradient_scratch,       \
-    .chain = composed_chain, .column_chain = composed_column_chain
+    COMPOSED_KERNEL, .scratch_bytes = composed_gradient_scratch, .chain = composed_chain,                              \
+                     .column_chain = composed_column_chain
 
 #endif

@@ -332,7 +332,7 @@ static int gradient_run(const struct nb_call *call, int phase, int64_t begin, in
 /* ---- the contract -------------------------------------------------------------------------------------------------------- */
 
 #define GRADIENT_KERNEL                                                                                                \
-    .pass = NB_BACKWARD, .stores = 1, .run = gradient_run, .row_local = always_row_local, .chain = gradient_chain,     \
+    .stores = 1, .run = gradient_run, .row_local = always_row_local, .chain = gradient_chain,                          \
     .scratch_bytes = gradient_scratch, .n_phases = gradient_phases, .n_units = gradient_units,                         \
     .range = gradient_range, .column_chain = gradient_column_chain
 /* Of those whose rounding may be native; pRMSNorm's is not. */

@@ -13,5 +13,5 @@ static int l2norm_backward_plain_run(const struct nb_call *call, int phase, int6
     }
 
 NB_KERNEL(l2norm_backward_plain, .summary = "L2 normalization backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_L2NORM, .formulas = L2_BACKWARD_FORMULAS, .flops = 12, .run = l2norm_backward_plain_run,
-          BACKWARD_PLAIN);
+          .op = NB_OP_L2NORM, .pass = NB_BACKWARD, .formulas = L2_BACKWARD_FORMULAS, .flops = 12,
+          .run = l2norm_backward_plain_run, BACKWARD_PLAIN);

@@ -7,7 +7,7 @@
 static void build(struct program *p) { gradient_recipe(p, true, p->call->cols); }
 
 NB_KERNEL(layernorm_backward_composed, .summary = "LayerNorm backward op by op with temporaries, as an eager framework",
-          .op = NB_OP_LAYERNORM, .formulas = {NB_EVERY_GRADIENT},
-          .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS,
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
+          .formulas = {NB_EVERY_GRADIENT}, .loads = (GRADIENT_LOADS + CENTRED_LOADS) * F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES + CENTRED_STORES) * F32_TENSOR + GRADIENT_CAST_STORES, .flops = 13,
           COMPOSED_GRADIENT);

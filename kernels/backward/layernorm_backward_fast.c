@@ -8,5 +8,5 @@ static struct gradient_form gradient_form_of_kernel(void) { return (struct gradi
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(layernorm_backward_fast, .summary = "LayerNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_LAYERNORM, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 14, GRADIENT_KERNEL,
-          GRADIENT_NATIVE);
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 14,
+          GRADIENT_KERNEL, GRADIENT_NATIVE);

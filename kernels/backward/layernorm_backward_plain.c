@@ -9,5 +9,5 @@ static int layernorm_backward_plain_run(const struct nb_call *call, int phase, i
 }
 
 NB_KERNEL(layernorm_backward_plain, .summary = "LayerNorm backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_LAYERNORM, .formulas = {NB_EVERY_GRADIENT}, .flops = 15, .run = layernorm_backward_plain_run,
-          BACKWARD_PLAIN);
+          .op = NB_OP_LAYERNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 15,
+          .run = layernorm_backward_plain_run, BACKWARD_PLAIN);

@@ -6,7 +6,7 @@
 static void build(struct program *p) { gradient_recipe(p, false, p->call->k); }
 /* Loads, stores and flops for k = n. */
 NB_KERNEL(prmsnorm_backward_composed, .summary = "pRMSNorm backward op by op with temporaries, as an eager framework",
-          .op = NB_OP_PRMSNORM, .formulas = {NB_EVERY_GRADIENT},
-          .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
+          .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
+          .formulas = {NB_EVERY_GRADIENT}, .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES, .flops = 10, .applicable = prefix_applicable,
           COMPOSED_GRADIENT);

@@ -6,6 +6,6 @@
 static void build(struct program *p) { gradient_recipe(p, false, p->call->cols); }
 
 NB_KERNEL(rmsnorm_backward_composed, .summary = "RMSNorm backward op by op with temporaries, as an eager framework",
-          .op = NB_OP_RMSNORM, .formulas = {NB_EVERY_GRADIENT},
-          .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
+          .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
+          .formulas = {NB_EVERY_GRADIENT}, .loads = (GRADIENT_LOADS)*F32_TENSOR + GRADIENT_CAST_LOADS,
           .stores = (GRADIENT_STORES)*F32_TENSOR + GRADIENT_CAST_STORES, .flops = 10, COMPOSED_GRADIENT);

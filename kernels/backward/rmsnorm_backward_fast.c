@@ -7,5 +7,5 @@ static struct gradient_form gradient_form_of_kernel(void) { return (struct gradi
 
 /* Loads: x and dy, twice. */
 NB_KERNEL(rmsnorm_backward_fast, .summary = "RMSNorm backward, one sweep, sums of columns in blocks of rows",
-          .op = NB_OP_RMSNORM, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 10, GRADIENT_KERNEL,
-          GRADIENT_NATIVE);
+          .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .loads = 4, .flops = 10,
+          GRADIENT_KERNEL, GRADIENT_NATIVE);

@@ -7,5 +7,5 @@ static int rmsnorm_backward_plain_run(const struct nb_call *call, int phase, int
 }
 
 NB_KERNEL(rmsnorm_backward_plain, .summary = "RMSNorm backward, two sweeps a row, column sums by row blocks",
-          .op = NB_OP_RMSNORM, .formulas = {NB_EVERY_GRADIENT}, .flops = 12, .run = rmsnorm_backward_plain_run,
-          BACKWARD_PLAIN);
+          .op = NB_OP_RMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 12,
+          .run = rmsnorm_backward_plain_run, BACKWARD_PLAIN);

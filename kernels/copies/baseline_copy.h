@@ -123,6 +123,6 @@ NB_INLINE int copy_rows(const struct nb_call *call, int64_t begin, int64_t end, 
     return 0;
 }
 
-#define COPY_KERNEL .op = NB_OP_COPY, .row_local = always_row_local, .chain = no_chain
+#define COPY_KERNEL .row_local = always_row_local, .chain = no_chain
 
 #endif

@@ -7,4 +7,4 @@ static int copy_run(const struct nb_call *call, int phase, int64_t begin, int64_
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 1});
 }
 
-NB_KERNEL(copy, .summary = "x -> y", .loads = 1, .stores = 1, .run = copy_run, COPY_KERNEL);
+NB_KERNEL(copy, .summary = "x -> y", .op = NB_OP_COPY, .loads = 1, .stores = 1, .run = copy_run, COPY_KERNEL);

@@ -7,5 +7,5 @@ static int copy_add_run(const struct nb_call *call, int phase, int64_t begin, in
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 2});
 }
 
-NB_KERNEL(copy_add, .summary = "x, residual -> y, residual_out", .loads = 2, .stores = 2, .run = copy_add_run,
-          COPY_KERNEL);
+NB_KERNEL(copy_add, .summary = "x, residual -> y, residual_out", .op = NB_OP_COPY, .loads = 2, .stores = 2,
+          .run = copy_add_run, COPY_KERNEL);

@@ -7,5 +7,5 @@ static int copy_add_backward_run(const struct nb_call *call, int phase, int64_t 
     return copy_rows(call, begin, end, (struct copy_form){.loads = 3, .stores = 1, .backward = true});
 }
 
-NB_KERNEL(copy_add_backward, .summary = "x, dy, dresidual_out -> dx", .pass = NB_BACKWARD, .loads = 3, .stores = 1,
-          .run = copy_add_backward_run, COPY_KERNEL);
+NB_KERNEL(copy_add_backward, .summary = "x, dy, dresidual_out -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, .loads = 3,
+          .stores = 1, .run = copy_add_backward_run, COPY_KERNEL);

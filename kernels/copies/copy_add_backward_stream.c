@@ -7,5 +7,6 @@ static int copy_add_backward_stream_run(const struct nb_call *call, int phase, i
     return copy_rows(call, begin, end, (struct copy_form){.loads = 3, .stores = 1, .backward = true, .stream = true});
 }
 
-NB_KERNEL(copy_add_backward_stream, .summary = "x, dy, dresidual_out -> dx, streaming stores", .pass = NB_BACKWARD,
-          .flags = NB_FLAG_STREAMING, .loads = 3, .stores = 1, .run = copy_add_backward_stream_run, COPY_KERNEL);
+NB_KERNEL(copy_add_backward_stream, .summary = "x, dy, dresidual_out -> dx, streaming stores", .op = NB_OP_COPY,
+          .pass = NB_BACKWARD, .flags = NB_FLAG_STREAMING, .loads = 3, .stores = 1, .run = copy_add_backward_stream_run,
+          COPY_KERNEL);

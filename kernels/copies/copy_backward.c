@@ -7,5 +7,5 @@ static int copy_backward_run(const struct nb_call *call, int phase, int64_t begi
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .backward = true});
 }
 
-NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .pass = NB_BACKWARD, .loads = 2, .stores = 1,
+NB_KERNEL(copy_backward, .summary = "x, dy -> dx", .op = NB_OP_COPY, .pass = NB_BACKWARD, .loads = 2, .stores = 1,
           .run = copy_backward_run, COPY_KERNEL);

@@ -7,4 +7,4 @@ static int copy_null_run(const struct nb_call *call, int phase, int64_t begin, i
     return 0;
 }
 
-NB_KERNEL(copy_null, .summary = "does nothing", .run = copy_null_run, COPY_KERNEL);
+NB_KERNEL(copy_null, .summary = "does nothing", .op = NB_OP_COPY, .run = copy_null_run, COPY_KERNEL);

@@ -7,4 +7,5 @@ static int copy_read_run(const struct nb_call *call, int phase, int64_t begin, i
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 0});
 }
 
-NB_KERNEL(copy_read, .summary = "reads x", .loads = 1, .stores = 0, .run = copy_read_run, COPY_KERNEL);
+NB_KERNEL(copy_read, .summary = "reads x", .op = NB_OP_COPY, .loads = 1, .stores = 0, .run = copy_read_run,
+          COPY_KERNEL);

@@ -7,5 +7,5 @@ static int copy_stream_run(const struct nb_call *call, int phase, int64_t begin,
     return copy_rows(call, begin, end, (struct copy_form){.loads = 1, .stores = 1, .stream = true});
 }
 
-NB_KERNEL(copy_stream, .summary = "x -> y, streaming stores", .flags = NB_FLAG_STREAMING, .loads = 1, .stores = 1,
-          .run = copy_stream_run, COPY_KERNEL);
+NB_KERNEL(copy_stream, .summary = "x -> y, streaming stores", .op = NB_OP_COPY, .flags = NB_FLAG_STREAMING, .loads = 1,
+          .stores = 1, .run = copy_stream_run, COPY_KERNEL);

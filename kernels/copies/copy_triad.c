@@ -7,4 +7,5 @@ static int copy_triad_run(const struct nb_call *call, int phase, int64_t begin, 
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1});
 }
 
-NB_KERNEL(copy_triad, .summary = "x, residual -> y", .loads = 2, .stores = 1, .run = copy_triad_run, COPY_KERNEL);
+NB_KERNEL(copy_triad, .summary = "x, residual -> y", .op = NB_OP_COPY, .loads = 2, .stores = 1, .run = copy_triad_run,
+          COPY_KERNEL);

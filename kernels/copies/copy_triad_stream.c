@@ -7,5 +7,5 @@ static int copy_triad_stream_run(const struct nb_call *call, int phase, int64_t 
     return copy_rows(call, begin, end, (struct copy_form){.loads = 2, .stores = 1, .stream = true});
 }
 
-NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .flags = NB_FLAG_STREAMING, .loads = 2,
-          .stores = 1, .run = copy_triad_stream_run, COPY_KERNEL);
+NB_KERNEL(copy_triad_stream, .summary = "x, residual -> y, streaming stores", .op = NB_OP_COPY,
+          .flags = NB_FLAG_STREAMING, .loads = 2, .stores = 1, .run = copy_triad_stream_run, COPY_KERNEL);

@@ -8,7 +8,7 @@ static void build(struct program *p) { standardise(p, add_residual(p)); }
 
 /* Loads: add 2, mean, centre, square, mean, scale, gamma, beta; 16 bits: two casts up, the sum's down, y's down. */
 NB_KERNEL(add_layernorm_composed, .summary = "residual add and LayerNorm op by op with temporaries",
-          .op = NB_OP_ADD_LAYERNORM, .variance = NB_VAR_TWOPASS,
+          .op = NB_OP_ADD_LAYERNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM, .variance = NB_VAR_TWOPASS,
           .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .loads = 9 * F32_TENSOR + ADD_CAST_LOADS,
           .stores = 6 * F32_TENSOR + ADD_CAST_STORES, .flops = 8, .chain = composed_chain, .range = mean_range,
           COMPOSED_NORM);

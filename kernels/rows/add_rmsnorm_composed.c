@@ -8,6 +8,7 @@ static void build(struct program *p) { scale_by_squares(p, add_residual(p), p->c
 
 /* Loads: add 2, square, mean, scale, gamma; 16 bits: two casts up, the sum's down, y's down. Stores likewise. */
 NB_KERNEL(add_rmsnorm_composed, .summary = "residual add and RMSNorm op by op with temporaries",
-          .op = NB_OP_ADD_RMSNORM, .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)},
-          .loads = 6 * F32_TENSOR + ADD_CAST_LOADS, .stores = 4 * F32_TENSOR + ADD_CAST_STORES, .flops = 5,
-          .chain = composed_chain, .range = square_range, COMPOSED_NORM);
+          .op = NB_OP_ADD_RMSNORM, .style = NB_COMPOSED, .stats = NB_STATS_KEEPDIM,
+          .formulas = {NB_EVERY_FORMULA, .round_sums = NB_ALL(2)}, .loads = 6 * F32_TENSOR + ADD_CAST_LOADS,
+          .stores = 4 * F32_TENSOR + ADD_CAST_STORES, .flops = 5, .chain = composed_chain, .range = square_range,
+          COMPOSED_NORM);

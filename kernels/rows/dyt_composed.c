@@ -38,5 +38,6 @@ static int64_t dyt_composed_chain(const struct nb_call *call) {
 }
 
 NB_KERNEL(dyt_composed, .summary = "DyT op by op with temporaries, as an eager framework", .op = NB_OP_DYT,
-          .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS, .stores = 4 * F32_TENSOR + CAST_STORES,
-          .flops = 28, .scratch_bytes = composed_scratch, .chain = dyt_composed_chain, COMPOSED_KERNEL);
+          .style = NB_COMPOSED, .formulas = {NB_EVERY_FORMULA}, .loads = 4 * F32_TENSOR + CAST_LOADS,
+          .stores = 4 * F32_TENSOR + CAST_STORES, .flops = 28, .scratch_bytes = composed_scratch,
+          .chain = dyt_composed_chain, COMPOSED_KERNEL);

@@ -152,7 +152,6 @@ static inline size_t composed_gradient_scratch(const struct nb_call *call) {
 /* The squares are rounded before they are summed. */
 static inline int64_t composed_chain(const struct nb_call *call) { return row_chain(call) + 1; }
 
-#define COMPOSED_KERNEL                                                                                                \
-    .style = NB_COMPOSED, .run = composed_run, .n_phases = composed_phases, .n_units = composed_units
+#define COMPOSED_KERNEL .run = composed_run, .n_phases = composed_phases, .n_units = composed_units
 
 #endif
