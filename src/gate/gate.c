@@ -56,6 +56,16 @@ static int make_dir(struct nb_gate_builds *b) {
     return result;
 }
 
+/* Of copies, which nobody changes. */
+static bool are_same_bytes(const char *file, const char *other) {
+    size_t n, n_other;
+    char *bytes = nb_file_read(file, LARGEST, &n), *others = nb_file_read(other, LARGEST, &n_other);
+    const bool same = bytes && others && n == n_other && memcmp(bytes, others, n) == 0;
+    free(bytes);
+    free(others);
+    return same;
+}
+
 static int copy_layout(struct nb_gate_builds *b, int layout, const char *baseline, const char *candidate) {
     static const int baselines[] = {NB_BUILD_BASELINE, NB_BUILD_CONTROL}, candidates[] = {NB_BUILD_CANDIDATE};
     char *dir = copy_path(b, layout, -1);
@@ -63,6 +73,8 @@ static int copy_layout(struct nb_gate_builds *b, int layout, const char *baselin
     free(dir);
     if (result == 0) result = copy_build(b, layout, baseline, baselines, 2);
     if (result == 0) result = copy_build(b, layout, candidate, candidates, 1);
+    if (result == 0)
+        b->same_bytes &= are_same_bytes(b->files[layout][NB_BUILD_BASELINE], b->files[layout][NB_BUILD_CANDIDATE]);
     return result;
 }
 
@@ -124,7 +136,8 @@ int nb_gate_builds_init(struct nb_gate_builds *b, const char *const *baselines, 
                         const char *const *candidates, size_t n_candidates) {
     assert(b && (baselines || n_baselines == 0) && (candidates || n_candidates == 0));
     uint64_t names[NB_GATE_LAYOUTS][NB_N_BUILDS];
-    *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates)};
+    *b = (struct nb_gate_builds){.n_layouts = (int)(n_baselines > n_candidates ? n_baselines : n_candidates),
+                                 .same_bytes = true};
     if (n_baselines == 0 || n_candidates == 0) return nb_error("the gate compares a --baseline with a --candidate");
     if (b->n_layouts > NB_GATE_LAYOUTS) return nb_error("%d layouts; %d are the most", b->n_layouts, NB_GATE_LAYOUTS);
     if (make_dir(b) != 0) return -1;

@@ -26,6 +26,7 @@ struct nb_gate_builds {
     const char *files[NB_GATE_LAYOUTS][NB_N_BUILDS];   /* copies, owned */
     const char *sources[NB_GATE_LAYOUTS][NB_N_BUILDS]; /* what they are copies of, as the caller named it, borrowed */
     int n_layouts;
+    bool same_bytes; /* in every layout the candidate is the baseline, byte for byte */
 };
 
 /* Each arm in one or more layouts (builds of the same source that differ in padding and order); the arm with fewer repeats

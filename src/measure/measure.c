@@ -70,6 +70,7 @@ struct launch {
     const struct nb_measure_options *options;
     struct cursor cursor;
     struct exchange exchange;
+    bool some_arm_changes_inputs; /* which is not known yet */
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -148,6 +149,23 @@ static void look_at_row(struct nb_arm *arm, const struct exchange *e, int set, i
     arm->wrong_row = row;
 }
 
+/* Inputs and poison as they were at first, in their places, or what harmed them. */
+static enum nb_damage mend(struct launch *l, char *where, size_t n) {
+    exchange_rows(&l->exchange);
+    const enum nb_damage damage = nb_buffers_verify(l->options->watched, where, n);
+    if (damage != NB_INTACT) nb_buffers_fill(l->options->watched);
+    exchange_rows(&l->exchange);
+    return damage;
+}
+
+/* Rows are wrong, too, behind an arm that changed the inputs: then all are looked at behind each sample until it has come again. */
+static void acquit(struct nb_arm *arm, struct launch *l) {
+    char where[sizeof arm->where];
+    if (!arm->is_wrong || !l->options->watched || mend(l, where, sizeof where) == NB_INTACT) return;
+    arm->is_wrong = false;
+    l->some_arm_changes_inputs = true;
+}
+
 /* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
 static void look_at_spots(struct nb_arm *arm, struct launch *l) {
     const double digest_s = 0.3e-9; /* a byte */
@@ -157,6 +175,7 @@ static void look_at_spots(struct nb_arm *arm, struct launch *l) {
     if (share > 1 && (double)(next_random(&l->cursor.random) >> 11) * 0x1p-53 * share > 1) return;
     look_at_row(arm, &l->exchange, arm->spoilt_set, arm->spoilt_row);
     if (l->exchange.set && !arm->chunked) look_at_row(arm, &l->exchange, 0, l->exchange.a);
+    acquit(arm, l);
 }
 
 /* ---- one sample ----------------------------------------------------------------------------------------------------- */
@@ -359,7 +378,10 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             arm->position[block] = i;
             run_sample(arm, &l, block);
             look_for_damage(arm, options);
-            if (arm->damage != NB_INTACT) exchange_rows(&l.exchange); /* the inputs were filled anew */
+            if (arm->damage != NB_INTACT)
+                exchange_rows(&l.exchange); /* the inputs were filled anew */
+            else if (l.some_arm_changes_inputs)
+                arm->damage = mend(&l, arm->where, sizeof arm->where);
             look_at_spots(arm, &l);
         }
     }

@@ -55,6 +55,12 @@ verdict 1 "WRONG.*candidate while timed: returned_error" fails
 verdict 5 "NOT COMPARABLE.*the candidate has no such kernel any more" gone
 verdict 5 "NOT COMPARABLE.*the baseline has no such kernel" added
 
+# ---- the same, byte for byte, whatever its symbols and flags -----------------------------------------------------------------
+strip -o "$WORK/stripped.so" "$plugins/gate_old.so" 2>/dev/null || cp "$plugins/gate_old.so" "$WORK/stripped.so"
+cp "$WORK/stripped.so" "$WORK/again.so"
+gives 0 "1 case: 1 PASS .identical code.; 0 s" --baseline "$WORK/stripped.so" --candidate "$WORK/again.so" --kernel gated_zeros
+grep -q 'launches' "$WORK/err" && fail "files that are equal byte for byte were timed"
+
 # ---- slower ----------------------------------------------------------------------------------------------------------------
 # Small samples: what is twice as slow shows in them.
 quick=(--screen-launches 8 --confirm-launches 14 --blocks 20)
@@ -124,7 +130,7 @@ gives 2 "gate_test_factor is bound" --baseline "$plugins/gate_unique.so" --candi
 # ---- a build that is replaced while the gate runs -----------------------------------------------------------------------------
 cp "$good" "$WORK/mine.so"
 rm -rf "$WORK/run"
-"$NORMBENCH" gate --config "$WORK/config.json" --baseline "$good" --candidate "$WORK/mine.so" --kernel gated_zeros \
+"$NORMBENCH" gate --config "$WORK/config.json" --baseline "$good" --candidate "$WORK/mine.so" --kernel gated_zeros --time-identical \
     "${loose[@]}" "${quick[@]}" --out "$WORK/run" >"$WORK/out" 2>"$WORK/err" &
 gate=$!
 for ((i = 0; i < 200; i++)); do
