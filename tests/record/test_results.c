@@ -37,7 +37,7 @@ static char *without(const char *journal, const char *mark, const char *instead)
     nb_strbuf_addn(&out, journal, (size_t)(start - journal));
     nb_strbuf_add(&out, instead);
     nb_strbuf_add(&out, hit + strcspn(hit, "\n") + 1);
-    return out.text;
+    return kept(out.text);
 }
 
 Test(results, figures_of_a_small_journal_are_those_of_the_definitions) {

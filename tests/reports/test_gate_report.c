@@ -81,7 +81,7 @@ static char *print(const char *format) {
     cr_assert(nb_gate_format_known(format));
     cr_assert_eq(nb_gate_print(&g, format, out), 0);
     fclose(out);
-    return text;
+    return kept(text);
 }
 
 static size_t count(const char *text, const char *what) {
