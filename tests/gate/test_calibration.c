@@ -31,10 +31,10 @@ static struct nb_calibration_launch launch_of(const struct world *w, int case_in
         /* A half has half the pairs: its median errs by sqrt(2) more, and the whole's is the mean of both. */
         const double a = sqrt(2) * w->within * draw(state), b = sqrt(2) * w->within * draw(state);
         l.replicas[t] = (struct nb_gate_launch){.ratio = level + (a + b) / 2,
-                                                   .ratio_min = level + 3 * w->within * draw(state),
-                                                   .halves = a - b,
-                                                   .order_effect = 0.002 + 0.001 * draw(state),
-                                                   .contaminated = 0.1};
+                                                .ratio_min = level + 3 * w->within * draw(state),
+                                                .halves = a - b,
+                                                .order_effect = 0.002 + 0.001 * draw(state),
+                                                .contaminated = 0.1};
     }
     return l;
 }
