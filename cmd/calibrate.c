@@ -16,8 +16,8 @@ extern const struct nb_command nb_command_calibrate;
 static const char help[] =
     "usage: normbench calibrate [OPTIONS]\n\n"
     "Launches kernels beside byte copies of themselves, as `normbench gate` launches two builds, and says\n"
-    "by op, dtype and shape how far the ratio of the same code scatters on this machine, what can be\n"
-    "gated with that, and how many launches and pairs an effect takes. The answer holds for this machine\n"
+    "by op, dtype and shape how far the ratio of the same code scatters on this machine, what the gate can\n"
+    "detect, and how many launches and pairs it needs for that. The answer holds for this machine\n"
     "under its present load; the gate does not read it.\n\n"
     "  --baseline FILE.so   the kernels (default: the built-in ones); repeatable: builds in other layouts\n"
     "  --config CONFIG      the cases: a preset (`normbench list configs`) or a file; default gate\n"
@@ -113,5 +113,5 @@ out:
 }
 
 const struct nb_command nb_command_calibrate = {
-    "calibrate", "noise of this machine for the gate, and the launches and pairs that an effect takes", help,
+    "calibrate", "how noisy this machine is, and how many launches the gate needs to detect an effect", help,
     run_calibrate};

@@ -25,7 +25,7 @@ extern const struct nb_command nb_command_claims;
 
 static const char help[] =
     "usage: normbench claims [ID|GLOB|FILE.json ...] [OPTIONS]\n\n"
-    "Tries published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
+    "Tests published statements about norms on this machine: claims of configs/claims/, and the inputs of public bug\n"
     "reports (bug-*). Each gets REPRODUCED, PARTLY, NOT REPRODUCED or NOT TESTABLE HERE, with what was measured, the\n"
     "interval, the published figure, the reason, and which choice makes or breaks it. Without names: all of them.\n\n"
     "  --list               the claims, what kind of experiment they are, and what they say; runs nothing\n"
@@ -37,7 +37,7 @@ static const char help[] =
     "  --train-budget S     seconds for training claims (default 1680; with --quick 0: they are left out); what does\n"
     "                       not fit is named\n"
     "  --train-text FILE    bytes to train on (default: $NORMBENCH_TEXT, else the licences that every Debian has)\n"
-    "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tried on them alone; repeatable\n"
+    "  --plugin FILE.so     adds the kernels of a shared object; bug reports are then tested on them alone; repeatable\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --out DIR            the folder (default results/TIME-claims): claims.json, claims.md, claims.html, and the\n"
@@ -431,4 +431,4 @@ out:
 }
 
 const struct nb_command nb_command_claims = {
-    .name = "claims", .summary = "tries what papers and tutorials say", .help = help, .run = claims_main};
+    .name = "claims", .summary = "tests what papers and tutorials say", .help = help, .run = claims_main};

@@ -73,4 +73,4 @@ out:
     return exit_code;
 }
 
-const struct nb_command nb_command_compare = {"compare", "put two runs side by side", help, run};
+const struct nb_command nb_command_compare = {"compare", "puts two runs side by side", help, run};

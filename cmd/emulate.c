@@ -33,7 +33,7 @@ static const char help[] =
     "  --seed S             of data and stochastic rounding (default 1)\n"
     "  --depth K            follows the errors over K residual blocks x <- x + f(norm(x))\n"
     "  --step S             size of f relative to norm(x) (default 0.05)\n"
-    "  --stream FORMAT      the format of x between blocks: exact (default), or one that x is rounded to as store_round says\n"
+    "  --stream FORMAT      the format of x between blocks: exact (default), or a format; rounded as store_round says\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 2 usage.\n";
 

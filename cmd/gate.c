@@ -36,7 +36,7 @@ static const char help[] =
     "  --pass-margin P      slower by less than P % passes (default 3)\n"
     "  --level P            % probability of any false REGRESSION in the whole run (default 1)\n"
     "  --screen-launches N  of each case (default 12); `normbench calibrate` says what this machine needs\n"
-    "  --confirm-launches N of each case that screening does not clear, made twice (default 24)\n"
+    "  --confirm-launches N in each of two confirmations of a case that screening does not clear (default 24)\n"
     "  --blocks N           pairs in a launch (default 100)\n"
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"

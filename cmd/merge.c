@@ -17,8 +17,8 @@ static const char help[] =
     "Puts the shards of one plan together: each DIR is what `normbench run ... --shard i/n` left, on this machine or on\n"
     "another, in any order. The result holds the same cases in the same order as one run without --shard. Shards of\n"
     "different plans, a shard that is given twice and a shard that is missing are errors. When shards come from different\n"
-    "machines or builds, what differs is kept under \"machines\" in results.json, and every record says its machine;\n"
-    "cases are compared within a group only, and a group is always one shard's.\n"
+    "machines or builds, what differs is listed under \"machines\" in results.json, and every record names its machine;\n"
+    "cases are compared within a group only, and a group is always in one shard.\n"
     "\n"
     "Writes results.json, plots/ and index.html into the --out folder; prints the records to stdout.\n"
     "\n"
@@ -88,4 +88,4 @@ static int merge(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_merge = {"merge", "put the shards of one plan together", help, merge};
+const struct nb_command nb_command_merge = {"merge", "puts the shards of one plan together", help, merge};

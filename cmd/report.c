@@ -94,4 +94,4 @@ static int report(int argc, char **argv) {
     return result == 0 ? NB_EXIT_OK : NB_EXIT_USAGE;
 }
 
-const struct nb_command nb_command_report = {"report", "render the results of a run again", help, report};
+const struct nb_command nb_command_report = {"report", "renders the results of a run again", help, report};

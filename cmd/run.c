@@ -23,7 +23,7 @@ static const char help[] =
     "group and with the roof (the same loads and stores without arithmetic), and counts events where the machine can.\n"
     "CONFIG is a preset's name (`normbench list configs`) or a file, with a slash or .json in its name; without it: quick.\n\n"
     "What to run\n"
-    "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable, the last of a name wins\n"
+    "  --axis NAME=V1,V2    replaces an axis in every block (`normbench list axes`); repeatable; of one axis the last wins\n"
     "  --filter GLOB        only cases whose key, or its first parts, match; a plain text matches anywhere in the key;\n"
     "                       repeatable: any may match\n"
     "  --threads LIST       short for --axis threads=LIST\n"
