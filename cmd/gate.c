@@ -200,6 +200,11 @@ static int compare_builds(struct nb_gate *g, const struct gate_options *o) {
 
 /* ---- the self-test ------------------------------------------------------------------------------------------------------ */
 
+static void trials_release(struct nb_trials *t) {
+    free(t->results);
+    *t = (struct nb_trials){0};
+}
+
 /* Trials say how good the gate is and are no gate themselves, so that the exit code says only whether they could be made. out may be
  * null. */
 static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, const char *format, const char *out) {
@@ -212,7 +217,7 @@ static int self_test(struct nb_gate *g, const struct nb_trial_plan *wanted, cons
     int reported = 0;
     if (out) reported = nb_trials_record_close(&record, &plan, &trials, out);
     if (result >= 0 && nb_gate_print_trials(g, &plan, &trials, format, stdout) != 0) reported = -1;
-    nb_trials_release(&trials);
+    trials_release(&trials);
     if (result < 0 || reported != 0) return NB_EXIT_USAGE;
     return result > 0 ? 128 + result : NB_EXIT_OK;
 }

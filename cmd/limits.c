@@ -62,6 +62,17 @@ static bool parse(struct limits_options *o, int argc, char **argv, int *exit_cod
     return false;
 }
 
+/* -1 after nb_error: an op, a rounding or a format that the rules do not speak of. */
+static int limits_refuse(const struct nb_limits *l) {
+    const struct nb_design *d = &l->design;
+    if (d->op != NB_OP_RMSNORM && d->op != NB_OP_LAYERNORM)
+        return nb_error("limits: the op is rmsnorm or layernorm; the others share their thresholds");
+    if (d->rounding != NB_ROUND_NEAREST)
+        return nb_error("limits: the thresholds are those of rounding to nearest; `normbench emulate` has the others");
+    if (d->store == NB_NUM_F64) return nb_error("limits: f64 is what rows are computed with; take f32 or narrower");
+    return 0;
+}
+
 /* An option overrides the design's text. */
 static int configure(struct nb_limits *l, const struct limits_options *o) {
     const int op = o->op ? nb_name_find(nb_op_names, o->op) : (int)NB_OP_RMSNORM;
@@ -81,7 +92,7 @@ static int configure(struct nb_limits *l, const struct limits_options *o) {
     l->gamma_max = o->gamma;
     l->rho = o->rho;
     l->seed = o->seed;
-    return nb_limits_refuse(l);
+    return limits_refuse(l);
 }
 
 static bool is_wanted(const struct nb_limit_rule *rule, const char *filter) {

@@ -41,7 +41,8 @@ static void derive(struct nb_paper_row *r) {
     r->norm_cut_p = (r->layernorm - r->prmsnorm) / norm;
 }
 
-int nb_paper_read(struct nb_paper *paper) {
+/* -1 after nb_error. */
+static int paper_read(struct nb_paper *paper) {
     cJSON *table = nb_claims_table_read("rmsnorm-paper");
     const cJSON *row;
     *paper = (struct nb_paper){0};
@@ -114,7 +115,7 @@ static void add_sentences(const struct nb_paper *paper, struct nb_strbuf *out) {
 
 void nb_paper_sentences(struct nb_strbuf *out) {
     struct nb_paper paper;
-    if (nb_paper_read(&paper) == 0) add_sentences(&paper, out);
+    if (paper_read(&paper) == 0) add_sentences(&paper, out);
 }
 
 /* ---- Markdown ---- */
@@ -145,7 +146,7 @@ void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out) {
     struct nb_paper paper;
     struct nb_grid grid;
     bool any = false;
-    if (nb_paper_read(&paper) != 0) return;
+    if (paper_read(&paper) != 0) return;
     nb_grid_init(&grid, titles, 8);
     for (size_t i = 0; i < paper.n; i++) {
         const struct nb_paper_row *r = &paper.rows[i];
@@ -264,7 +265,7 @@ void nb_claims_amdahl_figure(struct nb_figures *figures, const cJSON *document, 
     const cJSON *training = cJSON_GetObjectItemCaseSensitive(document, "training"), *entry;
     const cJSON *steps = cJSON_GetObjectItemCaseSensitive(training, "steps");
     struct nb_paper paper;
-    if (nb_paper_read(&paper) != 0) return;
+    if (paper_read(&paper) != 0) return;
     struct nb_figure *f = nb_figures_new(figures, meta, "amdahl");
     f->title = nb_strdup("A step's gain is the norm's share of it times what the norm saves");
     f->subtitle = nb_strdup("rows of the RMSNorm paper, and steps and norms measured here");

@@ -26,8 +26,6 @@ struct nb_paper {
     struct nb_paper_row rows[NB_PAPER_ROWS];
     size_t n;
 };
-/* -1 after nb_error. */
-int nb_paper_read(struct nb_paper *paper);
 /* "What the 64 % is", as a section of claims.md; nothing where no claim of the paper was run. */
 void nb_claims_paper_markdown(const cJSON *document, struct nb_strbuf *out);
 /* Sentences about it, one a line; nothing where the table cannot be read. */

@@ -105,15 +105,6 @@ void nb_figure_sort_laws(struct nb_figure *f) {
         if (f->lines[i].law) sort_line(&f->lines[i]);
 }
 
-void nb_heat_init(struct nb_heat *heat, size_t n_x, size_t n_y) {
-    *heat = (struct nb_heat){.n_x = n_x, .n_y = n_y};
-    heat->x = nb_alloc(n_x, sizeof *heat->x);
-    heat->y = nb_alloc(n_y, sizeof *heat->y);
-    heat->value = nb_alloc(n_x * n_y, sizeof *heat->value);
-    heat->state = nb_alloc(n_x * n_y, sizeof *heat->state);
-    for (size_t i = 0; i < n_x * n_y; i++) heat->state[i] = NB_HEAT_UNKNOWN;
-}
-
 bool nb_heat_is_in(const struct nb_figure *f) {
     for (size_t p = 0; p < f->n_panels; p++)
         if (f->heats[p].n_x) return true;

@@ -104,8 +104,6 @@ void nb_figure_sort_laws(struct nb_figure *f);
 void nb_figure_data(const struct nb_figure *f, struct nb_strbuf *out);
 void nb_figure_script(const struct nb_figure *f, struct nb_strbuf *out);
 
-/* Room for n_x x n_y cells, all unknown. */
-void nb_heat_init(struct nb_heat *heat, size_t n_x, size_t n_y);
 bool nb_heat_is_in(const struct nb_figure *f);
 
 #endif

@@ -105,7 +105,8 @@ static struct nb_interval geometric_mean(const struct nb_gate *g, size_t n_timed
 
 /* ---- signs and sensitivity -------------------------------------------------------------------------------------------- */
 
-bool nb_leans(size_t k, size_t n) {
+/* Is a split so one-sided that a fair coin gives it in less than 1 % (two-sided)? */
+static bool leans(size_t k, size_t n) {
     const size_t most = k > n - k ? k : n - k;
     return n > 0 && nb_proportion_lower((int64_t)most, (int64_t)n, 0.995) > 0.5;
 }
@@ -136,7 +137,7 @@ static void count_timed(struct nb_gate_summary *s) {
     free(effects);
 }
 
-void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
+static void gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
     *s = (struct nb_gate_summary){.g = g, .n_layouts = g->builds.n_layouts};
     const char **keys = nb_alloc(g->n_cases + 1, sizeof *keys);
     for (size_t i = 0; i < g->n_cases; i++) {
@@ -152,7 +153,7 @@ void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g) {
     s->mean = geometric_mean(g, s->n_timed);
 }
 
-void nb_gate_summary_release(struct nb_gate_summary *s) {
+static void gate_summary_release(struct nb_gate_summary *s) {
     nb_key_parts_release(&s->parts);
     free(s->order);
     *s = (struct nb_gate_summary){0};
@@ -198,15 +199,15 @@ static void say_layouts(const struct nb_gate_summary *s, struct nb_strbuf *out) 
                       "1 %. --baseline and --candidate can be given several times.");
 }
 
-void nb_gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out) {
+/* The sign test as a sentence; empty where nothing leans. */
+static void gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out) {
     nb_strbuf_add(out, "");
-    if (!nb_leans(s->n_slower, s->n_null)) return;
+    if (!leans(s->n_slower, s->n_null)) return;
     const bool slower = 2 * s->n_slower > s->n_null;
     nb_strbuf_addf(
         out, "%zu of %zu cases inside the margin lean to the %s side, which chance does in less than 1 %% of runs: ",
         slower ? s->n_slower : s->n_null - s->n_slower, s->n_null, slower ? "slow" : "fast");
-    const bool control =
-        nb_leans(s->n_control_slower, s->n_control) && (2 * s->n_control_slower > s->n_control) == slower;
+    const bool control = leans(s->n_control_slower, s->n_control) && (2 * s->n_control_slower > s->n_control) == slower;
     nb_strbuf_add(
         out, control ? "so do the copies of the baseline, so that the measurement leans and not the change."
                      : "something small changed everywhere (flags, compiler, layout), while copies of the baseline "
@@ -257,7 +258,7 @@ static const char *advice_of(enum nb_verdict v) {
 }
 
 typedef void sentence(const struct nb_gate_summary *s, struct nb_strbuf *text);
-static sentence *const sentences[] = {say_counts, say_mean, nb_gate_say_leaning, say_layouts};
+static sentence *const sentences[] = {say_counts, say_mean, gate_say_leaning, say_layouts};
 static const char *const sentence_names[] = {"counts", "ratio", "leaning", "layouts"};
 enum { COUNTS, N_SENTENCES = sizeof sentences / sizeof *sentences };
 
@@ -586,7 +587,7 @@ static void add_signs(cJSON *object, const char *name, size_t n_slower, size_t n
     cJSON *json = cJSON_AddObjectToObject(object, name);
     cJSON_AddNumberToObject(json, "slower", (double)n_slower);
     cJSON_AddNumberToObject(json, "of", (double)n);
-    cJSON_AddBoolToObject(json, "leans", nb_leans(n_slower, n));
+    cJSON_AddBoolToObject(json, "leans", leans(n_slower, n));
 }
 
 static void add_summary(cJSON *object, const struct nb_gate_summary *s) {
@@ -697,11 +698,11 @@ bool nb_gate_format_known(const char *format) { return find_format(format) != NU
 
 static void view_init(struct view *view, const struct nb_gate *g) {
     *view = (struct view){.g = g, .fingerprint = nb_fingerprint()};
-    nb_gate_summary_init(&view->summary, g);
+    gate_summary_init(&view->summary, g);
 }
 
 static void view_release(struct view *view) {
-    nb_gate_summary_release(&view->summary);
+    gate_summary_release(&view->summary);
     cJSON_Delete(view->fingerprint);
 }
 

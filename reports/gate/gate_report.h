@@ -38,14 +38,6 @@ struct nb_gate_summary {
     int n_layouts;
 };
 
-void nb_gate_summary_init(struct nb_gate_summary *s, const struct nb_gate *g);
-void nb_gate_summary_release(struct nb_gate_summary *s);
-
-/* Is a split so one-sided that a fair coin gives it in less than 1 % (two-sided)? */
-bool nb_leans(size_t k, size_t n);
-/* The sign test as a sentence; empty where nothing leans. */
-void nb_gate_say_leaning(const struct nb_gate_summary *s, struct nb_strbuf *out);
-
 /* ---- samples ---- */
 
 /* DIR/samples.jsonl: every launch with its samples, one line each. Null after nb_error. */

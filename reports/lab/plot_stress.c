@@ -158,14 +158,26 @@ static enum nb_heat_state state_of(const cJSON *state, double log10_ulp) {
     return NB_HEAT_UNKNOWN;
 }
 
-bool nb_heat_read(struct nb_heat *heat, const cJSON *map) {
+/* Room for n_x x n_y cells, all unknown. */
+static void heat_init(struct nb_heat *heat, size_t n_x, size_t n_y) {
+    *heat = (struct nb_heat){.n_x = n_x, .n_y = n_y};
+    heat->x = nb_alloc(n_x, sizeof *heat->x);
+    heat->y = nb_alloc(n_y, sizeof *heat->y);
+    heat->value = nb_alloc(n_x * n_y, sizeof *heat->value);
+    heat->state = nb_alloc(n_x * n_y, sizeof *heat->state);
+    for (size_t i = 0; i < n_x * n_y; i++) heat->state[i] = NB_HEAT_UNKNOWN;
+}
+
+/* The map of a study (stress.json, "map"; src/lab/stress/sweeps.h says what is in it), read safely. False: there is none that could be
+ * drawn. */
+static bool heat_read(struct nb_heat *heat, const cJSON *map) {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(map, "log2_scale");
     const cJSON *y = cJSON_GetObjectItemCaseSensitive(map, "log2_rho");
     const cJSON *ulps = cJSON_GetObjectItemCaseSensitive(map, "log10_ulp");
     const cJSON *states = cJSON_GetObjectItemCaseSensitive(map, "state");
     const int n_scales = cJSON_GetArraySize(x), n_rhos = cJSON_GetArraySize(y);
     if (!is_axis(x, n_scales) || !is_axis(y, n_rhos)) return false;
-    nb_heat_init(heat, (size_t)n_scales, (size_t)n_rhos);
+    heat_init(heat, (size_t)n_scales, (size_t)n_rhos);
     for (int s = 0; s < n_scales; s++) heat->x[s] = number_at(x, s);
     for (int r = 0; r < n_rhos; r++) heat->y[r] = number_at(y, r);
     for (int r = 0; r < n_rhos; r++)
@@ -192,7 +204,7 @@ static void add_predicted(struct nb_figure *f, size_t panel, const cJSON *map) {
 
 static bool add_map(struct nb_figure *f, size_t panel, const struct study_line *study) {
     const cJSON *map = cJSON_GetObjectItemCaseSensitive(study->json, "map");
-    if (!nb_heat_read(&f->heats[panel], map)) return false;
+    if (!heat_read(&f->heats[panel], map)) return false;
     add_predicted(f, panel, map);
     return true;
 }

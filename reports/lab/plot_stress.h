@@ -7,10 +7,6 @@
 
 #include "reports/figures/plots.h"
 
-/* The map of a study (stress.json, "map"; src/lab/stress/sweeps.h says what is in it), read safely. False: there is none that could be
- * drawn. */
-bool nb_heat_read(struct nb_heat *heat, const cJSON *map);
-
 /* All of a stress run. stress and depth may be null. */
 void nb_stress_figures_init(struct nb_figures *figures, const cJSON *stress, const cJSON *depth,
                             const struct nb_results *results);

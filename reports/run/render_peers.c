@@ -280,7 +280,8 @@ static void copy(cJSON *json, const struct nb_results *results, const char *name
     cJSON_AddItemToObject(json, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
 }
 
-cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons) {
+/* reports/schema/peers.schema.json */
+static cJSON *peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons) {
     static const char *const copied[] = {"program", "version", "started", "config", "fingerprint"};
     struct nb_peer_mean *means;
     cJSON *json = cJSON_CreateObject();
@@ -304,7 +305,7 @@ static int make(const struct nb_results *results, const struct nb_page *page, cJ
     struct nb_peer_comparisons comparisons;
     if (nb_peer_comparisons_make(&comparisons, results) != 0) return -1;
     if (page) nb_peers_print(results, &comparisons, page);
-    if (json) *json = nb_peers_to_json(results, &comparisons);
+    if (json) *json = peers_to_json(results, &comparisons);
     nb_peer_comparisons_release(&comparisons);
     return 0;
 }

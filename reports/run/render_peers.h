@@ -11,8 +11,6 @@
 /* Means first, then where ours is behind or looks so, then every comparison, then what a call costs before its first row. */
 void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
                     const struct nb_page *page);
-/* reports/schema/peers.schema.json */
-cJSON *nb_peers_to_json(const struct nb_results *results, const struct nb_peer_comparisons *comparisons);
 /* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
 int nb_peers_write(const struct nb_results *results, const char *dir);
 

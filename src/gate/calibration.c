@@ -139,8 +139,9 @@ static void take_biases(struct nb_calibration *out, const struct nb_calibration_
     free(v);
 }
 
-void nb_calibration_estimate(const struct nb_calibration_launch *launches, size_t n, int blocks,
-                             struct nb_calibration *out) {
+/* Of launches of one group's cases. A launch with a value that is not finite is left out. */
+static void calibration_estimate(const struct nb_calibration_launch *launches, size_t n, int blocks,
+                                 struct nb_calibration *out) {
     struct nb_calibration_launch *whole = nb_alloc(n + 1, sizeof *whole);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
@@ -166,12 +167,13 @@ void nb_calibration_estimate(const struct nb_calibration_launch *launches, size_
     free(whole);
 }
 
-double nb_calibration_sd(const struct nb_calibration *c, int blocks) {
+/* The spread between launches with so many blocks in each. */
+static double calibration_sd(const struct nb_calibration *c, int blocks) {
     const double within = c->within_sd * c->within_sd * (double)c->blocks / blocks;
     return sqrt(c->between_sd * c->between_sd + within);
 }
 
-void nb_calibration_release(struct nb_calibration *c) {
+static void calibration_release(struct nb_calibration *c) {
     free(c->residuals);
     *c = (struct nb_calibration){0};
 }
@@ -214,7 +216,7 @@ static enum nb_verdict simulate(const struct rehearsal *r, const struct nb_gate_
 struct nb_gate_power nb_gate_power(const struct nb_calibration *c, const struct nb_gate_design *plan,
                                    const struct nb_gate_rule *rule, double effect, int draws, uint64_t seed) {
     const size_t n_screen = (size_t)plan->screen_launches, n_confirm = 2 * (size_t)plan->confirm_launches;
-    const double scale = c->launch_sd > 0 ? nb_calibration_sd(c, plan->blocks) / c->launch_sd : 1;
+    const double scale = c->launch_sd > 0 ? calibration_sd(c, plan->blocks) / c->launch_sd : 1;
     struct rehearsal r = {nb_alloc(n_screen, sizeof *r.screen), nb_alloc(n_confirm, sizeof *r.confirm), plan};
     const double share = pow(60.0 / (double)(n_screen + n_confirm), 2);
     int pass[2] = {0}, regression[2] = {0};
@@ -242,7 +244,7 @@ double nb_gate_smallest_effect(const struct nb_calibration *c, const struct nb_g
                                const struct nb_gate_rule *rule) {
     const struct nb_gate_evidence e = {.n_screen = (size_t)plan->screen_launches,
                                        .n_planned = 2 * (size_t)plan->confirm_launches};
-    return nb_gate_smallest(&e, rule, nb_calibration_sd(c, plan->blocks));
+    return nb_gate_smallest(&e, rule, calibration_sd(c, plan->blocks));
 }
 
 /* Seconds of one case. */
@@ -262,7 +264,7 @@ static bool screens(const struct nb_gate_rule *rule, double sd, double wanted, i
 /* False: more launches than are allowed. */
 static bool propose(const struct nb_calibration *c, const struct nb_gate_rule *rule, double effect, int blocks,
                     struct nb_gate_design *plan) {
-    const double sd = nb_calibration_sd(c, blocks), wanted = log1p(effect);
+    const double sd = calibration_sd(c, blocks), wanted = log1p(effect);
     *plan = (struct nb_gate_design){FEWEST_SCREEN, FEWEST_CONFIRM, blocks};
     while (plan->screen_launches <= NB_MOST_LAUNCHES && !screens(rule, sd, wanted, plan->screen_launches))
         plan->screen_launches++;
@@ -375,7 +377,7 @@ static void make_groups(struct nb_calibration_run *r) {
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------- */
 
-int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
+static int calibration_read(const cJSON *line, struct nb_calibration_launch *out) {
     const double wall_s = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(line, "noise"), "wall_s");
     struct nb_gate_answer answer;
     *out = (struct nb_calibration_launch){0};
@@ -395,7 +397,7 @@ static int launch_case(struct nb_calibration_run *r, struct nb_calibration_group
     const int result = nb_gate_launch_run(&q, &answer);
     if (result != 0) return result;
     if (answer.raw && r->record) r->record(c, number, answer.raw, r->record_arg);
-    if (answer.status != NB_OK || !answer.raw || nb_calibration_read(answer.raw, &read) != 0) {
+    if (answer.status != NB_OK || !answer.raw || calibration_read(answer.raw, &read) != 0) {
         snprintf(group->refused, sizeof group->refused, "%.100s: %s %.100s", c->key, nb_status_name(answer.status),
                  answer.reason);
     } else {
@@ -433,7 +435,7 @@ int nb_calibration_run(struct nb_calibration_run *r) {
     const int result = rounds(r, start);
     nb_progress_end();
     for (size_t i = 0; i < r->n_groups; i++)
-        nb_calibration_estimate(r->groups[i].launches, r->groups[i].n_launches, r->g->plan.blocks, &r->groups[i].noise);
+        calibration_estimate(r->groups[i].launches, r->groups[i].n_launches, r->g->plan.blocks, &r->groups[i].noise);
     r->elapsed_s = nb_now_s() - start;
     return result;
 }
@@ -442,7 +444,7 @@ void nb_calibration_run_release(struct nb_calibration_run *r) {
     for (size_t i = 0; i < r->n_groups; i++) {
         free(r->groups[i].cases);
         free(r->groups[i].launches);
-        nb_calibration_release(&r->groups[i].noise);
+        calibration_release(&r->groups[i].noise);
     }
     free(r->groups);
     r->groups = NULL;

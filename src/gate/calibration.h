@@ -45,13 +45,6 @@ struct nb_calibration {
     size_t n_residuals;
 };
 
-/* Of launches of one group's cases. A launch with a value that is not finite is left out. */
-void nb_calibration_estimate(const struct nb_calibration_launch *launches, size_t n, int blocks,
-                             struct nb_calibration *out);
-void nb_calibration_release(struct nb_calibration *c);
-/* The spread between launches with so many blocks in each. */
-double nb_calibration_sd(const struct nb_calibration *c, int blocks);
-
 /* ---- the plan -------------------------------------------------------------------------------------------------------- */
 
 /* From the noise to what a gate must measure: power of a plan, by simulated gates that the gate's own judge decides, and the cheapest
@@ -122,7 +115,6 @@ struct nb_calibration_run {
 /* Fills groups. 0, -1 after nb_error, or a signal's number: what was measured stands. */
 int nb_calibration_run(struct nb_calibration_run *r);
 /* From a worker's line, arms: baseline, then the replicas. -1: it is not one. */
-int nb_calibration_read(const cJSON *line, struct nb_calibration_launch *out);
 void nb_calibration_run_release(struct nb_calibration_run *r);
 
 #endif

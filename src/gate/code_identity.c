@@ -236,7 +236,9 @@ static int read_operand(const ZydisDecodedInstruction *decoded, const ZydisDecod
     return 0;
 }
 
-int nb_instruction_read(const unsigned char *code, uint64_t n, struct nb_instruction *out) {
+/* Reads the instruction that begins at code, of which n bytes are there. -1: cut off, not an instruction, or one whose
+ * operand is of no known size. */
+static int instruction_read(const unsigned char *code, uint64_t n, struct nb_instruction *out) {
     ZydisDecoder decoder;
     ZydisDecoderContext context;
     ZydisDecodedInstruction decoded;
@@ -363,7 +365,7 @@ static const struct nb_instruction *instruction_at(struct reading *r, const stru
     const struct nb_instruction *i = &r->instruction;
     while (r->at + (uint64_t)i->bytes <= field) {
         r->at += (uint64_t)i->bytes;
-        if (nb_instruction_read(bytes + r->at, piece->size - r->at, &r->instruction) != 0) return NULL;
+        if (instruction_read(bytes + r->at, piece->size - r->at, &r->instruction) != 0) return NULL;
     }
     const int at = i->distance > 0 ? i->distance : i->jump;
     return at > 0 && field == r->at + (uint64_t)at ? i : NULL;

@@ -59,8 +59,5 @@ struct nb_instruction {
     int operand_bytes;  /* read or written at the operand; NB_WIDEST_OPERAND where there is none */
     bool takes_address; /* lea */
 };
-/* Reads the instruction that begins at code, of which n bytes are there. -1: cut off, not an instruction, or one whose
- * operand is of no known size. */
-int nb_instruction_read(const unsigned char *code, uint64_t n, struct nb_instruction *instruction);
 
 #endif

@@ -154,6 +154,13 @@ static void find_failure(const cJSON *arms, struct nb_gate_answer *out) {
     }
 }
 
+/* infinity: there is none */
+static double samples_fastest(const struct nb_samples *s) {
+    double least = INFINITY;
+    for (size_t i = 0; i < s->n; i++) least = fmin(least, s->ns[i]);
+    return least;
+}
+
 int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gate_answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(line, "arms"), *arm;
     struct nb_samples samples[NB_GATE_ARMS] = {{0}};
@@ -173,7 +180,7 @@ int nb_gate_launch_read(const cJSON *line, int n_arms, int layout, struct nb_gat
         out->launch[i] = (struct nb_gate_launch){
             .ratio = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_ALL),
             .control = n_arms > 1 ? nb_paired_ln(&samples[1], &samples[0], NB_PAIRS_ALL) : (double)NAN,
-            .ratio_min = log(nb_samples_fastest(&samples[i]) / nb_samples_fastest(&samples[0])),
+            .ratio_min = log(samples_fastest(&samples[i]) / samples_fastest(&samples[0])),
             .order_effect = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_FIRST) -
                             nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_SECOND),
             .halves = nb_paired_ln(&samples[i], &samples[0], NB_PAIRS_HALF_A) -

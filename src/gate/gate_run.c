@@ -32,7 +32,8 @@ static bool is_bound_by(const struct nb_instruction_budget *budget, const struct
     return nb_filters_match(&filter, c->key);
 }
 
-bool nb_gate_has_budget(const struct nb_gate *g, const struct nb_gate_case *c, bool only_absolute) {
+/* Does the config bound what the case may take? only_absolute: by a number, which binds code that did not change too. */
+static bool gate_has_budget(const struct nb_gate *g, const struct nb_gate_case *c, bool only_absolute) {
     for (size_t i = 0; i < g->settings.n_budgets; i++)
         if (is_bound_by(&g->settings.budgets[i], c) && !(only_absolute && g->settings.budgets[i].relative)) return true;
     return false;
@@ -89,7 +90,8 @@ static int count_instructions(const struct nb_gate *g, struct nb_gate_case *c) {
 
 /* ---- judging ----------------------------------------------------------------------------------------------------------- */
 
-void nb_gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
+/* REGRESSION with over_budget where a count is above a budget. */
+static void gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
     const double counted = c->instructions[NB_BUILD_CANDIDATE], before = c->instructions[NB_BUILD_BASELINE];
     for (size_t i = 0; i < g->settings.n_budgets; i++) {
         const struct nb_instruction_budget *b = &g->settings.budgets[i];
@@ -108,10 +110,11 @@ void nb_gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c) {
     }
 }
 
-void nb_gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c) {
+/* At the end: what passed while its budget could not be looked at is INCONCLUSIVE. */
+static void gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c) {
     const bool passed =
         c->verdict == NB_VERDICT_PASS || c->verdict == NB_VERDICT_IMPROVED || c->verdict == NB_VERDICT_IDENTICAL;
-    if (!passed || !c->uncounted[0] || !nb_gate_has_budget(g, c, c->verdict == NB_VERDICT_IDENTICAL)) return;
+    if (!passed || !c->uncounted[0] || !gate_has_budget(g, c, c->verdict == NB_VERDICT_IDENTICAL)) return;
     c->verdict = NB_VERDICT_INCONCLUSIVE;
     snprintf(c->reason, sizeof c->reason, "its budget of instructions cannot be looked at: %.150s", c->uncounted);
 }
@@ -182,7 +185,8 @@ static const char *worse_parameter(const struct nb_accuracy *baseline, const str
     return NULL;
 }
 
-const char *nb_gate_less_accurate(const struct nb_accuracy *baseline, const struct nb_accuracy *candidate) {
+/* Null, or in what the candidate is less accurate; the text is good until the next call. */
+static const char *gate_less_accurate(const struct nb_accuracy *baseline, const struct nb_accuracy *candidate) {
     static char text[200];
     const char *parameter = worse_parameter(baseline, candidate);
     if (strange(candidate) > strange(baseline))
@@ -268,7 +272,7 @@ static void judge_checks(const struct checks *checks) {
         decide(c, NB_VERDICT_NOT_COMPARABLE,
                checks->reason[nb_status_timed(candidate) ? NB_BUILD_BASELINE : NB_BUILD_CANDIDATE]);
     } else if (c->has_accuracy[NB_BUILD_BASELINE] && c->has_accuracy[NB_BUILD_CANDIDATE]) {
-        const char *worse = nb_gate_less_accurate(&c->accuracy[NB_BUILD_BASELINE], &c->accuracy[NB_BUILD_CANDIDATE]);
+        const char *worse = gate_less_accurate(&c->accuracy[NB_BUILD_BASELINE], &c->accuracy[NB_BUILD_CANDIDATE]);
         if (worse) decide(c, NB_VERDICT_LESS_ACCURATE, worse);
     }
 }
@@ -286,9 +290,9 @@ static int check_case(struct nb_gate *g, struct nb_gate_case *c, const struct co
     }
     const bool is_open = result == 0 && c->verdict == NB_VERDICT_NONE;
     if (is_open && identical) decide(c, NB_VERDICT_IDENTICAL, "");
-    if (is_open && (!identical || nb_gate_has_budget(g, c, true))) {
+    if (is_open && (!identical || gate_has_budget(g, c, true))) {
         result = count_instructions(g, c);
-        nb_gate_keep_budget(g, c);
+        gate_keep_budget(g, c);
     }
     c->seconds += nb_now_s() - start;
     return result;
@@ -433,7 +437,7 @@ int nb_gate_run(struct nb_gate *g) {
     int result = check_all(g);
     if (result == 0) result = run_stages(g);
     if (result != 0) judge_all(g, NB_GATE_SCREEN, 1, true);
-    for (size_t i = 0; i < g->n_cases; i++) nb_gate_settle_budget(g, &g->cases[i]);
+    for (size_t i = 0; i < g->n_cases; i++) gate_settle_budget(g, &g->cases[i]);
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;
     return result;

@@ -15,13 +15,6 @@ int nb_gate_run(struct nb_gate *g);
 /* Instructions of both builds, counted one by one on one small call (src/measure/single_step.h): the same number on every run and every
  * machine of an architecture, so that they corroborate a time, and a budget on them needs no statistics. */
 
-/* Does the config bound what the case may take? only_absolute: by a number, which binds code that did not change too. */
-bool nb_gate_has_budget(const struct nb_gate *g, const struct nb_gate_case *c, bool only_absolute);
-/* REGRESSION with over_budget where a count is above a budget. */
-void nb_gate_keep_budget(const struct nb_gate *g, struct nb_gate_case *c);
-/* At the end: what passed while its budget could not be looked at is INCONCLUSIVE. */
-void nb_gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c);
-
 /* ---- accuracy -------------------------------------------------------------------------------------------------------- */
 
 /* The margins of accuracy: worse by more than this is LESS ACCURATE. */
@@ -29,8 +22,5 @@ void nb_gate_settle_budget(const struct nb_gate *g, struct nb_gate_case *c);
 #define NB_GATE_ULP_MORE 0.1   /* in ulp besides */
 #define NB_GATE_BIAS_MORE_U 0.05
 #define NB_GATE_NORM_FACTOR 2 /* more, of the norm of a parameter's error: its few sums over rows are chance too */
-
-/* Null, or in what the candidate is less accurate; the text is good until the next call. */
-const char *nb_gate_less_accurate(const struct nb_accuracy *baseline, const struct nb_accuracy *candidate);
 
 #endif

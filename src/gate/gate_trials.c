@@ -339,8 +339,3 @@ int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan
     out->elapsed_s = nb_now_s() - s.started_s;
     return result;
 }
-
-void nb_trials_release(struct nb_trials *t) {
-    free(t->results);
-    *t = (struct nb_trials){0};
-}

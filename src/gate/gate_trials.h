@@ -61,6 +61,5 @@ struct nb_trials {
 
 /* The gate's cases must be there; both builds are copies of one. 0, -1 after nb_error, or a signal's number: what is done stands. */
 int nb_gate_trials_run(const struct nb_gate *g, const struct nb_trial_plan *plan, struct nb_trials *out);
-void nb_trials_release(struct nb_trials *t);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loops behind core_rate.h for vectors of LOOP_WIDTH bits: a part of core_rate.c, which includes it once for each width. Results go
+/* The loops behind launch_job.c for vectors of LOOP_WIDTH bits: a part of launch_job.c, which includes it once for each width. Results go
  * nowhere: an empty asm statement takes each, so that no compiler leaves the work out. */
 #if defined(__x86_64__)
 #include <immintrin.h>

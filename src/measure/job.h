@@ -70,8 +70,5 @@ struct nb_job {
 
 /* The job's text; the parent fills the struct but for entries and json. Owned. */
 char *nb_job_print(const struct nb_job *job);
-/* Loads the kernels and plugins that the job names and finds every case's kernel. -1 after nb_error. */
-int nb_job_read(struct nb_job *job, const char *text);
-void nb_job_release(struct nb_job *job);
 
 #endif

@@ -16,18 +16,6 @@ enum { MOST_LAUNCHES = 1000000 };
 
 /* ---- samples of one arm in one launch ---------------------------------------------------------------------------- */
 
-void nb_samples_to_json(cJSON *arm, const struct nb_samples *s) {
-    cJSON *samples = cJSON_AddArrayToObject(arm, "sample_ns"), *contaminated = cJSON_CreateArray();
-    for (size_t b = 0; b < s->n; b++) {
-        /* A hundredth of a nanosecond is far below what a sample resolves. */
-        const double ns = round(s->ns[b] * 100) / 100;
-        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
-        if (s->contaminated && s->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber((double)b));
-    }
-    cJSON_AddItemToObject(arm, "contaminated", contaminated);
-    if (s->position) cJSON_AddItemToObject(arm, "position", cJSON_CreateIntArray(s->position, (int)s->n));
-}
-
 static int read_positions(struct nb_samples *s, const cJSON *positions) {
     int *position = nb_alloc(s->n, sizeof *position);
     const cJSON *item;
@@ -77,12 +65,6 @@ double nb_samples_median(const struct nb_samples *s) {
     const double median = n ? nb_median(finite, n) : (double)NAN;
     free(finite);
     return median;
-}
-
-double nb_samples_fastest(const struct nb_samples *s) {
-    double least = INFINITY;
-    for (size_t i = 0; i < s->n; i++) least = fmin(least, s->ns[i]);
-    return least;
 }
 
 static bool is_among(enum nb_pairs which, size_t block, const struct nb_samples *a, const struct nb_samples *b) {

@@ -27,12 +27,10 @@ struct nb_samples {
 };
 /* Members "sample_ns", "contaminated" and "position" of an arm, alike in the journal, in the samples that the gate keeps and in the answers
  * of workers. Reading gives arrays that nb_samples_release() frees, also after -1 with nb_error. */
-void nb_samples_to_json(cJSON *arm, const struct nb_samples *s);
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
 void nb_samples_release(struct nb_samples *s);
 
 double nb_samples_median(const struct nb_samples *s);  /* of the finite ones; NaN: there is none */
-double nb_samples_fastest(const struct nb_samples *s); /* infinity: there is none */
 
 /* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
  * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. All but the first and the halves need

@@ -18,7 +18,7 @@
 #include "src/measure/paired.h"
 
 /* What can be had at all: the larger of the copy, which moves the bytes, and of what the core needs for the arithmetic
- * (src/measure/core_rate.h), both of the same launch. */
+ * (src/measure/launch_job.c), both of the same launch. */
 struct nb_attainable {
     struct nb_interval time_ns; /* NaN: the launches have no copy, or no core bound */
     struct nb_interval share;   /* of it that the case attains: time_ns / time of the case */

@@ -82,7 +82,9 @@ static void lay_line(const struct nb_overhead_point *points, size_t n, struct nb
     out->ns_per_byte = b;
 }
 
-void nb_overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out) {
+/* Weighted least squares. Unknown with fewer than 4 points, with fewer than 4 sizes (of different sizes at all: where all are equal,
+ * as copy_null's are, a is their median), or where a point lies 25 % off the line. */
+static void overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out) {
     *out = (struct nb_overhead){.n_points = n};
     const size_t sizes = count_sizes(points, n);
     bool positive = true;
@@ -127,7 +129,7 @@ static void fit_ladder(const struct rung *rungs, size_t n, struct nb_kernel_over
     for (size_t i = 0; i < n; i++)
         points[i] = (struct nb_overhead_point){rungs[i].record->bytes, rungs[i].record->timing.time_ns};
     out->record = rungs[0].record;
-    nb_overhead_fit(points, n, &out->overhead);
+    overhead_fit(points, n, &out->overhead);
     free(points);
 }
 

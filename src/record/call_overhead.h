@@ -23,10 +23,6 @@ struct nb_overhead {
     char reason[96]; /* "" when a is known */
 };
 
-/* Weighted least squares. Unknown with fewer than 4 points, with fewer than 4 sizes (of different sizes at all: where all are equal,
- * as copy_null's are, a is their median), or where a point lies 25 % off the line. */
-void nb_overhead_fit(const struct nb_overhead_point *points, size_t n, struct nb_overhead *out);
-
 struct nb_kernel_overhead {
     const struct nb_record *record; /* one of those the line was laid through */
     struct nb_overhead overhead;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/claims/claims_tables.h"
+#include "reports/claims/claims_tables.c"
 #include "reports/claims/claims_training.h"
 #include "src/claims/training.h"
 #include "tests/support/files.h"
@@ -58,7 +58,7 @@ static const struct nb_figure *draw(struct nb_figures *figures, const cJSON *doc
 }
 
 /* Of the entry in the panel; exactly one is expected. */
-static const struct nb_point *point_of(const struct nb_figure *f, size_t panel, const char *entry) {
+static const struct nb_point *drawn_point(const struct nb_figure *f, size_t panel, const char *entry) {
     for (size_t i = 0; i < f->n_lines; i++)
         if (f->lines[i].panel == panel && !f->lines[i].law && strcmp(f->entries[f->lines[i].entry], entry) == 0) {
             cr_assert_eq(f->lines[i].n, 1);
@@ -72,17 +72,17 @@ Test(claims_amdahl, the_paper_s_rows_have_intervals) {
     struct nb_paper paper;
     cJSON *nothing = kept_json(cJSON_CreateObject());
     const struct nb_figure *f = draw(&figures, nothing);
-    cr_assert_eq(nb_paper_read(&paper), 0);
+    cr_assert_eq(paper_read(&paper), 0);
     cr_expect_eq(f->n_panels, 2, "nothing was measured here");
     for (size_t i = 0; i < paper.n; i++)
         for (size_t panel = 0; panel < 2; panel++) {
-            const struct nb_point *p = point_of(f, panel, paper.rows[i].name);
+            const struct nb_point *p = drawn_point(f, panel, paper.rows[i].name);
             cr_assert_not_null(p, "%s", paper.rows[i].name);
             cr_expect_float_eq(p->y, 100 * (panel ? paper.rows[i].step_cut_p : paper.rows[i].step_cut), 1e-9);
             cr_expect(p->low < p->y && p->y < p->high, "%s: [%g, %g]", paper.rows[i].name, p->low, p->high);
         }
     /* Transformer: 231 +- 0.04 of 248 +- 1.31, three runs each, Student's t of two degrees 4.303. */
-    const struct nb_point *p = point_of(f, 0, "Transformer, TensorFlow");
+    const struct nb_point *p = drawn_point(f, 0, "Transformer, TensorFlow");
     cr_assert_not_null(p);
     cr_expect_float_eq(p->x, 100 * 38.0 / 248, 1e-9);
     const double half = 4.303 / sqrt(3) * hypot(0.04 / 231, 1.31 / 248);
@@ -99,19 +99,19 @@ Test(claims_amdahl, steps_measured_here_are_points_whichever_way_they_come_out) 
         const struct nb_figure *f = draw(&figures, document);
         cr_expect_eq(f->n_panels, 3);
         for (size_t panel = 0; panel < 3; panel += 2) {
-            const struct nb_point *p = point_of(f, panel, "rnnsearch here");
+            const struct nb_point *p = drawn_point(f, panel, "rnnsearch here");
             cr_assert_not_null(p);
             cr_expect_float_eq(p->x, 20, 1e-9, "LayerNorm's share of the whole step");
             cr_expect_float_eq(p->y, 100 * (1 - rms), 0.1);
             cr_expect(p->low < p->y - 1 && p->high > p->y + 1 && p->high - p->low < 6, "[%g, %g]", p->low, p->high);
         }
-        const struct nb_point *partial = point_of(f, 1, "rnnsearch here"),
-                              *fused = point_of(f, 2, "rnnsearch here, fused");
+        const struct nb_point *partial = drawn_point(f, 1, "rnnsearch here"),
+                              *fused = drawn_point(f, 2, "rnnsearch here, fused");
         cr_assert(partial && fused);
         cr_expect_float_eq(partial->y, 50, 1e-9);
         cr_expect_float_eq(fused->x, 10, 1e-9);
         cr_expect_float_eq(fused->y, 1, 1e-9);
-        cr_expect_null(point_of(f, 0, "rnnsearch here, fused"), "the paper's norms are op by op");
+        cr_expect_null(drawn_point(f, 0, "rnnsearch here, fused"), "the paper's norms are op by op");
         nb_figures_release(&figures);
     }
 }

@@ -8,7 +8,7 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/gate/calibration.h"
+#include "src/gate/calibration.c"
 #include "tests/support/files.h"
 
 enum { BLOCKS = 100 };
@@ -43,7 +43,7 @@ static struct nb_calibration calibrate(const struct world *w, size_t n, uint64_t
     struct nb_calibration_launch *launches = nb_alloc(n, sizeof *launches);
     struct nb_calibration c;
     for (size_t i = 0; i < n; i++) launches[i] = launch_of(w, (int)i % (w->cases ? w->cases : 1), &seed);
-    nb_calibration_estimate(launches, n, BLOCKS, &c);
+    calibration_estimate(launches, n, BLOCKS, &c);
     free(launches);
     return c;
 }
@@ -63,7 +63,7 @@ Test(calibration, planted_spreads_are_recovered) {
         cr_expect(epsilon_eq(dbl, c.same_sd, sd, 0.07 * sd), "%g for %g", c.same_sd, sd);
         cr_expect(epsilon_eq(dbl, c.min_sd, hypot(w->between, 3 * w->within), 0.07 * hypot(w->between, 3 * w->within)));
         cr_expect(epsilon_eq(dbl, c.contaminated, 0.1, 1e-9));
-        nb_calibration_release(&c);
+        calibration_release(&c);
     }
 }
 
@@ -74,7 +74,7 @@ Test(calibration, upper_bound_of_the_spread_keeps_its_level) {
     for (uint64_t seed = 0; seed < 1000; seed++) {
         struct nb_calibration c = calibrate(&w, 20, 1000 * seed);
         above += c.launch_sd_high >= sd;
-        nb_calibration_release(&c);
+        calibration_release(&c);
     }
     /* 95 % by design for one copy; two that are independent here make it safer. */
     cr_expect(ge(int, above, 950), "%d of 1000", above);
@@ -85,7 +85,7 @@ Test(calibration, differences_between_cases_and_copies_are_no_spread) {
     struct nb_calibration c = calibrate(&w, 400, 5);
     cr_expect(eq(int, (int)c.n_cases, 4));
     cr_expect(epsilon_eq(dbl, c.launch_sd, 0.002, 0.0003), "%g", c.launch_sd);
-    nb_calibration_release(&c);
+    calibration_release(&c);
 }
 
 Test(calibration, biases_and_order_effects_are_recovered_with_intervals) {
@@ -96,7 +96,7 @@ Test(calibration, biases_and_order_effects_are_recovered_with_intervals) {
         cr_expect(c.bias[t].low < c.bias[t].value && c.bias[t].value < c.bias[t].high);
     }
     cr_expect(epsilon_eq(dbl, c.order_effect.value, 0.002, 0.0003));
-    nb_calibration_release(&c);
+    calibration_release(&c);
 }
 
 Test(calibration, too_few_or_broken_launches_give_no_figures) {
@@ -106,15 +106,15 @@ Test(calibration, too_few_or_broken_launches_give_no_figures) {
     struct nb_calibration c;
     for (int i = 0; i < 5; i++) launches[i] = launch_of(&w, 0, &seed);
     for (int i = 0; i < 3; i++) launches[i].replicas[NB_REPLICA_COPY].ratio = NAN;
-    nb_calibration_estimate(launches, 5, BLOCKS, &c);
+    calibration_estimate(launches, 5, BLOCKS, &c);
     cr_expect(eq(int, (int)c.n_launches, 2));
     cr_expect(isnan(c.launch_sd) && isnan(c.within_sd) && isnan(c.overhead_s) && c.n_residuals == 0);
     cr_expect(nb_gate_hopeless(&c, &(struct nb_gate_design){12, 24, 100}, &nb_gate_rule_default) != NULL);
     struct nb_recommendation none;
     nb_gate_recommend(&c, &nb_gate_rule_default, 0.03, 50, &none);
     cr_expect(not(none.is_found));
-    nb_calibration_release(&c);
-    nb_calibration_estimate(launches, 0, BLOCKS, &c);
+    calibration_release(&c);
+    calibration_estimate(launches, 0, BLOCKS, &c);
     cr_expect(isnan(c.launch_sd) && c.n_launches == 0);
 }
 
@@ -124,9 +124,9 @@ static const struct nb_gate_design usual = {12, 24, BLOCKS};
 
 Test(calibration, more_pairs_shrink_only_what_is_within_launches) {
     const struct nb_calibration c = {.blocks = 100, .launch_sd = 0.005, .within_sd = 0.003, .between_sd = 0.004};
-    cr_expect(epsilon_eq(dbl, nb_calibration_sd(&c, 100), 0.005, 1e-12));
-    cr_expect(epsilon_eq(dbl, nb_calibration_sd(&c, 400), hypot(0.004, 0.0015), 1e-12));
-    cr_expect(epsilon_eq(dbl, nb_calibration_sd(&c, 1 << 30), 0.004, 1e-6));
+    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 100), 0.005, 1e-12));
+    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 400), hypot(0.004, 0.0015), 1e-12));
+    cr_expect(epsilon_eq(dbl, calibration_sd(&c, 1 << 30), 0.004, 1e-6));
 }
 
 Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
@@ -140,7 +140,7 @@ Test(calibration, the_smallest_effect_is_found_in_simulated_gates) {
     cr_expect(ge(dbl, power.pass_same, 0.98));
     power = nb_gate_power(&c, &usual, &nb_gate_rule_default, 0.01, 200, 1);
     cr_expect(le(dbl, power.regression_effect, 0.03), "at the margin itself: %g", power.regression_effect);
-    nb_calibration_release(&c);
+    calibration_release(&c);
 }
 
 Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
@@ -154,8 +154,8 @@ Test(calibration, noise_takes_launches_or_pairs_where_it_is) {
     cr_expect(gt(int, a.plan.confirm_launches, b.plan.confirm_launches));
     cr_expect(a.power.regression_effect >= NB_WANTED_POWER && b.power.pass_same >= NB_WANTED_POWER);
     cr_expect(gt(dbl, a.seconds_effect, a.seconds_same));
-    nb_calibration_release(&many_launches);
-    nb_calibration_release(&many_pairs);
+    calibration_release(&many_launches);
+    calibration_release(&many_pairs);
 }
 
 Test(calibration, hopeless_noise_is_said_to_be) {
@@ -168,9 +168,9 @@ Test(calibration, hopeless_noise_is_said_to_be) {
     cr_expect(strstr(nb_gate_hopeless(&c, &usual, &nb_gate_rule_default), "a byte copy differs by +2.0 %") != NULL);
     nb_gate_recommend(&a, &nb_gate_rule_default, 0.03, 50, &none);
     cr_expect(not(none.is_found));
-    nb_calibration_release(&a);
-    nb_calibration_release(&b);
-    nb_calibration_release(&c);
+    calibration_release(&a);
+    calibration_release(&b);
+    calibration_release(&c);
 }
 
 /* ---- a worker's line -------------------------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ Test(calibration, a_line_of_samples_is_read) {
         "{\"sample_ns\":[90,100,100,null],\"position\":[3,3,3,3],\"contaminated\":[]}],\"noise\":{\"wall_s\":1.6}}";
     struct nb_calibration_launch l;
     cJSON *json = kept_json(cJSON_Parse(line));
-    cr_assert(eq(int, nb_calibration_read(json, &l), 0));
+    cr_assert(eq(int, calibration_read(json, &l), 0));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].halves, log(1.01 / 1.03), 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].order_effect, 0, 1e-12));
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_CONTROL].contaminated, 0.25, 1e-12));
@@ -192,5 +192,5 @@ Test(calibration, a_line_of_samples_is_read) {
     cr_expect(epsilon_eq(dbl, l.replicas[NB_REPLICA_SAME].ratio_min, log(0.9), 1e-12));
     cr_expect(epsilon_eq(dbl, l.sample_s, 0.1, 1e-12));
     cJSON_DeleteItemFromArray(cJSON_GetObjectItem(json, "arms"), 3);
-    cr_expect(eq(int, nb_calibration_read(json, &l), -1));
+    cr_expect(eq(int, calibration_read(json, &l), -1));
 }

@@ -10,7 +10,7 @@
 
 #include "src/core/files.h"
 #include "src/core/random.h"
-#include "src/gate/code_identity.h"
+#include "src/gate/code_identity.c"
 #include "tests/support/files.h"
 
 #if defined(__x86_64__)
@@ -239,12 +239,12 @@ Test(code_identity, an_instruction_is_as_long_and_its_operand_as_wide_as_the_man
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         const struct encoded *e = &list[i];
         struct nb_instruction o;
-        cr_assert_eq(nb_instruction_read(e->bytes, (uint64_t)e->length, &o), 0, "%s", e->text);
+        cr_assert_eq(instruction_read(e->bytes, (uint64_t)e->length, &o), 0, "%s", e->text);
         cr_expect_eq(o.bytes, e->length, "%s: %d bytes", e->text, o.bytes);
         cr_expect_eq(o.distance, e->distance, "%s: at %d", e->text, o.distance);
         if (e->distance > 0) cr_expect_eq(o.operand_bytes, e->width, "%s: reads %d", e->text, o.operand_bytes);
         cr_expect_eq(o.takes_address, strncmp(e->text, "lea", 3) == 0, "%s", e->text);
-        cr_expect_eq(nb_instruction_read(e->bytes, (uint64_t)e->length - 1, &o), -1, "%s: cut off", e->text);
+        cr_expect_eq(instruction_read(e->bytes, (uint64_t)e->length - 1, &o), -1, "%s: cut off", e->text);
     }
 }
 
@@ -257,7 +257,7 @@ Test(code_identity, any_bytes_are_read_or_refused) {
         const uint64_t n = nb_random_next(&state) % sizeof bytes;
         for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)nb_random_next(&state);
         struct nb_instruction o;
-        if (nb_instruction_read(bytes, n, &o) != 0) continue;
+        if (instruction_read(bytes, n, &o) != 0) continue;
         known++;
         cr_assert(o.bytes >= 1 && (uint64_t)o.bytes <= n && o.bytes <= 15);
         cr_assert(o.distance >= 0 && (o.distance == 0 || o.distance + 4 <= o.bytes));

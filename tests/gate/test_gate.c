@@ -13,7 +13,7 @@
 #include "src/core/files.h"
 #include "src/core/guard.h"
 #include "src/gate/gate.h"
-#include "src/gate/gate_run.h"
+#include "src/gate/gate_run.c"
 #include "tests/support/files.h"
 
 static const struct nb_entry *entry_of(int build, const char *variant) {
@@ -180,18 +180,18 @@ Test(gate, copies_are_removed) {
 Test(gate, accuracy_has_margins) {
     const struct nb_accuracy good = {.max_ulp = 2, .bias_u = 0.01};
     struct nb_accuracy other = good;
-    cr_expect_null(nb_gate_less_accurate(&good, &other));
+    cr_expect_null(gate_less_accurate(&good, &other));
     other.max_ulp = 2.25; /* 2 * 1.1 + 0.1 is the most */
-    cr_expect_null(nb_gate_less_accurate(&good, &other));
+    cr_expect_null(gate_less_accurate(&good, &other));
     other.max_ulp = 2.35;
-    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "ulp"));
-    cr_expect_null(nb_gate_less_accurate(&other, &good), "better is not worse");
+    cr_expect(strstr(gate_less_accurate(&good, &other), "ulp"));
+    cr_expect_null(gate_less_accurate(&other, &good), "better is not worse");
     other = good;
     other.bias_u = -0.07;
-    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "bias"));
+    cr_expect(strstr(gate_less_accurate(&good, &other), "bias"));
     other = good;
     other.nan_unexpected = 1;
-    cr_expect(strstr(nb_gate_less_accurate(&good, &other), "NaN"));
+    cr_expect(strstr(gate_less_accurate(&good, &other), "NaN"));
 
     /* Of a gradient the largest error is chance, what all elements are off by is not. */
     struct nb_accuracy gradient = {.max_ulp = 4000, .p99_ulp = 20, .has_parameters = true};
@@ -199,12 +199,12 @@ Test(gate, accuracy_has_margins) {
     other = gradient;
     other.max_ulp = 16000;
     other.dgamma.norm_u = 1.4;
-    cr_expect_null(nb_gate_less_accurate(&gradient, &other));
+    cr_expect_null(gate_less_accurate(&gradient, &other));
     other.p99_ulp = 25;
-    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "99th percentile"));
+    cr_expect(strstr(gate_less_accurate(&gradient, &other), "99th percentile"));
     other.p99_ulp = 20;
     other.dgamma.norm_u = 3;
-    cr_expect(strstr(nb_gate_less_accurate(&gradient, &other), "dgamma"));
+    cr_expect(strstr(gate_less_accurate(&gradient, &other), "dgamma"));
 }
 
 /* ---- budgets ------------------------------------------------------------------------------------------------------------ */
@@ -222,19 +222,19 @@ Test(gate, a_count_above_its_budget_is_a_regression) {
     struct nb_instruction_budget budgets[] = {{other, 1, false}, {mine, 0.02, true}, {all, 2000, false}};
     const struct nb_gate g = {.settings = {.budgets = budgets, .n_budgets = 3}};
     struct nb_gate_case c = counted(1000, 1020);
-    nb_gate_keep_budget(&g, &c);
+    gate_keep_budget(&g, &c);
     cr_expect(c.verdict == NB_VERDICT_NONE && !c.over_budget, "a budget may be used up");
     c = counted(1000, 1021);
-    nb_gate_keep_budget(&g, &c);
+    gate_keep_budget(&g, &c);
     cr_expect(c.verdict == NB_VERDICT_REGRESSION && c.over_budget);
     cr_expect(strstr(c.reason, "1021") && strstr(c.reason, "+2.10 %"), "%s", c.reason);
     c = counted(2001, 2001);
-    nb_gate_keep_budget(&g, &c);
+    gate_keep_budget(&g, &c);
     cr_expect(c.verdict == NB_VERDICT_REGRESSION && strstr(c.reason, "allows 2000"), "%s", c.reason);
-    cr_expect(nb_gate_has_budget(&g, &c, true));
+    cr_expect(gate_has_budget(&g, &c, true));
     budgets[2].filter = other;
-    cr_expect_not(nb_gate_has_budget(&g, &c, true));
-    cr_expect(nb_gate_has_budget(&g, &c, false));
+    cr_expect_not(gate_has_budget(&g, &c, true));
+    cr_expect(gate_has_budget(&g, &c, false));
 }
 
 Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
@@ -243,19 +243,19 @@ Test(gate, nothing_passes_whose_budget_was_not_looked_at) {
     struct nb_gate g = {.settings = {.budgets = &budget, .n_budgets = 1}};
     struct nb_gate_case c = counted(NAN, 100);
     snprintf(c.uncounted, sizeof c.uncounted, "a debugger takes the traps");
-    nb_gate_keep_budget(&g, &c);
+    gate_keep_budget(&g, &c);
     cr_expect_eq(c.verdict, NB_VERDICT_NONE);
     c.verdict = NB_VERDICT_REGRESSION;
-    nb_gate_settle_budget(&g, &c);
+    gate_settle_budget(&g, &c);
     cr_expect_eq(c.verdict, NB_VERDICT_REGRESSION, "what is known stands");
     c.verdict = NB_VERDICT_PASS;
-    nb_gate_settle_budget(&g, &c);
+    gate_settle_budget(&g, &c);
     cr_expect(c.verdict == NB_VERDICT_INCONCLUSIVE && strstr(c.reason, "debugger"), "%s", c.reason);
     c.verdict = NB_VERDICT_IDENTICAL; /* the same code keeps to a share of itself */
-    nb_gate_settle_budget(&g, &c);
+    gate_settle_budget(&g, &c);
     cr_expect_eq(c.verdict, NB_VERDICT_IDENTICAL);
     g.settings.n_budgets = 0;
     c.verdict = NB_VERDICT_PASS;
-    nb_gate_settle_budget(&g, &c);
+    gate_settle_budget(&g, &c);
     cr_expect_eq(c.verdict, NB_VERDICT_PASS);
 }

@@ -9,7 +9,7 @@
 
 #include "src/core/json.h"
 #include "src/core/kernel_fields.h"
-#include "src/lab/stress/row_search.h"
+#include "src/lab/stress/row_search.c"
 #include "src/lab/stress/trial.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
@@ -53,8 +53,8 @@ static struct nb_greedy greedy_of(int lanes, int best_of, uint64_t seed) {
 static double sum_error(struct nb_trial *t, const struct nb_greedy *g, struct nb_row_look *look) {
     struct nb_row_score score;
     double *x = calloc((size_t)t->in.cols, sizeof *x);
-    nb_greedy_row(g, t->in.cols, x);
-    *look = nb_row_look(x, t->in.cols);
+    greedy_row(g, t->in.cols, x);
+    *look = row_look(x, t->in.cols);
     nb_trial_set_x(t, x, x);
     cr_assert_eq(nb_trial_run(t), 0, "%s", t->reason);
     cr_assert_eq(nb_row_score(t, &score), 0, "%s", t->reason);
@@ -115,7 +115,7 @@ Test(adversary, pairwise_rows_follow_the_tree) {
     for (int best_of = 1; best_of <= 64; best_of += 63) {
         const struct nb_greedy g = greedy_of(0, best_of, 3);
         double exact = 0;
-        nb_greedy_row(&g, N, x);
+        greedy_row(&g, N, x);
         for (int i = 0; i < N; i++) exact += x[i] * x[i];
         *(best_of == 1 ? &random : &worst) = fabs(pairwise(x, N, 8) / exact - 1) * 0x1p24;
     }
@@ -127,7 +127,7 @@ Test(adversary, elements_are_numbers_of_the_dtype) {
     struct nb_greedy g = greedy_of(4, 3, 1);
     g.dtype = NB_BF16;
     g.offset = 100;
-    nb_greedy_row(&g, 64, x);
+    greedy_row(&g, 64, x);
     for (int i = 0; i < 64; i++) cr_expect_eq(x[i], nb_round_to(x[i], NB_BF16));
 }
 

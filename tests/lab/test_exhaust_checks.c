@@ -9,6 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/lab/exhaustive/exhaust_checks.h"
 #include "src/lab/exhaustive/exhaust_judge.h"
+#include "src/lab/exhaustive/exhaust_rsqrt.c"
 #include "src/lab/exhaustive/root_variants.h"
 #include "tests/support/numerics.h"
 
@@ -45,7 +46,7 @@ Test(exhaust_checks, the_checker_calls_the_rounded_root_of_mpfr_right_and_both_i
         const float tries[] = {r, nextafterf(r, 0), nextafterf(r, INFINITY)};
         for (int k = 0; k < 3; k++) {
             struct nb_root_sums sums = {0};
-            nb_root_check(&x, &tries[k], 1, true, &sums);
+            root_check(&x, &tries[k], 1, true, &sums);
             cr_assert_eq(sums.n_misrounded, k > 0, "x %a, result %a", (double)x, (double)tries[k]);
             cr_assert_eq(sums.histogram[k > 0], 1, "x %a, result %a", (double)x, (double)tries[k]);
             cr_assert(k > 0 ? sums.max_ulp >= 0.5 : sums.max_ulp <= 0.5 + 1e-7, "%a: %g", (double)x, sums.max_ulp);
@@ -64,7 +65,7 @@ Test(exhaust_checks, the_error_in_ulp_of_a_root_is_that_of_mpfr) {
         mpfr_set_flt(error, r, MPFR_RNDN);
         mpfr_sub(error, error, y, MPFR_RNDN);
         mpfr_mul_2si(error, error, 24 - (long)mpfr_get_exp(y), MPFR_RNDN);
-        const double want = mpfr_get_d(error, MPFR_RNDN), got = nb_root_error_ulp(x, r);
+        const double want = mpfr_get_d(error, MPFR_RNDN), got = root_error_ulp(x, r);
         cr_assert(fabs(got - want) <= 1e-7, "x %a, result %a: %g, not %g", (double)x, (double)r, got, want);
     }
     mpfr_clears(y, error, (mpfr_ptr)0);
@@ -97,8 +98,8 @@ Test(exhaust_checks, eight_roots_at_a_time_are_judged_as_one_by_one) {
             r[i] = i % 5 ? right : right * (1 + 0x1p-22f * (float)(random_bits(&random) % 4096));
             if (round % 2 && i % 9 == 0) r[i] = odd[random_bits(&random) % 8];
         }
-        nb_root_check(x, r, n, true, &plain);
-        nb_root_check(x, r, n, false, &wide);
+        root_check(x, r, n, true, &plain);
+        root_check(x, r, n, false, &wide);
         expect_equal_sums(&plain, &wide, "random");
     }
 }

@@ -7,14 +7,23 @@
 
 #include "src/accuracy/yardstick.h"
 #include "src/core/json.h"
-#include "src/lab/stress/frontier.h"
+#include "src/lab/stress/frontier.c"
 #include "src/lab/stress/row_score.h"
 #include "tests/support/files.h"
 #include "tests/support/trials.h"
 
-static struct nb_frontier find(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {
+static int frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
+                         struct nb_frontier *out) {
+    struct prober p;
+    if (prober_init(&p, t, n_seeds) != 0) return -1;
+    const int result = find(&p, of, demand, out);
+    prober_release(&p);
+    return result;
+}
+
+static struct nb_frontier find_frontier(struct nb_trial *t, enum nb_frontier_of of, enum nb_demand demand) {
     struct nb_frontier f;
-    cr_assert_eq(nb_frontier_find(t, 2, of, demand, &f), 0, "%s", t->reason);
+    cr_assert_eq(frontier_find(t, 2, of, demand, &f), 0, "%s", t->reason);
     return f;
 }
 
@@ -36,7 +45,7 @@ static double largest_x(struct nb_trial *t, enum nb_family family, double parame
 Test(frontier, f16_squares_overflow_at_256) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x1/eps:1e-6", NULL)) return;
-    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
+    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
     cr_assert(f.has_good && f.has_bad);
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, f.good), 255.875); /* 255.875^2 = 65472 */
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 256);
@@ -48,7 +57,7 @@ Test(frontier, f16_squares_overflow_at_256) {
 Test(frontier, f16_sums_of_squares_overflow_at_rms_64_of_16) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x16/eps:1e-6", NULL)) return;
-    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
+    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT);
     cr_assert(f.has_good && f.has_bad);
     const double rms = f.good * sqrt(f.facts.mean_square);
     cr_expect(fabs(rms / sqrt(65520.0 / 16) - 1) < 0.01, "rms %g", rms); /* 16 roundings of 2^-11 at most */
@@ -58,7 +67,7 @@ Test(frontier, f16_sums_of_squares_overflow_at_rms_64_of_16) {
 Test(frontier, f32_squares_overflow_at_2_to_the_64) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x1/eps:1e-6", NULL)) return;
-    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
     cr_assert(f.has_good && f.has_bad);
     cr_expect_lt(largest_x(&t, NB_FAMILY_SCALE, f.good), 0x1p64);
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.bad), 0x1p64);
@@ -72,7 +81,7 @@ Test(frontier, f32_sums_of_squares_overflow_where_the_closed_form_says) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct nb_trial t;
         if (!start_trial(&t, keys[i], NULL)) continue;
-        const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_HALF);
+        const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_HALF);
         cr_assert(f.has_good && f.has_bad, "%s", keys[i]);
         cr_expect(fabs(f.good / f.predicted.at - 1) < 0.01, "%s: %g, predicted %g", keys[i], f.good, f.predicted.at);
         cr_expect(fabs(f.good * 32 / 0x1p64 - 1) < 0.1, "%s: %g", keys[i], f.good); /* sqrt(2^128 / 1024) */
@@ -86,13 +95,13 @@ Test(frontier, f32_sums_of_squares_overflow_where_the_closed_form_says) {
 Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statistics_do_not) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_lowp_scalar_f16/shape:1x64/eps:0", NULL)) return;
-    const struct nb_frontier low = find(&t, NB_SCALE_MIN, NB_DEMAND_DIGIT);
+    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_DIGIT);
     nb_trial_release(&t);
     cr_assert(low.has_good && low.has_bad);
     cr_expect(low.good > 0x1p-13 && low.good < 0x1p-10, "%g", low.good); /* x^2 = 2^-25 is at 2^-12.5 */
     cr_expect(low.good / low.predicted.at > 0.5 && low.good / low.predicted.at < 2, "%g", low.predicted.at);
     if (!start_trial(&t, "rmsnorm_serial_scalar_f16/shape:1x64/eps:0", NULL)) return;
-    const struct nb_frontier single = find(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    const struct nb_frontier single = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
     cr_expect(!single.has_bad, "wrong at %g", single.bad);
     cr_expect(single.predicted.at < 0x1p-24, "%g", single.predicted.at); /* smaller than any f16 */
     nb_trial_release(&t);
@@ -103,7 +112,7 @@ Test(frontier, without_eps_f16_statistics_vanish_with_small_rows_and_f32_statist
 static double rho_of(const char *key, enum nb_demand demand, double *predicted) {
     struct nb_trial t;
     if (!start_trial(&t, key, NULL)) return NAN;
-    const struct nb_frontier f = find(&t, NB_RHO_MAX, demand);
+    const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, demand);
     if (predicted) *predicted = f.predicted.at;
     const double rho = f.has_bad ? f.good : f.searched_to;
     nb_trial_release(&t);
@@ -132,7 +141,7 @@ Test(frontier, two_passes_go_far_beyond_one) {
 Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
     struct nb_trial t;
     if (!start_trial(&t, "rmsnorm_serial_scalar_f32/shape:1x64", NULL)) return;
-    const struct nb_frontier f = find(&t, NB_RHO_MAX, NB_DEMAND_ACCURATE);
+    const struct nb_frontier f = find_frontier(&t, NB_RHO_MAX, NB_DEMAND_ACCURATE);
     cr_expect(!f.has_good && !f.has_bad && isinf(f.predicted.at));
     nb_trial_release(&t);
 }
@@ -142,12 +151,12 @@ Test(frontier, rho_is_no_question_for_an_op_that_does_not_centre) {
 Test(frontier, a_planted_breakdown_is_found_to_one_ulp) {
     struct nb_trial t;
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
-    const struct nb_frontier high = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    const struct nb_frontier high = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
     cr_assert(high.has_good && high.has_bad);
     cr_expect_eq(high.bad, (double)nextafterf((float)high.good, INFINITY));
     cr_expect_leq(largest_x(&t, NB_FAMILY_SCALE, high.good), 1000);
     cr_expect_gt(largest_x(&t, NB_FAMILY_SCALE, high.bad), 1000);
-    const struct nb_frontier low = find(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
+    const struct nb_frontier low = find_frontier(&t, NB_SCALE_MIN, NB_DEMAND_ACCURATE);
     cr_assert(low.has_good && low.has_bad);
     cr_expect_eq(low.bad, (double)nextafterf((float)low.good, 0));
     nb_trial_release(&t);
@@ -156,10 +165,10 @@ Test(frontier, a_planted_breakdown_is_found_to_one_ulp) {
 Test(frontier, what_is_right_again_beyond_is_named) {
     struct nb_trial t;
     cr_assert(start_trial(&t, "planted:planted_f32/shape:1x96", "planted"));
-    const struct nb_frontier f = find(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
+    const struct nb_frontier f = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_ACCURATE);
     cr_expect(!f.monotone);
     cr_expect_geq(largest_x(&t, NB_FAMILY_SCALE, f.good_beyond), 1e6);
-    const struct nb_frontier lax = find(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
+    const struct nb_frontier lax = find_frontier(&t, NB_SCALE_MAX, NB_DEMAND_DIGIT); /* a percent off is no digit off */
     cr_expect(lax.has_good && !lax.has_bad && lax.monotone, "wrong at %g", lax.bad);
     nb_trial_release(&t);
 }

@@ -9,6 +9,7 @@
 #include "src/core/dtype.h"
 #include "src/core/random.h"
 #include "src/lab/limits/limits.h"
+#include "src/lab/limits/limits_accumulation.c"
 #include "src/lab/limits/sum_law.h"
 
 static const struct nb_limit_rule *rule_named(const char *id) {
@@ -324,12 +325,12 @@ Test(limits, the_small_law_of_the_bias_agrees_for_healthy_sums) {
     double ratio = 0; /* averaged over a binade of n, as the law is */
     for (int i = 0; i < 8; i++) {
         nb_sum_law(&l.design, (int64_t)(0x1p18 * (1 + (i + 0.5) / 8)), &law);
-        ratio += law.bias / nb_small_bias(law.nu, sqrt(2 / acos(-1))) / 8;
+        ratio += law.bias / small_bias(law.nu, sqrt(2 / acos(-1))) / 8;
     }
     cr_expect_float_eq(ratio, 1, 0.08, "%g", ratio);
-    cr_expect_eq(nb_lanes_for(4096, 0x1p-8, 0x1p-10), 104);
-    cr_expect_eq(nb_lanes_for(4096, 0x1p-11, 0x1p-13), 52);
-    cr_expect_eq(nb_lanes_for(4096, 0x1p-24, 0x1p-10), 1);
+    cr_expect_eq(lanes_for(4096, 0x1p-8, 0x1p-10), 104);
+    cr_expect_eq(lanes_for(4096, 0x1p-11, 0x1p-13), 52);
+    cr_expect_eq(lanes_for(4096, 0x1p-24, 0x1p-10), 1);
 }
 
 Test(limits, neighbours_and_bisection_walk_over_every_number) {

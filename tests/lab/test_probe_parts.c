@@ -4,11 +4,13 @@
 #include <math.h>
 
 #include "src/lab/probe/probe_internal.h"
+#include "src/lab/probe/probe_root.c"
+#include "src/lab/probe/probe_sums.c"
 #include "tests/support/probe.h"
 
 /* The same sum in f32, block by block: its lanes as they are, then all else in double, which loses nothing. */
 static double summed(const struct nb_structure *s, int64_t n, int64_t j) {
-    const int64_t zero = nb_sum_zero(n, j);
+    const int64_t zero = sum_zero(n, j);
     double total = 0;
     for (int64_t start = 0; start < n; start += s->block)
         for (int64_t lane = 0; lane < s->lanes && start + lane < n; lane++) {
@@ -26,9 +28,9 @@ Test(probe, losses_of_a_structure_are_those_of_its_f32_sums) {
     for (size_t i = 0; i < sizeof structures / sizeof structures[0]; i++)
         for (int64_t j = 0; j < 1024; j += j < 20 ? 1 : 37) {
             const double lost = 0x1p24 + 1022 - summed(&structures[i], 1024, j);
-            cr_expect_eq((double)nb_structure_loss(&structures[i], 1024, j), lost,
+            cr_expect_eq((double)structure_loss(&structures[i], 1024, j), lost,
                          "blocks of %d, %d lanes, column %d: %d, should be %g", (int)structures[i].block,
-                         (int)structures[i].lanes, (int)j, (int)nb_structure_loss(&structures[i], 1024, j), lost);
+                         (int)structures[i].lanes, (int)j, (int)structure_loss(&structures[i], 1024, j), lost);
         }
 }
 
@@ -39,15 +41,15 @@ Test(probe, a_structure_is_found_from_its_losses_and_from_no_others) {
     static const int64_t at[] = {0, 1, 5, 23, 24, 333, 8192};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         losses.at[i] = at[i];
-        losses.loss[i] = (double)nb_structure_loss(&truth, losses.n, at[i]);
+        losses.loss[i] = (double)structure_loss(&truth, losses.n, at[i]);
     }
     losses.n_positions = (int)(sizeof at / sizeof at[0]);
-    cr_expect_eq(nb_structure_search(&losses, &found), 1);
+    cr_expect_eq(structure_search(&losses, &found), 1);
     cr_expect(found.block == truth.block && found.lanes == truth.lanes);
     losses.loss[3] += 5;
-    cr_expect_eq(nb_structure_search(&losses, &found), 0);
+    cr_expect_eq(structure_search(&losses, &found), 0);
     losses.loss[3] = NAN;
-    cr_expect_eq(nb_structure_search(&losses, &found), 0);
+    cr_expect_eq(structure_search(&losses, &found), 0);
 }
 
 Test(probe, rows_of_integers_have_the_sum_of_squares_that_was_asked_for) {
@@ -62,11 +64,11 @@ Test(probe, rows_of_integers_have_the_sum_of_squares_that_was_asked_for) {
     p.unit = 1;
     cr_assert_eq(nb_box_init(&b, &p, 1, 128, 0), 0);
     for (int64_t sum = 100000; sum < 900000; sum += 9973) {
-        cr_assert_eq(nb_integers_set(&b, 0, 77, sum), 0);
-        cr_expect_eq((double)nb_integers_variance(&b, 0), (double)sum / 128);
+        cr_assert_eq(integers_set(&b, 0, 77, sum), 0);
+        cr_expect_eq((double)integers_variance(&b, 0), (double)sum / 128);
         cr_expect_eq(b.x[0], 77);
     }
-    cr_expect_eq(nb_integers_set(&b, 0, 1, 128 * 255 * 255 + 1), -1);
+    cr_expect_eq(integers_set(&b, 0, 1, 128 * 255 * 255 + 1), -1);
     nb_box_release(&b);
     cJSON_Delete(p.answers);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "src/core/random.h"
-#include "src/lab/emulate/quantize.h"
+#include "src/lab/emulate/quantize.c"
 
 Test(quantize, numbers_of_the_grid_survive_and_their_ratio_is_infinite) {
     const double e4m3[4] = {448, -1, 0.001953125, 0}, integers[4] = {127, -64, 3, 0};
@@ -24,8 +24,8 @@ Test(quantize, what_is_beyond_and_what_is_lost_is_counted) {
     cr_expect_float_eq(q.lost, 2.0 / 6, 1e-15);
     nb_quantize(&q, values, 1, 8, NB_QUANTUM_E4M3, NB_SCALING_ROW);
     cr_expect(q.beyond == 0 && q.lost > 0.3);
-    cr_expect_eq(nb_quantize_value(200, 1, NB_QUANTUM_INT8), 127);
-    cr_expect_eq(nb_quantize_value(-2.5, 1, NB_QUANTUM_INT8), -2, "ties to even");
+    cr_expect_eq(quantize_value(200, 1, NB_QUANTUM_INT8), 127);
+    cr_expect_eq(quantize_value(-2.5, 1, NB_QUANTUM_INT8), -2, "ties to even");
 }
 
 Test(quantize, all_zeros_and_all_nan_are_no_figures) {

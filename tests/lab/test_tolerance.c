@@ -8,6 +8,7 @@
 #include "reports/lab/lab.h"
 #include "src/core/stats.h"
 #include "src/lab/tolerance/tolerance.h"
+#include "src/lab/tolerance/tolerance_run.c"
 #include "src/lab/tolerance/tolerance_test.h"
 
 static struct nb_tolerance_request request_of(const char *design, const char *data, int64_t cols, int64_t trials) {
@@ -133,14 +134,14 @@ Test(tolerance, gain_is_found_at_the_relative_tolerance) {
     struct nb_tolerance_request q = request_of("rmsnorm", "normal", 256, 8);
     q.affine = NB_AFFINE_GAMMA;
     struct nb_tolerance_test test;
-    cr_assert_eq(nb_tolerance_test_init(&test, &q, 256, 0), 0);
+    cr_assert_eq(test_init(&test, &q, 256, 0), 0);
     const struct nb_criterion relative = {"", NB_CRITERION_ALLCLOSE, 1e-4, 0, NAN},
                               absolute = {"", NB_CRITERION_ALLCLOSE, 0, 1e-3, NAN},
                               none = {"", NB_CRITERION_ALLCLOSE, 0, 1e9, NAN};
-    cr_expect_float_eq(nb_least_seen(&relative, NB_NUM_F32, &test, NB_FAULT_GAIN), 1e-4, 1e-5);
-    cr_expect_float_eq(nb_least_seen(&absolute, NB_NUM_F32, &test, NB_FAULT_OFFSET), 1e-3, 2e-4);
-    cr_expect(isinf(nb_least_seen(&none, NB_NUM_F32, &test, NB_FAULT_GAIN)));
-    nb_tolerance_test_release(&test);
+    cr_expect_float_eq(least_seen(&relative, NB_NUM_F32, &test, NB_FAULT_GAIN), 1e-4, 1e-5);
+    cr_expect_float_eq(least_seen(&absolute, NB_NUM_F32, &test, NB_FAULT_OFFSET), 1e-3, 2e-4);
+    cr_expect(isinf(least_seen(&none, NB_NUM_F32, &test, NB_FAULT_GAIN)));
+    test_release(&test);
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
@@ -148,25 +149,25 @@ Test(tolerance, gain_is_found_at_the_relative_tolerance) {
 Test(tolerance, the_line_lies_above_every_point_and_close_to_them) {
     struct nb_cloud c = {0};
     double rtol, atol;
-    for (int i = 1; i <= 1000; i++) nb_cloud_add(&c, i / 100.0, 1e-3 + 2e-3 * i / 100.0);
-    nb_cloud_line(&c, &rtol, &atol);
+    for (int i = 1; i <= 1000; i++) cloud_add(&c, i / 100.0, 1e-3 + 2e-3 * i / 100.0);
+    cloud_line(&c, &rtol, &atol);
     for (int i = 1; i <= 1000; i++) cr_assert(atol + rtol * (i / 100.0) >= 1e-3 + 2e-3 * i / 100.0);
-    const double rms = nb_cloud_rms(&c);
+    const double rms = cloud_rms(&c);
     cr_expect_float_eq((atol + rtol * rms) / (1e-3 + 2e-3 * rms), 1, 0.02);
     free(c.largest);
     c = (struct nb_cloud){0};
-    nb_cloud_add(&c, 0, 0.5); /* nothing but an error at 0 */
-    nb_cloud_line(&c, &rtol, &atol);
+    cloud_add(&c, 0, 0.5); /* nothing but an error at 0 */
+    cloud_line(&c, &rtol, &atol);
     cr_expect(rtol == 0 && atol == 0.5);
     free(c.largest);
 }
 
 Test(tolerance, figures_are_rounded_up) {
     for (int i = 1; i < 2000; i++) {
-        const double v = i * 1.2345e-7, up = nb_round_up(v);
+        const double v = i * 1.2345e-7, up = round_up(v);
         cr_expect(up >= v && up < 1.0101 * v, "%.9g: %.9g", v, up);
     }
-    cr_expect(nb_round_up(0) == 0 && isnan(nb_round_up(NAN)));
+    cr_expect(round_up(0) == 0 && isnan(round_up(NAN)));
 }
 
 /* Clopper-Pearson, as published tables have them. */
@@ -183,15 +184,15 @@ Test(tolerance, criteria_compare_as_the_functions_they_are_named_after) {
     const double want[] = {1, -2, 0, 4}, near[] = {1.0009, -2, 0, 4}, far[] = {1, -2, 2e-5, 4}, not [] = {1, NAN, 0, 4};
     const bool without_second[] = {true, false, true, true};
     struct nb_tolerance t = {0};
-    nb_criteria_in_use(&t, NB_NUM_F16);
+    criteria_in_use(&t, NB_NUM_F16);
     const struct nb_criterion *torch = &t.criteria[0], *nmse = &t.criteria[3];
-    cr_expect_not(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, near, want, NULL));
-    cr_expect(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, far, want, NULL));
-    cr_expect(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, NULL));
-    cr_expect(nb_criterion_alarms(nmse, NB_NUM_F16, 1, 4, not, want, NULL));
-    cr_expect_not(nb_criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, without_second));
-    cr_expect_not(nb_criterion_alarms(nmse, NB_NUM_F16, 1, 4, near, want, NULL));
-    cr_expect_float_eq(nb_mean_error(1, 4, near, want, NULL), 0.0003, 1e-9);
+    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, 1, 4, near, want, NULL));
+    cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, far, want, NULL));
+    cr_expect(criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, NULL));
+    cr_expect(criterion_alarms(nmse, NB_NUM_F16, 1, 4, not, want, NULL));
+    cr_expect_not(criterion_alarms(torch, NB_NUM_F16, 1, 4, not, want, without_second));
+    cr_expect_not(criterion_alarms(nmse, NB_NUM_F16, 1, 4, near, want, NULL));
+    cr_expect_float_eq(mean_error(1, 4, near, want, NULL), 0.0003, 1e-9);
 }
 
 Test(tolerance, what_has_no_bound_is_refused) {

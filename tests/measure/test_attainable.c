@@ -9,7 +9,7 @@
 #include "src/core/cpu.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/measure/core_rate.h"
+#include "src/measure/launch_job.c"
 #include "src/measure/timing.h"
 #include "tests/support/files.h"
 
@@ -84,8 +84,8 @@ static struct nb_case case_of(uint32_t op, uint32_t pass, uint32_t dtype, const 
 }
 
 Test(core, rates_are_those_of_a_machine) {
-    struct nb_core_rates r;
-    nb_core_rates_measure(&r);
+    struct core_rates r;
+    core_rates_measure(&r);
     cr_expect(r.clock_ghz > 0.05 && r.clock_ghz < 10, "%g additions per ns", r.clock_ghz);
     if (nb_cpu_refuses(NB_CPU_AVX2, NB_256)) {
         cr_expect(isnan(r.fma_ns));
@@ -102,9 +102,9 @@ Test(core, rates_are_those_of_a_machine) {
 }
 
 Test(core, the_better_of_two_measurements_counts) {
-    struct nb_core_rates a = {.clock_ghz = 2, .fma_ns = 3, .widen_ns = {0, 1, NAN}, .narrow_ns = {0, 5, 6}};
-    const struct nb_core_rates b = {.clock_ghz = 3, .fma_ns = 4, .widen_ns = {0, 0.5, 7}, .narrow_ns = {0, 6, 5}};
-    nb_core_rates_best(&a, &b);
+    struct core_rates a = {.clock_ghz = 2, .fma_ns = 3, .widen_ns = {0, 1, NAN}, .narrow_ns = {0, 5, 6}};
+    const struct core_rates b = {.clock_ghz = 3, .fma_ns = 4, .widen_ns = {0, 0.5, 7}, .narrow_ns = {0, 6, 5}};
+    core_rates_best(&a, &b);
     cr_expect_eq(a.clock_ghz, 3);
     cr_expect_eq(a.fma_ns, 3);
     cr_expect_eq(a.widen_ns[NB_F16], 0.5);
@@ -113,10 +113,10 @@ Test(core, the_better_of_two_measurements_counts) {
 }
 
 Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
-    const struct nb_core_rates r = {.fma_ns = 1, .widen_ns = {0, 10, 10}, .narrow_ns = {0, 20, 20}};
+    const struct core_rates r = {.fma_ns = 1, .widen_ns = {0, 10, 10}, .narrow_ns = {0, 20, 20}};
     cr_assert_eq(nb_registry_load_builtin(), 0);
     struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 1);
-    const double bound = nb_core_bound_ns(&c, &r);
+    const double bound = core_bound_ns(&c, &r);
     double fewest = INFINITY;
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_kernel *k = nb_registry_at(i)->kernel;
@@ -127,14 +127,14 @@ Test(core, the_bound_is_that_of_the_op_and_not_of_a_kernel) {
         const struct nb_kernel *k = nb_registry_at(i)->kernel;
         if (k->op != NB_OP_RMSNORM || k->pass != NB_FORWARD || k->dtype != NB_F32) continue;
         nb_case_set_kernel(&c, k, NULL);
-        cr_expect_float_eq(nb_core_bound_ns(&c, &r), bound, 1e-9, "%s would be compared with itself", k->variant);
+        cr_expect_float_eq(core_bound_ns(&c, &r), bound, 1e-9, "%s would be compared with itself", k->variant);
     }
     const struct nb_case half = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_BF16, "8x512", 1);
-    cr_expect_float_eq(nb_core_bound_ns(&half, &r), 8 * 512 * 30, 1e-6, "conversions of x and y");
+    cr_expect_float_eq(core_bound_ns(&half, &r), 8 * 512 * 30, 1e-6, "conversions of x and y");
     const struct nb_case two = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x512", 2);
-    cr_expect_float_eq(nb_core_bound_ns(&two, &r), bound / 2, 1e-6);
-    const struct nb_core_rates unknown = {.fma_ns = NAN};
-    cr_expect(isnan(nb_core_bound_ns(&two, &unknown)));
+    cr_expect_float_eq(core_bound_ns(&two, &r), bound / 2, 1e-6);
+    const struct core_rates unknown = {.fma_ns = NAN};
+    cr_expect(isnan(core_bound_ns(&two, &unknown)));
 }
 
 Test(core, levels_follow_the_caches) {
@@ -152,9 +152,9 @@ Test(core, levels_follow_the_caches) {
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
         snprintf(shape, sizeof shape, "%.0fx64", sets[i].bytes / (2 * 64 * 4));
         const struct nb_case c = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, shape, 1);
-        cr_expect_str_eq(nb_case_level(&c), sets[i].level, "%s", shape);
+        cr_expect_str_eq(case_level(&c), sets[i].level, "%s", shape);
     }
     struct nb_case cold = case_of(NB_OP_RMSNORM, NB_FORWARD, NB_F32, "8x64", 1);
     cold.cache = NB_COLD;
-    cr_expect_str_eq(nb_case_level(&cold), "DRAM");
+    cr_expect_str_eq(case_level(&cold), "DRAM");
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/render_peers.h"
+#include "reports/run/render_peers.c"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
@@ -148,7 +148,7 @@ static void expect_documents(const struct nb_results *r, const struct nb_peer_co
     nb_peers_print(r, comparisons, &(struct nb_page){.markdown = true, .out = &text});
     cr_expect_not_null(strstr(text.text, "## Behind, or looking so at first"), "%s", text.text);
     cr_expect_not_null(strstr(text.text, "on 16 fresh launches"));
-    cJSON *json = kept_json(nb_peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
+    cJSON *json = kept_json(peers_to_json(r, comparisons)), *first = cJSON_GetObjectItem(json, "comparisons")->child;
     cr_expect_str_eq(nb_json_get_text(first, "verdict"), "behind");
     cr_expect_eq(nb_json_get_number(first, "confirming_launches"), 16);
     cr_expect_str_eq(nb_json_get_text(cJSON_GetObjectItem(first, "theirs"), "key"), THEIRS);

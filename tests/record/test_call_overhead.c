@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/record/call_overhead.h"
+#include "src/record/call_overhead.c"
 
 static struct nb_overhead_point point(double bytes, double ns, double half) {
     return (struct nb_overhead_point){bytes, {ns, ns - half, ns + half}};
@@ -17,7 +17,7 @@ Test(call_overhead, a_line_comes_back) {
         const double bytes = 512.0 * (1 << i);
         points[i] = point(bytes, 640 + 0.0125 * bytes, 1);
     }
-    nb_overhead_fit(points, 6, &o);
+    overhead_fit(points, 6, &o);
     cr_assert_str_empty(o.reason);
     cr_assert_float_eq(o.ns.value, 640, 1e-6);
     cr_assert_float_eq(o.ns_per_byte, 0.0125, 1e-9);
@@ -33,8 +33,8 @@ Test(call_overhead, scatter_widens_the_interval) {
         calm[i] = point(bytes, t, 0.01 * t);
         points[i] = point(bytes, t * (i % 2 ? 1.08 : 0.92), 0.01 * t);
     }
-    nb_overhead_fit(calm, 6, &quiet);
-    nb_overhead_fit(points, 6, &o);
+    overhead_fit(calm, 6, &quiet);
+    overhead_fit(points, 6, &o);
     cr_assert(o.ns.high - o.ns.low > 3 * (quiet.ns.high - quiet.ns.low));
     cr_assert(o.ns.low < 100 && o.ns.high > 100);
 }
@@ -44,7 +44,7 @@ Test(call_overhead, a_point_without_an_interval_weighs_little) {
     struct nb_overhead o;
     for (int i = 0; i < 5; i++) points[i] = point(1000.0 * (i + 1), 50 + 10.0 * (i + 1), 0.1);
     points[2].ns = (struct nb_interval){83, NAN, NAN}; /* the line has 80 there */
-    nb_overhead_fit(points, 5, &o);
+    overhead_fit(points, 5, &o);
     cr_assert_float_eq(o.ns.value, 50, 0.5);
 }
 
@@ -52,10 +52,10 @@ Test(call_overhead, what_is_no_line_is_unknown) {
     struct nb_overhead_point points[6];
     struct nb_overhead o;
     for (int i = 0; i < 6; i++) points[i] = point(512.0 * (1 << i), i < 3 ? 100 : 1000, 1);
-    nb_overhead_fit(points, 6, &o);
+    overhead_fit(points, 6, &o);
     cr_assert(isnan(o.ns.value));
     cr_assert_str_not_empty(o.reason);
-    nb_overhead_fit(points, 3, &o);
+    overhead_fit(points, 3, &o);
     cr_assert(isnan(o.ns.value), "three points lay no line that could be doubted");
     cr_assert_str_not_empty(o.reason);
 }
@@ -64,7 +64,7 @@ Test(call_overhead, calls_of_no_bytes_have_their_median) {
     struct nb_overhead_point points[5];
     struct nb_overhead o;
     for (int i = 0; i < 5; i++) points[i] = point(0, 10 + i, 1);
-    nb_overhead_fit(points, 5, &o);
+    overhead_fit(points, 5, &o);
     cr_assert_eq(o.ns.value, 12);
     cr_assert_eq(o.ns.low, 10);
     cr_assert_eq(o.ns.high, 14);

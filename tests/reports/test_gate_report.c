@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reports/gate/gate_report.h"
+#include "reports/gate/gate_report.c"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "tests/support/files.h"
 #include "tests/support/reports.h"
 
-enum { LAUNCHES = 12 };
+enum { N_LAUNCHES = 12 };
 
 /* What a test prints. */
 static struct nb_gate g;
@@ -42,15 +42,15 @@ static void add_case(const char *key, enum nb_verdict verdict, const char *reaso
 
 /* Launches that alternate about the ratio, and the judgement that they come to. */
 static void time_case(struct nb_gate_case *c, double ratio, double control) {
-    c->screen = nb_alloc(LAUNCHES, sizeof *c->screen);
-    c->n_screen = LAUNCHES;
-    for (int i = 0; i < LAUNCHES; i++)
+    c->screen = nb_alloc(N_LAUNCHES, sizeof *c->screen);
+    c->n_screen = N_LAUNCHES;
+    for (int i = 0; i < N_LAUNCHES; i++)
         c->screen[i] = (struct nb_gate_launch){.ratio = log(ratio) + (i % 2 ? 0.001 : -0.001),
                                                .control = log(control),
                                                .ratio_min = log(ratio),
                                                .order_effect = NAN,
                                                .contaminated = 0.01};
-    const struct nb_gate_evidence e = {.screen = c->screen, .n_screen = LAUNCHES, .n_confirming = 1};
+    const struct nb_gate_evidence e = {.screen = c->screen, .n_screen = N_LAUNCHES, .n_confirming = 1};
     nb_gate_judge(&e, &nb_gate_rule_default, &c->judgement);
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = 1000;
 }
@@ -176,7 +176,7 @@ Test(gate_report, json_says_the_worst_verdict_and_what_it_rests_on) {
     cr_assert_eq(cJSON_GetArraySize(cases), 8);
     const cJSON *slow = cJSON_GetArrayItem(cases, 5), *same = cJSON_GetArrayItem(cases, 0);
     cr_expect_str_eq(nb_json_get_text(slow, "verdict"), "REGRESSION");
-    cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(slow, "screen")), LAUNCHES);
+    cr_expect_eq(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(slow, "screen")), N_LAUNCHES);
     cr_expect(!cJSON_GetObjectItemCaseSensitive(same, "ratio"), "what was not timed has no ratio");
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(slow, "screen"), 0);
     cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(first, "order_effect")));
@@ -190,16 +190,16 @@ Test(gate_report, all_identical_is_a_pass) {
     cr_expect(strncmp(markdown, "## normbench gate: PASS\n", 24) == 0);
 }
 
-static const char *const formats[] = {"table", "json", "markdown", "junit", "bencher"};
-enum { N_FORMATS = sizeof formats / sizeof *formats };
+static const char *const reports[] = {"table", "json", "markdown", "junit", "bencher"};
+enum { N_REPORTS = sizeof reports / sizeof *reports };
 
 Test(gate_report, an_empty_gate_prints_in_every_format) {
-    for (int f = 0; f < N_FORMATS; f++) {
-        char *text = print(formats[f]);
-        cr_expect(*text, "%s", formats[f]);
-        if (strcmp(formats[f], "json") == 0) has(text, "\"verdict\": null");
-        if (strcmp(formats[f], "markdown") == 0) has(text, "nothing was compared");
-        if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
+    for (int f = 0; f < N_REPORTS; f++) {
+        char *text = print(reports[f]);
+        cr_expect(*text, "%s", reports[f]);
+        if (strcmp(reports[f], "json") == 0) has(text, "\"verdict\": null");
+        if (strcmp(reports[f], "markdown") == 0) has(text, "nothing was compared");
+        if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
     cr_expect(!nb_gate_format_known("yaml"));
 }
@@ -220,14 +220,14 @@ Test(gate_report, figures_that_are_not_there_are_null_or_empty) {
                                               .smallest_effect = NAN,
                                               .layout_spread = NAN};
     for (int b = 0; b < NB_N_BUILDS; b++) c->call_ns[b] = NAN;
-    for (int f = 0; f < N_FORMATS; f++) {
-        char *text = print(formats[f]);
+    for (int f = 0; f < N_REPORTS; f++) {
+        char *text = print(reports[f]);
         for (char *s = text; *s; s++)
             if (strncmp(s, "inf", 3) == 0 || strncmp(s, "nan", 3) == 0)
                 cr_expect(isalpha((unsigned char)s[3]) || (s > text && isalpha((unsigned char)s[-1])), "%s: %.40s",
-                          formats[f], s);
-        if (strcmp(formats[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
-        if (strcmp(formats[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
+                          reports[f], s);
+        if (strcmp(reports[f], "json") == 0) has(text, "\"ratio\": {\"value\": null, \"low\": null, \"high\": null}");
+        if (strcmp(reports[f], "bencher") == 0) cr_expect_str_eq(text, "{}\n");
     }
 }
 
@@ -272,31 +272,31 @@ Test(gate_report, mean_and_leaning_are_those_of_the_timed_cases) {
         time_case(last(), 1.004, i % 2 ? 1.0005 : 0.9995);
     }
     add_case("same_v256_f32/shape:4x8", NB_VERDICT_IDENTICAL, "");
-    nb_gate_summary_init(&s, &g);
+    gate_summary_init(&s, &g);
     cr_expect_eq(s.n_timed, 10);
     cr_expect(fabs(s.mean.value - 1.004) < 1e-4 && s.mean.low <= s.mean.value && s.mean.value <= s.mean.high);
     cr_expect(s.mean.low > 1.003 && s.mean.high < 1.005);
     cr_expect(s.smallest_effect > g.plan.rule.fail_margin && s.smallest_effect <= s.largest_smallest);
-    cr_expect(s.n_slower == 10 && s.n_null == 10 && nb_leans(s.n_slower, s.n_null));
-    cr_expect(!nb_leans(s.n_control_slower, s.n_control));
-    nb_gate_say_leaning(&s, &text);
+    cr_expect(s.n_slower == 10 && s.n_null == 10 && leans(s.n_slower, s.n_null));
+    cr_expect(!leans(s.n_control_slower, s.n_control));
+    gate_say_leaning(&s, &text);
     has(text.text, "10 of 10");
     has(text.text, "something small changed everywhere");
-    nb_gate_summary_release(&s);
+    gate_summary_release(&s);
     for (size_t i = 0; i < 10; i++) g.cases[i].judgement.control.value = 1.001;
-    nb_gate_summary_init(&s, &g);
+    gate_summary_init(&s, &g);
     nb_strbuf_clear(&text);
-    nb_gate_say_leaning(&s, &text);
+    gate_say_leaning(&s, &text);
     has(text.text, "the measurement leans");
-    nb_gate_summary_release(&s);
+    gate_summary_release(&s);
     nb_strbuf_release(&text);
 }
 
 Test(gate_report, a_split_leans_only_where_chance_does_not_make_it) {
-    cr_expect(!nb_leans(0, 0));
-    cr_expect(!nb_leans(5, 5) && !nb_leans(7, 7), "2 / 2^7 is above 1 %%");
-    cr_expect(nb_leans(8, 8) && nb_leans(0, 8), "2 / 2^8 is below it");
-    cr_expect(!nb_leans(10, 20) && nb_leans(19, 20));
+    cr_expect(!leans(0, 0));
+    cr_expect(!leans(5, 5) && !leans(7, 7), "2 / 2^7 is above 1 %%");
+    cr_expect(leans(8, 8) && leans(0, 8), "2 / 2^8 is below it");
+    cr_expect(!leans(10, 20) && leans(19, 20));
 }
 
 Test(gate_report, files_are_written_whole_and_nothing_else_is_left) {

@@ -24,7 +24,7 @@ static double rounded(double scaled, enum nb_quantum quantum) {
     return nb_number_round(scaled, 0, quantum == NB_QUANTUM_E4M3 ? NB_NUM_E4M3 : NB_NUM_E5M2, NB_ROUND_NEAREST, 0);
 }
 
-double nb_quantize_value(double v, double scale, enum nb_quantum quantum) {
+static double quantize_value(double v, double scale, enum nb_quantum quantum) {
     return rounded(v / scale, quantum) * scale;
 }
 
@@ -61,7 +61,7 @@ static void add_row(struct nb_quantized *q, struct sums *s, const double *row, i
             continue;
         }
         s->n_beyond += is_beyond(v / scale, quantum);
-        const double stored = nb_quantize_value(v, scale, quantum), error = stored - v;
+        const double stored = quantize_value(v, scale, quantum), error = stored - v;
         if (v != 0) s->n_nonzero++;
         if (v != 0 && stored == 0) s->n_lost++;
         if (!isfinite(error)) continue;

@@ -27,7 +27,6 @@ struct nb_quantized {
 };
 
 /* The scale itself is rounded to f32, as it is stored. */
-double nb_quantize_value(double v, double scale, enum nb_quantum quantum);
 void nb_quantize(struct nb_quantized *q, const double *values, int64_t rows, int64_t cols, enum nb_quantum quantum,
                  enum nb_scaling scaling);
 extern const struct nb_member nb_quantized_members[];

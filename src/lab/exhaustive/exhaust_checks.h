@@ -62,9 +62,4 @@ struct nb_root_sums {
     float witness_got;
 };
 
-/* n values, n <= NB_BATCH, one after another, or, where that is not asked for and the CPU has AVX2, eight at a time: the sums are the same
- * bit for bit. */
-void nb_root_check(const float *x, const float *r, int n, bool one_by_one, struct nb_root_sums *sums);
-double nb_root_error_ulp(float x, float r); /* signed */
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -55,7 +56,8 @@ static int root_bucket(uint32_t distance) {
  * exponent 1023 + 23 - e. Two roundings of a double leave 2^-28 ulp of f32. */
 static double inverse_ulp(double y) { return double_of((2069 - (double_bits(y) >> 52)) << 52); }
 
-double nb_root_error_ulp(float x, float r) {
+/* Signed. */
+static double root_error_ulp(float x, float r) {
     const double y = 1.0 / sqrt((double)x);
     return ((double)r - y) * inverse_ulp(y);
 }
@@ -70,7 +72,7 @@ static int is_misrounded(double x, double r) {
 /* sums->max_ulp was raised to this by one of the n values: finds the first. */
 static void root_find_witness(const float *x, const float *r, int n, struct nb_root_sums *sums) {
     for (int i = 0; i < n; i++) {
-        if (outcome_of(r[i]) != NB_ROOT_POSITIVE || fabs(nb_root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
+        if (outcome_of(r[i]) != NB_ROOT_POSITIVE || fabs(root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
         sums->witness = float_bits(x[i]);
         sums->witness_got = r[i];
         return;
@@ -234,7 +236,9 @@ static void tally(const float *r, int n, struct nb_root_sums *sums) {
     for (int i = 0; i < n; i++) sums->outcomes[outcome_of(r[i])]++;
 }
 
-void nb_root_check(const float *x, const float *r, int n, bool one_by_one, struct nb_root_sums *sums) {
+/* n values, n <= NB_BATCH, one after another, or, where that is not asked for and the CPU has AVX2, eight at a time: the sums are the same
+ * bit for bit. */
+static void root_check(const float *x, const float *r, int n, bool one_by_one, struct nb_root_sums *sums) {
 #if defined(__x86_64__)
     if (!one_by_one && !nb_cpu_refuses(NB_CPU_AVX2, NB_NATIVE)) {
         check_v3(x, r, n, sums);
@@ -310,7 +314,7 @@ static void check_chunk(int64_t chunk, void *arg) {
         memcpy(x, bits, sizeof x);
         t->fill(x, r);
         if (segment->wanted == NB_ROOT_POSITIVE)
-            nb_root_check(x, r, here, false, &sums);
+            root_check(x, r, here, false, &sums);
         else
             tally(r, here, &sums);
     }

@@ -234,11 +234,17 @@ static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line)
 /* Squares of narrow numbers have few low bits, and so have their partial sums, which the law takes for random. */
 static double bias_allowance(const struct nb_limits *l) { return u_out(l) > u_sum(l) ? u_sum(l) : 0; }
 
+/* 0.34460 / 2 * 2 (1 - 1/sqrt 2) * 2/5: the integral of (round_2(t) - t) t^-1/2, half of the density's 1/2, the binade's mean. */
+static const double small_law = 0.0404;
+
+/* -0.0404 p0 nu^1.5: the bias for nu << 1 of squares whose |x| / rms has the density p0 at 0. */
+static double small_bias(double nu, double density) { return -small_law * density * nu * sqrt(nu); }
+
 static int bias(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
     if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
-    line->law = nb_small_bias(law.nu, sqrt(2 / acos(-1)));
+    line->law = small_bias(law.nu, sqrt(2 / acos(-1)));
     line->from = law.bias;
     snprintf(line->tolerance, sizeof line->tolerance, "within 10 %% and 4 standard errors");
     nb_limit_says(
@@ -254,6 +260,13 @@ static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
     return fabs(m.mean - line->from) <= 0.1 * fabs(line->from) + 4 * standard_error(&m) + bias_allowance(l);
 }
 
+/* How many running sums keep the bias of y from them, half of it, below gain: n u_acc / lanes is small enough then. */
+static int64_t lanes_for(int64_t n, double u_acc, double gain) {
+    const double normal = sqrt(2 / acos(-1)), nu = cbrt(2 * gain / (small_law * normal));
+    const double lanes = ceil((double)n * u_acc / (nu * nu));
+    return lanes < 1 ? 1 : lanes > (double)n ? n : (int64_t)lanes;
+}
+
 static int lanes(const struct nb_limits *l, struct nb_limit *line) {
     if (!has_running_sums(l)) return nb_limit_says(line, "The order has no long running sum.");
     if (range_says_why_not(l, line) != 0) return -1;
@@ -261,7 +274,7 @@ static int lanes(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(line, "No number of lanes repairs a sum in %s: it needs a wider accumulator.",
                              nb_numbers[l->design.acc].name);
     const double gain = u_out(l) / 4;
-    line->from = (double)nb_lanes_for(l->n, u_acc(l), gain);
+    line->from = (double)lanes_for(l->n, u_acc(l), gain);
     line->safe = floor(line->from / 2);
     line->law = line->from;
     if (line->safe < 1) line->safe = NAN;

@@ -209,14 +209,3 @@ void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out) {
     }
     random_squares(d, (double)n, out);
 }
-
-/* 0.34460 / 2 * 2 (1 - 1/sqrt 2) * 2/5: the integral of (round_2(t) - t) t^-1/2, half of the density's 1/2, the binade's mean. */
-static const double small_law = 0.0404;
-
-double nb_small_bias(double nu, double density) { return -small_law * density * nu * sqrt(nu); }
-
-int64_t nb_lanes_for(int64_t n, double u_acc, double gain) {
-    const double normal = sqrt(2 / acos(-1)), nu = cbrt(2 * gain / (small_law * normal));
-    const double lanes = ceil((double)n * u_acc / (nu * nu));
-    return lanes < 1 ? 1 : lanes > (double)n ? n : (int64_t)lanes;
-}

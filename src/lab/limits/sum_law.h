@@ -22,9 +22,4 @@ void nb_sum_law(const struct nb_design *d, int64_t n, struct nb_sum_law *out);
  * found without adding them one by one. Infinity (e4m3: NaN) where it overflows. */
 double nb_sum_of_equals(const struct nb_design *d, double addend, int64_t n);
 
-/* -0.0404 p0 nu^1.5: the bias for nu << 1 of squares whose |x| / rms has the density p0 at 0. */
-double nb_small_bias(double nu, double density);
-/* How many running sums keep the bias of y from them, half of it, below gain: n u_acc / lanes is small enough then. */
-int64_t nb_lanes_for(int64_t n, double u_acc, double gain);
-
 #endif

@@ -3,12 +3,393 @@
 #include "src/lab/probe/probe.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "src/core/dtype.h"
 #include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/lab/probe/probe_internal.h"
+
+/* Does a row's output depend on anything but the row? The same row in calls that differ in one thing. What differs once depends; what
+ * never differs has not been seen to. */
+
+enum { CONTEXT_COLS = 1000, CONTEXT_ROWS = 37 };
+
+static double drawn(uint64_t stream, int64_t i) { return nb_random_normal(nb_random_stream(19, stream), (uint64_t)i); }
+
+/* The row of interest at `row`, others around it. */
+static void fill(struct nb_box *b, int64_t row, uint64_t neighbours) {
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t i = 0; i < b->cols; i++)
+            nb_box_set(b, r, i, drawn(r == row ? 0 : neighbours, r == row ? i : r * b->cols + i));
+}
+static void read_row(const struct nb_box *b, int64_t row, double *y) {
+    for (int64_t i = 0; i < CONTEXT_COLS; i++) y[i] = nb_box_y(b, row, i);
+}
+static int64_t differing(const struct nb_box *b, int64_t row, const double *y) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < CONTEXT_COLS; i++) n += nb_box_y(b, row, i) != y[i];
+    return n;
+}
+
+static void say(struct nb_probe *p, const char *question, int64_t different, const char *of) {
+    nb_probe_say(p, question, different ? "yes" : "none seen", different ? "certain" : "as far as tried",
+                 "%lld outputs of one row differ %s", (long long)different, of);
+}
+
+static void ask_repeats(struct nb_probe *p, struct nb_box *b, const double *y) {
+    int64_t different = 0;
+    for (int turn = 0; turn < 8 && nb_box_rerun(b, 1e-5) == 0; turn++) different += differing(b, 17, y);
+    if (b->broken) return;
+    nb_probe_say(p, "repeatable", different ? "no" : "yes", different ? "certain" : "as far as tried",
+                 "%lld outputs of one row differ over 8 calls with the same input", (long long)different);
+}
+
+static void ask_threads(struct nb_probe *p, struct nb_box *b, const double *y) {
+    int64_t different = 0;
+    for (int32_t threads = 2; threads <= 8 && !b->broken; threads *= 2) {
+        b->t.call.n_threads = threads;
+        if (nb_box_run(b) == 0) different += differing(b, 17, y);
+    }
+    b->t.call.n_threads = 1;
+    if (!b->broken) say(p, "depends_on_threads", different, "when the call says 2, 4 or 8 threads");
+}
+
+static void ask_rows(struct nb_probe *p, struct nb_box *b, const double *y) {
+    int64_t by_position = 0, by_neighbours = 0;
+    for (int64_t row = 0; row < CONTEXT_ROWS && !b->broken; row += 6) {
+        fill(b, row, 1);
+        if (nb_box_run(b) == 0) by_position += differing(b, row, y);
+    }
+    for (uint64_t neighbours = 2; neighbours < 5 && !b->broken; neighbours++) {
+        fill(b, 17, neighbours);
+        if (nb_box_run(b) == 0) by_neighbours += differing(b, 17, y);
+    }
+    if (b->broken) return;
+    say(p, "depends_on_position", by_position, "where it is one of 7 rows of 37");
+    say(p, "depends_on_neighbours", by_neighbours, "with other rows about it");
+}
+
+/* Alone, and with padding behind it that holds NaN. */
+static void ask_batch(struct nb_probe *p, const double *y) {
+    struct nb_box b;
+    int64_t alone = 0, padded = 0;
+    if (nb_box_init(&b, p, 1, CONTEXT_COLS, 1e-5) == 0) {
+        fill(&b, 0, 1);
+        if (nb_box_run(&b) == 0) alone = differing(&b, 0, y);
+    }
+    const bool broken = b.broken;
+    nb_box_release(&b);
+    if (broken) return;
+    say(p, "depends_on_batch", alone, "where it is the only row");
+    const int64_t pad = p->c.pad;
+    struct nb_call call;
+    p->c.pad = 5;
+    nb_case_call(&p->c, &call);
+    const char *refusal = nb_kernel_applicable(p->entry->kernel, &call);
+    if (refusal) {
+        nb_probe_say(p, "reads_padding", NULL, NULL, "%s", refusal);
+        p->c.pad = pad;
+        return;
+    }
+    if (nb_box_init(&b, p, CONTEXT_ROWS, CONTEXT_COLS, 1e-5) == 0) {
+        fill(&b, 17, 1);
+        if (nb_box_run(&b) == 0) padded = differing(&b, 17, y);
+    }
+    if (!b.broken)
+        say(p, "reads_padding", padded, "with NaN in 5 columns behind each row; none was read at a guard page");
+    nb_box_release(&b);
+    p->c.pad = pad;
+}
+
+/* ---- Subnormals, NaN and Inf. Subnormal inputs, squares and outputs are each met alone: the rest of a row keeps all else normal ---- */
+
+enum { SPECIAL_COLS = 64 };
+
+static const char *kept_or_flushed(bool kept, bool flushed) { return kept ? "kept" : flushed ? "flushed" : NULL; }
+
+/* x of half the smallest normal number, and a rstd of 2^8 by eps. */
+static void ask_inputs(struct nb_probe *p) {
+    struct nb_box b;
+    const double x = p->format->min_normal / 2;
+    double eps = p->eps_place == NB_EPS_INSIDE ? 0x1p-16 : 0x1p-8;
+    if (p->eps_place < 0) eps = 0x1p-16;
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, eps) == 0) {
+        nb_box_set(&b, 0, 3, x);
+        nb_box_set(&b, 0, 4, -x);
+        if (nb_box_run(&b) == 0) {
+            const double y = nb_box_y(&b, 0, 3);
+            nb_probe_say(p, "subnormal_inputs", kept_or_flushed(y > x * 16 && isfinite(y), y == 0), "certain",
+                         "x = %.3g gives %.3g, which is normal when x counts", x, y);
+        }
+    }
+    nb_box_release(&b);
+}
+
+/* x normal, rstd 2^-6: an output of half the smallest normal number or less. */
+static void ask_outputs(struct nb_probe *p) {
+    struct nb_box b;
+    const double x = p->format->min_normal * 4, large = 64 * 8;
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0) == 0) {
+        nb_box_set(&b, 0, 0, large); /* v = 2 * 2^18 / 64, or 2^19 */
+        nb_box_set(&b, 0, 1, -large);
+        nb_box_set(&b, 0, 3, x);
+        if (nb_box_run(&b) == 0) {
+            const double rstd = nb_box_y(&b, 0, 0) / large, y = nb_box_y(&b, 0, 3);
+            const bool kept = fabs(y - x * rstd) < 0.1 * x * rstd;
+            const bool in_range = x * rstd < p->format->min_normal && x * rstd > 16 * p->format->min_subnormal;
+            nb_probe_say(p, "subnormal_outputs", in_range ? kept_or_flushed(kept, y == 0) : NULL, "certain",
+                         "%.3g times rstd %.3g gives %.3g", x, rstd, y);
+        }
+    }
+    nb_box_release(&b);
+}
+
+/* x^2 = 2^-128 beside eps = 2^-126, both f32: v + eps is 1.25 eps, or eps. */
+static void ask_squares(struct nb_probe *p) {
+    struct nb_box b;
+    const double x = p->of_sum ? 0x1p-67 : 0x1p-64;
+    if (p->c.dtype == NB_F16 || p->eps_place != NB_EPS_INSIDE || !p->eps_plain || p->eps_on_sum) {
+        nb_probe_say(p, "subnormal_squares", NULL, NULL, "%s",
+                     p->c.dtype == NB_F16 ? "squares of f16 numbers are normal in f32"
+                                          : "it can be seen only where eps is inside the root");
+        return;
+    }
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 0x1p-126) == 0) {
+        for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -x : x);
+        if (nb_box_run(&b) == 0) {
+            const double gain = nb_box_y(&b, 0, 0) / x * 0x1p-63;
+            nb_probe_say(p, "subnormal_squares", kept_or_flushed(fabs(gain - sqrt(0.8)) < 0.02, fabs(gain - 1) < 0.02),
+                         "certain", "v = 2^-128 beside eps = 2^-126: rstd is 2^63 times %.4g (0.894 when v counts)",
+                         gain);
+        }
+    }
+    nb_box_release(&b);
+}
+
+/* One column is NaN or Inf: what do it and the others become? */
+static void ask_special(struct nb_probe *p, const char *question, double special) {
+    struct nb_box b;
+    int64_t nan = 0, zero = 0;
+    const char *value = "hidden from the others";
+    if (nb_box_init(&b, p, 1, SPECIAL_COLS, 1e-5) == 0) {
+        for (int64_t i = 0; i < SPECIAL_COLS; i++) nb_box_set(&b, 0, i, i % 2 ? -1.25 : 1);
+        nb_box_set(&b, 0, 7, special);
+        if (nb_box_run(&b) == 0) {
+            const double own = nb_box_y(&b, 0, 7);
+            for (int64_t i = 0; i < SPECIAL_COLS; i++) {
+                nan += i != 7 && isnan(nb_box_y(&b, 0, i));
+                zero += i != 7 && nb_box_y(&b, 0, i) == 0;
+            }
+            if (nan == SPECIAL_COLS - 1 && isnan(own)) value = "the whole row is NaN";
+            if (zero == SPECIAL_COLS - 1) value = isnan(own) ? "the others are 0, itself NaN" : "the others are 0";
+            nb_probe_say(p, question, value, "certain",
+                         "the element itself gives %g; of %d others %lld are NaN and %lld are 0", own, SPECIAL_COLS - 1,
+                         (long long)nan, (long long)zero);
+        }
+    }
+    nb_box_release(&b);
+}
+
+static void ask_special_values(struct nb_probe *p) {
+    ask_inputs(p);
+    if (!p->failure) ask_outputs(p);
+    if (!p->failure) ask_squares(p);
+    if (!p->failure) ask_special(p, "nan", NAN);
+    if (!p->failure) ask_special(p, "inf", INFINITY);
+}
+
+/* Subnormals, NaN, Inf; repeated calls, other rows, threads, padding. */
+static void probe_context(struct nb_probe *p) {
+    struct nb_box b;
+    ask_special_values(p);
+    if (p->failure) return;
+    double *y = nb_alloc(CONTEXT_COLS, sizeof *y);
+    if (nb_box_init(&b, p, CONTEXT_ROWS, CONTEXT_COLS, 1e-5) == 0) {
+        fill(&b, 17, 1);
+        if (nb_box_run(&b) == 0) {
+            read_row(&b, 17, y);
+            ask_repeats(p, &b, y);
+            ask_threads(p, &b, y);
+            ask_rows(p, &b, y);
+        }
+    }
+    nb_box_release(&b);
+    if (!p->failure) ask_batch(p, y);
+    free(y);
+}
+
+/* What is done with gamma and beta: cast order, the format of 1 + gamma, fma.
+ *
+ * Rows of 96 elements +-1.5 and 160 of +-0.5 have v = 1 in any order of summation: where the root is exact, x rstd is x. With
+ * beta = -RN(x gamma) only a fused product leaves its rounding error. */
+
+enum { ROWS = 16, COLS = 256 };
+
+static double round_x(const struct nb_probe *p, double v) { return nb_round_to(v, (enum nb_dtype)p->c.dtype); }
+/* ---- cast order ---- */
+
+/* What multiplies, as the kernel sees it: gamma, or 1 + gamma, which is exact here. */
+static double weight(const struct nb_box *b, int64_t col) { return b->gamma[col] + (b->p->unit == 0 ? 1 : 0); }
+
+/* Outputs with gamma = 1 first: q = RN(x rstd). If the weight then multiplies q, all outputs are RN(q gamma). */
+static void ask_cast(struct nb_probe *p, struct nb_box *b) {
+    static double q[ROWS * COLS];
+    int64_t before = 0, differing = 0;
+    nb_box_fill_normal(b, 0);
+    if (nb_box_run(b) != 0) return;
+    for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
+    for (int64_t i = 0; i < COLS; i++) /* six bits, so that 1 + gamma is exact in every format; no power of two */
+        b->gamma[i] = (double)(33 + 2 * (i % 15)) / 32 - (p->unit == 0 ? 1 : 0);
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
+    if (nb_box_run(b) != 0) return;
+    for (int64_t i = 0; i < ROWS * COLS; i++)
+        before += nb_box_y(b, i / COLS, i % COLS) == round_x(p, q[i] * weight(b, i % COLS));
+    differing = ROWS * COLS - before;
+    const char *value = differing == 0 ? "before" : differing > ROWS * COLS / 20 ? "after" : NULL;
+    nb_probe_say(p, "cast", value, "certain",
+                 "%lld of %d outputs are the rounded output for gamma = 1 times gamma, rounded again",
+                 (long long)before, ROWS * COLS);
+}
+
+/* ---- 1 + gamma ---- */
+
+/* gamma below half a spacing of 1: in x's dtype 1 + gamma is 1, in f32 it is not. */
+static void ask_offset(struct nb_probe *p, struct nb_box *b) {
+    static double q[ROWS * COLS];
+    int64_t changed = 0;
+    const double tiny = p->format->unit_roundoff * 0.75;
+    nb_box_fill_normal(b, 1);
+    for (int64_t i = 0; i < COLS; i++) b->gamma[i] = 0;
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
+    if (nb_box_run(b) != 0) return;
+    for (int64_t i = 0; i < ROWS * COLS; i++) q[i] = nb_box_y(b, i / COLS, i % COLS);
+    for (int64_t i = 0; i < COLS; i++) b->gamma[i] = tiny;
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
+    if (nb_box_run(b) != 0) return;
+    for (int64_t i = 0; i < ROWS * COLS; i++) changed += q[i] != nb_box_y(b, i / COLS, i % COLS);
+    const char *value = changed == 0 ? p->format->name : changed > ROWS * COLS / 8 ? "f32 or wider" : NULL;
+    nb_probe_say(p, "offset_dtype", value, "certain", "gamma = %.3g changes %lld of %d outputs", tiny,
+                 (long long)changed, ROWS * COLS);
+}
+
+/* ---- fma ---- */
+
+/* v = 1; for L2Norm the sum is 1. */
+static void fill_exact(struct nb_box *b) {
+    const double unit = b->p->of_sum ? 1.0 / 16 : 1;
+    for (int64_t i = 0; i < b->rows * b->cols; i++) b->x[i] = unit * (i % 16 < 6 ? 1.5 : 0.5) * (i % 2 ? -1 : 1);
+}
+
+/* 2^14 m in f32, m from 1.25 to 1.75: errors of products then are numbers in f16 too. */
+static double wide_weight(int64_t i) {
+    return (double)(float)(0x1p14 * (1.25 + 0.5 * nb_random_open(nb_random_stream(17, 0), (uint64_t)i)));
+}
+
+/* x w + beta with beta = -RN(x w): fused, rounded to f32 between, and rounded to x's dtype between. */
+enum { FUSED, SEPARATE, NARROW, N_FORMS };
+static const char *const forms[N_FORMS] = {"fma", "rounded, then added", "rounded to x's dtype, then added"};
+
+static int compare_forms(struct nb_box *b, int64_t wrong[N_FORMS]) {
+    const struct nb_probe *p = b->p;
+    int64_t differing = 0;
+    for (int64_t i = 0; i < b->cols; i++) {
+        const double x = b->x[i], w = wide_weight(i), product = (double)(float)(x * w), y = nb_box_y(b, 0, i);
+        const double narrow = round_x(p, (double)(float)(round_x(p, product) - product));
+        const double predicted[N_FORMS] = {round_x(p, x * w - product), 0, narrow}; /* x w is exact in double */
+        for (int f = 0; f < N_FORMS; f++) wrong[f] += predicted[f] != y;
+        differing += predicted[FUSED] != 0;
+    }
+    return differing > b->cols / 8 ? 0 : -1;
+}
+
+static void say_forms(struct nb_probe *p, const int64_t wrong[N_FORMS], int64_t n) {
+    const char *value = NULL;
+    int n_right = 0;
+    for (int f = 0; f < N_FORMS; f++) {
+        if (wrong[f] != 0 || (f == NARROW && p->c.dtype == NB_F32)) continue;
+        value = forms[f];
+        n_right++;
+    }
+    if (n_right == 1)
+        nb_probe_say(p, "affine_fma", value, "certain",
+                     "x gamma - RN(x gamma) differs from fma in %lld of %lld columns, from 0 in %lld",
+                     (long long)wrong[FUSED], (long long)n, (long long)wrong[SEPARATE]);
+    else
+        nb_probe_say(p, "affine_fma", NULL, NULL,
+                     "x gamma - RN(x gamma) is neither fused nor rounded in all columns: 1/sqrt(1) is not 1, or "
+                     "something else is done");
+}
+
+static void ask_fma(struct nb_probe *p) {
+    struct nb_box b;
+    int64_t wrong[N_FORMS] = {0};
+    if (!p->has_beta) {
+        nb_probe_say(p, "affine_fma", NULL, NULL, "no beta is passed with this formula");
+        return;
+    }
+    if (p->c.dtype != NB_F32 && p->c.formula.param == NB_PARAM_X) {
+        nb_probe_say(p, "affine_fma", NULL, NULL,
+                     "products of 16-bit numbers are exact in f32: rounded or not, they are the same");
+        return;
+    }
+    if (nb_box_init(&b, p, 1, COLS, 0) == 0) {
+        fill_exact(&b);
+        for (int64_t i = 0; i < COLS; i++) {
+            b.gamma[i] = wide_weight(i) - (p->unit == 0 ? 1 : 0);
+            b.beta[i] = -(double)(float)(b.x[i] * wide_weight(i));
+        }
+        nb_trial_set_params(&b.t, b.gamma, b.beta);
+        if (nb_box_run(&b) == 0 && compare_forms(&b, wrong) == 0) say_forms(p, wrong, COLS);
+    }
+    nb_box_release(&b);
+}
+
+/* Cast order, dtype of 1 + gamma, fma with beta. */
+static void probe_affine(struct nb_probe *p) {
+    struct nb_box b;
+    const bool narrow = p->c.dtype != NB_F32;
+    if (!p->has_gamma || !narrow)
+        nb_probe_say(p, "cast", NULL, NULL, "%s", narrow ? "no gamma is passed with this formula" : "f32 is not cast");
+    if (!p->has_gamma || !narrow || p->unit != 0)
+        nb_probe_say(p, "offset_dtype", NULL, NULL, "%s", p->unit != 0 ? "1 + gamma is not formed" : "f32 is not cast");
+    if (p->has_gamma && narrow && nb_box_init(&b, p, ROWS, COLS, 1e-5) == 0) {
+        ask_cast(p, &b);
+        if (p->unit == 0 && !b.broken) ask_offset(p, &b);
+    }
+    if (p->has_gamma && narrow) nb_box_release(&b);
+    if (!p->failure) ask_fma(p);
+}
+
+/* ---- Does gamma multiply, or 1 + gamma? With gamma 0 the one gives a row of zeros ---- */
+
+/* 1 + gamma or gamma. */
+static void probe_params(struct nb_probe *p) {
+    struct nb_box b;
+    double largest = 0;
+    p->unit = 1;
+    if (!p->has_gamma) {
+        nb_probe_say(p, "weight_offset", NULL, NULL, "no gamma is passed with this formula");
+        return;
+    }
+    p->unit = 0; /* the box then lays zeros there */
+    if (nb_box_init(&b, p, 1, 64, 1e-5) == 0) {
+        for (int64_t i = 0; i < 64; i++) nb_box_set(&b, 0, i, i % 2 ? -1 - (double)(i % 4) / 4 : 1.5);
+        nb_box_run(&b);
+        for (int64_t i = 0; i < 64 && !b.broken; i++) largest = fmax(largest, fabs(nb_box_y(&b, 0, i)));
+    }
+    const bool offset = largest > 0;
+    p->unit = offset ? 0 : 1;
+    if (!p->failure)
+        nb_probe_say(p, "weight_offset", offset ? "1" : "0", "certain", "with gamma = 0 the largest |y| is %.4g",
+                     largest);
+    nb_box_release(&b);
+}
 
 void nb_probe_init(struct nb_probe *p, const struct nb_case *c, const struct nb_entry *entry) {
     *p = (struct nb_probe){.c = *c,
@@ -128,8 +509,8 @@ const char *nb_probe_refuses(const struct nb_case *c) {
     return c->pass == NB_FORWARD ? NULL : "probe asks forward kernels";
 }
 
-static void (*const subjects[])(struct nb_probe *) = {nb_probe_params, nb_probe_eps,    nb_probe_sums,
-                                                      nb_probe_root,   nb_probe_affine, nb_probe_context};
+static void (*const subjects[])(struct nb_probe *) = {probe_params,  nb_probe_eps, nb_probe_sums,
+                                                      nb_probe_root, probe_affine, probe_context};
 
 cJSON *nb_probe_kernel(const struct nb_case *c, const struct nb_entry *entry, void (*beat)(void *arg), void *arg) {
     assert(entry && !nb_probe_refuses(c));

@@ -43,12 +43,9 @@ void nb_probe_say(struct nb_probe *p, const char *question, const char *value, c
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
 
 /* The parts. */
-void nb_probe_params(struct nb_probe *p);  /* 1 + gamma or gamma */
 void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistics' dtype */
 void nb_probe_sums(struct nb_probe *p);    /* of squares: format, lanes, order; mean and variance of a LayerNorm */
 void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
-void nb_probe_affine(struct nb_probe *p);  /* cast order, dtype of 1 + gamma, fma with beta */
-void nb_probe_context(struct nb_probe *p); /* subnormals, NaN, Inf; repeated calls, other rows, threads, padding */
 
 /* ---- The instrument of the probes: a kernel, a tensor of rows that one writes into, and a scale for sums of squares.
  *
@@ -102,11 +99,6 @@ double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, do
 
 /* ---- Rows of integers whose squares have a sum that is exact in f32 in any order, so that v is known (probe_root.c) ---- */
 
-/* One row with the element x in column 0 and the sum of squares `sum` (centred: an even one, and -x beside it). -1: no room. */
-int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum);
-/* v of a row: exact. */
-float nb_integers_variance(const struct nb_box *b, int64_t row);
-
 /* ---- The order of a sum, as probes see it: what is lost beside a large addend shows what is added after it to the same running sum ---- */
 
 /* Blocks of consecutive columns, each summed in interleaved lanes one after another: column i in lane i mod lanes of its block. */
@@ -121,11 +113,5 @@ struct nb_losses {
     double loss[NB_SUM_POSITIONS], tolerance, relative; /* off by up to tolerance + relative * loss */
     int n_positions;
 };
-/* In a row of n columns with one zero (nb_sum_zero), the large addend in column j: how many ones this structure loses. */
-int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j);
-/* The column that is 0 in such rows. */
-int64_t nb_sum_zero(int64_t n, int64_t j);
-/* Every structure that fits: lanes m 2^k up to 1024, m = 1, 3, 5, 7, in the whole row or in blocks of 2^k. How many; the first. */
-int nb_structure_search(const struct nb_losses *losses, struct nb_structure *found);
 
 #endif

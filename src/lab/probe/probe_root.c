@@ -36,7 +36,8 @@ static void fill_integers(struct nb_box *b) {
     }
 }
 
-int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
+/* One row with the element x in column 0 and the sum of squares `sum` (centred: an even one, and -x beside it). -1: no room. */
+static int integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
     const bool pairs = b->p->centres;
     const int64_t most = ((int64_t)1 << integers_of[b->p->c.dtype].bits) - 1, step = pairs ? 2 : 1;
     int64_t left = sum / step, next = x;
@@ -50,7 +51,8 @@ int nb_integers_set(struct nb_box *b, int64_t row, int64_t x, int64_t sum) {
     return left == 0 ? 0 : -1;
 }
 
-float nb_integers_variance(const struct nb_box *b, int64_t row) {
+/* v of a row: exact. */
+static float integers_variance(const struct nb_box *b, int64_t row) {
     double sum = 0;
     for (int64_t i = 0; i < b->cols; i++) sum += b->x[row * b->cols + i] * b->x[row * b->cols + i];
     return (float)(b->p->of_sum ? sum : sum / (double)b->cols);
@@ -118,7 +120,7 @@ static void ways_test(struct way *ways, int n, const struct nb_box *b) {
     float v[NB_BATCH];
     for (int64_t row = 0; row < b->rows; row += NB_BATCH) {
         const int64_t rows = b->rows - row < NB_BATCH ? b->rows - row : NB_BATCH;
-        for (int64_t k = 0; k < NB_BATCH; k++) v[k] = k < rows ? nb_integers_variance(b, row + k) : 1;
+        for (int64_t k = 0; k < NB_BATCH; k++) v[k] = k < rows ? integers_variance(b, row + k) : 1;
         for (int i = 0; i < n; i++)
             if (ways[i].n_wrong < GIVEN_UP) test_rows(&ways[i], b, row, rows, v);
     }
@@ -186,10 +188,10 @@ static int64_t distinguish_ways(const struct way *ways, int n, struct nb_box *b)
             for (int64_t x = 1; x < most && row < b->rows; x += 2)
                 if (is_near_middle((double)x * rstd, b->p->format) &&
                     parts_pair(s, (double)x, k, (enum nb_dtype)b->p->c.dtype))
-                    row += nb_integers_set(b, row, x, s->sums[k]) == 0;
+                    row += integers_set(b, row, x, s->sums[k]) == 0;
         }
     }
-    for (int64_t r = row; r < b->rows; r++) nb_integers_set(b, r, 1, 2); /* the rest: any row whose v is known */
+    for (int64_t r = row; r < b->rows; r++) integers_set(b, r, 1, 2); /* the rest: any row whose v is known */
     free(s);
     return row;
 }
@@ -251,7 +253,7 @@ static void say_rounding(struct nb_probe *p, const struct consistent *normal, co
 static double largest_error(const struct nb_box *b) {
     double largest = 0;
     for (int64_t row = 0; row < b->rows; row++) {
-        const double root = sqrt((double)nb_integers_variance(b, row));
+        const double root = sqrt((double)integers_variance(b, row));
         for (int64_t i = 0; i < b->cols; i++) {
             const double x = b->x[row * b->cols + i];
             if (x != 0) largest = fmax(largest, fabs(nb_box_y(b, row, i) / x * root - 1));

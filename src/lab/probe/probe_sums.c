@@ -25,7 +25,8 @@ struct mean {
     const char *why; /* not found: the reason; may be null */
 };
 
-int64_t nb_sum_zero(int64_t n, int64_t j) { return j == n - 1 ? n - 2 : n - 1; }
+/* The column that is 0 in such rows. */
+static int64_t sum_zero(int64_t n, int64_t j) { return j == n - 1 ? n - 2 : n - 1; }
 
 /* Ones in columns from `first` in steps of the lanes, up to `last`. */
 static int64_t count_ones(int64_t first, int64_t last, int64_t lanes, int64_t zero) {
@@ -36,8 +37,9 @@ static int64_t count_ones(int64_t first, int64_t last, int64_t lanes, int64_t ze
 
 /* c ones before 2^24 make 2^24 + c, rounded to an even number of which the half is even when it is a tie; of the ones behind it the
  * first is a tie too, which goes up where that half is odd. */
-int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j) {
-    const int64_t zero = nb_sum_zero(n, j), start = j / s->block * s->block, end = start + s->block;
+/* In a row of n columns with one zero (sum_zero), the large addend in column j: how many ones this structure loses. */
+static int64_t structure_loss(const struct nb_structure *s, int64_t n, int64_t j) {
+    const int64_t zero = sum_zero(n, j), start = j / s->block * s->block, end = start + s->block;
     const int64_t last = (end < n ? end : n) - 1, first = start + (j - start) % s->lanes;
     const int64_t before = count_ones(first, j - 1, s->lanes, zero);
     const int64_t behind = count_ones(j + s->lanes, last, s->lanes, zero);
@@ -49,14 +51,15 @@ int64_t nb_structure_loss(const struct nb_structure *s, int64_t n, int64_t j) {
 
 static bool fits(const struct nb_structure *s, const struct nb_losses *losses) {
     for (int i = 0; i < losses->n_positions; i++) {
-        const double expected = (double)nb_structure_loss(s, losses->n, losses->at[i]);
+        const double expected = (double)structure_loss(s, losses->n, losses->at[i]);
         const double tolerance = losses->tolerance + losses->relative * fabs(expected);
         if (!(fabs(expected - losses->loss[i]) <= tolerance)) return false;
     }
     return losses->n_positions > 0;
 }
 
-int nb_structure_search(const struct nb_losses *losses, struct nb_structure *found) {
+/* Every structure that fits: lanes m 2^k up to 1024, m = 1, 3, 5, 7, in the whole row or in blocks of 2^k. How many; the first. */
+static int structure_search(const struct nb_losses *losses, struct nb_structure *found) {
     int n = 0;
     for (int64_t block = losses->n; block >= 2; block /= 2)
         for (int64_t odd = 1; odd <= 7; odd += 2)
@@ -80,12 +83,12 @@ static int find_structure(struct nb_losses *losses, double (*loss)(struct nb_box
     const int64_t n = losses->n, first[] = {0, 1, 3, 5, 6, n / 2 - 1, n / 2, n - 70};
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
         if (weigh(losses, loss(b, first[i], arg), first[i]) != 0) return -1;
-    if (nb_structure_search(losses, found) == 0) return 0;
+    if (structure_search(losses, found) == 0) return 0;
     /* About the boundaries of what fits so far. */
     const int64_t q = found->lanes, then[] = {q - 1, q, 2 * q + 1, 17 * q, found->block - 1, found->block, 333, 4097};
     for (size_t i = 0; i < sizeof then / sizeof then[0]; i++)
         if (then[i] > 1 && then[i] < n - 2 && weigh(losses, loss(b, then[i], arg), then[i]) != 0) return -1;
-    return nb_structure_search(losses, found);
+    return structure_search(losses, found);
 }
 
 static void print_losses(const struct nb_losses *losses, struct nb_strbuf *out) {
@@ -105,7 +108,7 @@ static const double A = 4096;
 
 /* One row: a in column j, +-1 elsewhere with the sum -a. */
 static void sum_set_row(struct nb_box *b, int64_t j, double a) {
-    const int64_t n = b->cols, zero = nb_sum_zero(n, j), m = n - 2, negative = (m + (int64_t)a) / 2;
+    const int64_t n = b->cols, zero = sum_zero(n, j), m = n - 2, negative = (m + (int64_t)a) / 2;
     int64_t seen = 0;
     for (int64_t i = 0; i < n; i++) {
         double x = i == j ? a : 0;
@@ -429,7 +432,7 @@ static void see_fractions(struct mean *m, struct nb_probe *p) {
 static double loss_of_mean(struct nb_box *b, int64_t j, void *arg) {
     const bool narrow = b->p->c.dtype == NB_F16;
     const double large = narrow ? 0x1p15 : 0x1p24, unit = large * 0x1p-24;
-    const int64_t n = b->cols, zero = nb_sum_zero(n, j), end = zero == n - 1 ? n - 2 : n - 1, at = j == 2 ? 3 : 2;
+    const int64_t n = b->cols, zero = sum_zero(n, j), end = zero == n - 1 ? n - 2 : n - 1, at = j == 2 ? 3 : 2;
     const double *lift = arg;
     for (int64_t i = 0; i < n; i++) nb_box_set(b, 0, i, i == zero ? 0 : unit);
     nb_box_set(b, 0, j, large);
@@ -448,8 +451,8 @@ static bool fits_corrected(const struct nb_losses *l, const struct nb_structure 
         const struct nb_structure first = {.block = l->n, .lanes = lanes};
         bool fits = l->n_positions > 0;
         for (int i = 0; i < l->n_positions; i++) {
-            const double one = (double)nb_structure_loss(&first, l->n, l->at[i]) + 3;
-            const double two = (double)nb_structure_loss(squares, l->n, l->at[i]) + 3;
+            const double one = (double)structure_loss(&first, l->n, l->at[i]) + 3;
+            const double two = (double)structure_loss(squares, l->n, l->at[i]) + 3;
             fits = fits && fabs(l->loss[i] - (one * two / (double)l->n - 2)) <=
                                l->tolerance + 2 + 0.01 * one * two / (double)l->n;
         }

@@ -419,15 +419,6 @@ static int find(struct prober *p, enum nb_frontier_of of, enum nb_demand demand,
     return 0;
 }
 
-int nb_frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
-                     struct nb_frontier *out) {
-    struct prober p;
-    if (prober_init(&p, t, n_seeds) != 0) return -1;
-    const int result = find(&p, of, demand, out);
-    prober_release(&p);
-    return result;
-}
-
 /* ---- What was found, in words and keys that replay it ---- */
 
 static const char *const frontier_names[NB_N_FRONTIERS] = {"scale_max", "scale_min", "rho_max"};

@@ -60,8 +60,5 @@ struct nb_frontier {
     struct nb_prediction predicted;
     struct nb_draw_facts facts;
 };
-/* -1 with the trial's reason. */
-int nb_frontier_find(struct nb_trial *t, int n_seeds, enum nb_frontier_of of, enum nb_demand demand,
-                     struct nb_frontier *out);
 
 #endif

@@ -91,7 +91,7 @@ static double objective_value(const struct nb_row_score *s, int objective) {
     return objective == NB_OBJECTIVE_SUM ? fabs(s->sum_error_u) : s->worst[objective].value;
 }
 
-struct nb_row_look nb_row_look(const double *x, int64_t n) {
+static struct nb_row_look row_look(const double *x, int64_t n) {
     struct nb_row_look look = {0};
     for (int64_t i = 0; i < n; i++) {
         look.mean += x[i] / (double)n;
@@ -111,7 +111,7 @@ static void keep_row(const struct search *h, struct found *c, int64_t row, uint6
     c->score = h->scores[row];
     c->seed = seed;
     snprintf(c->generator, sizeof c->generator, "%s", generator);
-    const struct nb_row_look look = nb_row_look(c->x, h->cols);
+    const struct nb_row_look look = row_look(c->x, h->cols);
     c->mean = h->climbs_from ? h->climbs_from->mean : look.mean;
     c->deviation = h->climbs_from ? h->climbs_from->deviation : sqrt(look.variance);
 }
@@ -208,7 +208,8 @@ static double step(struct sums *s, double x, bool keep) {
     return error;
 }
 
-void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x) {
+/* n elements, each a number of the dtype. */
+static void greedy_row(const struct nb_greedy *g, int64_t n, double *x) {
     assert(g->best_of >= 1 && g->order.lanes <= NB_MAX_LANES && (g->order.lanes > 0 || g->order.leaf > 0));
     const struct nb_random random = nb_random_stream(g->seed, 0);
     struct sums s = {.order = &g->order};
@@ -266,7 +267,7 @@ static void describe(const struct nb_greedy *g, char *text, size_t n) {
 
 static void note(const struct nb_greedy *g, const struct search *h, int64_t row, cJSON *attempts) {
     const struct nb_row_score *s = &h->scores[row];
-    const struct nb_row_look look = nb_row_look(h->x + row * h->cols, h->cols);
+    const struct nb_row_look look = row_look(h->x + row * h->cols, h->cols);
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "on", g->order.squares ? "squares" : "sum");
     nb_json_number(json, "lanes", g->order.lanes > 0 ? g->order.lanes : NAN); /* null: pairwise */
@@ -290,7 +291,7 @@ static double attempt(struct search *h, struct nb_greedy g, cJSON *attempts) {
     const uint64_t seed = g.seed;
     for (int64_t r = 0; r < h->rows; r++) {
         g.seed = seed + (uint64_t)r;
-        nb_greedy_row(&g, h->cols, h->x + r * h->cols);
+        greedy_row(&g, h->cols, h->x + r * h->cols);
     }
     if (call_rows(h, h->rows, seed, text) != 0) return -1;
     for (int64_t r = 1; r < h->rows; r++)
@@ -650,7 +651,7 @@ static void add_files(cJSON *json, const struct search *h, const struct found *c
 
 static cJSON *found_to_json(const struct search *h, int objective, const char *dir) {
     const struct found *c = &h->found[objective];
-    const struct nb_row_look look = nb_row_look(c->x, h->cols);
+    const struct nb_row_look look = row_look(c->x, h->cols);
     cJSON *json = cJSON_CreateObject();
     nb_json_text(json, "objective", nb_objective_names[objective]);
     if (isinf(c->value))

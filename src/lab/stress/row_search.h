@@ -52,9 +52,6 @@ struct nb_greedy {
     uint64_t seed;
 };
 
-/* n elements, each a number of the dtype. */
-void nb_greedy_row(const struct nb_greedy *g, int64_t n, double *x);
-
 /* What a row can be worst in: the four measures, and two more. */
 enum nb_objective {
     NB_OBJECTIVE_STRANGE =
@@ -68,6 +65,5 @@ extern const char *const nb_objective_names[NB_N_OBJECTIVES];
 struct nb_row_look {
     double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
 };
-struct nb_row_look nb_row_look(const double *x, int64_t n);
 
 #endif

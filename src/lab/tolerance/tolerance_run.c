@@ -1,22 +1,322 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Three sets of tests, so that nothing is judged by what it was made from: the line is drawn above the first; its scale is calibrated
  * on correct kernels' outputs for the same; rates are counted on the second. */
-#include "src/lab/tolerance/tolerance.h"
-
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/accuracy/bound.h"
 #include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/stats.h"
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/stress/trial.h"
+#include "src/lab/tolerance/tolerance.h"
 #include "src/lab/tolerance/tolerance_test.h"
 #include "src/measure/process.h"
+#include "src/plan/inputs.h"
+
+/* The lowest line above points at x = X is the edge of their upper convex hull over X. */
+
+enum { PER_OCTAVE = 256, LEAST_EXPONENT = -160, OCTAVES = 320, BINS = PER_OCTAVE * OCTAVES };
+
+/* Bin 0 is y = 0 and what is below all bins. */
+static int bin_of(double y) {
+    if (!(y >= ldexp(1, LEAST_EXPONENT))) return 0;
+    int e;
+    const double share = frexp(y, &e); /* [1/2, 1) */
+    const int bin = 1 + (e - 1 - LEAST_EXPONENT) * PER_OCTAVE + (int)((share - 0.5) * 2 * PER_OCTAVE);
+    return bin < BINS ? bin : BINS;
+}
+static double least_of(int bin) {
+    if (bin == 0) return 0;
+    const int octave = (bin - 1) / PER_OCTAVE, part = (bin - 1) % PER_OCTAVE;
+    return ldexp(1 + (double)part / PER_OCTAVE, octave + LEAST_EXPONENT);
+}
+
+/* ---- The line atol + rtol |y| above a cloud of points (|y|, allowed error) that is lowest at a given |y| ---- */
+
+/* Points in bins of |y|, 256 to the octave; each bin keeps its largest error and counts it at its smallest |y|. All 0 at first. */
+struct nb_cloud {
+    double *largest; /* owned; null: no point yet */
+    double sum_squares;
+    int64_t n;
+};
+
+static void cloud_add(struct nb_cloud *c, double y, double error) {
+    const int bin = bin_of(fabs(y));
+    if (!c->largest) c->largest = nb_alloc(BINS + 1, sizeof *c->largest);
+    if (error > c->largest[bin]) c->largest[bin] = error;
+    c->sum_squares += y * y;
+    c->n++;
+}
+
+static double cloud_rms(const struct nb_cloud *c) { return c->n > 0 ? sqrt(c->sum_squares / (double)c->n) : 0; }
+
+/* v rounded up to three significant decimal digits. */
+static double round_up(double v) {
+    if (!(v > 0) || isinf(v)) return v;
+    char text[32];
+    snprintf(text, sizeof text, "%.2e", v);
+    double rounded = strtod(text, NULL);
+    if (rounded >= v) return rounded;
+    const double step = pow(10, floor(log10(v)) - 2);
+    snprintf(text, sizeof text, "%.2e", rounded + step);
+    return strtod(text, NULL);
+}
+
+struct point {
+    double x, y;
+};
+
+static double cross(struct point o, struct point a, struct point b) {
+    return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
+}
+
+/* Not negative; both rounded up to three digits. */
+static void cloud_line(const struct nb_cloud *c, double *rtol, double *atol) {
+    assert(c->largest);
+    struct point *hull = nb_alloc(BINS + 2, sizeof *hull);
+    const double at = cloud_rms(c);
+    int n = 0;
+    hull[n++] = (struct point){0, c->largest[0]};
+    for (int bin = 1; bin <= BINS; bin++) {
+        if (c->largest[bin] <= 0) continue;
+        const struct point p = {least_of(bin), c->largest[bin]};
+        while (n >= 2 && cross(hull[n - 2], hull[n - 1], p) >= 0) n--;
+        hull[n++] = p;
+    }
+    int i = 1;
+    while (i < n - 1 && hull[i].x < at) i++;
+    double slope = n > 1 ? (hull[i].y - hull[i - 1].y) / (hull[i].x - hull[i - 1].x) : 0;
+    if (slope < 0) slope = 0;
+    *rtol = round_up(slope);
+    double above = 0; /* with the slope as printed */
+    for (int k = 0; k < n; k++) above = fmax(above, hull[k].y - *rtol * hull[k].x);
+    *atol = round_up(above);
+    free(hull);
+}
+
+/* ---- Truth and bound of generated rows, as for a design's report ---- */
+
+const char *const nb_reference_kind_names[] = {"exact", "rounded", "peer", NULL};
+
+static int64_t rows_of_file(const struct nb_tolerance_request *request) {
+    int64_t rows, cols;
+    char reason[1024];
+    if (nb_source_size(request->data, &rows, &cols, reason, sizeof reason) != 0) return nb_error("%s", reason);
+    return rows > 0 ? rows : 0;
+}
+
+/* How many tests the data has: of a distribution as many as one likes (INT64_MAX), of a file what its rows suffice for. -1 after
+ * nb_error. */
+static int64_t count_tests(const struct nb_tolerance_request *request) {
+    const int64_t rows = rows_of_file(request);
+    return rows == 0 ? INT64_MAX : rows < 0 ? -1 : rows / request->rows;
+}
+
+/* A file's rows are cut into tests. */
+static int load(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t index) {
+    const int64_t in_file = rows_of_file(q);
+    struct nb_design_data data = {.data = q->data,
+                                  .rows = in_file > 0 ? (index + 1) * q->rows : q->rows,
+                                  .cols = q->cols,
+                                  .seed = q->seed + (in_file > 0 ? 0 : (uint64_t)index),
+                                  .affine = q->affine};
+    if (in_file < 0 || nb_design_data_resolve(&data) != 0 || nb_design_rows_init(&t->rows, &q->design, &data) != 0)
+        return -1;
+    const int64_t skipped = t->rows.rows - q->rows, n = q->rows * t->rows.cols;
+    if (skipped > 0) memmove(t->rows.x, t->rows.x + skipped * t->rows.cols, (size_t)n * sizeof *t->rows.x);
+    t->rows.rows = q->rows;
+    t->n = n;
+    return 0;
+}
+
+/* |want - exact| comes on top of what the kernel may be off. */
+static void set_reference(struct nb_tolerance_test *t, const struct nb_tolerance_request *q) {
+    const enum nb_number store = q->design.store;
+    const int64_t cols = t->rows.cols;
+    for (int64_t i = 0; i < t->n; i++) t->want[i] = t->exact[i];
+    if (q->reference == NB_REFERENCE_ROUNDED)
+        for (int64_t i = 0; i < t->n; i++) {
+            t->want[i] = nb_number_round(t->exact[i], 0, store, NB_ROUND_NEAREST, 0);
+            t->allowed[i] += nb_number_ulp(t->exact[i], store) / 2;
+        }
+    if (q->reference == NB_REFERENCE_PEER) {
+        for (int64_t row = 0; row < t->rows.rows; row++)
+            nb_emulate_row(&q->design, cols, t->rows.x + row * cols, t->gamma, t->beta, t->want + row * cols, 1);
+        for (int64_t i = 0; i < t->n; i++) t->allowed[i] *= 2;
+    }
+}
+
+static void judge_rows(struct nb_tolerance_test *t, const struct nb_design *d, int64_t chain) {
+    const int64_t rows = t->rows.rows, cols = t->rows.cols;
+    struct nb_inputs sizes = {.dtype = (enum nb_dtype)t->c.dtype, .rows = rows, .cols = cols, .n_params = cols};
+    struct nb_oracle oracle = {.c = &t->c,
+                               .in = &sizes,
+                               .truth = t->truth,
+                               .n_truth = rows,
+                               .gamma = t->gamma,
+                               .beta = t->beta,
+                               .n_params = cols,
+                               .n_stats = nb_design_elements(d, cols)};
+    struct nb_bound bound;
+    nb_bound_init(&bound, &t->c, &oracle, chain);
+    for (int64_t row = 0; row < rows; row++) {
+        double *y = t->exact + row * cols, *allowed = t->allowed + row * cols;
+        nb_exact_row(&t->c, t->rows.x + row * cols, t->gamma, t->beta, &t->truth[row], y, NULL);
+        nb_bound_row(&bound, row, y, allowed);
+        for (int64_t i = 0; i < cols; i++) {
+            t->usable[row * cols + i] = isfinite(allowed[i]);
+            t->n_lost += !isfinite(allowed[i]);
+        }
+    }
+    nb_bound_release(&bound);
+}
+
+static int test_init(struct nb_tolerance_test *t, const struct nb_tolerance_request *q, int64_t chain, int64_t index) {
+    *t = (struct nb_tolerance_test){0};
+    if (load(t, q, index) != 0) return -1;
+    t->gamma = t->rows.gamma;
+    t->beta = t->rows.beta;
+    nb_design_case(&t->c, &q->design, q->rows, t->rows.cols, t->rows.affine);
+    t->exact = nb_alloc((unsigned long long)t->n, 3 * sizeof *t->exact);
+    t->want = t->exact + t->n;
+    t->allowed = t->want + t->n;
+    t->usable = nb_alloc((unsigned long long)t->n, sizeof *t->usable);
+    t->truth = nb_alloc((unsigned long long)q->rows, sizeof *t->truth);
+    judge_rows(t, &q->design, chain);
+    set_reference(t, q);
+    return 0;
+}
+
+/* Test number `index`, with the bound for a chain of so many roundings. -1 after nb_error. */
+static void test_release(struct nb_tolerance_test *t) {
+    nb_design_rows_release(&t->rows);
+    free(t->exact);
+    free(t->usable);
+    free(t->truth);
+    *t = (struct nb_tolerance_test){0};
+}
+
+/* ---- The comparison functions that tests are written with ---- */
+
+/* torch.testing.assert_close and numpy.testing.assert_allclose without rtol and atol; numpy.allclose; ggml's test-backend-ops;
+ * the atol and rtol of vLLM's layernorm test. */
+/* Appends the criteria in common use for outputs of the format. */
+static void criteria_in_use(struct nb_tolerance *t, enum nb_number store) {
+    const double torch_rtol = store == NB_NUM_F32 ? 1.3e-6 : store == NB_NUM_F16 ? 1e-3 : 1.6e-2;
+    const struct nb_criterion in_use[] = {
+        {"torch assert_close", NB_CRITERION_ALLCLOSE, torch_rtol, 1e-5, NAN},
+        {"numpy assert_allclose", NB_CRITERION_ALLCLOSE, 1e-7, 0, NAN},
+        {"numpy allclose", NB_CRITERION_ALLCLOSE, 1e-5, 1e-8, NAN},
+        {"ggml NMSE 1e-7", NB_CRITERION_NMSE, NAN, NAN, 1e-7},
+        {"vLLM 1e-2", NB_CRITERION_ALLCLOSE, 1e-2, 1e-2, NAN},
+    };
+    for (size_t i = 0; i < sizeof in_use / sizeof in_use[0]; i++) t->criteria[t->n_criteria++] = in_use[i];
+}
+
+static bool is_usable(const bool *usable, int64_t i) { return !usable || usable[i]; }
+
+static bool element_fails(const struct nb_criterion *c, enum nb_number store, double got, double want) {
+    const double error = fabs(got - want);
+    if (got == want) return false;
+    if (c->kind == NB_CRITERION_ULP) return !(error <= c->limit * nb_number_ulp(want, store));
+    return !(error <= c->atol + c->rtol * fabs(want));
+}
+
+static bool nmse_fails(const struct nb_criterion *c, int64_t n, const double *got, const double *want,
+                       const bool *usable) {
+    double errors = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!is_usable(usable, i)) continue;
+        errors += (got[i] - want[i]) * (got[i] - want[i]);
+        squares += want[i] * want[i];
+    }
+    return !(errors <= c->limit * squares);
+}
+
+/* Mean over |want| > rms(want) / 4 of each row of (|got| - |want|) / |want|; NaN without such elements. */
+static double mean_error(int64_t rows, int64_t cols, const double *got, const double *want, const bool *usable) {
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t first = row * cols;
+        double squares = 0;
+        for (int64_t i = first; i < first + cols; i++) squares += is_usable(usable, i) ? want[i] * want[i] : 0;
+        const double least = sqrt(squares / (double)cols) / 4;
+        for (int64_t i = first; i < first + cols; i++) {
+            if (!is_usable(usable, i) || !(fabs(want[i]) > least)) continue;
+            sum += (fabs(got[i]) - fabs(want[i])) / fabs(want[i]);
+            n++;
+        }
+    }
+    return n > 0 ? sum / (double)n : NAN;
+}
+
+/* A test of rows x cols outputs; usable: null, or false for elements that no criterion looks at. True: it fails. */
+static bool criterion_alarms(const struct nb_criterion *c, enum nb_number store, int64_t rows, int64_t cols,
+                             const double *got, const double *want, const bool *usable) {
+    const int64_t n = rows * cols;
+    if (c->kind == NB_CRITERION_MEAN_ERROR)
+        return !isnan(c->limit) && fabs(mean_error(rows, cols, got, want, usable)) > c->limit;
+    if (c->kind == NB_CRITERION_NMSE) return nmse_fails(c, n, got, want, usable);
+    for (int64_t i = 0; i < n; i++)
+        if (is_usable(usable, i) && element_fails(c, store, got[i], want[i])) return true;
+    return false;
+}
+
+/* ---- The smallest error of the scale, or shift of all outputs, that a criterion sees ---- */
+
+/* By bisection on the logarithm: what is seen at g is taken to be seen above. */
+enum nb_fault_kind { NB_FAULT_GAIN, NB_FAULT_OFFSET };
+
+struct shifted {
+    const struct nb_criterion *c;
+    enum nb_number store;
+    const struct nb_tolerance_test *t;
+    enum nb_fault_kind kind;
+    double *rms, *got; /* rms of each row */
+};
+
+static bool is_seen(const struct shifted *s, double g) {
+    const int64_t cols = s->t->rows.cols;
+    for (int64_t i = 0; i < s->t->n; i++) {
+        const double y = s->t->exact[i], v = s->kind == NB_FAULT_GAIN ? y * (1 + g) : y + g * s->rms[i / cols];
+        s->got[i] = s->t->usable[i] ? nb_number_round(v, 0, s->store, NB_ROUND_NEAREST, 0) : y;
+    }
+    return criterion_alarms(s->c, s->store, s->t->rows.rows, cols, s->got, s->t->want, s->t->usable);
+}
+
+/* Of one test: the exact outputs times 1 + g, or plus g rms(y), rounded to the store; g is found by bisection to 5 %.
+ * Infinity: 1 is not seen; 0: the exact outputs, rounded, fail already. */
+static double least_seen(const struct nb_criterion *c, enum nb_number store, const struct nb_tolerance_test *t,
+                         enum nb_fault_kind kind) {
+    const int64_t rows = t->rows.rows, cols = t->rows.cols;
+    struct shifted s = {c, store, t, kind, nb_alloc((unsigned long long)(rows + t->n), sizeof *s.rms), NULL};
+    s.got = s.rms + rows;
+    for (int64_t i = 0; i < t->n; i++) s.rms[i / cols] += t->usable[i] ? t->exact[i] * t->exact[i] / (double)cols : 0;
+    for (int64_t row = 0; row < rows; row++) s.rms[row] = sqrt(s.rms[row]);
+    double low = -40, high = 0; /* log2 g */
+    double least = (double)INFINITY;
+    if (is_seen(&s, 0)) {
+        least = 0;
+    } else if (is_seen(&s, 1)) {
+        while (high - low > 0.07) {
+            const double middle = (low + high) / 2;
+            if (is_seen(&s, exp2(middle)))
+                high = middle;
+            else
+                low = middle;
+        }
+        least = exp2(high);
+    }
+    free(s.rms);
+    return least;
+}
 
 /* ---- Correct kernels: designs that differ in order alone, and the built-in kernels of the same formula. Kernels are called in this
  * process, so that only those of this program are ---- */
@@ -164,7 +464,7 @@ static int64_t clamp(double v, int64_t least, int64_t most) {
 
 static int plan(struct run *r) {
     const double elements = (double)r->q.rows * (double)r->q.cols;
-    const int64_t available = nb_tolerance_tests(&r->q);
+    const int64_t available = count_tests(&r->q);
     if (available < 0) return -1;
     if (available < 2)
         return nb_error("tolerance: %s has fewer rows than two tests of %lld take; --rows asks for fewer", r->q.data,
@@ -183,7 +483,7 @@ static int plan(struct run *r) {
 static void add_to_cloud(struct run *r, struct nb_cloud *cloud, const struct nb_tolerance_test *test) {
     for (int64_t i = 0; i < test->n; i++) {
         if (!test->usable[i]) continue;
-        nb_cloud_add(cloud, test->want[i], test->allowed[i]);
+        cloud_add(cloud, test->want[i], test->allowed[i]);
         const double ulps = test->allowed[i] / nb_number_ulp(test->want[i], store_of(r));
         if (ulps > r->t->max_ulp) r->t->max_ulp = ulps;
     }
@@ -196,14 +496,14 @@ static int derive(struct run *r) {
     int result = 0;
     for (int64_t i = 0; i < r->first_tests && result == 0; i++) {
         struct nb_tolerance_test test;
-        if ((result = nb_tolerance_test_init(&test, &r->q, r->t->chain, i)) != 0) break;
+        if ((result = test_init(&test, &r->q, r->t->chain, i)) != 0) break;
         add_to_cloud(r, &cloud, &test);
-        nb_tolerance_test_release(&test);
+        test_release(&test);
         result = step(r, "bounds");
     }
     struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
-    r->t->rms = nb_cloud_rms(&cloud);
-    if (cloud.largest) nb_cloud_line(&cloud, &derived->rtol, &derived->atol);
+    r->t->rms = cloud_rms(&cloud);
+    if (cloud.largest) cloud_line(&cloud, &derived->rtol, &derived->atol);
     if (result == 0 && r->t->n_lost == r->t->n_elements)
         result = nb_error("tolerance: every row of %s is lost in this arithmetic, so that any output is right; "
                           "`normbench limits` says where it ends",
@@ -256,16 +556,16 @@ static double high_quantile(double *v, int64_t n) {
 
 static int run_correct(struct run *r, int64_t index) {
     struct nb_tolerance_test test;
-    if (nb_tolerance_test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
+    if (test_init(&test, &r->q, r->t->chain, index) != 0) return -1;
     for (int s = 0; s < r->t->n_subjects; s++) {
         struct nb_subject *subject = &r->t->subjects[s];
         if (subject->reason[0]) continue;
         if (run_one(&r->correct[s], &test, r->got, subject->reason, sizeof subject->reason) != 0) continue;
         const int64_t at = (int64_t)s * r->first_tests + index;
         r->worst[at] = largest_share(&r->t->criteria[NB_DERIVED], &test, r->got);
-        r->mean_errors[at] = nb_mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
+        r->mean_errors[at] = mean_error(test.rows.rows, test.rows.cols, r->got, test.want, test.usable);
     }
-    nb_tolerance_test_release(&test);
+    test_release(&test);
     return step(r, "calibrating");
 }
 
@@ -285,9 +585,9 @@ static int calibrate(struct run *r) {
     const double sure = nb_proportion_upper(0, r->first_tests, 0.95);
     const struct nb_criterion *derived = &r->t->criteria[NB_DERIVED];
     struct nb_criterion *calibrated = &r->t->criteria[NB_CALIBRATED];
-    calibrated->rtol = nb_round_up(derived->rtol * share);
-    calibrated->atol = nb_round_up(derived->atol * share);
-    r->t->criteria[NB_MEAN_ERROR_TEST].limit = nb_round_up(limit);
+    calibrated->rtol = round_up(derived->rtol * share);
+    calibrated->atol = round_up(derived->atol * share);
+    r->t->criteria[NB_MEAN_ERROR_TEST].limit = round_up(limit);
     r->t->calibrated_share = share;
     r->t->calibrated_alarm = fmax(r->q.alarm, sure);
     return 0;
@@ -317,8 +617,8 @@ static void count_held_out(struct run *r, const struct nb_tolerance_test *test) 
 static void count_alarms(struct run *r, const struct nb_tolerance_test *test, const double *got,
                          struct nb_rate *rates) {
     for (int c = 0; c < r->t->n_criteria; c++)
-        count(&rates[c], nb_criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols, got,
-                                             test->want, test->usable));
+        count(&rates[c], criterion_alarms(&r->t->criteria[c], store_of(r), test->rows.rows, test->rows.cols, got,
+                                          test->want, test->usable));
 }
 
 static bool differ(const double *a, const double *b, int64_t n) {
@@ -341,7 +641,7 @@ static void run_bugs(struct run *r, const struct nb_tolerance_test *test) {
 
 static int measure(struct run *r, int64_t index) {
     struct nb_tolerance_test test;
-    if (nb_tolerance_test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
+    if (test_init(&test, &r->q, r->t->chain, r->first_tests + index) != 0) return -1;
     count_held_out(r, &test);
     for (int s = 0; s < r->t->n_subjects; s++) {
         struct nb_subject *subject = &r->t->subjects[s];
@@ -351,7 +651,7 @@ static int measure(struct run *r, int64_t index) {
         count_alarms(r, &test, r->got, subject->alarms);
     }
     if (index < r->t->bug_trials) run_bugs(r, &test);
-    nb_tolerance_test_release(&test);
+    test_release(&test);
     return step(r, "counting alarms");
 }
 
@@ -373,12 +673,12 @@ static int detect(struct run *r) {
     int result = 0;
     for (int64_t i = 0; i < tests && result == 0; i++) {
         struct nb_tolerance_test test;
-        if ((result = nb_tolerance_test_init(&test, &r->q, r->t->chain, r->first_tests + i)) != 0) break;
+        if ((result = test_init(&test, &r->q, r->t->chain, r->first_tests + i)) != 0) break;
         for (int c = 0; c < r->t->n_criteria; c++) {
-            least[c * tests + i] = nb_least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_GAIN);
-            shift[c * tests + i] = nb_least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_OFFSET);
+            least[c * tests + i] = least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_GAIN);
+            shift[c * tests + i] = least_seen(&r->t->criteria[c], store_of(r), &test, NB_FAULT_OFFSET);
         }
-        nb_tolerance_test_release(&test);
+        test_release(&test);
         result = step(r, "smallest errors seen");
     }
     for (int c = 0; c < r->t->n_criteria && result == 0; c++) {
@@ -415,13 +715,13 @@ static void set_own_criteria(struct run *r) {
     t->criteria[NB_ULPS] = (struct nb_criterion){"ulp", NB_CRITERION_ULP, NAN, NAN, 0};
     t->criteria[NB_MEAN_ERROR_TEST] = (struct nb_criterion){"mean error", NB_CRITERION_MEAN_ERROR, NAN, NAN, NAN};
     t->n_criteria = NB_N_OWN_CRITERIA;
-    nb_criteria_in_use(t, store_of(r));
+    criteria_in_use(t, store_of(r));
 }
 
 static int all_steps(struct run *r) {
     int result;
     if ((result = derive(r)) != 0) return result;
-    r->t->criteria[NB_ULPS].limit = nb_round_up(r->t->max_ulp);
+    r->t->criteria[NB_ULPS].limit = round_up(r->t->max_ulp);
     if ((result = calibrate(r)) != 0) return result;
     for (int64_t i = 0; i < r->t->trials; i++)
         if ((result = measure(r, i)) != 0) return result;
