@@ -98,6 +98,18 @@ static int make_truth(struct shared_truth *t, const struct nb_case *c, const str
     return 0;
 }
 
+/* A relation that is broken is a failure, whatever the accuracy of each result. */
+static void judge_relations(struct nb_checked *checked, const struct nb_metamorphic *m) {
+    for (int r = 0; r < NB_N_RELATIONS; r++) {
+        if (m->relations[r].verdict != NB_BROKEN) continue;
+        const bool same_bits = r == NB_REL_ROW_ORDER || r == NB_REL_BATCH || r == NB_REL_RANGES || r == NB_REL_TWICE;
+        checked->status = same_bits ? NB_NOT_REPRODUCIBLE : NB_INACCURATE;
+        snprintf(checked->reason, sizeof checked->reason, "the relation %s is broken: %s",
+                 nb_relation_name((enum nb_relation)r), m->relations[r].reason);
+        return;
+    }
+}
+
 static int check_cases(struct nb_workplace *w) {
     struct nb_job *job = &w->job;
     struct shared_truth truth = {0};
@@ -124,6 +136,7 @@ static int check_cases(struct nb_workplace *w) {
         struct nb_metamorphic metamorphic;
         const bool tries = job->check_only && nb_status_timed(checked.status);
         if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
+        if (tries) judge_relations(&checked, &metamorphic);
         say_checked(job, i, &checked, tries ? &metamorphic : NULL);
         free(checked.digests);
     }

@@ -288,6 +288,7 @@ static void take_members(struct session *v, bool unchecked) {
 
 /* A failure line, and the case's status from now on. */
 static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
+    assert(nb_status_ends(status));
     v->state->cases[member] = (struct case_state){true, status};
     cJSON *line = new_line("failure", v->number);
     nb_json_number(line, "launch", v->launch >= 0 ? v->launch : (double)NAN);
@@ -355,8 +356,9 @@ static void take_answer(cJSON *line, void *arg) {
         v->state->copies = cJSON_DetachItemFromObjectCaseSensitive(line, "copies");
     } else if (strcmp(type, "failure") == 0) {
         const int member = find_case(v->run->plan, v->number, nb_json_get_text(line, "key"));
-        const char *status = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
-        if (member >= 0 && status) fail(v, member, nb_status_parse(status), reason ? reason : "");
+        const char *text = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
+        const enum nb_status status = text ? nb_status_parse(text) : NB_N_STATUSES;
+        if (member >= 0 && nb_status_ends(status)) fail(v, member, status, reason ? reason : "");
     }
     cJSON_Delete(line);
 }

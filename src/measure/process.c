@@ -357,7 +357,7 @@ enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t
         size_t len = (size_t)snprintf(reason, n, "%s", o->fault_reason);
         if (o->signal && len < n) snprintf(reason + len, n - len, " (signal %d)", o->signal);
         enum nb_status status = nb_status_parse(o->fault_status);
-        return status == NB_N_STATUSES ? NB_CRASHED : status;
+        return nb_status_ends(status) ? status : NB_CRASHED;
     }
     if (o->ending == NB_ENDED_BY_SIGNAL && o->signal == SIGKILL)
         snprintf(reason, n, "killed (signal 9), as a system out of memory does");

@@ -29,6 +29,10 @@ enum nb_status nb_status_parse(const char *name) {
     return (enum nb_status)s;
 }
 
+bool nb_status_ends(enum nb_status s) { return nb_status_failed(s) || s == NB_SKIPPED; }
+
 bool nb_status_timed(enum nb_status s) { return s == NB_OK || s == NB_OUT_OF_RANGE; }
 
-bool nb_status_failed(enum nb_status s) { return !nb_status_timed(s) && s != NB_SKIPPED && s != NB_NOT_RUN; }
+bool nb_status_failed(enum nb_status s) {
+    return !nb_status_timed(s) && s != NB_SKIPPED && s != NB_NOT_RUN && s < NB_N_STATUSES;
+}

@@ -25,6 +25,8 @@ enum nb_status {
 const char *nb_status_name(enum nb_status s);
 enum nb_status nb_status_parse(const char *name); /* NB_N_STATUSES: unknown */
 bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */
-bool nb_status_timed(enum nb_status s);           /* ok and out_of_range */
+bool nb_status_ends(
+    enum nb_status s); /* failed, or skipped by its worker: what a journal's line of a failure may say */
+bool nb_status_timed(enum nb_status s); /* ok and out_of_range */
 
 #endif

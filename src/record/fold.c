@@ -412,7 +412,7 @@ static int fold_failure(struct fold *f, const cJSON *line) {
     struct fold_arm *arm = group ? fold_find_arm(group, line) : NULL;
     enum nb_status status;
     if (!arm || get_status(line, &status) != 0) return -1;
-    if (!nb_status_failed(status)) return nb_error("%s: a failure whose status is none", arm->key);
+    if (!nb_status_ends(status)) return nb_error("%s: a failure whose status is %s", arm->key, nb_status_name(status));
     struct nb_record *r = record_of(f, arm);
     if (r)
         fail(r, status, nb_json_get_text(line, "reason"));
