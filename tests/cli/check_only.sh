@@ -42,7 +42,7 @@ python3 -c "import json,sys;assert json.load(open(sys.argv[1]+'/results.json'))[
 
 # A kernel that breaks a relation, though every single result is right.
 "$NORMBENCH" run "$WORK/c.json" --axis kernel=relations:by_place,relations:rounds_up --axis width=native --axis dtype=f32 \
-    --plugin "$BUILD/tests/plugins/relations.so" --out "$WORK/plugin" --no-plots >"$WORK/out" 2>"$WORK/err"
+    --plugin "$BUILD/tests/plugins/relations.so" --out "$WORK/plugin" --no-plots >"$WORK/out" 2>"$WORK/err" && failed=1
 python3 - "$WORK/plugin" <<'PY' || failed=1
 import json, sys
 with open(sys.argv[1] + "/results.json") as f:
@@ -51,5 +51,23 @@ broken = {r["variant"]: {k for k, v in r["metamorphic"].items() if isinstance(v,
           for r in records if "metamorphic" in r and r["axes"]["data"] == "normal"}
 assert broken.get("relations:by_place_f32") == {"row_order"}, broken
 assert broken.get("relations:rounds_up_f32") == {"negate"}, broken
+status = {(r["variant"], r["axes"]["data"]): r["status"] for r in records}
+assert status["relations:by_place_f32", "normal"] == "not_reproducible" and status["relations:rounds_up_f32", "normal"] == "inaccurate", status
 PY
+
+# A worker that has no memory for its inputs: its case is skipped, and the rest is there.
+cat >"$WORK/large.json" <<'JSON'
+{ "blocks": [ { "op": "rmsnorm", "dtype": "f32", "shape": ["4096x40960", "8x64"], "kernel": "rmsnorm_twopass", "width": "256" } ],
+  "launches": 1, "blocks_per_launch": 4 }
+JSON
+if (ulimit -v 500000 && "$NORMBENCH" list kernels) >"$WORK/out" 2>&1; then # not under a sanitizer, which needs terabytes of addresses
+    (ulimit -v 500000; "$NORMBENCH" run "$WORK/large.json" --no-plots --no-counters --out "$WORK/large") >"$WORK/out" 2>"$WORK/err" || failed=1
+    python3 - "$WORK/large" <<'PY' || failed=1
+import json, sys
+with open(sys.argv[1] + "/results.json") as f:
+    status = {r["axes"]["shape"]: (r["status"], r["reason"]) for r in json.load(f)["records"]}
+assert status["4096x40960"][0] == "skipped" and "no memory" in status["4096x40960"][1], status
+assert status["8x64"][0] == "ok", status
+PY
+fi
 exit "$failed"
