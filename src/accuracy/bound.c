@@ -254,7 +254,7 @@ static void set_scale_error(struct nb_statistics_error *e, const struct nb_arith
 }
 
 static struct nb_statistics_error statistics_error(const struct nb_arithmetic *a, const struct nb_case *c,
-                                               const struct nb_row_truth *t, int64_t n) {
+                                                   const struct nb_row_truth *t, int64_t n) {
     struct nb_statistics_error e = {.scale = INFINITY, .var = INFINITY, .loss = NB_LOSS_NONE};
     if (!isfinite(t->mean) || !isfinite(t->var)) {
         e.loss = NB_LOSS_INPUT_NOT_FINITE;

@@ -37,8 +37,8 @@ struct nb_gradient {
     double *abs_dgamma, *abs_dbeta; /* sum |dy * xhat|, sum |dy|; null without gamma */
     int64_t n_params;
     double max_abs_weight;
-    double dalpha, abs_dalpha;        /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
-    double abs_dy_w_x;                /* DyT: sum of |dy * w * x| */
+    double dalpha, abs_dalpha;         /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */
+    double abs_dy_w_x;                 /* DyT: sum of |dy * w * x| */
     struct nb_squashed_rows *squashed; /* DyT; else null */
 };
 

@@ -60,7 +60,7 @@ struct nb_oracle {
     int64_t n_truth;
     double *gamma, *beta; /* as stored, without offset; null where the formula has none */
     int64_t n_params;
-    int64_t n_stats;                  /* elements that the statistics see: cols, k, or n * hw */
+    int64_t n_stats;                   /* elements that the statistics see: cols, k, or n * hw */
     struct nb_squashed_rows *squashed; /* DyT; else null */
 };
 

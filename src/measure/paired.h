@@ -30,7 +30,7 @@ struct nb_samples {
 int nb_samples_from_json(struct nb_samples *s, const cJSON *arm);
 void nb_samples_release(struct nb_samples *s);
 
-double nb_samples_median(const struct nb_samples *s);  /* of the finite ones; NaN: there is none */
+double nb_samples_median(const struct nb_samples *s); /* of the finite ones; NaN: there is none */
 
 /* Which pairs: all; those in which a came first, or second; two halves of the launch that both reach over all of it and have
  * each order of the arms beside its reverse (src/measure/measure.h): two of every four blocks. All but the first and the halves need

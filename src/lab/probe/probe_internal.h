@@ -43,9 +43,9 @@ void nb_probe_say(struct nb_probe *p, const char *question, const char *value, c
                   const char *evidence, ...) __attribute__((format(printf, 5, 6)));
 
 /* The parts. */
-void nb_probe_eps(struct nb_probe *p);     /* place, value, dtype; the statistics' dtype */
-void nb_probe_sums(struct nb_probe *p);    /* of squares: format, lanes, order; mean and variance of a LayerNorm */
-void nb_probe_root(struct nb_probe *p);    /* form, instruction, rounding of the output */
+void nb_probe_eps(struct nb_probe *p);  /* place, value, dtype; the statistics' dtype */
+void nb_probe_sums(struct nb_probe *p); /* of squares: format, lanes, order; mean and variance of a LayerNorm */
+void nb_probe_root(struct nb_probe *p); /* form, instruction, rounding of the output */
 
 /* ---- The instrument of the probes: a kernel, a tensor of rows that one writes into, and a scale for sums of squares.
  *
