@@ -205,8 +205,8 @@ Test(registry, a_description_says_what_the_table_says_and_loads_nothing) {
     for (size_t i = 0; i < n; i++) {
         described[i] = *nb_registry_at(i);
         kernels[i] = *described[i].kernel;
-        described[i].id = strdup(described[i].id);
-        kernels[i].summary = strdup(kernels[i].summary);
+        described[i].id = kept(strdup(described[i].id));
+        kernels[i].summary = kept(strdup(kernels[i].summary));
     }
     nb_registry_release();
     cr_assert_eq(nb_registry_load(plugin_path("boxes")), 0);
