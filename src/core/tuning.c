@@ -26,10 +26,11 @@ const struct nb_tuning_field nb_tuning_fields[] = {
 };
 const size_t nb_n_tuning_fields = sizeof nb_tuning_fields / sizeof nb_tuning_fields[0];
 
+/* No kernel uses avx512_fp16: files that name it are read, and it means nothing. */
 static const struct {
     uint32_t bit;
     const char *name;
-} natives[] = {{NB_CPU_AVX512BF16, "avx512_bf16"}, {NB_CPU_AVX512FP16, "avx512_fp16"}};
+} natives[] = {{NB_CPU_AVX512BF16, "avx512_bf16"}, {0, "avx512_fp16"}};
 enum { N_NATIVES = sizeof natives / sizeof natives[0] };
 
 const struct nb_tuning_field *nb_tuning_field_find(const char *name) {
@@ -66,7 +67,7 @@ bool nb_tuning_equal(const struct nb_tuning *a, const struct nb_tuning *b) {
 
 static bool is_native(const struct nb_tuning_field *field) { return field == &nb_tuning_fields[0]; }
 
-/* "avx512_bf16+avx512_fp16"; -1: a name that is none. */
+/* Names joined by '+'; -1: a name that is none. */
 static int64_t read_native(const char *text, size_t len) {
     int64_t mask = 0;
     if (len == 1 && *text == '0') return 0;
@@ -94,7 +95,7 @@ static int64_t read_amount(const struct nb_tuning_field *field, const char *text
 }
 
 static int refuse(const struct nb_tuning_field *field, const char *text, size_t len, char *reason, size_t n) {
-    const char *wanted = is_native(field)  ? "0, or avx512_bf16, avx512_fp16, joined by '+'"
+    const char *wanted = is_native(field)  ? "0 or avx512_bf16"
                          : field->is_bytes ? "a number of bytes, such as 65536, 64K or 2M"
                                            : "a whole number";
     snprintf(reason, n, "%s: '%.*s' is not %s", field->name, len > 60 ? 60 : (int)len, text, wanted);
@@ -256,7 +257,7 @@ void nb_tuning_default(struct nb_tuning *t) {
     assert(t);
     const struct nb_cpu *cpu = nb_cpu_light();
     *t = (struct nb_tuning){.struct_size = sizeof *t,
-                            .native = cpu->features & (NB_CPU_AVX512BF16 | NB_CPU_AVX512FP16),
+                            .native = cpu->features & NB_CPU_AVX512BF16,
                             .l1_bytes = cpu->l1d_bytes > 0 ? cpu->l1d_bytes : usual_l1,
                             .l2_bytes = cpu->l2_bytes > 0 ? cpu->l2_bytes : usual_l2};
     /* Inside a cache a streaming store costs up to half of the speed, outside it gains a third at most: only what surely lies
