@@ -32,7 +32,8 @@ static const char help[] =
     "  --seed S             default 1\n"
     "  --format NAME        table (default), markdown, csv or json\n" NB_COMMON_HELP "\n"
     "sqnr_db: 10 log10 of squares over squared errors. Errors are in the rms of their row. lost: share of numbers that become\n"
-    "0. beyond: share out of range.\n"
+    "0. beyond: share out of range: in int8 they are cut off; in e4m3 and e5m2 they become NaN or Inf, an infinite error (inf,\n"
+    "null in JSON).\n"
     "Exit codes: 0 ok, 2 usage.\n";
 
 struct quantize_options {
@@ -112,6 +113,8 @@ static void add_figure(struct nb_grid *grid, double value, bool percent) {
     nb_strbuf_add(&text, "");
     if (percent)
         nb_format_percent(&text, value);
+    else if (isinf(value))
+        nb_strbuf_add(&text, value > 0 ? "inf" : "-inf");
     else
         nb_format_digits(&text, value, 4);
     nb_grid_add(grid, text.text);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/text/format.h"
 #include "reports/text/grid.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -89,9 +90,11 @@ enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
 /* A percentage that is 100 or 0 only when it is exactly so. */
 static void add_percent(double share, struct nb_strbuf *cell) {
-    const char *format = share > 0.9999 || share < 0.0001 ? "%.6f %%" : "%.2f %%";
-    if (share == 0 || share == 1) format = "%.0f %%";
-    nb_strbuf_addf(cell, format, 100 * share);
+    const double far = fmin(share, 1 - share); /* from 0 or 1 */
+    if (far > 0 && far < 1e-8)
+        nb_format_percent(cell, share);
+    else
+        nb_strbuf_addf(cell, "%.*f %%", far == 0 ? 0 : far < 1e-4 ? 6 : 2, 100 * share);
 }
 
 static void add_pairs(const cJSON *object, bool shares, struct nb_strbuf *cell) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "reports/lab/lab.h"
+#include "reports/text/format.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/json_members.h"
@@ -156,9 +157,10 @@ static void add_bugs(const struct nb_tolerance *t, struct nb_strbuf *out) {
         if (bug->changed.seen == 0) nb_strbuf_add(out, " changes no output here");
         for (int c = 0; c < t->n_criteria && bug->changed.seen > 0; c++) {
             const double share = (double)bug->caught[c].seen / (double)bug->caught[c].n;
-            char text[16];
-            snprintf(text, sizeof text, "%.0f %%", 100 * share);
-            nb_strbuf_addf(out, " %-11s", share == 1 ? "all" : share == 0 ? "none" : text);
+            struct nb_strbuf text = {0};
+            nb_format_percent(&text, share);
+            nb_strbuf_addf(out, " %-11s", share == 1 ? "all" : share == 0 ? "none" : text.text);
+            nb_strbuf_release(&text);
         }
         nb_strbuf_add(out, "\n");
     }

@@ -44,7 +44,12 @@ void nb_format_time(struct nb_strbuf *out, double time_ns) {
 }
 
 void nb_format_percent(struct nb_strbuf *out, double share) {
-    if (isfinite(share)) nb_strbuf_addf(out, "%.1f%%", 100 * share);
+    const double percent = 100 * share;
+    int decimals = 1;
+    if (!isfinite(share)) return;
+    if (percent != 0 && fabs(percent) < 0.05) decimals = -(int)floor(log10(fabs(percent)) + 1e-9);
+    if (percent < 100 && percent >= 99.95) decimals = -(int)floor(log10(100 - percent) + 1e-9);
+    nb_strbuf_addf(out, "%.*f%%", decimals, percent);
 }
 
 void nb_format_bytes(struct nb_strbuf *out, double bytes) {

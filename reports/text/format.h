@@ -15,7 +15,7 @@ void nb_format_digits(struct nb_strbuf *out, double value, int digits);
 void nb_format_exact(struct nb_strbuf *out, double value);
 /* "12.34 us": ns, us, ms or s. */
 void nb_format_time(struct nb_strbuf *out, double time_ns);
-/* "84.1%" from 0.841. */
+/* "84.1%" from 0.841. Only 0 is "0.0%" and only 1 "100.0%": shares near them have as many digits as they need. */
 void nb_format_percent(struct nb_strbuf *out, double share);
 /* "64 KiB", "1.5 MiB". */
 void nb_format_bytes(struct nb_strbuf *out, double bytes);

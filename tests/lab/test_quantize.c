@@ -28,6 +28,21 @@ Test(quantize, what_is_beyond_and_what_is_lost_is_counted) {
     cr_expect_eq(quantize_value(-2.5, 1, NB_QUANTUM_INT8), -2, "ties to even");
 }
 
+/* e4m3 has no Inf: beyond 464 it is NaN. Cut off, as int8 is, the error is finite. */
+Test(quantize, what_becomes_nan_or_inf_is_an_infinite_error) {
+    const double values[4] = {1000, 1, -1, 2}, to_inf[4] = {1e6, 1, -1, 2};
+    struct nb_quantized q;
+    nb_quantize(&q, values, 1, 4, NB_QUANTUM_E4M3, NB_SCALING_NONE);
+    cr_expect(q.beyond == 0.25 && isinf(q.rms_error) && isinf(q.max_error) && isinf(q.max_relative));
+    cr_expect(isinf(q.mean_relative) && q.sqnr_db == -INFINITY, "%g dB", q.sqnr_db);
+    nb_quantize(&q, to_inf, 1, 4, NB_QUANTUM_E5M2, NB_SCALING_NONE);
+    cr_expect(isinf(q.rms_error) && isinf(q.max_error) && q.sqnr_db == -INFINITY);
+    nb_quantize(&q, values, 1, 4, NB_QUANTUM_E4M3, NB_SCALING_TENSOR);
+    cr_expect(q.beyond == 0 && isfinite(q.rms_error) && isfinite(q.max_error));
+    nb_quantize(&q, values, 1, 4, NB_QUANTUM_INT8, NB_SCALING_NONE);
+    cr_expect(q.beyond == 0.25 && isfinite(q.rms_error) && isfinite(q.max_error));
+}
+
 Test(quantize, all_zeros_and_all_nan_are_no_figures) {
     const double zeros[4] = {0, 0, 0, 0}, nans[2] = {NAN, INFINITY};
     struct nb_quantized q;

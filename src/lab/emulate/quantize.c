@@ -61,10 +61,10 @@ static void add_row(struct nb_quantized *q, struct sums *s, const double *row, i
             continue;
         }
         s->n_beyond += is_beyond(v / scale, quantum);
-        const double stored = quantize_value(v, scale, quantum), error = stored - v;
+        const double stored = quantize_value(v, scale, quantum);
+        const double error = isfinite(stored) ? stored - v : INFINITY; /* nothing is left of v */
         if (v != 0) s->n_nonzero++;
         if (v != 0 && stored == 0) s->n_lost++;
-        if (!isfinite(error)) continue;
         s->signal += v * v;
         s->noise += error * error;
         if (rms > 0) {

@@ -14,9 +14,10 @@ enum nb_scaling { NB_SCALING_NONE, NB_SCALING_TENSOR, NB_SCALING_ROW, NB_N_SCALI
 extern const char *const nb_quantum_names[]; /* null-terminated: "e4m3", "e5m2", "int8" */
 extern const char *const nb_scaling_names[]; /* "none", "tensor", "row" */
 
+/* What becomes NaN or Inf has an infinite error: -Infinity dB, and Infinity in the other figures. */
 struct nb_quantized {
     int64_t n, n_not_finite; /* elements; of them left out, NaN or Inf before the quantization */
-    double sqnr_db;          /* 10 log10(sum v^2 / sum error^2), over those that stay in range */
+    double sqnr_db;          /* 10 log10(sum v^2 / sum error^2) */
     double max_error;        /* largest |error| over the rms of its row */
     double max_relative;     /* largest |error / v| of elements that do not become 0 */
     double mean_relative;    /* mean of |error / v| over elements other than 0; what becomes 0 counts 1 */
