@@ -18,7 +18,7 @@ static const char caption[] =
     "epsilon. "
     "A value of 0 is drawn at the left edge of a logarithmic axis; the axis of the bias is linear up to about 0.1 and "
     "logarithmic "
-    "beyond. Cases differ in formula, shape and data, so a long bar is no noise.";
+    "beyond. Cases with rows whose loss the formula predicts are left out. Cases differ in formula, shape and data, so a long bar is no noise.";
 
 enum { N_FIGURES = 3 };
 static double figure_of(const struct nb_accuracy *a, int which) {
@@ -32,7 +32,9 @@ struct selection {
 
 static bool is_selected(const struct nb_record *r, const struct selection *s) {
     struct nb_strbuf kernel = {0};
-    if (!r->has_accuracy || r->c.op != s->op || r->c.pass != s->pass || r->c.dtype != s->dtype) return false;
+    if (!r->has_accuracy || r->accuracy.n_rows_lost > 0 || r->c.op != s->op || r->c.pass != s->pass ||
+        r->c.dtype != s->dtype)
+        return false;
     if (!s->kernel) return true;
     nb_kernel_name(&r->c, &kernel);
     bool same = strcmp(kernel.text, s->kernel) == 0;

@@ -22,7 +22,7 @@ static void add_case(cJSON *document, const struct nb_record *r) {
         nb_bencher_add(benchmark, "roof", &r->timing.roof);
         nb_bencher_add(benchmark, "vs-reference", &r->timing.vs_reference);
     }
-    if (r->has_accuracy) {
+    if (r->has_accuracy && r->accuracy.n_rows_lost == 0) { /* else figures of some rows */
         nb_bencher_add(benchmark, "ulp", &(struct nb_interval){r->accuracy.max_ulp, NAN, NAN});
         nb_bencher_add(benchmark, "bias-u", &(struct nb_interval){r->accuracy.bias_u, NAN, NAN});
     }

@@ -75,6 +75,7 @@ static void add_counters(cJSON *row, const struct nb_record *r, double wall_ns) 
     add_counter(row, "vs_reference", r->timing.vs_reference.value);
     if (!r->has_accuracy) return;
     add_counter(row, "max_ulp", r->accuracy.max_ulp);
+    add_counter(row, "rows_lost", (double)r->accuracy.n_rows_lost); /* and left out of the others */
     add_counter(row, "mean_ulp", r->accuracy.mean_ulp);
     add_counter(row, "bias_u", r->accuracy.bias_u);
 }

@@ -48,8 +48,15 @@ static void print_timing(enum nb_measured what, const struct nb_record *r, bool 
     }
 }
 
+/* Of the rows that the formula does not give up; "2 lost" beside it says how many it does. */
+static void print_max_ulp(const struct nb_accuracy *a, struct nb_strbuf *out) {
+    print_plain(a->max_ulp, false, out);
+    if (a->n_rows_lost > 0)
+        nb_strbuf_addf(out, "%s%lld lost", isfinite(a->max_ulp) ? ", " : "", (long long)a->n_rows_lost);
+}
+
 static void print_accuracy(enum nb_measured what, const struct nb_accuracy *a, struct nb_strbuf *out) {
-    if (what == NB_MEASURED_MAX_ULP) print_plain(a->max_ulp, false, out);
+    if (what == NB_MEASURED_MAX_ULP) print_max_ulp(a, out);
     if (what == NB_MEASURED_BOUND) print_plain(a->worst_ratio, false, out);
     if (what == NB_MEASURED_PARAMETERS) print_plain(nb_accuracy_parameters_ratio(a), false, out);
     if (what == NB_MEASURED_BIAS) print_plain(a->bias_u, true, out);

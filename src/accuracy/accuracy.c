@@ -248,11 +248,12 @@ static void decompose(struct nb_accuracy_sum *s, const double *exact, int64_t co
     struct line line = {0};
     for (int64_t i = 0; i < cols; i++)
         if (!isnan(s->error[i])) line_add(&line, exact[i] / rms, s->error[i] / rms);
+    const double ulp_of_rms = nb_number_ulp(rms, s->number);
     double offset = 0, gain = 0, squares = 0;
     if (line_fit(&line, &offset, &gain) != 0) gain = line.ww > 0 ? line.wv / line.ww : 0; /* all y alike: no offset */
     for (int64_t i = 0; i < cols; i++) {
         if (isnan(s->error[i])) continue;
-        double residual = (s->error[i] - gain * exact[i] - offset * rms) / s->ulp[i];
+        const double residual = (s->error[i] - gain * exact[i] - offset * rms) / fmax(s->ulp[i], ulp_of_rms);
         squares += residual * residual;
     }
     keep_largest(&s->a.gain_u, gain / u);

@@ -29,12 +29,12 @@ struct nb_parameter_error {
 struct nb_accuracy {
     int64_t n;                         /* elements compared */
     int64_t n_exceptional;             /* of them left out of the error figures: NaN, Inf, predicted losses */
-    double max_ulp, mean_ulp, p99_ulp; /* of |error|; p99 from a histogram, to 1/32 of itself above */
+    double max_ulp, mean_ulp, p99_ulp; /* of |error|, over the others; p99 from a histogram, to 1/32 of itself above */
     double bias_u;            /* mean of (|computed| - |exact|) / |exact| over |exact| > 2^-10 rms(exact), in u */
     double correctly_rounded; /* share of elements equal to the rounded exact value */
-    double gain_u, offset_u,
-        residual_ulp; /* error = gain y + offset + residual by least squares, each of its worst row: gain in
-                                              u, offset in u rms(y), both signed; root mean square of the residual */
+    /* error = gain y + offset + residual by least squares, each of its worst row: gain in u, offset in u rms(y), both signed; root mean
+     * square of the residual in ulp of max(|y|, rms(y)), since an offset that is fitted says nothing about an element near 0. */
+    double gain_u, offset_u, residual_ulp;
     int64_t nan_unexpected, inf_unexpected, zero_unexpected; /* where the exact result is an ordinary number */
     int64_t nan_missing, inf_missing;                        /* the exact result is NaN or Inf, the computed is not */
     int64_t n_beyond;                                        /* elements beyond the bound, those five counts included */

@@ -143,6 +143,18 @@ Test(accuracy, row_errors_fall_apart_into_gain_offset_and_residual) {
     cr_expect(fabs(a.gain_u) < 0.3 && fabs(a.offset_u) < 0.3 && a.max_ulp <= 0.5 && a.correctly_rounded == 1);
 }
 
+/* An offset of 1000 u rms that is off by 1 u in one half of the row: elements near 0 would divide that by their own tiny ulp. */
+Test(accuracy, an_element_near_0_does_not_blow_up_the_residual) {
+    double exact[64], computed[64];
+    const double u = 0x1p-24;
+    for (int i = 0; i < 64; i++) {
+        exact[i] = i == 0 ? 1e-40 : (i % 2 ? -1 : 1) * (1 + i / 64.0);
+        computed[i] = exact[i] + 1000 * u + (i < 32 ? u : 0);
+    }
+    const struct nb_accuracy a = count(NB_F32, 64, computed, exact, 1e9, NB_LOSS_NONE);
+    cr_expect(a.residual_ulp > 0.05 && a.residual_ulp < 1, "%g", a.residual_ulp);
+}
+
 Test(accuracy, rows_of_equal_or_zero_results_have_no_line_and_no_nan) {
     const double same[] = {2, 2, 2}, off[] = {2.5, 2.5, 2.5}, zero[] = {0, 0, 0};
     struct nb_accuracy a = count(NB_F32, 3, off, same, 1e9, NB_LOSS_NONE);

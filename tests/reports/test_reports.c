@@ -95,6 +95,17 @@ Test(reports, table_of_80_columns_keeps_case_time_ratio_and_error) {
     free(reference);
 }
 
+Test(reports, an_error_of_some_rows_says_how_many_are_lost) {
+    results = nb_test_small();
+    struct nb_record *some = &results.records[0], *all = nb_test_add(&results, "rmsnorm_all", NB_OP_RMSNORM, "64x256");
+    some->accuracy.n_rows_lost = 3;
+    nb_test_accuracy(all, NAN, 0);
+    all->accuracy.n_rows_lost = 64;
+    char *text = nb_test_render("table", &results);
+    cr_expect_not_null(strstr(text, ", 3 lost"), "%s", text);
+    cr_expect_not_null(strstr(text, "  64 lost"), "%s", text);
+}
+
 Test(reports, table_groups_cases_under_what_they_share) {
     nb_test_sweep(&results);
     char *text = nb_test_render("table", &results);
@@ -272,6 +283,21 @@ Test(reports, times_have_the_unit_that_suits) {
         nb_strbuf_add(&out, "");
         nb_format_time(&out, times[i].time_ns);
         cr_assert_str_eq(out.text, times[i].text);
+        nb_strbuf_release(&out);
+    }
+}
+
+Test(reports, a_share_is_0_or_100_percent_only_when_it_is) {
+    const struct {
+        double share;
+        const char *text;
+    } shares[] = {{0, "0.0%"},        {1, "100.0%"},        {0.841, "84.1%"},   {0.0005, "0.1%"},
+                  {0.0004, "0.04%"},  {1e-9, "0.0000001%"}, {0.9995, "99.95%"}, {0.99999, "99.999%"},
+                  {1.0004, "100.0%"}, {-1e-5, "-0.001%"}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        struct nb_strbuf out = {0};
+        nb_format_percent(&out, shares[i].share);
+        cr_expect_str_eq(out.text, shares[i].text);
         nb_strbuf_release(&out);
     }
 }
