@@ -25,7 +25,7 @@ struct terms {
 /* Accumulators of all columns, and sums of magnitudes. */
 struct columns {
     double *all; /* what is allocated; free it */
-    double *dgamma, *dgamma_lo, *dbeta, *dbeta_lo, *abs_dgamma, *abs_dbeta;
+    double *dgamma, *dgamma_lo, *dbeta, *dbeta_lo, *abs_dgamma, *abs_dbeta, *abs_d;
 };
 
 /* n zeros, with room for an even number. */
@@ -53,14 +53,15 @@ static struct terms new_terms(int64_t n) {
 }
 
 static struct columns new_columns(int64_t n) {
-    double *all = new_zeros((n + n % 2) * 6), *rest = all;
+    double *all = new_zeros((n + n % 2) * 7), *rest = all;
     return (struct columns){.all = all,
                             .dgamma = take(&rest, n),
                             .dgamma_lo = take(&rest, n),
                             .dbeta = take(&rest, n),
                             .dbeta_lo = take(&rest, n),
                             .abs_dgamma = take(&rest, n),
-                            .abs_dbeta = take(&rest, n)};
+                            .abs_dbeta = take(&rest, n),
+                            .abs_d = take(&rest, n)};
 }
 
 static void load_terms(const struct nb_gradient *g, int64_t row, struct terms *s) {
@@ -84,18 +85,20 @@ static void add_to_columns(struct columns *t, const struct terms *s, int64_t n) 
     for (int64_t i = 0; i < n; i++) {
         t->abs_dbeta[i] += fabs(s->dy[i]);
         t->abs_dgamma[i] += fabs(s->dy_rstd[i] * s->d[i]);
+        t->abs_d[i] += fabs(s->d[i]);
     }
 }
 
 /* A plane of NCHW, all to one column. */
 static void add_plane(struct columns *t, int64_t channel, const struct terms *s, int64_t n) {
     struct nb_sum sum_dy = {0}, sum_dyx = {0};
-    double abs_dy = 0, abs_dyx = 0;
+    double abs_dy = 0, abs_dyx = 0, abs_d = 0;
     nb_sum_add_pairs(&sum_dy, n, s->dy, s->no_lo);
     nb_sum_add_products(&sum_dyx, n, s->dy_rstd, s->no_lo, s->d, s->d_lo);
     for (int64_t i = 0; i < n; i++) {
         abs_dy += fabs(s->dy[i]);
         abs_dyx += fabs(s->dy_rstd[i] * s->d[i]);
+        abs_d += fabs(s->d[i]);
     }
     for (int i = 0; i < 4; i++) {
         struct nb_twofold beta = {t->dbeta[channel], t->dbeta_lo[channel]};
@@ -109,6 +112,7 @@ static void add_plane(struct columns *t, int64_t channel, const struct terms *s,
     }
     t->abs_dbeta[channel] += abs_dy;
     t->abs_dgamma[channel] += abs_dyx;
+    t->abs_d[channel] += abs_d;
 }
 
 /* Of an accumulator, given its sum of magnitudes: of Inf and NaN the upper part alone is right. */
@@ -278,6 +282,7 @@ static void set_parameter_gradients(struct nb_gradient *g, const struct columns 
     for (int64_t i = 0; g->dgamma && i < g->n_params; i++) {
         g->abs_dgamma[i] = t->abs_dgamma[i];
         g->abs_dbeta[i] = t->abs_dbeta[i];
+        g->abs_distance[i] = t->abs_d[i];
         g->dgamma[i] = total_of(t->dgamma[i], t->dgamma_lo[i], t->abs_dgamma[i]).hi;
         if (g->dbeta) g->dbeta[i] = total_of(t->dbeta[i], t->dbeta_lo[i], t->abs_dbeta[i]).hi;
     }
@@ -315,6 +320,7 @@ int nb_gradient_init(struct nb_gradient *g, const struct nb_case *c, const struc
         g->dgamma = new_zeros(g->n_params);
         g->abs_dgamma = new_zeros(g->n_params);
         g->abs_dbeta = new_zeros(g->n_params);
+        g->abs_distance = new_zeros(g->n_params);
         if (c->formula.affine == NB_AFFINE_GAMMA_BETA) g->dbeta = new_zeros(g->n_params);
     }
     sum_all(g);
@@ -330,6 +336,7 @@ void nb_gradient_release(struct nb_gradient *g) {
     free(g->dbeta);
     free(g->abs_dgamma);
     free(g->abs_dbeta);
+    free(g->abs_distance);
     *g = (struct nb_gradient){0};
 }
 

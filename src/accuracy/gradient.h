@@ -35,6 +35,7 @@ struct nb_gradient {
     double *weight, *weight_lo;     /* w of each parameter, exact as a pair (1 where there is none); n_params */
     double *dgamma, *dbeta;         /* n_params each; sums over rows; null where the formula has none */
     double *abs_dgamma, *abs_dbeta; /* sum |dy * xhat|, sum |dy|; null without gamma */
+    double *abs_distance;           /* sum |x - mean|; DyT: of |tanh|; null without gamma */
     int64_t n_params;
     double max_abs_weight;
     double dalpha, abs_dalpha;         /* DyT: sum of dy * w * x * (1 - tanh^2(alpha x)), and of its magnitudes */

@@ -157,8 +157,8 @@ struct nb_gradient_shared {
     double mean, rstd, mean_g, mean_gx; /* the last two as magnitudes */
     double on_g, on_mean_g, on_pull;
     double largest_factor; /* max(1, rstd) */
-    /* In eta, to subnormals: of every element, and for each xhat. Factors of rstd, of xhat, of x - mean (coefficients c = rstd^2
-     * mean(gx)). */
+    /* In eta, to subnormals: of every element, and for each xhat, beside the weight's of dy * rstd. Factors of rstd, of xhat, of
+     * x - mean (coefficients c = rstd^2 mean(gx)). */
     double lost, lost_xhat;
 };
 
@@ -194,8 +194,8 @@ static double normalized(const struct nb_gradient_bound *b, const struct nb_grad
                          (s->e.mean_g + (s->mean_g + s->e.mean_g) * s->on_mean_g) +
                          (of_pull + (pull + of_pull) * s->on_pull);
     const double largest = (g + s->mean_g + pull + terms) * s->largest_factor + m->past;
-    if (!(largest < p->overflow)) return INFINITY;
-    double e = s->rstd * terms + p->eta * (s->lost + m->xhat * s->lost_xhat);
+    if (!(largest < p->overflow && m->xhat + of_xhat < p->overflow)) return INFINITY;
+    double e = s->rstd * terms + p->eta * (s->lost + m->weight + m->xhat * s->lost_xhat);
     if (m->past > 0) e += u * (m->past + m->dx + e) + b->rows.flushed;
     return stored(b, m->dx, e);
 }
@@ -361,7 +361,7 @@ static double finished(const struct nb_gradient_bound *b, double magnitudes, dou
     return in_range ? tolerance * slack : (double)INFINITY;
 }
 
-/* Of dy * xhat: xhat's own error, dy that is flushed, the product. */
+/* Of dy * xhat: xhat's own error, dy that is flushed, the product; of (dy * rstd) * (x - mean) what a subnormal dy * rstd lost. */
 static double bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     const struct nb_gradient_arithmetic *a = &b->columns;
     const struct nb_gradient *g = b->g;
@@ -376,9 +376,11 @@ static double bound_dgamma(const struct nb_gradient_bound *b, int64_t i) {
     double of_terms = xhat_error_of(a, shift, rstd).in_sums;
     if (b->low_precision && !squashes) of_terms += a->op.eta / min_rstd * b->max_abs_xhat * (1 + a->of_xhat);
     const double tolerance =
-        g->abs_dgamma[i] * d + (g->abs_dbeta[i] * of_terms + n_terms(b) * lost) * (1 + d) + a->op.eta;
+        g->abs_dgamma[i] * d +
+        (g->abs_dbeta[i] * of_terms + n_terms(b) * lost + g->abs_distance[i] * a->op.eta) * (1 + d) + a->op.eta;
     const double distance = by_channel ? g->rows[i].max_abs_xhat / rstd : b->max_distance;
-    const double largest = fmax(fmax(rstd, distance), b->c->folded ? shift : 0);
+    const double folded = fmax(rstd * b->max_abs_dy, b->c->folded ? shift : 0);
+    const double largest = fmax(fmax(rstd, distance), fmax(b->max_abs_xhat, folded));
     if (largest * (1 + a->of_xhat) >= a->op.overflow) return INFINITY;
     return finished(b, g->abs_dgamma[i] * (by_channel ? fmax(1, 1 / rstd) : 1), g->dgamma[i], tolerance);
 }

@@ -150,6 +150,8 @@ static double hard_x(int kind, int64_t i, struct random_state *r) {
         return 1e4 + random_normal(r);
     case 10:
         return i == 0 ? 4096 : 1 + 1e-3 * random_uniform(r);
+    case 11:
+        return (random_bits(r) % 2 ? 1 : -1) * exp2(-140 + 260 * random_uniform(r));
     default:
         return random_normal(r) / (fabs(random_normal(r)) + 1e-3);
     }
@@ -179,7 +181,7 @@ Test(gradient_bound, holds_for_every_formula_and_order_on_rows_made_to_hurt) {
     for (int trial = 0; trial < 6000; trial++) {
         struct backward b;
         struct soft_gradient k = {.fault = GRADIENT_RIGHT};
-        const int of_x = trial % 12, of_dy = trial / 12 % 6;
+        const int of_x = trial % 13, of_dy = trial / 13 % 6;
         const int64_t cols = up_to(&r, trial % 5 ? 100 : 700), op = up_to(&r, N_OPS) - 1;
         backward_init(&b, ops[op], (enum nb_dtype)(up_to(&r, NB_N_DTYPES) - 1), 2, cols);
         draw_formula(&b, &k, &r);

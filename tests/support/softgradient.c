@@ -81,7 +81,11 @@ static float term_gx(const struct run *r, int64_t j) {
     if (r->k->order == ORDER_AFFINE) return g_of(r, j) * x_of(r, j);
     return op(r, term_g(r, j) * xhat_of(r, j));
 }
-static float term_dyx(const struct run *r, int64_t j) { return op(r, dy_of(r, j) * xhat_of(r, j)); }
+/* Kernels that need rstd * dy for dx take it for dgamma too; it is subnormal where x is huge. */
+static float term_dyx(const struct run *r, int64_t j) {
+    if (r->k->order == ORDER_OF_DISTANCE) return op(r, op(r, dy_of(r, j) * r->rstd) * (x_of(r, j) - r->mean));
+    return op(r, dy_of(r, j) * xhat_of(r, j));
+}
 
 /* Element j goes to lane j % lanes; the lanes are then added in order. */
 static float sum(const struct run *r, term_fn term) {
