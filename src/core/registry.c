@@ -41,6 +41,8 @@ struct owned_entry {
     bool is_silent;                 /* it failed to answer a question */
 };
 
+enum { MAX_KERNELS = 100000 };
+
 struct entry_list {
     struct owned_entry **items;
     size_t n;
@@ -174,7 +176,6 @@ static int read_entry(const struct library *lib, const struct nb_kernel *k, cons
 
 /* -1 after nb_error, or NB_OTHER_ABI; what was read until then is in out all the same. Sorted by id. */
 static int read_table(const struct library *lib, struct entry_list *out) {
-    enum { MAX_KERNELS = 100000 };
     size_t n = 0;
     void *symbol = nb_object_symbol(lib->handle, lib->path, "normbench_kernels");
     if (!symbol)
@@ -494,6 +495,8 @@ int nb_registry_describe(const char *file) {
         nb_error("%s: cannot be loaded: its code %s", file, why);
         l.result = -1;
     }
+    if (l.result == 0 && l.n > MAX_KERNELS)
+        l.result = nb_error("%s: its table says %zu kernels; %d are the most", file, l.n, MAX_KERNELS);
     bool is_new = l.result == 0 && !is_described(file) && l.n > 0;
     if (is_new) found.items = nb_alloc(l.n, sizeof *found.items);
     for (size_t i = 0; is_new && i < l.n && l.result == 0; i++) l.result = describe_entry(&lib, i, &found);

@@ -331,27 +331,46 @@ static void keep_launch(struct nb_gate_launch **list, size_t *n, const struct nb
     (*list)[(*n)++] = *launch;
 }
 
-/* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. */
-static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a) {
+/* What the candidate breaks is the candidate's fault; a baseline that does not run cannot be compared with. A build that is right when it runs
+ * alone was spoilt by the one beside it: is_spoilt. */
+static void take_failure(struct nb_gate_case *c, const struct nb_gate_answer *a, bool is_spoilt) {
     char reason[240];
-    const bool candidate = a->failed == NB_BUILD_CANDIDATE;
-    snprintf(reason, sizeof reason, "%s while timed: %s%s", nb_build_names[a->failed < NB_N_BUILDS ? a->failed : 0],
-             nb_status_name(a->status), a->reason[0] ? ", " : "");
-    snprintf(reason + strlen(reason), sizeof reason - strlen(reason), "%.120s", a->reason);
+    const bool candidate = a->failed == NB_BUILD_CANDIDATE || is_spoilt;
+    snprintf(reason, sizeof reason, "%s while timed: %s%s%.120s%s",
+             nb_build_names[a->failed < NB_N_BUILDS ? a->failed : 0], nb_status_name(a->status),
+             a->reason[0] ? ", " : "", a->reason, is_spoilt ? " (beside the candidate; alone it is right)" : "");
     decide(c, candidate ? NB_VERDICT_WRONG : NB_VERDICT_NOT_COMPARABLE, reason);
+}
+
+/* Is one build of the request right to the end of a launch in which no other is in its process? Returns as nb_gate_launch_run() does. */
+static int launch_alone(const struct nb_gate_request *together, int build, bool *is_right) {
+    struct nb_gate_request q = *together;
+    struct nb_gate_answer answer;
+    q.files = &together->files[build];
+    q.n_files = 1;
+    q.keys[0] = together->keys[build];
+    q.extra_percent[0] = together->extra_percent[build];
+    q.n_arms = 1;
+    const int result = nb_gate_launch_run(&q, &answer);
+    if (result == 0) cJSON_Delete(answer.raw);
+    *is_right = result == 0 && answer.status == NB_OK;
+    return result;
 }
 
 static int launch_case(struct nb_gate *g, struct nb_gate_case *c, enum nb_gate_stage stage, int number) {
     const double start = nb_now_s();
     const struct nb_gate_request q = nb_gate_request_of(g, c, number);
-    struct nb_gate_answer answer;
+    struct nb_gate_answer answer = {0};
+    bool is_spoilt = false;
     int result = nb_gate_launch_run(&q, &answer);
+    if (result == 0 && answer.status != NB_OK && answer.failed < NB_BUILD_CANDIDATE)
+        result = launch_alone(&q, answer.failed, &is_spoilt);
     c->seconds += nb_now_s() - start;
-    if (result != 0) return result;
-    if (answer.raw && g->record) g->record(c, stage, answer.raw, g->record_arg);
+    if (result == 0 && answer.raw && g->record) g->record(c, stage, answer.raw, g->record_arg);
     cJSON_Delete(answer.raw);
+    if (result != 0) return result;
     if (answer.status != NB_OK) {
-        take_failure(c, &answer);
+        take_failure(c, &answer, is_spoilt);
         return 0;
     }
     c->chunked = answer.chunked;

@@ -70,7 +70,7 @@ struct launch {
     const struct nb_measure_options *options;
     struct cursor cursor;
     struct exchange exchange;
-    bool some_arm_changes_inputs; /* which is not known yet */
+    struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -163,7 +163,14 @@ static void acquit(struct nb_arm *arm, struct launch *l) {
     char where[sizeof arm->where];
     if (!arm->is_wrong || !l->options->watched || mend(l, where, sizeof where) == NB_INTACT) return;
     arm->is_wrong = false;
-    l->some_arm_changes_inputs = true;
+    l->acquitted = arm;
+}
+
+/* An arm that changed the inputs once and did not come again: somebody is wrong, and no launch may end as if all were well. */
+static void blame_somebody(struct launch *l, const struct nb_arm *arms, int n_arms) {
+    bool found = l->acquitted == NULL;
+    for (int a = 0; a < n_arms; a++) found |= arms[a].damage == NB_DAMAGED_INPUT;
+    if (!found) l->acquitted->is_wrong = true;
 }
 
 /* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
@@ -380,13 +387,14 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
             look_for_damage(arm, options);
             if (arm->damage != NB_INTACT)
                 exchange_rows(&l.exchange); /* the inputs were filled anew */
-            else if (l.some_arm_changes_inputs)
+            else if (l.acquitted)
                 arm->damage = mend(&l, arm->where, sizeof arm->where);
             look_at_spots(arm, &l);
         }
     }
     disturbance_end(noise, &before);
     exchange_rows(&l.exchange); /* back */
+    blame_somebody(&l, arms, n_arms);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     free(order);
     free(spoils);

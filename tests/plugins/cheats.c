@@ -170,7 +170,17 @@ static int next_call(const struct nb_call *call, int phase, int64_t begin, int64
     return 0;
 }
 
-#define CHEATS(X) X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(next_call)
+/* One call puts another number into x, long after the first. */
+static int changes_once(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    static int n_late;
+    (void)phase;
+    if (is_late() && ++n_late == 120) ((float *)(uintptr_t)row_x(call, begin))[0] += 1;
+    correct_rows(call, begin, end);
+    return 0;
+}
+
+#define CHEATS(X)                                                                                                      \
+    X(changes_once) X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(next_call)
 enum {
 #define X(name) CHEAT_##name,
     CHEATS(X) N_CHEATS
