@@ -373,6 +373,7 @@ static int folder_of(const struct claims_options *o, char **dir) {
     const struct nb_measuring where = {
         .request = &o->request, .config = "claims", .out = o->output.out, .resume = o->output.resume};
     *dir = nb_measuring_folder(&where);
+    if (!*dir) return -1;
     const bool taken = !o->output.resume && nb_claims_document_exists(*dir);
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }

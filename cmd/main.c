@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
@@ -58,18 +60,32 @@ static void open_standard_descriptors(void) {
     if (fd > STDERR_FILENO) close(fd);
 }
 
-/* What could not be printed is an error, unless it is that the reader (head, less) has seen enough. */
+/* What could not be printed is an error, unless it is that the reader (head, less) has seen enough. Why an earlier write failed is no
+ * longer known, so one more is tried. */
 static int finish(int exit_code) {
     bool failed = ferror(stdout) != 0;
     failed = fflush(stdout) != 0 || failed;
     struct pollfd reader = {.fd = STDOUT_FILENO, .events = POLLOUT};
     if (!failed || (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR)) return exit_code;
-    nb_error("stdout cannot be written: %s", strerror(errno));
+    const bool again = write(STDOUT_FILENO, "\n", 1) == 1;
+    nb_error("stdout cannot be written: %s", again ? "some of it is lost" : strerror(errno));
     return exit_code > 128 ? exit_code : NB_EXIT_USAGE;
+}
+
+/* Below it a library's recursion or a file's path may end the process without a word. */
+enum { LEAST_STACK_KIB = 256 };
+
+static int check_limits(void) {
+    struct rlimit stack;
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= LEAST_STACK_KIB * 1024) return 0;
+    return nb_error("the stack may have %llu KiB alone; `ulimit -s %d` or more is needed",
+                    (unsigned long long)stack.rlim_cur / 1024, LEAST_STACK_KIB);
 }
 
 int main(int argc, char **argv) {
     open_standard_descriptors();
+    if (check_limits() != 0) return NB_EXIT_USAGE;
     if (argc < 2) {
         print_help(stderr);
         return NB_EXIT_USAGE;

@@ -114,7 +114,8 @@ static int take_text(const struct nb_option *o, const char *value) {
 static int take(const struct nb_option *o, const char *value) {
     if (o->given) *o->given = true;
     if (o->flag) *o->flag = true;
-    if (o->texts && !*value) return nb_error("--%s: an empty text; leave the option out", o->name);
+    if ((o->texts || o->text || o->take) && !*value)
+        return nb_error("--%s: an empty text; leave the option out", o->name);
     if (o->texts) nb_texts_add(o->texts, value);
     if (o->text && take_text(o, value) != 0) return -1;
     if (o->number && nb_option_number(o->name, value, o->least, o->most, o->number) != 0) return -1;

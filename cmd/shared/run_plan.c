@@ -2,8 +2,10 @@
 /* The plan behind `run` and `stress`, made from their options, shown by --list, and measured into a folder. */
 #include "cmd/shared/run_plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "src/core/files.h"
@@ -237,18 +239,19 @@ void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
 
 /* ---- the folder, its journal, the measuring -------------------------------------------------------------------------- */
 
-/* results/20250131T120000Z-quick, with -2, -3 ... when it is there already. */
+/* results/20250131T120000Z-quick, with -2, -3 ... when it is there already; made, so that it is this run's alone. */
 static char *default_folder(const struct nb_plan_request *q, const char *name) {
     struct nb_strbuf base = {0}, dir = {0};
     char when[32];
     nb_utc_now("%Y%m%dT%H%M%SZ", when, sizeof when);
+    if (nb_dir_make("results") != 0) return NULL;
     nb_strbuf_addf(&base, "results/%s-%s", when, name);
     if (q->options.n_shards > 0) nb_strbuf_addf(&base, "-%d-of-%d", q->options.shard, q->options.n_shards);
     for (int i = 1; i < 1000; i++) {
         nb_strbuf_clear(&dir);
         nb_strbuf_add(&dir, base.text);
         if (i > 1) nb_strbuf_addf(&dir, "-%d", i);
-        if (!nb_path_exists(dir.text)) break;
+        if (mkdir(dir.text, 0777) == 0 || errno != EEXIST) break;
     }
     nb_strbuf_release(&base);
     return dir.text;
@@ -274,12 +277,14 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s};
-    int ended = m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
+    int ended = !dir ? -1 : m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
     if (ended == 0) ended = begin_journal(&journal, m);
     *began = ended == 0;
     if (*began) {
         if (!m->silent) say_plan(m, dir);
         ended = nb_run_plan(m->plan, &journal, dir, &options);
+        if (ended < 0 && !m->silent)
+            nb_note("what was measured is kept; `normbench %s --resume %s` goes on", m->argv[0], dir);
     }
     nb_journal_close(&journal);
     return ended;

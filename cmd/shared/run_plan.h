@@ -72,7 +72,7 @@ struct nb_measuring {
     char **argv;
 };
 
-/* The folder; owned. */
+/* The folder, of which a default one is made; owned, null after nb_error. */
 char *nb_measuring_folder(const struct nb_measuring *m);
 /* Opens the journal in dir and runs the plan. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
  * a journal to be read. */

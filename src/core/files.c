@@ -15,66 +15,60 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 
-char *nb_file_read(const char *path, size_t limit, size_t *len) {
+FILE *nb_file_open(const char *path) {
     assert(path);
-    struct nb_strbuf text = {0};
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    FILE *f = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* which does not wait for a pipe's writer */
+    if (fd < 0 || fstat(fd, &st) != 0)
         nb_error("%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-        nb_error("%s: is a folder", path);
-        goto fail;
-    }
+    else if (!S_ISREG(st.st_mode))
+        nb_error("%s: %s", path,
+                 S_ISDIR(st.st_mode) ? "is a folder" : "is a pipe or a device; only a file can be read here");
+    else if (!(f = fdopen(fd, "r")))
+        nb_error("%s: %s", path, strerror(errno));
+    if (!f && fd >= 0) close(fd);
+    return f;
+}
+
+char *nb_file_read(const char *path, size_t limit, size_t *len) {
+    struct nb_strbuf text = {0};
+    char chunk[16384];
+    FILE *f = nb_file_open(path);
+    if (!f) return NULL;
     nb_strbuf_addn(&text, "", 0);
-    for (;;) {
-        char chunk[65536];
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            nb_error("%s: %s", path, strerror(errno));
-            goto fail;
-        }
-        if (n == 0) break;
-        if (text.len + (size_t)n > limit) {
-            nb_error("%s: larger than %zu bytes", path, limit);
-            goto fail;
-        }
-        nb_strbuf_addn(&text, chunk, (size_t)n);
-    }
-    close(fd);
+    for (size_t n; text.len <= limit && (n = fread(chunk, 1, sizeof chunk, f)) > 0;) nb_strbuf_addn(&text, chunk, n);
+    const bool failed = ferror(f);
+    if (failed) nb_error("%s: %s", path, strerror(errno));
+    if (text.len > limit) nb_error("%s: larger than %zu bytes", path, limit);
+    fclose(f);
+    if (failed || text.len > limit) nb_strbuf_release(&text);
     if (len) *len = text.len;
     return text.text;
-fail:
-    close(fd);
-    nb_strbuf_release(&text);
-    return NULL;
+}
+
+/* What is left of the whole file when each step succeeds; errno says why one did not. */
+static bool write_whole(const char *path, const char *text, size_t len) {
+    FILE *f = fopen(path, "wbe");
+    if (!f) return false;
+    const bool written = fwrite(text, 1, len, f) == len && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    const int why = errno;
+    if (fclose(f) == 0 && written) return true;
+    if (!written) errno = why;
+    return false;
 }
 
 int nb_file_write(const char *path, const char *text, size_t len) {
     assert(path && text);
     struct nb_strbuf temporary = {0};
     nb_strbuf_addf(&temporary, "%s.%d.tmp", path, (int)getpid());
-    int result = -1;
-    FILE *f = fopen(temporary.text, "wbe");
-    if (!f) {
-        nb_error("%s: %s", temporary.text, strerror(errno));
-        goto out;
-    }
-    bool written = fwrite(text, 1, len, f) == len;
-    written = fflush(f) == 0 && fsync(fileno(f)) == 0 && written;
-    written = fclose(f) == 0 && written;
-    if (!written || rename(temporary.text, path) != 0) {
+    const bool done = write_whole(temporary.text, text, len) && rename(temporary.text, path) == 0;
+    if (!done) {
         nb_error("%s: %s", path, strerror(errno));
         unlink(temporary.text);
-        goto out;
     }
-    result = 0;
-out:
     nb_strbuf_release(&temporary);
-    return result;
+    return done ? 0 : -1;
 }
 
 int nb_dir_make(const char *dir) {

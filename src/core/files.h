@@ -5,9 +5,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "src/core/text.h"
 
+/* For reading; null after nb_error. A pipe or a device is refused, since whoever reads it would wait for its other end. */
+FILE *nb_file_open(const char *path);
 /* Whole file as an owned, null-terminated string; null after nb_error. limit: largest size accepted. */
 char *nb_file_read(const char *path, size_t limit, size_t *len);
 /* Writes to a temporary name beside path, then renames. */

@@ -35,23 +35,29 @@ static cJSON *parse_line(const char *text, size_t len) {
 /* One writer at a time, for as long as the file is open. */
 static int lock(const struct nb_journal *j) {
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return 0;
-    if (errno == EWOULDBLOCK) return nb_error("%s: another process is writing this run", j->path);
+    if (errno == EWOULDBLOCK)
+        return nb_error("%s: another run is writing here; take another --out, or wait for its end", j->path);
     return nb_error("%s: cannot be locked: %s", j->path, strerror(errno));
 }
 
+/* A run that was killed before it wrote its first line left an empty file, which no run needs. */
 int nb_journal_create(struct nb_journal *j, const char *dir) {
     *j = (struct nb_journal){.fd = -1};
     if (nb_dir_make(dir) != 0) return -1;
     char *results = nb_path_join(dir, "results.json");
+    struct stat st;
     j->path = nb_path_join(dir, NB_JOURNAL_FILE);
+    j->fd = open(j->path, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     int result = -1;
-    if (!nb_path_exists(results)) j->fd = open(j->path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (j->fd >= 0)
-        result = lock(j);
-    else if (nb_path_exists(results) || errno == EEXIST)
-        nb_error("%s: holds a run already; take another --out, or go on with it by --resume %s", dir, dir);
-    else
+    if (j->fd < 0 || fstat(j->fd, &st) != 0)
         nb_error("%s: %s", j->path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        nb_error("%s: is no file; take another --out", j->path);
+    else if (lock(j) == 0 && fstat(j->fd, &st) == 0)
+        result =
+            st.st_size == 0 && !nb_path_exists(results)
+                ? 0
+                : nb_error("%s: holds a run already; take another --out, or go on with it by --resume %s", dir, dir);
     free(results);
     if (result != 0) nb_journal_close(j);
     return result;
@@ -59,8 +65,8 @@ int nb_journal_create(struct nb_journal *j, const char *dir) {
 
 /* Ends the file behind its last whole line. A last line that lacks nothing but its newline is whole. */
 static int cut_torn_line(const struct nb_journal *j) {
-    FILE *f = fopen(j->path, "re");
-    if (!f) return nb_error("%s: %s", j->path, strerror(errno));
+    FILE *f = nb_file_open(j->path);
+    if (!f) return -1;
     char *text = NULL;
     size_t cap = 0;
     off_t whole = 0;
@@ -74,7 +80,8 @@ static int cut_torn_line(const struct nb_journal *j) {
     bool failed = ferror(f) || fclose(f) != 0;
     free(text);
     if (failed) return nb_error("%s: cannot be read", j->path);
-    if (whole == 0) return nb_error("%s: holds no whole line, so there is nothing to go on with", j->path);
+    if (whole == 0)
+        return nb_error("%s: holds no whole line, so there is nothing to go on with; start the run again", j->path);
     struct stat st;
     if (fstat(j->fd, &st) != 0) return nb_error("%s: %s", j->path, strerror(errno));
     bool done = st.st_size > whole ? ftruncate(j->fd, whole) == 0 : !open_end || write(j->fd, "\n", 1) == 1;
@@ -161,15 +168,16 @@ static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line,
         cJSON_Delete(line);
     }
     if (result == 0 && ferror(f)) result = nb_error("%s: %s", path, strerror(errno));
-    if (result == 0 && number == 0) result = nb_error("%s: is empty", path);
+    if (result == 0 && number == 0)
+        result = nb_error("%s: is empty: the run ended before it began; start it again", path);
     free(text);
     return result;
 }
 
 int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg) {
     char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    FILE *f = fopen(path, "re");
-    int result = f ? read_lines(f, path, visit, arg) : nb_error("%s: %s", path, strerror(errno));
+    FILE *f = nb_file_open(path);
+    int result = f ? read_lines(f, path, visit, arg) : -1;
     if (f) fclose(f);
     free(path);
     return result < 0 ? -1 : 0;

@@ -444,7 +444,8 @@ static int make_digests(struct run *run, int group) {
     run->groups[group].digests_at = run->digests_end;
     run->digests_end += (bytes + page - 1) / page * page;
     if (run->digests_fd < 0 || ftruncate(run->digests_fd, run->digests_end) != 0)
-        return nb_error("no memory for the row digests: %s", strerror(errno));
+        return nb_error("row digests: a file in memory of %lld bytes cannot be had: %s%s", (long long)run->digests_end,
+                        strerror(errno), errno == EFBIG ? "; raise `ulimit -f`" : "");
     return 0;
 }
 

@@ -80,7 +80,9 @@ static int parse_document(const char *path, cJSON **meta, cJSON **records) {
     if (strlen(text) == len && nb_json_is_utf8(text)) *meta = cJSON_ParseWithOpts(text, &end, true);
     *records = cJSON_DetachItemFromObjectCaseSensitive(*meta, "records");
     const char *schema = nb_json_get_text(*meta, "schema");
-    if (!*meta)
+    if (len == 0)
+        nb_error("%s: is empty", path);
+    else if (!*meta)
         nb_error("%s:%d: is not JSON in UTF-8", path, line_of(text, end ? end : text));
     else if (!schema || !cJSON_IsArray(*records))
         nb_error("%s: is not a results file: \"%s\" is missing", path, schema ? "records" : "schema");

@@ -46,3 +46,45 @@ for _ in $(seq 200); do [ -f "$WORK/hup/journal.jsonl" ] && break; sleep 0.02; d
 kill -HUP "$pid"
 code=0; wait "$pid" || code=$?
 expect "$code" 0 "SIGHUP under nohup"
+
+# A file that may not grow: the error says so, what was measured is kept, and --resume ends the run.
+code=0; (ulimit -f 12; "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --out "$WORK/small" >/dev/null 2>"$WORK/err") || code=$?
+expect "$code" 2 "a file size limit"
+grep -q 'File too large' "$WORK/err"
+grep -q 'run --resume .*small. goes on' "$WORK/err"
+code=0; "$NORMBENCH" run --resume "$WORK/small" --quiet --no-plots >/dev/null || code=$?
+expect "$code" 0 "--resume after a file size limit"
+
+code=0; (ulimit -s 64; run --out "$WORK/stack" >/dev/null 2>"$WORK/err") || code=$?
+expect "$code" 2 "a stack of 64 KiB"
+grep -q 'ulimit -s 256' "$WORK/err"
+(ulimit -s 256; run --out "$WORK/stack" --filter shape:1x8/ >/dev/null) # as much as that message asks for
+
+# Killed before its first line, a run leaves an empty journal, which does not keep the next one out; a line does.
+mkdir "$WORK/killed" && : >"$WORK/killed/journal.jsonl"
+code=0; "$NORMBENCH" report "$WORK/killed" 2>"$WORK/err" || code=$?
+expect "$code" 2 "a report of an empty journal"
+grep -q 'is empty: the run ended before it began' "$WORK/err"
+run --out "$WORK/killed" --filter shape:1x8/ >/dev/null
+rm "$WORK/killed/results.json"
+code=0; run --out "$WORK/killed" >/dev/null 2>"$WORK/err" || code=$?
+expect "$code" 2 "a folder with a journal"
+grep -q 'holds a run already; take another --out' "$WORK/err"
+
+# Two at once get a folder each.
+(
+    cd "$WORK"
+    for _ in 1 2 3; do run --filter shape:1x8/ >/dev/null & done
+    for job in $(jobs -p); do wait "$job"; done
+)
+expect "$(find "$WORK"/results/*/results.json | wc -l)" 3 "three runs at once into default folders"
+
+# Nobody writes into this pipe.
+mkfifo "$WORK/pipe.json"
+mkdir "$WORK/pipes" && mkfifo "$WORK/pipes/journal.jsonl"
+for args in "run $WORK/pipe.json" "report $WORK/pipes" "run --resume $WORK/pipes"; do
+    # shellcheck disable=SC2086 # words on purpose
+    code=0; timeout 20 "$NORMBENCH" $args 2>"$WORK/err" || code=$?
+    expect "$code" 2 "normbench $args"
+    grep -q 'is a pipe or a device' "$WORK/err"
+done

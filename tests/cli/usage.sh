@@ -34,6 +34,7 @@ refuses "shared object|cannot|ELF|invalid" run --plugin "$WORK/c.json"
 refuses "No such file|cannot" run --plugin /nonexistent.so
 refuses "may be one of --list, --launches" run --l
 refuses "empty" run --filter ""
+refuses "--out: an empty text" run --out ""
 refuses "did you mean rmsnorm_twopass_v256_f32" replay rmsnorm_twopas_v256_f32/shape:4x4
 refuses "%2F" replay rmsnorm_twopass_v256_f32/data:./x.npy
 
