@@ -7,22 +7,146 @@
  * RMSNorm and pRMSNorm is over height and width of one channel of one image; a row of the kernel is such a plane. BatchNorm is over all
  * images and positions of a channel; for its kernels, which want channels to be columns, planes are turned, which takes time of its own
  * that is not counted as the norm's. */
-
-/* A convolution with what follows it: norm, gain and bias of each channel, leaky ReLU, pooling where there is one. */
+#include "src/train/tensor.h"
+#include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "src/train/convolution.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
-#include "src/train/matrix.h"
 #include "src/train/norm_layer.h"
 #include "src/train/tensor.h"
 #include "src/train/workload.h"
 
+/* ---- convolutions of images [channel][row][column], one image after another: what the kernel sees at each position becomes a column of a
+ * matrix (im2col); its inverse, col2im, adds what positions share. Stride 1, an odd side, edges filled with zeros: height and width stay ---- */
+
+struct convolution {
+    int64_t batch, height, width, in, out; /* in, out: channels */
+    int64_t side;                          /* of the kernel */
+};
+
+static int64_t pixels(const struct convolution *c) { return c->height * c->width; }
+static int64_t patch(const struct convolution *c) { return c->in * c->side * c->side; }
+
+/* Floats that the columns of one image take; nothing is kept from forward to backward. */
+static int64_t convolution_columns(const struct convolution *c) { return patch(c) * pixels(c); }
+
+/* One row of an image under one element of the kernel: columns [first, end) of the output see columns shift further on. */
+struct strip {
+    int64_t row, shift, first, end; /* row outside the image: first == end */
+};
+
+static struct strip strip_of(const struct convolution *c, int64_t row, int64_t k_row, int64_t k_col) {
+    struct strip s = {.row = row + k_row - c->side / 2, .shift = k_col - c->side / 2};
+    if (s.row < 0 || s.row >= c->height) return s;
+    s.first = s.shift < 0 ? -s.shift : 0;
+    s.end = s.shift > 0 ? c->width - s.shift : c->width;
+    if (s.end < s.first) s.first = s.end = 0;
+    return s;
+}
+
+static void take(const struct convolution *c, float *to, const float *plane, const struct strip *s) {
+    memset(to, 0, (size_t)c->width * sizeof *to);
+    if (s->end > s->first)
+        memcpy(to + s->first, plane + s->row * c->width + s->first + s->shift,
+               (size_t)(s->end - s->first) * sizeof *to);
+}
+
+static void give_back(const struct convolution *c, float *plane, const float *from, const struct strip *s) {
+    if (s->end <= s->first) return;
+    float *to = plane + s->row * c->width + s->shift;
+    for (int64_t i = s->first; i < s->end; i++) to[i] += from[i];
+}
+
+/* To the columns where x is given, else from them to dx. */
+static void walk(const struct convolution *c, float *columns, const float *x, float *dx) {
+    for (int64_t channel = 0; channel < c->in; channel++)
+        for (int64_t k = 0; k < c->side * c->side; k++)
+            for (int64_t row = 0; row < c->height; row++) {
+                const struct strip s = strip_of(c, row, k / c->side, k % c->side);
+                float *at = columns + ((channel * c->side * c->side + k) * c->height + row) * c->width;
+                if (x)
+                    take(c, at, x + channel * pixels(c), &s);
+                else if (dx)
+                    give_back(c, dx + channel * pixels(c), at, &s);
+            }
+}
+
+/* y[batch][out][h][w] = w[out][in][side][side] over x[batch][in][h][w] */
+static void convolution_forward(const struct convolution *c, float *y, const float *x, const float *w, float *columns) {
+    assert(c->side % 2 == 1);
+    for (int64_t image = 0; image < c->batch; image++) {
+        const float *from = x + image * c->in * pixels(c);
+        if (c->side > 1) walk(c, columns, from, NULL);
+        nb_matrix_multiply(NB_AS_STORED, y + image * c->out * pixels(c), w, c->side > 1 ? columns : from, c->out,
+                           pixels(c), patch(c), 0);
+    }
+}
+
+/* Adds to dw, overwrites dx, which may be null. */
+static void convolution_backward(const struct convolution *c, float *dx, float *dw, const float *dy, const float *x,
+                                 const float *w, float *columns) {
+    for (int64_t image = 0; image < c->batch; image++) {
+        const float *from = x + image * c->in * pixels(c), *d = dy + image * c->out * pixels(c);
+        if (c->side > 1) walk(c, columns, from, NULL);
+        nb_matrix_multiply(NB_B_TRANSPOSED, dw, d, c->side > 1 ? columns : from, c->out, patch(c), pixels(c), 1);
+        if (!dx) continue;
+        float *to = dx + image * c->in * pixels(c);
+        nb_matrix_multiply(NB_A_TRANSPOSED, c->side > 1 ? columns : to, w, d, patch(c), pixels(c), c->out, 0);
+        if (c->side == 1) continue;
+        memset(to, 0, (size_t)(c->in * pixels(c)) * sizeof *to);
+        walk(c, columns, NULL, to);
+    }
+}
+
+/* ---- pooling; of equal values the first counts ---- */
+
+/* The largest of each 2 x 2; height and width even. from: index of it within the plane, for backward, which overwrites dx. */
+static void max_pool_forward(float *y, int32_t *from, const float *x, int64_t planes, int64_t height, int64_t width) {
+    assert(height % 2 == 0 && width % 2 == 0);
+    for (int64_t plane = 0; plane < planes; plane++, x += height * width)
+        for (int64_t row = 0; row < height; row += 2)
+            for (int64_t col = 0; col < width; col += 2) {
+                const int64_t at = row * width + col, others[] = {at + 1, at + width, at + width + 1};
+                int64_t best = at;
+                for (int i = 0; i < 3; i++)
+                    if (x[others[i]] > x[best]) best = others[i];
+                *y++ = x[best];
+                *from++ = (int32_t)best;
+            }
+}
+
+static void max_pool_backward(float *dx, const float *dy, const int32_t *from, int64_t planes, int64_t height,
+                              int64_t width) {
+    const int64_t pooled = height * width / 4;
+    memset(dx, 0, (size_t)(planes * height * width) * sizeof *dx);
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t i = 0; i < pooled; i++)
+            dx[plane * height * width + from[plane * pooled + i]] += dy[plane * pooled + i];
+}
+
+/* The mean of each plane. */
+static void mean_pool_forward(float *y, const float *x, int64_t planes, int64_t pixels) {
+    for (int64_t plane = 0; plane < planes; plane++) {
+        double sum = 0;
+        for (int64_t i = 0; i < pixels; i++) sum += (double)x[plane * pixels + i];
+        y[plane] = (float)(sum / (double)pixels);
+    }
+}
+
+static void mean_pool_backward(float *dx, const float *dy, int64_t planes, int64_t pixels) {
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t i = 0; i < pixels; i++) dx[plane * pixels + i] = dy[plane] / (float)pixels;
+}
+
+/* ---- a convolution with what follows it: norm, gain and bias of each channel, leaky ReLU, pooling where there is one ---- */
+
 struct conv_block {
     char place[16]; /* "layer3" */
-    struct nb_convolution c;
+    struct convolution c;
     bool pools;
     struct nb_parameter *w, *gain, *bias;
     struct nb_norm_layer norm;
@@ -39,9 +163,8 @@ struct conv_buffers { /* shared by the blocks of a model: each as large as the l
 
 static const float LEAK = 0.1f;
 
-static int64_t pixels(const struct conv_block *b) { return b->c.height * b->c.width; }
 /* before pooling */
-static int64_t conv_block_outputs(const struct conv_block *b) { return b->c.batch * b->c.out * pixels(b); }
+static int64_t conv_block_outputs(const struct conv_block *b) { return b->c.batch * b->c.out * pixels(&b->c); }
 static bool turns(const struct conv_block *b) { return b->norm.choice.kind == NB_NORM_BATCHNORM; }
 static bool has_norm(const struct conv_block *b) { return b->norm.choice.kind != NB_NORM_NONE; }
 
@@ -56,7 +179,7 @@ static void allocate_block(struct conv_block *b, struct nb_model *model) {
     b->from = nb_arena_take_bytes(&model->passing, (size_t)(n / 4) * sizeof *b->from);
 }
 
-static void conv_block_init(struct conv_block *b, struct nb_model *model, int index, const struct nb_convolution *c,
+static void conv_block_init(struct conv_block *b, struct nb_model *model, int index, const struct convolution *c,
                             bool pools) {
     const struct nb_norm_choice *choice = &model->options.norm;
     struct nb_parameters *all = &model->parameters;
@@ -70,7 +193,7 @@ static void conv_block_init(struct conv_block *b, struct nb_model *model, int in
     b->gain->frozen = choice->kind == NB_NORM_NONE || choice->affine == NB_NORM_FROZEN;
     const bool by_channel = choice->kind == NB_NORM_BATCHNORM;
     nb_norm_layer_init(&b->norm, model, nb_place_of(b->place, "norm").text,
-                       by_channel ? c->batch * pixels(b) : c->batch * c->out, by_channel ? c->out : pixels(b));
+                       by_channel ? c->batch * pixels(&b->c) : c->batch * c->out, by_channel ? c->out : pixels(&b->c));
     /* Gain and bias are of channels here; the kernel's own, of columns, stay 1 and 0. */
     if (b->norm.gamma) b->norm.gamma->frozen = true;
     if (b->norm.beta) b->norm.beta->frozen = true;
@@ -93,13 +216,13 @@ static void normalize(struct conv_block *b, bool training, const struct conv_buf
         nb_norm_forward(&b->norm, b->normed, b->before, 0, images * channels, training);
         return;
     }
-    turn(b->turned, b->before, images, channels, pixels(b));
-    nb_norm_forward(&b->norm, buffers->turned, b->turned, 0, images * pixels(b), training);
-    turn(b->normed, buffers->turned, images, pixels(b), channels);
+    turn(b->turned, b->before, images, channels, pixels(&b->c));
+    nb_norm_forward(&b->norm, buffers->turned, b->turned, 0, images * pixels(&b->c), training);
+    turn(b->normed, buffers->turned, images, pixels(&b->c), channels);
 }
 
 static void activate(struct conv_block *b) {
-    const int64_t n = pixels(b);
+    const int64_t n = pixels(&b->c);
     for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
         const float gain = b->gain->value[plane % b->c.out], bias = b->bias->value[plane % b->c.out];
         for (int64_t i = plane * n; i < (plane + 1) * n; i++) {
@@ -112,13 +235,13 @@ static void activate(struct conv_block *b) {
 static const float *conv_block_forward(struct conv_block *b, const struct nb_model *model, const float *x,
                                        bool training, const struct conv_buffers *buffers) {
     b->x = x;
-    nb_convolution_forward(&b->c, b->before, x, b->w->value, buffers->columns);
+    convolution_forward(&b->c, b->before, x, b->w->value, buffers->columns);
     normalize(b, training, buffers);
     activate(b);
     nb_model_observe(model, NB_ACTIVATION, b->place, "convolution", b->before, conv_block_outputs(b));
     nb_model_observe(model, NB_ACTIVATION, b->place, "output", b->out, conv_block_outputs(b));
     if (!b->pools) return b->out;
-    nb_max_pool_forward(b->pooled, b->from, b->out, b->c.batch * b->c.out, b->c.height, b->c.width);
+    max_pool_forward(b->pooled, b->from, b->out, b->c.batch * b->c.out, b->c.height, b->c.width);
     return b->pooled;
 }
 
@@ -126,7 +249,7 @@ static const float *conv_block_forward(struct conv_block *b, const struct nb_mod
 
 /* d, the gradient by out, becomes that by normed. The sign of out is that of what went in. */
 static void activate_back(struct conv_block *b, float *d) {
-    const int64_t n = pixels(b);
+    const int64_t n = pixels(&b->c);
     for (int64_t plane = 0; plane < b->c.batch * b->c.out; plane++) {
         const int64_t channel = plane % b->c.out;
         const float gain = b->gain->value[channel];
@@ -146,9 +269,9 @@ static void activate_back(struct conv_block *b, float *d) {
 static const float *normalize_back(struct conv_block *b, const float *d, const struct conv_buffers *buffers) {
     const int64_t images = b->c.batch, channels = b->c.out;
     if (!turns(b)) return nb_norm_backward(&b->norm, buffers->other, d, b->before, 0, images * channels);
-    turn(buffers->turned, d, images, channels, pixels(b));
-    nb_norm_backward(&b->norm, buffers->turned_back, buffers->turned, b->turned, 0, images * pixels(b));
-    turn(buffers->other, buffers->turned_back, images, pixels(b), channels);
+    turn(buffers->turned, d, images, channels, pixels(&b->c));
+    nb_norm_backward(&b->norm, buffers->turned_back, buffers->turned, b->turned, 0, images * pixels(&b->c));
+    turn(buffers->other, buffers->turned_back, images, pixels(&b->c), channels);
     return buffers->other;
 }
 
@@ -158,13 +281,13 @@ static void conv_block_backward(struct conv_block *b, const struct nb_model *mod
     float *d = dy;
     if (b->pools) {
         d = buffers->d;
-        nb_max_pool_backward(d, dy, b->from, b->c.batch * b->c.out, b->c.height, b->c.width);
+        max_pool_backward(d, dy, b->from, b->c.batch * b->c.out, b->c.height, b->c.width);
     }
     nb_model_observe(model, NB_GRADIENT, b->place, "output", d, conv_block_outputs(b));
     activate_back(b, d);
     const float *dbefore = normalize_back(b, d, buffers);
     nb_model_observe(model, NB_GRADIENT, b->place, "convolution", dbefore, conv_block_outputs(b));
-    nb_convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, buffers->columns);
+    convolution_backward(&b->c, dx, b->w->gradient, dbefore, b->x, b->w->value, buffers->columns);
 }
 
 /* ---- the net: blocks in a row, the mean of each plane, a linear layer ---- */
@@ -201,16 +324,16 @@ static const char *convpool_complete(const void *own, struct nb_train_options *o
     return nb_train_options_refused(o, false);
 }
 
-static struct nb_convolution convolution_of(const struct nb_train_options *o, int index) {
+static struct convolution convolution_of(const struct nb_train_options *o, int index) {
     const int64_t wide = 2 * (int64_t)o->hidden, side = o->sequence / (index < 3 ? 1 : index < 6 ? 2 : 4);
-    return (struct nb_convolution){.batch = o->batch,
-                                   .height = side,
-                                   .width = side,
-                                   .in = index == 0  ? NB_TEXTURE_COLOURS
-                                         : index < 4 ? o->hidden
-                                                     : wide,
-                                   .out = index < 3 ? o->hidden : wide,
-                                   .side = index < 7 ? 3 : 1};
+    return (struct convolution){.batch = o->batch,
+                                .height = side,
+                                .width = side,
+                                .in = index == 0  ? NB_TEXTURE_COLOURS
+                                      : index < 4 ? o->hidden
+                                                  : wide,
+                                .out = index < 3 ? o->hidden : wide,
+                                .side = index < 7 ? 3 : 1};
 }
 static bool pools_behind(int index) { return index == 2 || index == 5; }
 
@@ -218,8 +341,8 @@ static double convpool_flops(const void *own, const struct nb_train_options *o) 
     (void)own;
     double sum = 0;
     for (int i = 0; i < BLOCKS; i++) {
-        const struct nb_convolution c = convolution_of(o, i);
-        sum += 2.0 * (double)c.batch * (double)c.out * (double)nb_convolution_columns(&c);
+        const struct convolution c = convolution_of(o, i);
+        sum += 2.0 * (double)c.batch * (double)c.out * (double)convolution_columns(&c);
     }
     return 3 * sum;
 }
@@ -234,7 +357,7 @@ static void allocate(struct nb_model *model, struct convpool *t) {
     int64_t columns = 0, outputs = (int64_t)o->batch * NB_TEXTURE_COLOURS * o->sequence * o->sequence;
     t->images = nb_arena_take(&model->kept, outputs);
     for (int i = 0; i < BLOCKS; i++) {
-        columns = larger(columns, nb_convolution_columns(&t->blocks[i].c));
+        columns = larger(columns, convolution_columns(&t->blocks[i].c));
         outputs = larger(outputs, conv_block_outputs(&t->blocks[i]));
     }
     t->features = nb_arena_take(&model->kept, o->batch * wide);
@@ -255,7 +378,7 @@ static void convpool_create(struct nb_model *model) {
     const int64_t wide = 2 * (int64_t)model->options.hidden;
     model->inside = t;
     for (int i = 0; i < BLOCKS; i++) {
-        const struct nb_convolution c = convolution_of(&model->options, i);
+        const struct convolution c = convolution_of(&model->options, i);
         conv_block_init(&t->blocks[i], model, i, &c, pools_behind(i));
     }
     t->w = nb_parameter_matrix(&model->parameters, "head", "w", NB_TEXTURE_CLASSES, wide, model->options.seed,
@@ -274,12 +397,12 @@ static void draw_images(const struct nb_train_options *o, struct convpool *t, in
 
 static double convpool_forward(struct nb_model *model, const struct nb_text *text, int64_t batch, bool training) {
     struct convpool *t = model->inside;
-    const struct nb_convolution *c = &t->blocks[BLOCKS - 1].c;
+    const struct convolution *c = &t->blocks[BLOCKS - 1].c;
     (void)text; /* images are drawn */
     draw_images(&model->options, t, batch);
     t->last = t->images;
     for (int i = 0; i < BLOCKS; i++) t->last = conv_block_forward(&t->blocks[i], model, t->last, training, &t->buffers);
-    nb_mean_pool_forward(t->features, t->last, c->batch * c->out, c->height * c->width);
+    mean_pool_forward(t->features, t->last, c->batch * c->out, c->height * c->width);
     nb_linear_forward(t->logits, t->features, t->w->value, t->bias->value, c->batch, c->out, NB_TEXTURE_CLASSES);
     nb_model_observe(model, NB_ACTIVATION, "logits", "", t->logits, c->batch * NB_TEXTURE_CLASSES);
     return nb_cross_entropy_forward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES);
@@ -287,11 +410,11 @@ static double convpool_forward(struct nb_model *model, const struct nb_text *tex
 
 static void convpool_backward(struct nb_model *model, double scale) {
     struct convpool *t = model->inside;
-    const struct nb_convolution *c = &t->blocks[BLOCKS - 1].c;
+    const struct convolution *c = &t->blocks[BLOCKS - 1].c;
     nb_cross_entropy_backward(t->logits, t->logits, t->classes, c->batch, NB_TEXTURE_CLASSES, scale);
     nb_linear_backward(t->buffers.other, t->w->gradient, t->bias->gradient, t->logits, t->features, t->w->value,
                        c->batch, c->out, NB_TEXTURE_CLASSES);
-    nb_mean_pool_backward(t->d, t->buffers.other, c->batch * c->out, c->height * c->width);
+    mean_pool_backward(t->d, t->buffers.other, c->batch * c->out, c->height * c->width);
     for (int i = BLOCKS - 1; i >= 0; i--) {
         conv_block_backward(&t->blocks[i], model, i > 0 ? t->dnext : NULL, t->d, &t->buffers);
         float *const swapped = t->d;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The order embedding (Vendrov et al. 2016) as in table 8 of Zhang & Sennrich 2019: a gated recurrent unit reads a caption, a matrix takes
- * the image's features, and both are compared by order violation (layers.h). Captions are words of the text; an image's features are
+ * the image's features, and both are compared by order violation. Captions are words of the text; an image's features are
  * made of its caption's words (a fixed random vector for each, summed, without what is negative, as behind a ReLU), so that there is
  * something to learn.
  *
  * Observers are given "caption.*" (x_gates, x_candidate, h_gates, h_candidate: product and result), "caption.states" and "image"; of
- * gradients at the same places. */
-
-/* Data, caption encoder and image encoder in front of the loss. Tensors are steps x batch x width. */
+ * gradients at the same places. Tensors are steps x batch x width. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +17,157 @@
 #include "src/train/tensor.h"
 #include "src/train/workload.h"
 
+/* The loss of order embeddings (Vendrov et al. 2016, equations 2 and 4) over a batch of pairs of a caption and its image, their vectors
+ * made non-negative and of length 1: a caption lies above its image, E(s, m) = |max(0, s - m)|^2, by a margin more than above the
+ * other images, and than other captions above its image:
+ *   loss = sum_ij max(0, margin - E(s_i, m_j) + E(s_i, m_i)) + max(0, margin - E(s_i, m_j) + E(s_j, m_j)),  i != j */
+
+struct order_loss {
+    int64_t n, width; /* pairs, width of a vector */
+    double margin;
+    float *captions, *images; /* |.| / length */
+    float *caption_length, *image_length;
+    float *violations; /* E, n x n: captions x images */
+    float *pull;       /* gradient of the loss by E */
+    float *dcaptions, *dimages;
+};
+
+/* ---- order violation: all pairs by plain loops, 2 n^2 width of them, a small share of a step ---- */
+
+enum { LANES = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t masks __attribute__((vector_size(LANES * sizeof(float))));
+
+static void order_loss_init(struct order_loss *l, struct nb_arena *kept, struct nb_arena *passing, int64_t n,
+                            int64_t width, double margin) {
+    assert(width % (2 * LANES) == 0);
+    *l = (struct order_loss){.n = n,
+                             .width = width,
+                             .margin = margin,
+                             .captions = nb_arena_take(kept, n * width),
+                             .images = nb_arena_take(kept, n * width),
+                             .caption_length = nb_arena_take(kept, n),
+                             .image_length = nb_arena_take(kept, n),
+                             .violations = nb_arena_take(kept, n * n),
+                             .pull = nb_arena_take(passing, n * n),
+                             .dcaptions = nb_arena_take(passing, n * width),
+                             .dimages = nb_arena_take(passing, n * width)};
+}
+
+/* ---- |x| / length ---- */
+
+static void to_unit(float *unit, float *length, const float *x, int64_t n, int64_t width) {
+    for (int64_t r = 0; r < n; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < width; i++) sum += (double)x[r * width + i] * (double)x[r * width + i];
+        length[r] = (float)sqrt(sum) + 1e-8f;
+        for (int64_t i = 0; i < width; i++) unit[r * width + i] = fabsf(x[r * width + i]) / length[r];
+    }
+}
+
+/* dx = sign(x) (d - u (u . d)) / length */
+static void to_unit_backward(float *dx, const float *d, const float *unit, const float *length, const float *x,
+                             int64_t n, int64_t width) {
+    for (int64_t r = 0; r < n; r++) {
+        const int64_t at = r * width;
+        double along = 0;
+        for (int64_t i = at; i < at + width; i++) along += (double)unit[i] * (double)d[i];
+        for (int64_t i = at; i < at + width; i++)
+            dx[i] = copysignf(1, x[i]) * (d[i] - unit[i] * (float)along) / length[r];
+    }
+}
+
+/* ---- violations and margins ---- */
+
+static lanes load(const float *p) {
+    lanes v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* max(0, caption - image); NaN stays. */
+static lanes over(lanes caption, lanes image) {
+    const lanes d = caption - image;
+    return (lanes)(~(masks)(d < 0) & (masks)d);
+}
+
+/* Two sums of four side by side: additions do not wait for each other. */
+static float violation(const float *caption, const float *image, int64_t width) {
+    lanes sum[2] = {{0}, {0}};
+    for (int64_t i = 0; i < width; i += 2 * LANES)
+        for (int k = 0; k < 2; k++) {
+            const lanes d = over(load(caption + i + k * LANES), load(image + i + k * LANES));
+            sum[k] += d * d;
+        }
+    const lanes both = sum[0] + sum[1];
+    return (both[0] + both[1]) + (both[2] + both[3]);
+}
+
+/* Both hinges of a pair (i, j); pull gets their gradients by the three violations. */
+static double hinges(struct order_loss *l, int64_t i, int64_t j) {
+    const int64_t n = l->n;
+    const double other = l->violations[i * n + j];
+    const double by_image = l->margin - other + (double)l->violations[i * n + i];
+    const double by_caption = l->margin - other + (double)l->violations[j * n + j];
+    double sum = 0;
+    if (by_image > 0) {
+        sum += by_image;
+        l->pull[i * n + i] += 1;
+        l->pull[i * n + j] -= 1;
+    }
+    if (by_caption > 0) {
+        sum += by_caption;
+        l->pull[j * n + j] += 1;
+        l->pull[i * n + j] -= 1;
+    }
+    return sum;
+}
+
+/* captions and images as the encoders say them, n x width. The sum above, for a pair of the batch: divided by n. */
+static double order_loss_forward(struct order_loss *l, const float *captions, const float *images) {
+    const int64_t n = l->n, width = l->width;
+    to_unit(l->captions, l->caption_length, captions, n, width);
+    to_unit(l->images, l->image_length, images, n, width);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            l->violations[i * n + j] = violation(l->captions + i * width, l->images + j * width, width);
+    memset(l->pull, 0, (size_t)(n * n) * sizeof *l->pull);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (i != j) sum += hinges(l, i, j);
+    for (int64_t i = 0; i < n * n; i++) /* NaN is greater than nothing: no hinge would say so */
+        if (isnan(l->violations[i])) sum = NAN;
+    return sum / (double)n;
+}
+
+static void violation_backward(float *dcaption, float *dimage, const float *caption, const float *image, int64_t width,
+                               float factor) {
+    for (int64_t i = 0; i < width; i += LANES) {
+        const lanes d = factor * over(load(caption + i), load(image + i));
+        const lanes up = load(dcaption + i) + d, down = load(dimage + i) - d;
+        memcpy(dcaption + i, &up, sizeof up);
+        memcpy(dimage + i, &down, sizeof down);
+    }
+}
+
+/* scale times the gradients; overwrites both. */
+static void order_loss_backward(struct order_loss *l, float *dcaptions, float *dimages, const float *captions,
+                                const float *images, double scale) {
+    const int64_t n = l->n, width = l->width;
+    memset(l->dcaptions, 0, (size_t)(n * width) * sizeof *l->dcaptions);
+    memset(l->dimages, 0, (size_t)(n * width) * sizeof *l->dimages);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const float factor = (float)(2 * scale / (double)n * (double)l->pull[i * n + j]);
+            if (factor == 0) continue;
+            violation_backward(l->dcaptions + i * width, l->dimages + j * width, l->captions + i * width,
+                               l->images + j * width, width, factor);
+        }
+    to_unit_backward(dcaptions, l->dcaptions, l->captions, l->caption_length, captions, n, width);
+    to_unit_backward(dimages, l->dimages, l->images, l->image_length, images, n, width);
+}
+
 enum { N_TOPICS = 256, TOPIC_STREAM = 0x1a6e };
 static const double MARGIN = 0.05, EMBEDDING_DEVIATION = 0.1;
 
@@ -26,7 +176,7 @@ struct order_embedding {
     struct nb_parameter *table;
     struct nb_gru gru;
     struct nb_projection of_image;
-    struct nb_order_loss loss;
+    struct order_loss loss;
     float *topics; /* what a word adds to the features of its image: N_TOPICS x image */
     int32_t *tokens;
     float *words, *features, *states;
@@ -62,7 +212,7 @@ static void allocate(struct nb_model *model, struct order_embedding *s) {
     s->features = nb_arena_take(&model->kept, s->batch * s->image);
     s->topics = nb_arena_take(&model->passing, N_TOPICS * s->image);
     s->tokens = nb_arena_take_bytes(&model->passing, (size_t)rows * sizeof *s->tokens);
-    nb_order_loss_init(&s->loss, &model->kept, &model->passing, s->batch, s->hidden, MARGIN);
+    order_loss_init(&s->loss, &model->kept, &model->passing, s->batch, s->hidden, MARGIN);
 }
 
 static void draw_topics(struct order_embedding *s) {
@@ -132,7 +282,7 @@ static double order_embedding_forward(struct nb_model *model, const struct nb_te
     nb_gru_forward(&s->gru, s->states, s->words);
     const float *images = nb_projection_forward(&s->of_image, s->features, 0, 1);
     observe(model, NB_ACTIVATION);
-    return nb_order_loss_forward(&s->loss, last_state(s, s->states), images);
+    return order_loss_forward(&s->loss, last_state(s, s->states), images);
 }
 
 /* ---- backward ---- */
@@ -142,8 +292,8 @@ static void order_embedding_backward(struct nb_model *model, double scale) {
     const int64_t rows = s->n_steps * s->batch;
     float *dlast = s->dstates + rows * s->hidden;
     memset(s->dstates, 0, (size_t)(rows * s->hidden) * sizeof *s->dstates);
-    nb_order_loss_backward(&s->loss, dlast, nb_projection_gradient(&s->of_image, 0), last_state(s, s->states),
-                           nb_projection_result(&s->of_image, 0), scale);
+    order_loss_backward(&s->loss, dlast, nb_projection_gradient(&s->of_image, 0), last_state(s, s->states),
+                        nb_projection_result(&s->of_image, 0), scale);
     nb_projection_backward(&s->of_image, NULL, 0, 1, 0);
     nb_projection_finish(&s->of_image, s->features);
     nb_round_tensor(dlast, s->batch * s->hidden, model->options.dtype);

@@ -17,6 +17,7 @@
 #include "src/train/options.h"
 
 const char *const nb_train_measure_names[] = {"steps", "memory", "course", NULL};
+const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "passes", "forward", "backward", "norm"};
 
 static struct nb_train_group *group_of(struct nb_train_plan *p, enum nb_train_measure measure,
                                        const struct nb_workload *workload, int steps) {

@@ -8,16 +8,17 @@
 #include <stddef.h>
 
 #include "src/core/stats.h"
-#include "src/train/steps.h"
 #include "src/train/workload.h"
 
 enum nb_train_measure {
-    NB_TRAIN_STEPS,  /* times of steps, the arms interleaved in one process: steps.h; a round is a launch */
+    NB_TRAIN_STEPS,  /* times of steps, the arms interleaved in one process; a round is a launch */
     NB_TRAIN_MEMORY, /* peak memory of a process that makes steps of one arm; a round is a launch of each */
-    NB_TRAIN_COURSE, /* a run from its beginning: course.h; a round is a seed */
+    NB_TRAIN_COURSE, /* a run from its beginning; a round is a seed */
     NB_N_TRAIN_MEASURES
 };
 extern const char *const nb_train_measure_names[]; /* "steps", "memory", "course"; null-terminated */
+enum nb_step_part { NB_STEP_WHOLE, NB_STEP_PASSES, NB_STEP_FORWARD, NB_STEP_BACKWARD, NB_STEP_NORM, NB_N_STEP_PARTS };
+extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "passes", ... */
 
 struct nb_train_group {
     enum nb_train_measure measure;

@@ -3,13 +3,28 @@
  * with pre-norm a norm stands before the head. Bytes of text are tokens, the byte behind each its target. Without the causal mask a
  * position sees its own target: such a run is about time, not about learning.
  *
- * Observers are given "embedding", "layerN.attention.*", "layerN.feed_forward.*" (transformer_layers.h), "final" (the head's input) and "logits"; of
+ * Observers are given "embedding", "layerN.attention.*", "layerN.feed_forward.*", "final" (the head's input) and "logits"; of
  * gradients at the same places. */
 #ifndef NB_TRAIN_TRANSFORMER_H
 #define NB_TRAIN_TRANSFORMER_H
 
-#include "src/train/transformer_layers.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "src/train/workload.h"
+
+/* The sizes of a transformer and what its published configuration says besides. */
+struct nb_transformer_shape {
+    int hidden, layers, heads, kv_heads, ffn, vocabulary; /* a head is hidden / heads wide */
+    int batch, sequence;                                  /* where options say nothing */
+    bool swiglu;                                          /* three matrices without bias; else two with, and ReLU */
+    bool qk_norm;                                         /* queries and keys are normalized head by head */
+    double rope_theta; /* 0: sinusoids are added to embeddings times sqrt(hidden) instead */
+    double eps;
+    double
+        deviation; /* of the matrices' first values; 0: Glorot & Bengio 2010, 2 / (in + out), embeddings 1 / hidden */
+    double learning_rate, beta2, adam_eps, decay;
+};
 
 /* Of workloads whose `own` is a struct nb_transformer_shape. */
 extern const struct nb_model_family nb_transformer_family;

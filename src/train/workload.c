@@ -8,7 +8,7 @@
 
 #include "src/core/log.h"
 #include "src/core/timer.h"
-#include "src/train/matrix.h"
+#include "src/train/tensor.h"
 
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
     assert(model && workload && options);

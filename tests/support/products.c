@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/core/random.h"
-#include "src/train/matrix.h"
+#include "src/train/tensor.h"
 
 static uint64_t state;
 

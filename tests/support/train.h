@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "src/train/data.h"
-#include "src/train/transformer_layers.h"
+#include "src/train/transformer.h"
 #include "src/train/workload.h"
 
 /* A loss as a function of numbers that the caller moves. */

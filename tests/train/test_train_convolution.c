@@ -7,9 +7,9 @@
 
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/train/convolution.h"
+#include "src/train/convpool.c"
 #include "src/train/data.h"
-#include "src/train/matrix.h"
+#include "src/train/tensor.h"
 #include "src/train/options.h"
 #include "src/train/workload.h"
 #include "tests/support/products.h"
@@ -19,15 +19,14 @@ static void draw(float *values, int64_t n, uint64_t stream) {
     for (int64_t i = 0; i < n; i++) values[i] = (float)nb_random_normal(nb_random_stream(9, stream), (uint64_t)i);
 }
 
-static float at(const struct nb_convolution *c, const float *x, int64_t image, int64_t channel, int64_t row,
-                int64_t col) {
+static float at(const struct convolution *c, const float *x, int64_t image, int64_t channel, int64_t row, int64_t col) {
     if (row < 0 || row >= c->height || col < 0 || col >= c->width) return 0;
     return x[((image * c->in + channel) * c->height + row) * c->width + col];
 }
 
 /* By definition. */
 /* reach: what a sum of so many terms in f32, in any order, may be off by. */
-static double convolved(const struct nb_convolution *c, const float *x, const float *w, int64_t image, int64_t out,
+static double convolved(const struct convolution *c, const float *x, const float *w, int64_t image, int64_t out,
                         int64_t row, int64_t col, double *reach) {
     const int64_t s = c->side;
     double sum = 0, size = 0;
@@ -45,13 +44,13 @@ static double convolved(const struct nb_convolution *c, const float *x, const fl
 
 enum { MOST = 2 * 4 * 5 * 6, MOST_W = 4 * 3 * 25 };
 struct trial {
-    struct nb_convolution c;
+    struct convolution c;
     float x[MOST], w[MOST_W], y[MOST], weights[MOST], columns[3 * 25 * 30];
 };
 static double trial_loss(void *context) {
     struct trial *t = context;
     double sum = 0;
-    nb_convolution_forward(&t->c, t->y, t->x, t->w, t->columns);
+    convolution_forward(&t->c, t->y, t->x, t->w, t->columns);
     for (int64_t i = 0; i < t->c.batch * t->c.out * t->c.height * t->c.width; i++)
         sum += (double)t->weights[i] * (double)t->y[i];
     return sum;
@@ -75,11 +74,11 @@ Test(train_convolution, as_defined_and_its_gradient) {
                         const double y = convolved(&t.c, t.x, t.w, image, out, row, col, &reach);
                         cr_expect_float_eq(t.y[i], y, reach);
                     }
-        nb_convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.columns);
+        convolution_backward(&t.c, dx, dw, t.weights, t.x, t.w, t.columns);
         const struct nb_test_loss loss = {trial_loss, &t, nb_test_products_noise(trial_loss, &t)};
         nb_test_gradient("x", &loss, t.x, dx, 2 * 3 * 30, 0.25);
         nb_test_gradient("w", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
-        nb_convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.columns);
+        convolution_backward(&t.c, NULL, dw, t.weights, t.x, t.w, t.columns);
         for (int i = 0; i < 4 * 3 * sides[s] * sides[s]; i++) dw[i] /= 2;
         nb_test_gradient("w, added to", &loss, t.w, dw, 4 * 3 * sides[s] * sides[s], 0.25);
     }
@@ -89,14 +88,14 @@ Test(train_convolution, pooling_takes_the_largest_and_the_mean) {
     const float x[16] = {1, 2, 9, 0, 3, 4, 0, 0, 5, 5, -1, -2, 5, 5, -3, -4}, dy[4] = {1, 2, 3, 4};
     float y[4], dx[16], sum = 0;
     int32_t from[4];
-    nb_max_pool_forward(y, from, x, 1, 4, 4);
+    max_pool_forward(y, from, x, 1, 4, 4);
     cr_expect(y[0] == 4 && y[1] == 9 && y[2] == 5 && y[3] == -1);
-    nb_max_pool_backward(dx, dy, from, 1, 4, 4);
+    max_pool_backward(dx, dy, from, 1, 4, 4);
     for (int i = 0; i < 16; i++) sum += dx[i];
     cr_expect(dx[5] == 1 && dx[2] == 2 && dx[8] == 3 && dx[10] == 4 && sum == 10);
-    nb_mean_pool_forward(y, x, 2, 8);
+    mean_pool_forward(y, x, 2, 8);
     cr_expect(y[0] == 19.0f / 8 && y[1] == 10.0f / 8);
-    nb_mean_pool_backward(dx, dy, 2, 8);
+    mean_pool_backward(dx, dy, 2, 8);
     cr_expect(dx[0] == 0.125f && dx[7] == 0.125f && dx[8] == 0.25f);
 }
 

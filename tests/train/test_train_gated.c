@@ -9,6 +9,7 @@
 #include "src/core/random.h"
 #include "src/train/data.h"
 #include "src/train/layers.h"
+#include "src/train/order_embedding.c"
 #include "src/train/recurrent.h"
 #include "src/train/tensor.h"
 #include "tests/support/training.h"
@@ -179,12 +180,12 @@ Test(train_gated, order_loss_of_two_pairs) {
      * exchanged each pair has E = 1 and the others 0: four hinges of 0.05 + 1, two pairs. */
     float vectors[2][8] = {{1}, {0, -2}}, turned[2][8] = {{0, 3}, {1}};
     struct nb_arena arena = {0};
-    struct nb_order_loss loss;
-    nb_order_loss_init(&loss, &arena, &arena, 2, 8, 0.05);
-    cr_expect_float_eq(nb_order_loss_forward(&loss, vectors[0], vectors[0]), 0, 1e-6);
-    cr_expect_float_eq(nb_order_loss_forward(&loss, vectors[0], turned[0]), 2 * 1.05, 1e-6);
+    struct order_loss loss;
+    order_loss_init(&loss, &arena, &arena, 2, 8, 0.05);
+    cr_expect_float_eq(order_loss_forward(&loss, vectors[0], vectors[0]), 0, 1e-6);
+    cr_expect_float_eq(order_loss_forward(&loss, vectors[0], turned[0]), 2 * 1.05, 1e-6);
     vectors[0][3] = NAN;
-    cr_expect(isnan(nb_order_loss_forward(&loss, vectors[0], turned[0])));
+    cr_expect(isnan(order_loss_forward(&loss, vectors[0], turned[0])));
     nb_arena_release(&arena);
 }
 

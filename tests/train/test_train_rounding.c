@@ -4,8 +4,8 @@
 
 #include "src/core/dtype.h"
 #include "src/core/random.h"
-#include "src/train/matrix.h"
-#include "src/train/transformer_layers.h"
+#include "src/train/tensor.h"
+#include "src/train/transformer.c"
 #include "tests/support/train.h"
 
 enum { ROWS = 12, HIDDEN = 16, N = ROWS * HIDDEN };
@@ -44,16 +44,16 @@ Test(train_rounding, inside_the_feed_forward_sublayer) {
     for (enum nb_dtype dtype = NB_F32; dtype < NB_N_DTYPES; dtype++)
         for (int gated = 0; gated < 2; gated++) {
             struct inside t;
-            struct nb_feed_forward f;
-            struct nb_feed_forward_buffers buffers = {0};
+            struct feed_forward f;
+            struct feed_forward_buffers buffers = {0};
             struct nb_transformer_shape shape = nb_test_transformer_shape;
             const int64_t n = (int64_t)ROWS * shape.ffn;
             shape.swiglu = gated;
             begin(&t, dtype);
-            nb_feed_forward_init(&f, "f", &t.model, &shape, &buffers);
+            feed_forward_init(&f, "f", &t.model, &shape, &buffers);
             nb_parameters_round(&t.model.parameters, dtype);
-            nb_feed_forward_forward(&f, t.y, t.x);
-            nb_feed_forward_backward(&f, t.dx, t.dy, t.x);
+            feed_forward_forward(&f, t.y, t.x);
+            feed_forward_backward(&f, t.dx, t.dy, t.x);
             expect_rounded("up", f.at_up, n, dtype);
             expect_rounded("inner", f.inner, n, dtype);
             expect_rounded("y", t.y, N, dtype);
@@ -69,19 +69,19 @@ Test(train_rounding, inside_the_feed_forward_sublayer) {
 Test(train_rounding, inside_attention) {
     for (enum nb_dtype dtype = NB_F32; dtype < NB_N_DTYPES; dtype++) {
         struct inside t;
-        struct nb_attention a;
-        struct nb_attention_buffers buffers = {0};
+        struct attention a;
+        struct attention_buffers buffers = {0};
         struct nb_rope rope;
         struct nb_transformer_shape shape = nb_test_transformer_shape;
         const int64_t n_weights = (int64_t)shape.batch * shape.heads * shape.sequence * shape.sequence;
         shape.qk_norm = true;
         begin(&t, dtype);
         nb_rope_init(&rope, &t.model.passing, shape.sequence, shape.hidden / shape.heads, shape.rope_theta);
-        nb_attention_init(&a, "a", &t.model, &shape, &buffers, &rope);
+        attention_init(&a, "a", &t.model, &shape, &buffers, &rope);
         cr_assert(!t.model.failed);
         nb_parameters_round(&t.model.parameters, dtype);
-        nb_attention_forward(&a, t.y, t.x, true);
-        nb_attention_backward(&a, t.dx, t.dy, t.x);
+        attention_forward(&a, t.y, t.x, true);
+        attention_backward(&a, t.dx, t.dy, t.x);
         expect_rounded("q before its norm", a.q_before, N, dtype);
         expect_rounded("q", a.q, N, dtype);
         expect_rounded("k", a.k, N / 2, dtype);

@@ -5,10 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/train/course.h"
 #include "src/train/data.h"
 #include "src/train/options.h"
-#include "src/train/steps.h"
+#include "src/train/train_job.c"
 #include "tests/support/files.h"
 
 TestSuite(train_steps, .init = quiet);
@@ -126,12 +125,12 @@ Test(train_steps, words_for_no_arm_are_refused_with_the_nearest) {
 /* ---- steps ---- */
 
 Test(train_steps, arms_take_turns_in_orders_that_come_with_their_reverse) {
-    struct nb_step_arm arms[3] = {
+    struct step_arm arms[3] = {
         {.options = arm_of("rmsnorm")}, {.options = arm_of("layernorm")}, {.options = arm_of("centre")}};
-    const struct nb_steps_options how = {.launch_s = 10, .most_blocks = 8, .seed = 5};
+    const struct steps_options how = {.launch_s = 10, .most_blocks = 8, .seed = 5};
     const struct nb_text text = {0};
     int n_blocks, first[3] = {0};
-    cr_assert_eq(nb_steps_measure(arms, 3, &parabola, &text, &how, &n_blocks), 0);
+    cr_assert_eq(steps_measure(arms, 3, &parabola, &text, &how, &n_blocks), 0);
     cr_expect_eq(n_blocks, 8);
     cr_expect_eq(strncmp(order, "rlc", 3), 0, "each is warmed by a step");
     cr_expect_eq(strlen(order), 3 + 3 * 8u);
@@ -153,31 +152,31 @@ Test(train_steps, arms_take_turns_in_orders_that_come_with_their_reverse) {
         cr_expect(arms[a].loss[7] < arms[a].loss[0]);
         cr_expect_eq(arms[a].kept_bytes, 64);
     }
-    nb_steps_release(arms, 3);
+    steps_release(arms, 3);
 }
 
 Test(train_steps, two_blocks_at_least_and_what_cannot_be_made_is_an_error) {
-    struct nb_step_arm arms[1] = {{.options = arm_of("rmsnorm")}},
-                       wrong[2] = {{.options = arm_of("rmsnorm")}, {.options = arm_of("rmsnorm layers=10")}};
-    const struct nb_steps_options how = {.launch_s = 0, .most_blocks = 8, .seed = 5};
+    struct step_arm arms[1] = {{.options = arm_of("rmsnorm")}},
+                    wrong[2] = {{.options = arm_of("rmsnorm")}, {.options = arm_of("rmsnorm layers=10")}};
+    const struct steps_options how = {.launch_s = 0, .most_blocks = 8, .seed = 5};
     const struct nb_text text = {0};
     int n_blocks;
-    cr_assert_eq(nb_steps_measure(arms, 1, &parabola, &text, &how, &n_blocks), 0);
+    cr_assert_eq(steps_measure(arms, 1, &parabola, &text, &how, &n_blocks), 0);
     cr_expect_eq(n_blocks, 2);
-    nb_steps_release(arms, 1);
+    steps_release(arms, 1);
     cr_redirect_stderr();
-    cr_expect_eq(nb_steps_measure(wrong, 2, &parabola, &text, &how, &n_blocks), -1);
-    nb_steps_release(wrong, 2);
+    cr_expect_eq(steps_measure(wrong, 2, &parabola, &text, &how, &n_blocks), -1);
+    steps_release(wrong, 2);
 }
 
 /* ---- courses ---- */
 
 Test(train_steps, a_course_records_its_losses_and_curves) {
-    struct nb_course c;
+    struct course c;
     const struct nb_train_options o = arm_of("rmsnorm");
-    const struct nb_course_options how = {.steps = 21, .records = 5};
+    const struct course_options how = {.steps = 21, .records = 5};
     const struct nb_text text = {0};
-    cr_assert_eq(nb_course_run(&c, &parabola, &o, &text, &how), 0);
+    cr_assert_eq(course_run(&c, &parabola, &o, &text, &how), 0);
     cr_expect(c.n_steps == 21 && c.n_failed == 0 && c.loss[0] == 7.5);
     for (int s = 1; s < 21; s++) cr_expect(c.loss[s] < c.loss[s - 1]);
     cr_expect(c.unseen_loss < c.loss[20]);
@@ -189,27 +188,27 @@ Test(train_steps, a_course_records_its_losses_and_curves) {
     cr_expect_float_eq(c.curves.items[1].std[0], 0.5, 1e-9, "of 1, 2");
     cr_expect(c.curves.items[2].gradient);
     cr_expect_float_eq(c.curves.items[2].std[0], sqrt(1.25) / 2, 1e-7);
-    nb_course_release(&c);
+    course_release(&c);
 }
 
 Test(train_steps, a_course_that_ends_in_no_number_counts_what_it_did_not_do) {
-    struct nb_course c;
+    struct course c;
     const struct nb_train_options o = arm_of("none");
-    const struct nb_course_options how = {.steps = 50, .records = 3};
+    const struct course_options how = {.steps = 50, .records = 3};
     const struct nb_text text = {0};
-    cr_assert_eq(nb_course_run(&c, &parabola, &o, &text, &how), 0);
+    cr_assert_eq(course_run(&c, &parabola, &o, &text, &how), 0);
     cr_expect_eq(c.n_steps, FAILS_AT + 1);
     cr_expect_eq(c.n_failed, 50 - FAILS_AT);
     cr_expect(isnan(c.unseen_loss));
-    cr_expect_eq(nb_course_final_loss(c.loss, c.n_steps, 50), c.loss[0], "as good as knowing nothing");
-    nb_course_release(&c);
+    cr_expect_eq(course_final_loss(c.loss, c.n_steps, 50), c.loss[0], "as good as knowing nothing");
+    course_release(&c);
 }
 
 Test(train_steps, the_final_loss_is_of_the_last_tenth) {
     double loss[40];
     for (int i = 0; i < 40; i++) loss[i] = i < 36 ? 9 : i - 35;
-    cr_expect_float_eq(nb_course_final_loss(loss, 40, 40), 2.5, 1e-12);
+    cr_expect_float_eq(course_final_loss(loss, 40, 40), 2.5, 1e-12);
     loss[39] = NAN;
-    cr_expect_float_eq(nb_course_final_loss(loss, 40, 40), 9, 1e-12);
-    cr_expect_float_eq(nb_course_final_loss(loss, 1, 1), 9, 1e-12);
+    cr_expect_float_eq(course_final_loss(loss, 40, 40), 9, 1e-12);
+    cr_expect_float_eq(course_final_loss(loss, 1, 1), 9, 1e-12);
 }
