@@ -6,9 +6,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +97,16 @@ int nb_dir_make(const char *dir) {
 bool nb_path_exists(const char *path) {
     assert(path);
     return access(path, F_OK) == 0;
+}
+
+int nb_fd_out_of_reach(int fd, bool alone) {
+    uint16_t at = 0;
+    while (getrandom(&at, sizeof at, 0) < 0 && errno == EINTR) continue;
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 300 + at % 600), kept = moved < 0 ? fd : moved;
+    if (moved >= 0) close(fd);
+    if (alone && kept > 3) close_range(3, (unsigned)kept - 1, 0);
+    if (alone) close_range((unsigned)kept + 1, ~0u, 0);
+    return kept;
 }
 
 static int compare_texts(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }

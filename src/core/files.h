@@ -18,6 +18,9 @@ int nb_file_write(const char *path, const char *text, size_t len);
 /* dir and its parents; fine when it is there. */
 int nb_dir_make(const char *dir);
 bool nb_path_exists(const char *path);
+/* Moves a descriptor to a random number, closed on exec: foreign code has been seen to write to the first ones. Returns it, or fd as it
+ * is where that cannot be had. alone: no other stays open but the first three. */
+int nb_fd_out_of_reach(int fd, bool alone);
 /* What the folder's files that end so are called without that end, sorted; none where dir is null or cannot be read. */
 struct nb_strings nb_dir_list(const char *dir, const char *end);
 /* "a/b" from "a" and "b"; owned. */

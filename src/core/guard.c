@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/core/files.h"
 #include "src/core/timer.h"
 
 struct packet {
@@ -38,32 +39,16 @@ void nb_guard_begins_with(void (*begin)(void)) { begins_with = begin; }
 
 /* ---- the guard's side ---- */
 
-/* Where no one guesses: kernels have been seen to write to the first descriptors. */
-static int moved_out_of_reach(int fd) {
-    uint16_t at = 0;
-    while (getrandom(&at, sizeof at, 0) < 0 && errno == EINTR) continue;
-    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 300 + at % 600);
-    if (moved < 0) return fd;
-    close(fd);
-    return moved;
-}
-
-static void keep_only(int fd) {
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* what it prints is no data of ours */
-    if (fd > 3) close_range(3, (unsigned)fd - 1, 0);
-    close_range((unsigned)fd + 1, ~0u, 0);
-}
-
 static _Noreturn void serve(int fd, pid_t owner) {
     static struct packet p;
     is_guard = true;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != owner) _exit(0);
     setpgid(0, 0);
-    fd = moved_out_of_reach(fd);
-    keep_only(fd);
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* what it prints is no data of ours */
+    fd = nb_fd_out_of_reach(fd, true);
     for (int number = 1; number < NSIG; number++)
         if (number != SIGPIPE) signal(number, SIG_DFL);
     if (begins_with) begins_with();

@@ -5,9 +5,9 @@
 
 #include "src/measure/buffers.h"
 
-/* Installs the handlers. A fault writes one JSON line on fd:
+/* Installs the handlers. A fault is said to the parent (src/measure/answers.h):
  * {"type":"fault","signal":11,"status":"read_outside","reason":"..."}; then the process ends by that signal. */
-void nb_faults_watch(int fd);
+void nb_faults_watch(void);
 /* The buffers whose guards are in force; null: none. */
 void nb_faults_set_buffers(const struct nb_buffers *b);
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/measure/answers.h"
 #include "src/measure/pool.h"
 #include "src/measure/worker.h"
 
@@ -20,7 +21,7 @@ static bool next_worker(int fds[NB_N_WORKER_FDS]) {
     struct iovec io = {&which, 1};
     struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t got;
-    while ((got = recvmsg(NB_FD_FORK_SERVER, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+    while ((got = recvmsg(nb_answers_fd(), &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
     const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     if (got != 1 || !c || c->cmsg_type != SCM_RIGHTS) return false;
     memcpy(present, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
@@ -43,9 +44,7 @@ static void take_descriptors(const int fds[NB_N_WORKER_FDS]) {
     }
 }
 
-static bool send_word(const void *word, size_t bytes) {
-    return send(NB_FD_FORK_SERVER, word, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
-}
+static bool say(int word) { return nb_answers_say((const char *)&word, sizeof word, false); }
 
 /* Returns when there is nothing more to do; in the workers it does not. */
 static void bring_forth(void) {
@@ -62,21 +61,20 @@ static void bring_forth(void) {
             if (fds[i] >= 0) close(fds[i]);
         siginfo_t info;
         int status = 0;
-        if (!send_word(&pid, sizeof pid)) return;
+        if (!say(pid)) return;
         if (pid < 0) continue;
         while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
         status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status; /* as waitpid() packs them */
-        if (!send_word(&status, sizeof status)) return;
+        if (!say(status)) return;
         char reaped;
-        if (recv(NB_FD_FORK_SERVER, &reaped, 1, MSG_PEEK) != 1) return; /* the next request is its word */
+        if (recv(nb_answers_fd(), &reaped, 1, MSG_PEEK) != 1) return; /* the next request is its word */
         waitpid(pid, NULL, 0);
     }
 }
 
 static int fork_server_job(struct nb_workplace *w) {
-    const char ready = 1;
     (void)w;
-    if (nb_threads_others() > 0 || !send_word(&ready, 1)) return -1;
+    if (nb_threads_others() > 0 || !say(0)) return -1;
     bring_forth();
     return 0;
 }

@@ -12,21 +12,22 @@
 
 enum { NB_MAX_CPUS = 1024 };
 
-/* File descriptors that a worker inherits. */
+/* File descriptors that a worker inherits. Before it loads any kernel it has read or mapped what it needs of them and closed them, but for
+ * the answers (src/measure/answers.h): a kernel that writes to every descriptor finds none of them. */
 enum {
     NB_FD_JOB = 3,     /* the job's JSON */
-    NB_FD_ANSWERS = 4, /* the worker's lines */
+    NB_FD_ANSWERS = 4, /* the worker's lines; of a fork server: requests and answers */
     NB_FD_SHARED = 5,  /* struct nb_shared */
-    NB_FD_DIGESTS =
-        6, /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
-    NB_FD_FORK_SERVER = 7, /* of a fork server alone: its end of the socket */
-    NB_N_WORKER_FDS = 5
+    /* at digests_at: uint64_t [cases of the group][nb_n_digests(rows)], written by the check, read by the launches */
+    NB_FD_DIGESTS = 6,
+    NB_N_WORKER_FDS = 4
 };
 
 /* Where the worker is, for a parent that must name what crashed or hung. */
 struct nb_shared {
     volatile int32_t current; /* index into the job's cases; -1: none of them */
     volatile int32_t beats;   /* grows with every step forward */
+    uint64_t secret;          /* of the answers; the worker erases it */
 };
 
 /* A kind of job. The file NAME_job.c of whichever folder defines nb_NAME_job and is thereby listed: a job names its kind "NAME", and a

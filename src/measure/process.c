@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,10 +120,35 @@ void nb_fork_server_renew(struct nb_fork_server *n) {
     n->pid = 0;
 }
 
+static void take_word(const char *text, size_t n, void *arg) {
+    struct nb_fork_server *server = arg;
+    if (n != sizeof server->word) return;
+    memcpy(&server->word, text, n);
+    server->has_word = true;
+}
+
 /* False: nothing came, or the user wants to stop. */
-static bool receive(const struct nb_fork_server *n, void *out, size_t bytes, int limit_ms) {
+static bool receive(struct nb_fork_server *n, int *word, int limit_ms) {
+    const double end_s = nb_now_s() + 1e-3 * limit_ms;
     struct pollfd p = {.fd = n->socket, .events = POLLIN};
-    return poll(&p, 1, limit_ms) == 1 && recv(n->socket, out, bytes, 0) == (ssize_t)bytes;
+    bool more = true;
+    while (!n->has_word && more && nb_now_s() < end_s && poll(&p, 1, limit_ms) == 1)
+        more = nb_answers_read(&n->answers, n->socket, take_word, n);
+    *word = n->word;
+    const bool came = n->has_word;
+    n->has_word = false;
+    return came;
+}
+
+/* What the parent and a worker share while it works, in *fd; null: no memory. */
+static struct nb_shared *make_shared(int *fd, uint64_t secret) {
+    *fd = memory_file("normbench-shared", NULL, sizeof(struct nb_shared));
+    struct nb_shared *shared =
+        *fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (shared == MAP_FAILED) return NULL;
+    shared->current = -1;
+    shared->secret = secret;
+    return shared;
 }
 
 static bool start_server(struct nb_fork_server *n) {
@@ -131,20 +157,21 @@ static bool start_server(struct nb_fork_server *n) {
                                .n_plugins = n->n_plugins,
                                .max_width = n->max_width,
                                .digests_at = -1};
-    int ends[2];
-    char ready, *text = nb_job_print(&job);
+    int ends[2], ready, shared_fd = -1;
+    char *text = nb_job_print(&job);
     const int job_fd = memory_file("normbench-job", text, strlen(text));
-    const int shared_fd = memory_file("normbench-shared", NULL, sizeof(struct nb_shared));
-    bool fine = job_fd >= 0 && shared_fd >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
+    bool fine = job_fd >= 0 && nb_answers_open(&n->answers, ends) == 0;
     if (fine) {
-        const int fds[NB_N_WORKER_FDS] = {job_fd, -1, shared_fd, -1, ends[1]};
-        fine = execute_worker(&n->pid, fds, n->seed++) == 0;
+        struct nb_shared *shared = make_shared(&shared_fd, n->answers.secret);
+        const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, -1};
+        fine = shared && execute_worker(&n->pid, fds, n->seed++) == 0;
+        if (shared) munmap(shared, sizeof *shared);
         close(ends[1]);
         n->socket = ends[0];
         if (!fine) close(ends[0]);
         if (!fine) n->pid = 0;
     }
-    if (fine && !receive(n, &ready, sizeof ready, READY_LIMIT_MS)) {
+    if (fine && !receive(n, &ready, READY_LIMIT_MS)) {
         nb_fork_server_renew(n);
         fine = false;
     }
@@ -184,22 +211,24 @@ static bool fork_worker(struct nb_fork_server *n, const int fds[NB_N_WORKER_FDS]
         n->refused = true;
         return false;
     }
-    if (send_descriptors(n, fds) && receive(n, pid, sizeof *pid, BIRTH_LIMIT_MS) && *pid > 0) return true;
+    if (send_descriptors(n, fds) && receive(n, pid, BIRTH_LIMIT_MS) && *pid > 0) return true;
     nb_fork_server_renew(n);
     return false;
 }
 
-static bool forked_has_ended(const struct nb_fork_server *n) {
+/* Its status has come, or the fork server is no more. */
+static bool forked_has_ended(struct nb_fork_server *n) {
     struct pollfd p = {.fd = n->socket, .events = POLLIN};
-    return poll(&p, 1, 0) != 0;
+    while (!n->has_word && poll(&p, 1, 0) > 0)
+        if (!nb_answers_read(&n->answers, n->socket, take_word, n)) return true;
+    return n->has_word;
 }
 
 /* Without a fork server to tell, its workers have been killed with it. */
 static int forked_status(struct nb_fork_server *n) {
-    int status;
-    ssize_t got;
-    while ((got = recv(n->socket, &status, sizeof status, 0)) < 0 && errno == EINTR) continue;
-    if (got == (ssize_t)sizeof status) return status;
+    struct pollfd p = {.fd = n->socket, .events = POLLIN};
+    while (!forked_has_ended(n)) poll(&p, 1, -1);
+    if (n->has_word) return n->has_word = false, n->word;
     nb_fork_server_renew(n);
     return SIGKILL;
 }
@@ -207,17 +236,18 @@ static int forked_status(struct nb_fork_server *n) {
 /* ---- lines -------------------------------------------------------------------------------------------------------- */
 
 struct reader {
-    struct nb_strbuf pending;
+    struct nb_answers answers;
     void (*take)(cJSON *line, void *arg);
     void *arg;
     struct nb_outcome *outcome;
 };
 
-static void take_line(struct reader *r, const char *text, size_t n) {
-    cJSON *line = cJSON_ParseWithLength(text, n);
+static void take_line(const char *text, size_t n, void *arg) {
+    struct reader *r = arg;
+    cJSON *line = strlen(text) == n && nb_json_is_utf8(text) ? cJSON_ParseWithOpts(text, NULL, true) : NULL;
     const char *type = nb_json_get_text(line, "type");
     if (!type) {
-        nb_warn("a worker wrote something that is no line of ours: %.60s", text);
+        r->answers.n_strange++;
         cJSON_Delete(line);
     } else if (strcmp(type, "fault") == 0) {
         const char *status = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
@@ -229,23 +259,6 @@ static void take_line(struct reader *r, const char *text, size_t n) {
     }
 }
 
-/* False at the end. */
-static bool read_some(struct reader *r, int fd) {
-    char chunk[65536];
-    ssize_t n = read(fd, chunk, sizeof chunk);
-    if (n < 0) return errno == EINTR || errno == EAGAIN;
-    if (n == 0) return false;
-    nb_strbuf_addn(&r->pending, chunk, (size_t)n);
-    char *begin = r->pending.text, *end;
-    while ((end = memchr(begin, '\n', r->pending.len - (size_t)(begin - r->pending.text)))) {
-        take_line(r, begin, (size_t)(end - begin));
-        begin = end + 1;
-    }
-    r->pending.len -= (size_t)(begin - r->pending.text);
-    memmove(r->pending.text, begin, r->pending.len + 1);
-    return true;
-}
-
 /* A process of ours, or of a fork server's (null: ours). */
 struct child {
     struct nb_fork_server *fork_server;
@@ -253,23 +266,24 @@ struct child {
 };
 
 /* It stays a zombie until wait_for(), so that its number and its process group cannot be another's yet. */
-static bool has_ended(const struct child *c) {
+static bool has_ended(struct child *c) {
     siginfo_t info = {0};
     if (c->fork_server) return forked_has_ended(c->fork_server);
     return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid;
 }
 
-/* Until the worker has ended; that it closes its end of the pipe says nothing, since a kernel may do so, nor that it does not, since
+/* Until the worker has ended; that it closes its end of the socket says nothing, since a kernel may do so, nor that it does not, since
  * what a kernel forked holds it too. A worker that takes no step for silence_s, or that the user no longer wants, is killed. */
-static void follow(struct reader *r, int fd, const struct child *c, const struct nb_shared *shared, double silence_s) {
+static void follow(struct reader *r, int fd, struct child *c, const struct nb_shared *shared, double silence_s) {
     int32_t beats = shared->beats;
     double last_step = nb_now_s();
     bool more = true;
     while (!has_ended(c)) {
         struct pollfd p = {.fd = more ? fd : -1, .events = POLLIN};
         int ready = poll(&p, 1, more ? 200 : 1);
-        if (ready > 0) more = read_some(r, fd);
-        if (ready > 0 || shared->beats != beats) {
+        const uint64_t next = r->answers.next;
+        if (ready > 0) more = nb_answers_read(&r->answers, fd, take_line, r);
+        if (r->answers.next != next || shared->beats != beats) {
             beats = shared->beats;
             last_step = nb_now_s();
         }
@@ -284,10 +298,10 @@ static void follow(struct reader *r, int fd, const struct child *c, const struct
     }
     kill(-c->pid, SIGKILL); /* what its kernels started */
     struct pollfd rest = {.fd = fd, .events = POLLIN};
-    while (more && poll(&rest, 1, 0) > 0) more = read_some(r, fd);
+    while (more && poll(&rest, 1, 0) > 0) more = nb_answers_read(&r->answers, fd, take_line, r);
 }
 
-static void wait_for(const struct child *c, struct nb_outcome *outcome) {
+static void wait_for(struct child *c, struct nb_outcome *outcome) {
     int status = 0;
     if (c->fork_server)
         status = forked_status(c->fork_server);
@@ -312,39 +326,49 @@ static int start(struct child *c, struct nb_fork_server *fork_server, const int 
     return execute_worker(&c->pid, fds, seed);
 }
 
+/* Once, since the kernel is in as many workers as there are launches. */
+static void warn_of_strangers(const struct nb_job *job) {
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&warned))
+        nb_warn(
+            "a kernel wrote to descriptors that are not its own; it was dropped, and no answer is taken from it (first seen beside %s)",
+            job->n_cases > 0 ? job->keys[0] : job->kind);
+}
+
 void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
     *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED, .current = -1};
     struct reader reader = {.take = take, .arg = arg, .outcome = outcome};
-    struct nb_shared *shared = MAP_FAILED;
-    int answers[2] = {-1, -1}, shared_fd = -1;
+    struct nb_shared *shared = NULL;
+    int ends[2] = {-1, -1}, shared_fd = -1;
     struct child child = {0};
     char *text = nb_job_print(job);
     int job_fd = memory_file("normbench-job", text, strlen(text));
-    shared_fd = memory_file("normbench-shared", NULL, sizeof *shared);
-    if (job_fd < 0 || shared_fd < 0 || pipe2(answers, O_CLOEXEC) != 0) goto out;
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
-    if (shared == MAP_FAILED) goto out;
-    shared->current = -1;
-    const int fds[NB_N_WORKER_FDS] = {job_fd, answers[1], shared_fd, digests_fd, -1};
+    if (job_fd < 0 || nb_answers_open(&reader.answers, ends) != 0 ||
+        !(shared = make_shared(&shared_fd, reader.answers.secret))) {
+        nb_error("a worker cannot be started: %s", strerror(errno));
+        goto out;
+    }
+    const int fds[NB_N_WORKER_FDS] = {job_fd, ends[1], shared_fd, digests_fd};
     int error = start(&child, fork_server, fds, job->seed);
-    close(answers[1]);
-    answers[1] = -1;
+    close(ends[1]);
+    ends[1] = -1;
     if (error) {
         nb_error("a worker cannot be started: %s", strerror(error));
         goto out;
     }
     outcome->ending = NB_ENDED_WELL;
-    follow(&reader, answers[0], &child, shared, silence_s);
+    follow(&reader, ends[0], &child, shared, silence_s);
     wait_for(&child, outcome);
     outcome->current = shared->current;
+    if (reader.answers.n_strange > 0) warn_of_strangers(job);
 out:
-    if (shared != MAP_FAILED) munmap(shared, sizeof *shared);
+    if (shared) munmap(shared, sizeof *shared);
     for (int i = 0; i < 2; i++)
-        if (answers[i] >= 0) close(answers[i]);
+        if (ends[i] >= 0) close(ends[i]);
     if (job_fd >= 0) close(job_fd);
     if (shared_fd >= 0) close(shared_fd);
-    nb_strbuf_release(&reader.pending);
+    nb_strbuf_release(&reader.answers.begun);
     free(text);
 }
 

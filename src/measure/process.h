@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/measure/answers.h"
 #include "src/measure/job.h"
 #include "src/measure/status.h"
 
@@ -18,8 +19,8 @@
  * threads, buffers and stack of its own as any other; what workers of one fork server have in common is where libraries lie in memory. So
  * the launches of a group never share one: a fork server lasts for one round over the groups.
  *
- * Over a socket (SOCK_SEQPACKET): the fork server sends a byte once it is ready; it gets a byte with a worker's descriptors, sends its pid_t and, when
- * it has ended, its int wait status; the worker stays a zombie until the byte that asks for the next. */
+ * Its answers (src/measure/answers.h) are ints: 0 once it is ready; for each byte with a worker's descriptors that it gets the worker's
+ * pid and, when that has ended, its wait status. The worker stays a zombie until the byte that asks for the next. */
 struct nb_fork_server {
     const char **plugins; /* borrowed, as the rest of what its job holds */
     int n_plugins;
@@ -27,6 +28,9 @@ struct nb_fork_server {
     uint64_t seed; /* of where its stack begins; another one with each start */
     pid_t pid;     /* 0: none runs */
     int socket;
+    struct nb_answers answers;
+    int word; /* the last that it said */
+    bool has_word;
     bool refused; /* it cannot be had: a library that starts threads when it is loaded, no memory ... */
 };
 

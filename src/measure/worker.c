@@ -26,6 +26,7 @@
 #include "src/core/json_members.h"
 #include "src/core/log.h"
 #include "src/core/tuning.h"
+#include "src/measure/answers.h"
 #include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/job.h"
@@ -140,20 +141,25 @@ static int job_read(struct nb_job *job, const char *text) {
     const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
     job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
     cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;
-    const cJSON *cases = cJSON_GetObjectItemCaseSensitive(json, "cases");
-    const unsigned n = (unsigned)cJSON_GetArraySize(cases);
+    const unsigned n = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "cases"));
     job->cases = nb_alloc(n, sizeof *job->cases);
     job->keys = nb_alloc(n, sizeof *job->keys);
     job->entries = nb_alloc(n, sizeof *job->entries);
     job->samples = nb_alloc(n, sizeof *job->samples);
     job->copy_of = nb_alloc(n, sizeof *job->copy_of);
     job->steps = nb_alloc(n, sizeof *job->steps);
-    if (use_tuning(cJSON_GetObjectItemCaseSensitive(json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
-    cJSON_ArrayForEach(item, cases) if (get_case(job, job->n_cases++, item) != 0) return -1;
-    return job->n_cases > 0 || job->type->no_cases ? 0 : nb_error("a worker's job has no case");
+    return 0;
 }
 
 /* Loads the kernels and plugins that the job names and finds every case's kernel. -1 after nb_error. */
+static int find_kernels(struct nb_job *job) {
+    const cJSON *item;
+    if (use_tuning(cJSON_GetObjectItemCaseSensitive(job->json, "tuning")) != 0 || load_kernels(job) != 0) return -1;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(job->json, "cases")) if (get_case(job, job->n_cases++,
+                                                                                                item) != 0) return -1;
+    return job->n_cases > 0 || job->type->no_cases ? 0 : nb_error("a worker's job has no case");
+}
+
 static void job_release(struct nb_job *job) {
     free(job->plugins);
     free(job->copies);
@@ -168,18 +174,12 @@ static void job_release(struct nb_job *job) {
     *job = (struct nb_job){0};
 }
 
-/* A worker leads its process group; what a kernel forked and let run on is not the worker and has nothing to say. A worker that
- * cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. */
+/* A worker that cannot speak (a kernel closed its descriptors) ends where it is, so that the case under way gets the blame. What a
+ * kernel forked and let run on is not the worker, and ends likewise. */
 void nb_worker_say(cJSON *json) {
     struct nb_strbuf line = {0};
-    if (getpid() != getpgrp()) _exit(1);
     nb_json_print(json, &line);
-    nb_strbuf_add(&line, "\n");
-    for (size_t done = 0; done < line.len;) {
-        ssize_t n = write(NB_FD_ANSWERS, line.text + done, line.len - done);
-        if (n < 0 && errno != EINTR) _exit(1);
-        if (n > 0) done += (size_t)n;
-    }
+    if (!nb_answers_say(line.text, line.len, false)) _exit(1);
     nb_strbuf_release(&line);
     cJSON_Delete(json);
 }
@@ -336,9 +336,30 @@ static char *read_all(int fd) {
     return pread(fd, text, (size_t)st.st_size, 0) == st.st_size ? text : (free(text), NULL);
 }
 
-static void *map_shared(int fd, int64_t at, int64_t bytes) {
-    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+static void *map_shared(int fd, int64_t at, int64_t bytes, bool may_write) {
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | (may_write ? PROT_WRITE : 0), MAP_SHARED, fd, at);
     return p == MAP_FAILED ? NULL : p;
+}
+
+/* From the descriptors that the parent gave, which no kernel shall find. The job's text, owned; null: there is none. */
+static char *take_inheritance(struct nb_workplace *w) {
+    char *text = read_all(NB_FD_JOB);
+    w->shared = map_shared(NB_FD_SHARED, 0, sizeof *w->shared, true);
+    if (!text || !w->shared) {
+        nb_error("the worker is started by `normbench run` alone");
+        free(text);
+        return NULL;
+    }
+    if (job_read(&w->job, text) == 0 && w->job.digests_at >= 0) /* written by the check, read by the launches */
+        w->digests = map_shared(NB_FD_DIGESTS, w->job.digests_at, w->job.digests_bytes, w->job.launch < 0);
+    close(NB_FD_JOB);
+    close(NB_FD_SHARED);
+    close(NB_FD_DIGESTS);
+    const bool is_forked =
+        nb_registry_size() > 0; /* the libraries that its fork server loaded have descriptors of their own */
+    nb_answers_begin(NB_FD_ANSWERS, w->shared->secret, !is_forked);
+    explicit_bzero(&w->shared->secret, sizeof w->shared->secret);
+    return text;
 }
 
 /* What is too large for the machine is refused when it is asked for, instead of bringing the system's killer on, which, should it
@@ -395,23 +416,16 @@ int nb_worker_main(void) {
     int result = 1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the parent decides */
-    char *text = read_all(NB_FD_JOB);
-    w.shared = map_shared(NB_FD_SHARED, 0, sizeof *w.shared);
-    if (!text || !w.shared) {
-        nb_error("the worker is started by `normbench run` alone");
-        goto out;
-    }
+    char *text = take_inheritance(&w);
+    if (!text) goto out;
     nb_worker_at(&w, -1);
     limit_memory();
-    for (int fd = NB_FD_JOB; fd <= NB_FD_DIGESTS; fd++)
-        fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for a kernel's children */
-    if (job_read(&w.job, text) != 0) goto out;
+    if (!w.job.type || find_kernels(&w.job) != 0) goto out;
     nb_fp_state_set(state); /* a library may set it when it is loaded */
-    if (w.job.digests_at >= 0) w.digests = map_shared(NB_FD_DIGESTS, w.job.digests_at, w.job.digests_bytes);
     opened = true;
     if (open_kernels(&w) != 0) goto out;
     if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
-    nb_faults_watch(NB_FD_ANSWERS);
+    nb_faults_watch();
     if (!w.job.type->own_inputs && init_inputs(&w) != 0) {
         nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");
         goto out;

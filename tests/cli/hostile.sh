@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A file that ends, crashes, hangs or writes to every descriptor around a correct kernel: no command ends with its exit code, none is
 # left hanging, and the gate never passes what it could not measure.
-# Slow, 10 s: some fifty commands.
+# Slow, 15 s: some sixty commands.
 set -u
 failed=0
 around=$BUILD/tests/plugins/around.so
@@ -30,8 +30,8 @@ gate() { # FAULT CODE PATTERN
         --screen-launches 7 --confirm-launches 12 --blocks 10
 }
 run() { # FAULT CODE PATTERN
-    gives "$@" run "$WORK/run.json" --plugin "$around" --case-timeout 2 --no-plots --no-counters --format table --out "$WORK/results"
     rm -rf "$WORK/results"
+    gives "$@" run "$WORK/run.json" --plugin "$around" --case-timeout 2 --no-plots --no-counters --format table --out "$WORK/results"
 }
 
 # ---- whoever loads the file ------------------------------------------------------------------------------------------------
@@ -62,4 +62,14 @@ run constructor:_exit:worker 1 'crashed'
 run table:crash:worker 1 'crashed'
 run applicable:crash 1 'crashed'
 run destructor:_exit 0 'bad_around'
+# What is written to the descriptors of a worker reaches no journal, and nobody is blamed for it.
+for where in constructor table thread applicable run destructor; do
+    run $where:junk:worker 0 'bad_around'
+    if grep -rq forged "$WORK/results"; then
+        echo "$where:junk:worker: a forged line was taken"
+        failed=1
+    fi
+done
+NORMBENCH_TEST_FAULT=run:junk:worker "$NORMBENCH" stress "$WORK/run.json" --plugin "$around" --no-search --no-plots \
+    --out "$WORK/stress" >"$WORK/out" 2>"$WORK/err" || { echo "stress with junk: exit $?"; cat "$WORK/err"; failed=1; }
 exit $failed

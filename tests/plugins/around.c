@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]: in the file's constructor, its
- * destructor, normbench_kernels() ("table"), applicable() or a thread of its own; exit, _exit, crash, hang, junk (written to every descriptor but the
- * first three) or child (one that outlives it); in every
- * process, or (WHOM) in workers alone, in the file candidate.so alone, or both ("worker+candidate"). */
+ * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own; exit, _exit, crash, hang, junk (forged answers,
+ * written to every descriptor but the first three) or child (one that outlives it); in every process, or (WHOM) in workers alone, in the file candidate.so alone, or both ("worker+candidate"). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 
 #include "kernel.h"
 
+static void misbehave(const char *where);
 static const char *applicable(const struct nb_call *call);
 static const struct nb_kernel *const *honest_table(uint32_t abi_version, size_t *n);
 
@@ -26,6 +26,7 @@ static const struct nb_kernel *const *honest_table(uint32_t abi_version, size_t 
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
     (void)phase;
+    misbehave("run");
     correct_rows(call, begin, end);
     return 0;
 }
@@ -46,10 +47,18 @@ static bool is_worker(void) {
     return strstr(line, "worker") != NULL;
 }
 
+/* As lines and as packets of their own; the first bytes, taken for numbers, name the first case. */
 static void write_junk(void) {
-    static const char line[] = "{\"type\":\"launch\",\"status\":\"ok\"}\n{\"type\":\"end\"}\n";
-    for (int fd = 3; fd < 1024; fd++)
-        if (write(fd, line, sizeof line - 1) < 0) continue;
+    static const char *const forged[] = {
+        "{\"type\":\"launch\",\"group\":0,\"launch\":0,\"cases\":[],\"copies\":[],\"forged\":1}\n{\"type\":\"end\"}\n",
+        "{\"type\":\"fault\",\"status\":\"crashed\",\"reason\":\"forged\"}\n", "\n{\"type\":"};
+    static const char zeros[16] = "";
+    for (int fd = 3; fd < 2048; fd++) {
+        for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++)
+            if (write(fd, forged[i], strlen(forged[i])) < 0) continue;
+        if (write(fd, zeros, sizeof zeros) < 0 || write(fd, zeros, 0) < 0) continue;
+        if (pwrite(fd, zeros, sizeof zeros, 0) < 0) continue;
+    }
 }
 
 /* What stays behind must be ended by whoever asked. */
