@@ -8,11 +8,6 @@
 
 /* ---- forward --------------------------------------------------------------------------------------------------------- */
 
-/* Mean relative error of a sum of squares of n independent terms whose density at 0, in units of the rms, is p0:
- * -0.0404 p0 nu^1.5, nu = chain * u <= 1. The density of the data is not known here: 0.8 is the normal distribution's,
- * and the whole effect is allowed as uncertainty besides. */
-static const double stagnation = 0.0404, density_at_zero = 0.8;
-
 static double mean_weight(const struct nb_oracle *o, const struct nb_case *c) {
     if (c->formula.eps_place != NB_EPS_INSIDE) return 1;
     double sum = 0;
@@ -137,7 +132,7 @@ static bool is_predictable(const struct nb_bound *b) {
 /* The part that comes from the statistics. */
 static void predict_scale(const struct nb_bound *b, struct nb_bias *bias) {
     const double weight = mean_weight(b->o, b->c), nu = b->arithmetic.chain * b->arithmetic.sum.u;
-    const double gain = 0.5 * stagnation * density_at_zero * pow(nu, 1.5) * weight;
+    const double gain = -0.5 * nb_stagnation_bias(nu, NB_NORMAL_DENSITY) * weight;
     const double grid = eps_grid_bias(b) / 2; /* a kernel that adds n eps to the sum has none of it */
     const double estimate = nb_rsqrt_estimate_error();
     bias->expected = offset_bias(b) + gain + grid;

@@ -14,7 +14,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 
-const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply"};
+const char *const nb_limit_states[NB_N_LIMIT_STATES] = {"holds", "does not hold", "does not apply", "no power"};
 
 /* Squares are those of the distances from the mean, where there is one. */
 static const char *unit_of(const struct nb_limit_rule *rule, const struct nb_limits *l) {
@@ -30,7 +30,8 @@ void nb_limit_predict(const struct nb_limit_rule *rule, const struct nb_limits *
                               .unit = unit_of(rule, l),
                               .law = NAN,
                               .from = NAN,
-                              .safe = NAN};
+                              .safe = NAN,
+                              .power = NAN};
     if (rule->predict(l, line) != 0) line->state = NB_LIMIT_ABSENT;
 }
 
@@ -43,7 +44,7 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
         if (!isnan(line->from)) holds = rule->happens(l, line->from, line->at, sizeof line->at);
         if (!isnan(line->safe)) holds = !rule->happens(l, line->safe, line->beyond, sizeof line->beyond) && holds;
     }
-    line->state = holds ? NB_LIMIT_HOLDS : NB_LIMIT_BROKEN;
+    line->state = !holds ? NB_LIMIT_BROKEN : line->power >= 1 ? NB_LIMIT_NO_POWER : NB_LIMIT_HOLDS;
 }
 
 /* ---- configuration ----------------------------------------------------------------------------------------------------- */
@@ -58,16 +59,6 @@ void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, in
     d->store = d->weight = d->square = d->acc = d->stat = d->root = d->rstd = d->scale = d->offset = dtype;
     d->eps = eps;
     snprintf(d->eps_text, sizeof d->eps_text, "%.17g", eps);
-}
-
-int nb_limits_refuse(const struct nb_limits *l) {
-    const struct nb_design *d = &l->design;
-    if (d->op != NB_OP_RMSNORM && d->op != NB_OP_LAYERNORM)
-        return nb_error("limits: the op is rmsnorm or layernorm; the others share their thresholds");
-    if (d->rounding != NB_ROUND_NEAREST)
-        return nb_error("limits: the thresholds are those of rounding to nearest; `normbench emulate` has the others");
-    if (d->store == NB_NUM_F64) return nb_error("limits: f64 is what rows are computed with; take f32 or narrower");
-    return 0;
 }
 
 /* ---- what rules share -------------------------------------------------------------------------------------------------- */

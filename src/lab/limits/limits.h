@@ -30,12 +30,13 @@ struct nb_limits {
 };
 
 enum nb_limit_state {
-    NB_LIMIT_HOLDS,  /* seen at the threshold, and not seen one step away from it */
-    NB_LIMIT_BROKEN, /* the row said otherwise */
-    NB_LIMIT_ABSENT, /* the line does not apply: meaning says why */
+    NB_LIMIT_HOLDS,    /* seen at the threshold, and not seen one step away from it */
+    NB_LIMIT_BROKEN,   /* the row said otherwise */
+    NB_LIMIT_ABSENT,   /* the line does not apply: meaning says why */
+    NB_LIMIT_NO_POWER, /* the rows agree, and would with a figure of 0 or twice as large, too */
     NB_N_LIMIT_STATES
 };
-extern const char *const nb_limit_states[NB_N_LIMIT_STATES]; /* "holds", "does not hold", "does not apply" */
+extern const char *const nb_limit_states[NB_N_LIMIT_STATES];
 
 struct nb_limit {
     const char *id, *group, *what, *unit;
@@ -45,7 +46,9 @@ struct nb_limit {
     double safe;               /* its neighbour, where it does not */
     char at[128], beyond[128]; /* what the rows gave at both */
     char tolerance[96];        /* of a statistical line: how far the rows may be off; "" for exact ones */
-    char meaning[320];         /* what to take from it */
+    double
+        power; /* of a statistical line: a figure that is off by this part of itself is noticed in 95 trials of 100; NaN for exact ones */
+    char meaning[320]; /* what to take from it */
     enum nb_limit_state state;
 };
 
@@ -55,13 +58,11 @@ struct nb_limit_rule {
     int (*predict)(const struct nb_limits *l, struct nb_limit *line);
     /* Is it so at v? Writes what was seen. Null: check instead. */
     bool (*happens)(const struct nb_limits *l, double v, char *seen, size_t size);
-    /* Sets at, beyond; true: as predicted. */
+    /* Sets at, beyond, power; true: as predicted. */
     bool (*check)(const struct nb_limits *l, struct nb_limit *line);
 };
 /* Everything done in the dtype, one running sum, two-pass variance: what a kernel without a wider format does. */
 void nb_limits_init(struct nb_limits *l, enum nb_op op, enum nb_number dtype, int64_t n, double eps);
-/* -1 after nb_error: an op, a rounding or a format that the rules do not speak of. */
-int nb_limits_refuse(const struct nb_limits *l);
 
 void nb_limit_predict(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line);
 void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l, struct nb_limit *line);
@@ -71,6 +72,12 @@ void nb_limit_verify(const struct nb_limit_rule *rule, const struct nb_limits *l
 /* from = the largest number below which `ends` is not yet true, safe = the one above. */
 void nb_limit_downwards(struct nb_limit *line, enum nb_number number, bool (*ends)(double v, const void *arg),
                         const void *arg);
+/* Statistical lines let pass what is allowed and NB_LIMIT_ERRORS standard errors; both in parts of the figure. */
+enum { NB_LIMIT_ERRORS = 4 };
+static inline double nb_limit_power(double allowed, double standard_error) {
+    return allowed +
+           (NB_LIMIT_ERRORS + 1.645) * standard_error; /* 1.645: 95 % of a normal distribution lie above -1.645 */
+}
 /* Writes the meaning; returns -1. */
 int nb_limit_says(struct nb_limit *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

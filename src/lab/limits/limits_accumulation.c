@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/accuracy/bias.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/twofold.h"
@@ -153,7 +154,7 @@ struct measured {
 
 static int rows_for(int64_t n) {
     const double rows = 3e6 / (double)n;
-    return rows < 24 ? 24 : rows > 1000 ? 1000 : (int)rows;
+    return rows < 36 ? 36 : rows > 1000 ? 1000 : (int)rows;
 }
 
 /* A power of two small enough that the sums stay far from overflow. */
@@ -211,6 +212,7 @@ static int bound(const struct nb_limits *l, struct nb_limit *line) {
 static bool bound_holds(const struct nb_limits *l, struct nb_limit *line) {
     const struct measured m = measure(l, &l->design);
     snprintf(line->at, sizeof line->at, "largest of %d rows: %.4g u", m.rows, m.max / u_sum(l));
+    line->power = 1 - m.max / u_sum(l) / line->from;
     return m.max / u_sum(l) <= line->from;
 }
 
@@ -219,32 +221,31 @@ static int random_error(const struct nb_limits *l, struct nb_limit *line) {
     if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
     line->law = line->from = hypot(law.sd, law.bias) / u_sum(l);
-    snprintf(line->tolerance, sizeof line->tolerance, "within 30 %%");
+    snprintf(line->tolerance, sizeof line->tolerance, "within 30 %% and 4 standard errors");
     nb_limit_says(line, "The usual error of the sum of squares of a normal row; y has half of it, %.3g u of %s.",
                   line->law * u_sum(l) / 2 / u_out(l), nb_numbers[l->design.store].name);
     return 0;
 }
 static bool random_error_holds(const struct nb_limits *l, struct nb_limit *line) {
     const struct measured m = measure(l, &l->design);
-    const double got = hypot(m.sd, m.mean) / u_sum(l);
+    const double rms = hypot(m.sd, m.mean), got = rms / u_sum(l);
+    /* The variance of e^2 is 2 sd^4 + 4 mean^2 sd^2; that of its root by the derivative. */
+    const double se = m.sd * sqrt(m.sd * m.sd / 2 + m.mean * m.mean) / rms / sqrt(m.rows) / u_sum(l);
     snprintf(line->at, sizeof line->at, "rms of %d rows: %.4g u", m.rows, got);
-    return fabs(got - line->from) <= 0.3 * line->from;
+    line->power = nb_limit_power(0.3, se / line->from);
+    return fabs(got - line->from) <= 0.3 * line->from + NB_LIMIT_ERRORS * se;
 }
 
 /* Squares of narrow numbers have few low bits, and so have their partial sums, which the law takes for random. */
 static double bias_allowance(const struct nb_limits *l) { return u_out(l) > u_sum(l) ? u_sum(l) : 0; }
 
-/* 0.34460 / 2 * 2 (1 - 1/sqrt 2) * 2/5: the integral of (round_2(t) - t) t^-1/2, half of the density's 1/2, the binade's mean. */
-static const double small_law = 0.0404;
-
-/* -0.0404 p0 nu^1.5: the bias for nu << 1 of squares whose |x| / rms has the density p0 at 0. */
-static double small_bias(double nu, double density) { return -small_law * density * nu * sqrt(nu); }
-
 static int bias(const struct nb_limits *l, struct nb_limit *line) {
     struct nb_sum_law law;
+    if (l->design.order == NB_ORDER_KAHAN)
+        return nb_limit_says(line, "A compensated sum has no mean error of the order of u, and no law beyond.");
     if (range_says_why_not(l, line) != 0 || inputs_say_why_not(l, line) != 0) return -1;
     nb_sum_law(&l->design, l->n, &law);
-    line->law = small_bias(law.nu, sqrt(2 / acos(-1)));
+    if (law.nu <= 1) line->law = nb_stagnation_bias(law.nu, NB_NORMAL_DENSITY);
     line->from = law.bias;
     snprintf(line->tolerance, sizeof line->tolerance, "within 10 %% and 4 standard errors");
     nb_limit_says(
@@ -257,14 +258,31 @@ static bool bias_holds(const struct nb_limits *l, struct nb_limit *line) {
     const struct measured m = measure(l, &l->design);
     snprintf(line->at, sizeof line->at, "mean of %d rows: %.4g +- %.2g; y %.3g %% too large", m.rows, m.mean,
              standard_error(&m), 100 * m.gain);
-    return fabs(m.mean - line->from) <= 0.1 * fabs(line->from) + 4 * standard_error(&m) + bias_allowance(l);
+    const double allowed = 0.1 * fabs(line->from) + bias_allowance(l);
+    line->power = nb_limit_power(allowed / fabs(line->from), standard_error(&m) / fabs(line->from));
+    return fabs(m.mean - line->from) <= allowed + NB_LIMIT_ERRORS * standard_error(&m);
 }
 
-/* How many running sums keep the bias of y from them, half of it, below gain: n u_acc / lanes is small enough then. */
-static int64_t lanes_for(int64_t n, double u_acc, double gain) {
-    const double normal = sqrt(2 / acos(-1)), nu = cbrt(2 * gain / (small_law * normal));
-    const double lanes = ceil((double)n * u_acc / (nu * nu));
-    return lanes < 1 ? 1 : lanes > (double)n ? n : (int64_t)lanes;
+/* How much too large the law has y, in so many running sums. */
+static double gain_in_lanes(const struct nb_limits *l, int64_t lanes) {
+    struct nb_design d = l->design;
+    struct nb_sum_law law;
+    d.lanes = lanes;
+    nb_sum_law(&d, l->n, &law);
+    return 1 / sqrt(1 + law.bias) - 1;
+}
+
+/* The fewest that keep it below most, by bisection; the law is held to 10 %. */
+static int64_t lanes_for(const struct nb_limits *l, double most) {
+    int64_t too_few = 0, enough = l->n;
+    while (enough - too_few > 1) {
+        const int64_t middle = too_few + (enough - too_few) / 2;
+        if (1.1 * gain_in_lanes(l, middle) <= most)
+            enough = middle;
+        else
+            too_few = middle;
+    }
+    return enough;
 }
 
 static int lanes(const struct nb_limits *l, struct nb_limit *line) {
@@ -274,14 +292,14 @@ static int lanes(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(line, "No number of lanes repairs a sum in %s: it needs a wider accumulator.",
                              nb_numbers[l->design.acc].name);
     const double gain = u_out(l) / 4;
-    line->from = (double)lanes_for(l->n, u_acc(l), gain);
+    line->from = (double)lanes_for(l, gain);
     line->safe = floor(line->from / 2);
     line->law = line->from;
     if (line->safe < 1) line->safe = NAN;
-    snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 25 %% and 4 standard errors");
+    snprintf(line->tolerance, sizeof line->tolerance, "bias of y against u/4, within 4 standard errors");
     nb_limit_says(
         line, "This many running sums keep the bias of y below a quarter of u of %s; at most %.0f elements in each.",
-        nb_numbers[l->design.store].name, floor((double)l->n / line->from));
+        nb_numbers[l->design.store].name, ceil((double)l->n / line->from));
     return 0;
 }
 static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
@@ -292,9 +310,10 @@ static bool lanes_suffice(const struct nb_limits *l, struct nb_limit *line) {
         struct nb_design d = l->design;
         d.lanes = (int64_t)counts[i];
         const struct measured m = measure(l, &d);
-        const double slack = gain / 4 + 4 * standard_error(&m) / 2;
+        const double se = standard_error(&m) / 2, slack = NB_LIMIT_ERRORS * se;
         snprintf(seen[i], sizeof line->at, "%.0f lanes: bias of y %.3g u +- %.2g", counts[i], m.gain / u_out(l),
-                 standard_error(&m) / 2 / u_out(l));
+                 se / u_out(l));
+        if (i == 0) line->power = nb_limit_power(0, se / gain);
         holds = holds && (i == 0 ? m.gain <= gain + slack : m.gain >= gain - slack);
     }
     return holds;

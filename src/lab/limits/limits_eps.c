@@ -103,13 +103,15 @@ static bool eps_changes_nothing(const struct nb_limits *l, double v, char *seen,
 
 /* ---- where the choice of eps shows --------------------------------------------------------------------------------------- */
 
+enum { CHOICE_ROWS = 8, CHOICE_COLS = 1024 };
+
 struct choice {
     double eps, other, mean_square;
 };
 
 /* Share of outputs, rounded once from the exact value to the store's format, that change with eps. */
 static double share_changed(const struct nb_limits *l, const struct choice *c) {
-    enum { ROWS = 8, COLS = 1024 };
+    enum { ROWS = CHOICE_ROWS, COLS = CHOICE_COLS };
     struct nb_design d = nb_limits_isolated(l);
     double x[COLS], y[COLS], other[COLS];
     int changed = 0;
@@ -137,7 +139,7 @@ static int choice_shows(const struct nb_limits *l, struct nb_limit *line, double
     const double u = nb_numbers[l->design.store].unit_roundoff;
     line->law = line->from = fabs(eps - other) / u;
     line->safe = 100 * line->from;
-    snprintf(line->tolerance, sizeof line->tolerance, "share of changed outputs within 20 %% and 0.005");
+    snprintf(line->tolerance, sizeof line->tolerance, "share of changed outputs within 20 %% and 4 standard errors");
     nb_limit_says(line,
                   "Rows of rms below %.3g distinguish eps %.3g from %.3g in %s outputs; above ten times that hardly "
                   "one output in a hundred does.",
@@ -151,9 +153,11 @@ static bool shows_as_predicted(const struct nb_limits *l, struct nb_limit *line,
     for (int i = 0; i < 2; i++) {
         const struct choice c = {eps, other, at[i]};
         const double got = share_changed(l, &c), want = share_expected(l, &c);
+        const double se = sqrt(want * (1 - want) / (CHOICE_ROWS * CHOICE_COLS));
         snprintf(seen[i], sizeof line->at, "mean square %.3g: %.3g %% of outputs change, predicted %.3g %%", at[i],
                  100 * got, 100 * want);
-        holds = holds && fabs(got - want) < 0.2 * want + 0.005;
+        if (i == 0) line->power = nb_limit_power(0.2, se / want);
+        holds = holds && fabs(got - want) <= 0.2 * want + NB_LIMIT_ERRORS * se;
     }
     return holds;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/accuracy/bias.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
@@ -57,12 +58,28 @@ static bool one_pass_is_wrong(const struct nb_limits *l, double v, char *seen, s
     return e.var != 1;
 }
 
-/* dv / v = rho^2 times the errors of the sum of squares, twice that of the sum, and of the roundings after them. */
+/* dv / v: the sum of squares errs by (1 + rho^2) times its own, the mean's square by 2 rho^2 times the sum's, roundings after them by
+ * rho^2 u; and small squares are rounded down more often than up: |x| / rms has the density p0 at 0. */
 static double one_pass_error(const struct nb_limits *l, double rho) {
     struct nb_sum_law law;
     nb_sum_law(&l->design, l->n, &law);
-    const double u = coarsest_u(&l->design);
-    return rho * rho * sqrt(5 * law.sd * law.sd + u * u);
+    const double u = coarsest_u(&l->design), square = 1 + rho * rho, mean = 2 * rho * rho;
+    const double p0 = NB_NORMAL_DENSITY * sqrt(square) * exp(-rho * rho / 2);
+    const double bias = square * nb_stagnation_bias(law.nu, p0);
+    return sqrt((square * square + mean * mean) * law.sd * law.sd + rho * rho * rho * rho * u * u + bias * bias);
+}
+
+/* Where that is `error`, by bisection. */
+static double one_pass_rho(const struct nb_limits *l, double error) {
+    double low = 0, high = 1e6;
+    while (high - low > 1e-9 * high) {
+        const double middle = (low + high) / 2;
+        if (one_pass_error(l, middle) < error)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
@@ -78,7 +95,7 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
         return nb_limit_says(
             line, "The squares of %s inputs share their lowest bits, which biases their roundings in %s: no law.",
             nb_numbers[l->design.store].name, nb_numbers[l->design.acc].name);
-    line->from = sqrt(sqrt(u) / one_pass_error(l, 1));
+    line->from = one_pass_rho(l, sqrt(u));
     line->safe = line->from / 4;
     if (line->from < 2) return nb_limit_says(line, "In this order half of the digits are lost at any mean.");
     if (4 * line->from > 1 / nb_numbers[l->design.store].unit_roundoff || line->from > 1e5)
@@ -92,8 +109,10 @@ static int one_pass_half(const struct nb_limits *l, struct nb_limit *line) {
     return 0;
 }
 
+enum { ONE_PASS_ROWS = 40 };
+
 static double one_pass_measured(const struct nb_limits *l, double rho) {
-    enum { ROWS = 40 };
+    enum { ROWS = ONE_PASS_ROWS };
     struct nb_design d = l->design, exact = nb_limits_isolated(l);
     double *x = nb_alloc((unsigned long long)l->n, 2 * sizeof *x), sum = 0;
     exact.op = d.op = NB_OP_LAYERNORM;
@@ -113,6 +132,8 @@ static bool one_pass_half_holds(const struct nb_limits *l, struct nb_limit *line
     bool holds = true;
     const double at[] = {line->from, line->safe};
     char *const seen[] = {line->at, line->beyond};
+    line->power =
+        1 - (1 - 1.645 / sqrt(2 * ONE_PASS_ROWS)) / 2.5; /* an rms of r rows is known to a part 1 / sqrt(2 r) */
     for (int i = 0; i < 2; i++) {
         const double got = one_pass_measured(l, at[i]), want = one_pass_error(l, at[i]);
         snprintf(seen[i], sizeof line->at, "rho %.4g: variance off by %.3g, predicted %.3g", at[i], got, want);
@@ -271,6 +292,7 @@ static double amplification(const struct nb_limits *l, double rho) {
 static bool conditioning_holds(const struct nb_limits *l, struct nb_limit *line) {
     const double rho = nb_op_centres(l->design.op) ? l->rho : 0, got = amplification(l, rho);
     snprintf(line->at, sizeof line->at, "a change of the input grew %.5g-fold", got);
+    line->power = 0.01;
     return fabs(got / line->from - 1) < 0.01;
 }
 

@@ -27,7 +27,8 @@ static struct addend sums_of_squares(double count) { return (struct addend){.mea
 static double normal_above(double t) { return erfc(t / sqrt(2)); } /* P(|x| >= t) */
 
 /* Down to 2^-24, squares below which are nothing. */
-static struct addend square_of(enum nb_number store) {
+static struct addend square_of(const struct nb_design *d) {
+    const enum nb_number store = d->store;
     struct addend q = {.mean = 1, .sd = sqrt(2), .is_square = true};
     if (nb_numbers[store].precision > 11) return q;
     const double most = fmin(10, nb_numbers[store].max_finite), least = fmax(0x1p-24, nb_numbers[store].min_subnormal);
@@ -37,7 +38,7 @@ static struct addend square_of(enum nb_number store) {
     double below = 0;
     for (double v = least; v <= most && q.n < capacity;) {
         const double next = nb_next_above(v, store), from = q.n > 0 ? (below + v) / 2 : v / 2, to = (v + next) / 2;
-        q.squares[q.n] = v * v;
+        q.squares[q.n] = d->fma ? v * v : nb_number_round(v * v, 0, d->square, NB_ROUND_NEAREST, 0);
         q.shares[q.n++] = normal_above(from) - (isfinite(next) ? normal_above(to) : 0);
         below = v;
         v = next;
@@ -139,24 +140,77 @@ static struct moments step_of(const struct addend *q, double g, enum nb_rounding
     return (struct moments){expected_step(q, g, rounding), step_variance(q, g, rounding)};
 }
 
-/* `steps` addends one after another. */
-static struct moments running(const struct addend *q, double steps, const struct nb_design *d) {
-    const double u = nb_numbers[d->acc].unit_roundoff;
+/* P(S < s) of a sum S of k addends with the mean `mean`, that of a chi square of as many degrees of freedom as give its variance, by the cube root
+ * of Wilson and Hilferty (1931). */
+static double sum_is_below(const struct addend *q, double k, double mean, double s) {
+    const double spread = q->sd * q->sd / (9 * k * q->mean * q->mean); /* 2 / (9 degrees) */
+    return erfc((1 - spread - cbrt(s / mean)) / sqrt(2 * spread)) / 2;
+}
+
+enum { LEAST_BINADE = -32, N_BINADES = 96 };
+
+/* What a running sum does in each binade, found when it is first met. */
+struct steps {
+    const struct addend *q;
+    const struct nb_design *d;
+    struct moments of[N_BINADES];
+    bool known[N_BINADES];
+};
+
+static struct moments step_in(struct steps *s, int e) {
+    const int i = e - LEAST_BINADE;
+    assert(i >= 0 && i < N_BINADES);
+    if (!s->known[i]) s->of[i] = step_of(s->q, ldexp(2 * nb_numbers[s->d->acc].unit_roundoff, e), s->d->rounding);
+    s->known[i] = true;
+    return s->of[i];
+}
+
+/* The next addend, over the binades in which the sum of k that came before may be. */
+static struct moments next_step(struct steps *s, double k, double mean) {
     struct moments m = {0, 0};
-    double left = steps;
-    for (int e = ilogb(q->mean); left > 0; e++) {
-        const double g = ldexp(2 * u, e), room = ldexp(1, e + 1) - m.mean;
-        const struct moments step = step_of(q, g, d->rounding);
-        const double taken = step.mean * left > room ? room / step.mean : left;
-        m.mean += taken * step.mean;
-        m.variance += taken * step.variance;
-        left = taken < left ? left - taken : 0;
+    double below = 0;
+    const int top = ilogb(mean);
+    for (int e = top - 8; e <= top + 4; e++) {
+        const double up_to = e < top + 4 ? sum_is_below(s->q, k, mean, ldexp(1, e + 1)) : 1, share = up_to - below;
+        if (share <= 1e-9) continue;
+        const struct moments step = step_in(s, e);
+        m.mean += share * step.mean;
+        m.variance += share * step.variance;
+        below = up_to;
+    }
+    return m;
+}
+
+/* `steps` addends one after another, the first as it is, later ones in stretches of a sixteenth of what came before. */
+static struct moments running(const struct addend *q, double steps, const struct nb_design *d) {
+    struct steps in_binades = {.q = q, .d = d};
+    struct moments m = {fmin(steps, 1) * q->mean, 0};
+    for (double k = 1, stretch; k < steps; k += stretch) {
+        stretch = fmin(fmax(floor(k / 16), 1), steps - k);
+        const struct moments step = next_step(&in_binades, k + (stretch - 1) / 2, m.mean * (1 + (stretch - 1) / 2 / k));
+        m.mean += stretch * step.mean;
+        m.variance += stretch * step.variance;
     }
     return m;
 }
 
 /* Nodes of a tree over `leaves` equal parts, the root included: 1 + 1/2 + 1/4 ... of u^2 / 6. */
 static double tree_variance(double leaves, double u) { return leaves > 1 ? u * u / 6 * (2 - 2 / leaves) : 0; }
+
+/* Numbers from u P / 2 below a power of two P to u P above it are rounded to P, on average by -3/8 (u P)^2 times their density there: of each
+ * node, whose sum of squares of normal numbers has the variance 2 k about k, in parts of the whole sum n. */
+static double tree_bias(double leaves, double n, double u) {
+    double bias = 0;
+    for (double nodes = 1; nodes < leaves; nodes *= 2) {
+        const double k = n / nodes;
+        for (int e = ilogb(k) - 1; e <= ilogb(k) + 1; e++) {
+            const double power = ldexp(1, e),
+                         density = exp(-(power - k) * (power - k) / (4 * k)) / sqrt(4 * acos(-1) * k);
+            bias -= 0.375 * u * u * power * power * density * nodes / n;
+        }
+    }
+    return bias;
+}
 
 struct parts {
     double count, size; /* independent running sums of `size` squares each */
@@ -179,7 +233,7 @@ static void random_squares(const struct nb_design *d, double n, struct nb_sum_la
         return;
     }
     const struct parts p = parts_of(d, n);
-    const struct addend square = square_of(d->store);
+    const struct addend square = square_of(d);
     const struct moments part = running(&square, p.size, d);
     free(square.squares);
     double bias = part.mean / p.size - 1, variance = part.variance / p.size / n;
@@ -190,6 +244,7 @@ static void random_squares(const struct nb_design *d, double n, struct nb_sum_la
         variance += whole.variance / n / n;
     } else {
         variance += tree_variance(p.count, u);
+        if (d->rounding == NB_ROUND_NEAREST) bias += tree_bias(p.count, n, u);
     }
     out->bias = bias;
     out->sd = sqrt(variance + squares);

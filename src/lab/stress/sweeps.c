@@ -283,7 +283,6 @@ struct theory {
     bool squares_raw; /* are x themselves squared, not their distances from the mean? */
 };
 
-static const double STAGNATION = 0.0404, NORMAL_DENSITY = 0.798; /* of |z| at 0 */
 static const double SD_SHOWN = 2;
 
 static void theory_init(struct theory *t, const struct scan *s) {
@@ -305,10 +304,9 @@ static double sum_sd(const struct theory *t) {
     return sqrt(walk * walk / (18 * t->n) + few * few / 2);
 }
 
-/* Mean relative error of a sum of squares of normal numbers by stagnation, in parts of itself: -0.0404 p0 (chain u)^1.5; NaN beyond
- * chain u = 1, where the law ends. */
+/* NaN beyond chain u = 1, where the law ends. */
 static double law_sum_bias(double chain, double u) {
-    return chain * u <= 1 ? -STAGNATION * NORMAL_DENSITY * pow(chain * u, 1.5) : NAN;
+    return chain * u <= 1 ? nb_stagnation_bias(chain * u, NB_NORMAL_DENSITY) : NAN;
 }
 
 static void add_point(cJSON *points, double x, double y) {
