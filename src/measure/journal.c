@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal as a file: whole lines or nothing, one writer, and a reader that distinguishes a torn end from damage. */
+/* The journal as a file: whole lines or nothing, one writer, and a reader to whom a damaged line is as if it had not been written. */
 #include "src/measure/journal.h"
 
 #include <assert.h>
@@ -21,13 +21,160 @@
 #include "src/core/registry.h"
 #include "src/core/text.h"
 
-/* A line without its newline, as an object with a "type"; null when it is none. */
-static cJSON *parse_line(const char *text, size_t len) {
+/* Ends each line since schema 2.1: a hash of the bytes before it, which any one byte that changes changes. */
+#define SUM ",\"sum\":\"%016llx\"}"
+enum { SUM_CHARS = sizeof ",\"sum\":\"0123456789abcdef\"}" - 1 };
+
+/* An object's text gets its sum as a last member. */
+static void add_sum(struct nb_strbuf *line) {
+    line->text[--line->len] = '\0'; /* the brace, which comes back behind the sum */
+    nb_strbuf_addf(line, SUM, (unsigned long long)nb_hash(NB_HASH_EMPTY, line->text, line->len));
+}
+
+static bool has_right_sum(const char *text, size_t len) {
+    char sum[SUM_CHARS + 1];
+    if (len <= SUM_CHARS) return false;
+    snprintf(sum, sizeof sum, SUM, (unsigned long long)nb_hash(NB_HASH_EMPTY, text, len - SUM_CHARS));
+    return memcmp(text + len - SUM_CHARS, sum, SUM_CHARS) == 0;
+}
+
+static bool has_sums(const char *schema) {
+    int major = 0, minor = 0;
+    return schema && sscanf(schema, "%d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 1));
+}
+
+/* A line without its newline, as an object with a "type" and without its sum; null when it is none. schema: of the journal; of the "run"
+ * line its own. */
+static cJSON *parse_line(const char *text, size_t len, const char *schema) {
     if (strlen(text) != len || !nb_json_is_utf8(text)) return NULL;
     cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
-    if (cJSON_IsObject(json) && nb_json_get_text(json, "type")) return json;
+    const char *type = cJSON_IsObject(json) ? nb_json_get_text(json, "type") : NULL;
+    if (type && strcmp(type, "run") == 0) schema = nb_json_get_text(json, "schema");
+    const bool summed = has_sums(schema) || cJSON_HasObjectItem(json, "sum");
+    if (type && (!summed || has_right_sum(text, len))) {
+        cJSON_DeleteItemFromObjectCaseSensitive(json, "sum");
+        return json;
+    }
     cJSON_Delete(json);
     return NULL;
+}
+
+/* ---- line by line ------------------------------------------------------------------------------------------------- */
+
+/* A damaged line costs what stood in it, and no more. All lines depend on the first, the "run" line, which stands there twice. */
+
+struct damaged_line {
+    off_t at;
+    size_t n, number; /* n: without its newline */
+    bool is_torn;     /* the last one, which has none: by the end of the process that wrote it */
+    char what[48];
+};
+
+struct lines {
+    FILE *f;
+    const char *path;
+    char *text; /* of the last one */
+    size_t cap, number;
+    off_t at;        /* where the next begins */
+    bool is_open;    /* the last one that came lacks its newline, and nothing else */
+    char schema[16]; /* of the run line, "" before it */
+    uint64_t run;    /* hash of the run line, where there is a copy of it */
+    struct damaged_line *damaged;
+    size_t n_damaged;
+};
+
+/* What a line says that it is, as far as it can be read. */
+static void describe(const char *text, char what[48]) {
+    char type[12] = "";
+    int group = -1, launch = -1;
+    sscanf(text, "{\"type\":\"%11[a-z]\",\"group\":%d,\"launch\":%d", type, &group, &launch);
+    if (launch >= 0 && strcmp(type, "launch") == 0)
+        snprintf(what, 48, ", launch %d of group %d", launch, group);
+    else if (group >= 0)
+        snprintf(what, 48, ", the %s of group %d", type, group);
+    else
+        what[0] = '\0';
+}
+
+static void note_damage(struct lines *l, off_t at, size_t n, bool is_torn) {
+    l->damaged = nb_realloc(l->damaged, l->n_damaged + 1, sizeof *l->damaged);
+    struct damaged_line *d = &l->damaged[l->n_damaged++];
+    *d = (struct damaged_line){.at = at, .n = n, .number = l->number, .is_torn = is_torn};
+    describe(l->text, d->what);
+}
+
+/* The whole line that ends a text, null when there is none; *skipped: the bytes before it. Where a newline was lost, it is the second of two
+ * lines. */
+static cJSON *parse_end(const char *text, size_t len, const char *schema, size_t *skipped) {
+    const char *at = text + strspn(text, " ");
+    cJSON *line = NULL;
+    while (at && !(line = parse_line(at, len - (size_t)(at - text), schema)))
+        at = *at ? strstr(at + 1, "{\"type\":\"") : NULL;
+    *skipped = line ? (size_t)(at - text) : len;
+    return line;
+}
+
+/* The first whole line says what the others mean. */
+static int begin(struct lines *l, const cJSON *line, uint64_t hash) {
+    const char *schema = nb_json_get_text(line, "schema");
+    if (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !schema)
+        return l->n_damaged > 0
+                   ? nb_error("%s:1: the plan is damaged, without which nothing can be read; start the run again",
+                              l->path)
+                   : nb_error("%s:1: is not the \"run\" line that a journal begins with", l->path);
+    snprintf(l->schema, sizeof l->schema, "%s", schema);
+    if (has_sums(schema)) l->run = hash;
+    return 0;
+}
+
+/* The next whole line in today's words, owned. 1; 0: there is none; -1 after nb_error. */
+static int next_line(struct lines *l, cJSON **line) {
+    for (ssize_t n; (n = getline(&l->text, &l->cap, l->f)) > 0;) {
+        const size_t len = (size_t)n - (l->text[n - 1] == '\n');
+        size_t skipped;
+        l->number++;
+        l->is_open = len == (size_t)n;
+        l->text[len] = '\0';
+        *line = parse_end(l->text, len, l->schema, &skipped);
+        if (strspn(l->text, " ") < skipped || (!*line && l->is_open)) /* blanks: taken out by mend() */
+            note_damage(l, l->at, skipped, !*line && l->is_open);
+        l->at += n;
+        const uint64_t hash = nb_hash(NB_HASH_EMPTY, l->text + skipped, len - skipped);
+        if (*line && l->run == hash) cJSON_Delete(*line), *line = NULL;
+        if (!*line) continue;
+        if ((*l->schema || begin(l, *line, hash) == 0) && nb_schema_update(*line, l->schema)) return 1;
+        if (*l->schema)
+            nb_error("%s:1: schema %s; this version reads 1.0 to %s", l->path, l->schema, NB_SCHEMA_VERSION);
+        cJSON_Delete(*line);
+        return -1;
+    }
+    if (ferror(l->f)) return nb_error("%s: %s", l->path, strerror(errno));
+    if (l->number == 0) return nb_error("%s: is empty: the run ended before it began; start it again", l->path);
+    if (!*l->schema) return nb_error("%s: holds no whole line; start the run again", l->path);
+    return 0;
+}
+
+static void say_damage(const struct lines *l, const char *then) {
+    enum { NAMED = 5 };
+    struct nb_strbuf text = {0};
+    if (l->n_damaged == 0) return;
+    for (size_t i = 0; i < l->n_damaged && i < NAMED; i++)
+        nb_strbuf_addf(&text, "%s%zu%s", i ? "; " : "", l->damaged[i].number,
+                       l->damaged[i].is_torn ? ", torn at the end" : l->damaged[i].what);
+    if (l->n_damaged > NAMED) nb_strbuf_addf(&text, "; %zu more", l->n_damaged - NAMED);
+    nb_warn("%s: damaged and left out: line %s%s", l->path, text.text, then);
+    nb_strbuf_release(&text);
+}
+
+static int open_lines(struct lines *l, const char *path) {
+    *l = (struct lines){.path = path, .f = nb_file_open(path)};
+    return l->f ? 0 : -1;
+}
+
+static void close_lines(struct lines *l) {
+    if (l->f) fclose(l->f);
+    free(l->text);
+    free(l->damaged);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */
@@ -63,30 +210,34 @@ int nb_journal_create(struct nb_journal *j, const char *dir) {
     return result;
 }
 
-/* Ends the file behind its last whole line. A last line that lacks nothing but its newline is whole. */
-static int cut_torn_line(const struct nb_journal *j) {
-    FILE *f = nb_file_open(j->path);
-    if (!f) return -1;
-    char *text = NULL;
-    size_t cap = 0;
-    off_t whole = 0;
-    bool open_end = false;
-    for (ssize_t n; (n = getline(&text, &cap, f)) > 0;) {
-        open_end = text[n - 1] != '\n';
-        cJSON *last = open_end ? parse_line(text, (size_t)n) : NULL;
-        if (!open_end || last) whole += n;
-        cJSON_Delete(last);
+/* Damaged lines are overwritten with blanks, which no reader sees; a torn last one is cut off. */
+static int take_out(const struct lines *l, int fd) {
+    bool lacks_newline = l->is_open;
+    for (size_t i = 0; i < l->n_damaged; i++) {
+        const struct damaged_line *d = &l->damaged[i];
+        char *blanks = nb_alloc(d->n + 1, 1);
+        memset(blanks, ' ', d->n);
+        const bool done = d->is_torn ? ftruncate(fd, d->at) == 0 : pwrite(fd, blanks, d->n, d->at) == (ssize_t)d->n;
+        free(blanks);
+        if (!done) return -1;
+        lacks_newline &= !d->is_torn;
     }
-    bool failed = ferror(f) || fclose(f) != 0;
-    free(text);
-    if (failed) return nb_error("%s: cannot be read", j->path);
-    if (whole == 0)
-        return nb_error("%s: holds no whole line, so there is nothing to go on with; start the run again", j->path);
-    struct stat st;
-    if (fstat(j->fd, &st) != 0) return nb_error("%s: %s", j->path, strerror(errno));
-    bool done = st.st_size > whole ? ftruncate(j->fd, whole) == 0 : !open_end || write(j->fd, "\n", 1) == 1;
-    if (st.st_size > whole) nb_note("%s: its last line was torn, and is cut off", j->path);
-    return done ? 0 : nb_error("%s: %s", j->path, strerror(errno));
+    if (lacks_newline && pwrite(fd, "\n", 1, l->at) != 1) return -1;
+    return fdatasync(fd);
+}
+
+/* What is not whole is taken out, so that what it held is missing, and measured again. */
+static int mend(const struct nb_journal *j) {
+    struct lines l;
+    cJSON *line;
+    int result = open_lines(&l, j->path);
+    for (; result == 0 && (result = next_line(&l, &line)) > 0; result = 0) cJSON_Delete(line);
+    const int fd = result == 0 ? open(j->path, O_WRONLY | O_CLOEXEC) : -1; /* one that appends could not overwrite */
+    if (result == 0 && (fd < 0 || take_out(&l, fd) != 0)) result = nb_error("%s: %s", j->path, strerror(errno));
+    if (fd >= 0) close(fd);
+    if (result == 0) say_damage(&l, "; what is missing is measured again");
+    close_lines(&l);
+    return result;
 }
 
 int nb_journal_append_to(struct nb_journal *j, const char *dir) {
@@ -94,7 +245,7 @@ int nb_journal_append_to(struct nb_journal *j, const char *dir) {
     j->path = nb_path_join(dir, NB_JOURNAL_FILE);
     j->fd = open(j->path, O_RDWR | O_APPEND | O_CLOEXEC);
     int result = j->fd < 0 ? nb_error("%s: %s; there is no run to go on with", j->path, strerror(errno)) : lock(j);
-    if (result == 0) result = cut_torn_line(j);
+    if (result == 0) result = mend(j);
     if (result != 0) nb_journal_close(j);
     return result;
 }
@@ -115,7 +266,14 @@ int nb_journal_write(struct nb_journal *j, const cJSON *line) {
     struct nb_strbuf text = {0};
     struct stat before;
     nb_json_print(line, &text);
+    add_sum(&text);
     nb_strbuf_add(&text, "\n");
+    if (strcmp(nb_json_get_text(line, "type"), "run") == 0) { /* twice, since nothing can be read without it */
+        const size_t once = text.len;
+        char *copy = nb_strdup(text.text);
+        nb_strbuf_addn(&text, copy, once);
+        free(copy);
+    }
     int result = fstat(j->fd, &before);
     if (result == 0) {
         result = write_all(j->fd, text.text, text.len);
@@ -137,50 +295,19 @@ void nb_journal_close(struct nb_journal *j) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Keeps the schema of the first line, which says what the others mean, and puts each into today's words. */
-static int take_schema(const char *path, size_t number, cJSON *line, char schema[16]) {
-    const char *own = nb_json_get_text(line, "schema");
-    if (number == 1 && (strcmp(nb_json_get_text(line, "type"), "run") != 0 || !own))
-        return nb_error("%s:1: is not the \"run\" line that a journal begins with", path);
-    if (number == 1) snprintf(schema, 16, "%s", own);
-    if (nb_schema_update(line, schema)) return 0;
-    return nb_error("%s:1: schema %s; this version reads 1.0 to %s", path, schema, NB_SCHEMA_VERSION);
-}
-
-static int read_lines(FILE *f, const char *path, int (*visit)(const cJSON *line, void *arg), void *arg) {
-    char *text = NULL;
-    size_t cap = 0, number = 0;
-    char schema[16] = "";
-    int result = 0;
-    for (ssize_t n; result == 0 && (n = getline(&text, &cap, f)) > 0;) {
-        number++;
-        bool ended = text[n - 1] == '\n';
-        if (ended) text[--n] = '\0';
-        cJSON *line = parse_line(text, (size_t)n);
-        if (!line && ended)
-            result = nb_error("%s:%zu: is not a line of a journal (a JSON object with a \"type\")", path, number);
-        else if (!line)
-            nb_note("%s:%zu: this last line is torn, and is left out", path, number);
-        else if (take_schema(path, number, line, schema) != 0)
-            result = -1;
-        else if ((result = visit(line, arg)) < 0)
-            nb_error("%s:%zu: this line cannot be used", path, number);
-        cJSON_Delete(line);
-    }
-    if (result == 0 && ferror(f)) result = nb_error("%s: %s", path, strerror(errno));
-    if (result == 0 && number == 0)
-        result = nb_error("%s: is empty: the run ended before it began; start it again", path);
-    free(text);
-    return result;
-}
-
 int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg) {
     char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    FILE *f = nb_file_open(path);
-    int result = f ? read_lines(f, path, visit, arg) : -1;
-    if (f) fclose(f);
+    struct lines l;
+    cJSON *line;
+    int result = open_lines(&l, path), next = 0;
+    while (result == 0 && (next = next_line(&l, &line)) > 0) {
+        if ((result = visit(line, arg)) < 0) nb_error("%s:%zu: this line cannot be used", path, l.number);
+        cJSON_Delete(line);
+    }
+    if (result == 0 && next == 0) say_damage(&l, "; --resume measures again what is missing");
+    close_lines(&l);
     free(path);
-    return result < 0 ? -1 : 0;
+    return result < 0 || next < 0 ? -1 : 0;
 }
 
 /* ---- what a case has from its kernel ------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DIR/journal.jsonl: what a run has done so far, one JSON object a line, each line whole and on the disk before the
- * next is measured. SIGKILL leaves at most one torn last line, which every reader skips and `--resume` cuts off.
+ * next is measured. Since schema 2.1 each ends with ,"sum":"0123456789abcdef"}, FNV-1a (64 bits) of the bytes before it. A line that is
+ * torn or whose sum is wrong is as if it had not been written: readers leave it out and name it, `--resume` overwrites it with blanks and
+ * measures again what is missing.
  * reports/schema/journal.schema.json is the binding description; in short ("?": may be left out, "|null": may be null):
  *
  *   {"type":"run","schema":"1.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
@@ -14,7 +16,7 @@
  *       index: in the plan before --shard; reference: index in keys; labels: of each key, indices into labels; family: alike in
  *       groups of one width each that differ in nothing else, whose launches of one number stand next to each other in time
  *    "skips":[{"reason","count","key"?}],                       with a key: the case gets a record "skipped"
- *    "fingerprint":{..}}                                        first line, once
+ *    "fingerprint":{..}}            first line, and the second, since nothing can be read without it
  *       nb_journal_add_plan() writes plan, kernels, groups and skips.
  *
  *   {"type":"check","group":0,"cases":[{"key","status","reason"?,"accuracy"?:{nb_accuracy_to_json},"chain","column_chain"?,"row_local"}],
@@ -54,7 +56,7 @@
 
 #include "src/plan/plan.h"
 
-#define NB_SCHEMA_VERSION "2.0"
+#define NB_SCHEMA_VERSION "2.1"
 #define NB_JOURNAL_FILE "journal.jsonl"
 
 struct nb_journal {
@@ -63,14 +65,15 @@ struct nb_journal {
 };
 /* A new journal in dir (made when missing). A journal or a results.json that is there already is an error. */
 int nb_journal_create(struct nb_journal *j, const char *dir);
-/* --resume: goes on with the journal of dir; a torn last line is cut off. A journal that another process is writing is
+/* --resume: goes on with the journal of dir, whose damaged lines are taken out. A journal that another process is writing is
  * an error. */
 int nb_journal_append_to(struct nb_journal *j, const char *dir);
-/* One line, written whole and flushed to the disk (fdatasync); after a failed write (disk full) nothing of it stays. */
+/* One line, the "run" line twice, written whole and flushed to the disk (fdatasync); after a failed write (disk full) nothing of it
+ * stays. */
 int nb_journal_write(struct nb_journal *j, const cJSON *line);
 void nb_journal_close(struct nb_journal *j);
-/* Calls visit for every whole line, in order; a torn last line is skipped with a note, anything else wrong is an error
- * with file and line. visit returns 0 to go on, 1 to stop early, -1 after nb_error. */
+/* Calls visit for every whole line, in order, for the "run" line once; damaged ones are left out with a warning that names them. visit
+ * returns 0 to go on, 1 to stop early, -1 after nb_error. */
 int nb_journal_read(const char *dir, int (*visit)(const cJSON *line, void *arg), void *arg);
 
 /* The members of a "run" line that follow from the plan: plan, shard, kernels, groups, skips. shard counts from 1, 0:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The journal as a file: whole lines survive everything, torn ones disappear, damage is named. */
+/* The journal as a file: whole lines survive everything, damaged ones are left out and named. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,25 +32,102 @@ static cJSON *line_of_type(const char *type) {
     return line;
 }
 
+/* The same as today's program writes it, with sums, owned. */
+static char *summed(const char *journal) {
+    char *dir = new_folder();
+    struct nb_journal j;
+    cr_assert_eq(nb_journal_create(&j, dir), 0);
+    for (const char *at = journal; *at; at += strcspn(at, "\n") + 1) {
+        cJSON *line = cJSON_ParseWithLength(at, strcspn(at, "\n"));
+        if (cJSON_HasObjectItem(line, "schema"))
+            cJSON_ReplaceItemInObject(line, "schema", cJSON_CreateString(NB_SCHEMA_VERSION));
+        cr_assert_eq(nb_journal_write(&j, kept_json(line)), 0);
+    }
+    nb_journal_close(&j);
+    return get_file(dir, NB_JOURNAL_FILE);
+}
+
 TestSuite(journal, .init = quiet);
 
-Test(journal, a_truncation_at_any_byte_loses_only_the_line_that_is_cut) {
-    char *dir = new_folder(), *journal = small_journal();
-    size_t len = strlen(journal);
+/* copies: of the "run" line. */
+static void truncate_at_every_byte(const char *journal, int copies) {
+    char *dir = new_folder();
+    const size_t len = strlen(journal), first = strcspn(journal, "\n");
     for (size_t cut = 1; cut < len; cut++) {
         char *whole = strndup(journal, cut);
         /* The line that lacks nothing but its newline is whole. */
         int expected = count_lines(whole) + (journal[cut] == '\n'), n = 0;
+        if (expected >= copies) expected -= copies - 1;
         put_file(dir, NB_JOURNAL_FILE, journal, cut);
-        cr_assert_eq(nb_journal_read(dir, count_line, &n), 0, "cut at %zu", cut);
+        cr_assert_eq(nb_journal_read(dir, count_line, &n), cut < first ? -1 : 0, "cut at %zu", cut);
         cr_assert_eq(n, expected, "cut at %zu: %d lines, %d expected", cut, n, expected);
         free(whole);
     }
 }
 
+Test(journal, a_truncation_at_any_byte_loses_only_the_line_that_is_cut) {
+    begin_errors();
+    truncate_at_every_byte(small_journal(), 1);
+    truncate_at_every_byte(summed(small_journal()), 2);
+    end_errors();
+}
+
+static int print_line(const cJSON *line, void *arg) {
+    nb_json_print(line, arg);
+    nb_strbuf_add(arg, "\n");
+    return 0;
+}
+static char *lines_of(const char *dir) {
+    struct nb_strbuf text = {0};
+    cr_assert_eq(nb_journal_read(dir, print_line, &text), 0);
+    return text.text;
+}
+
+/* The lines but one; owned. */
+static char *without_line(const char *lines, size_t index) {
+    struct nb_strbuf text = {0};
+    for (size_t i = 0; *lines; i++, lines += strcspn(lines, "\n") + 1)
+        if (i != index) nb_strbuf_addn(&text, lines, strcspn(lines, "\n") + 1);
+    return text.text;
+}
+
+Test(journal, a_byte_that_changes_costs_its_line_alone) {
+    char *dir = new_folder(), *journal = summed(small_journal());
+    const size_t len = strlen(journal);
+    put_file(dir, NB_JOURNAL_FILE, journal, len);
+    char *all = lines_of(dir);
+    size_t number = 0; /* of the line that the byte is in */
+    for (size_t at = 0; at < len; at++) {
+        const char before = journal[at];
+        journal[at] ^= (char)(1 << at % 8);
+        put_file(dir, NB_JOURNAL_FILE, journal, len);
+        begin_errors();
+        char *expected = number < 2 ? strdup(all) : without_line(all, number - 1), *got = lines_of(dir);
+        cr_assert_str_eq(got, expected, "byte %zu of line %zu", at, number + 1);
+        free(got);
+        struct nb_journal j;
+        if (at % 61 == 0) {
+            cr_assert_eq(nb_journal_append_to(&j, dir), 0);
+            nb_journal_close(&j);
+        }
+        cr_assert(strstr(end_errors(), "damaged and left out"), "byte %zu", at);
+        if (at % 61 == 0) { /* taken out: nothing more is said */
+            begin_errors();
+            got = lines_of(dir);
+            cr_assert_str_eq(got, expected, "byte %zu, taken out", at);
+            cr_assert_str_empty(end_errors(), "byte %zu", at);
+            free(got);
+        }
+        free(expected);
+        journal[at] = before;
+        number += before == '\n';
+    }
+    free(all);
+}
+
 Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) {
-    char *dir = new_folder(), *journal = small_journal();
-    size_t len = strlen(journal), first = strcspn(journal, "\n");
+    char *dir = new_folder(), *journal = summed(small_journal());
+    const size_t len = strlen(journal), first = strcspn(journal, "\n");
     for (size_t cut = first; cut < len; cut += 7) {
         struct nb_journal j;
         int before = 0, after = 0;
@@ -62,7 +139,6 @@ Test(journal, resuming_after_any_truncation_goes_on_behind_the_last_whole_line) 
         nb_journal_close(&j);
         cr_assert_eq(nb_journal_read(dir, count_line, &after), 0, "cut at %zu", cut);
         cr_assert_eq(after, before + 1, "cut at %zu: %d lines after %d", cut, after, before);
-        cr_assert_eq(count_lines(get_file(dir, NB_JOURNAL_FILE)), after);
     }
 }
 
@@ -70,18 +146,31 @@ Test(journal, a_journal_torn_in_its_first_line_cannot_be_resumed) {
     char *dir = new_folder();
     struct nb_journal j;
     put_file(dir, NB_JOURNAL_FILE, "{\"type\":\"ru", 11);
-    cr_assert_eq(nb_journal_append_to(&j, dir), -1);
+    begin_errors();
+    expect_refused(nb_journal_append_to(&j, dir), "a torn first line", "start the run again");
+}
+
+Test(journal, what_is_damaged_is_named_by_line_and_by_what_stood_there) {
+    char *dir = new_folder(), *journal = summed(small_journal());
+    *strstr(journal, "per_sample") = 'P'; /* of the first launch */
+    put_text(dir, NB_JOURNAL_FILE, journal);
+    begin_errors();
+    int n = 0;
+    cr_assert_eq(nb_journal_read(dir, count_line, &n), 0);
+    char *said = end_errors();
+    cr_assert(strstr(said, NB_JOURNAL_FILE ": damaged") && strstr(said, "line 4, launch 0 of group 0"), "%s", said);
 }
 
 static int read_folder(const char *dir) {
     int n = 0;
-    return nb_journal_read(dir, count_line, &n);
+    return nb_journal_read(dir, count_line, &n) == 0 ? n : -1;
 }
 
-Test(journal, damage_before_the_end_is_named_with_file_and_line) {
+Test(journal, lines_without_sums_are_left_out_where_they_are_none) {
     char *journal = small_journal();
-    static const char *const damage[] = {"{\"type\":\"check\"", "[]", "", "{}", "{\"type\":1}", "garbage",
-                                         "{\"type\":\"\xff\"}"};
+    static const char *const damage[] = {"{\"type\":\"check\"", "[]",      "{}",
+                                         "{\"type\":1}",        "garbage", "{\"type\":\"\xff\"}"};
+    const int n_lines = count_lines(journal);
     for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
         char *dir = new_folder();
         struct nb_strbuf text = {0};
@@ -92,7 +181,9 @@ Test(journal, damage_before_the_end_is_named_with_file_and_line) {
         nb_strbuf_add(&text, journal + second);
         put_file(dir, NB_JOURNAL_FILE, text.text, text.len);
         begin_errors();
-        expect_refused(read_folder(dir), damage[i], NB_JOURNAL_FILE ":2:");
+        cr_assert_eq(read_folder(dir), n_lines - 1, "%s", damage[i]);
+        char *said = end_errors();
+        cr_assert(strstr(said, NB_JOURNAL_FILE ": damaged and left out: line 2"), "%s", said);
         nb_strbuf_release(&text);
     }
 }
@@ -153,7 +244,7 @@ static int write_beyond_limit(const char *dir) {
     if (nb_journal_write(&j, line) != 0) return 3;
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){2000, 2000});
     if (nb_journal_write(&j, large) == 0) return 4;
-    if (nb_journal_write(&j, line) != 0) return 5;
+    if (nb_journal_write(&j, line_of_type("end")) != 0) return 5;
     return 0;
 }
 
@@ -176,7 +267,8 @@ Test(journal, sigkill_between_and_within_writes_keeps_every_line_that_was_acknow
     if (child == 0) {
         struct nb_journal j;
         nb_journal_create(&j, dir);
-        cJSON *line = line_of_type("run");
+        cJSON *line = line_of_type("end");
+        nb_journal_write(&j, line_of_type("run"));
         for (;;) {
             nb_journal_write(&j, line);
             if (write(acknowledged[1], "x", 1) != 1) _exit(1);
