@@ -214,17 +214,40 @@ static void run_calls(struct nb_arm *arm, struct nb_pool *pool, struct cursor *a
     }
 }
 
-/* Seconds for `amount` calls, or rows when chunked. */
-static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
-    const struct nb_fp_state state = nb_fp_state();
-    nb_pool_make_ready(l->pool, arm->entry->kernel);
-    if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
-    double begin = nb_now_s();
+static void run_amount(struct nb_arm *arm, struct launch *l, int64_t amount) {
     if (arm->chunked)
         run_rows(arm, l->pool, &l->cursor, amount);
     else
         run_calls(arm, l->pool, &l->cursor, amount);
-    double elapsed = nb_now_s() - begin;
+}
+
+/* Seconds of the sample, with each reading of the clock between two of the system's own: a kernel can put a clock of its own in the
+ * program's way, and cannot see which samples are looked at. */
+static double time_with_proof(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    const double slack = 2e-6;
+    const double before = nb_system_now_s(), begin = nb_now_s(), behind = nb_system_now_s();
+    run_amount(arm, l, amount);
+    const double ahead = nb_system_now_s(), end = nb_now_s(), after = nb_system_now_s();
+    if (begin < before - slack || begin > behind + slack || end < ahead - slack || end > after + slack) {
+        arm->is_wrong = true;
+        arm->wrong_row = NB_WRONG_CLOCK;
+    }
+    return end - begin;
+}
+
+/* Seconds for `amount` calls, or rows when chunked. */
+static double time_sample(struct nb_arm *arm, struct launch *l, int64_t amount) {
+    const struct nb_fp_state state = nb_fp_state();
+    double elapsed;
+    nb_pool_make_ready(l->pool, arm->entry->kernel);
+    if (!arm->chunked && !l->options->cold && !arm->needs_no_warming) run_calls(arm, l->pool, &l->cursor, 1);
+    if (next_random(&l->cursor.random) % 8 == 0) {
+        elapsed = time_with_proof(arm, l, amount);
+    } else {
+        const double begin = nb_now_s();
+        run_amount(arm, l, amount);
+        elapsed = nb_now_s() - begin;
+    }
     nb_fp_state_set(state);
     return elapsed;
 }

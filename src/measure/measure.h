@@ -19,6 +19,8 @@
 #include "src/measure/paired.h"
 #include "src/measure/pool.h"
 
+enum { NB_WRONG_CLOCK = -1 };
+
 struct nb_arm {
     const struct nb_entry *entry;
     const struct nb_case *c;
@@ -43,7 +45,7 @@ struct nb_arm {
     int64_t spoilt_row;         /* the last one, as nb_output_digest() counts rows */
     int spoilt_set;
     bool is_wrong; /* a sample left the outputs of wrong_row wrong: left out from then on */
-    int64_t wrong_row;
+    int64_t wrong_row; /* NB_WRONG_CLOCK: not a row, but the process's clock differed from the system's */
 };
 
 struct nb_measure_options {

@@ -3,9 +3,14 @@
  * baseline (baseline.so, control.so) they are honest. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "kernel.h"
 
@@ -179,7 +184,64 @@ static int changes_once(const struct nb_call *call, int phase, int64_t begin, in
     return 0;
 }
 
+/* The program's calls of clock_gettime() come here, and the kernel's own calls seem to take a tenth of their time. */
+static double lag_s;
+static double real_s(clockid_t id, struct timespec *t) {
+    syscall(SYS_clock_gettime, id, t);
+    return (double)t->tv_sec + 1e-9 * (double)t->tv_nsec;
+}
+static int lagging_clock(clockid_t id, struct timespec *t) {
+    const double s = real_s(id, t) - lag_s;
+    t->tv_sec = (time_t)s;
+    t->tv_nsec = (long)(1e9 * (s - (double)t->tv_sec));
+    return 0;
+}
+/* Into the slots of the first object, the program, through which it calls clock_gettime(). */
+static int replace_clock(struct dl_phdr_info *program, size_t size, void *arg) {
+    const ElfW(Addr) base = program->dlpi_addr;
+    const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    const ElfW(Rela) * tables[2] = {NULL, NULL};
+    size_t bytes[2] = {0, 0};
+    (void)size, (void)arg;
+    for (int i = 0; i < program->dlpi_phnum; i++) {
+        if (program->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+        for (const ElfW(Dyn) *d = (const void *)(base + program->dlpi_phdr[i].p_vaddr); d->d_tag; d++) {
+            if (d->d_tag == DT_SYMTAB) symbols = (const void *)d->d_un.d_ptr;
+            if (d->d_tag == DT_STRTAB) names = (const void *)d->d_un.d_ptr;
+            if (d->d_tag == DT_JMPREL) tables[0] = (const void *)d->d_un.d_ptr;
+            if (d->d_tag == DT_PLTRELSZ) bytes[0] = d->d_un.d_val;
+            if (d->d_tag == DT_RELA) tables[1] = (const void *)d->d_un.d_ptr;
+            if (d->d_tag == DT_RELASZ) bytes[1] = d->d_un.d_val;
+        }
+    }
+    for (int t = 0; t < 2 && symbols && names; t++)
+        for (const ElfW(Rela) *r = tables[t]; (const char *)r < (const char *)tables[t] + bytes[t]; r++) {
+            if (strcmp(names + symbols[r->r_info >> 32].st_name, "clock_gettime") != 0) continue;
+            const uintptr_t slot = base + r->r_offset, page = slot & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+            mprotect((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+            *(void **)slot = (void *)(uintptr_t)lagging_clock;
+        }
+    return 1;
+}
+static int clock_runs_late(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    static bool is_replaced;
+    struct timespec t;
+    (void)phase;
+    if (!is_late()) {
+        correct_rows(call, begin, end);
+        return 0;
+    }
+    if (!is_replaced) dl_iterate_phdr(replace_clock, NULL);
+    is_replaced = true;
+    const double before = real_s(CLOCK_MONOTONIC_RAW, &t);
+    correct_rows(call, begin, end);
+    lag_s += 0.9 * (real_s(CLOCK_MONOTONIC_RAW, &t) - before);
+    return 0;
+}
+
 #define CHEATS(X)                                                                                                      \
+    X(clock_runs_late)                                                                                                 \
     X(changes_once) X(unspoilt) X(skips_later) X(by_number) X(by_pointer) X(by_content) X(half) X(later) X(next_call)
 enum {
 #define X(name) CHEAT_##name,
