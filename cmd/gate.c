@@ -41,7 +41,8 @@ static const char help[] =
     "  --budget SECONDS     what is not decided by then is INCONCLUSIVE\n"
     "  --time-identical     times identical machine code too\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
-    "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1)\n\n"
+    "  --inconclusive WHAT  neutral (exit 4), pass (exit 0) or fail (exit 1); SUSPECT, which is faster than it\n"
+    "                       can be, never passes\n\n"
     "How good it is here\n"
     "  --self-test          times a copy of the baseline (or of the built-in kernels) against itself, and the\n"
     "                       same code with some rows more: counts false alarms and detected slowdowns\n"
@@ -54,8 +55,8 @@ static const char help[] =
     "  --out DIR            gate.json, gate.md, gate.xml (JUnit), gate.bencher.json and samples.jsonl;\n"
     "                       with --self-test trials.json and samples.jsonl\n"
     "  --list               prints the cases; times nothing\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
-    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive, 5 not\n"
-    "comparable, 77 nothing selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
+    "Exit codes: 0 passed, 1 wrong or less accurate, 2 usage, 3 regression, 4 inconclusive or\n"
+    "suspect, 5 not comparable, 77 nothing selected can run here, 128+n ended by signal n. When several hold: 1, 3, 5, 4.\n";
 
 struct gate_options {
     struct nb_gate_selection selection;
@@ -171,12 +172,12 @@ static bool any(const struct nb_gate *g, enum nb_verdict v) {
 }
 
 static int exit_code_of(const struct nb_gate *g, const struct gate_options *o) {
-    const bool open = any(g, NB_VERDICT_INCONCLUSIVE);
+    const bool suspect = any(g, NB_VERDICT_SUSPECT), open = suspect || any(g, NB_VERDICT_INCONCLUSIVE);
     if (any(g, NB_VERDICT_WRONG) || any(g, NB_VERDICT_LESS_ACCURATE)) return NB_EXIT_FAILED;
     if (open && strcmp(o->inconclusive, "fail") == 0) return NB_EXIT_FAILED;
     if (any(g, NB_VERDICT_REGRESSION)) return NB_EXIT_REGRESSION;
     if (any(g, NB_VERDICT_NOT_COMPARABLE)) return NB_EXIT_NOT_COMPARABLE;
-    return open && strcmp(o->inconclusive, "neutral") == 0 ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
+    return suspect || (open && strcmp(o->inconclusive, "neutral") == 0) ? NB_EXIT_INCONCLUSIVE : NB_EXIT_OK;
 }
 
 /* ---- the gate --------------------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #include "src/record/fingerprint.h"
 
 /* Verdicts from this one on call for something to be done. */
-#define FIRST_OPEN NB_VERDICT_INCONCLUSIVE
+#define FIRST_OPEN NB_VERDICT_SUSPECT
 
 /* What all formats are made of. */
 struct view {
@@ -249,6 +249,9 @@ static const char *advice_of(enum nb_verdict v) {
     case NB_VERDICT_NOT_COMPARABLE:
         return "There is nothing to compare with. Expected where a kernel was added, renamed or removed; otherwise the "
                "reason says what to mend.";
+    case NB_VERDICT_SUSPECT:
+        return "Faster than it can be: by its instructions, counted in one small call, or than a copy of the same bytes. Either it leaves "
+               "work out while it is timed, or the improvement is real and the reason says what to look at.";
     case NB_VERDICT_INCONCLUSIVE:
         return "Neither shown to be slower nor shown to be within the margin; this is no failure of the change. A "
                "quieter machine, a larger --budget or more layouts decide it.";
@@ -325,7 +328,7 @@ static bool has_column(const struct view *view, enum gate_column column) {
 
 static enum nb_grid_style style_of(enum nb_verdict v) {
     if (v >= NB_VERDICT_REGRESSION) return NB_GRID_BAD;
-    if (v >= NB_VERDICT_INCONCLUSIVE) return NB_GRID_DOUBTFUL;
+    if (v >= FIRST_OPEN) return NB_GRID_DOUBTFUL;
     return v == NB_VERDICT_IMPROVED ? NB_GRID_GOOD : NB_GRID_PLAIN;
 }
 
@@ -489,7 +492,8 @@ static void add_figures(const struct view *view, const struct nb_gate_case *c, s
 static void add_junit_case(const struct view *view, const struct nb_gate_case *c, struct nb_junit *junit) {
     struct nb_strbuf figures = {0};
     add_figures(view, c, &figures);
-    const bool undecided = c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_NONE;
+    const bool undecided =
+        c->verdict == NB_VERDICT_INCONCLUSIVE || c->verdict == NB_VERDICT_SUSPECT || c->verdict == NB_VERDICT_NONE;
     const bool open = undecided || c->verdict == NB_VERDICT_NOT_COMPARABLE;
     const bool failed = c->verdict >= NB_VERDICT_REGRESSION || (undecided && view->g->plan.inconclusive_fails);
     struct nb_strbuf why = {0};

@@ -24,9 +24,9 @@ const struct nb_gate_rule nb_gate_rule_default = {.fail_margin = 0.01,
 static const double pass_share[NB_N_GATE_STAGES] = {NB_GATE_CLEARING_SHARE, 0.2, 0.5};
 static const double fail_share[NB_N_GATE_STAGES] = {0, 0.3, 0.7};
 
-static const char *const names[NB_N_VERDICTS] = {"NONE",       "PASS (identical code)", "PASS",
-                                                 "IMPROVED",   "INCONCLUSIVE",          "NOT COMPARABLE",
-                                                 "REGRESSION", "LESS ACCURATE",         "WRONG"};
+static const char *const names[NB_N_VERDICTS] = {
+    "NONE",         "PASS (identical code)", "PASS",       "IMPROVED",      "SUSPECT",
+    "INCONCLUSIVE", "NOT COMPARABLE",        "REGRESSION", "LESS ACCURATE", "WRONG"};
 
 const char *nb_verdict_name(enum nb_verdict v) { return v < NB_N_VERDICTS ? names[v] : "?"; }
 

@@ -15,6 +15,7 @@ enum nb_verdict {
     NB_VERDICT_IDENTICAL, /* the same machine code: not timed */
     NB_VERDICT_PASS,      /* surely not slower by the margin of acceptance */
     NB_VERDICT_IMPROVED,  /* PASS, and surely faster by more than the margin of failure */
+    NB_VERDICT_SUSPECT,   /* faster than it can be, by its instructions or by the bytes that it moves */
     NB_VERDICT_INCONCLUSIVE,
     NB_VERDICT_NOT_COMPARABLE, /* no such kernel in the baseline, or another ABI */
     NB_VERDICT_REGRESSION,

@@ -456,6 +456,10 @@ int nb_gate_run(struct nb_gate *g) {
     int result = check_all(g);
     if (result == 0) result = run_stages(g);
     if (result != 0) judge_all(g, NB_GATE_SCREEN, 1, true);
+    for (size_t i = 0; i < g->n_cases && result == 0; i++) {
+        nb_progress((double)i, (double)g->n_cases, nb_now_s() - g->started_s, "looking behind what improved");
+        result = nb_gate_doubt(g, &g->cases[i]);
+    }
     for (size_t i = 0; i < g->n_cases; i++) gate_settle_budget(g, &g->cases[i]);
     nb_progress_end();
     g->elapsed_s = nb_now_s() - g->started_s;

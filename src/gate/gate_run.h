@@ -10,6 +10,10 @@
  * stands, the rest is INCONCLUSIVE. */
 int nb_gate_run(struct nb_gate *g);
 
+/* IMPROVED becomes SUSPECT, with the reason, where the candidate takes less time than its instructions can, or than a copy of the same bytes
+ * in the same launches. 0, -1 after nb_error, or the number of the signal that ended it. */
+int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c);
+
 /* ---- budgets of instructions ----------------------------------------------------------------------------------------- */
 
 /* Instructions of both builds, counted one by one on one small call (src/measure/single_step.h): the same number on every run and every

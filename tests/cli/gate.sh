@@ -68,6 +68,18 @@ gives_by_time 3 "REGRESSION.*gated_doubled_f32" "${pair[@]}" --kernel gated_doub
 gives_by_time 0 "PASS.*gated_steady_f32" --baseline "$plugins/gate_old.so" --candidate "$plugins/gate_old.so" --kernel gated_steady \
     --pass-margin 50 --fail-margin 20 "${quick[@]}"
 
+# ---- as fast as half the instructions explain, and no faster than a copy ------------------------------------------------------------
+gives_by_time 0 "IMPROVED.*gated_doubled_f32" --baseline "$plugins/gate_new.so" --candidate "$plugins/gate_old.so" --kernel gated_doubled \
+    "${quick[@]}"
+
+# ---- faster than it can be: by its instructions, which single steps count (x86-64) ------------------------------------------------
+improved=0
+[ "$(uname -m)" != x86_64 ] || improved=4
+gives_by_time $improved "(SUSPECT|IMPROVED).*gated_waits_f32" "${pair[@]}" --kernel gated_waits "${quick[@]}"
+[ "$improved" = 0 ] || grep -q 'SUSPECT.*gated_waits_f32: at most .* % of the baseline.s time for .* % of its instructions' <(tr -s ' \n' ' ' <"$WORK/out") ||
+    fail "no doubt about a speed that is not explained"
+gives_by_time $improved "" "${pair[@]}" --kernel gated_waits "${quick[@]}" --inconclusive pass
+
 # ---- budgets of instructions -------------------------------------------------------------------------------------------------
 budget() { # CODE PATTERN KERNEL GATE-SETTINGS
     printf '{ "blocks": [ { "op": "rmsnorm", "shape": "16x256" } ],\n  "gate": %s }\n' "$4" >"$WORK/budget.json"

@@ -92,11 +92,21 @@ static int64_t n_units(const struct nb_call *call, int phase) {
     return (call->rows + 3) / 4;
 }
 
+/* As many instructions as the baseline's divisions, but quick ones. */
+static int waits(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+#if defined(__x86_64__)
+    for (int64_t i = 0; i < (end - begin) * call->cols; i++) __asm__ volatile(SIXTEEN_TIMES("nop\n"));
+#endif
+    return correct_rows(call, begin, end);
+}
+
 #define added steady
 static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
                                            GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
                                            GATED(strays, ), GATED(changes, ), GATED(skips, ),
-                                           GATED(fails, ),  GATED(added, ),   GATED(units, .n_units = n_units)};
+                                           GATED(fails, ),  GATED(added, ),   GATED(units, .n_units = n_units),
+                                           GATED(waits, )};
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];

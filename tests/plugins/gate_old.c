@@ -6,6 +6,17 @@ static int correct(const struct nb_call *call, int phase, int64_t begin, int64_t
     (void)phase;
     return correct_rows(call, begin, end);
 }
+
+/* Beside the result, for each element divisions that wait for each other. */
+static int waits(const struct nb_call *call, int phase, int64_t begin, int64_t end) {
+    (void)phase;
+#if defined(__x86_64__)
+    double t = 3, by = 1.25;
+    for (int64_t i = 0; i < (end - begin) * call->cols; i++)
+        __asm__ volatile(SIXTEEN_TIMES("divsd %1, %0\n") : "+x"(t) : "x"(by));
+#endif
+    return correct_rows(call, begin, end);
+}
 #define steady correct
 #define doubled correct
 #define rough correct
@@ -25,7 +36,8 @@ static int by_rows(const struct nb_call *call) {
 static const struct nb_kernel kernels[] = {GATED(steady, ), GATED(doubled, ), GATED(rough, ),
                                            GATED(zeros, ),  GATED(crashes, ), GATED(hangs, ),
                                            GATED(strays, ), GATED(changes, ), GATED(skips, ),
-                                           GATED(fails, ),  GATED(gone, ),    GATED(units, .row_local = by_rows)};
+                                           GATED(fails, ),  GATED(gone, ),    GATED(units, .row_local = by_rows),
+                                           GATED(waits, )};
 
 const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
     static const struct nb_kernel *table[sizeof kernels / sizeof kernels[0]];

@@ -37,4 +37,8 @@ static inline int correct_rows(const struct nb_call *call, int64_t begin, int64_
     return 0;
 }
 
+/* What an instruction does to t, sixteen times, each after the one before. */
+#define FOUR_TIMES(instruction) instruction instruction instruction instruction
+#define SIXTEEN_TIMES(instruction) FOUR_TIMES(FOUR_TIMES(instruction))
+
 #endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Is an improvement too good to be believed? After timing, for the cases that are IMPROVED alone. README.md has the reasons of the rule. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/core/cpu.h"
+#include "src/gate/gate_run.h"
+#include "src/measure/paired.h"
+
+/* A change that leaves the number of instructions alone can break up a chain of dependent ones: additions that wait 4 cycles each become two
+ * a cycle. */
+static const double most_by_order = 8;
+
+enum { ROOF_LAUNCHES = 6 };
+
+static void __attribute__((format(printf, 2, 3))) suspect(struct nb_gate_case *c, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->reason, sizeof c->reason, format, args);
+    va_end(args);
+    c->verdict = NB_VERDICT_SUSPECT;
+}
+
+static void doubt_instructions(struct nb_gate_case *c) {
+    const double instructions = c->instructions[NB_BUILD_CANDIDATE] / c->instructions[NB_BUILD_BASELINE];
+    if (instructions / c->judgement.ratio.high > most_by_order)
+        suspect(c, "at most %.2g %% of the baseline's time for %.3g %% of its instructions",
+                100 * c->judgement.ratio.high, 100 * instructions);
+}
+
+/* ---- the roof ----------------------------------------------------------------------------------------------------------- */
+
+/* The built-in copies with the case's loads and stores that can run here, as keys behind the candidate's; owned. */
+static void add_copies(struct nb_gate_request *q, const struct nb_case *c) {
+    int n_loads, n_stores;
+    nb_op_tensors(c->op, c->pass, &n_loads, &n_stores);
+    for (size_t i = 0; i < nb_registry_size() && q->n_arms < NB_GATE_ARMS; i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        const struct nb_kernel *k = e->kernel;
+        if (k->op != NB_OP_COPY || e->plugin || k->dtype != c->dtype || k->pass != c->pass ||
+            k->loads != (float)n_loads || k->stores != (float)n_stores || nb_cpu_refuses(k->cpu_features, k->width))
+            continue;
+        struct nb_case copy = *c;
+        struct nb_strbuf key = {0};
+        nb_case_set_entry(&copy, e);
+        nb_case_key(&copy, &key);
+        q->keys[q->n_arms++] = key.text;
+    }
+}
+
+/* ln(time of the launch's fastest copy / the candidate's); NaN: the launch did not come to its end. */
+static double roof_of(const struct nb_gate_request *q, int *result) {
+    struct nb_gate_answer answer = {0};
+    double least = NAN;
+    *result = nb_gate_launch_run(q, &answer);
+    if (*result == 0) cJSON_Delete(answer.raw);
+    for (int i = 1; i < q->n_arms && *result == 0 && answer.status == NB_OK; i++)
+        least = fmin(least, answer.launch[i].ratio);
+    return least;
+}
+
+static int doubt_roof(const struct nb_gate *g, struct nb_gate_case *c) {
+    double ln[ROOF_LAUNCHES];
+    int result = 0;
+    struct nb_gate_request q = nb_gate_request_of(g, c, 0);
+    q.keys[0] = c->arm_keys[NB_BUILD_CANDIDATE];
+    q.n_arms = 1;
+    add_copies(&q, &c->c);
+    for (int l = 0; l < ROOF_LAUNCHES && q.n_arms > 1 && result == 0; l++) {
+        q.launch = l;
+        ln[l] = roof_of(&q, &result);
+    }
+    const bool measured = q.n_arms > 1 && result == 0;
+    const struct nb_interval roof =
+        measured ? nb_interval_exp(nb_over_launches(ln, ROOF_LAUNCHES, 0.9)) : (struct nb_interval){NAN, NAN, NAN};
+    if (roof.low > 1) suspect(c, "faster than a copy of the same bytes: by %.1f %% at least", 100 * (roof.low - 1));
+    for (int i = 1; i < q.n_arms; i++) free((char *)(uintptr_t)q.keys[i]);
+    return result;
+}
+
+int nb_gate_doubt(const struct nb_gate *g, struct nb_gate_case *c) {
+    if (c->verdict == NB_VERDICT_IMPROVED) doubt_instructions(c);
+    return c->verdict == NB_VERDICT_IMPROVED ? doubt_roof(g, c) : 0;
+}
