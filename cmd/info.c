@@ -34,6 +34,18 @@ static const char *text(const cJSON *object, const char *name) {
     return value ? value : "?";
 }
 
+/* Names of files and what libraries say of themselves, as a terminal shows them. */
+static void escape_texts(cJSON *json) {
+    cJSON *item;
+    cJSON_ArrayForEach(item, json) {
+        struct nb_strbuf safe = {0};
+        if (cJSON_IsString(item)) nb_escape_terminal(&safe, item->valuestring, true);
+        if (safe.text) cJSON_SetValuestring(item, safe.text);
+        nb_strbuf_release(&safe);
+        escape_texts(item);
+    }
+}
+
 /* "48 KiB", "1.5 GiB", "?" */
 static const char *size_text(double bytes, char *out, size_t n) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -211,7 +223,7 @@ static int info(int argc, char **argv) {
     if (strcmp(format, "json") == 0)
         nb_json_put(survey, stdout);
     else
-        print_table(survey);
+        escape_texts(survey), print_table(survey);
     cJSON_Delete(survey);
     exit_code = NB_EXIT_OK;
 out:

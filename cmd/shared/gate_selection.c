@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "reports/text/output.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
@@ -44,7 +45,7 @@ bool nb_selection_settles(const struct nb_gate_selection *s, const struct nb_gat
         return true;
     }
     if (!s->list) return false;
-    for (size_t i = 0; i < g->n_cases; i++) printf("%s\n", g->cases[i].key);
+    for (size_t i = 0; i < g->n_cases; i++) nb_print_line(stdout, "%s", g->cases[i].key);
     *exit_code = NB_EXIT_OK;
     return true;
 }

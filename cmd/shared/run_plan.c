@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "reports/text/output.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -153,7 +154,7 @@ static void print_skips(const struct nb_plan *plan, FILE *out) {
         for (size_t j = 0; j < i && !seen; j++) seen = strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0;
         for (size_t j = i + 1; j < plan->n_skips && !seen; j++)
             if (strcmp(plan->skips[j].reason, plan->skips[i].reason) == 0) n += plan->skips[j].n;
-        if (!seen) fprintf(out, "%8zu left out: %s\n", n, plan->skips[i].reason);
+        if (!seen) nb_print_line(out, "%8zu left out: %s", n, plan->skips[i].reason);
     }
 }
 
@@ -203,7 +204,7 @@ static int print_plan(const struct nb_plan *plan, const struct nb_config *config
         print_json(plan, config, out);
         return 0;
     }
-    for (size_t i = 0; i < plan->n_cases; i++) fprintf(out, "%s\n", plan->keys[i]);
+    for (size_t i = 0; i < plan->n_cases; i++) nb_print_line(out, "%s", plan->keys[i]);
     fflush(out);
     print_skips(plan, stderr);
     struct nb_strbuf how = {0};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reports/text/grid.h"
+#include "reports/text/output.h"
 #include "src/core/json.h"
 #include "src/lab/probe/probe.h"
 
@@ -34,10 +35,11 @@ static void print_table(const struct nb_case *cases, cJSON *const *answers, int 
     for (int i = 0; i < n; i++) {
         if (!answers[i]) continue;
         const char *summary = nb_json_get_text(answers[i], "summary"), *reason = nb_json_get_text(answers[i], "reason");
-        fprintf(out, "%s%s\n", i ? "\n" : "", cases[i].variant);
-        if (reason) fprintf(out, "%s: %s\n", nb_json_get_text(answers[i], "status"), reason);
+        if (i) nb_print_line(out, "%s", "");
+        nb_print_line(out, "%s", cases[i].variant);
+        if (reason) nb_print_line(out, "%s: %s", nb_json_get_text(answers[i], "status"), reason);
         print_answers(cJSON_GetObjectItemCaseSensitive(answers[i], "answers"), out);
-        if (summary) fprintf(out, "%s: %s\n", cases[i].variant, summary);
+        if (summary) nb_print_line(out, "%s: %s", cases[i].variant, summary);
     }
 }
 

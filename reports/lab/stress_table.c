@@ -151,9 +151,13 @@ static void print_low(const struct stress_text *p) {
         if (!is_low(line)) continue;
         if (n++ == 0) print_heading(p, "Below B in the declared range");
         if (n > MAX_LOW) continue;
-        fprintf(p->out, "%s%s  ", strcmp(p->format, "markdown") == 0 ? "- " : "", nb_stress_text(line, "declared"));
+        fputs(strcmp(p->format, "markdown") == 0 ? "- " : "", p->out);
+        say(p, nb_stress_text(line, "declared"));
+        fputs("  ", p->out);
         say(p, nb_stress_text(line, "variant"));
-        fprintf(p->out, " %s: ", nb_stress_text(line, "formula"));
+        fputs(" ", p->out);
+        say(p, nb_stress_text(line, "formula"));
+        fputs(": ", p->out);
         say(p, nb_stress_text(why, "text"));
         fputs("\n     ", p->out);
         say(p, nb_stress_text(why, "replay"));
@@ -341,7 +345,8 @@ static void print_failed_studies(const struct stress_text *p) {
         if (n++ == 0) print_heading(p, "Searches that did not finish");
         if (n > MAX_FAILURES) continue;
         say(p, nb_stress_text(study, "variant"));
-        fprintf(p->out, ": %s", status);
+        fputs(": ", p->out);
+        say(p, status);
         if (*reason) fputs(", ", p->out);
         if (*reason) say(p, reason);
         fputs("\n", p->out);

@@ -182,15 +182,19 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
     nb_strbuf_add(out, "");
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
-        struct nb_strbuf choices = {0};
+        struct nb_strbuf choices = {0}, line = {0};
         if ((!r->library && !r->implementation) || !is_first(results, i, same_owner)) continue;
         add_choices(results, r, &choices);
         const size_t n = plugin_length(r);
         if (n > 0)
-            nb_strbuf_addf(out, "%.*s: %s%s\n", (int)n, r->c.variant, r->library ? r->library : "no version",
+            nb_strbuf_addf(&line, "%.*s: %s%s", (int)n, r->c.variant, r->library ? r->library : "no version",
                            choices.text ? choices.text : "");
         else if (choices.len > 2)
-            nb_strbuf_addf(out, "Chosen on this machine: %s\n", choices.text + 2);
+            nb_strbuf_addf(&line, "Chosen on this machine: %s", choices.text + 2);
+        if (line.len > 0)
+            nb_escape_terminal(out, line.text, true); /* what a library says of itself may hold line ends */
+        if (line.len > 0) nb_strbuf_add(out, "\n");
+        nb_strbuf_release(&line);
         nb_strbuf_release(&choices);
     }
 }
@@ -199,8 +203,9 @@ static void add_libraries(const struct nb_results *results, struct nb_strbuf *ou
 
 static void add_overhead(const struct nb_kernel_overhead *k, struct nb_strbuf *out) {
     const struct nb_overhead *o = &k->overhead;
-    nb_strbuf_addf(out, "  %s, rows of %lld, threads %d: ", k->record->c.variant, (long long)k->record->c.shape.cols,
-                   k->record->c.threads);
+    nb_strbuf_add(out, "  ");
+    nb_escape_terminal(out, k->record->c.variant, true);
+    nb_strbuf_addf(out, ", rows of %lld, threads %d: ", (long long)k->record->c.shape.cols, k->record->c.threads);
     if (isnan(o->ns.value)) {
         nb_strbuf_addf(out, "unknown, %s\n", o->reason);
         return;

@@ -8,21 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
-static size_t decode(const char *s, uint32_t *code) {
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *u = (const unsigned char *)s;
-    size_t len = u[0] < 0x80 ? 1 : (u[0] >> 5) == 6 ? 2 : (u[0] >> 4) == 14 ? 3 : (u[0] >> 3) == 30 ? 4 : 0;
-    if (len == 0) return 0;
-    *code = len == 1 ? u[0] : u[0] & (0x7Fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((u[i] & 0xC0) != 0x80) return 0;
-        *code = *code << 6 | (u[i] & 0x3F);
-    }
-    bool surrogate = *code >= 0xD800 && *code <= 0xDFFF;
-    return *code < smallest[len] || surrogate || *code > 0x10FFFF ? 0 : len;
-}
-
 /* The main blocks of combining and of double-width characters; a name outside them is one column off at worst. */
 static size_t cells_of(uint32_t code) {
     static const struct {
@@ -41,7 +26,7 @@ static size_t cells_of(uint32_t code) {
 /* The next character, where a byte that is not UTF-8 counts as one of its own. */
 static size_t next_character(const char *s, size_t *cells) {
     uint32_t code = 0;
-    size_t len = decode(s, &code);
+    size_t len = nb_utf8_decode(s, &code);
     *cells = len ? cells_of(code) : 1;
     return len ? len : 1;
 }
@@ -75,38 +60,19 @@ bool nb_utf8_wanted(void) {
     return false;
 }
 
-static bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
-
-/* Directional overrides can make a name read as another; a terminal and a page both obey them. */
-static bool is_deceptive(uint32_t code) {
-    return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
-}
-
 /* XML 1.0 allows none of those that end a plane, HTML none of these at all. */
 static bool is_noncharacter(uint32_t code) { return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF); }
-
-void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8) {
-    for (const char *s = text; *s;) {
-        uint32_t code = 0;
-        size_t len = decode(s, &code);
-        bool plain = len && !is_control(code) && !is_deceptive(code) && (utf8 || code < 0x80);
-        size_t n = len ? len : 1;
-        if (plain) nb_strbuf_addn(out, s, n);
-        for (size_t i = 0; i < n && !plain; i++) nb_strbuf_addf(out, "\\x%02X", (unsigned char)s[i]);
-        s += n;
-    }
-}
 
 /* Copies text with each character that entity() has a text for replaced; what no document may hold becomes U+FFFD, line breaks
  * and tabs become `blank`. */
 static void replace(struct nb_strbuf *out, const char *text, const char *(*entity)(uint32_t code), const char *blank) {
     for (const char *s = text; *s;) {
         uint32_t code = 0;
-        size_t len = decode(s, &code);
+        size_t len = nb_utf8_decode(s, &code);
         const char *other = len ? entity(code) : NULL;
         if (len && (code == '\n' || code == '\t' || code == '\r'))
             other = blank;
-        else if (!len || is_control(code) || is_deceptive(code) || is_noncharacter(code))
+        else if (!len || nb_utf8_is_command(code) || is_noncharacter(code))
             other = "\xEF\xBF\xBD";
         if (other)
             nb_strbuf_add(out, other);
@@ -174,14 +140,28 @@ void nb_escape_gnuplot(struct nb_strbuf *out, const char *text) {
     nb_strbuf_add(out, "'");
 }
 
+static bool is_number(const char *text) {
+    char *end;
+    strtod(text, &end);
+    return *end == '\0' && end > text;
+}
+
+/* A spreadsheet takes a cell that begins so for a formula, also a quoted one: the apostrophe makes it a text. */
+static bool is_formula(const char *text) { return *text && strchr("=+-@\t\r", *text) && !is_number(text); }
+
 void nb_escape_csv(struct nb_strbuf *out, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        nb_strbuf_add(out, text);
-        return;
+    const bool formula = is_formula(text), quoted = formula || strpbrk(text, ",\"\r\n\t");
+    if (quoted) nb_strbuf_add(out, formula ? "\"'" : "\"");
+    for (const char *s = text; *s;) {
+        uint32_t code = 0;
+        const size_t len = nb_utf8_decode(s, &code), n = len ? len : 1;
+        const bool plain = len && (!nb_utf8_is_command(code) || strchr("\t\r\n", (int)code));
+        if (*s == '"') nb_strbuf_add(out, "\"");
+        if (plain) nb_strbuf_addn(out, s, n);
+        for (size_t i = 0; i < n && !plain; i++) nb_strbuf_addf(out, "\\x%02X", (unsigned char)s[i]);
+        s += n;
     }
-    nb_strbuf_add(out, "\"");
-    for (const char *s = text; *s; s++) nb_strbuf_addn(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
-    nb_strbuf_add(out, "\"");
+    if (quoted) nb_strbuf_add(out, "\"");
 }
 
 void nb_escape_file_name(struct nb_strbuf *out, const char *text) {

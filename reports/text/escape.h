@@ -17,11 +17,10 @@ void nb_utf8_cut(struct nb_strbuf *text, size_t cells, const char *mark);
 /* Does the environment (LC_ALL, LC_CTYPE, LANG: the first that is set) ask for UTF-8? */
 bool nb_utf8_wanted(void);
 
-/* Control characters and broken UTF-8 become \xNN; without utf8 everything beyond ASCII does. */
-void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8);
 /* For HTML and XML text and attribute values in either kind of quotes. */
 void nb_escape_html(struct nb_strbuf *out, const char *text);
-/* One field of RFC 4180: quoted only where it must be. */
+/* One field of RFC 4180: quoted only where it must be. A text that a spreadsheet would take for a formula (it begins with = + - @, a tab or
+ * a carriage return, and is no number) gets an apostrophe in front. */
 void nb_escape_csv(struct nb_strbuf *out, const char *text);
 /* One cell of a GitHub table; line breaks become spaces. */
 void nb_escape_markdown(struct nb_strbuf *out, const char *text);

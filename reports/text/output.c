@@ -3,6 +3,7 @@
 #include "reports/text/output.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -74,6 +75,19 @@ void nb_page_grid(const struct nb_page *page, struct nb_grid *grid) {
     else
         nb_grid_add_table(grid, page->color, page->out);
     nb_grid_release(grid);
+}
+
+void nb_print_line(FILE *out, const char *format, ...) {
+    struct nb_strbuf safe = {0};
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
+    va_end(args);
+    nb_escape_terminal(&safe, text ? text : format, true);
+    fprintf(out, "%s\n", safe.text ? safe.text : "");
+    nb_strbuf_release(&safe);
+    free(text);
 }
 
 int nb_output(struct nb_strbuf *text, FILE *out) {

@@ -31,6 +31,8 @@ void nb_page_say(const struct nb_page *page, const char *text);
 /* Releases the grid. */
 void nb_page_grid(const struct nb_page *page, struct nb_grid *grid);
 
+/* A line as printf() makes it, escaped for a terminal. */
+void nb_print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes and releases the text, or a document. 0, or -1 after nb_error (a full disk, a closed pipe). */
 int nb_output(struct nb_strbuf *text, FILE *out);
 int nb_output_json(cJSON *json, FILE *out);

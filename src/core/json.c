@@ -99,37 +99,28 @@ static void print_number(double value, struct nb_strbuf *out) {
     nb_strbuf_add(out, text);
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no surrogates, nothing above
- * U+10FFFF). */
-static size_t utf8_length(const unsigned char *s) {
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    }
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return n;
-}
-
 bool nb_json_is_utf8(const char *text) {
+    uint32_t code;
     for (size_t n; *text; text += n)
-        if ((n = utf8_length((const unsigned char *)text)) == 0) return false;
+        if ((n = nb_utf8_decode(text, &code)) == 0) return false;
     return true;
 }
 
-/* A byte that is no UTF-8 (a file name may hold it) becomes U+FFFD: another reader would refuse the whole file. */
+/* A byte that is no UTF-8 (a file name may hold it) becomes U+FFFD: another reader would refuse the whole file. Control characters are
+ * escaped, also those that JSON need not escape: the text may be shown by a terminal. */
 void nb_json_print_text(const char *s, struct nb_strbuf *out) {
     nb_strbuf_add(out, "\"");
     while (*s) {
-        size_t n = utf8_length((const unsigned char *)s);
+        uint32_t code = 0;
+        size_t n = nb_utf8_decode(s, &code);
         if (*s == '"' || *s == '\\')
             nb_strbuf_addf(out, "\\%c", *s);
         else if (*s == '\n')
             nb_strbuf_add(out, "\\n");
-        else if ((unsigned char)*s < 0x20)
-            nb_strbuf_addf(out, "\\u%04x", (unsigned)*s);
         else if (n == 0)
             nb_strbuf_add(out, "\xef\xbf\xbd");
+        else if (nb_utf8_is_command(code))
+            nb_strbuf_addf(out, "\\u%04x", code);
         else
             nb_strbuf_addn(out, s, n);
         s += n ? n : 1;

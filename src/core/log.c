@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/core/text.h"
+
 static bool quiet, bar_drawn;
 static double last_line_s; /* of progress in a log, by the clock of its stage */
 static enum nb_color color_mode = NB_COLOR_AUTO;
@@ -32,9 +34,13 @@ bool nb_color_on(int fd) {
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
-    fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    struct nb_strbuf text = {0};
+    char *message = NULL;
+    if (vasprintf(&message, format, args) < 0) message = NULL;
+    nb_escape_terminal(&text, message ? message : format, true); /* names in it come from files and plugins */
+    fprintf(stderr, "normbench: %s%s%s%s\n", on ? color : "", label, on && *color ? "\033[0m" : "", text.text);
+    nb_strbuf_release(&text);
+    free(message);
 }
 
 int nb_error(const char *format, ...) {
@@ -91,7 +97,10 @@ void nb_progress(double done, double total, double elapsed_s, const char *what) 
     const double left = time_left(share, elapsed_s);
     fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
     if (left >= 0) fprintf(stderr, "  %.0f s left", left);
-    fprintf(stderr, "  %.60s\033[K", what);
+    struct nb_strbuf safe = {0};
+    nb_escape_terminal(&safe, what, true);
+    fprintf(stderr, "  %.60s\033[K", safe.text ? safe.text : "");
+    nb_strbuf_release(&safe);
     bar_drawn = true;
 }
 

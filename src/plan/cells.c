@@ -393,30 +393,70 @@ static void count_widths(const struct product *p, size_t cells, struct nb_skips 
     }
 }
 
-static void count_kernels(const struct product *p, size_t cells, struct nb_skips *skips) {
-    const struct nb_values *globs = list_of(p, "kernel");
-    const size_t n = nb_registry_size();
+static bool is_glob(const char *text) { return strpbrk(text, "*?[") != NULL; }
+
+static bool is_known_kernel(char *text) {
+    const struct nb_values one = {.texts = &text, .n = 1};
+    const struct nb_axis *axis = nb_axis_find("kernel");
     size_t n_known;
     const struct nb_entry *catalogue = nb_catalogue(&n_known);
+    bool known = false;
+    for (size_t k = 0; k < nb_registry_size() && !known; k++) known = list_selects(&one, axis, nb_registry_at(k));
+    for (size_t k = 0; k < n_known && !known; k++) known = list_selects(&one, axis, &catalogue[k]);
+    return known;
+}
+
+static void count_kernels(const struct product *p, size_t cells, struct nb_skips *skips) {
+    const struct nb_values *globs = list_of(p, "kernel");
     for (size_t i = 0; i < globs->n; i++) {
-        bool known = false;
-        const struct nb_values one = {.texts = &globs->texts[i], .n = 1};
-        const char **names = nb_alloc(n, sizeof *names);
-        for (size_t k = 0; k < n; k++) {
-            names[k] = nb_registry_at(k)->kernel_id;
-            known = known || list_selects(&one, nb_axis_find("kernel"), nb_registry_at(k));
-        }
-        for (size_t k = 0; k < n_known && !known; k++)
-            known = list_selects(&one, nb_axis_find("kernel"), &catalogue[k]);
-        const char *nearest = nb_nearest(globs->texts[i], names, n);
-        if (!known && strcmp(globs->texts[i], "*:*") == 0)
+        if (!is_glob(globs->texts[i]) || is_known_kernel(globs->texts[i])) continue;
+        if (strcmp(globs->texts[i], "*:*") == 0)
             nb_skips_count(skips, cells,
                            "kernel *:*: no peer and no plugin is loaded; `normbench list peers` has the peers");
-        else if (!known)
-            nb_skips_count(skips, cells, "kernel %s: none has this name%s%s%s", globs->texts[i],
-                           nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-        free(names);
+        else
+            nb_skips_count(skips, cells, "kernel %s: none has a name that matches", globs->texts[i]);
     }
+}
+
+/* Up to three names of kernels, the nearest first. */
+static void add_nearest(const char *text, struct nb_strbuf *out) {
+    enum { MOST = 3 };
+    size_t n = 0, n_known;
+    const struct nb_entry *catalogue = nb_catalogue(&n_known);
+    const char **names = nb_alloc(nb_registry_size() + n_known, sizeof *names);
+    for (size_t i = 0; i < nb_registry_size(); i++) names[n++] = nb_registry_at(i)->kernel_id;
+    for (size_t i = 0; i < n_known; i++) names[n++] = catalogue[i].kernel_id;
+    for (int i = 0; i < MOST; i++) {
+        const char *nearest = nb_nearest(text, names, n);
+        size_t kept = 0;
+        if (!nearest) break;
+        nb_strbuf_addf(out, "%s%s", i ? ", " : "; near it: ", nearest);
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(names[k], nearest) != 0) names[kept++] = names[k];
+        n = kept;
+    }
+    free(names);
+}
+
+/* A name, unlike a glob, is there or a mistake. */
+static int check_kernels(const struct nb_values *list, const char *path) {
+    for (size_t i = 0; i < list->n; i++) {
+        char *text = list->texts[i], *colon = strchr(text, ':');
+        struct nb_strbuf near = {0}, place = {0};
+        if (is_glob(text) || is_known_kernel(text)) continue;
+        if (list->line > 0)
+            nb_strbuf_addf(&place, "%s:%d: kernel ", path, list->line);
+        else
+            nb_strbuf_add(&place, "kernel ");
+        add_nearest(text, &near);
+        nb_error("%s'%s': no kernel has this name%s; %s", place.text, text, near.text ? near.text : "",
+                 colon ? "--plugin FILE or --peer NAME loads those of others"
+                       : "`normbench list kernels` has the names");
+        nb_strbuf_release(&near);
+        nb_strbuf_release(&place);
+        return -1;
+    }
+    return 0;
 }
 
 /* Is there, and does the product select, any kernel of this op, pass and dtype? */
@@ -719,7 +759,10 @@ static int check_data(const struct product *p) {
 static int check_product(const struct product *p, void *expansion) {
     struct expansion *e = expansion;
     double n_cells = count_all(p), n_with_kernels = 0;
-    if (check_data(p) != 0) return -1;
+    if (check_data(p) != 0 || check_kernels(list_of(p, "kernel"), p->block->path) != 0) return -1;
+    for (size_t i = 0; i < p->block->n_excludes; i++)
+        if (check_kernels(&p->block->excludes[i].values[nb_axis_find("kernel") - nb_axes], p->block->path) != 0)
+            return -1;
     if (n_cells > NB_MAX_CASES) return absurd(p, n_cells, "");
     for (size_t i = 0; i < nb_registry_size(); i++) {
         struct combinations k = {0};

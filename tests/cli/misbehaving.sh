@@ -44,3 +44,29 @@ PY
 # Guard pages catch a stray access that leaves the result right.
 "$NORMBENCH" replay "crash:bad_crash_f32/shape:4x8" --plugin "$BUILD/tests/plugins/crash.so" --check-only >"$WORK/record" && exit 1
 grep -q '"status": "crashed"' "$WORK/record"
+
+# No text of a plugin, and no name of a file, reaches a terminal, a report or a page as a command of a terminal, nor a cell of a table as a
+# formula.
+evil="$WORK/$(printf 'a\033[31m\302\2332J')"
+mkdir "$evil"
+cp "$BUILD/tests/plugins/escapes.so" "$evil/"
+sed -e 's/"64x384"/["4x64", "1x64"]/' "$WORK/config.json" >"$evil/config.json"
+said() { "$NORMBENCH" "$@" 2>&1 || true; }
+{
+    said run "$evil/config.json" --plugin "$evil/escapes.so" --no-counters --out "$evil/run"
+    said run "$evil/config.json" --plugin "$evil/escapes.so" --list
+    said list kernels --plugin "$evil/escapes.so"
+    said info --plugin "$evil/escapes.so"
+    for format in $("$NORMBENCH" list formats --format csv | sed -n 's/^\([a-z-]*\),.*/\1/p'); do said report "$evil/run" --format "$format"; done
+    said run "$evil/config.jso"
+    said run "$evil/config.json" --axis "data=$evil/x.npy" --list
+    said replay "$evil/run" nothing
+    cat "$evil"/run/*.* "$evil"/run/plots/*.[gds]*
+} >"$WORK/said"
+! LC_ALL=C grep -naP '[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' "$WORK/said" || { echo "commands of a terminal, above"; exit 1; }
+# In CSV a quoted cell may hold line ends.
+! grep -v "forged\"," "$WORK/said" | grep "^normbench: error: forged" || { echo "a forged line"; exit 1; }
+said report "$evil/run" --format csv >"$WORK/csv"
+grep -q 'bad_escapes' "$WORK/csv"
+! grep -E '(^|,)"?[=@]' "$WORK/csv" || { echo "a formula in a cell, above"; exit 1; }
+grep -q ",\"'=1+1" "$WORK/csv"

@@ -35,6 +35,13 @@ refuses "No such file|cannot" run --plugin /nonexistent.so
 refuses "may be one of --list, --launches" run --l
 refuses "empty" run --filter ""
 refuses "--out: an empty text" run --out ""
+refuses "kernel 'py:py': no kernel has this name; --plugin FILE" run --axis kernel=py:py
+refuses "kernel 'rmsnorm_twopas': no kernel has this name; near it: rmsnorm_twopass," run --axis kernel=rmsnorm_twopass,rmsnorm_twopas
+config '{ "blocks": [ { "op": "rmsnorm",
+  "kernel": ["rmsnorm_twopass", "no_such"] } ] }'
+refuses "c.json:2: kernel 'no_such': no kernel has this name" run "$WORK/c.json"
+config '{ "blocks": [ { "op": "rmsnorm", "exclude": { "kernel": "rmsnorm_serail" } } ] }'
+refuses "c.json:1: kernel 'rmsnorm_serail'.*near it: rmsnorm_serial" run "$WORK/c.json" --list
 refuses "did you mean rmsnorm_twopass_v256_f32" replay rmsnorm_twopas_v256_f32/shape:4x4
 refuses "%2F" replay rmsnorm_twopass_v256_f32/data:./x.npy
 

@@ -88,10 +88,18 @@ Test(plan, cells_that_do_not_apply_are_counted_by_reason) {
     cr_expect_eq(left_out(&plan, "backend peer:onednn: not loaded"), 1);
     cr_expect_eq(left_out(&plan, "backend plugin:mine: not loaded"), 1);
     nb_plan_release(&plan);
-    plan = plan_of("{ \"kernel\": \"rmsnorm_twopas\", \"width\": \"native\" }");
-    cr_expect_eq(left_out(&plan, "did you mean rmsnorm_twopass?"), 1);
+    plan = plan_of("{ \"kernel\": \"rmsnorm_twopas?s\", \"width\": \"native\" }");
+    cr_expect_eq(left_out(&plan, "kernel rmsnorm_twopas?s: none has a name that matches"), 1);
     cr_expect_eq(left_out(&plan, "width native: no kernel is built for it"), 1);
     nb_plan_release(&plan);
+}
+
+Test(plan, a_kernel_that_is_not_there_is_an_error_that_names_the_nearest) {
+    refused((struct request){.blocks = "{ " TWO_KERNELS ", \"include\":\n{ \"kernel\": \"rmsnorm_twopas\" } }"},
+            "dir/mine.json:3: kernel 'rmsnorm_twopas': no kernel has this name; near it: rmsnorm_twopass, ");
+    refused((struct request){.blocks = "{ " TWO_KERNELS ", \"exclude\": { \"kernel\": \"rmsnorm_twopas\" } }"},
+            "near it: rmsnorm_twopass");
+    refused((struct request){.blocks = "{}", .axis = "kernel=py:py"}, "--plugin FILE or --peer NAME loads");
 }
 
 Test(plan, data_that_does_not_fit_is_counted_and_data_that_is_not_there_is_an_error) {

@@ -13,6 +13,9 @@
 #ifndef KERNEL_FIELDS
 #define KERNEL_FIELDS
 #endif
+#ifndef KERNEL_SUMMARY
+#define KERNEL_SUMMARY "RMSNorm with a fault, for tests"
+#endif
 
 static int run(const struct nb_call *call, int phase, int64_t begin, int64_t end);
 
@@ -24,7 +27,7 @@ static const struct nb_kernel kernel = {
     .width = NB_NATIVE,
     .name = KERNEL_NAME,
     .variant = KERNEL_NAME "_f32",
-    .summary = "RMSNorm with a fault, for tests",
+    .summary = KERNEL_SUMMARY,
     .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,
                  .affines = 1u << NB_AFFINE_NONE | 1u << NB_AFFINE_GAMMA | 1u << NB_AFFINE_GAMMA_BETA,
                  .params = 1u << NB_PARAM_F32 | 1u << NB_PARAM_X},

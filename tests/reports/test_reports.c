@@ -184,6 +184,34 @@ Test(reports, csv_reads_back_exactly) {
     cr_assert_null(strstr(text, ",-nan,"));
 }
 
+Test(reports, csv_has_no_formulas_and_keeps_numbers) {
+    static const char *const cells[][2] = {
+        {"=1+1", "\"'=1+1\""},
+        {"+x", "\"'+x\""},
+        {"-rm", "\"'-rm\""},
+        {"@SUM(A1)", "\"'@SUM(A1)\""},
+        {"\tx", "\"'\tx\""},
+        {"\rx", "\"'\rx\""},
+        {"-1.5", "-1.5"},
+        {"+3e-7", "+3e-7"},
+        {"-1.5%", "\"'-1.5%\""},
+        {"a=b", "a=b"},
+        {"", ""},
+        {"=\"a\"", "\"'=\"\"a\"\"\""},
+        {"\033[31m", "\\x1B[31m"},
+        {"\xc2\x9b", "\\xC2\\x9B"},
+        {"\xff", "\\xFF"},
+        {"a\nb", "\"a\nb\""},
+    };
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        struct nb_strbuf out = {0};
+        nb_strbuf_add(&out, "");
+        nb_escape_csv(&out, cells[i][0]);
+        cr_expect_str_eq(out.text, cells[i][1]);
+        nb_strbuf_release(&out);
+    }
+}
+
 Test(reports, csv_gives_each_counter_a_column) {
     static char fields[2000][1024];
     results = nb_test_small();
