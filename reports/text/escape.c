@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/core/utf8.h"
+
 /* The main blocks of combining and of double-width characters; a name outside them is one column off at worst. */
 static size_t cells_of(uint32_t code) {
     static const struct {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/core/text.h"
+#include "src/core/utf8.h"
 
 static bool quiet, bar_drawn;
 static double last_line_s; /* of progress in a log, by the clock of its stage */
@@ -31,15 +31,35 @@ bool nb_color_on(int fd) {
     return isatty(fd);
 }
 
+/* How many bytes of text may be shown as they are. */
+static size_t plain_length(const char *text, size_t n) {
+    size_t len = 0, next;
+    uint32_t code;
+    while (len < n && text[len] && (next = nb_utf8_decode(text + len, &code)) > 0 && !nb_utf8_is_command(code))
+        len += next;
+    return len;
+}
+
+/* Names in a message come from files and plugins: no terminal takes one for a command. Shows about n bytes at most. */
+static void put(const char *text, size_t n) {
+    for (size_t at = 0; at < n && text[at];) {
+        const size_t len = plain_length(text + at, n - at);
+        if (len > 0)
+            fwrite(text + at, 1, len, stderr);
+        else
+            fprintf(stderr, "\\x%02X", (unsigned char)text[at]);
+        at += len ? len : 1;
+    }
+}
+
 static void say(const char *color, const char *label, const char *format, va_list args) {
     nb_progress_end();
     bool on = nb_color_on(STDERR_FILENO);
-    struct nb_strbuf text = {0};
     char *message = NULL;
     if (vasprintf(&message, format, args) < 0) message = NULL;
-    nb_escape_terminal(&text, message ? message : format, true); /* names in it come from files and plugins */
-    fprintf(stderr, "normbench: %s%s%s%s\n", on ? color : "", label, on && *color ? "\033[0m" : "", text.text);
-    nb_strbuf_release(&text);
+    fprintf(stderr, "normbench: %s%s%s", on ? color : "", label, on && *color ? "\033[0m" : "");
+    put(message ? message : format, SIZE_MAX);
+    fputc('\n', stderr);
     free(message);
 }
 
@@ -97,10 +117,9 @@ void nb_progress(double done, double total, double elapsed_s, const char *what) 
     const double left = time_left(share, elapsed_s);
     fprintf(stderr, "\r[%s] %3.0f %%", cells, 100 * share);
     if (left >= 0) fprintf(stderr, "  %.0f s left", left);
-    struct nb_strbuf safe = {0};
-    nb_escape_terminal(&safe, what, true);
-    fprintf(stderr, "  %.60s\033[K", safe.text ? safe.text : "");
-    nb_strbuf_release(&safe);
+    fputs("  ", stderr);
+    put(what, 60);
+    fputs("\033[K", stderr);
     bar_drawn = true;
 }
 

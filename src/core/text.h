@@ -34,12 +34,6 @@ struct nb_hint {
 };
 struct nb_hint nb_did_you_mean(const char *s, const char *const *names, size_t n);
 
-/* ---- UTF-8 ---- */
-
-/* Decodes one character. Returns its length in bytes; 0: not valid UTF-8 (overlong, surrogate, cut off). */
-size_t nb_utf8_decode(const char *s, uint32_t *code);
-/* A control character, or one that changes the direction of those behind it. */
-bool nb_utf8_is_command(uint32_t code);
 /* Appends text so that a terminal shows it as it stands: control characters and broken UTF-8 become \xNN; without utf8 everything
  * beyond ASCII does. */
 void nb_escape_terminal(struct nb_strbuf *out, const char *text, bool utf8);
