@@ -10,6 +10,7 @@
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
+#include "src/core/registry.h"
 #include "src/measure/counters.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
@@ -39,7 +40,8 @@ static const char help[] =
     "  --blocks N           random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --no-counters        skips the counter pass\n"
-    "  --require-counters   an error when this machine has no hardware counters\n\n"
+    "  --require-counters   an error when this machine has no hardware counters\n"
+    "  --no-stress          does not check a plugin's kernels on the rows of `normbench stress` too\n\n"
     "Results\n"
     "  --out DIR            the folder (default results/TIME-CONFIG): journal.jsonl, results.json, plots/, index.html\n"
     "  --resume DIR         goes on where a run was cut off; takes no option that would change the plan\n"
@@ -52,7 +54,7 @@ static const char help[] =
 struct run_options {
     struct nb_plan_request request;
     struct nb_output_options output;
-    bool no_counters, require_counters;
+    bool no_counters, require_counters, no_stress;
 };
 static const struct run_options usual = {.request = NB_PLAN_REQUEST_INIT, .output.case_timeout_s = 20};
 
@@ -71,6 +73,7 @@ static bool parse(struct run_options *o, int argc, char **argv, int *exit_code) 
                                         {"format", .text = &o->output.format},
                                         {"no-counters", .flag = &o->no_counters},
                                         {"require-counters", .flag = &o->require_counters},
+                                        {"no-stress", .flag = &o->no_stress},
                                         NB_PLAN_OPTIONS(q),
                                         {"threads", .text = &q->threads, .given = &q->changed},
                                         {"shard", .take = set_shard, .to = &q->options, .given = &q->changed},
@@ -142,6 +145,69 @@ static int confirm(const struct nb_measuring *first, struct nb_config *config, c
     return result;
 }
 
+/* ---- of a plugin's kernels: the rows of `stress`, unasked -------------------------------------------------------------- */
+
+static bool is_listed(const char *names, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0')) return true;
+    return false;
+}
+
+/* The kernels of plugins that have been right so far, with commas between. One that crashed or hung would do so in every case. */
+static char *foreign_kernels(const struct nb_results *results) {
+    struct nb_strbuf names = {0};
+    for (size_t i = 0; i < results->n; i++) {
+        const struct nb_record *r = &results->records[i];
+        const struct nb_entry *entry =
+            r->c.is_peer || !nb_status_timed(r->status) ? NULL : nb_registry_find(r->c.variant);
+        if (!entry || !entry->plugin || is_listed(names.text, entry->kernel_id)) continue;
+        nb_strbuf_addf(&names, "%s%s", names.text ? "," : "", entry->kernel_id);
+    }
+    return names.text;
+}
+
+static int check_kernels(const struct nb_measuring *first, const char *kernels, const char *dir) {
+    const struct nb_plan_request request = {.usual = {"stress", "bugs"}, .kernels = kernels};
+    const struct nb_plan_options all = {0};
+    struct nb_config config = {0};
+    struct nb_plan plan = {0};
+    struct nb_measuring checks = *first;
+    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    bool began;
+    int result = nb_plan_request_config(&request, &config);
+    config.launches = 0;
+    if (result == 0) result = nb_plan_make(&plan, &config, &all);
+    if (result == 0 && plan.n_cases > 0) {
+        checks.plan = &plan;
+        checks.config = config.name;
+        checks.out = folder;
+        checks.resume = nb_path_exists(journal) ? folder : NULL;
+        checks.no_counters = true;
+        checks.confirms = false;
+        nb_note("kernels of plugins are checked on the rows of `normbench stress` too");
+        result = nb_measuring_run(&checks, folder, &began);
+        if (!began) result = -1;
+    }
+    nb_plan_release(&plan);
+    nb_config_release(&config);
+    free(folder);
+    free(journal);
+    return result;
+}
+
+/* DIR/checks: a run of its own, whose failures are among the results of the run in dir. As nb_run_plan(): 0, -1 after nb_error, or the
+ * signal that ended it. */
+static int check_foreign(const struct nb_measuring *first, const char *dir) {
+    struct nb_results results = {0};
+    int result = first->request->plugins.n > 0 ? nb_results_fold(&results, dir) : 0;
+    char *kernels = result == 0 ? foreign_kernels(&results) : NULL;
+    if (kernels) result = check_kernels(first, kernels, dir);
+    free(kernels);
+    nb_results_release(&results);
+    return result;
+}
+
 /* ---- after the measuring ------------------------------------------------------------------------------------------- */
 
 static int report(const struct run_options *o, const char *dir, bool compares, size_t *n_failed) {
@@ -180,6 +246,7 @@ static int measure(const struct run_options *o, const struct nb_plan *plan, stru
     bool began;
     int ended = nb_measuring_run(&m, dir, &began);
     if (began && ended == 0) ended = confirm(&m, config, dir);
+    if (began && ended == 0 && !o->no_stress) ended = check_foreign(&m, dir);
     if (!began || report(o, dir, config->compare.ours.n > 0, &n_failed) != 0 || ended < 0) goto out;
     exit_code = ended > 0 ? 128 + ended : n_failed > 0 ? NB_EXIT_FAILED : NB_EXIT_OK;
     if (ended > 0) nb_note("ended by signal %d; `normbench run --resume %s` goes on", ended, dir);
@@ -211,6 +278,7 @@ static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) 
     nb_plan_request_release(&o->request);
     o->request = original.request;
     o->no_counters |= original.no_counters;
+    o->no_stress |= original.no_stress;
     if (!o->output.format) o->output.format = original.output.format;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
@@ -512,6 +513,47 @@ static void add_meta(struct fold *f, bool complete) {
     nb_results_count(f->results);
 }
 
+/* ---- what a plugin's kernels were checked on besides ---------------------------------------------------------------- */
+
+/* Of a kernel that is wrong on hundreds of rows the first few say it. */
+enum { FAILURES_SHOWN = 3 };
+
+static bool has_room(const struct nb_results *r, size_t from, const struct nb_record *failed) {
+    int n = 0;
+    for (size_t i = from; i < r->n; i++) n += strcmp(r->records[i].c.variant, failed->c.variant) == 0;
+    return n < FAILURES_SHOWN;
+}
+
+/* A case that was measured too was right there: a relation between calls is broken, which is its failure now. */
+static void take_failures(struct fold *f, struct nb_results *checks) {
+    struct nb_results *r = f->results;
+    const size_t n_measured = r->n;
+    int group = 0;
+    for (size_t i = 0; i < r->n; i++) group = r->records[i].group > group ? r->records[i].group : group;
+    for (size_t i = 0; i < checks->n; i++) {
+        struct nb_record *failed = &checks->records[i];
+        if (!nb_status_failed(failed->status)) continue;
+        const size_t measured = nb_text_map_find(&f->keys, failed->key);
+        if (measured != NB_NOWHERE) fail(&r->records[measured], failed->status, failed->reason);
+        if (measured != NB_NOWHERE || !has_room(r, n_measured, failed)) continue;
+        r->records = nb_realloc(r->records, r->n + 1, sizeof *r->records);
+        r->records[r->n] = *failed;
+        r->records[r->n++].group = ++group;
+        *failed = (struct nb_record){0};
+    }
+}
+
+static int fold_checks(struct fold *f, const char *dir) {
+    char *folder = nb_path_join(dir, NB_CHECKS_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
+    struct nb_results checks = {0};
+    const int result = nb_path_exists(journal) ? nb_results_fold(&checks, folder) : 0;
+    if (result == 0) take_failures(f, &checks);
+    nb_results_release(&checks);
+    free(folder);
+    free(journal);
+    return result;
+}
+
 int nb_results_fold(struct nb_results *r, const char *dir) {
     assert(r && dir);
     *r = (struct nb_results){.dir = nb_strdup(dir)};
@@ -523,6 +565,7 @@ int nb_results_fold(struct nb_results *r, const char *dir) {
         for (size_t a = 0; a < f.groups[g].n; a++)
             complete = finish_arm(&f, &f.groups[g], &f.groups[g].arms[a]) && complete;
     }
+    if (result == 0) result = fold_checks(&f, dir);
     if (result == 0)
         add_meta(&f, complete);
     else

@@ -11,6 +11,7 @@
 #include "src/record/record.h"
 
 #define NB_RESULTS_FILE "results.json"
+#define NB_CHECKS_FOLDER "checks" /* of a run's folder: what else its plugins' kernels were checked on */
 
 struct nb_results {
     /* Everything but the records, as results.json has it (reports/schema/results.schema.json):
@@ -25,7 +26,7 @@ struct nb_results {
     char *dir;
 };
 /* Folds a journal: medians over launches, paired ratios, statuses. Every planned case has a record: one without a line
- * of its own is "not_run". */
+ * of its own is "not_run". The first failures of each kernel in DIR/checks are added, as groups of their own. */
 int nb_results_fold(struct nb_results *r, const char *dir);
 /* The text of results.json. */
 void nb_results_print(const struct nb_results *r, struct nb_strbuf *out);

@@ -1,0 +1,826 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Norms with one mistake each, and correct ones that compute in other ways. The table at the end says which kernel has which: a
+ * mistake is a small deviation from one plain implementation, by its name, so that whoever reads a report knows what was missed. */
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "kernel.h"
+
+/* ---- what may be done wrong, and what may be done otherwise ---------------------------------------------------------- */
+
+#define MISTAKES(M)                                                                                                    \
+    /* eps */                                                                                                          \
+    M(eps_outside) M(eps_times_n) M(eps_over_n) M(eps_forgotten) M(eps_twice) M(eps_fixed_1e5) M(eps_fixed_1e8)        \
+    M(eps_squared) M(eps_root) M(eps_clamp) M(eps_bf16) M(eps_minus) M(eps_on_rstd) M(eps_f16)                         \
+    /* how many there are */                                                                                           \
+    M(n_minus_1) M(n_plus_1) M(n_padded) M(n_rows)                                                                     \
+    /* sums */                                                                                                         \
+    M(sum_bf16) M(sum_f16) M(sum_drops_last) M(sum_drops_tail) M(sum_first_twice) M(sum_loses_lane)                    \
+    M(sum_stops_at_1024) M(squares_narrow) M(squares_f16)                                                              \
+    /* mean and variance */                                                                                            \
+    M(mean_kept) M(mean_not_in_variance) M(mean_of_previous_row) M(mean_narrow) M(mean_drops_last) M(mean_n_minus_1)   \
+    M(one_pass) M(one_pass_unclamped) M(variance_about_first)                                                          \
+    /* root */                                                                                                         \
+    M(root_estimate) M(root_newton) M(root_magic) M(rstd_ulp_up) M(rstd_ulp_down) M(rstd_bf16) M(rstd_truncated)       \
+    /* rounding of the result */                                                                                       \
+    M(truncates) M(floors) M(rounds_up) M(ties_away) M(ties_up) M(rounds_twice) M(dithers)                             \
+    /* ends of the range */                                                                                            \
+    M(flushes_input) M(flushes_output) M(daz_ftz) M(nan_to_zero) M(inf_to_max) M(clips_f16) M(zero_sign)               \
+    /* parameters */                                                                                                   \
+    M(offset_forgotten) M(offset_always) M(offset_narrow) M(gamma_next) M(gamma_forgotten) M(gamma_narrow)             \
+    M(gamma_cast_before) M(gamma_twice) M(gamma_abs) M(gamma_first) M(gamma_last_wrong) M(gamma_tail_forgotten)        \
+    M(beta_forgotten) M(beta_before_gamma) M(beta_next) M(beta_narrow) M(beta_subtracted) M(beta_after_cast)           \
+    /* rows and columns */                                                                                             \
+    M(row_last_if_odd) M(row_of_before) M(row_last_copied) M(row_first_statistics) M(column_last_if_odd)               \
+    M(stride_ignored)                                                                                                  \
+    /* outputs beside y */                                                                                             \
+    M(rstd_is_variance) M(rstd_without_eps) M(rstd_out_bf16) M(mean_out_zero)                                          \
+    /* add_*, pRMSNorm, L2 */                                                                                          \
+    M(residual_not_in_statistics) M(residual_out_is_x) M(residual_subtracted) M(residual_out_truncated)                \
+    M(residual_sum_bf16) M(k_ignored) M(k_divides_by_n) M(l2_mean)                                                     \
+    /* BatchNorm */                                                                                                    \
+    M(statistics_per_image) M(statistics_of_first_image) M(running_biased) M(running_momentum_inverted)                \
+    M(running_mean_kept) M(inference_of_batch) M(channel_next)                                                         \
+    /* backward */                                                                                                     \
+    M(no_mean_term) M(no_pull_term) M(no_weight_in_sums) M(no_weight) M(pull_without_rstd) M(pull_drops_last)          \
+    M(pull_bf16) M(g_narrow) M(xhat_narrow) M(dgamma_bf16) M(dgamma_drops_row) M(dgamma_of_x) M(dgamma_without_rstd)   \
+    M(dgamma_mean) M(dgamma_adds) M(dgamma_weighted) M(dgamma_truncated) M(dgamma_even_rows) M(dbeta_bf16)             \
+    M(dbeta_first_twice) M(dbeta_weighted) M(dbeta_f16) M(no_residual) M(residual_rounds_twice) M(column_last_zero)
+
+#define HONEST(M)                                                                                                      \
+    M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford)         \
+    M(corrected) M(one_pass_double) M(folded) M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64)        \
+    M(rsqrt_declared)
+
+#define NAMED(name) name,
+enum way { MISTAKES(NAMED) HONEST(NAMED) };
+
+/* ---- numbers --------------------------------------------------------------------------------------------------------- */
+
+enum rounding { NEAREST, TRUNCATED, FLOORED, RAISED, TIES_AWAY, TIES_UP, DITHERED };
+
+static const struct format {
+    int precision, emin;
+    double max;
+} formats[] = {[NB_F32] = {24, -126, 0x1.fffffep127}, [NB_F16] = {11, -14, 65504}, [NB_BF16] = {8, -126, 0x1.fep127}};
+
+static double to_integer(double v, enum rounding rounding) {
+    switch (rounding) {
+    case TRUNCATED:
+        return trunc(v);
+    case FLOORED:
+        return floor(v);
+    case RAISED:
+        return ceil(v);
+    case TIES_AWAY:
+        return round(v);
+    case TIES_UP:
+        return floor(v + 0.5);
+    case DITHERED: {
+        uint64_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        return floor(v + (double)(bits * 0x9e3779b97f4a7c15u >> 11) * 0x1p-53);
+    }
+    default:
+        return rint(v);
+    }
+}
+
+static double to_precision(double v, int precision, int emin, enum rounding rounding) {
+    int exponent;
+    if (v == 0 || !isfinite(v)) return v;
+    frexp(v, &exponent);
+    const int step = (exponent - 1 > emin ? exponent - 1 : emin) - precision + 1;
+    return ldexp(to_integer(ldexp(v, -step), rounding), step);
+}
+static double to_format(double v, uint32_t dtype, enum rounding rounding) {
+    const struct format *f = &formats[dtype];
+    const double r = to_precision(v, f->precision, f->emin, rounding);
+    return fabs(r) > f->max ? copysign(rounding == TRUNCATED ? f->max : INFINITY, r) : r;
+}
+static float narrow(float v, uint32_t dtype) { return (float)to_format(v, dtype, NEAREST); }
+
+static float f16_to_float(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const float sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    return sign * ldexpf((float)(exponent ? fraction + 1024 : fraction), (exponent ? exponent : 1) - 25);
+}
+/* v is a number of the format. */
+static uint16_t float_to_f16(float v) {
+    const uint16_t sign = signbit(v) ? 0x8000 : 0;
+    int exponent;
+    if (isnan(v)) return 0x7e00;
+    if (isinf(v)) return sign | 0x7c00;
+    if (fabsf(v) < 0x1p-14f) return sign | (uint16_t)(fabsf(v) * 0x1p24f);
+    const float fraction = frexpf(fabsf(v), &exponent);
+    return sign | (uint16_t)((exponent + 14) * 1024 + (int)(fraction * 2048) - 1024);
+}
+static float get(const void *array, int64_t i, uint32_t dtype) {
+    if (dtype == NB_F32) return ((const float *)array)[i];
+    const uint16_t bits = ((const uint16_t *)array)[i];
+    if (dtype == NB_F16) return f16_to_float(bits);
+    const uint32_t wide = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &wide, sizeof v);
+    return v;
+}
+static void set(void *array, int64_t i, uint32_t dtype, float v) {
+    uint32_t wide;
+    memcpy(&wide, &v, sizeof wide);
+    if (dtype == NB_F32)
+        ((float *)array)[i] = v;
+    else
+        ((uint16_t *)array)[i] = dtype == NB_F16 ? float_to_f16(v) : (uint16_t)(wide >> 16 | (isnan(v) ? 64 : 0));
+}
+
+/* The result, exact enough in double, as it is stored. */
+static void store(void *array, int64_t i, uint32_t dtype, double v, enum way way) {
+    static const enum rounding roundings[] = {[truncates] = TRUNCATED, [floors] = FLOORED,   [rounds_up] = RAISED,
+                                              [ties_away] = TIES_AWAY, [ties_up] = TIES_UP, [dithers] = DITHERED};
+    const enum rounding rounding = way < sizeof roundings / sizeof *roundings ? roundings[way] : NEAREST;
+    const double min_normal = ldexp(1, formats[dtype].emin);
+    if (way == rounds_twice) v = to_precision(v, formats[dtype].precision + 2, formats[dtype].emin, NEAREST);
+    if (way == clips_f16) v = fmin(fmax(v, -65504), 65504);
+    v = to_format(v, dtype, rounding);
+    if ((way == flushes_output || way == daz_ftz) && fabs(v) < min_normal) v = 0;
+    if (way == nan_to_zero && isnan(v)) v = 0;
+    if (way == inf_to_max && isinf(v)) v = copysign(formats[dtype].max, v);
+    if (way == zero_sign && v == 0) v = 0;
+    set(array, i, dtype, (float)v);
+}
+
+/* Is more than the last rounding of the result wrong, or is that all there is? Then the result is computed in double. */
+static bool is_rounding(enum way way) { return way >= truncates && way <= dithers; }
+
+/* ---- what a kernel computes ------------------------------------------------------------------------------------------ */
+
+struct base {
+    const char *name;
+    uint32_t op, pass, dtype;
+};
+
+/* A call, a kernel, one row. */
+struct at {
+    const struct nb_call *call;
+    const struct base *base;
+    enum way way;
+    int64_t row, n; /* n: that the statistics see */
+};
+
+static bool centres(const struct at *a) { return a->base->op == NB_OP_LAYERNORM || a->base->op == NB_OP_ADD_LAYERNORM; }
+static bool adds(const struct at *a) { return a->base->op == NB_OP_ADD_RMSNORM || a->base->op == NB_OP_ADD_LAYERNORM; }
+
+static float x_of(const struct at *a, int64_t i, bool for_statistics) {
+    const struct nb_call *c = a->call;
+    const int64_t stride = a->way == stride_ignored ? c->cols : c->x_stride;
+    float x = get(c->x, a->row * stride + i, a->base->dtype);
+    if ((a->way == flushes_input || a->way == daz_ftz) && fabsf(x) < ldexpf(1, formats[a->base->dtype].emin)) x = 0;
+    if (!adds(a) || a->base->pass == NB_BACKWARD || (a->way == residual_not_in_statistics && for_statistics)) return x;
+    const float residual = get(c->residual, a->row * c->residual_stride + i, a->base->dtype);
+    const float sum = a->way == residual_subtracted ? x - residual : x + residual;
+    const bool rounds = (c->formula.round_sum != 0) != (a->way == residual_sum_bf16 && for_statistics);
+    return rounds ? narrow(sum, a->base->dtype == NB_F32 ? NB_BF16 : a->base->dtype) : sum;
+}
+
+static float parameter(const struct at *a, const void *array, int64_t i) {
+    return get(array, i, a->call->formula.param == NB_PARAM_X ? a->base->dtype : NB_F32);
+}
+
+static uint32_t coarse(const struct at *a) { return a->base->dtype == NB_F32 ? NB_BF16 : a->base->dtype; }
+
+static float weight(const struct at *a, int64_t i) {
+    const int64_t n = a->call->cols;
+    bool offset = a->call->formula.weight_offset != 0;
+    if (!a->call->gamma || a->way == gamma_forgotten || a->way == no_weight) return 1;
+    if (a->way == gamma_tail_forgotten && i >= n / 8 * 8) return 1;
+    if (a->way == gamma_next) i = (i + 1) % n;
+    if (a->way == gamma_first || (a->way == gamma_last_wrong && i == n - 1)) i = 0;
+    float w = parameter(a, a->call->gamma, i);
+    if (a->way == gamma_narrow) w = narrow(w, coarse(a));
+    if (a->way == offset_forgotten) offset = false;
+    if (a->way == offset_always) offset = true;
+    if (offset) w = a->way == offset_narrow ? narrow(1 + w, coarse(a)) : 1 + w;
+    if (a->way == gamma_abs) w = fabsf(w);
+    return a->way == gamma_twice ? w * w : w;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------------ */
+
+struct term {
+    const struct at *at;
+    float about;
+    bool squares;
+    float scale;
+};
+
+static float term_of(const struct term *t, int64_t i) {
+    const float d = (x_of(t->at, i, true) - t->about) * t->scale;
+    if (!t->squares) return d;
+    if (t->at->way == squares_narrow) return narrow(d * d, coarse(t->at));
+    if (t->at->way == squares_f16) return narrow(d * d, NB_F16);
+    return d * d;
+}
+
+static float sum_pairwise(const struct term *t, int64_t from, int64_t to) {
+    if (to - from > 8) return sum_pairwise(t, from, (from + to) / 2) + sum_pairwise(t, (from + to) / 2, to);
+    float sum = 0;
+    for (int64_t i = from; i < to; i++) sum += term_of(t, i);
+    return sum;
+}
+static float sum_kahan(const struct term *t, int64_t n) {
+    volatile float sum = 0, lost = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const volatile float addend = term_of(t, i) - lost, next = sum + addend;
+        lost = (next - sum) - addend;
+        sum = next;
+    }
+    return sum;
+}
+static float sum_lanes(const struct term *t, int64_t n, int n_lanes) {
+    float lane[64] = {0}, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (t->at->way != sum_loses_lane || i % n_lanes < n_lanes - 1) lane[i % n_lanes] += term_of(t, i);
+    for (int l = 0; l < n_lanes; l++) sum += lane[l];
+    return sum;
+}
+static double sum_double(const struct term *t, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = ((double)x_of(t->at, i, true) - t->about) * t->scale;
+        sum += t->squares ? d * d : d;
+    }
+    return sum;
+}
+static float sum_blocks(const struct term *t, int64_t n) {
+    float total = 0;
+    for (int64_t from = 0; from < n; from += 64) {
+        float sum = 0;
+        for (int64_t i = from; i < n && i < from + 64; i++) sum += term_of(t, i);
+        total += sum;
+    }
+    return total;
+}
+
+static float sum_of(const struct term *t) {
+    const enum way way = t->at->way;
+    int64_t n = t->at->n;
+    float sum = 0;
+    switch (way) {
+    case lanes_8:
+    case sum_loses_lane:
+        return sum_lanes(t, n, 8);
+    case lanes_64:
+        return sum_lanes(t, n, 64);
+    case pairwise:
+        return sum_pairwise(t, 0, n);
+    case kahan:
+        return sum_kahan(t, n);
+    case in_double:
+        return (float)sum_double(t, n);
+    case blocks_of_64:
+        return sum_blocks(t, n);
+    case backwards:
+        for (int64_t i = n - 1; i >= 0; i--) sum += term_of(t, i);
+        return sum;
+    default:
+        break;
+    }
+    if (way == sum_drops_last || (way == mean_drops_last && !t->squares)) n--;
+    if (way == sum_drops_tail && n >= 8) n = n / 8 * 8;
+    if (way == sum_stops_at_1024 && n > 1024) n = 1024;
+    if (way == sum_first_twice) sum = term_of(t, 0);
+    for (int64_t i = 0; i < n; i++) {
+        sum += term_of(t, i);
+        if (way == sum_bf16) sum = narrow(sum, NB_BF16);
+        if (way == sum_f16) sum = narrow(sum, NB_F16);
+    }
+    return sum;
+}
+
+/* ---- statistics ------------------------------------------------------------------------------------------------------ */
+
+struct statistics {
+    float mean, variance, rstd;
+};
+
+static float divisor(const struct at *a) {
+    const float n = (float)a->n;
+    switch (a->way) {
+    case n_minus_1:
+        return n - 1;
+    case n_plus_1:
+        return n + 1;
+    case n_padded:
+        return (float)((a->n + 7) / 8 * 8);
+    case n_rows:
+        return (float)a->call->rows;
+    case k_divides_by_n:
+        return (float)a->call->cols;
+    default:
+        return n;
+    }
+}
+
+static float estimate(float v) {
+#if defined(__x86_64__)
+    return _mm_cvtss_f32(_mm_rsqrt_ss(_mm_set_ss(v)));
+#else
+    return (float)to_precision(1 / sqrtf(v), 12, -126, TRUNCATED);
+#endif
+}
+static float newton(float v, float r) { return r * (1.5f - 0.5f * v * r * r); }
+static float magic(float v) {
+    uint32_t bits;
+    float r;
+    memcpy(&bits, &v, sizeof bits);
+    bits = 0x5f3759df - (bits >> 1);
+    memcpy(&r, &bits, sizeof r);
+    return newton(v, newton(v, r));
+}
+
+static float eps_of(const struct at *a) {
+    const double eps = a->call->eps;
+    const double n = (double)a->n;
+    switch (a->way) {
+    case eps_times_n:
+        return (float)(eps * n);
+    case eps_over_n:
+        return (float)(eps / n);
+    case eps_forgotten:
+    case eps_outside:
+    case eps_clamp:
+    case eps_on_rstd:
+        return 0;
+    case eps_twice:
+        return (float)(2 * eps);
+    case eps_fixed_1e5:
+        return 1e-5f;
+    case eps_fixed_1e8:
+        return 1e-8f;
+    case eps_squared:
+        return (float)(eps * eps);
+    case eps_root:
+        return (float)sqrt(eps);
+    case eps_bf16:
+        return narrow((float)eps, NB_BF16);
+    case eps_f16:
+        return narrow((float)eps, NB_F16);
+    case eps_minus:
+        return (float)-eps;
+    default:
+        return (float)eps;
+    }
+}
+
+static float root_of(const struct at *a, float variance) {
+    const float eps = (float)a->call->eps, v = variance + eps_of(a);
+    switch (a->way) {
+    case eps_outside:
+        return 1 / (sqrtf(v) + eps);
+    case eps_clamp:
+        return 1 / sqrtf(fmaxf(v, eps));
+    case eps_on_rstd:
+        return 1 / sqrtf(v) + eps;
+    case root_estimate:
+        return estimate(v);
+    case root_newton:
+    case rsqrt_declared:
+        return newton(v, estimate(v));
+    case root_magic:
+        return magic(v);
+    case rstd_ulp_up:
+        return nextafterf(1 / sqrtf(v), INFINITY);
+    case rstd_ulp_down:
+        return nextafterf(1 / sqrtf(v), 0);
+    case rstd_bf16:
+        return narrow(1 / sqrtf(v), NB_BF16);
+    case rstd_truncated:
+        return (float)to_precision(1 / sqrtf(v), 20, -126, TRUNCATED);
+    case rstd_from_double:
+    case in_double:
+        return (float)(1 / sqrt((double)variance + a->call->eps));
+    default:
+        return 1 / sqrtf(v);
+    }
+}
+
+static float clamped(float v) { return v < 0 ? 0 : v; }
+
+/* About a mean that is given; L2 does not divide. */
+static float variance_about(const struct at *a, float mean) {
+    const bool divides_sum = a->base->op != NB_OP_L2NORM || a->way == l2_mean;
+    struct term t = {a, mean, true, 1};
+    if (a->way == scaled) {
+        float largest = 0;
+        for (int64_t i = 0; i < a->n; i++) largest = fmaxf(largest, fabsf(x_of(a, i, true) - mean));
+        if (!(largest > 0x1p-100f && largest < 0x1p100f)) largest = 1;
+        t.scale = exp2f(-floorf(log2f(largest)));
+    }
+    const float sum = sum_of(&t) / t.scale / t.scale;
+    return divides_sum ? sum / divisor(a) : sum;
+}
+
+static struct statistics centred(const struct at *a) {
+    const float n = (float)a->n;
+    const struct term t = {a, 0, false, 1};
+    struct statistics s = {.mean = sum_of(&t) / (a->way == mean_n_minus_1 ? n - 1 : a->way == n_minus_1 ? n : divisor(a))};
+    if (a->way == welford) {
+        s = (struct statistics){0};
+        for (int64_t i = 0; i < a->n; i++) {
+            const float x = x_of(a, i, true), d = x - s.mean;
+            s.mean += d / (float)(i + 1);
+            s.variance += d * (x - s.mean);
+        }
+        s.variance /= n;
+        return s;
+    }
+    if (a->way == mean_narrow) s.mean = narrow(s.mean, coarse(a));
+    if (a->way == mean_of_previous_row && a->row > 0) {
+        const struct at before = {a->call, a->base, correct, a->row - 1, a->n};
+        s.mean = centred(&before).mean;
+    }
+    s.variance = variance_about(a, a->way == mean_not_in_variance ? 0 : s.mean);
+    if (a->way == one_pass || a->way == one_pass_unclamped) {
+        const float v = variance_about(a, 0) - s.mean * s.mean;
+        s.variance = a->way == one_pass ? clamped(v) : v;
+    }
+    if (a->way == variance_about_first) s.variance = variance_about(a, x_of(a, 0, true));
+    if (a->way == one_pass_double) {
+        const struct term squares = {a, 0, true, 1};
+        const double mean = sum_double(&t, a->n) / n, v = sum_double(&squares, a->n) / n - mean * mean;
+        s = (struct statistics){.mean = (float)mean, .variance = clamped((float)v)};
+    }
+    if (a->way == corrected) {
+        const struct term left = {a, s.mean, false, 1};
+        const float off = sum_of(&left) / n;
+        s.variance = clamped(s.variance - off * off);
+    }
+    return s;
+}
+
+static struct statistics statistics_of(struct at a) {
+    if (a.way == row_of_before && a.row > 0) a.row--;
+    if (a.way == row_first_statistics) a.row = 0;
+    struct statistics s = {0};
+    if (centres(&a))
+        s = centred(&a);
+    else
+        s.variance = variance_about(&a, 0);
+    s.rstd = root_of(&a, s.variance);
+    return s;
+}
+
+static void put_statistics(const struct at *a, const struct statistics *s) {
+    float rstd = s->rstd;
+    if (a->way == rstd_is_variance) rstd = s->variance;
+    if (a->way == rstd_without_eps) rstd = 1 / sqrtf(s->variance);
+    if (a->way == rstd_out_bf16) rstd = narrow(rstd, NB_BF16);
+    if (a->call->rstd) a->call->rstd[a->row] = rstd;
+    if (a->call->mean && centres(a)) a->call->mean[a->row] = a->way == mean_out_zero ? 0 : s->mean;
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------------------- */
+
+static float beta_of(const struct at *a, int64_t i) {
+    if (!a->call->beta || a->way == beta_forgotten) return 0;
+    float beta = parameter(a, a->call->beta, a->way == beta_next ? (i + 1) % a->call->cols : i);
+    if (a->way == beta_narrow) beta = narrow(beta, coarse(a));
+    return a->way == beta_subtracted ? -beta : beta;
+}
+
+static double element(const struct at *a, const struct statistics *s, int64_t i) {
+    const float x = x_of(a, i, false), w = weight(a, i), beta = beta_of(a, i);
+    const float mean = a->way == mean_kept ? 0 : s->mean;
+    const uint32_t dtype = a->base->dtype;
+    if (is_rounding(a->way)) return ((double)x - mean) * s->rstd * w + beta;
+    if (a->way == divides) return (x - mean) / sqrtf(s->variance + eps_of(a)) * w + beta;
+    if (a->way == rstd_times_gamma) return (x - mean) * (s->rstd * w) + beta;
+    if (a->way == folded) {
+        const float scale = s->rstd * w;
+        return x * scale + (beta - mean * scale);
+    }
+    const float xhat = (x - mean) * s->rstd;
+    if (a->way == gamma_cast_before) return narrow(xhat, dtype) * w + beta;
+    if (a->way == beta_before_gamma) return (xhat + beta) * w;
+    if (a->way == beta_after_cast) return narrow(xhat * w, dtype) + beta;
+    return a->call->beta ? xhat * w + beta : xhat * w;
+}
+
+static void put_residual(const struct at *a) {
+    const struct nb_call *c = a->call;
+    if (!adds(a) || !c->residual_out) return;
+    for (int64_t i = 0; i < c->cols; i++) {
+        const double sum = a->way == residual_out_is_x ? get(c->x, a->row * c->x_stride + i, a->base->dtype) : x_of(a, i, false);
+        store(c->residual_out, a->row * c->residual_out_stride + i, a->base->dtype, sum,
+              a->way == residual_out_truncated ? truncates : correct);
+    }
+}
+
+static int rows_forward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+        struct at a = {c, base, way, row, c->cols};
+        if (base->op == NB_OP_PRMSNORM && way != k_ignored) a.n = c->k;
+        const bool is_last = row == c->rows - 1;
+        if (way == row_last_if_odd && is_last && c->rows % 2) continue;
+        const struct statistics s = statistics_of(a);
+        put_statistics(&a, &s);
+        put_residual(&a);
+        if (way == row_last_copied && is_last && row > 0) a.row--;
+        for (int64_t i = 0; i < c->cols; i++) {
+            double y = element(&a, &s, i);
+            if (way == column_last_if_odd && i == c->cols - 1 && c->cols % 2) y = x_of(&a, i, false);
+            store(c->y, row * c->y_stride + i, base->dtype, y, way);
+        }
+    }
+    return 0;
+}
+
+/* ---- backward of rows ------------------------------------------------------------------------------------------------ */
+
+static double dy_of(const struct at *a, int64_t i) {
+    return get(a->call->dy, a->row * a->call->dy_stride + i, a->base->dtype);
+}
+static double g_of(const struct at *a, int64_t i) {
+    const double g = dy_of(a, i) * weight(a, i);
+    return a->way == g_narrow ? narrow((float)g, coarse(a)) : g;
+}
+static double mean_in(const struct at *a) { return centres(a) ? a->call->mean[a->row] : 0; }
+static double xhat_of(const struct at *a, int64_t i) {
+    const float rstd = a->way == rstd_bf16 ? narrow(a->call->rstd[a->row], NB_BF16) : a->call->rstd[a->row];
+    const double xhat = (x_of(a, i, false) - mean_in(a)) * rstd;
+    return a->way == xhat_narrow ? narrow((float)xhat, coarse(a)) : xhat;
+}
+
+static void row_backward(const struct at *a) {
+    const struct nb_call *c = a->call;
+    const double n = a->way == n_minus_1 ? (double)c->cols - 1 : (double)c->cols;
+    const int64_t seen = a->way == pull_drops_last ? c->cols - 1 : c->cols;
+    double mean = 0, pull = 0;
+    for (int64_t j = 0; j < seen; j++) {
+        const int64_t i = a->way == backwards ? seen - 1 - j : j;
+        const double g = a->way == no_weight_in_sums ? dy_of(a, i) : g_of(a, i);
+        mean += g;
+        pull += g * xhat_of(a, i);
+        if (a->way == pull_bf16) pull = narrow((float)pull, NB_BF16);
+        if (a->way == correct) pull = (float)pull;
+        if (a->way == correct) mean = (float)mean;
+    }
+    mean = centres(a) && a->way != no_mean_term ? mean / n : 0;
+    pull = a->way != no_pull_term ? pull / n : 0;
+    if (a->way == pull_without_rstd) pull /= c->rstd[a->row];
+    for (int64_t i = 0; i < c->cols; i++) {
+        double dx = c->rstd[a->row] * (g_of(a, i) - mean - xhat_of(a, i) * pull);
+        if (adds(a) && c->dresidual_out && a->way != no_residual) {
+            if (a->way == residual_rounds_twice) dx = to_format(dx, a->base->dtype, NEAREST);
+            dx += get(c->dresidual_out, a->row * c->dresidual_out_stride + i, a->base->dtype);
+        }
+        if (a->way == column_last_zero && i == c->cols - 1 && c->cols % 2) dx = 0;
+        store(c->dx, a->row * c->dx_stride + i, a->base->dtype, dx, a->way);
+    }
+}
+
+static void parameters_backward(const struct nb_call *c, const struct base *base, enum way way) {
+    const int64_t step = way == dgamma_even_rows ? 2 : 1;
+    for (int64_t i = 0; i < c->cols; i++) {
+        double dgamma = 0, dbeta = 0;
+        for (int64_t row = 0; row < c->rows; row++) {
+            const struct at a = {c, base, way, row, c->cols};
+            const double dy = dy_of(&a, i), w = weight(&a, i);
+            double factor = xhat_of(&a, i);
+            if (way == dgamma_of_x) factor = x_of(&a, i, false) * (double)c->rstd[row];
+            if (way == dgamma_without_rstd) factor = x_of(&a, i, false) - mean_in(&a);
+            if (way == dgamma_weighted) factor *= w;
+            if ((way != dgamma_drops_row || row < c->rows - 1) && row % step == 0) dgamma += dy * factor;
+            dbeta += way == dbeta_weighted ? dy * w : way == dbeta_first_twice && row == 0 ? 2 * dy : dy;
+            if (way == dgamma_bf16) dgamma = narrow((float)dgamma, NB_BF16);
+            if (way == dbeta_bf16) dbeta = narrow((float)dbeta, NB_BF16);
+            if (way == dbeta_f16) dbeta = narrow((float)dbeta, NB_F16);
+            if (way == correct) dgamma = (float)dgamma;
+            if (way == correct) dbeta = (float)dbeta;
+        }
+        if (way == dgamma_mean) dgamma /= (double)c->rows;
+        if (way == dgamma_truncated) dgamma = to_precision(dgamma, 16, -126, TRUNCATED);
+        if (c->dgamma) c->dgamma[i] = (float)(way == dgamma_adds ? dgamma + c->dgamma[i] : dgamma);
+        if (c->dbeta) c->dbeta[i] = (float)dbeta;
+    }
+}
+
+/* ---- BatchNorm ------------------------------------------------------------------------------------------------------- */
+
+/* Element j of a channel: where it lies. */
+static int64_t place(const struct nb_call *c, int64_t channel, int64_t j, int64_t stride) {
+    const int64_t image = j / c->hw, at = j % c->hw;
+    return c->layout == NB_NCHW ? (image * c->c + channel) * stride + at : (image * c->hw + at) * stride + channel;
+}
+
+static int channels_forward(const struct nb_call *c, const struct base *base, enum way way, int64_t begin, int64_t end) {
+    const int64_t n = c->n * c->hw;
+    const struct at none = {c, base, way, 0, n};
+    for (int64_t channel = begin; channel < end; channel++) {
+        const int64_t of = way == channel_next ? (channel + 1) % c->c : channel, first = 0;
+        const int64_t seen = way == statistics_of_first_image ? c->hw : n;
+        double mean = 0, variance = 0;
+        for (int64_t j = first; j < seen; j++) mean += get(c->x, place(c, of, j, c->x_stride), base->dtype) / (double)seen;
+        for (int64_t j = first; j < seen; j++) {
+            const double d = get(c->x, place(c, of, j, c->x_stride), base->dtype) - mean;
+            variance += d * d / (double)(way == n_minus_1 ? seen - 1 : seen);
+        }
+        const bool given = c->mode == NB_INFERENCE && way != inference_of_batch;
+        if (!given && c->running_mean_out) {
+            const double m = way == running_momentum_inverted ? 1 - c->momentum : c->momentum;
+            const double unbiased = n > 1 && way != running_biased ? variance * (double)n / (double)(n - 1) : variance;
+            c->running_mean_out[channel] = way == running_mean_kept ? c->running_mean_in[channel]
+                                                                    : (float)((1 - m) * c->running_mean_in[channel] + m * mean);
+            c->running_var_out[channel] = (float)((1 - m) * c->running_var_in[channel] + m * unbiased);
+        }
+        if (given) mean = c->running_mean_in[of];
+        if (given) variance = c->running_var_in[of];
+        const double rstd = root_of(&none, (float)variance);
+        if (c->mean && !given) c->mean[channel] = way == mean_out_zero ? 0 : (float)mean;
+        if (c->rstd && !given) c->rstd[channel] = (float)rstd;
+        for (int64_t j = 0; j < n; j++) {
+            double y = (get(c->x, place(c, channel, j, c->x_stride), base->dtype) - mean) * rstd * weight(&none, channel);
+            store(c->y, place(c, channel, j, c->y_stride), base->dtype, y + beta_of(&none, channel), way);
+        }
+    }
+    return 0;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+
+static int64_t n_channels(const struct nb_call *c, int phase) {
+    (void)phase;
+    return c->c;
+}
+static int n_phases_backward(const struct nb_call *c) {
+    (void)c;
+    return 2;
+}
+static int64_t n_units_backward(const struct nb_call *c, int phase) { return phase == 0 ? c->rows : 1; }
+
+static int call_kernel(const struct nb_call *c, const struct base *base, enum way way, int phase, int64_t begin,
+                       int64_t end) {
+    if (base->op == NB_OP_BATCHNORM) return channels_forward(c, base, way, begin, end);
+    if (base->pass == NB_FORWARD) return rows_forward(c, base, way, begin, end);
+    if (phase == 1) parameters_backward(c, base, way);
+    for (int64_t row = begin; phase == 0 && row < end; row++)
+        row_backward(&(struct at){c, base, way, row, c->cols});
+    return 0;
+}
+
+static const struct base rms_f32 = {"rms_f32", NB_OP_RMSNORM, NB_FORWARD, NB_F32},
+                         rms_bf16 = {"rms_bf16", NB_OP_RMSNORM, NB_FORWARD, NB_BF16},
+                         rms_f16 = {"rms_f16", NB_OP_RMSNORM, NB_FORWARD, NB_F16},
+                         ln_f32 = {"ln_f32", NB_OP_LAYERNORM, NB_FORWARD, NB_F32},
+                         ln_bf16 = {"ln_bf16", NB_OP_LAYERNORM, NB_FORWARD, NB_BF16},
+                         ln_f16 = {"ln_f16", NB_OP_LAYERNORM, NB_FORWARD, NB_F16},
+                         add_f32 = {"add_f32", NB_OP_ADD_RMSNORM, NB_FORWARD, NB_F32},
+                         add_bf16 = {"add_bf16", NB_OP_ADD_RMSNORM, NB_FORWARD, NB_BF16},
+                         addln_bf16 = {"addln_bf16", NB_OP_ADD_LAYERNORM, NB_FORWARD, NB_BF16},
+                         prms_f32 = {"prms_f32", NB_OP_PRMSNORM, NB_FORWARD, NB_F32},
+                         l2_f32 = {"l2_f32", NB_OP_L2NORM, NB_FORWARD, NB_F32},
+                         bn_f32 = {"bn_f32", NB_OP_BATCHNORM, NB_FORWARD, NB_F32},
+                         bn_bf16 = {"bn_bf16", NB_OP_BATCHNORM, NB_FORWARD, NB_BF16},
+                         rmsb_f32 = {"rmsb_f32", NB_OP_RMSNORM, NB_BACKWARD, NB_F32},
+                         rmsb_bf16 = {"rmsb_bf16", NB_OP_RMSNORM, NB_BACKWARD, NB_BF16},
+                         lnb_f32 = {"lnb_f32", NB_OP_LAYERNORM, NB_BACKWARD, NB_F32},
+                         lnb_bf16 = {"lnb_bf16", NB_OP_LAYERNORM, NB_BACKWARD, NB_BF16},
+                         addb_bf16 = {"addb_bf16", NB_OP_ADD_RMSNORM, NB_BACKWARD, NB_BF16};
+
+/* Which kernels there are. */
+#define KERNELS(K)                                                                                                     \
+    K(rms_f32, eps_outside) K(rms_f32, eps_times_n) K(rms_f32, eps_over_n) K(rms_f32, eps_forgotten)                   \
+    K(rms_f32, eps_twice) K(rms_f32, eps_fixed_1e5) K(rms_f32, eps_fixed_1e8) K(rms_f32, eps_squared)                  \
+    K(rms_f32, eps_root) K(rms_f32, eps_clamp) K(rms_f32, eps_bf16) K(rms_f32, eps_minus) K(rms_f32, eps_on_rstd)      \
+    K(rms_f32, eps_f16) K(rms_f32, n_minus_1) K(rms_f32, n_plus_1) K(rms_f32, n_padded) K(rms_f32, n_rows)             \
+    K(rms_f32, sum_bf16) K(rms_f32, sum_f16) K(rms_f32, sum_drops_last) K(rms_f32, sum_drops_tail)                     \
+    K(rms_f32, sum_first_twice) K(rms_f32, sum_loses_lane) K(rms_f32, sum_stops_at_1024) K(rms_f32, squares_narrow)    \
+    K(rms_f32, root_estimate) K(rms_f32, root_newton) K(rms_f32, root_magic) K(rms_f32, rstd_ulp_up)                   \
+    K(rms_f32, rstd_ulp_down) K(rms_f32, rstd_bf16) K(rms_f32, rstd_truncated) K(rms_f32, truncates)                   \
+    K(rms_f32, floors) K(rms_f32, rounds_up) K(rms_f32, ties_away) K(rms_f32, rounds_twice) K(rms_f32, dithers)        \
+    K(rms_f32, flushes_input) K(rms_f32, flushes_output) K(rms_f32, daz_ftz) K(rms_f32, nan_to_zero)                   \
+    K(rms_f32, inf_to_max) K(rms_f32, clips_f16) K(rms_f32, zero_sign) K(rms_f32, offset_forgotten)                    \
+    K(rms_f32, offset_always) K(rms_f32, offset_narrow) K(rms_f32, gamma_next) K(rms_f32, gamma_forgotten)             \
+    K(rms_f32, gamma_narrow) K(rms_f32, gamma_twice) K(rms_f32, gamma_abs) K(rms_f32, gamma_first)                     \
+    K(rms_f32, gamma_last_wrong) K(rms_f32, gamma_tail_forgotten) K(rms_f32, beta_forgotten)                           \
+    K(rms_f32, row_last_if_odd) K(rms_f32, row_of_before) K(rms_f32, row_first_statistics)                             \
+    K(rms_f32, column_last_if_odd) K(rms_f32, stride_ignored) K(rms_f32, rstd_is_variance)                             \
+    K(rms_f32, rstd_without_eps) K(rms_f32, rstd_out_bf16)                                                             \
+    K(rms_bf16, eps_outside) K(rms_bf16, eps_times_n) K(rms_bf16, eps_forgotten) K(rms_bf16, eps_twice)                \
+    K(rms_bf16, eps_fixed_1e5) K(rms_bf16, n_minus_1) K(rms_bf16, sum_bf16) K(rms_bf16, sum_drops_last)                \
+    K(rms_bf16, squares_narrow) K(rms_bf16, root_estimate) K(rms_bf16, rstd_ulp_up) K(rms_bf16, rstd_ulp_down)         \
+    K(rms_bf16, rstd_bf16) K(rms_bf16, truncates) K(rms_bf16, floors) K(rms_bf16, rounds_up) K(rms_bf16, ties_away)    \
+    K(rms_bf16, ties_up) K(rms_bf16, rounds_twice) K(rms_bf16, dithers) K(rms_bf16, flushes_output)                    \
+    K(rms_bf16, offset_forgotten) K(rms_bf16, offset_narrow) K(rms_bf16, gamma_narrow)                                 \
+    K(rms_bf16, gamma_cast_before) K(rms_bf16, nan_to_zero) K(rms_bf16, clips_f16)                                     \
+    K(rms_f16, eps_f16) K(rms_f16, eps_forgotten) K(rms_f16, squares_f16) K(rms_f16, sum_f16) K(rms_f16, truncates)    \
+    K(rms_f16, ties_away) K(rms_f16, rounds_twice) K(rms_f16, flushes_input) K(rms_f16, flushes_output)                \
+    K(rms_f16, inf_to_max) K(rms_f16, rstd_ulp_up) K(rms_f16, gamma_cast_before)                                       \
+    K(ln_f32, eps_outside) K(ln_f32, eps_times_n) K(ln_f32, eps_forgotten) K(ln_f32, eps_twice)                        \
+    K(ln_f32, eps_fixed_1e5) K(ln_f32, eps_clamp) K(ln_f32, n_minus_1) K(ln_f32, sum_bf16)                             \
+    K(ln_f32, sum_drops_last) K(ln_f32, sum_drops_tail) K(ln_f32, mean_kept) K(ln_f32, mean_not_in_variance)           \
+    K(ln_f32, mean_of_previous_row) K(ln_f32, mean_narrow) K(ln_f32, mean_drops_last) K(ln_f32, mean_n_minus_1)        \
+    K(ln_f32, one_pass) K(ln_f32, one_pass_unclamped) K(ln_f32, variance_about_first) K(ln_f32, root_newton)           \
+    K(ln_f32, rstd_ulp_up) K(ln_f32, rstd_truncated) K(ln_f32, truncates) K(ln_f32, floors) K(ln_f32, ties_away)       \
+    K(ln_f32, daz_ftz) K(ln_f32, gamma_next) K(ln_f32, beta_forgotten) K(ln_f32, beta_before_gamma)                    \
+    K(ln_f32, beta_next) K(ln_f32, beta_narrow) K(ln_f32, beta_subtracted) K(ln_f32, row_last_if_odd)                  \
+    K(ln_f32, mean_out_zero) K(ln_f32, rstd_without_eps) K(ln_f32, column_last_if_odd)                                 \
+    K(ln_bf16, eps_outside) K(ln_bf16, eps_twice) K(ln_bf16, n_minus_1) K(ln_bf16, one_pass) K(ln_bf16, mean_narrow)   \
+    K(ln_bf16, sum_bf16) K(ln_bf16, truncates) K(ln_bf16, floors) K(ln_bf16, ties_away) K(ln_bf16, ties_up)            \
+    K(ln_bf16, rstd_ulp_down) K(ln_bf16, beta_after_cast) K(ln_bf16, beta_narrow) K(ln_bf16, gamma_cast_before)        \
+    K(ln_f16, one_pass) K(ln_f16, squares_f16) K(ln_f16, sum_f16) K(ln_f16, ties_away)                                 \
+    K(add_f32, residual_not_in_statistics) K(add_f32, residual_out_is_x) K(add_f32, residual_subtracted)               \
+    K(add_f32, eps_twice) K(add_f32, truncates) K(add_bf16, residual_sum_bf16) K(add_bf16, residual_out_truncated)     \
+    K(add_bf16, ties_away) K(addln_bf16, eps_forgotten) K(addln_bf16, residual_out_is_x) K(addln_bf16, mean_narrow)    \
+    K(prms_f32, k_ignored) K(prms_f32, k_divides_by_n) K(prms_f32, eps_twice) K(l2_f32, l2_mean)                       \
+    K(l2_f32, eps_outside) K(l2_f32, eps_clamp) K(l2_f32, eps_forgotten)                                               \
+    K(bn_f32, statistics_of_first_image) K(bn_f32, running_biased) K(bn_f32, running_momentum_inverted)                \
+    K(bn_f32, running_mean_kept) K(bn_f32, inference_of_batch) K(bn_f32, channel_next) K(bn_f32, n_minus_1)            \
+    K(bn_f32, eps_outside) K(bn_f32, eps_twice) K(bn_f32, truncates) K(bn_f32, mean_out_zero) K(bn_bf16, ties_away)    \
+    K(rmsb_f32, no_pull_term) K(rmsb_f32, n_minus_1) K(rmsb_f32, no_weight_in_sums) K(rmsb_f32, no_weight)             \
+    K(rmsb_f32, offset_forgotten) K(rmsb_f32, pull_without_rstd) K(rmsb_f32, pull_drops_last) K(rmsb_f32, truncates)   \
+    K(rmsb_f32, floors) K(rmsb_f32, dgamma_drops_row) K(rmsb_f32, dgamma_without_rstd) K(rmsb_f32, dgamma_mean)        \
+    K(rmsb_f32, dgamma_adds) K(rmsb_f32, dgamma_weighted) K(rmsb_f32, dgamma_truncated) K(rmsb_f32, dgamma_even_rows)  \
+    K(rmsb_f32, rstd_bf16) K(rmsb_f32, flushes_output) K(rmsb_f32, column_last_zero)                                   \
+    K(rmsb_bf16, dgamma_bf16) K(rmsb_bf16, pull_bf16) K(rmsb_bf16, g_narrow) K(rmsb_bf16, xhat_narrow)                 \
+    K(rmsb_bf16, truncates) K(rmsb_bf16, ties_away) K(lnb_f32, no_mean_term) K(lnb_f32, dgamma_of_x)                   \
+    K(lnb_f32, dbeta_first_twice) K(lnb_f32, dbeta_weighted) K(lnb_f32, n_minus_1) K(lnb_f32, dbeta_f16)               \
+    K(lnb_bf16, dbeta_bf16) K(lnb_bf16, g_narrow) K(lnb_bf16, floors) K(addb_bf16, no_residual)                        \
+    K(addb_bf16, residual_rounds_twice)                                                                                \
+    /* correct ones */                                                                                                 \
+    K(rms_f32, correct) K(rms_f32, lanes_8) K(rms_f32, lanes_64) K(rms_f32, pairwise) K(rms_f32, kahan)            \
+    K(rms_f32, in_double) K(rms_f32, backwards) K(rms_f32, divides) K(rms_f32, rstd_times_gamma)                       \
+    K(rms_f32, rstd_from_double) K(rms_f32, scaled) K(rms_f32, blocks_of_64) K(rms_f32, rsqrt_declared)                \
+    K(rms_bf16, correct) K(rms_bf16, pairwise) K(rms_bf16, in_double) K(rms_bf16, divides)                             \
+    K(rms_bf16, rstd_times_gamma) K(rms_f16, correct) K(rms_f16, lanes_8) K(rms_f16, in_double)                        \
+    K(ln_f32, correct) K(ln_f32, lanes_8) K(ln_f32, pairwise) K(ln_f32, kahan) K(ln_f32, in_double)                    \
+    K(ln_f32, backwards) K(ln_f32, divides) K(ln_f32, welford) K(ln_f32, corrected) K(ln_f32, one_pass_double)         \
+    K(ln_f32, folded) K(ln_f32, rstd_times_gamma) K(ln_bf16, correct) K(ln_bf16, welford) K(ln_bf16, in_double)        \
+    K(ln_bf16, folded) K(ln_f16, correct) K(ln_f16, pairwise) K(add_f32, correct) K(add_bf16, correct)                 \
+    K(add_bf16, pairwise) K(addln_bf16, correct) K(addln_bf16, welford) K(prms_f32, correct) K(prms_f32, lanes_8)      \
+    K(l2_f32, correct) K(l2_f32, kahan) K(bn_f32, correct) K(bn_bf16, correct) K(rmsb_f32, correct)                    \
+    K(rmsb_f32, in_double) K(rmsb_bf16, correct) K(rmsb_bf16, backwards) K(lnb_f32, correct) K(lnb_f32, in_double)     \
+    K(lnb_bf16, correct) K(addb_bf16, correct)
+
+/* A kernel's function gets nothing that says which kernel it is, so each has its own. */
+#define FUNCTION(base, way)                                                                                            \
+    static int base##_##way(const struct nb_call *c, int phase, int64_t begin, int64_t end) {                          \
+        return call_kernel(c, &base, way, phase, begin, end);                                                          \
+    }
+KERNELS(FUNCTION)
+
+#define ENTRY(base, way) {&base, way, base##_##way, #base "_" #way, #way},
+static const struct entry {
+    const struct base *base;
+    enum way way;
+    int (*run)(const struct nb_call *call, int phase, int64_t begin, int64_t end);
+    const char *name, *summary;
+} entries[] = {KERNELS(ENTRY)};
+enum { N = sizeof entries / sizeof entries[0] };
+
+static struct nb_kernel kernel_of(const struct entry *e) {
+    const bool backward = e->base->pass == NB_BACKWARD, channels = e->base->op == NB_OP_BATCHNORM;
+    struct nb_kernel k = {
+        .struct_size = sizeof k,
+        .op = e->base->op,
+        .pass = e->base->pass,
+        .dtype = e->base->dtype,
+        .width = NB_NATIVE,
+        .name = e->name,
+        .variant = e->name,
+        .summary = e->summary,
+        .formulas = {.roots = 1u << NB_ROOT_DIV_SQRT | 1u << NB_ROOT_MUL_RECIP,
+                     .affines = 7,
+                     .weight_offsets = channels ? 0 : 3,
+                     .params = 3},
+        .loads = backward ? 4 : 2,
+        .stores = 1,
+        .flops = 4,
+        .run = e->run,
+        .n_phases = backward ? n_phases_backward : NULL,
+        .n_units = channels ? n_channels : backward ? n_units_backward : NULL,
+    };
+    if (e->way == rsqrt_declared) k.formulas.roots = 1u << NB_ROOT_RSQRT_NR;
+    if (e->way == welford) k.variance = NB_VAR_WELFORD;
+    if (e->way == corrected) k.variance = NB_VAR_CORRECTED;
+    if (e->way == folded) k.flags = NB_FLAG_FOLDED;
+    return k;
+}
+
+const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n) {
+    static struct nb_kernel kernels[N];
+    static const struct nb_kernel *table[N];
+    for (size_t i = 0; i < N; i++) {
+        kernels[i] = kernel_of(&entries[i]);
+        table[i] = &kernels[i];
+    }
+    *n = N;
+    return abi_version == NB_ABI_VERSION ? table : NULL;
+}
