@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -34,15 +35,27 @@ static uint64_t mark_of(uint64_t secret, uint64_t place) {
 
 static struct {
     int fd;
-    uint64_t secret, next;
+    uint64_t secret;
 } mine = {.fd = -1};
+
+/* What the worker and a process that it forks have in common. */
+static struct turn {
+    uint64_t next, said;
+    pid_t speaker;
+} first_turn, *turn = &first_turn;
 
 void nb_answers_begin(int fd, uint64_t secret, bool alone) {
     if (mine.fd >= 0) close(mine.fd);
     mine.fd = nb_fd_out_of_reach(fd, alone);
     mine.secret = secret;
-    mine.next = 0;
+    void *shared = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    turn = shared != MAP_FAILED ? shared : &first_turn;
+    *turn = (struct turn){.speaker = getpid()};
 }
+
+void nb_answers_take_over(void) { turn->speaker = getpid(); }
+
+uint64_t nb_answers_said(void) { return turn->said; }
 
 int nb_answers_fd(void) { return mine.fd; }
 
@@ -64,13 +77,14 @@ static bool send_part(const char *text, size_t n, bool is_last, uint64_t place) 
 }
 
 bool nb_answers_say(const char *text, size_t n, bool last_words) {
-    if (getpid() != getpgrp()) return false; /* a worker leads its process group */
+    if (getpid() != turn->speaker) return false;
     do {
         const size_t part = n < PART_BYTES ? n : PART_BYTES;
-        if (!send_part(text, part, part == n, last_words ? last_words_place : mine.next++)) return false;
+        if (!send_part(text, part, part == n, last_words ? last_words_place : turn->next++)) return false;
         text += part;
         n -= part;
     } while (n > 0);
+    turn->said += !last_words;
     return true;
 }
 

@@ -19,6 +19,10 @@
 void nb_answers_begin(int fd, uint64_t secret, bool alone);
 /* The number that it got. */
 int nb_answers_fd(void);
+/* This process speaks from now on: one that was forked off from the worker, or the worker again when that one has ended. */
+void nb_answers_take_over(void);
+/* How many messages have been said, by whichever of them. */
+uint64_t nb_answers_said(void);
 /* A message. Last words may be said at any time, also from a signal handler, and once. False: they cannot be said, or not by this
  * process, which a kernel forked. */
 bool nb_answers_say(const char *text, size_t n, bool last_words);

@@ -110,10 +110,33 @@ static void judge_relations(struct nb_checked *checked, const struct nb_metamorp
     }
 }
 
+/* In a process of its own. */
+static void check_one(struct nb_workplace *w, int i, void *arg) {
+    const struct nb_job *job = &w->job;
+    const struct nb_case *c = &job->cases[i];
+    const struct shared_truth *truth = arg;
+    const bool measures = job->check_only && c->pass == NB_FORWARD; /* y alone has a yardstick */
+    const struct nb_exact exact = {.oracle = &truth->oracle,
+                                   .yardstick = measures ? &truth->yardstick : NULL,
+                                   .gradient = has_gradient(c) ? &truth->gradient : NULL};
+    struct nb_checked checked;
+    struct nb_metamorphic metamorphic;
+    nb_check_case(c, job->entries[i], &w->inputs, &exact, &checked);
+    uint64_t *digests = nb_worker_digests(w, i);
+    if (digests && checked.digests)
+        memcpy(digests, checked.digests, (size_t)nb_n_digests(c->shape.rows) * sizeof *digests);
+    const bool tries = job->check_only && nb_status_timed(checked.status);
+    if (tries) nb_metamorphic_check(c, job->entries[i], &truth->oracle, &metamorphic);
+    if (tries) judge_relations(&checked, &metamorphic);
+    say_checked(job, i, &checked, tries ? &metamorphic : NULL);
+    free(checked.digests);
+}
+
 static int check_cases(struct nb_workplace *w) {
     struct nb_job *job = &w->job;
     struct shared_truth truth = {0};
-    for (int i = 0; i < job->n_cases; i++) {
+    bool goes_on = true;
+    for (int i = 0; i < job->n_cases && goes_on; i++) {
         const struct nb_case *c = &job->cases[i];
         nb_worker_at(w, i);
         const bool other_inputs = i == 0 || !same_inputs(&job->cases[i - 1], c);
@@ -124,21 +147,7 @@ static int check_cases(struct nb_workplace *w) {
             return -1;
         }
         if (!truth.of && make_truth(&truth, c, w) != 0) return -1;
-        struct nb_checked checked;
-        const bool measures = job->check_only && c->pass == NB_FORWARD; /* y alone has a yardstick */
-        const struct nb_exact exact = {.oracle = &truth.oracle,
-                                       .yardstick = measures ? &truth.yardstick : NULL,
-                                       .gradient = has_gradient(c) ? &truth.gradient : NULL};
-        nb_check_case(c, job->entries[i], &w->inputs, &exact, &checked);
-        uint64_t *digests = nb_worker_digests(w, i);
-        if (digests && checked.digests)
-            memcpy(digests, checked.digests, (size_t)nb_n_digests(c->shape.rows) * sizeof *digests);
-        struct nb_metamorphic metamorphic;
-        const bool tries = job->check_only && nb_status_timed(checked.status);
-        if (tries) nb_metamorphic_check(c, job->entries[i], &truth.oracle, &metamorphic);
-        if (tries) judge_relations(&checked, &metamorphic);
-        say_checked(job, i, &checked, tries ? &metamorphic : NULL);
-        free(checked.digests);
+        goes_on = nb_worker_apart(w, i, check_one, &truth);
     }
     release_truth(&truth);
     return 0;
@@ -150,4 +159,4 @@ static int check_job(struct nb_workplace *w) {
     return result;
 }
 
-const struct nb_job_type nb_check_job = {.work = check_job, .own_inputs = true};
+const struct nb_job_type nb_check_job = {.work = check_job, .own_inputs = true, .apart = true};

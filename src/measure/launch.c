@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A run: its groups in one worker process after another. Which of a group's cases go in, what comes back, and who is to blame when a worker
- * dies: a case that ends its worker is named, left out, and the rest goes on in a fresh one. */
+/* A run: its groups in one worker process after another. Which of a group's cases go in, what comes back, and who is to blame when something
+ * goes wrong: where cases share a process, none is blamed for it; each is tried in a process of its own, and called what it is there. */
 #include "src/measure/launch.h"
 
 #include <assert.h>
@@ -36,7 +36,8 @@ struct case_state {
 struct group_state {
     struct case_state *cases; /* as the plan's group has them */
     bool checked;             /* its check is in the journal */
-    bool *launched;           /* by launch */
+    bool *launched;           /* by launch and case */
+    bool apart;               /* its cases fail together, though each is right alone: never two in one process again */
     bool counted;
     cJSON *copies;      /* candidates with their times, as in the check line */
     int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
@@ -74,9 +75,9 @@ struct session {
     int number, launch;                 /* of the group; launch: -1 in checks and counter passes */
     int *members;                       /* indices of the group's cases that go in; owned */
     int n;
+    bool alone;                /* the first of them alone goes into the next worker */
     int cpu;                   /* how far its CPUs are behind the launch's, where several workers run at once */
-    cJSON *answers;            /* "case" lines, by arrival; owned */
-    bool whole;                /* the journal line of a launch came */
+    cJSON *answers;            /* "case" lines, of a launch "launch" and "failure" lines, by arrival; owned */
     struct nb_outcome outcome; /* of the last worker */
 };
 
@@ -97,7 +98,7 @@ static void init_groups(struct run *run) {
     run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
     for (size_t g = 0; g < plan->n_groups; g++) {
         run->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *run->groups[g].cases);
-        run->groups[g].launched = nb_alloc((unsigned)plan->launches, sizeof(bool));
+        run->groups[g].launched = nb_alloc((unsigned)plan->launches * plan->groups[g].n, sizeof(bool));
         run->groups[g].digests_at = -1;
     }
 }
@@ -162,6 +163,19 @@ static void take_check(struct run *run, int g, const cJSON *line) {
     }
 }
 
+static bool *launched_at(const struct run *run, int group, int launch, int index) {
+    return &run->groups[group].launched[(size_t)launch * run->plan->groups[group].n + (size_t)index];
+}
+
+/* A launch has one line, or several with different cases. */
+static void take_launch(struct run *run, int g, int launch, const cJSON *line) {
+    const cJSON *c;
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
+        const int i = find_case(run->plan, g, nb_json_get_text(c, "key"));
+        if (i >= 0) *launched_at(run, g, launch, i) = true;
+    }
+}
+
 static int take_line(const cJSON *line, void *arg) {
     struct run *run = arg;
     const char *type = nb_json_get_text(line, "type");
@@ -176,7 +190,7 @@ static int take_line(const cJSON *line, void *arg) {
     else if (strcmp(type, "counters") == 0)
         run->groups[g].counted = true;
     else if (strcmp(type, "launch") == 0 && launch >= 0 && launch < run->plan->launches)
-        run->groups[g].launched[(int)launch] = true;
+        take_launch(run, g, (int)launch, line);
     return 0;
 }
 
@@ -277,14 +291,18 @@ static const struct nb_case *case_of(const struct session *v, int member) {
     return &v->run->plan->cases[v->group->cases[member]];
 }
 
-/* The group's cases that may be timed go in; with unchecked those that are not checked yet, too. */
+/* The group's cases that may be timed go in, of a launch those that it lacks; with unchecked those that are not checked yet, too. */
 static void take_members(struct session *v, bool unchecked) {
     v->n = 0;
     for (int i = 0; i < (int)v->group->n; i++) {
         const struct case_state *c = &v->state->cases[i];
+        if (v->launch >= 0 && *launched_at(v->run, v->number, v->launch, i)) continue;
         if (c->checked ? nb_status_timed(c->status) : unchecked) v->members[v->n++] = i;
     }
 }
+
+/* How many of them the next worker gets. */
+static int n_sent(const struct session *v) { return v->alone && v->n > 1 ? 1 : v->n; }
 
 /* A failure line, and the case's status from now on. */
 static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
@@ -301,12 +319,6 @@ static void fail(struct session *v, int member, enum nb_status status, const cha
 static void leave_out(struct session *v, int position) {
     memmove(v->members + position, v->members + position + 1, (size_t)(v->n - position - 1) * sizeof *v->members);
     v->n--;
-}
-
-/* All that is left fails: workers die without saying of which case. */
-static void give_up(struct session *v, enum nb_status status, const char *why) {
-    for (int i = 0; i < v->n; i++) fail(v, v->members[i], status, why);
-    v->n = 0;
 }
 
 /* No worker could be started, or the user has ended the last one. */
@@ -341,24 +353,15 @@ static double silence(const struct session *v) {
 static void take_answer(cJSON *line, void *arg) {
     struct session *v = arg;
     const char *type = nb_json_get_text(line, "type");
-    if (strcmp(type, "case") == 0) {
-        cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
+    const bool is_case = strcmp(type, "case") == 0;
+    if (is_case) cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
+    if (is_case || strcmp(type, "launch") == 0 || strcmp(type, "failure") == 0) {
         cJSON_AddItemToArray(v->answers, line);
-        return;
-    }
-    if (strcmp(type, "launch") == 0) {
-        write_line(v->run, line);
-        v->whole = true;
         return;
     }
     if (strcmp(type, "copies") == 0) {
         cJSON_Delete(v->state->copies);
         v->state->copies = cJSON_DetachItemFromObjectCaseSensitive(line, "copies");
-    } else if (strcmp(type, "failure") == 0) {
-        const int member = find_case(v->run->plan, v->number, nb_json_get_text(line, "key"));
-        const char *text = nb_json_get_text(line, "status"), *reason = nb_json_get_text(line, "reason");
-        const enum nb_status status = text ? nb_status_parse(text) : NB_N_STATUSES;
-        if (member >= 0 && nb_status_ends(status)) fail(v, member, status, reason ? reason : "");
     }
     cJSON_Delete(line);
 }
@@ -376,27 +379,44 @@ static int choose_copy(struct nb_job *job, const struct group_state *state, cons
     return job->n_copies++;
 }
 
-/* Sends the members to a worker and takes its answers: cases into v->answers, failures and launches into the journal. */
+/* The files of the plugins whose kernels these are: no other is loaded beside them. Returns how many. */
+static int choose_plugins(const struct session *v, int n, const char **out) {
+    const struct nb_run_options *options = v->run->options;
+    int chosen = 0;
+    for (int p = 0; p < options->n_plugins; p++) {
+        bool wanted = false;
+        for (int i = 0; i < n && !wanted; i++) {
+            const struct nb_entry *entry = nb_registry_find(case_of(v, v->members[i])->variant);
+            wanted = entry && entry->file && strcmp(entry->file, options->plugins[p]) == 0;
+        }
+        if (wanted) out[chosen++] = options->plugins[p];
+    }
+    return chosen;
+}
+
+/* Sends members to a worker and takes its answers. */
 static void work(struct session *v, const char *kind) {
     const struct run *run = v->run;
     const struct nb_plan *plan = run->plan;
     const struct nb_case *first = case_of(v, v->members[0]);
-    const char **keys = nb_alloc((unsigned)v->n, sizeof *keys), *copies[MAX_COPIES];
-    int *copy_of = nb_alloc((unsigned)v->n, sizeof *copy_of), cpus[NB_MAX_CPUS];
-    bool *steps = nb_alloc((unsigned)v->n, sizeof *steps);
+    const int n = n_sent(v);
+    const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
+    const char **plugins = nb_alloc((unsigned)run->options->n_plugins, sizeof *plugins);
+    int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), cpus[NB_MAX_CPUS];
+    bool *steps = nb_alloc((unsigned)n, sizeof *steps);
     const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
     struct nb_job job = {.kind = kind,
                          .group = v->number,
                          .launch = v->launch,
                          .check_only = plan->launches == 0,
                          .single_width = v->group->single_width,
-                         .plugins = run->options->plugins,
-                         .n_plugins = run->options->n_plugins,
+                         .plugins = plugins,
+                         .n_plugins = choose_plugins(v, n, plugins),
                          .max_width = run->options->max_width,
                          .keys = keys,
                          .samples = v->members,
                          .steps = steps,
-                         .n_cases = v->n,
+                         .n_cases = n,
                          .copies = copies,
                          .copy_of = copy_of,
                          .blocks = plan->blocks,
@@ -408,7 +428,7 @@ static void work(struct session *v, const char *kind) {
                          .cpus = cpus,
                          .n_cpus = first->threads};
     for (int t = 0; t < job.n_cpus; t++) cpus[t] = run->cpus[(v->launch + 1 + v->cpu + t) % run->n_cpus];
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < n; i++) {
         const struct nb_case *c = case_of(v, v->members[i]);
         keys[i] = key_of(v, v->members[i]);
         steps[i] = strcmp(kind, "counters") == 0 && !find_step(run, c);
@@ -416,21 +436,29 @@ static void work(struct session *v, const char *kind) {
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
     free(keys);
+    free(plugins);
     free(copy_of);
     free(steps);
+}
+
+/* Its place among the members, or -1. */
+static int find_member(const struct session *v, int member) {
+    for (int i = 0; i < v->n; i++)
+        if (v->members[i] == member) return i;
+    return -1;
 }
 
 /* Drops the answered cases from the members; with take_statuses their statuses are the run's from now on. Returns the case that the
  * worker ended at: an index of the group, or -1. */
 static int settle(struct session *v, bool take_statuses) {
     const int current = v->outcome.current;
-    const int culprit = current >= 0 && current < v->n ? v->members[current] : -1;
+    const int culprit = current >= 0 && current < n_sent(v) ? v->members[current] : -1;
     const cJSON *c;
     cJSON_ArrayForEach(c, v->answers) {
         const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
         if (take_statuses) take_status(v->run, v->number, c);
-        for (int i = 0; i < v->n; i++)
-            if (v->members[i] == member) leave_out(v, i--);
+        const int at = find_member(v, member);
+        if (at >= 0) leave_out(v, at);
     }
     return culprit;
 }
@@ -473,19 +501,20 @@ static int check_group(struct run *run, int group, struct checker *checker) {
     if (run->fork_server) v.fork_server = &checker->fork_server;
     take_members(&v, true);
     while (v.n > 0) {
-        const int before = v.n;
         char reason[200];
         work(&v, "check");
-        const int culprit = settle(&v, !v.state->checked);
+        const int sent = n_sent(&v), before = v.n, culprit = settle(&v, !v.state->checked),
+                  at = find_member(&v, culprit);
+        if (is_over(&v)) break;
         /* A worker that ended well but left cases out was ended by one of them. */
-        if (is_over(&v) || v.n == 0) break;
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        for (int i = 0; i < v.n; i++) {
-            if (v.members[i] != culprit) continue;
-            fail(&v, culprit, status, reason);
-            leave_out(&v, i);
+        if (at >= 0 || (sent == 1 && v.n == before)) {
+            fail(&v, v.members[at >= 0 ? at : 0], status, reason);
+            leave_out(&v, at >= 0 ? at : 0);
+        } else {
+            v.alone =
+                v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */
         }
-        if (v.n == before) give_up(&v, status, reason);
     }
     if (!is_over(&v) && !v.state->checked) write_check(&v, nb_now_s() - start);
     release_session(&v);
@@ -503,11 +532,21 @@ struct checking {
     bool failed;
 };
 
+/* Has the journal no samples of a case that may be timed? */
+static bool lacks_launch(const struct run *run, int group, int launch) {
+    const struct group_state *state = &run->groups[group];
+    for (int i = 0; i < (int)run->plan->groups[group].n; i++)
+        if ((!state->cases[i].checked || nb_status_timed(state->cases[i].status)) &&
+            !*launched_at(run, group, launch, i))
+            return true;
+    return false;
+}
+
 /* Is something to come that the journal does not hold yet? */
 static bool is_due(const struct run *run, int group) {
     const struct group_state *state = &run->groups[group];
     for (int l = 0; l < run->plan->launches; l++)
-        if (!state->launched[l]) return true;
+        if (lacks_launch(run, group, l)) return true;
     return !state->checked;
 }
 
@@ -598,20 +637,74 @@ static int choose_copies(struct run *run, int group) {
 
 /* ---- launches and counters ---------------------------------------------------------------------------------------- */
 
-/* One launch. A case that ends the worker is out from then on, and the launch is made again without it. */
+/* All members in one worker. True: the launch came to its end, and nothing went wrong in it. */
+static bool launch_together(struct session *v) {
+    const cJSON *line;
+    bool whole = false, failed = false;
+    cJSON_Delete(v->answers);
+    v->answers = cJSON_CreateArray();
+    work(v, "launch");
+    cJSON_ArrayForEach(line, v->answers) {
+        const bool is_launch = strcmp(nb_json_get_text(line, "type"), "launch") == 0;
+        whole |= is_launch;
+        failed |= !is_launch;
+    }
+    return whole && !failed;
+}
+
+/* What went wrong in a worker that had but one case is that case's. */
+static void blame_alone(struct session *v) {
+    const cJSON *line;
+    char reason[200];
+    cJSON_ArrayForEach(line, v->answers) {
+        const char *text = nb_json_get_text(line, "status"), *why = nb_json_get_text(line, "reason");
+        const enum nb_status status = text ? nb_status_parse(text) : NB_N_STATUSES;
+        if (!nb_status_ends(status)) continue;
+        fail(v, v->members[0], status, why ? why : "");
+        return;
+    }
+    const enum nb_status status = nb_outcome_blame(&v->outcome, reason, sizeof reason);
+    fail(v, v->members[0], status, reason);
+}
+
+/* Each member in a worker of its own. Those to which something happens there fail; the others' launches, owned. */
+static cJSON *launch_apart(struct session *v) {
+    cJSON *clean = cJSON_CreateArray();
+    for (v->alone = true; v->n > 0; leave_out(v, 0)) {
+        const bool is_clean = launch_together(v);
+        if (is_over(v)) break;
+        if (is_clean)
+            cJSON_AddItemToArray(clean, cJSON_DetachItemFromArray(v->answers, 0));
+        else
+            blame_alone(v);
+    }
+    v->alone = false;
+    return clean;
+}
+
+/* One launch. Where something goes wrong while cases share a process (it dies, or hangs, or memory is harmed, or a result is wrong), any of
+ * them may have done it to any other: each is launched alone, those that fail there are out, and the rest is launched together again. If
+ * that goes wrong once more, they are never together again, and what was measured alone is what there is of this launch. */
 static int launch_group(struct run *run, int group, int launch) {
     struct session v;
+    cJSON *alone = NULL, *line;
     init_session(&v, run, group, launch);
-    for (take_members(&v, false); v.n > 0; take_members(&v, false)) {
-        char reason[200];
-        work(&v, "launch");
-        if (is_over(&v) || v.whole) break;
-        const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        if (v.outcome.current >= 0 && v.outcome.current < v.n)
-            fail(&v, v.members[v.outcome.current], status, reason);
-        else
-            give_up(&v, status, reason);
+    take_members(&v, false);
+    const bool together = v.n > 1 && !v.state->apart;
+    bool is_clean = together && launch_together(&v);
+    if (!is_clean && !is_over(&v)) {
+        alone = launch_apart(&v);
+        take_members(&v, false);
+        const bool again = together && v.n > 1 && !is_over(&v);
+        is_clean = again && launch_together(&v);
+        v.state->apart |= again && !is_clean && !is_over(&v);
     }
+    cJSON *const lines = is_clean ? v.answers : alone;
+    while (!is_over(&v) && (line = cJSON_DetachItemFromArray(lines, 0))) {
+        take_launch(run, group, launch, line);
+        write_line(run, line);
+    }
+    cJSON_Delete(alone);
     release_session(&v);
     return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
@@ -644,16 +737,14 @@ static int count_group(struct run *run, int group) {
     while (v.n > 0) {
         char reason[200];
         work(&v, "counters");
-        const int culprit = settle(&v, false);
-        if (is_over(&v) || v.n == 0) break;
+        const int sent = n_sent(&v), before = v.n;
+        settle(&v, false);
+        if (is_over(&v)) break;
+        v.alone = true; /* where the worker died: of which case is known when it is alone */
+        if (sent > 1 || v.n < before) continue;
         nb_outcome_blame(&v.outcome, reason, sizeof reason);
-        bool named = false;
-        for (int i = 0; i < v.n; i++) named |= v.members[i] == culprit;
-        for (int i = 0; i < v.n; i++) {
-            if (named && v.members[i] != culprit) continue;
-            add_uncounted(&v, v.members[i], reason);
-            leave_out(&v, i--);
-        }
+        add_uncounted(&v, v.members[0], reason);
+        leave_out(&v, 0);
     }
     if (!is_over(&v)) write_counters(&v);
     release_session(&v);
@@ -684,7 +775,7 @@ static int launch_family(struct run *run, int first, int n, int launch) {
     if (run->plan->groups[first].single_width) nb_turns(order, n, launch);
     for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
         const int g = first + order[i];
-        if (!run->groups[g].launched[launch]) result = launch_group(run, g, launch);
+        if (lacks_launch(run, g, launch)) result = launch_group(run, g, launch);
         if (result == 0) step_done(run, g, run->plan->groups[g].estimate.launch, "timing");
     }
     free(order);

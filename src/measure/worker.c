@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/accuracy/gradient.h"
@@ -197,9 +198,16 @@ void nb_worker_at(struct nb_workplace *w, int current) {
     w->shared->beats = w->shared->beats + 1;
 }
 
+static size_t digest_bytes(const struct nb_workplace *w) {
+    return (size_t)nb_n_digests(w->job.cases[0].shape.rows) * sizeof(uint64_t);
+}
+
+static uint64_t *digests_in(const struct nb_workplace *w, uint64_t *of_group, int case_index) {
+    return of_group + (size_t)w->job.samples[case_index] * (digest_bytes(w) / sizeof *of_group);
+}
+
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index) {
-    return w->digests ? w->digests + (int64_t)w->job.samples[case_index] * nb_n_digests(w->job.cases[0].shape.rows)
-                      : NULL;
+    return w->digests ? digests_in(w, w->digests, case_index) : NULL;
 }
 
 /* ---- buffers ------------------------------------------------------------------------------------------------------ */
@@ -388,17 +396,73 @@ static void pin(int cpu) {
     sched_setaffinity(0, sizeof set, &set); /* a CPU that went offline meanwhile: unpinned, and the noise shows it */
 }
 
-/* Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
-static int open_kernels(struct nb_workplace *w) {
+/* Those of n cases. Libraries that kernels wrap start their threads now, while this one may still hand on all of its CPUs. */
+static int open_kernels(struct nb_workplace *w, int first, int n) {
     const struct nb_job *job = &w->job;
     char reason[160];
     int threads = 1;
-    for (int i = 0; i < job->n_cases; i++)
+    for (int i = first; i < first + n; i++)
         if (job->cases[i].threads > threads) threads = job->cases[i].threads;
     const int *cpus = job->n_cpus >= threads ? job->cpus : NULL;
-    if (nb_kernels_open(job->entries, (size_t)job->n_cases, threads, cpus, reason, sizeof reason) == 0) return 0;
-    nb_worker_say_skipped(reason);
-    return -1;
+    const int result = nb_kernels_open(job->entries + first, (size_t)n, threads, cpus, reason, sizeof reason);
+    if (result != 0) nb_worker_say_skipped(reason);
+    if (result == 0 && job->n_cpus > 0) pin(job->cpus[0]);
+    return result;
+}
+
+/* ---- a process for each case -------------------------------------------------------------------------------------- */
+
+static void *map_anonymous(int64_t bytes) {
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void die_alike(int status) {
+    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    _exit(1);
+}
+
+/* Libraries that are known (peers) may have threads when they are loaded, and are trusted. */
+static bool has_foreign_plugin(const struct nb_job *job) {
+    for (int i = 0; i < job->n_cases; i++)
+        if (job->entries[i]->plugin && !job->entries[i]->is_peer) return true;
+    return false;
+}
+
+bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workplace *w, int i, void *arg), void *arg) {
+    assert(w && work && i >= 0 && i < w->job.n_cases);
+    const uint64_t said = nb_answers_said();
+    int status;
+    if (nb_threads_others() > 0) {
+        if (i == 0 && open_kernels(w, 0, w->job.n_cases) != 0) _exit(1);
+        work(w, i, arg);
+        return !has_foreign_plugin(&w->job);
+    }
+    uint64_t *const digests = w->digests ? map_anonymous(w->job.digests_bytes) : NULL;
+    fflush(NULL);
+    const pid_t pid = w->digests && !digests ? -1 : fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        nb_answers_take_over();
+        if (w->digests) munmap(w->digests, (size_t)w->job.digests_bytes); /* the other cases' are out of reach */
+        munmap(w->shared, sizeof *w->shared);
+        w->digests = digests;
+        if (open_kernels(w, i, 1) != 0) _exit(1);
+        work(w, i, arg);
+        _exit(0);
+    }
+    if (pid < 0) {
+        nb_worker_say_skipped("no memory for the process of a case");
+        _exit(1);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    nb_answers_take_over();
+    if (status != 0 || nb_answers_said() == said) die_alike(status);
+    if (digests) memcpy(digests_in(w, w->digests, i), digests_in(w, digests, i), digest_bytes(w));
+    if (digests) munmap(digests, (size_t)w->job.digests_bytes);
+    return true;
 }
 
 /* Below a random stretch of stack, so that stack addresses differ between launches beyond what the system randomizes. */
@@ -422,9 +486,8 @@ int nb_worker_main(void) {
     limit_memory();
     if (!w.job.type || find_kernels(&w.job) != 0) goto out;
     nb_fp_state_set(state); /* a library may set it when it is loaded */
-    opened = true;
-    if (open_kernels(&w) != 0) goto out;
-    if (w.job.n_cpus > 0) pin(w.job.cpus[0]);
+    opened = !w.job.type->apart;
+    if (opened && open_kernels(&w, 0, w.job.n_cases) != 0) goto out;
     nb_faults_watch();
     if (!w.job.type->own_inputs && init_inputs(&w) != 0) {
         nb_worker_say_skipped("its inputs cannot be made: no memory, or no data file (stderr says which)");

@@ -32,8 +32,13 @@ void nb_worker_say(cJSON *json);
 void nb_worker_say_skipped(const char *reason);
 /* Tells the parent which case is under way; -1: none. */
 void nb_worker_at(struct nb_workplace *w, int current);
-/* Digests of a case's result, nb_n_digests() of them. */
+/* Digests of a case's result, nb_n_digests() of them; null when there are none. */
 uint64_t *nb_worker_digests(const struct nb_workplace *w, int case_index);
+/* work(w, i, arg) in a process forked off from this one, so that whatever the case's kernel does to memory, to threads or to descriptors
+ * ends with it, and the next case finds what cases share (inputs, the exact results) as this process made it. Returns when the case has
+ * been answered; where its process died, this one dies the same death, and the parent sees at which case. False: a plugin has started
+ * threads, which fork() would leave behind, and this process has just done its first case and must not do another. */
+bool nb_worker_apart(struct nb_workplace *w, int i, void (*work)(struct nb_workplace *w, int i, void *arg), void *arg);
 
 /* Arms that are timed beside each other, with the threads and the buffers that they share. */
 struct nb_bench {
