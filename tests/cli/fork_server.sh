@@ -22,7 +22,7 @@ run() {
 }
 code=0
 run shared 4 5 # the plan, 3 rounds
-FAKELIB_THREAD=1 run threads 31 5 # the plan, 5 groups x (check, roofs, 3 launches, counters); the fork servers of the checks give up
+FAKELIB_THREAD=1 run threads 26 5 # the plan, 5 groups x (check, 3 launches, counters); the fork servers of the checks give up
 [ "$code" = 0 ] || fail "ended with $code"
 /usr/bin/python3 - "$WORK" <<'PY'
 import json, sys
