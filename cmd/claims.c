@@ -18,7 +18,6 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/measure/process.h"
-#include "src/train/train_results.h"
 #include "src/train/train_study.h"
 
 extern const struct nb_command nb_command_claims;

@@ -16,7 +16,7 @@
 #include "src/measure/paired.h"
 #include "src/plan/config.h"
 #include "src/record/results.h"
-#include "src/train/train_results.h"
+#include "src/train/train_study.h"
 
 /* The two plans that matrix experiments add their blocks to. */
 enum nb_claims_plan { NB_PLAN_TIMING, NB_PLAN_ACCURACY, NB_N_CLAIMS_PLANS };

@@ -7,24 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/measure/fp_state.h"
 #include "src/measure/pool.h"
 #include "src/plan/inputs.h"
-
-const struct nb_entry *nb_norm_entry(const char *kernel, enum nb_dtype dtype) {
-    const struct nb_entry *widest = NULL;
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        if (strcmp(e->kernel_id, kernel) != 0 || e->kernel->dtype != (uint32_t)dtype) continue;
-        if (nb_cpu_refuses(e->kernel->cpu_features, e->kernel->width)) continue;
-        if (!widest || e->kernel->width > widest->kernel->width) widest = e;
-    }
-    return widest;
-}
 
 static void *take(unsigned char **at, size_t bytes) {
     void *here = *at;
@@ -98,7 +86,7 @@ static void attach(struct nb_call *call, const struct nb_norm_buffers *r) {
 int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
                     size_t reason_n) {
     struct nb_case c;
-    *p = (struct nb_norm_prepared){.entry = nb_norm_entry(n->kernel, n->dtype)};
+    *p = (struct nb_norm_prepared){.entry = nb_registry_widest(n->kernel, n->dtype)};
     if (!p->entry) {
         snprintf(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
         return -1;
@@ -167,7 +155,7 @@ double *nb_norm_rows(const struct nb_property_call *call, const char *data, int6
                      const char *figure) {
     struct nb_case c;
     struct nb_inputs in = {0};
-    const struct nb_entry *entry = nb_norm_entry("rmsnorm_twopass", NB_F32);
+    const struct nb_entry *entry = nb_registry_widest("rmsnorm_twopass", NB_F32);
     nb_case_init(&c);
     if (entry) nb_case_set_kernel(&c, entry->kernel, NULL);
     snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)cols);

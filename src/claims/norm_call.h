@@ -51,9 +51,6 @@ int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const s
 int nb_norm_call(const struct nb_norm_prepared *p); /* what the kernel returned */
 void nb_norm_prepared_release(struct nb_norm_prepared *p);
 
-/* The widest variant of a kernel that runs here, or null. */
-const struct nb_entry *nb_norm_entry(const char *kernel, enum nb_dtype dtype);
-
 /* The rows that a case with this data and seed 1 has, in f32; owned. Null after a finding without a value. */
 double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
                      const char *figure);

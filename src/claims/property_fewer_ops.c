@@ -25,7 +25,7 @@ static int count(const char *kernel, int64_t rows, int64_t cols, struct work_of_
     for (int64_t i = 0; i < rows * cols + 2 * cols; i++) x[i] = (double)(i % 7) - 2.5;
     const struct nb_norm n = {.kernel = kernel, .eps = 1e-5};
     struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x, .gamma = gamma};
-    const struct nb_entry *entry = nb_norm_entry(kernel, NB_F32);
+    const struct nb_entry *entry = nb_registry_widest(kernel, NB_F32);
     if (entry && (entry->kernel->op == NB_OP_LAYERNORM || entry->kernel->op == NB_OP_BATCHNORM)) v.beta = gamma + cols;
     struct nb_norm_prepared p;
     const int result = nb_norm_prepare(&p, &n, &v, w->reason, sizeof w->reason);

@@ -8,7 +8,7 @@
 
 #include "src/claims/finding.h"
 #include "src/core/json_fields.h"
-#include "src/train/train_results.h"
+#include "src/train/train_study.h"
 
 struct nb_training {
     char *workload_name, *measure_name, *common;

@@ -2,6 +2,7 @@
 /* Loads shared objects with kernels, here or in the guard, and keeps what their tables say. The lists of loaded files and entries are the
  * process's own: what is mapped is a property of the process too. */
 #include "src/core/registry.h"
+#include "src/core/cpu.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "src/core/case.h"
+#include "src/core/cpu.h"
 #include "src/core/dtype.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"
@@ -334,6 +336,19 @@ const struct nb_entry *nb_registry_find(const char *id) {
             low = middle + 1;
     }
     return NULL;
+}
+
+const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype) {
+    assert(kernel_id);
+    const struct nb_entry *widest = NULL;
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_entry *e = nb_registry_at(i);
+        const struct nb_kernel *k = e->kernel;
+        if (strcmp(e->kernel_id, kernel_id) != 0 || k->dtype != (uint32_t)dtype) continue;
+        if (nb_cpu_refuses(k->cpu_features, k->width)) continue;
+        if (!widest || k->width > widest->kernel->width) widest = e;
+    }
+    return widest;
 }
 
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry) {

@@ -45,6 +45,8 @@ int nb_registry_describe(const char *file);
 size_t nb_registry_size(void);
 const struct nb_entry *nb_registry_at(size_t i); /* sorted: built-in first, then by plugin; by kernel, dtype, width */
 const struct nb_entry *nb_registry_find(const char *id); /* by variant id; null */
+/* The widest variant of a kernel ("[plugin:]kernel") that runs on this CPU; null. */
+const struct nb_entry *nb_registry_widest(const char *kernel_id, enum nb_dtype dtype);
 /* The case takes over what the entry's kernel declares, and whose kernel it is. */
 void nb_case_set_entry(struct nb_case *c, const struct nb_entry *entry);
 /* The shared objects loaded, in order: null behind the last. */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/core/tuning.h"
@@ -53,17 +52,6 @@ static const char *const ways[NB_N_STYLES][NB_N_PASSES][N_WAYS] = {
 /* Is the kind a kernel's? Not none, centre, scale. */
 static bool norm_is_kernel(enum nb_norm_kind kind) { return ops[kind] != NULL; }
 
-static const struct nb_entry *widest(const char *kernel) {
-    const struct nb_entry *best = NULL;
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        if (strcmp(e->kernel_id, kernel) != 0 || e->kernel->dtype != NB_F32) continue;
-        if (nb_cpu_refuses(e->kernel->cpu_features, e->kernel->width)) continue;
-        if (!best || e->kernel->width > best->kernel->width) best = e;
-    }
-    return best;
-}
-
 /* In f32, at the widest width of this machine that takes the call; null after nb_error. */
 static const struct nb_entry *norm_kernel_find(const struct nb_norm_choice *choice, enum nb_pass pass,
                                                const struct nb_call *call) {
@@ -72,7 +60,7 @@ static const struct nb_entry *norm_kernel_find(const struct nb_norm_choice *choi
         char name[64];
         if (!way) break;
         snprintf(name, sizeof name, "%s_%s", ops[choice->kind], way);
-        const struct nb_entry *e = widest(name);
+        const struct nb_entry *e = nb_registry_widest(name, NB_F32);
         if (e && !nb_kernel_refuses(e->kernel, &call->formula) && !nb_kernel_applicable(e->kernel, call)) return e;
     }
     nb_error("no %s kernel %s_%s for rows of %lld in f32 runs here: `normbench list kernels` shows what there is",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A training job: steps of arms that take turns, the memory of one arm, or one run from its beginning (src/train/train_results.h). */
+/* A training job: steps of arms that take turns, the memory of one arm, or one run from its beginning (src/train/train_study.h). */
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "src/measure/worker.h"
 #include "src/train/data.h"
 #include "src/train/options.h"
-#include "src/train/train_results.h"
+#include "src/train/train_study.h"
 #include "src/train/workload.h"
 
 /* ---- whole steps measured as kernels are: the arms of one workload take turns, step by step, in one process. A block is one step of every

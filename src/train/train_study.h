@@ -1,12 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs a plan of training jobs in worker processes, so that one that crashes or hangs costs its own answer. Rounds go over all groups, so
+/* What is to be trained, and what came of it. The plan holds arms by workload and measurement, each once, however many claims need it; its jobs
+ * run in worker processes, so that one that crashes or hangs costs its own answer. Rounds go over all groups, so
  * that a group's launches are spread over the run. Jobs that time steps run alone; the others side by side. */
 #ifndef NB_TRAIN_STUDY_H
 #define NB_TRAIN_STUDY_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "src/train/train_results.h"
+#include "src/core/stats.h"
+#include "src/train/workload.h"
+
+enum nb_train_measure {
+    NB_TRAIN_STEPS,  /* times of steps, the arms interleaved in one process; a round is a launch */
+    NB_TRAIN_MEMORY, /* peak memory of a process that makes steps of one arm; a round is a launch of each */
+    NB_TRAIN_COURSE, /* a run from its beginning; a round is a seed */
+    NB_N_TRAIN_MEASURES
+};
+extern const char *const nb_train_measure_names[]; /* "steps", "memory", "course"; null-terminated */
+enum nb_step_part { NB_STEP_WHOLE, NB_STEP_PASSES, NB_STEP_FORWARD, NB_STEP_BACKWARD, NB_STEP_NORM, NB_N_STEP_PARTS };
+extern const char *const nb_step_part_names[NB_N_STEP_PARTS]; /* "step", "passes", ... */
+
+struct nb_train_group {
+    enum nb_train_measure measure;
+    const struct nb_workload *workload;
+    int steps;   /* of a course */
+    char **arms; /* canonical texts (options.h) */
+    int *seeds;  /* of a course of each arm, the most that any claim needs; 0: the usual number */
+    int n_arms;
+};
+struct nb_train_plan {
+    struct nb_train_group *groups;
+    int n;
+};
+/* Takes the arm along; an arm that is there already is not taken twice. seeds: of a course, 0: as usual. */
+void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, const struct nb_workload *workload,
+                       int steps, int seeds, const char *arm);
+/* Whatever was asked for, the usual number of seeds. */
+void nb_train_plan_usual_seeds(struct nb_train_plan *p);
+void nb_train_plan_release(struct nb_train_plan *p);
+
+/* What training jobs answered: lines of DIR/training.jsonl, each whole and on the disk before the next job begins, and the figures
+ * that are made of them.
+ *
+ *   {"request":{"measure","workload","round","steps","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,
+ *    "arms":[{"arm",
+ *       steps:  "step":[s,..],"forward":[..],"backward":[..],"norm":[..],"loss":[..],"kept_bytes"
+ *       memory: "peak_bytes","kept_bytes","parameter_bytes"
+ *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
+ *               "curves":[{"place","gradient","std":[..]}]}]} */
+
+#define NB_TRAINING_FILE "training.jsonl"
+
+struct nb_train_results {
+    cJSON *answers; /* array of lines; null: nothing */
+};
+/* Takes the answer. */
+void nb_train_results_add(struct nb_train_results *r, cJSON *answer);
+int nb_train_results_append(const char *dir, const cJSON *answer); /* -1 after nb_error */
+void nb_train_results_release(struct nb_train_results *r);
+
+/* Which jobs a figure is of. */
+struct nb_train_question {
+    enum nb_train_measure measure;
+    const char *workload;
+    int steps; /* of a course */
+};
+/* What an answer to the question holds of an arm; null: nothing, or it is no answer to it. */
+const cJSON *nb_train_answer_arm(const cJSON *answer, const struct nb_train_question *q, const char *arm);
+/* Value of an arm in a round, or of an arm against another: NaN where there is none. */
+typedef double nb_train_value(const cJSON *arm, const cJSON *against, const void *context);
+/* Over the rounds in which the arm, and against unless it is null, were measured: Hodges-Lehmann of the values, or of their logarithms,
+ * which are then taken back. Rounds are independent units: processes, or seeds. */
+struct nb_train_figure {
+    struct nb_interval value;
+    double *rounds; /* the value in each, NaN where there is none; owned */
+    int n_rounds, n_measured;
+    const char *reason; /* why there is no value, borrowed from the results; or null */
+};
+struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, const struct nb_train_question *q,
+                                          const char *arm, const char *against, nb_train_value *value,
+                                          const void *context, bool logarithmic);
 
 struct nb_train_study {
     const struct nb_train_plan *plan;
@@ -23,34 +98,5 @@ int nb_train_study_run(const struct nb_train_study *study, struct nb_train_resul
 
 /* Null, or why nothing can be trained here, with the mend: it asks for the library of matrix products without loading it. */
 const char *nb_train_lacks(void);
-
-/* Which groups of training jobs fit into the time that is left. Half a measurement decides nothing, so a group is in or out as a whole. */
-
-struct nb_train_share { /* of one group */
-    double job_s;       /* of one job: guessed, then the mean of those that were made */
-    double spent_s;     /* in jobs */
-    int n_done, n_left; /* jobs */
-    int n_seats;        /* jobs that run side by side */
-    int dropped_at;     /* the round that it was left out of first */
-    bool dropped, readmitted;
-};
-struct nb_train_budget {
-    struct nb_train_share *shares;
-    int n;
-};
-
-/* Seconds of what is left to do, in or out; of all groups that are in. */
-double nb_train_share_cost(const struct nb_train_share *s);
-double nb_train_budget_cost(const struct nb_train_budget *b);
-/* A job of the group took so long. */
-void nb_train_share_settle(struct nb_train_share *s, double job_s);
-
-/* Leaves the most expensive out until the others fit. */
-void nb_train_budget_fit(struct nb_train_budget *b, double left_s, int round);
-/* Costs are guesses until a group's first job, and rather too high than too low: when all others are through, the cheapest of those
- * that are out comes in if there is time for it, once each. Did one come in? */
-bool nb_train_budget_readmit(struct nb_train_budget *b, double left_s);
-/* Seconds that all which are out would need besides what is left; at least 1. */
-double nb_train_budget_wanted(const struct nb_train_budget *b, double left_s);
 
 #endif

@@ -21,19 +21,6 @@
 
 /* ---- trials ---- */
 
-/* The widest variant of a built-in kernel that runs here; null: there is none. */
-static const struct nb_entry *widest(const char *kernel, uint32_t dtype) {
-    const struct nb_entry *found = NULL;
-    for (size_t i = 0; i < nb_registry_size(); i++) {
-        const struct nb_entry *e = nb_registry_at(i);
-        const struct nb_kernel *k = e->kernel;
-        if (e->plugin || strcmp(k->name, kernel) != 0 || k->dtype != dtype || nb_cpu_refuses(k->cpu_features, k->width))
-            continue;
-        if (!found || k->width > found->kernel->width) found = e;
-    }
-    return found;
-}
-
 static int make_case(struct nb_case *c, const struct nb_entry *entry, const char *shape, const struct nb_tuning *base) {
     struct nb_call call;
     char reason[256];
@@ -66,7 +53,7 @@ static void plan_topic(struct nb_tune_outcome *o, const struct nb_tune_topic *to
         const int64_t item = topic->dtypes[d] == NB_F32 ? 4 : 2;
         o->n_shapes = topic->shapes(nb_cpu_light(), item, o->shapes);
         for (int k = 0; topic->kernels[k]; k++) {
-            const struct nb_entry *entry = widest(topic->kernels[k], topic->dtypes[d]);
+            const struct nb_entry *entry = nb_registry_widest(topic->kernels[k], topic->dtypes[d]);
             if (entry) add_trials(o, entry, run);
         }
     }

@@ -11,6 +11,7 @@
 #include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
+#include "src/train/train_study.c"
 #include "tests/support/files.h"
 
 TestSuite(train_results, .init = quiet);
@@ -221,19 +222,18 @@ Test(train_results, arms_that_two_claims_need_are_trained_once) {
     nb_train_plan_add(&p, NB_TRAIN_COURSE, w, 20, 8, LN);
     nb_train_plan_add(&p, NB_TRAIN_MEMORY, other, 0, 0, LN);
     cr_assert_eq(p.n, 4);
-    cr_expect(p.groups[0].n_arms == 2 && nb_train_group_jobs(&p.groups[0]) == 1);
-    cr_expect(p.groups[2].n_arms == 2 && nb_train_group_jobs(&p.groups[2]) == 2);
-    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 6), 12, "who asks for most");
-    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 20), 20);
-    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 1, 6), 6, "of the other arm nobody asked for more");
-    cr_expect_eq(nb_train_job_rounds(&p.groups[0], 0, 8), 8);
+    cr_expect(p.groups[0].n_arms == 2 && group_jobs(&p.groups[0]) == 1);
+    cr_expect(p.groups[2].n_arms == 2 && group_jobs(&p.groups[2]) == 2);
+    cr_expect_eq(job_rounds(&p.groups[2], 0, 6), 12, "who asks for most");
+    cr_expect_eq(job_rounds(&p.groups[2], 0, 20), 20);
+    cr_expect_eq(job_rounds(&p.groups[2], 1, 6), 6, "of the other arm nobody asked for more");
+    cr_expect_eq(job_rounds(&p.groups[0], 0, 8), 8);
     nb_train_plan_usual_seeds(&p);
-    cr_expect_eq(nb_train_job_rounds(&p.groups[2], 0, 6), 6);
-    cJSON *one = kept_json(nb_train_request(&p.groups[2], 3, 1)),
-          *same = kept_json(nb_train_request(&p.groups[2], 3, 1)),
-          *next = kept_json(nb_train_request(&p.groups[2], 4, 1));
+    cr_expect_eq(job_rounds(&p.groups[2], 0, 6), 6);
+    cJSON *one = kept_json(train_request(&p.groups[2], 3, 1)), *same = kept_json(train_request(&p.groups[2], 3, 1)),
+          *next = kept_json(train_request(&p.groups[2], 4, 1));
     cr_expect(cJSON_Compare(one, same, true) && !cJSON_Compare(one, next, true));
-    const double both = nb_train_job_flops(&p.groups[0], 0), single = nb_train_job_flops(&p.groups[1], 0);
+    const double both = job_flops(&p.groups[0], 0), single = job_flops(&p.groups[1], 0);
     cr_expect_float_eq(both, 2 * single, 1e-6 * both);
     nb_train_plan_release(&p);
 }
@@ -243,20 +243,77 @@ Test(train_results, answers_are_read_back_and_a_torn_one_is_not) {
     char *dir = new_folder();
     add_launch(&r, 0, 0.5);
     add_launch(&r, 1, 0.5);
-    cr_assert_eq(nb_train_results_read(&back, dir), 0, "none yet");
+    cr_assert_eq(results_read(&back, dir), 0, "none yet");
     cr_assert_eq(nb_train_results_append(dir, r.answers->child), 0);
     cr_assert_eq(nb_train_results_append(dir, r.answers->child->next), 0);
     char *text = get_file(dir, NB_TRAINING_FILE);
     put_file(dir, NB_TRAINING_FILE, text, strlen(text) - 20);
     cr_assert_eq(nb_train_results_append(dir, r.answers->child->next), 0, "behind the torn line");
-    cr_assert_eq(nb_train_results_read(&back, dir), 0);
+    cr_assert_eq(results_read(&back, dir), 0);
     cr_expect_eq(cJSON_GetArraySize(back.answers), 2);
     const cJSON *request = cJSON_GetObjectItemCaseSensitive(r.answers->child->next, "request");
-    cr_expect(nb_train_results_find(&back, request) &&
-              cJSON_Compare(nb_train_results_find(&back, request), r.answers->child->next, true));
+    cr_expect(results_find(&back, request) &&
+              cJSON_Compare(results_find(&back, request), r.answers->child->next, true));
     nb_train_results_release(&r);
     nb_train_results_release(&back);
     char command[300];
     snprintf(command, sizeof command, "%s/%s", dir, NB_TRAINING_FILE);
     remove(command);
+}
+
+/* ---- which groups of training jobs fit, and what comes in again when the others took less than was thought ---- */
+
+/* 40, 30 and 100 s: four jobs of 10 s, six on two seats, ten. */
+static struct train_budget budget_of(struct train_share shares[3]) {
+    shares[0] = (struct train_share){.job_s = 10, .n_left = 4, .n_seats = 1};
+    shares[1] = (struct train_share){.job_s = 10, .n_left = 6, .n_seats = 2};
+    shares[2] = (struct train_share){.job_s = 10, .n_left = 10, .n_seats = 1};
+    return (struct train_budget){shares, 3};
+}
+
+Test(train_budget, the_most_expensive_is_left_out_until_the_others_fit) {
+    struct train_share s[3];
+    struct train_budget b = budget_of(s);
+    cr_expect_float_eq(budget_cost(&b), 170, 1e-9);
+    budget_fit(&b, 170, 0);
+    cr_expect(!s[0].dropped && !s[1].dropped && !s[2].dropped);
+    budget_fit(&b, 169, 1);
+    cr_expect(!s[0].dropped && !s[1].dropped && s[2].dropped);
+    cr_expect_eq(s[2].dropped_at, 1);
+    budget_fit(&b, 30, 2);
+    cr_expect(s[0].dropped && !s[1].dropped);
+    cr_expect_eq(s[0].dropped_at, 2);
+    cr_expect_float_eq(budget_cost(&b), 30, 1e-9);
+    cr_expect_float_eq(budget_wanted(&b, 20), 120, 1e-9, "140 s are out, 20 are left");
+}
+
+Test(train_budget, what_took_less_than_guessed_makes_room) {
+    struct train_share s[3];
+    struct train_budget b = budget_of(s);
+    share_settle(&s[2], 2);
+    cr_expect_float_eq(share_cost(&s[2]), 18, 1e-9, "nine more as long as the first");
+    share_settle(&s[2], 4);
+    cr_expect_float_eq(share_cost(&s[2]), 24, 1e-9, "the mean of both");
+    budget_fit(&b, 94, 0);
+    cr_expect(!s[0].dropped && !s[1].dropped && !s[2].dropped);
+}
+
+Test(train_budget, what_is_out_comes_in_once_when_it_fits) {
+    struct train_share s[3];
+    struct train_budget b = budget_of(s);
+    budget_fit(&b, 35, 0);
+    cr_expect(s[0].dropped && s[2].dropped);
+    s[1].n_left = 0;
+    cr_expect_not(budget_readmit(&b, 39));
+    cr_expect(budget_readmit(&b, 40), "the cheapest");
+    cr_expect(!s[0].dropped && s[2].dropped);
+    s[0].job_s = 50; /* and is longer than thought */
+    budget_fit(&b, 40, 3);
+    cr_expect(s[0].dropped);
+    cr_expect_not(budget_readmit(&b, 99), "not again, and the other does not fit");
+    cr_expect(budget_readmit(&b, 100));
+    cr_expect_not(s[2].dropped);
+    cr_expect_not(budget_readmit(&b, 1000));
+    budget_fit(&b, 0, 4);
+    cr_expect_geq(budget_wanted(&b, 1e9), 1);
 }
