@@ -9,7 +9,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
-#include "src/record/survey.h"
+#include "src/record/fingerprint.h"
 
 extern const struct nb_command nb_command_info;
 

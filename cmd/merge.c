@@ -7,7 +7,7 @@
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 extern const struct nb_command nb_command_merge;
 

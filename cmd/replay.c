@@ -18,7 +18,7 @@
 #include "src/measure/launch.h"
 #include "src/plan/inputs.h"
 #include "src/record/fingerprint.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 extern const struct nb_command nb_command_replay;
 

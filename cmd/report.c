@@ -9,7 +9,7 @@
 #include "src/claims/claims_document.h"
 #include "src/core/log.h"
 #include "src/lab/stress/stress.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 extern const struct nb_command nb_command_report;
 

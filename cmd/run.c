@@ -14,7 +14,7 @@
 #include "src/measure/counters.h"
 #include "src/peers/peer_comparison.h"
 #include "src/plan/cells.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 extern const struct nb_command nb_command_run;
 

@@ -114,27 +114,19 @@ static int keep(const struct tune_options *o, const cJSON *json, const char *pat
 
 static int measure(const struct tune_options *o, const char *path) {
     const struct nb_tune_options options = {.launches = o->launches, .blocks = 20, .sample_ms = 0.25};
-    struct nb_tune_run run = {0};
-    char when[32];
     int exit_code = NB_EXIT_USAGE;
     cJSON *json = NULL;
+    size_t n_measured;
     nb_tuning_choose("default");
-    if (nb_load_kernels(NULL, o->max_width) != 0) goto out;
-    const int ended = nb_tune_run(&run, &options);
-    if (ended != 0) {
-        exit_code = ended > 0 ? 128 + ended : NB_EXIT_USAGE;
-        goto out;
-    }
-    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", when, sizeof when);
-    json = nb_tune_run_to_json(&run, when);
+    if (nb_load_kernels(NULL, o->max_width) != 0) return NB_EXIT_USAGE;
+    const int ended = nb_tune_run(&options, &json, &n_measured);
+    if (ended != 0) return ended > 0 ? 128 + ended : NB_EXIT_USAGE;
     print(o, json);
-    if (run.n_measured == 0)
+    if (n_measured == 0)
         nb_error("no kernel that can be tuned is built; the defaults hold, and nothing is kept");
     else if (keep(o, json, path) == 0)
         exit_code = NB_EXIT_OK;
-out:
     cJSON_Delete(json);
-    nb_tune_run_release(&run);
     return exit_code;
 }
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "reports/text/output.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
+#include "src/core/timer.h"
 #include "src/measure/journal.h"
 #include "src/measure/launch.h"
 #include "src/plan/cells.h"
@@ -100,13 +100,6 @@ void nb_plan_request_release(struct nb_plan_request *q) {
 }
 
 /* ---- the journal's first line --------------------------------------------------------------------------------------- */
-
-void nb_utc_now(const char *format, char *out, size_t n) {
-    time_t now = time(NULL);
-    struct tm t;
-    gmtime_r(&now, &t);
-    strftime(out, n, format, &t);
-}
 
 static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
     cJSON *array = cJSON_AddArrayToObject(line, "plugins");

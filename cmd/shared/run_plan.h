@@ -46,8 +46,6 @@ int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *co
 /* Loads kernels, reads the config, makes the plan. -1 after nb_error. */
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan);
 void nb_plan_request_release(struct nb_plan_request *q);
-/* strftime() of now, UTC. */
-void nb_utc_now(const char *format, char *out, size_t n);
 
 /* The command line that a journal holds. */
 struct nb_journaled_argv {

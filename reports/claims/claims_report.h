@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "reports/figures/plots.h"
-#include "src/claims/claim.h"
+#include "src/claims/claims.h"
 
 #define NB_CLAIMS_PAGE "claims.html"
 #define NB_CLAIMS_MARKDOWN "claims.md"

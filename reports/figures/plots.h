@@ -4,7 +4,7 @@
 #define NB_PLOTS_H
 
 #include "reports/figures/figure.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 struct nb_figures {
     struct nb_figure *list;

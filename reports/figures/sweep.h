@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 enum nb_sweep_by { NB_BY_LENGTH, NB_BY_BYTES, NB_ONE_SHAPE };
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "reports/gate/gate_report.h"
 #include "reports/text/output.h"
@@ -14,6 +13,7 @@
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/stats.h"
+#include "src/core/timer.h"
 #include "src/record/fingerprint.h"
 
 enum { CLUSTER = 10, RUN_CASES = 30 };
@@ -282,12 +282,10 @@ static void record_verdict(const struct nb_trial_result *result, void *arg) {
 
 int nb_trials_record_open(struct nb_trials_record *r, const struct nb_gate *g, struct nb_trial_plan *plan,
                           const char *dir) {
-    const time_t now = time(NULL);
-    struct tm utc;
     *r = (struct nb_trials_record){.samples = nb_gate_samples_open(dir), .g = g};
     if (!r->samples) return -1;
     plan->recorder = (struct nb_trial_recorder){.launch = record_launch, .verdict = record_verdict, .arg = r};
-    strftime(r->session, sizeof r->session, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", r->session, sizeof r->session);
     cJSON *line = begin_line(r, "session");
     nb_json_text(line, "schema", "2.0");
     cJSON_AddItemToObject(line, "plan", plan_to_json(g, plan));

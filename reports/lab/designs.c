@@ -11,7 +11,7 @@
 #include "reports/text/grid.h"
 #include "src/accuracy/accuracy_json.h"
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 
 /* digits 0: a share, in percent. */
 static void add_figure(struct nb_grid *grid, double value, int digits) {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 #define NB_STRESS_PLOTS "precision-plots"
 #define NB_DEPTH_FILE "depth.json" /* of `normbench emulate --depth --format json`; drawn when it is there */

@@ -11,7 +11,7 @@
 #include "reports/text/format.h"
 #include "src/core/case.h"
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 
 /* "rmsnorm, 16 rows of 4096 in bf16 (normal), eps 1e-6, against the exact result" */
 static void tolerance_title(const struct nb_tolerance *t, const struct nb_tolerance_request *q, struct nb_strbuf *out) {

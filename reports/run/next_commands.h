@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 struct nb_next {
     const struct nb_results *results;

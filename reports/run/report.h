@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "src/record/comparison.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 struct nb_renderer {
     const char *name, *summary;                                 /* --format=NAME */

@@ -4,7 +4,7 @@
 #ifndef NB_SUMMARY_H
 #define NB_SUMMARY_H
 
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 struct nb_reason {
     const char *text; /* borrowed from the results */

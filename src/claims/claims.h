@@ -1,10 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The claims that can be named: files of configs/claims/, and a family: one claim for each label of configs/bugs.json ("bug-LABEL"),
+/* A claim: a published statement as a file that can be run (configs/claims/ID.json; reports/schema/claim.schema.json describes it).
+ * A statement may be read in more than one way, so a claim has readings: what each expects of which experiment. The verdict of
+ * the claim is that of its readings, alternatives left out.
+ *
+ * The claims that can be named: files of configs/claims/, and a family: one claim for each label of configs/bugs.json ("bug-LABEL"),
  * which says that its input breaks kernels, and is reported for each kernel. */
 #ifndef NB_CLAIMS_H
 #define NB_CLAIMS_H
 
-#include "src/claims/claim.h"
+#include "src/claims/experiment.h"
+#include "src/claims/rule.h"
+#include "src/core/json_fields.h"
+
+struct nb_claim_source {
+    char *cite, *says,
+        *note; /* who and where; in which words or figures; what is odd about it; the last two may be null */
+};
+
+struct nb_reading {
+    char *id, *text;
+    size_t experiment;       /* index */
+    bool alternative;        /* another way to read the statement: shown, and no part of the verdict */
+    struct nb_strings needs; /* what a machine must have: "gpu" */
+    struct nb_rule *rules;
+    size_t n_rules;
+};
+
+struct nb_sensitivity {          /* an axis whose choice may make or break the claim */
+    char *axis, *reading, *text; /* reading null: the first that can be tested */
+};
+
+struct nb_claim {
+    char *id, *path, *title, *statement, *scope;
+    struct nb_claim_source *sources;
+    size_t n_sources;
+    struct nb_experiment *experiments;
+    size_t n_experiments;
+    struct nb_reading *readings;
+    size_t n_readings;
+    struct nb_sensitivity *sensitivities;
+    size_t n_sensitivities;
+    char *correction; /* of a statement that no measurement can decide: what is right; or null */
+    char *remark;     /* what a reader should know of the source; or null */
+};
+
+/* -1 after nb_error with file, line, key and mend; claim is empty then. id: of the file's name, or of a family. */
+int nb_claim_parse(struct nb_claim *claim, const char *path, const char *text, size_t len);
+int nb_claim_read_file(struct nb_claim *claim, const char *path);
+void nb_claim_release(struct nb_claim *claim);
+const struct nb_reading *nb_claim_reading(const struct nb_claim *claim, const char *id); /* or null */
+
+/* Why this machine lacks what a reading needs, or null; needs that no version knows are refused when the claim is read. */
+const char *nb_claim_lacks(const char *need);
 
 #define NB_BUG_PREFIX "bug-"
 

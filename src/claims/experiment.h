@@ -15,7 +15,7 @@
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/plan/config.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "src/train/train_study.h"
 
 /* The two plans that matrix experiments add their blocks to. */

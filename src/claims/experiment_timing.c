@@ -3,7 +3,7 @@
  *     cut    1 - t / t_against      the paper's convention
  *     ratio  t_against / t
  * and, where the comparison names the share s of a step that the norm has, step_cut = s cut: what the step would gain. */
-#include "src/claims/experiment_timing.h"
+#include "src/claims/experiment.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,13 @@
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
 #include "src/core/log.h"
+
+#define NO_CASE ((size_t)-1)
+
+struct timed_cases { /* records of one experiment, each with its tags in a finding of its own */
+    const struct nb_record **records;
+    struct nb_findings tagged;
+};
 
 struct compare {
     struct nb_sides pair, and; /* and: times of a second pair that are added, such as those of the backward pass */
@@ -106,8 +113,8 @@ static void timing_plan(struct nb_experiment *e, bool quick, struct nb_config co
 
 /* ---- which cases make a pair ---- */
 
-void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *results, const char *label) {
-    *c = (struct nb_timed_cases){.records = nb_alloc(results->n + 1, sizeof *c->records)};
+static void timed_cases_init(struct timed_cases *c, const struct nb_results *results, const char *label) {
+    *c = (struct timed_cases){.records = nb_alloc(results->n + 1, sizeof *c->records)};
     for (size_t i = 0; i < results->n; i++) {
         const struct nb_record *r = &results->records[i];
         if (!nb_record_has_label(r, label) || r->status == NB_SKIPPED) continue;
@@ -116,10 +123,10 @@ void nb_timed_cases_init(struct nb_timed_cases *c, const struct nb_results *resu
     }
 }
 
-void nb_timed_cases_release(struct nb_timed_cases *c) {
+static void timed_cases_release(struct timed_cases *c) {
     nb_findings_release(&c->tagged);
     free(c->records);
-    *c = (struct nb_timed_cases){0};
+    *c = (struct timed_cases){0};
 }
 
 /* What follows from another kernel: its own properties, and the parameters that its op usually has. */
@@ -139,14 +146,16 @@ static bool may_differ(const struct nb_sides *s, const char *axis) {
     return other_kernel && is_own(axis);
 }
 
-size_t nb_timed_against(const struct nb_timed_cases *c, const struct nb_sides *s, size_t of) {
+/* The case that `of` is compared with: selected by `against`, of the same group unless both selectors name the width, and with equal
+ * values on every axis but those that both name and, where they choose kernels (kernel, op, style, stats, variance), those that are a kernel's own. */
+static size_t timed_against(const struct timed_cases *c, const struct nb_sides *s, size_t of) {
     const struct nb_finding *cases = c->tagged.items;
     for (size_t i = 0; i < c->tagged.n; i++)
         if (i != of && nb_selector_takes(&s->against, &cases[i], NULL) &&
             (c->records[i]->group == c->records[of]->group || nb_sides_both_name(s, "width")) &&
             c->records[i]->machine == c->records[of]->machine && nb_sides_alike(s, &cases[of], &cases[i], may_differ))
             return i;
-    return NB_NO_CASE;
+    return NO_CASE;
 }
 
 /* ---- what one case of a pair saves of the other's time ---- */
@@ -164,7 +173,7 @@ static struct timed_pair no_pair(const char *reason) {
     return (struct timed_pair){.cut = {NAN, NAN, NAN}, .against_ns = NAN, .reason = reason};
 }
 
-static struct timed_pair measure(const struct nb_timed_cases *c, const struct nb_sample_table *samples, size_t of,
+static struct timed_pair measure(const struct timed_cases *c, const struct nb_sample_table *samples, size_t of,
                                  size_t against) {
     const struct nb_record *a = c->records[against], *b = c->records[of];
     if (!nb_status_timed(a->status) || !nb_status_timed(b->status))
@@ -195,15 +204,15 @@ static bool same_tag(const struct nb_finding *a, const struct nb_finding *b, con
 }
 
 /* The pair that s selects for the same shape, dtype and width as case `at`, such as its backward pass. */
-static struct timed_pair partner(const struct nb_timed_cases *c, const struct nb_sample_table *samples,
+static struct timed_pair partner(const struct timed_cases *c, const struct nb_sample_table *samples,
                                  const struct nb_sides *s, size_t at) {
     const struct nb_finding *cases = c->tagged.items;
     for (size_t i = 0; i < c->tagged.n; i++) {
         if (!nb_selector_takes(&s->of, &cases[i], NULL) || !same_tag(&cases[i], &cases[at], "shape") ||
             !same_tag(&cases[i], &cases[at], "width") || !same_tag(&cases[i], &cases[at], "dtype"))
             continue;
-        const size_t against = nb_timed_against(c, s, i);
-        if (against != NB_NO_CASE) return measure(c, samples, i, against);
+        const size_t against = timed_against(c, s, i);
+        if (against != NO_CASE) return measure(c, samples, i, against);
     }
     return no_pair("its second part (\"and\") was not measured: no such case could be planned here");
 }
@@ -231,7 +240,7 @@ static void tag_own(struct nb_finding *f, const struct compare *by) {
 }
 
 struct place { /* of a pair */
-    const struct nb_timed_cases *cases;
+    const struct timed_cases *cases;
     size_t of, against;
     const struct compare *by;
 };
@@ -294,20 +303,20 @@ static void add_none(struct nb_findings *out, const struct compare *by, const ch
 static void timing_find(const struct nb_experiment *e, const struct nb_claims_measured *m, struct nb_findings *out) {
     const struct timing *t = e->own;
     const struct nb_results *results = m->results[NB_PLAN_TIMING];
-    struct nb_timed_cases cases = {0};
-    if (results) nb_timed_cases_init(&cases, results, e->label);
+    struct timed_cases cases = {0};
+    if (results) timed_cases_init(&cases, results, e->label);
     for (size_t i = 0; i < t->n; i++) {
         const size_t before = out->n;
         for (size_t of = 0; of < cases.tagged.n; of++) {
             const size_t against = nb_selector_takes(&t->compares[i].pair.of, &cases.tagged.items[of], NULL)
-                                       ? nb_timed_against(&cases, &t->compares[i].pair, of)
-                                       : NB_NO_CASE;
+                                       ? timed_against(&cases, &t->compares[i].pair, of)
+                                       : NO_CASE;
             const struct place at = {&cases, of, against, &t->compares[i]};
-            if (against != NB_NO_CASE) add_pair(out, &at, m->samples);
+            if (against != NO_CASE) add_pair(out, &at, m->samples);
         }
         if (out->n == before) add_none(out, &t->compares[i], nb_blocks_why_none(results));
     }
-    nb_timed_cases_release(&cases);
+    timed_cases_release(&cases);
 }
 
 const struct nb_experiment_kind nb_experiment_timing = {

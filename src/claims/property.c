@@ -4,16 +4,21 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/claims/experiment.h"
+#include "src/core/dtype.h"
 #include "src/core/guard.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
-#include "src/core/json_members.h"
 #include "src/core/log.h"
+#include "src/core/random.h"
 #include "src/core/text.h"
+#include "src/measure/fp_state.h"
+#include "src/measure/pool.h"
+#include "src/plan/inputs.h"
 
 #define NB_PROPERTY_ENTRY(name) extern const struct nb_property nb_property_##name;
 #include "property_list.h"
@@ -25,7 +30,7 @@ const struct nb_property *const nb_properties[] = {
 #undef NB_PROPERTY_ENTRY
     NULL};
 
-const struct nb_property *nb_property_find(const char *name) {
+static const struct nb_property *find_property(const char *name) {
     for (size_t i = 0; nb_properties[i]; i++)
         if (strcmp(nb_properties[i]->name, name) == 0) return nb_properties[i];
     return NULL;
@@ -113,7 +118,8 @@ static cJSON *params_of_run(const struct nb_property *p, const cJSON *params, in
     return run;
 }
 
-void nb_property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out) {
+/* All runs of an experiment with such params. */
+static void property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out) {
     assert(p && params && out);
     int n = 1;
     for (const struct nb_property_each *e = p->each; e->param; e++) n *= count_of(params, e->param);
@@ -164,7 +170,8 @@ static int read_param(const struct nb_property *p, const struct nb_jsonc *file, 
     return nb_jsonc_unknown_key(file, given, names, n);
 }
 
-int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
+/* An owned object: the params given, and the fallbacks of those that are not. -1 after nb_error. */
+static int property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out) {
     assert(p && out);
     *out = cJSON_CreateObject();
     for (const struct nb_property_param *param = p->params; param->name; param++)
@@ -190,7 +197,7 @@ static int read_name(const struct nb_jsonc *file, const cJSON *node, void *into)
     size_t n = 0;
     for (; nb_properties[n]; n++) names[n] = nb_properties[n]->name;
     struct named *own = into;
-    own->property = text ? nb_property_find(text) : NULL;
+    own->property = text ? find_property(text) : NULL;
     if (own->property) return 0;
     const char *nearest = text ? nb_nearest(text, names, n) : NULL;
     return nb_error(
@@ -205,7 +212,7 @@ static int property_read(struct nb_experiment *e, const struct nb_jsonc *file, c
                                              {"params", NB_FIELD_ELSEWHERE, .required = false}};
     struct named *own = e->own = nb_alloc(1, sizeof *own);
     if (nb_fields_read(file, node, fields, 3, "a property experiment", own) != 0) return -1;
-    return nb_property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);
+    return property_params(own->property, file, cJSON_GetObjectItemCaseSensitive(node, "params"), &own->params);
 }
 
 /* "saturation: slopes of sigmoid and tanh behind a norm (norm ["none"], scale [1,10,100])" */
@@ -270,7 +277,7 @@ static void work(void *arg) {
     struct nb_findings found = {0};
     struct nb_strbuf text = {0};
     cJSON *list = cJSON_CreateArray();
-    nb_property_run(w->own->property, w->own->params, &found);
+    property_run(w->own->property, w->own->params, &found);
     for (size_t i = 0; i < found.n; i++) cJSON_AddItemToArray(list, finding_to_json(&found.items[i]));
     nb_json_print(list, &text);
     if ((w->fits = text.len < sizeof w->text)) memcpy(w->text, text.text, text.len + 1);
@@ -308,3 +315,204 @@ const struct nb_experiment_kind nb_experiment_property = {
     .describe = property_describe,
     .find = property_find,
 };
+
+/* ---- a kernel of the registry called on plain numbers ---- */
+
+static void *take(unsigned char **at, size_t bytes) {
+    void *here = *at;
+    *at += (bytes + 127) / 64 * 64; /* a line of its own, and one between */
+    return here;
+}
+
+static int buffers_init(struct nb_norm_buffers *r, const struct nb_call *call, size_t item, size_t scratch,
+                        int64_t n_params) {
+    const size_t elements = (size_t)call->rows * (size_t)call->cols, params = (size_t)n_params * sizeof(float);
+    const size_t bytes = 2 * (elements * item + 128) + scratch + 6 * (params + 128) + 128;
+    r->block = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!r->block) return -1;
+    unsigned char *at = r->block;
+    r->x = take(&at, elements * item);
+    r->y = take(&at, elements * item);
+    r->gamma = take(&at, params);
+    r->beta = take(&at, params);
+    r->mean_in = take(&at, params);
+    r->var_in = take(&at, params);
+    r->mean_out = take(&at, params);
+    r->var_out = take(&at, params);
+    r->scratch = take(&at, scratch);
+    return 0;
+}
+
+static void fill(struct nb_norm_buffers *r, const struct nb_norm *n, const struct nb_matrix_view *v, int64_t n_params) {
+    for (int64_t i = 0; i < v->rows * v->cols; i++) nb_set(r->x, i, n->dtype, v->x[i]);
+    for (int64_t i = 0; i < n_params; i++) {
+        r->gamma[i] = v->gamma ? (float)v->gamma[i] : n->formula.weight_offset ? 0 : 1;
+        r->beta[i] = v->beta ? (float)v->beta[i] : 0;
+        r->mean_in[i] = v->running_mean ? v->running_mean[i] : 0;
+        r->var_in[i] = v->running_var ? v->running_var[i] : 1;
+    }
+}
+
+static int make_case(struct nb_case *c, const struct nb_norm *n, const struct nb_matrix_view *v,
+                     const struct nb_entry *entry, char *reason, size_t reason_n) {
+    char shape[96];
+    nb_case_init(c);
+    nb_case_set_entry(c, entry);
+    snprintf(shape, sizeof shape, "%lldx%lld", (long long)v->rows, (long long)v->cols);
+    if (nb_axis_set(nb_axis_find("shape"), c, n->shape ? n->shape : shape, reason, reason_n) != 0) return -1;
+    if (n->k && nb_axis_set(nb_axis_find("k"), c, n->k, reason, reason_n) != 0) return -1;
+    c->eps = n->eps;
+    c->formula = n->formula;
+    c->formula.struct_size = sizeof c->formula;
+    c->formula.affine = v->beta ? NB_AFFINE_GAMMA_BETA : v->gamma ? NB_AFFINE_GAMMA : NB_AFFINE_NONE;
+    c->formula.param = NB_PARAM_F32;
+    c->mode = n->mode;
+    if (n->momentum > 0) c->momentum = n->momentum;
+    nb_case_normalize(c);
+    const char *refused = nb_kernel_refuses(entry->kernel, &c->formula);
+    if (!refused) refused = nb_case_conflict(c);
+    if (refused) snprintf(reason, reason_n, "%s: %s", n->kernel, refused);
+    return refused ? -1 : 0;
+}
+
+static void attach(struct nb_call *call, const struct nb_norm_buffers *r) {
+    call->x = r->x;
+    call->y = r->y;
+    call->gamma = r->gamma;
+    call->beta = r->beta;
+    call->running_mean_in = r->mean_in;
+    call->running_var_in = r->var_in;
+    call->running_mean_out = r->mean_out;
+    call->running_var_out = r->var_out;
+    call->scratch = r->scratch;
+}
+
+int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
+                    size_t reason_n) {
+    struct nb_case c;
+    *p = (struct nb_norm_prepared){.entry = nb_registry_widest(n->kernel, n->dtype)};
+    if (!p->entry) {
+        snprintf(reason, reason_n, "no kernel %s in %s runs here", n->kernel, nb_formats[n->dtype].name);
+        return -1;
+    }
+    if (make_case(&c, n, v, p->entry, reason, reason_n) != 0) return -1;
+    nb_case_call(&c, &p->call);
+    const char *refused = nb_kernel_applicable(p->entry->kernel, &p->call);
+    if (refused) {
+        snprintf(reason, reason_n, "%s: %s", n->kernel, refused);
+        return -1;
+    }
+    p->n_params = nb_case_n_params(&c);
+    if (p->call.rows * p->call.cols != v->rows * v->cols ||
+        buffers_init(&p->buffers, &p->call, nb_formats[n->dtype].bytes,
+                     nb_kernel_scratch_bytes(p->entry->kernel, &p->call), p->n_params) != 0) {
+        snprintf(reason, reason_n, "no memory for %lld x %lld", (long long)v->rows, (long long)v->cols);
+        return -1;
+    }
+    fill(&p->buffers, n, v, p->n_params);
+    attach(&p->call, &p->buffers);
+    return 0;
+}
+
+int nb_norm_call(const struct nb_norm_prepared *p) {
+    const struct nb_fp_state state = nb_fp_state();
+    const int code = nb_run_in_ranges(p->entry->kernel, &p->call, 0);
+    nb_fp_state_set(state);
+    return code;
+}
+
+void nb_norm_prepared_release(struct nb_norm_prepared *p) { free(p->buffers.block); }
+
+/* -1 with the reason written. */
+static int norm_run(const struct nb_norm *n, const struct nb_matrix_view *v, double *y, char *reason, size_t reason_n) {
+    struct nb_norm_prepared p;
+    if (nb_norm_prepare(&p, n, v, reason, reason_n) != 0) return -1;
+    const int code = nb_norm_call(&p);
+    const size_t bytes = (size_t)p.n_params * sizeof(float);
+    const bool trains = p.entry->kernel->op == NB_OP_BATCHNORM && p.call.mode == NB_TRAINING;
+    if (code != 0) snprintf(reason, reason_n, "%s returned error %d", p.entry->id, code);
+    for (int64_t i = 0; code == 0 && i < v->rows * v->cols; i++) y[i] = nb_get(p.buffers.y, i, n->dtype);
+    if (code == 0 && trains && v->running_mean) memcpy(v->running_mean, p.buffers.mean_out, bytes);
+    if (code == 0 && trains && v->running_var) memcpy(v->running_var, p.buffers.var_out, bytes);
+    nb_norm_prepared_release(&p);
+    return code == 0 ? 0 : -1;
+}
+
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
+                  double *y, const char *figure) {
+    char reason[300];
+    if (norm_run(n, v, y, reason, sizeof reason) == 0) return 0;
+    nb_findings_add_missing(call->out, figure, "%s", reason);
+    return -1;
+}
+
+int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
+                  int64_t cols, double *y, const char *figure) {
+    const struct nb_norm n = {.kernel = kernel, .eps = eps};
+    const struct nb_matrix_view v = {.rows = rows, .cols = cols, .x = x};
+    if (strcmp(kernel, "none") != 0) return nb_norm_found(call, &n, &v, y, figure);
+    memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
+    return 0;
+}
+
+double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
+                     const char *figure) {
+    struct nb_case c;
+    struct nb_inputs in = {0};
+    const struct nb_entry *entry = nb_registry_widest("rmsnorm_twopass", NB_F32);
+    nb_case_init(&c);
+    if (entry) nb_case_set_kernel(&c, entry->kernel, NULL);
+    snprintf(c.shape.text, sizeof c.shape.text, "%lldx%lld", (long long)rows, (long long)cols);
+    c.shape.rows = rows;
+    c.shape.cols = cols;
+    snprintf(c.data, sizeof c.data, "%s", data);
+    c.seed = 1;
+    char *refused = nb_inputs_refuse(&c);
+    if (refused || nb_inputs_init(&in, &c) != 0) {
+        nb_findings_add_missing(call->out, figure, "data %s: %s", data, refused ? refused : "cannot be made");
+        free(refused);
+        return NULL;
+    }
+    double *x = nb_alloc((unsigned long long)(rows * cols), sizeof *x);
+    for (int64_t i = 0; i < rows * cols; i++) x[i] = nb_get(in.x, i, NB_F32);
+    nb_inputs_release(&in);
+    return x;
+}
+
+double *nb_norm_normal(int64_t n, int64_t all) {
+    const struct nb_random random = nb_random_stream(1, 0);
+    double *x = nb_alloc((unsigned long long)all, sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i] = nb_random_normal(random, (uint64_t)i);
+    return x;
+}
+
+/* ---- figures of rows ---- */
+
+double nb_mean_of(const double *v, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += v[i];
+    return sum / (double)n;
+}
+
+double nb_variance_of(const double *v, int64_t n) {
+    const double mean = nb_mean_of(v, n);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (v[i] - mean) * (v[i] - mean);
+    return sum / (double)n;
+}
+
+double nb_rms_of(const double *v, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += v[i] * v[i];
+    return sqrt(sum / (double)n);
+}
+
+double nb_largest_difference(const double *a, const double *b, int64_t n) {
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = fabs(a[i] - b[i]);
+        if (isnan(d) && !(isnan(a[i]) && isnan(b[i]))) return INFINITY;
+        most = d > most ? d : most;
+    }
+    return most;
+}

@@ -2,7 +2,7 @@
 /* Small experiments with a known answer, named and with parameters, so that claims can share them: one question each. The file
  * src/claims/property_NAME.c defines `const struct nb_property nb_property_NAME`; the Makefile finds it, and nothing else is edited:
  * the struct holds its line of documentation and its parameters with their defaults (`normbench claims --explain properties`).
- * Where a kernel of the registry computes what the question is about, it is called (norm_call.h); what none computes (WeightNorm, min-max,
+ * Where a kernel of the registry computes what the question is about, it is called (nb_norm_found); what none computes (WeightNorm, min-max,
  * statistics of n - 1, gradient descent) is written out in the experiment. */
 #ifndef NB_PROPERTY_H
 #define NB_PROPERTY_H
@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "src/claims/finding.h"
+#include "src/core/case.h"
+#include "src/core/registry.h"
 
 struct nb_property_param {
     const char *name;     /* null ends a list */
@@ -39,12 +41,6 @@ struct nb_property {
 
 /* Of all files, null-terminated, by name. */
 extern const struct nb_property *const nb_properties[];
-const struct nb_property *nb_property_find(const char *name);
-
-/* An owned object: the params given, and the fallbacks of those that are not. -1 after nb_error. */
-int nb_property_params(const struct nb_property *p, const struct nb_jsonc *file, const cJSON *given, cJSON **out);
-/* All runs of an experiment with such params. */
-void nb_property_run(const struct nb_property *p, const cJSON *params, struct nb_findings *out);
 
 /* Parameters of a run; they exist, since they are checked when the claim is read. A list of one is the same as a single value. */
 double nb_param_number(const struct nb_property_call *call, const char *name);
@@ -60,5 +56,61 @@ struct nb_finding *nb_property_add(const struct nb_property_call *call, const ch
 /* The same, but where the value is NaN, a finding without a value, with the reason. */
 struct nb_finding *nb_property_add_or(const struct nb_property_call *call, const char *name, const char *unit,
                                       double value, const char *reason);
+
+/* ---- a kernel of the registry called on plain numbers ---- */
+
+struct nb_norm {
+    const char *kernel; /* "rmsnorm_twopass"; at its widest width here */
+    enum nb_dtype dtype;
+    double eps;
+    struct nb_formula formula; /* affine follows from gamma and beta */
+    enum nb_mode mode;         /* BatchNorm */
+    double momentum;           /* 0: the usual 0.1 */
+    const char *k;             /* pRMSNorm: "6.25%"; null: that */
+    const char *shape;         /* null: ROWSxCOLS, for BatchNorm positions x channels */
+};
+
+struct nb_matrix_view { /* rows x cols numbers, packed */
+    int64_t rows, cols;
+    const double *x;
+    const double *gamma, *beta;        /* null: 1, 0 */
+    float *running_mean, *running_var; /* BatchNorm: in and out; null: 0 and 1 */
+};
+
+/* y: rows x cols, exact values of what the kernel stored. On failure adds a finding called `figure` without a value, and returns -1. */
+int nb_norm_found(const struct nb_property_call *call, const struct nb_norm *n, const struct nb_matrix_view *v,
+                  double *y, const char *figure);
+/* The same of rows of f32 without parameters; the kernel "none" copies. */
+int nb_norm_plain(const struct nb_property_call *call, const char *kernel, double eps, const double *x, int64_t rows,
+                  int64_t cols, double *y, const char *figure);
+/* A call that is ready to be made, again and again, such as under a counter. */
+struct nb_norm_buffers {
+    unsigned char *block;
+    void *x, *y, *scratch;
+    float *gamma, *beta, *mean_in, *var_in, *mean_out, *var_out;
+};
+struct nb_norm_prepared {
+    const struct nb_entry *entry;
+    struct nb_call call;
+    struct nb_norm_buffers buffers;
+    int64_t n_params;
+};
+/* -1 with the reason written; nothing to release then. */
+int nb_norm_prepare(struct nb_norm_prepared *p, const struct nb_norm *n, const struct nb_matrix_view *v, char *reason,
+                    size_t reason_n);
+int nb_norm_call(const struct nb_norm_prepared *p); /* what the kernel returned */
+void nb_norm_prepared_release(struct nb_norm_prepared *p);
+
+/* The rows that a case with this data and seed 1 has, in f32; owned. Null after a finding without a value. */
+double *nb_norm_rows(const struct nb_property_call *call, const char *data, int64_t rows, int64_t cols,
+                     const char *figure);
+/* n numbers of N(0,1), always the same, and room for so many as `all` in all; owned. */
+double *nb_norm_normal(int64_t n, int64_t all);
+
+/* Of n numbers. */
+double nb_mean_of(const double *v, int64_t n);
+double nb_variance_of(const double *v, int64_t n); /* biased: over n */
+double nb_rms_of(const double *v, int64_t n);
+double nb_largest_difference(const double *a, const double *b, int64_t n);
 
 #endif

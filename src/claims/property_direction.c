@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 #include "src/core/log.h"
 
 /* 1 - cos by |x/|x| - y/|y||^2 / 2, which keeps its digits near 0. */

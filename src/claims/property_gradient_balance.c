@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 #include "src/core/random.h"
 
 /* Each feature to [0, 1]. */

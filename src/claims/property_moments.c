@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 #include "src/core/log.h"
 
 static void moments_run(const struct nb_property_call *call) {

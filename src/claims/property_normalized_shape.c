@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 
 /* The last dimension of "[2x3]", and the product of all. */
 static int dimensions(const char *text, int64_t *all, int64_t *last, int *n) {

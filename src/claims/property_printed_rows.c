@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 
 enum { MOST = 64 };
 

@@ -3,7 +3,7 @@
  * that of the result. The running averages start from 0 and 1 and see other batches of the same distribution. */
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 

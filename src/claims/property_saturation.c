@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 
 /* Derivatives over their largest: 4 s (1 - s) and 1 - tanh^2. */
 static double sigmoid_slope(double v) {

@@ -2,7 +2,7 @@
 /* Do tokens share statistics? All rows but one are drawn anew; counted are the bits of the one that stays. */
 #include <stdlib.h>
 
-#include "src/claims/norm_call.h"
+#include "src/claims/property.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 

@@ -11,8 +11,8 @@
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/train/options.h"
 #include "src/train/train_study.h"
+#include "src/train/workload.h"
 
 static void tag_arm(struct nb_finding *f, const struct nb_train_options *o, const char *workload) {
     nb_finding_tag(f, "workload", workload);

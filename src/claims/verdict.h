@@ -3,7 +3,7 @@
 #ifndef NB_VERDICT_H
 #define NB_VERDICT_H
 
-#include "src/claims/claim.h"
+#include "src/claims/claims.h"
 
 enum nb_verdict { NB_REPRODUCED, NB_PARTLY, NB_NOT_REPRODUCED, NB_NOT_TESTABLE, NB_N_VERDICTS };
 extern const char *const nb_verdict_names[NB_N_VERDICTS]; /* "REPRODUCED", ... */

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/core/json_fields.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <float.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/stats.h"
 
 enum { MAX_FIELDS = 32 };
 
@@ -96,5 +101,194 @@ int nb_fields_read(const struct nb_jsonc *file, const cJSON *object, const struc
     for (size_t i = 0; i < n; i++)
         if (fields[i].required && !(seen >> i & 1))
             return nb_error("%s:%d: %s needs \"%s\"", file->path, nb_jsonc_line(file, object), what, fields[i].name);
+    return 0;
+}
+
+/* ---- a struct as a JSON object ---- */
+
+/* ---- writing ---- */
+
+static int64_t integer_at(const void *at, size_t size) {
+    int32_t narrow;
+    int64_t wide;
+    assert(size == sizeof narrow || size == sizeof wide);
+    if (size == sizeof narrow) return memcpy(&narrow, at, sizeof narrow), narrow;
+    return memcpy(&wide, at, sizeof wide), wide;
+}
+
+/* The integer that null stands for. */
+static int64_t none_of(const struct nb_member *m) { return m->kind == NB_MEMBER_INDEX ? -1 : 0; }
+
+static void add_counts(cJSON *object, const struct nb_member *m, const int64_t *counts) {
+    cJSON *list = cJSON_AddArrayToObject(object, m->name);
+    for (size_t i = 0; i < m->size / sizeof *counts; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)counts[i]));
+}
+
+static const char *name_at(const struct nb_member *m, const void *at) {
+    const int64_t index = integer_at(at, m->size);
+    for (int64_t i = 0; m->names[i]; i++)
+        if (i == index) return m->names[i];
+    return NULL;
+}
+
+static void add_member(cJSON *object, const struct nb_member *m, const void *at) {
+    switch (m->kind) {
+    case NB_MEMBER_NUMBER:
+        nb_json_number(object, m->name, *(const double *)at);
+        break;
+    case NB_MEMBER_EXACT:
+        nb_json_exact(object, m->name, *(const double *)at);
+        break;
+    case NB_MEMBER_COUNT:
+        nb_json_number(object, m->name, (double)integer_at(at, m->size));
+        break;
+    case NB_MEMBER_INDEX:
+    case NB_MEMBER_POSITIVE:
+        if (integer_at(at, m->size) == none_of(m))
+            cJSON_AddNullToObject(object, m->name);
+        else
+            nb_json_number(object, m->name, (double)integer_at(at, m->size));
+        break;
+    case NB_MEMBER_COUNTS:
+        add_counts(object, m, at);
+        break;
+    case NB_MEMBER_UINT64:
+        nb_json_uint64(object, m->name, *(const uint64_t *)at);
+        break;
+    case NB_MEMBER_BOOL:
+        cJSON_AddBoolToObject(object, m->name, *(const bool *)at);
+        break;
+    case NB_MEMBER_TEXT:
+        nb_json_text(object, m->name, *(const char *)at ? at : NULL);
+        break;
+    case NB_MEMBER_STRING:
+    case NB_MEMBER_BORROWED:
+        nb_json_text(object, m->name, *(const char *const *)at);
+        break;
+    case NB_MEMBER_NAME:
+        nb_json_text(object, m->name, name_at(m, at));
+        break;
+    case NB_MEMBER_INTERVAL:
+        nb_json_interval(object, m->name, at);
+        break;
+    case NB_MEMBER_OBJECT:
+        nb_json_add_members(cJSON_AddObjectToObject(object, m->name), m->members, at);
+        break;
+    }
+}
+
+void nb_json_add_members(cJSON *object, const struct nb_member *members, const void *from) {
+    assert(object && members && from);
+    for (const struct nb_member *m = members; m->name; m++) {
+        add_member(object, m, (const char *)from + m->offset);
+        cJSON *last = object->child->prev; /* of the first one: the last */
+        if (m->optional && cJSON_IsNull(last)) cJSON_Delete(cJSON_DetachItemViaPointer(object, last));
+    }
+}
+
+cJSON *nb_json_of_members(const struct nb_member *members, const void *from) {
+    cJSON *object = cJSON_CreateObject();
+    nb_json_add_members(object, members, from);
+    return object;
+}
+
+/* ---- reading ---- */
+
+static int refuse(const char *what, const struct nb_member *m, const char *wanted) {
+    return nb_error("%s: \"%s\" is not %s", what, m->name, wanted);
+}
+
+static bool is_count(double value, double most) { return value >= 0 && value <= most && value == floor(value); }
+
+static int get_count(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, m->name);
+    const bool is_none = m->kind != NB_MEMBER_COUNT && (!item || cJSON_IsNull(item));
+    const double value = is_none ? (double)none_of(m) : cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+    if (!is_none && !is_count(value, m->size == sizeof(int32_t) ? INT32_MAX : 0x1p53))
+        return refuse(what, m, "a count");
+    const int64_t wide = (int64_t)value;
+    const int32_t narrow = (int32_t)wide; /* the same where it is a narrow one */
+    if (m->size == sizeof narrow)
+        memcpy(at, &narrow, sizeof narrow);
+    else
+        memcpy(at, &wide, sizeof wide);
+    return 0;
+}
+
+static int get_counts(const cJSON *object, const struct nb_member *m, int64_t *counts, const char *what) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, m->name), *item;
+    const int n = (int)(m->size / sizeof *counts);
+    if (cJSON_GetArraySize(list) != n) return nb_error("%s: \"%s\" does not hold %d counts", what, m->name, n);
+    cJSON_ArrayForEach(item, list) {
+        if (!cJSON_IsNumber(item) || !is_count(item->valuedouble, 0x1p53))
+            return nb_error("%s: \"%s\" holds what is no count", what, m->name);
+        *counts++ = (int64_t)item->valuedouble;
+    }
+    return 0;
+}
+
+static int get_uint64(const cJSON *object, const struct nb_member *m, uint64_t *at, const char *what) {
+    const char *text = nb_json_get_text(object, m->name);
+    char *end = NULL;
+    errno = 0;
+    if (text && *text >= '0' && *text <= '9') *at = strtoull(text, &end, 10);
+    return end && !*end && errno == 0 ? 0 : refuse(what, m, "a text of 64 bits in decimals");
+}
+
+static int get_name(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
+    const char *text = nb_json_get_text(object, m->name);
+    uint32_t index = 0;
+    assert(m->size == sizeof index);
+    while (text && m->names[index] && strcmp(m->names[index], text) != 0) index++;
+    if (!text || !m->names[index]) return refuse(what, m, "a name that is known");
+    memcpy(at, &index, sizeof index);
+    return 0;
+}
+
+static int get_member(const cJSON *object, const struct nb_member *m, void *at, const char *what) {
+    const char *text;
+    switch (m->kind) {
+    case NB_MEMBER_NUMBER:
+        *(double *)at = nb_json_get_number(object, m->name);
+        return 0;
+    case NB_MEMBER_EXACT:
+        *(double *)at = nb_json_get_exact(object, m->name);
+        return 0;
+    case NB_MEMBER_COUNT:
+    case NB_MEMBER_INDEX:
+    case NB_MEMBER_POSITIVE:
+        return get_count(object, m, at, what);
+    case NB_MEMBER_COUNTS:
+        return get_counts(object, m, at, what);
+    case NB_MEMBER_UINT64:
+        return get_uint64(object, m, at, what);
+    case NB_MEMBER_BOOL:
+        *(bool *)at = nb_json_get_bool(object, m->name);
+        return 0;
+    case NB_MEMBER_TEXT:
+        return nb_json_copy_text(at, m->size, object, m->name);
+    case NB_MEMBER_STRING:
+        text = nb_json_get_text(object, m->name);
+        *(char **)at = text ? nb_strdup(text) : NULL;
+        return 0;
+    case NB_MEMBER_BORROWED:
+        *(const char **)at = nb_json_get_text(object, m->name);
+        return 0;
+    case NB_MEMBER_NAME:
+        return get_name(object, m, at, what);
+    case NB_MEMBER_INTERVAL:
+        *(struct nb_interval *)at = nb_json_get_interval(object, m->name);
+        return 0;
+    case NB_MEMBER_OBJECT:
+        return nb_json_get_members(cJSON_GetObjectItemCaseSensitive(object, m->name), m->members, at, what);
+    }
+    return 0;
+}
+
+int nb_json_get_members(const cJSON *object, const struct nb_member *members, void *to, const char *what) {
+    assert(members && to && what);
+    for (const struct nb_member *m = members; m->name; m++)
+        if (get_member(object, m, (char *)to + m->offset, what) != 0) return -1;
     return 0;
 }

@@ -27,3 +27,10 @@ double nb_system_now_s(void) {
 #endif
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+void nb_utc_now(const char *format, char *out, size_t n) {
+    time_t now = time(NULL);
+    struct tm t;
+    gmtime_r(&now, &t);
+    strftime(out, n, format, &t);
+}

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/measure/single_step.h" /* nb_work, nb_single_step */
 
 struct nb_counter {

@@ -16,7 +16,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/registry.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "src/accuracy/oracle.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/registry.h"
 
 enum nb_relation {

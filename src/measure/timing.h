@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "src/core/case.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/stats.h"
 #include "src/measure/paired.h"
 

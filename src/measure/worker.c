@@ -24,7 +24,7 @@
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/log.h"
 #include "src/core/tuning.h"
 #include "src/measure/answers.h"

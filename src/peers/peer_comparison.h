@@ -7,7 +7,7 @@
 #define NB_PEER_COMPARISON_H
 
 #include "src/plan/config.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 #define NB_CONFIRM_FOLDER "confirm"
 /* Cases with this label are there for another reason than to be compared: the ladders of the call overhead. */

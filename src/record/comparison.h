@@ -9,7 +9,7 @@
 #define NB_COMPARISON_H
 
 #include "src/plan/cells.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 enum { NB_BEFORE, NB_AFTER, NB_N_SIDES };
 

@@ -31,4 +31,17 @@ void nb_text_hash(const char *text, char out[20]);
 void nb_json_differences(const cJSON *a, const cJSON *b,
                          void (*found)(const char *path, const cJSON *a, const cJSON *b, void *arg), void *arg);
 
+/* ---- everything that can be said of this machine before a run, for `normbench info` ---- */
+
+/* The sections of nb_fingerprint(), then
+ *   load       nb_load_to_json()
+ *   n_allowed  CPUs that this process may use
+ *   widths     [{name, runs, reason, n_variants}]: which SIMD widths of the loaded kernels run here
+ *   counters   [{name, source, available, reason}]
+ *   warnings   [text]: what will make timings here noisy, with what can be done
+ *   tools      [{name, path, purpose, install}]: path null where it is missing
+ *   folders    {configs, data}: null where there is none
+ *   data       [{name, rows, cols}]: data sets of real rows */
+cJSON *nb_survey(void);
+
 #endif

@@ -13,7 +13,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
 

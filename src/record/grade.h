@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "src/record/record.h"
-#include "src/record/results.h"
 
 enum nb_grade {
     NB_GRADE_NONE,   /* nothing to grade: no number in the exact results, or not run */

@@ -8,7 +8,7 @@
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/record/fingerprint.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 struct shard {
     struct nb_results results;

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "src/core/registry.h"
-#include "src/train/options.h"
 #include "src/train/parameters.h"
 #include "src/train/workload.h"
 

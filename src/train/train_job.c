@@ -14,7 +14,6 @@
 #include "src/core/timer.h"
 #include "src/measure/worker.h"
 #include "src/train/data.h"
-#include "src/train/options.h"
 #include "src/train/train_study.h"
 #include "src/train/workload.h"
 

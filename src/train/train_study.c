@@ -20,7 +20,7 @@
 #include "src/core/timer.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
-#include "src/train/options.h"
+#include "src/train/workload.h"
 
 const char *const nb_train_measure_names[] = {"steps", "memory", "course", NULL};
 const char *const nb_step_part_names[NB_N_STEP_PARTS] = {"step", "passes", "forward", "backward", "norm"};

@@ -12,7 +12,6 @@
 #include "src/train/data.h"
 #include "src/train/layers.h"
 #include "src/train/norm_layer.h"
-#include "src/train/options.h"
 #include "src/train/tensor.h"
 #include "src/train/workload.h"
 

@@ -4,11 +4,197 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "src/core/case.h"
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/train/tensor.h"
+
+const char *const nb_norm_kind_names[] = {"none",      "layernorm", "rmsnorm", "prmsnorm",
+                                          "batchnorm", "centre",    "scale",   NULL};
+const char *const nb_norm_place_names[] = {"pre", "post", NULL};
+const char *const nb_padding_names[] = {"unpadded", "padded", "masked", NULL};
+
+/* ---- words of an arm ---- */
+
+#define AT(field) offsetof(struct nb_train_options, field)
+_Static_assert(sizeof(enum nb_style) == sizeof(int) && sizeof(enum nb_dtype) == sizeof(int) && sizeof(bool) == 1,
+               "get() and set() take a byte for a bool and an int for the rest");
+
+struct word { /* a choice: one of a few values of a field */
+    const char *name;
+    size_t offset;
+    bool is_bool;
+    int value;
+};
+static const struct word words[] = {{"fused", AT(norm.style), false, NB_FUSED},
+                                    {"composed", AT(norm.style), false, NB_COMPOSED},
+                                    {"learned", AT(norm.affine), false, NB_NORM_LEARNED},
+                                    {"frozen", AT(norm.affine), false, NB_NORM_FROZEN},
+                                    {"by_feature", AT(norm.by_position), true, false},
+                                    {"by_position", AT(norm.by_position), true, true},
+                                    {"pre", AT(place), false, NB_PRE_NORM},
+                                    {"post", AT(place), false, NB_POST_NORM},
+                                    {"residual", AT(residual), true, true},
+                                    {"no_residual", AT(residual), true, false},
+                                    {"causal", AT(causal), true, true},
+                                    {"bidirectional", AT(causal), true, false},
+                                    {"unpadded", AT(padding), false, NB_NOT_PADDED},
+                                    {"padded", AT(padding), false, NB_PADDED},
+                                    {"masked", AT(padding), false, NB_MASKED},
+                                    {"f32", AT(dtype), false, NB_F32},
+                                    {"f16", AT(dtype), false, NB_F16},
+                                    {"bf16", AT(dtype), false, NB_BF16}};
+enum { N_WORDS = sizeof words / sizeof words[0] };
+
+struct number {
+    const char *name;
+    size_t offset;
+    bool whole;
+    double most;
+};
+static const struct number numbers[] = {{"layers", AT(layers), true, 1000},
+                                        {"batch", AT(batch), true, 1 << 20},
+                                        {"sequence", AT(sequence), true, 1 << 20},
+                                        {"hidden", AT(hidden), true, 1 << 16},
+                                        {"threads", AT(n_threads), true, 1024},
+                                        {"rate", AT(learning_rate), false, 1000},
+                                        {"clip", AT(clip), false, 1e9},
+                                        {"eps", AT(norm.eps), false, 1},
+                                        {"partial", AT(norm.partial), false, 1}};
+enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
+
+static const struct nb_train_options usual = {.norm.kind = NB_NORM_NONE, .residual = true, .causal = true, .clip = 1};
+
+static bool is_set(const struct nb_train_options *o, const struct word *w) {
+    const void *at = (const char *)o + w->offset;
+    return (w->is_bool ? *(const bool *)at : *(const int *)at) == w->value;
+}
+
+static void set(struct nb_train_options *o, const struct word *w) {
+    void *at = (char *)o + w->offset;
+    if (w->is_bool)
+        *(bool *)at = w->value;
+    else
+        *(int *)at = w->value;
+}
+
+static double get_number(const struct nb_train_options *o, const struct number *n) {
+    const void *at = (const char *)o + n->offset;
+    return n->whole ? *(const int *)at : *(const double *)at;
+}
+
+static bool set_number(struct nb_train_options *o, const struct number *n, const char *text) {
+    char *end;
+    void *at = (char *)o + n->offset;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0 && value <= n->most) || (n->whole && value != floor(value))) return false;
+    if (n->whole)
+        *(int *)at = (int)value;
+    else
+        *(double *)at = value;
+    return true;
+}
+
+void nb_train_options_fill(struct nb_train_options *o, const struct nb_train_options *from) {
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const struct number *n = &numbers[i];
+        const size_t size = n->whole ? sizeof(int) : sizeof(double);
+        if (get_number(o, n) == 0) memcpy((char *)o + n->offset, (const char *)from + n->offset, size);
+    }
+}
+
+static bool within(double v, double least, double most) { return v >= least && v <= most; } /* NaN is not */
+
+const char *nb_train_options_refused(const struct nb_train_options *o, bool can_pad) {
+    if (!within(o->norm.partial, 0x1p-30, 1)) return "partial must be above 0 and at most 1";
+    if (!within(o->norm.eps, 0, 1)) return "eps must be 0 to 1";
+    if (!within(o->learning_rate, 0, 1e3)) return "learning_rate must be 0 to 1000";
+    if (!can_pad && (o->padding != NB_NOT_PADDED || o->norm.by_position))
+        return "padding and statistics by position are of transformers";
+    return NULL;
+}
+
+/* 0: understood. */
+static int take(struct nb_train_options *o, char *word, bool *has_norm) {
+    const int kind = nb_name_find(nb_norm_kind_names, word);
+    if (kind >= 0) {
+        o->norm.kind = (enum nb_norm_kind)kind;
+        *has_norm = true;
+        return 0;
+    }
+    for (int i = 0; i < N_WORDS; i++)
+        if (strcmp(words[i].name, word) == 0) return set(o, &words[i]), 0;
+    char *equals = strchr(word, '=');
+    if (!equals) return -1;
+    *equals = '\0';
+    int result = -1;
+    for (int i = 0; i < N_NUMBERS && result != 0; i++)
+        if (strcmp(numbers[i].name, word) == 0) result = set_number(o, &numbers[i], equals + 1) ? 0 : -1;
+    *equals = '=';
+    return result;
+}
+
+static const char *refuse(const char *word, char *reason, size_t n) {
+    const char *names[N_WORDS + N_NUMBERS + NB_N_NORM_KINDS];
+    size_t count = 0;
+    for (int i = 0; i < N_WORDS; i++) names[count++] = words[i].name;
+    for (int i = 0; i < N_NUMBERS; i++) names[count++] = numbers[i].name;
+    for (int i = 0; i < NB_N_NORM_KINDS; i++) names[count++] = nb_norm_kind_names[i];
+    const char *nearest = nb_nearest(word, names, count);
+    snprintf(reason, n, "'%s' is not a word for an arm%s%s%s (configs/claims/README.md lists the words)", word,
+             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return reason;
+}
+
+static const char *parse(struct nb_train_options *o, const char *text, bool *has_norm, char *reason, size_t n) {
+    char copy[256], *state = NULL;
+    if (strlen(text) >= sizeof copy) {
+        snprintf(reason, n, "an arm has less than %zu characters", sizeof copy);
+        return reason;
+    }
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state))
+        if (take(o, word, has_norm) != 0) return refuse(word, reason, n);
+    return NULL;
+}
+
+const char *nb_arm_parse(struct nb_train_options *o, const char *common, const char *text, char *reason, size_t n) {
+    assert(o && text && reason);
+    bool has_norm;
+    *o = usual;
+    if (common && parse(o, common, &has_norm, reason, n)) return reason;
+    has_norm = o->norm.kind != NB_NORM_NONE;
+    if (parse(o, text, &has_norm, reason, n)) return reason;
+    if (has_norm) return NULL;
+    snprintf(reason, n, "'%s' names no norm", text);
+    return reason;
+}
+
+bool nb_arm_has_kernel(const struct nb_train_options *o) {
+    return o->norm.kind != NB_NORM_NONE && o->norm.kind != NB_NORM_CENTRE && o->norm.kind != NB_NORM_SCALE;
+}
+
+void nb_arm_print(const struct nb_train_options *o, struct nb_strbuf *out) {
+    nb_strbuf_add(out, nb_norm_kind_names[o->norm.kind]);
+    if (nb_arm_has_kernel(o)) nb_strbuf_addf(out, " %s", nb_style_names[o->norm.style]);
+    for (int i = 0; i < N_WORDS; i++) {
+        const struct word *w = &words[i];
+        const bool matters =
+            w->offset != AT(norm.style) && (w->offset != AT(norm.affine) || o->norm.kind != NB_NORM_NONE);
+        if (matters && is_set(o, w) && !is_set(&usual, w)) nb_strbuf_addf(out, " %s", w->name);
+    }
+    for (int i = 0; i < N_NUMBERS; i++) {
+        char text[32];
+        if (get_number(o, &numbers[i]) == get_number(&usual, &numbers[i])) continue;
+        nb_shortest_text(get_number(o, &numbers[i]), text);
+        nb_strbuf_addf(out, " %s=%s", numbers[i].name, text);
+    }
+}
 
 int nb_model_init(struct nb_model *model, const struct nb_workload *workload, const struct nb_train_options *options) {
     assert(model && workload && options);

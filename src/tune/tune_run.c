@@ -2,6 +2,7 @@
 /* Trials of the kernels that are there, their launches, their verdicts. */
 #include "src/tune/tune_run.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,225 @@
 #include "src/measure/paired.h"
 #include "src/record/fingerprint.h"
 
+/* ---- what is asked ---- */
+
+enum { N_SETTINGS = 5, N_SHAPES = 8, N_CANDIDATES = 9 };
+
+struct tune_shape {
+    int64_t
+        size; /* what the field is compared with: bytes of a row, of a call, of a channel; of a choice the columns */
+    char text[64];
+};
+
+struct tune_topic {
+    const char *name;
+    const char *field; /* whose value is sought */
+    /* A threshold: kernels do one thing up to the field's value and another beyond. settings[0] makes them do what they do
+     * beyond it, whatever the size, settings[1] what they do within. A choice: the values themselves. */
+    bool is_threshold;
+    const char *settings[N_SETTINGS]; /* null-terminated, as nb_tuning_parse() reads them */
+    bool zero_is_all;                 /* of a threshold: 0 leaves every size within; else it leaves none */
+    const char *kernels[4];           /* null-terminated; those that this build has */
+    uint32_t dtypes[3];
+    int n_dtypes;
+    size_t (*shapes)(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out); /* smallest first */
+};
+
+/* One arrangement of the topic's fields. arm: on a shape of each size, which of the settings it is. */
+struct tune_candidate {
+    struct nb_tuning tuning;
+    int arm[N_SHAPES];
+};
+
+/* What makes a difference: ln of 1 %. */
+#define MARGIN 0.01
+
+/* One kernel on one shape. */
+struct tune_trial {
+    size_t shape;                 /* which of the topic's */
+    int base_arm;                 /* what the default does here */
+    double *gain[N_SETTINGS + 1]; /* by arm, of each launch: ln(time of the base arm / time of the arm) */
+    size_t n_launches;
+    int n_arms;
+};
+
+struct tune_verdict {
+    int candidate;           /* -1: the default stays */
+    struct nb_interval gain; /* of the best candidate, mean over the trials in which it differs; NaN: none differs */
+    size_t n_trials;         /* in which it differs */
+};
+
+enum { N_TRIALS = 4 * N_SHAPES };
+
+struct tune_outcome {
+    const struct tune_topic *topic;
+    struct tune_shape shapes[N_SHAPES];
+    struct nb_tuning arms[N_SETTINGS + 1];
+    struct tune_candidate candidates[N_CANDIDATES];
+    struct nb_case cases[N_TRIALS]; /* of each trial */
+    struct tune_trial trials[N_TRIALS];
+    size_t n_shapes, n_candidates, n_trials;
+    int n_arms;
+    struct tune_verdict verdict;
+    char reason[240]; /* why nothing, or not all, was measured; "" */
+};
+
+struct tuning_run {
+    struct nb_tuning base, tuned; /* the defaults; what the verdicts make of them */
+    struct tune_outcome *topics;
+    size_t n_topics;
+    struct nb_tune_options options;
+    double elapsed_s;
+};
+
+/* Tensors of one trial together: beyond, making them would take longer than timing them. */
+static const int64_t most_bytes = (int64_t)256 << 20;
+
+static int64_t known(int64_t bytes, int64_t usual) { return bytes > 0 ? bytes : usual; }
+static int64_t l2_of(const struct nb_cpu *cpu) { return known(cpu->l2_bytes, 256 << 10); }
+
+/* From just outside the second cache, or a sixteenth of the last, to twice the last. */
+static size_t whole_calls(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+    const int64_t cols = 2048, row = 2 * cols * item, last = known(cpu->l3_bytes, 64 * l2_of(cpu));
+    int64_t size = last / 16 > 2 * l2_of(cpu) ? last / 16 : 2 * l2_of(cpu);
+    size_t n = 0;
+    for (; size <= 2 * last && size <= most_bytes && n < N_SHAPES; size *= 2) {
+        const int64_t rows = size / row;
+        out[n].size = rows * row;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)rows, (long long)cols);
+    }
+    return n;
+}
+
+/* Sums over rows that fit the first cache, the second, and neither. */
+static size_t long_rows(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+    size_t n = 0;
+    (void)item;
+    for (int64_t cols = 2048; cols <= 131072; cols *= 8) {
+        const int64_t rows = 4 * l2_of(cpu) / (cols * 4);
+        out[n].size = cols;
+        snprintf(out[n++].text, sizeof out->text, "%lldx%lld", (long long)(rows > 16 ? rows : 16), (long long)cols);
+    }
+    return n;
+}
+
+/* Channels of an eighth of the second cache to twice it, 8 of them, 8 images. */
+static size_t channels(const struct nb_cpu *cpu, int64_t item, struct tune_shape *out) {
+    size_t n = 0;
+    for (int64_t size = l2_of(cpu) / 8; size <= 2 * l2_of(cpu); size *= 2) {
+        const int64_t positions = size / 8 / item;
+        out[n].size = 8 * positions * item;
+        snprintf(out[n++].text, sizeof out->text, "nchw:8x8x%lld", (long long)positions);
+    }
+    return n;
+}
+
+static const struct tune_topic all_topics[] = {
+    {.name = "stores past the caches",
+     .field = "stream_bytes",
+     .is_threshold = true,
+     .zero_is_all = true,
+     .settings = {"stream_bytes=1", "stream_bytes=0"},
+     .kernels = {"rmsnorm_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = whole_calls},
+    {.name = "columns of a backward call",
+     .field = "column_tile",
+     .settings = {"column_tile=0", "column_tile=1024", "column_tile=4096", "column_tile=16384"},
+     .kernels = {"rmsnorm_backward_fast", "layernorm_backward_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = long_rows},
+    {.name = "a channel read twice",
+     .field = "slab_bytes",
+     .is_threshold = true,
+     .settings = {"slab_bytes=0", "slab_bytes=1G"},
+     .kernels = {"batchnorm_fast"},
+     .dtypes = {NB_F32},
+     .n_dtypes = 1,
+     .shapes = channels},
+};
+enum { N_TOPICS = sizeof all_topics / sizeof all_topics[0] };
+
+/* ---- arrangements ---- */
+
+enum { BEYOND, WITHIN }; /* arms of a threshold */
+
+static void apply(struct nb_tuning *t, const char *setting) {
+    char reason[200];
+    const int result = nb_tuning_parse(t, setting, reason, sizeof reason);
+    assert(result == 0);
+    (void)result;
+}
+
+/* The settings as tunings that differ from base in nothing else; returns how many. Of a choice whose base is none of them, base too. */
+static int tune_arms(const struct tune_topic *topic, const struct nb_tuning *base,
+                     struct nb_tuning arms[N_SETTINGS + 1]) {
+    bool has_base = topic->is_threshold;
+    int n = 0;
+    for (; n < N_SETTINGS && topic->settings[n]; n++) {
+        arms[n] = *base;
+        apply(&arms[n], topic->settings[n]);
+        has_base |= nb_tuning_equal(&arms[n], base);
+    }
+    if (!has_base) arms[n++] = *base;
+    return n;
+}
+
+static int64_t value_of(const struct tune_topic *topic, const struct nb_tuning *t) {
+    return nb_tuning_get(t, nb_tuning_field_find(topic->field));
+}
+
+static bool is_within(const struct tune_topic *topic, int64_t threshold, int64_t size) {
+    return (threshold == 0 && topic->zero_is_all) || size <= threshold;
+}
+
+/* Which arm base is on each shape. */
+static void tune_base_arms(const struct tune_topic *topic, const struct nb_tuning *base,
+                           const struct tune_shape *shapes, size_t n_shapes, int arm[N_SHAPES]) {
+    struct nb_tuning arms[N_SETTINGS + 1];
+    const int n = tune_arms(topic, base, arms);
+    int own = topic->is_threshold ? WITHIN : 0;
+    while (!topic->is_threshold && own < n - 1 && !nb_tuning_equal(&arms[own], base)) own++;
+    for (size_t s = 0; s < n_shapes; s++)
+        arm[s] = topic->is_threshold && !is_within(topic, value_of(topic, base), shapes[s].size) ? BEYOND : own;
+}
+
+/* Between two sizes that were looked at; beyond the last of them nothing is known, and the threshold stays at it, unless kernels
+ * have a word for all. */
+static int64_t threshold_after(const struct tune_topic *topic, const struct tune_shape *shapes, size_t n_shapes,
+                               size_t n_within) {
+    if (n_within == 0) return shapes[0].size - 1;
+    if (n_within == n_shapes) return topic->zero_is_all ? 0 : shapes[n_shapes - 1].size;
+    return (int64_t)sqrt((double)shapes[n_within - 1].size * (double)shapes[n_within].size);
+}
+
+static size_t thresholds(const struct tune_topic *topic, const struct nb_tuning *base, const struct tune_shape *shapes,
+                         size_t n_shapes, struct tune_candidate *out) {
+    for (size_t within = 0; within <= n_shapes; within++) {
+        struct tune_candidate *c = &out[within];
+        *c = (struct tune_candidate){.tuning = *base};
+        nb_tuning_set(&c->tuning, nb_tuning_field_find(topic->field), threshold_after(topic, shapes, n_shapes, within));
+        for (size_t s = 0; s < n_shapes; s++) c->arm[s] = s < within ? WITHIN : BEYOND;
+    }
+    return n_shapes + 1;
+}
+
+/* All arrangements worth a thought: of a threshold one between each two sizes; returns how many. */
+static size_t tune_candidates(const struct tune_topic *topic, const struct nb_tuning *base,
+                              const struct tune_shape *shapes, size_t n_shapes,
+                              struct tune_candidate out[N_CANDIDATES]) {
+    struct nb_tuning arms[N_SETTINGS + 1];
+    if (topic->is_threshold) return thresholds(topic, base, shapes, n_shapes, out);
+    const int n = tune_arms(topic, base, arms);
+    for (int a = 0; a < n; a++) {
+        out[a] = (struct tune_candidate){.tuning = arms[a]};
+        for (size_t s = 0; s < n_shapes; s++) out[a].arm[s] = a;
+    }
+    return (size_t)n;
+}
+
 /* ---- trials ---- */
 
 static int make_case(struct nb_case *c, const struct nb_entry *entry, const char *shape, const struct nb_tuning *base) {
@@ -34,21 +254,21 @@ static int make_case(struct nb_case *c, const struct nb_entry *entry, const char
     return nb_ask_applicable(entry, &call) ? -1 : 0;
 }
 
-static void add_trials(struct nb_tune_outcome *o, const struct nb_entry *entry, const struct nb_tune_run *run) {
-    int base_arm[NB_TUNE_SHAPES];
-    nb_tune_base_arms(o->topic, &run->base, o->shapes, o->n_shapes, base_arm);
-    for (size_t s = 0; s < o->n_shapes && o->n_trials < NB_TUNE_TRIALS; s++) {
-        struct nb_tune_trial *t = &o->trials[o->n_trials];
+static void add_trials(struct tune_outcome *o, const struct nb_entry *entry, const struct tuning_run *run) {
+    int base_arm[N_SHAPES];
+    tune_base_arms(o->topic, &run->base, o->shapes, o->n_shapes, base_arm);
+    for (size_t s = 0; s < o->n_shapes && o->n_trials < N_TRIALS; s++) {
+        struct tune_trial *t = &o->trials[o->n_trials];
         if (make_case(&o->cases[o->n_trials], entry, o->shapes[s].text, &run->base) != 0) continue;
-        *t = (struct nb_tune_trial){.shape = s, .base_arm = base_arm[s], .n_arms = o->n_arms};
+        *t = (struct tune_trial){.shape = s, .base_arm = base_arm[s], .n_arms = o->n_arms};
         for (int a = 0; a < o->n_arms; a++) t->gain[a] = nb_alloc((unsigned)run->options.launches, sizeof *t->gain[a]);
         o->n_trials++;
     }
 }
 
-static void plan_topic(struct nb_tune_outcome *o, const struct nb_tune_topic *topic, const struct nb_tune_run *run) {
-    *o = (struct nb_tune_outcome){.topic = topic, .verdict = {.candidate = -1, .gain = {NAN, NAN, NAN}}};
-    o->n_arms = nb_tune_arms(topic, &run->base, o->arms);
+static void plan_topic(struct tune_outcome *o, const struct tune_topic *topic, const struct tuning_run *run) {
+    *o = (struct tune_outcome){.topic = topic, .verdict = {.candidate = -1, .gain = {NAN, NAN, NAN}}};
+    o->n_arms = tune_arms(topic, &run->base, o->arms);
     for (int d = 0; d < topic->n_dtypes; d++) {
         const int64_t item = topic->dtypes[d] == NB_F32 ? 4 : 2;
         o->n_shapes = topic->shapes(nb_cpu_light(), item, o->shapes);
@@ -57,7 +277,7 @@ static void plan_topic(struct nb_tune_outcome *o, const struct nb_tune_topic *to
             if (entry) add_trials(o, entry, run);
         }
     }
-    o->n_candidates = nb_tune_candidates(topic, &run->base, o->shapes, o->n_shapes, o->candidates);
+    o->n_candidates = tune_candidates(topic, &run->base, o->shapes, o->n_shapes, o->candidates);
     if (o->n_trials == 0) snprintf(o->reason, sizeof o->reason, "this build has no %s", topic->kernels[0]);
 }
 
@@ -67,15 +287,15 @@ static const double silence_s = 20;
 
 /* What one launch of a trial found: a worker process times one kernel on one shape under several tunings, interleaved. */
 struct answer {
-    double gain[NB_TUNE_SETTINGS + 1]; /* ln(time of the base arm / time of the arm), median over blocks */
-    bool differs;     /* an arm's output has other bits than the first one's: a tuning must not change any */
-    char reason[200]; /* why there are no gains; "" when there are */
+    double gain[N_SETTINGS + 1]; /* ln(time of the base arm / time of the arm), median over blocks */
+    bool differs;                /* an arm's output has other bits than the first one's: a tuning must not change any */
+    char reason[200];            /* why there are no gains; "" when there are */
 };
 
-static int read_answer(const struct nb_tune_trial *t, int n_arms, const cJSON *answer, struct answer *out) {
+static int read_answer(const struct tune_trial *t, int n_arms, const cJSON *answer, struct answer *out) {
     const cJSON *arms = cJSON_GetObjectItemCaseSensitive(answer, "arms"), *arm;
     const char *reason = nb_json_get_text(answer, "reason");
-    struct nb_samples samples[NB_TUNE_SETTINGS + 1] = {{0}};
+    struct nb_samples samples[N_SETTINGS + 1] = {{0}};
     int n = 0, result = cJSON_GetArraySize(arms) == n_arms ? 0 : -1;
     out->differs = nb_json_get_bool(answer, "differs");
     if (reason) snprintf(out->reason, sizeof out->reason, "%s", reason);
@@ -89,11 +309,11 @@ static int read_answer(const struct nb_tune_trial *t, int n_arms, const cJSON *a
 }
 
 /* 0, -1 after nb_error (no process can be started), or the number of the signal that ended it. */
-static int ask(const struct nb_tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
+static int ask(const struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options,
                struct answer *out) {
     struct nb_strbuf key = {0};
-    const char *keys[NB_TUNE_SETTINGS + 1];
-    int cpu, samples[NB_TUNE_SETTINGS + 1] = {0};
+    const char *keys[N_SETTINGS + 1];
+    int cpu, samples[N_SETTINGS + 1] = {0};
     struct nb_outcome outcome;
     cJSON *json = cJSON_CreateObject(), *tunings = cJSON_AddArrayToObject(json, "tunings");
     *out = (struct answer){.reason = ""};
@@ -125,8 +345,8 @@ static int ask(const struct nb_tune_outcome *o, size_t trial, int launch, const 
 }
 
 /* A trial that went wrong is out, and says why. */
-static int launch_trial(struct nb_tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options) {
-    struct nb_tune_trial *t = &o->trials[trial];
+static int launch_trial(struct tune_outcome *o, size_t trial, int launch, const struct nb_tune_options *options) {
+    struct tune_trial *t = &o->trials[trial];
     struct answer answer;
     if (t->n_launches < (size_t)launch) return 0;
     const int ended = ask(o, trial, launch, options, &answer);
@@ -145,7 +365,7 @@ static int launch_trial(struct nb_tune_outcome *o, size_t trial, int launch, con
     return 0;
 }
 
-static int launch_all(struct nb_tune_run *run, double start_s) {
+static int launch_all(struct tuning_run *run, double start_s) {
     size_t total = 0, done = 0;
     for (size_t i = 0; i < run->n_topics; i++) total += run->topics[i].n_trials * (size_t)run->options.launches;
     for (int l = 0; l < run->options.launches; l++)
@@ -162,17 +382,17 @@ static int launch_all(struct nb_tune_run *run, double start_s) {
 /* ---- verdicts ---- */
 
 /* 95 %, on the logarithm; NaN bounds below six launches. */
-static struct nb_interval gain_of(const struct nb_tune_trial *trial, int arm) {
+static struct nb_interval gain_of(const struct tune_trial *trial, int arm) {
     return nb_over_launches(trial->gain[arm], trial->n_launches, 0.95);
 }
 
 /* What is beyond the margin for sure; 0 otherwise. */
-static double sure_gain(const struct nb_tune_trial *trial, int arm) {
+static double sure_gain(const struct tune_trial *trial, int arm) {
     const struct nb_interval gain = gain_of(trial, arm);
-    return gain.low > NB_TUNE_MARGIN || gain.high < -NB_TUNE_MARGIN ? gain.value : 0;
+    return gain.low > MARGIN || gain.high < -MARGIN ? gain.value : 0;
 }
 
-static double score(const struct nb_tune_trial *trials, size_t n, const struct nb_tune_candidate *candidate) {
+static double score(const struct tune_trial *trials, size_t n, const struct tune_candidate *candidate) {
     double sum = 0;
     for (size_t t = 0; t < n; t++) {
         const int arm = candidate->arm[trials[t].shape];
@@ -182,8 +402,8 @@ static double score(const struct nb_tune_trial *trials, size_t n, const struct n
 }
 
 /* Of each launch the mean over the trials in which the candidate is not what the default is. */
-static struct nb_interval mean_gain(const struct nb_tune_trial *trials, size_t n,
-                                    const struct nb_tune_candidate *candidate, size_t *n_differ) {
+static struct nb_interval mean_gain(const struct tune_trial *trials, size_t n, const struct tune_candidate *candidate,
+                                    size_t *n_differ) {
     size_t n_launches = 0;
     for (size_t t = 0; t < n; t++) n_launches = trials[t].n_launches > n_launches ? trials[t].n_launches : n_launches;
     double *means = nb_alloc(n_launches + 1, sizeof *means);
@@ -203,10 +423,12 @@ static struct nb_interval mean_gain(const struct nb_tune_trial *trials, size_t n
     return result;
 }
 
-void nb_tune_judge(const struct nb_tune_trial *trials, size_t n_trials, const struct nb_tune_candidate *candidates,
-                   size_t n_candidates, struct nb_tune_verdict *out) {
+/* The candidate with the largest sum of gains, counting of each trial only what is beyond the margin with its whole interval, gain or
+ * loss. It wins over the default when the mean gain is, too. */
+static void tune_judge(const struct tune_trial *trials, size_t n_trials, const struct tune_candidate *candidates,
+                       size_t n_candidates, struct tune_verdict *out) {
     double best = -INFINITY; /* score of the best so far */
-    *out = (struct nb_tune_verdict){.candidate = -1, .gain = {NAN, NAN, NAN}};
+    *out = (struct tune_verdict){.candidate = -1, .gain = {NAN, NAN, NAN}};
     for (size_t c = 0; c < n_candidates; c++) {
         size_t n_differ = 0;
         const struct nb_interval gain = mean_gain(trials, n_trials, &candidates[c], &n_differ);
@@ -217,7 +439,7 @@ void nb_tune_judge(const struct nb_tune_trial *trials, size_t n_trials, const st
         best = own;
         out->gain = gain;
         out->n_trials = n_differ;
-        out->candidate = own > 0 && gain.low > NB_TUNE_MARGIN ? (int)c : -1;
+        out->candidate = own > 0 && gain.low > MARGIN ? (int)c : -1;
     }
 }
 
@@ -229,38 +451,13 @@ static void take_over(struct nb_tuning *t, const struct nb_tuning *candidate, co
     }
 }
 
-static void judge(struct nb_tune_run *run) {
+static void judge_all(struct tuning_run *run) {
     run->tuned = run->base;
     for (size_t i = 0; i < run->n_topics; i++) {
-        struct nb_tune_outcome *o = &run->topics[i];
-        nb_tune_judge(o->trials, o->n_trials, o->candidates, o->n_candidates, &o->verdict);
+        struct tune_outcome *o = &run->topics[i];
+        tune_judge(o->trials, o->n_trials, o->candidates, o->n_candidates, &o->verdict);
         if (o->verdict.candidate >= 0) take_over(&run->tuned, &o->candidates[o->verdict.candidate].tuning, &run->base);
     }
-}
-
-int nb_tune_run(struct nb_tune_run *run, const struct nb_tune_options *options) {
-    const double start_s = nb_now_s();
-    *run = (struct nb_tune_run){.options = *options, .n_topics = nb_n_tune_topics};
-    nb_tuning_default(&run->base);
-    run->topics = nb_alloc(run->n_topics, sizeof *run->topics);
-    for (size_t i = 0; i < run->n_topics; i++) {
-        plan_topic(&run->topics[i], &nb_tune_topics[i], run);
-        run->n_measured += run->topics[i].n_trials > 0;
-    }
-    nb_watch_interrupts();
-    const int ended = launch_all(run, start_s);
-    nb_progress_end();
-    run->elapsed_s = nb_now_s() - start_s;
-    if (ended == 0) judge(run);
-    return ended;
-}
-
-void nb_tune_run_release(struct nb_tune_run *run) {
-    for (size_t i = 0; run->topics && i < run->n_topics; i++)
-        for (size_t t = 0; t < run->topics[i].n_trials; t++)
-            for (int a = 0; a < run->topics[i].n_arms; a++) free(run->topics[i].trials[t].gain[a]);
-    free(run->topics);
-    *run = (struct nb_tune_run){0};
 }
 
 /* ---- as the file has it ---- */
@@ -290,9 +487,9 @@ static void add_cpu(cJSON *json) {
 }
 
 /* The setting that makes an arm what it is; of a default that is none of the settings its own value. */
-static void add_setting(cJSON *json, const struct nb_tune_outcome *o, int arm, const struct nb_tuning *base) {
+static void add_setting(cJSON *json, const struct tune_outcome *o, int arm, const struct nb_tuning *base) {
     struct nb_strbuf text = {0};
-    const bool is_own = arm < NB_TUNE_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base);
+    const bool is_own = arm < N_SETTINGS && o->topic->settings[arm] && !nb_tuning_equal(&o->arms[arm], base);
     if (is_own)
         nb_strbuf_add(&text, o->topic->settings[arm]);
     else
@@ -302,8 +499,8 @@ static void add_setting(cJSON *json, const struct nb_tune_outcome *o, int arm, c
     nb_strbuf_release(&text);
 }
 
-static void add_trial(cJSON *trials, const struct nb_tune_outcome *o, size_t t, const struct nb_tuning *base) {
-    const struct nb_tune_trial *trial = &o->trials[t];
+static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, const struct nb_tuning *base) {
+    const struct tune_trial *trial = &o->trials[t];
     struct nb_strbuf key = {0};
     cJSON *json = cJSON_CreateObject();
     nb_case_key(&o->cases[t], &key);
@@ -323,7 +520,7 @@ static void add_trial(cJSON *trials, const struct nb_tune_outcome *o, size_t t, 
     cJSON_AddItemToArray(trials, json);
 }
 
-static void add_topic(cJSON *topics, const struct nb_tune_outcome *o, const struct nb_tuning *base) {
+static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct nb_tuning *base) {
     const bool changed = o->verdict.candidate >= 0;
     struct nb_strbuf chosen = {0};
     cJSON *json = cJSON_CreateObject();
@@ -341,15 +538,17 @@ static void add_topic(cJSON *topics, const struct nb_tune_outcome *o, const stru
     cJSON_AddItemToArray(topics, json);
 }
 
-cJSON *nb_tune_run_to_json(const struct nb_tune_run *run, const char *measured) {
+static cJSON *tuning_json(const struct tuning_run *run) {
+    char when[32];
     const char *file = nb_registry_file(0);
     char hash[20] = "";
     cJSON *json = cJSON_CreateObject();
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", when, sizeof when);
     if (file) nb_file_hash(file, hash);
     nb_json_text(json, "schema", NB_TUNING_SCHEMA);
     nb_json_text(json, "program", "normbench");
     nb_json_text(json, "version", NB_VERSION);
-    nb_json_text(json, "measured", measured);
+    nb_json_text(json, "measured", when);
     nb_json_number(json, "elapsed_s", run->elapsed_s);
     add_cpu(json);
     nb_json_text(json, "kernels_hash", hash[0] ? hash : NULL);
@@ -360,4 +559,30 @@ cJSON *nb_tune_run_to_json(const struct nb_tune_run *run, const char *measured) 
     cJSON *topics = cJSON_AddArrayToObject(json, "topics");
     for (size_t i = 0; i < run->n_topics; i++) add_topic(topics, &run->topics[i], &run->base);
     return json;
+}
+
+/* ---- the whole ---- */
+
+int nb_tune_run(const struct nb_tune_options *options, cJSON **file, size_t *n_measured) {
+    assert(options && file && n_measured);
+    const double start_s = nb_now_s();
+    struct tuning_run run = {.options = *options, .n_topics = N_TOPICS};
+    *n_measured = 0;
+    nb_tuning_default(&run.base);
+    run.topics = nb_alloc(N_TOPICS, sizeof *run.topics);
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        plan_topic(&run.topics[i], &all_topics[i], &run);
+        *n_measured += run.topics[i].n_trials > 0;
+    }
+    nb_watch_interrupts();
+    const int ended = launch_all(&run, start_s);
+    nb_progress_end();
+    run.elapsed_s = nb_now_s() - start_s;
+    if (ended == 0) judge_all(&run);
+    *file = ended == 0 ? tuning_json(&run) : NULL;
+    for (size_t i = 0; i < N_TOPICS; i++)
+        for (size_t t = 0; t < run.topics[i].n_trials; t++)
+            for (int a = 0; a < run.topics[i].n_arms; a++) free(run.topics[i].trials[t].gain[a]);
+    free(run.topics);
+    return ended;
 }

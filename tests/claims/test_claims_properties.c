@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/claims/property.h"
+#include "src/claims/property.c"
 #include "src/core/registry.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
@@ -18,14 +18,14 @@ static void set_up(void) {
 TestSuite(claims_properties, .init = set_up, .fini = nb_registry_release);
 
 static struct nb_findings run(const char *name, const char *params) {
-    const struct nb_property *p = nb_property_find(name);
+    const struct nb_property *p = find_property(name);
     struct nb_jsonc file;
     struct nb_findings out = {0};
     cJSON *all = NULL;
     cr_assert(p, "%s", name);
     cr_assert_eq(nb_jsonc_parse(&file, "params", params, strlen(params)), 0, "%s", params);
-    cr_assert_eq(nb_property_params(p, &file, file.root, &all), 0, "%s", params);
-    nb_property_run(p, all, &out);
+    cr_assert_eq(property_params(p, &file, file.root, &all), 0, "%s", params);
+    property_run(p, all, &out);
     cJSON_Delete(all);
     nb_jsonc_release(&file);
     return out;
@@ -75,7 +75,7 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
         char text[40];
         snprintf(text, sizeof text, "{\"batch\":%s}", counts[i]);
         cr_assert_eq(nb_jsonc_parse(&file, "params", text, strlen(text)), 0);
-        cr_expect_eq(nb_property_params(nb_property_find("coupling"), &file, file.root, &all), -1, "%s", text);
+        cr_expect_eq(property_params(find_property("coupling"), &file, file.root, &all), -1, "%s", text);
         cJSON_Delete(all);
         nb_jsonc_release(&file);
     }
@@ -84,7 +84,7 @@ Test(claims_properties, defaults_are_json_and_mistakes_are_named) {
         struct nb_jsonc file;
         cJSON *all = NULL;
         cr_assert_eq(nb_jsonc_parse(&file, "params", wrong[i], strlen(wrong[i])), 0);
-        cr_expect_eq(nb_property_params(nb_property_find("divide"), &file, file.root, &all), -1, "%s", wrong[i]);
+        cr_expect_eq(property_params(find_property("divide"), &file, file.root, &all), -1, "%s", wrong[i]);
         cJSON_Delete(all);
         nb_jsonc_release(&file);
     }

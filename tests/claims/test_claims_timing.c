@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/claims/experiment_timing.h"
+#include "src/claims/experiment_timing.c"
 #include "src/claims/verdict.h"
 #include "src/core/text.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/runs.h"
 
@@ -140,7 +140,7 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
     enum { N = sizeof keys / sizeof keys[0] };
     struct nb_record records[N];
     struct nb_results results = {.records = records, .n = N};
-    struct nb_timed_cases cases;
+    struct timed_cases cases;
     struct nb_jsonc file;
     struct nb_sides sides = {{0}, {0}};
     for (size_t i = 0; i < N; i++) {
@@ -150,16 +150,16 @@ Test(claims_timing, a_formula_is_compared_within_its_kernel) {
         records[i].c.op = i < 2 ? NB_OP_LAYERNORM : NB_OP_RMSNORM;
         nb_record_add_label(&records[i], "mine/root");
     }
-    nb_timed_cases_init(&cases, &results, "mine/root");
+    timed_cases_init(&cases, &results, "mine/root");
     cr_assert_eq(nb_jsonc_parse(&file, "x", "[{\"root\":\"mul_recip\"},{\"root\":\"div_sqrt\"}]", 42), 0);
     cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 0), &sides.of), 0);
     cr_assert_eq(nb_selector_read(&file, cJSON_GetArrayItem(file.root, 1), &sides.against), 0);
-    cr_expect_eq(nb_timed_against(&cases, &sides, 1), 0);
-    cr_expect_eq(nb_timed_against(&cases, &sides, 3), 2);
+    cr_expect_eq(timed_against(&cases, &sides, 1), 0);
+    cr_expect_eq(timed_against(&cases, &sides, 3), 2);
     nb_selector_release(&sides.of);
     nb_selector_release(&sides.against);
     nb_jsonc_release(&file);
-    nb_timed_cases_release(&cases);
+    timed_cases_release(&cases);
     for (size_t i = 0; i < N; i++) nb_record_release(&records[i]);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/stats.h"
 #include "src/core/text.h"
 #include "tests/support/files.h"

@@ -5,7 +5,7 @@
 
 #include "src/core/files.h"
 #include "src/measure/journal.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

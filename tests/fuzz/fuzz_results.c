@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A results.json, shown in every way. */
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

@@ -8,7 +8,7 @@
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_check(int holds, const char *property) {

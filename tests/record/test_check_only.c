@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/core/json.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 #include "tests/support/runs.h"

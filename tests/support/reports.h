@@ -4,7 +4,7 @@
 #define NB_TEST_SUPPORT_REPORTS_H
 
 #include "reports/figures/plots.h"
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 /* Appends a record with status ok, width 256, and every axis but the shape at its default. */
 struct nb_record *nb_test_add(struct nb_results *results, const char *variant, uint32_t op, const char *shape);

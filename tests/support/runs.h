@@ -3,7 +3,7 @@
 #ifndef NB_TEST_SUPPORT_RUNS_H
 #define NB_TEST_SUPPORT_RUNS_H
 
-#include "src/record/results.h"
+#include "src/record/record.h"
 
 #define KEY_RMS "rmsnorm_a_v256_f32/shape:4x8"
 #define KEY_LN "layernorm_a_v256_f32/shape:4x8"

@@ -10,7 +10,6 @@
 #include "src/train/convpool.c"
 #include "src/train/data.h"
 #include "src/train/tensor.h"
-#include "src/train/options.h"
 #include "src/train/workload.h"
 #include "tests/support/products.h"
 #include "tests/support/train.h"

@@ -10,7 +10,7 @@
 #include "src/claims/verdict.h"
 #include "src/core/random.h"
 #include "src/train/norm_layer.h"
-#include "src/train/options.h"
+#include "src/train/workload.h"
 #include "tests/support/files.h"
 #include "tests/support/train.h"
 #include "tests/support/training.h"

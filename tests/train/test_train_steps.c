@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "src/train/data.h"
-#include "src/train/options.h"
 #include "src/train/train_job.c"
+#include "src/train/workload.h"
 #include "tests/support/files.h"
 
 TestSuite(train_steps, .init = quiet);

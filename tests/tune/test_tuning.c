@@ -11,8 +11,7 @@
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/tuning.h"
-#include "src/tune/tune_run.h"
-#include "src/tune/tune_topics.h"
+#include "src/tune/tune_run.c"
 #include "tests/support/files.h"
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------------ */
@@ -214,47 +213,47 @@ Test(tuning, instructions_that_the_cpu_lacks_are_refused) {
 
 enum { LAUNCHES = 6 };
 
-static const struct nb_tune_topic *topic_of(const char *field) {
-    for (size_t i = 0; i < nb_n_tune_topics; i++)
-        if (strcmp(nb_tune_topics[i].field, field) == 0) return &nb_tune_topics[i];
+static const struct tune_topic *topic_of(const char *field) {
+    for (size_t i = 0; i < N_TOPICS; i++)
+        if (strcmp(all_topics[i].field, field) == 0) return &all_topics[i];
     cr_assert_fail("no topic of %s", field);
     return NULL;
 }
 
 struct invented {
     struct nb_tuning base;
-    struct nb_tune_shape shapes[NB_TUNE_SHAPES];
-    struct nb_tune_candidate candidates[NB_TUNE_CANDIDATES];
-    struct nb_tune_trial trials[NB_TUNE_SHAPES];
-    double gains[NB_TUNE_SHAPES][NB_TUNE_SETTINGS + 1][LAUNCHES];
+    struct tune_shape shapes[N_SHAPES];
+    struct tune_candidate candidates[N_CANDIDATES];
+    struct tune_trial trials[N_SHAPES];
+    double gains[N_SHAPES][N_SETTINGS + 1][LAUNCHES];
     size_t n_shapes, n_candidates;
 };
 
 /* Every arm takes ln time[shape][arm], with noise of so much from launch to launch. */
-static struct nb_tune_verdict judge(struct invented *w, const char *field, double times[][3], double noise) {
-    const struct nb_tune_topic *topic = topic_of(field);
-    struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
-    int base_arm[NB_TUNE_SHAPES];
-    struct nb_tune_verdict verdict;
-    const int n_arms = nb_tune_arms(topic, &w->base, arms);
+static struct tune_verdict judge(struct invented *w, const char *field, double times[][3], double noise) {
+    const struct tune_topic *topic = topic_of(field);
+    struct nb_tuning arms[N_SETTINGS + 1];
+    int base_arm[N_SHAPES];
+    struct tune_verdict verdict;
+    const int n_arms = tune_arms(topic, &w->base, arms);
     w->n_shapes = topic->shapes(nb_cpu_light(), 4, w->shapes);
-    w->n_candidates = nb_tune_candidates(topic, &w->base, w->shapes, w->n_shapes, w->candidates);
-    nb_tune_base_arms(topic, &w->base, w->shapes, w->n_shapes, base_arm);
+    w->n_candidates = tune_candidates(topic, &w->base, w->shapes, w->n_shapes, w->candidates);
+    tune_base_arms(topic, &w->base, w->shapes, w->n_shapes, base_arm);
     for (size_t s = 0; s < w->n_shapes; s++) {
         w->trials[s] =
-            (struct nb_tune_trial){.shape = s, .base_arm = base_arm[s], .n_launches = LAUNCHES, .n_arms = n_arms};
+            (struct tune_trial){.shape = s, .base_arm = base_arm[s], .n_launches = LAUNCHES, .n_arms = n_arms};
         for (int a = 0; a < n_arms; a++) {
             w->trials[s].gain[a] = w->gains[s][a];
             for (int l = 0; l < LAUNCHES; l++)
                 w->gains[s][a][l] = times[s][base_arm[s]] - times[s][a] + noise * (l % 2 ? 1 : -1) * (a + 1);
         }
     }
-    nb_tune_judge(w->trials, w->n_shapes, w->candidates, w->n_candidates, &verdict);
+    tune_judge(w->trials, w->n_shapes, w->candidates, w->n_candidates, &verdict);
     return verdict;
 }
 
 Test(tune, nothing_but_noise_leaves_the_default) {
-    static double even[NB_TUNE_SHAPES][3];
+    static double even[N_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
     cr_expect_eq(judge(&w, "slab_bytes", even, 0.02).candidate, -1);
@@ -262,12 +261,12 @@ Test(tune, nothing_but_noise_leaves_the_default) {
 }
 
 Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
-    static double times[NB_TUNE_SHAPES][3];
+    static double times[N_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
     w.base.slab_bytes = 0;
-    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05; /* faster on the three smallest */
-    const struct nb_tune_verdict v = judge(&w, "slab_bytes", times, 0.002);
+    for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05; /* faster on the three smallest */
+    const struct tune_verdict v = judge(&w, "slab_bytes", times, 0.002);
     cr_assert_geq(v.candidate, 0);
     const struct nb_tuning *t = &w.candidates[v.candidate].tuning;
     cr_expect_gt(t->slab_bytes, w.shapes[2].size);
@@ -277,43 +276,43 @@ Test(tune, what_is_faster_wins_where_it_is_and_nowhere_else) {
 }
 
 Test(tune, the_same_gain_under_more_noise_does_not) {
-    static double times[NB_TUNE_SHAPES][3];
+    static double times[N_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
     w.base.slab_bytes = 0;
-    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05;
+    for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = s < 3 ? -0.05 : 0.05;
     cr_expect_geq(judge(&w, "slab_bytes", times, 0.002).candidate, 0);
     cr_expect_eq(judge(&w, "slab_bytes", times, 0.06).candidate, -1);
 }
 
 Test(tune, a_default_that_costs_is_left) {
-    static double times[NB_TUNE_SHAPES][3];
+    static double times[N_SHAPES][3];
     struct invented w = {0};
     nb_tuning_default(&w.base);
     w.base.stream_bytes = 1; /* everything streams, and it is slow except on the largest */
-    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][0] = 0.3;
+    for (size_t s = 0; s < N_SHAPES; s++) times[s][0] = 0.3;
     const size_t n = topic_of("stream_bytes")->shapes(nb_cpu_light(), 4, w.shapes);
     times[n - 1][0] = -0.2;
-    const struct nb_tune_verdict v = judge(&w, "stream_bytes", times, 0.01);
+    const struct tune_verdict v = judge(&w, "stream_bytes", times, 0.01);
     cr_assert_geq(v.candidate, 0);
     cr_expect_gt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 2].size);
     cr_expect_lt(w.candidates[v.candidate].tuning.stream_bytes, w.shapes[n - 1].size);
     times[n - 1][0] = 0.2; /* slow there too: nothing streams */
-    const struct nb_tune_verdict never = judge(&w, "stream_bytes", times, 0.01);
+    const struct tune_verdict never = judge(&w, "stream_bytes", times, 0.01);
     cr_assert_geq(never.candidate, 0);
     cr_expect_eq(w.candidates[never.candidate].tuning.stream_bytes, 0);
 }
 
 Test(tune, a_trial_without_launches_says_nothing) {
-    static double times[NB_TUNE_SHAPES][3];
+    static double times[N_SHAPES][3];
     struct invented w = {0};
-    struct nb_tune_verdict v;
+    struct tune_verdict v;
     nb_tuning_default(&w.base);
     w.base.slab_bytes = 0;
-    for (size_t s = 0; s < NB_TUNE_SHAPES; s++) times[s][1] = -0.05;
+    for (size_t s = 0; s < N_SHAPES; s++) times[s][1] = -0.05;
     cr_assert_geq(judge(&w, "slab_bytes", times, 0).candidate, 0);
     for (size_t s = 0; s < w.n_shapes; s++) w.trials[s].n_launches = 0;
-    nb_tune_judge(w.trials, w.n_shapes, w.candidates, w.n_candidates, &v);
+    tune_judge(w.trials, w.n_shapes, w.candidates, w.n_candidates, &v);
     cr_expect_eq(v.candidate, -1);
     cr_expect(isnan(v.gain.value));
 }
@@ -321,23 +320,23 @@ Test(tune, a_trial_without_launches_says_nothing) {
 Test(tune, every_topic_tries_what_the_default_does) {
     struct nb_tuning base;
     nb_tuning_default(&base);
-    for (size_t i = 0; i < nb_n_tune_topics; i++) {
-        const struct nb_tune_topic *topic = &nb_tune_topics[i];
-        struct nb_tuning arms[NB_TUNE_SETTINGS + 1];
-        struct nb_tune_shape shapes[NB_TUNE_SHAPES];
-        struct nb_tune_candidate candidates[NB_TUNE_CANDIDATES];
-        int base_arm[NB_TUNE_SHAPES];
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        const struct tune_topic *topic = &all_topics[i];
+        struct nb_tuning arms[N_SETTINGS + 1];
+        struct tune_shape shapes[N_SHAPES];
+        struct tune_candidate candidates[N_CANDIDATES];
+        int base_arm[N_SHAPES];
         cr_assert_not_null(nb_tuning_field_find(topic->field));
         const size_t n_shapes = topic->shapes(nb_cpu_light(), 2, shapes);
         cr_expect_geq(n_shapes, 3, "%s", topic->name);
-        const int n_arms = nb_tune_arms(topic, &base, arms);
+        const int n_arms = tune_arms(topic, &base, arms);
         cr_expect_geq(n_arms, 2);
-        nb_tune_base_arms(topic, &base, shapes, n_shapes, base_arm);
+        tune_base_arms(topic, &base, shapes, n_shapes, base_arm);
         for (size_t s = 0; s < n_shapes; s++) {
             cr_expect(base_arm[s] >= 0 && base_arm[s] < n_arms);
             if (s > 0) cr_expect_gt(shapes[s].size, shapes[s - 1].size);
         }
-        cr_expect_gt(nb_tune_candidates(topic, &base, shapes, n_shapes, candidates), 1);
+        cr_expect_gt(tune_candidates(topic, &base, shapes, n_shapes, candidates), 1);
         for (int a = 0; a < n_arms; a++)
             cr_expect_eq(arms[a].native, base.native, "%s: native changes bits and is not tuned", topic->name);
     }

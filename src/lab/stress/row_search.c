@@ -10,7 +10,7 @@
 
 #include "src/core/dtype.h"
 #include "src/core/json.h"
-#include "src/core/json_members.h"
+#include "src/core/json_fields.h"
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
