@@ -350,7 +350,7 @@ demo: deps
 	$(MAKE) all VARIANTS="$$($(BUILD)/normbench run quick --list --format variants)"
 	$(BUILD)/normbench run quick
 
-formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+formatted = $(wildcard cmd/*.[ch] cmd/*/*.[ch] src/*/*.[ch] src/*/*/*.[ch] kernels/*.[ch] kernels/*/*.[ch] kernels/peers/*.cpp tests/foreign/*.?pp reports/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(formatted)
 format-check:

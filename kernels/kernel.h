@@ -25,6 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define NB_ABI_VERSION 1
 
 enum nb_op {
@@ -219,5 +223,9 @@ struct nb_kernel {
 
 /* The one exported function: the table of n kernels, or null when it cannot serve this ABI version. */
 NB_EXPORT const struct nb_kernel *const *normbench_kernels(uint32_t abi_version, size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -408,8 +408,9 @@ static uint64_t mix_field(struct walk *w, const struct piece *piece, const unsig
     mix(w, offset);
     mix(w, type);
     const bool is_thing = GELF_ST_TYPE(symbol->st_info) == STT_FUNC || GELF_ST_TYPE(symbol->st_info) == STT_OBJECT;
-    if (symbol->st_shndx == SHN_UNDEF) { /* of another library: by its name */
-        const char *name = name_of(w->code, symbol);
+    const char *const name = name_of(w->code, symbol);
+    /* By its name: what lies in another library, and what says to the C++ library which file it is. */
+    if (symbol->st_shndx == SHN_UNDEF || strcmp(name, "__dso_handle") == 0) {
         mix_bytes(w, (const unsigned char *)name, strlen(name));
         mix(w, (uint64_t)r->r_addend);
     } else if (is_thing &&

@@ -137,16 +137,24 @@ static bool is_comparable(struct nb_gate_case *c) {
 struct codes {
     bool same_bytes;                      /* nothing can differ */
     struct nb_code *baseline, *candidate; /* null: not to be compared as machine code */
+    size_t n_unknown;                     /* kernels whose code cannot be followed to its end, */
+    char why[200];                        /* the first for this reason */
 };
 
-static bool is_identical(const struct codes *codes, const struct nb_gate_case *c, enum nb_code_part part) {
-    uint64_t a[2], b[2];
+static bool is_known(struct codes *codes, const struct nb_code *code, const struct nb_entry *entry,
+                     enum nb_code_part part, uint64_t digest[2]) {
     char reason[200];
+    if (nb_code_digest(code, entry, part, digest, reason, sizeof reason) == 0) return true;
+    if (codes->n_unknown++ == 0) snprintf(codes->why, sizeof codes->why, "%.60s: %.130s", entry->id, reason);
+    return false;
+}
+
+static bool is_identical(struct codes *codes, const struct nb_gate_case *c, enum nb_code_part part) {
+    uint64_t a[2], b[2];
     if (codes->same_bytes) return true;
     return codes->baseline && codes->candidate &&
-           nb_code_digest(codes->baseline, c->entries[NB_BUILD_BASELINE], part, a, reason, sizeof reason) == 0 &&
-           nb_code_digest(codes->candidate, c->entries[NB_BUILD_CANDIDATE], part, b, reason, sizeof reason) == 0 &&
-           a[0] == b[0] && a[1] == b[1];
+           is_known(codes, codes->baseline, c->entries[NB_BUILD_BASELINE], part, a) &&
+           is_known(codes, codes->candidate, c->entries[NB_BUILD_CANDIDATE], part, b) && a[0] == b[0] && a[1] == b[1];
 }
 
 static void open_codes(struct codes *codes, const struct nb_gate *g) {
@@ -277,7 +285,7 @@ static void judge_checks(const struct checks *checks) {
     }
 }
 
-static int check_case(struct nb_gate *g, struct nb_gate_case *c, const struct codes *codes) {
+static int check_case(struct nb_gate *g, struct nb_gate_case *c, struct codes *codes) {
     struct checks checks = {.c = c};
     const double start = nb_now_s();
     if (c->verdict != NB_VERDICT_NONE || !is_comparable(c)) return 0;
@@ -307,6 +315,9 @@ static int check_all(struct nb_gate *g) {
         nb_progress((double)i, (double)g->n_cases, nb_now_s() - g->started_s, "checking");
         result = check_case(g, &g->cases[i], &codes);
     }
+    if (codes.n_unknown > 0)
+        nb_note("%zu case%s timed without comparing machine code; %s", codes.n_unknown,
+                codes.n_unknown == 1 ? " is" : "s are", codes.why);
     nb_code_close(codes.baseline);
     nb_code_close(codes.candidate);
     return result;
