@@ -384,8 +384,10 @@ static int take_resumed(struct claims_options *o, struct nb_journaled_argv *save
     int code, result = -1;
     for (int i = 0; i < NB_N_CLAIMS_PLANS && result != 0; i++) {
         char *folder = nb_path_join(dir, nb_claims_plan_names[i]);
-        if (has_journal(folder)) result = nb_journaled_argv_read(saved, folder);
+        const bool there = has_journal(folder);
+        if (there) result = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request);
         free(folder);
+        if (there && result != 0) return -1;
     }
     if (result != 0) result = training_argv(dir, saved);
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);

@@ -267,11 +267,7 @@ static int check_counters(void) {
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct run_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.changed || o->request.config || o->output.out || o->output.list)
-        return nb_error(
-            "--resume %s goes on with the plan of that run: leave out CONFIG, --out and options of the plan",
-            o->output.resume);
-    if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
+    if (nb_journaled_argv_read(saved, o->output.resume, "run", &o->output, &o->request) != 0) return -1;
     struct run_options original = usual;
     int code;
     if (!parse(&original, saved->argc, saved->argv, &code)) return -1;

@@ -95,14 +95,7 @@ static bool parse(struct stress_options *o, int argc, char **argv, int *exit_cod
 
 /* --resume: the plan is made from the command line that the journal holds. */
 static int take_resumed(struct stress_options *o, struct nb_journaled_argv *saved) {
-    if (o->request.changed || o->request.config || o->output.out || o->output.list)
-        return nb_error(
-            "--resume %s goes on with the plan of that run: leave out CONFIG, --out and options of the plan",
-            o->output.resume);
-    if (nb_journaled_argv_read(saved, o->output.resume) != 0) return -1;
-    if (saved->argc < 1 || strcmp(saved->argv[0], "stress") != 0)
-        return nb_error("--resume %s: that run was not a stress run; `normbench %s --resume %s` goes on with it",
-                        o->output.resume, saved->argc ? saved->argv[0] : "run", o->output.resume);
+    if (nb_journaled_argv_read(saved, o->output.resume, "stress", &o->output, &o->request) != 0) return -1;
     struct stress_options original = usual;
     int code;
     if (!parse(&original, saved->argc, saved->argv, &code)) return -1;

@@ -115,26 +115,35 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
     }
 }
 
-/* The first line that a run, or a resumed one, writes into its journal. */
-static int begin_journal(struct nb_journal *journal, const struct nb_measuring *m) {
-    char started[32];
-    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+/* What a run begins with, but for its moment and its command line. */
+static cJSON *run_line(const struct nb_measuring *m) {
     cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", m->resume ? "resume" : "run");
-    if (!m->resume) {
-        nb_json_text(line, "schema", NB_SCHEMA_VERSION);
-        nb_json_text(line, "program", "normbench");
-        nb_json_text(line, "version", NB_VERSION);
-        nb_json_text(line, "config", m->config);
-        nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
-        add_plugins(line, &m->request->plugins);
+    nb_json_text(line, "type", "run");
+    nb_json_text(line, "schema", NB_SCHEMA_VERSION);
+    nb_json_text(line, "program", "normbench");
+    nb_json_text(line, "version", NB_VERSION);
+    nb_json_text(line, "config", m->config);
+    nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
+    add_plugins(line, &m->request->plugins);
+    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
+    return line;
+}
+
+/* A journal's first line, or that of a run which is resumed. */
+static int begin_journal(struct nb_journal *journal, const struct nb_measuring *m, cJSON *run) {
+    char started[32];
+    cJSON *line = run;
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+    if (m->resume) {
+        line = cJSON_CreateObject();
+        nb_json_text(line, "type", "resume");
+        cJSON_AddItemToObject(line, "fingerprint", cJSON_DetachItemFromObjectCaseSensitive(run, "fingerprint"));
     }
     nb_json_text(line, "started", started);
     cJSON *argv = cJSON_AddArrayToObject(line, "argv");
     for (int i = 0; i < m->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(m->argv[i]));
-    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
     int result = nb_journal_write(journal, line);
-    cJSON_Delete(line);
+    if (line != run) cJSON_Delete(line);
     return result;
 }
 
@@ -208,29 +217,6 @@ static int print_plan(const struct nb_plan *plan, const struct nb_config *config
     return 0;
 }
 
-/* ---- --resume ------------------------------------------------------------------------------------------------------ */
-
-static int take_argv(const cJSON *line, void *arg) {
-    struct nb_journaled_argv *saved = arg;
-    const cJSON *argv = cJSON_GetObjectItemCaseSensitive(line, "argv"), *item;
-    const char *type = nb_json_get_text(line, "type");
-    if (!type || strcmp(type, "run") != 0) return nb_error("the journal does not begin with a run");
-    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
-    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
-    return 1;
-}
-
-int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir) {
-    if (nb_journal_read(dir, take_argv, saved) < 0) return -1;
-    return saved->argc > 0 ? 0 : nb_error("%s: the journal is empty; start a new run", dir);
-}
-
-void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
-    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
-    free(saved->argv);
-    *saved = (struct nb_journaled_argv){0};
-}
-
 /* ---- the folder, its journal, the measuring -------------------------------------------------------------------------- */
 
 /* results/20250131T120000Z-quick, with -2, -3 ... when it is there already; made, so that it is this run's alone. */
@@ -271,8 +257,11 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s};
-    int ended = !dir ? -1 : m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
-    if (ended == 0) ended = begin_journal(&journal, m);
+    cJSON *run = run_line(m);
+    int ended = dir && (!m->resume || nb_resumes_what_began(dir, run) == 0) ? 0 : -1;
+    if (ended == 0) ended = m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
+    if (ended == 0) ended = begin_journal(&journal, m, run);
+    cJSON_Delete(run);
     *began = ended == 0;
     if (*began) {
         if (!m->silent) say_plan(m, dir);

@@ -3,6 +3,7 @@
 #ifndef NB_RUN_PLAN_H
 #define NB_RUN_PLAN_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -47,13 +48,18 @@ int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *co
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan);
 void nb_plan_request_release(struct nb_plan_request *q);
 
-/* The command line that a journal holds. */
+/* The command line of a run that --resume goes on with, as its journal in dir holds it: of this command, and with no option that would
+ * change the plan beside --resume. -1 after nb_error. */
 struct nb_journaled_argv {
     int argc;
     char **argv;
 };
-int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir);
+int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+                           const struct nb_output_options *o, const struct nb_plan_request *q);
 void nb_journaled_argv_release(struct nb_journaled_argv *saved);
+/* Is the run whose journal is in dir what `now`, a run line of this moment, says? -1 after nb_error, which names what differs: the CPU, the
+ * program, a file of kernels, the tuning or the plan. */
+int nb_resumes_what_began(const char *dir, const cJSON *now);
 
 /* ---- a plan measured into a folder with a journal ------------------------------------------------------------------- */
 
@@ -72,7 +78,7 @@ struct nb_measuring {
 
 /* The folder, of which a default one is made; owned, null after nb_error. */
 char *nb_measuring_folder(const struct nb_measuring *m);
-/* Opens the journal in dir and runs the plan. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
+/* Opens the journal in dir and runs the plan; one that is resumed must be what it was, with the same builds on the same CPU. Returns 0, -1 after nb_error, or the number of the signal that ended it. began: there is
  * a journal to be read. */
 int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began);
 

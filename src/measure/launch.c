@@ -29,13 +29,12 @@
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 
 struct case_state {
-    bool checked;
+    bool checked, journaled; /* it has a status; which is in the journal */
     enum nb_status status;
 };
 
 struct group_state {
     struct case_state *cases; /* as the plan's group has them */
-    bool checked;             /* its check is in the journal */
     bool *launched;           /* by launch and case */
     bool apart;               /* its cases fail together, though each is right alone: never two in one process again */
     bool counted;
@@ -146,17 +145,16 @@ static int take_run(struct run *run, const cJSON *line) {
         "the journal belongs to another plan: another config, other kernels or another CPU; start a new run");
 }
 
-/* Of a checked case or a failure. */
-static void take_status(struct run *run, int g, const cJSON *json) {
+/* Of a checked case or a failure; journaled: as the journal says. */
+static void take_status(struct run *run, int g, const cJSON *json, bool journaled) {
     const int i = find_case(run->plan, g, nb_json_get_text(json, "key"));
     const char *status = nb_json_get_text(json, "status");
-    if (i >= 0 && status) run->groups[g].cases[i] = (struct case_state){true, nb_status_parse(status)};
+    if (i >= 0 && status) run->groups[g].cases[i] = (struct case_state){true, journaled, nb_status_parse(status)};
 }
 
 static void take_check(struct run *run, int g, const cJSON *line) {
     const cJSON *c, *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
-    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c);
-    run->groups[g].checked = true;
+    cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) take_status(run, g, c, true);
     if (cJSON_GetArraySize(copies) > 0) {
         cJSON_Delete(run->groups[g].copies);
         run->groups[g].copies = cJSON_Duplicate(copies, 1);
@@ -186,7 +184,7 @@ static int take_line(const cJSON *line, void *arg) {
     if (strcmp(type, "check") == 0)
         take_check(run, g, line);
     else if (strcmp(type, "failure") == 0)
-        take_status(run, g, line);
+        take_status(run, g, line, true);
     else if (strcmp(type, "counters") == 0)
         run->groups[g].counted = true;
     else if (strcmp(type, "launch") == 0 && launch >= 0 && launch < run->plan->launches)
@@ -307,7 +305,7 @@ static int n_sent(const struct session *v) { return v->alone && v->n > 1 ? 1 : v
 /* A failure line, and the case's status from now on. */
 static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
     assert(nb_status_ends(status));
-    v->state->cases[member] = (struct case_state){true, status};
+    v->state->cases[member] = (struct case_state){true, true, status};
     cJSON *line = new_line("failure", v->number);
     nb_json_number(line, "launch", v->launch >= 0 ? v->launch : (double)NAN);
     nb_json_text(line, "key", key_of(v, member));
@@ -448,7 +446,7 @@ static int find_member(const struct session *v, int member) {
     return -1;
 }
 
-/* Drops the answered cases from the members; with take_statuses their statuses are the run's from now on. Returns the case that the
+/* Drops the answered cases from the members; with take_statuses those not in the journal are the run's from now on. Returns the case that the
  * worker ended at: an index of the group, or -1. */
 static int settle(struct session *v, bool take_statuses) {
     const int current = v->outcome.current;
@@ -456,7 +454,8 @@ static int settle(struct session *v, bool take_statuses) {
     const cJSON *c;
     cJSON_ArrayForEach(c, v->answers) {
         const int member = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
-        if (take_statuses) take_status(v->run, v->number, c);
+        if (take_statuses && member >= 0 && !v->state->cases[member].journaled)
+            take_status(v->run, v->number, c, false);
         const int at = find_member(v, member);
         if (at >= 0) leave_out(v, at);
     }
@@ -477,15 +476,29 @@ static int make_digests(struct run *run, int group) {
     return 0;
 }
 
+/* The cases that the journal does not have yet: others are checked again for their digests. */
 static void write_check(struct session *v, double elapsed_s) {
     const cJSON *copies = v->state->copies;
-    cJSON *line = new_line("check", v->number);
-    cJSON_AddItemToObject(line, "cases", v->answers);
-    v->answers = NULL;
+    cJSON *line = new_line("check", v->number), *cases = cJSON_AddArrayToObject(line, "cases"), *c;
+    while ((c = cJSON_DetachItemFromArray(v->answers, 0))) {
+        const int i = find_case(v->run->plan, v->number, nb_json_get_text(c, "key"));
+        const bool is_new = i >= 0 && !v->state->cases[i].journaled;
+        if (is_new) v->state->cases[i].journaled = true;
+        if (is_new)
+            cJSON_AddItemToArray(cases, c);
+        else
+            cJSON_Delete(c);
+    }
     cJSON_AddItemToObject(line, "copies", copies ? cJSON_Duplicate(copies, 1) : cJSON_CreateArray());
     nb_json_number(line, "elapsed_s", elapsed_s);
     write_line(v->run, line);
-    v->state->checked = true;
+}
+
+/* Does the journal say how each case came out of its check? */
+static bool is_checked(const struct run *run, int group) {
+    bool is_checked = true;
+    for (size_t i = 0; i < run->plan->groups[group].n; i++) is_checked &= run->groups[group].cases[i].journaled;
+    return is_checked;
 }
 
 struct checker {
@@ -503,8 +516,7 @@ static int check_group(struct run *run, int group, struct checker *checker) {
     while (v.n > 0) {
         char reason[200];
         work(&v, "check");
-        const int sent = n_sent(&v), before = v.n, culprit = settle(&v, !v.state->checked),
-                  at = find_member(&v, culprit);
+        const int sent = n_sent(&v), before = v.n, culprit = settle(&v, true), at = find_member(&v, culprit);
         if (is_over(&v)) break;
         /* A worker that ended well but left cases out was ended by one of them. */
         const enum nb_status status = nb_outcome_blame(&v.outcome, reason, sizeof reason);
@@ -516,7 +528,7 @@ static int check_group(struct run *run, int group, struct checker *checker) {
                 v.n > 0; /* before the first case, or behind the last: which one it was shows when they are alone */
         }
     }
-    if (!is_over(&v) && !v.state->checked) write_check(&v, nb_now_s() - start);
+    if (!is_over(&v) && !is_checked(run, group)) write_check(&v, nb_now_s() - start);
     release_session(&v);
     return v.outcome.ending == NB_NOT_STARTED ? -1 : 0;
 }
@@ -544,10 +556,9 @@ static bool lacks_launch(const struct run *run, int group, int launch) {
 
 /* Is something to come that the journal does not hold yet? */
 static bool is_due(const struct run *run, int group) {
-    const struct group_state *state = &run->groups[group];
     for (int l = 0; l < run->plan->launches; l++)
         if (lacks_launch(run, group, l)) return true;
-    return !state->checked;
+    return !is_checked(run, group);
 }
 
 /* The next group that is due; -1: none, or no use to go on. */

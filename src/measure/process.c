@@ -3,6 +3,7 @@
  * server. A fork server that says nothing is ended, and workers are executed from then on. */
 #include "src/measure/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -237,8 +238,7 @@ static int forked_status(struct nb_fork_server *n) {
 
 struct reader {
     struct nb_answers answers;
-    void (*take)(cJSON *line, void *arg);
-    void *arg;
+    cJSON *lines; /* kept until the worker has ended */
     struct nb_outcome *outcome;
 };
 
@@ -255,7 +255,7 @@ static void take_line(const char *text, size_t n, void *arg) {
         snprintf(r->outcome->fault_reason, sizeof r->outcome->fault_reason, "%s", reason ? reason : "");
         cJSON_Delete(line);
     } else {
-        r->take(line, r->arg);
+        cJSON_AddItemToArray(r->lines, line);
     }
 }
 
@@ -335,10 +335,11 @@ static void warn_of_strangers(const struct nb_job *job) {
             job->n_cases > 0 ? job->keys[0] : job->kind);
 }
 
-void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
-                    void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
+/* Returns what the worker said; owned. */
+static cJSON *run_once(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
+                       struct nb_outcome *outcome) {
     *outcome = (struct nb_outcome){.ending = NB_NOT_STARTED, .current = -1};
-    struct reader reader = {.take = take, .arg = arg, .outcome = outcome};
+    struct reader reader = {.lines = cJSON_CreateArray(), .outcome = outcome};
     struct nb_shared *shared = NULL;
     int ends[2] = {-1, -1}, shared_fd = -1;
     struct child child = {0};
@@ -370,6 +371,25 @@ out:
     if (shared_fd >= 0) close(shared_fd);
     nb_strbuf_release(&reader.answers.begun);
     free(text);
+    return reader.lines;
+}
+
+/* By a signal that no kernel's mistake leads to: by a system out of memory, or by a user. */
+static bool was_killed(const struct nb_outcome *o) {
+    return o->ending == NB_ENDED_BY_SIGNAL && o->signal == SIGKILL && !o->fault_status[0];
+}
+
+void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
+                    void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome) {
+    assert(job && take && outcome);
+    cJSON *line, *lines = run_once(fork_server, job, digests_fd, silence_s, outcome);
+    if (was_killed(outcome) && !interrupted) {
+        nb_note("a worker was killed (signal 9); what it had to do is done once more");
+        cJSON_Delete(lines);
+        lines = run_once(fork_server, job, digests_fd, silence_s, outcome);
+    }
+    while ((line = cJSON_DetachItemFromArray(lines, 0))) take(line, arg);
+    cJSON_Delete(lines);
 }
 
 enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t n) {
@@ -384,7 +404,7 @@ enum nb_status nb_outcome_blame(const struct nb_outcome *o, char *reason, size_t
         return nb_status_ends(status) ? status : NB_CRASHED;
     }
     if (o->ending == NB_ENDED_BY_SIGNAL && o->signal == SIGKILL)
-        snprintf(reason, n, "killed (signal 9), as a system out of memory does");
+        snprintf(reason, n, "killed twice (signal 9), as a system out of memory does");
     else if (o->ending == NB_ENDED_BY_SIGNAL)
         snprintf(reason, n, "signal %d, %s", o->signal, strsignal(o->signal));
     else

@@ -58,7 +58,8 @@ struct nb_outcome {
 };
 
 /* Runs `job` in a process that the fork server makes; null, or one that cannot: this program is executed again. take() receives (and
- * owns) every line but faults. digests_fd: -1 for none. A worker without a step forward for silence_s is ended. Returns once it has ended,
+ * owns) every line but faults, once the worker has ended; one that was killed from outside is run a second time, and the lines of the first
+ * are dropped. digests_fd: -1 for none. A worker without a step forward for silence_s is ended. Returns once it has ended,
  * and with it all that its kernels started. */
 void nb_process_run(struct nb_fork_server *fork_server, const struct nb_job *job, int digests_fd, double silence_s,
                     void (*take)(cJSON *line, void *arg), void *arg, struct nb_outcome *outcome);

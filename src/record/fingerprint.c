@@ -62,9 +62,12 @@ static void add_number(cJSON *object, const char *name, int64_t value, bool know
 }
 
 static void add_build(cJSON *object) {
+    char hash[20];
+    nb_file_hash("/proc/self/exe", hash);
     add_text(object, "version", NB_VERSION);
     add_text(object, "commit", NB_COMMIT);
     cJSON_AddBoolToObject(object, "dirty", NB_DIRTY);
+    add_text(object, "hash", hash);
     add_text(object, "compiler", NB_COMPILER);
     add_text(object, "kernel_flags", NB_KERNEL_FLAGS);
 }

@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 
 /* Only what stays the same from run to run, so that equal fingerprints are one machine and one build:
- *   build      version, commit, dirty, compiler, kernel_flags
+ *   build      version, commit, dirty, hash of the program, compiler, kernel_flags
  *   cpu        vendor, model, codename, family, model_number, stepping, microcode, features [..], n_online, l1d_bytes, l2_bytes,
  *              l3_bytes, siblings, hypervisor, disagreement
  *   system     os, kernel, architecture, governor, boost, clock_source, huge_pages, aslr, memory_bytes

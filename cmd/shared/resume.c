@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --resume, of every command that has it: the command line that a journal holds, and whether what it names is still the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/shared/run_plan.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/measure/journal.h"
+#include "src/record/fingerprint.h"
+
+static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
+
+static int keep_first(const cJSON *line, void *arg) {
+    *(cJSON **)arg = cJSON_Duplicate(line, true);
+    return 1;
+}
+
+/* The run line of the journal in dir, owned; null after nb_error. */
+static cJSON *read_run_line(const char *dir) {
+    cJSON *run = NULL;
+    return nb_journal_read(dir, keep_first, &run) == 0 ? run : NULL;
+}
+
+/* ---- the command line ----------------------------------------------------------------------------------------------- */
+
+int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
+                           const struct nb_output_options *o, const struct nb_plan_request *q) {
+    const cJSON *item;
+    if (q->changed || q->config || o->out || o->list)
+        return nb_error(
+            "--resume %s goes on with the plan of that run: leave out names, --out, --list and options of the plan",
+            o->resume);
+    cJSON *run = read_run_line(dir);
+    const cJSON *argv = member(run, "argv");
+    if (!run) return -1;
+    saved->argv = nb_alloc((unsigned)cJSON_GetArraySize(argv) + 2, sizeof(char *));
+    cJSON_ArrayForEach(item, argv) if (cJSON_IsString(item)) saved->argv[saved->argc++] = nb_strdup(item->valuestring);
+    cJSON_Delete(run);
+    if (saved->argc > 0 && strcmp(saved->argv[0], command) == 0) return 0;
+    return nb_error("--resume %s: `normbench %s` began it, and goes on with it", o->resume,
+                    saved->argc > 0 ? saved->argv[0] : "run");
+}
+
+void nb_journaled_argv_release(struct nb_journaled_argv *saved) {
+    for (int i = 0; i < saved->argc; i++) free(saved->argv[i]);
+    free(saved->argv);
+    *saved = (struct nb_journaled_argv){0};
+}
+
+/* ---- what has changed since ----------------------------------------------------------------------------------------- */
+
+/* Measurements of two builds, machines or plans must not stand in one journal as if they were of one. */
+
+/* {FILE: HASH, ..}: what differs between two of these is named by its file. */
+static cJSON *by_file(const cJSON *kernels) {
+    cJSON *json = cJSON_CreateObject();
+    const cJSON *item;
+    cJSON_ArrayForEach(item, kernels) {
+        const char *file = nb_json_get_text(item, "file");
+        if (file) nb_json_text(json, file, nb_json_get_text(item, "hash"));
+    }
+    return json;
+}
+
+/* {KEY: place, ..} */
+static cJSON *by_key(const cJSON *groups) {
+    cJSON *json = cJSON_CreateObject();
+    const cJSON *group, *key;
+    int place = 0;
+    cJSON_ArrayForEach(group, groups) {
+        cJSON_ArrayForEach(key, member(group, "keys")) {
+            if (cJSON_IsString(key)) nb_json_number(json, key->valuestring, place++);
+        }
+    }
+    return json;
+}
+
+/* "PATH: BEFORE, now NOW" of the first difference; "" while there is none. */
+static void describe_first(const char *path, const cJSON *before, const cJSON *now, void *arg) {
+    struct nb_strbuf *text = arg;
+    if (text->len > 0) return;
+    nb_strbuf_addf(text, "%s: ", path);
+    if (before) nb_json_print(before, text);
+    nb_strbuf_addf(text, "%s, now ", before ? "" : "not there");
+    if (now) nb_json_print(now, text);
+    if (!now) nb_strbuf_add(text, "not there");
+}
+
+/* Takes both over. */
+static int refuse_differences(const char *dir, cJSON *before, cJSON *now, const char *what, const char *mend) {
+    struct nb_strbuf text = {0};
+    nb_json_differences(before, now, describe_first, &text);
+    const int result = text.len ? nb_error("--resume %s: %s than when the run began (%s); %s, or start a new run", dir,
+                                           what, text.text, mend)
+                                : 0;
+    nb_strbuf_release(&text);
+    cJSON_Delete(before);
+    cJSON_Delete(now);
+    return result;
+}
+
+/* Some members of an object, owned. */
+static cJSON *select_members(const cJSON *object, const char *const *names) {
+    cJSON *json = cJSON_CreateObject();
+    for (; *names; names++)
+        if (member(object, *names)) cJSON_AddItemToObject(json, *names, cJSON_Duplicate(member(object, *names), true));
+    return json;
+}
+
+static int compare_plans(const char *dir, const cJSON *before, const cJSON *now) {
+    static const char *const effort[] = {"launches", "blocks", "sample_ms", "order_seed", NULL}, *const hash[] = {
+                                                                                                     "hash", NULL};
+    static const char what[] = "its config plans something else", mend[] = "put the config back as it was";
+    const cJSON *a = member(before, "plan"), *b = member(now, "plan");
+    if (cJSON_Compare(member(a, "hash"), member(b, "hash"), true)) return 0;
+    int result = refuse_differences(dir, select_members(a, effort), select_members(b, effort), what, mend);
+    if (result == 0)
+        result = refuse_differences(dir, by_key(member(before, "groups")), by_key(member(now, "groups")), what, mend);
+    return result == 0 ? refuse_differences(dir, select_members(a, hash), select_members(b, hash), what, mend) : result;
+}
+
+int nb_resumes_what_began(const char *dir, const cJSON *now) {
+    static const char *const cpu[] = {"vendor", "model", "features", NULL};
+    cJSON *before = read_run_line(dir);
+    const cJSON *a = member(before, "fingerprint"), *b = member(now, "fingerprint");
+    int result = before ? 0 : -1;
+    if (result == 0)
+        result = refuse_differences(dir, select_members(member(a, "cpu"), cpu), select_members(member(b, "cpu"), cpu),
+                                    "this is another CPU", "go on where it began");
+    if (result == 0)
+        result = refuse_differences(dir, cJSON_Duplicate(member(a, "build"), true),
+                                    cJSON_Duplicate(member(b, "build"), true), "normbench is another build",
+                                    "go on with the one that it began with");
+    if (result == 0)
+        result = refuse_differences(dir, by_file(member(a, "kernels")), by_file(member(b, "kernels")),
+                                    "a file of kernels is another build", "put that one back");
+    if (result == 0)
+        result = refuse_differences(dir, cJSON_Duplicate(member(a, "tuning"), true),
+                                    cJSON_Duplicate(member(b, "tuning"), true), "the tuning is another one",
+                                    "choose the same by --tuning");
+    if (result == 0) result = compare_plans(dir, before, now);
+    cJSON_Delete(before);
+    return result;
+}
