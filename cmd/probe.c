@@ -35,7 +35,7 @@ static const char help[] =
     "  --max-width WIDTH    hides wider kernels\n"
     "  --case-timeout S     ends a kernel that makes no progress for so long (default 20)\n"
     "  --format NAME        table (the default) or json\n\n"
-    "The formula that the kernel is called with; what is not given is the kernel's own:\n"
+    "The formula that the kernel is called with; what is not given is the kernel's own, gamma and beta as usual for the op:\n"
     "  --eps EPS  --eps-place PLACE  --root ROOT  --affine AFFINE  --cast CAST  --weight-offset 0|1  --param f32|x\n"
     "  --round-sum 0|1      values as of `normbench list axes`\n" NB_TUNING_HELP NB_COMMON_HELP "\n"
     "Exit codes: 0 ok, 1 a kernel crashed, hung or returned an error, 2 usage, 77 nothing selected can run here.\n";
@@ -159,8 +159,12 @@ static void set_formula(struct nb_case *c, const struct probe_options *o, const 
         else if (!(masks[i] & 1u << *fields[i]))
             *fields[i] = (uint32_t)__builtin_ctz(masks[i]);
     }
-    /* As much of the affine part as there is: more can be asked of it. */
-    if (!o->axis[3]) c->formula.affine = can->affines ? 31u - (uint32_t)__builtin_clz(can->affines) : NB_AFFINE_NONE;
+}
+
+/* The op's usual one, as it stands in a normalized case; where the kernel has not that, as much as it has. */
+static void set_affine(struct nb_case *c, uint32_t affines) {
+    if (affines == 0) c->formula.affine = NB_AFFINE_NONE;
+    if (affines && !(affines & 1u << c->formula.affine)) c->formula.affine = 31u - (uint32_t)__builtin_clz(affines);
 }
 
 /* Null, or why this one cannot be asked. */
@@ -174,6 +178,7 @@ static const char *set_case(struct nb_case *c, const struct nb_entry *entry, con
     set_formula(c, o, &entry->kernel->formulas);
     nb_case_set_entry(c, entry);
     nb_case_normalize(c);
+    if (!o->axis[3]) set_affine(c, entry->kernel->formulas.affines);
     nb_case_call(c, &call);
     const char *refusal = nb_probe_refuses(c);
     if (!refusal) refusal = nb_cpu_refuses(entry->kernel->cpu_features, entry->kernel->width);

@@ -36,7 +36,7 @@ static void print_table(const struct nb_case *cases, cJSON *const *answers, int 
         if (!answers[i]) continue;
         const char *summary = nb_json_get_text(answers[i], "summary"), *reason = nb_json_get_text(answers[i], "reason");
         if (i) nb_print_line(out, "%s", "");
-        nb_print_line(out, "%s", cases[i].variant);
+        nb_print_line(out, "%s, called with affine %s", cases[i].variant, nb_affine_names[cases[i].formula.affine]);
         if (reason) nb_print_line(out, "%s: %s", nb_json_get_text(answers[i], "status"), reason);
         print_answers(cJSON_GetObjectItemCaseSensitive(answers[i], "answers"), out);
         if (summary) nb_print_line(out, "%s: %s", cases[i].variant, summary);

@@ -10,6 +10,11 @@ for line in '^lanes +8 ' '^sum_fma +fma ' '^eps_place +inside ' '^root +mul_reci
     grep -qE "$line" "$WORK/table" || bad "no line /$line/"
 done
 
+# RMSNorm has no beta unless one is asked for.
+grep -qE '^affine_fma +undetermined +no beta' "$WORK/table" || bad "a beta that is not passed: $(grep affine_fma "$WORK/table")"
+"$NORMBENCH" probe rmsnorm_twopass_scalar_f32 --affine gamma_beta >"$WORK/beta" || bad "with beta: exit $?"
+grep -qE '^affine_fma +fma ' "$WORK/beta" || bad "with beta: $(grep affine_fma "$WORK/beta")"
+
 "$NORMBENCH" probe 'layernorm_twopass' --width scalar --dtype f32,bf16 --eps-place outside --root div_sqrt --n 8192 --format json \
     >"$WORK/json" || bad "json: exit $?"
 /usr/bin/python3 - "$WORK/json" <<'PY' || bad "json: not as promised"

@@ -144,6 +144,7 @@ static const char *truth_of_root(const struct facts *f, const char *question) {
 static bool is_right(const struct facts *f, const char *question, const char *value) {
     if (strcmp(question, "eps_effective") == 0) return fabs(atof(value) / f->c->eps - 1) < 0.02;
     if (strcmp(question, "accumulator") == 0 && strcmp(value, "f32 or wider") == 0 && !f->coarse) return true;
+    if (strcmp(question, "statistics_dtype") == 0 && strncmp(value, "finer than ", 11) == 0) return !f->coarse;
     if (strcmp(question, "order") == 0 && f->blocked && strncmp(value, "blocks of ", 10) == 0) return true;
     const char *truth = truth_of_eps(f, question);
     if (!truth) truth = truth_of_sums(f, question);

@@ -73,22 +73,39 @@ int nb_box_run(struct nb_box *b) {
     return nb_trial_run(&b->t) == 0 ? 0 : fail(b);
 }
 
-/* Does y stand above the level at this eps? */
-static bool is_above(struct nb_box *b, int64_t col, double level, double eps) {
-    return nb_box_rerun(b, eps) == 0 && fabs(nb_box_y(b, 0, col)) > level;
+/* A call with another value of what y falls with. */
+typedef int (*try_fn)(struct nb_box *b, int64_t col, double value);
+
+static int try_eps(struct nb_box *b, int64_t col, double eps) {
+    (void)col;
+    return nb_box_rerun(b, eps);
+}
+static int try_weight(struct nb_box *b, int64_t col, double divisor) {
+    b->gamma[col] = 1 / divisor - (b->p->unit == 0 ? 1 : 0);
+    nb_trial_set_params(&b->t, b->gamma, b->beta);
+    return nb_box_rerun(b, 0);
 }
 
-double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, double high) {
-    if (!is_above(b, col, level, low) || is_above(b, col, level, high)) return NAN;
+/* Does y stand above the level there? */
+static bool is_above(struct nb_box *b, int64_t col, double level, try_fn try, double value) {
+    return try(b, col, value) == 0 && fabs(nb_box_y(b, 0, col)) > level;
+}
+
+static double drop_of(struct nb_box *b, int64_t col, double level, try_fn try, double low, double high) {
+    if (!is_above(b, col, level, try, low) || is_above(b, col, level, try, high)) return NAN;
     for (double width = high - low; high - low > width * 0x1p-36 && !b->broken;) {
         const double middle = low + (high - low) / 2;
         if (middle <= low || middle >= high) break;
-        if (is_above(b, col, level, middle))
+        if (is_above(b, col, level, try, middle))
             low = middle;
         else
             high = middle;
     }
     return b->broken ? NAN : low + (high - low) / 2;
+}
+
+double nb_box_drop(struct nb_box *b, int64_t col, double level, double low, double high) {
+    return drop_of(b, col, level, try_eps, low, high);
 }
 
 /* ---- weighing ---- */
@@ -104,11 +121,24 @@ static double read_off(const struct nb_box *b, int64_t at, double a) {
 static int init_direct(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why) {
     s->direct = true;
     s->tolerance = a * a * 0x1p-20;
-    *why = "with eps as a clamp a sum can only be read off the output, which has too few bits";
+    *why = "with such an eps a sum can only be read off the output, which has too few bits";
     if (b->p->c.dtype != NB_F32) return -1;
-    *why = "with eps as a clamp a sum can only be read off the output, and the root is too far off for that";
+    *why = "with such an eps a sum can only be read off the output, and the root is too far off for that";
     const double sum = s->known * divisor(b->p, b->cols);
     return nb_box_rerun(b, 0) == 0 && fabs(read_off(b, at, a) - sum) <= s->tolerance / 2 ? 0 : -1;
+}
+
+/* y = x weight / sqrt(v): v is weighed against the weight, of which f32 holds all digits, unless x / sqrt(v) is rounded before. */
+static int init_by_weight(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why) {
+    s->by_weight = true;
+    s->tolerance = a * a * 0x1p-21; /* of the two v, each off by the roundings of rstd and of two products */
+    *why = "eps is kept in 16 bits, and no f32 weight is passed either";
+    if (!b->p->has_gamma || b->p->c.formula.param == NB_PARAM_X) return -1;
+    *why = "y does not fall where the weight does";
+    if (try_weight(b, at, 1.4) != 0) return -1;
+    s->level = fabs(nb_box_y(b, 0, at));
+    s->drop = drop_of(b, at, s->level, try_weight, 1, 2);
+    return isnan(s->drop) ? -1 : 0;
 }
 
 /* a, and where the mean is taken off 16 times -a / 16: whatever the order, all sums are exact. */
@@ -128,6 +158,8 @@ int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, co
     set_known_row(s, b, at, a);
     if (nb_box_run(b) != 0) return -1;
     if (p->eps_place == NB_EPS_CLAMP) return init_direct(s, b, at, a, why);
+    if (p->coarse_eps && p->c.dtype == NB_F32) return init_direct(s, b, at, a, why);
+    if (p->coarse_eps) return init_by_weight(s, b, at, a, why);
     *why = "eps enters multiplied, and sums are weighed against it";
     if (!p->eps_plain) return -1;
     const double whole = p->eps_place == NB_EPS_OUTSIDE ? sqrt(s->known) : s->known;
@@ -143,6 +175,10 @@ double nb_scale_weigh(const struct nb_scale *s, struct nb_box *b, int64_t at, do
     const struct nb_probe *p = b->p;
     if (nb_box_run(b) != 0) return NAN;
     if (s->direct) return nb_box_rerun(b, 0) == 0 ? read_off(b, at, a) : NAN;
+    if (s->by_weight) {
+        const double by = drop_of(b, at, s->level, try_weight, 1, 2);
+        return s->known * (s->drop / by) * (s->drop / by) * divisor(p, s->n);
+    }
     const bool outside = p->eps_place == NB_EPS_OUTSIDE;
     const double whole = outside ? sqrt(s->known) : s->known;
     const double drop = nb_box_drop(b, at, s->level, 0, whole * s->unit);

@@ -147,6 +147,7 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
         return;
     }
     const int format = format_of(drops);
+    p->coarse_eps = format == NB_BF16 || format == NB_F16;
     if (format < 0) {
         nb_probe_say(
             p, "eps_dtype", NULL, NULL,
@@ -164,34 +165,91 @@ static void ask_dtype(struct nb_probe *p, struct nb_box *b) {
                      "what eps enters is rounded to %s, which hides the format of eps itself", name);
 }
 
-/* Eight rows whose v differ by 2^-13 of itself, each an exact sum in any order. */
-static void ask_statistics(struct nb_probe *p) {
+/* ---- how many digits the statistics have ---- */
+
+/* Eight rows whose v differ by 2^-13 of itself, each an exact sum in any order. Returns how many are weighed right, -1: they cannot be. */
+enum { N_SUMS = 8 };
+static int weigh_neighbours(struct nb_probe *p, int *coarse, const char **why) {
     struct nb_box b;
     struct nb_scale s;
-    const char *why = NULL;
-    int right = 0, coarse = 0, n = 0;
     const double a = 16;
-    if (nb_box_init(&b, p, 1, COLS, 0) != 0 || nb_scale_init(&s, &b, 0, a, &why) != 0) {
-        p->why_not_weighed = why ? why : "a call failed";
-        if (!p->failure) nb_probe_say(p, "statistics_dtype", NULL, NULL, "%s", p->why_not_weighed);
-        nb_box_release(&b);
-        return;
+    int right = -1;
+    *coarse = 0;
+    *why = "a call failed";
+    if (nb_box_init(&b, p, 1, COLS, 0) == 0 && nb_scale_init(&s, &b, 0, a, why) == 0) {
+        const double base = s.known * (p->of_sum ? 1 : COLS);
+        right = 0;
+        for (int64_t k = 1; k <= N_SUMS; k++) { /* pairs of +-1/8 */
+            nb_box_set(&b, 0, 30 + 2 * k, 0.125);
+            nb_box_set(&b, 0, 31 + 2 * k, -0.125);
+            const double off = fabs(nb_scale_weigh(&s, &b, 0, a) - base - (double)k / 32);
+            right += off <= 0.008;
+            *coarse += off > 0.016;
+        }
     }
-    const double base = s.known * (p->of_sum ? 1 : COLS);
-    for (int64_t k = 1; k <= 8; k++, n++) { /* pairs of +-1/8 */
-        nb_box_set(&b, 0, 30 + 2 * k, 0.125);
-        nb_box_set(&b, 0, 31 + 2 * k, -0.125);
-        const double off = fabs(nb_scale_weigh(&s, &b, 0, a) - base - (double)k / 32);
-        right += off <= 0.008;
-        coarse += off > 0.016;
-    }
-    p->fine_stats = right == n;
-    p->coarse_stats = p->c.dtype != NB_F32 && coarse > n / 2;
-    p->why_not_weighed = "the statistics are too coarse for sums to be weighed";
-    const char *value = p->fine_stats ? "f32 or wider" : p->coarse_stats ? p->format->name : NULL;
-    nb_probe_say(p, "statistics_dtype", value, "strong", "of %d sums 2^-13 apart %d were weighed right, %d not at all",
-                 n, right, coarse);
     nb_box_release(&b);
+    return right;
+}
+
+/* Without eps: a row with v about 1.5, halfway between two middles of the format, and 64 elements of all significands that count for
+ * nothing. `moved` is how far v lies from 1.5 in half spacings; y of the 64. */
+enum { SEERS = 64, CELL_COLS = 256 };
+static int see_cell(struct nb_box *b, double moved, double y[SEERS]) {
+    const double target = 1.5 + moved * b->p->format->unit_roundoff;
+    double sum = 0;
+    nb_box_clear(b);
+    for (int64_t i = 0; i < SEERS; i++) {
+        nb_box_set(b, 0, 2 * i, (1 + (double)i / SEERS) * 0x1p-7);
+        nb_box_set(b, 0, 2 * i + 1, -b->x[2 * i]);
+    }
+    for (int64_t i = 2 * SEERS; i < 2 * SEERS + 94; i++) nb_box_set(b, 0, i, i % 2 ? -2 : 2);
+    for (int64_t i = 0; i < CELL_COLS; i++) sum += b->x[i] * b->x[i];
+    const double last = sqrt((target * CELL_COLS - sum) / 2);
+    nb_box_set(b, 0, CELL_COLS - 2, last);
+    nb_box_set(b, 0, CELL_COLS - 1, -last);
+    if (nb_box_run(b) != 0) return -1;
+    for (int64_t i = 0; i < SEERS; i++) y[i] = nb_box_y(b, 0, 2 * i);
+    return 0;
+}
+
+static int n_differing(const double a[SEERS], const double b[SEERS]) {
+    int n = 0;
+    for (int i = 0; i < SEERS; i++) n += a[i] != b[i];
+    return n;
+}
+
+/* Where v is rounded to x's format no output moves within the cell, and most do where v crosses its end; 1 / sqrt(v), were it rounded, would stay
+ * in its own cell throughout. */
+static void say_cells(struct nb_probe *p) {
+    struct nb_box b;
+    double low[SEERS], high[SEERS], beyond[SEERS];
+    if (nb_box_init(&b, p, 1, CELL_COLS, 0) == 0 && see_cell(&b, -0.8, low) == 0 && see_cell(&b, 0.88, high) == 0 &&
+        see_cell(&b, 1.12, beyond) == 0) {
+        char finer[40];
+        const int inside = n_differing(low, high), across = n_differing(high, beyond);
+        snprintf(finer, sizeof finer, "finer than %s", p->format->name);
+        const char *value = inside > SEERS / 5 ? finer : inside == 0 && across > SEERS / 4 ? p->format->name : NULL;
+        nb_probe_say(p, "statistics_dtype", value, "strong",
+                     "of %d outputs %d change while v stays next to one number of %s, %d where it goes on to the next",
+                     SEERS, inside, p->format->name, across);
+    }
+    nb_box_release(&b);
+}
+
+static void ask_statistics(struct nb_probe *p) {
+    int coarse;
+    const char *why;
+    const int right = weigh_neighbours(p, &coarse, &why);
+    if (p->failure) return;
+    p->fine_stats = right == N_SUMS;
+    p->coarse_stats = p->c.dtype != NB_F32 && (right < 0 ? p->coarse_eps : coarse > N_SUMS / 2);
+    p->why_not_weighed = right < 0 ? why : "sums cannot be weighed finely enough";
+    if (p->fine_stats)
+        nb_probe_say(p, "statistics_dtype", "f32 or wider", "strong", "%d sums 2^-13 apart were weighed right", right);
+    else if (p->c.dtype != NB_F32 && !p->of_sum)
+        say_cells(p);
+    else
+        nb_probe_say(p, "statistics_dtype", NULL, NULL, "%s", p->why_not_weighed);
 }
 
 void nb_probe_eps(struct nb_probe *p) {

@@ -25,7 +25,8 @@ struct nb_probe {
     bool eps_plain;              /* eps enters v (or its root) as given, or the sum as given (eps_on_sum) */
     bool eps_on_sum;             /* n v + eps */
     const char *why_not_weighed; /* the statistics are not known to be fine: the reason */
-    bool coarse_stats;           /* they have the 16 bits of x */
+    bool coarse_eps;             /* eps, or what it is added to, has 16 bits: nothing can be weighed against it */
+    bool coarse_stats;           /* sums of 16-bit rows could be weighed no more finely than to the bits of x */
     bool fine_stats;             /* the statistics keep more than 12 bits */
     int variance;                /* enum nb_variance; -1: not known */
     int64_t cols;                /* length of the rows that show how a row is summed: a power of two, 2^13 .. 2^20 */
@@ -90,7 +91,8 @@ struct nb_scale {
     double level, drop;
     double unit;      /* eps that is worth 1 in v, or in its root */
     double tolerance; /* of a sum of squares, absolute */
-    bool direct;      /* read off y, since eps is a clamp */
+    bool direct;      /* read off y, since eps is a clamp, or coarse */
+    bool by_weight;   /* eps is coarse, and the weight is f32: y falls when it is divided by drop */
 };
 /* -1: this kernel cannot be weighed; why says so. b holds the known row afterwards. */
 int nb_scale_init(struct nb_scale *s, struct nb_box *b, int64_t at, double a, const char **why);

@@ -241,7 +241,12 @@ static double average_loss(struct nb_probe *p, int64_t n, const char **why) {
     struct nb_box b;
     struct nb_scale s;
     double loss = 0;
-    if (nb_box_init(&b, p, 1, n, 0) != 0 || nb_scale_init(&s, &b, 0, a, why) != 0) loss = NAN;
+    if (nb_box_init(&b, p, 1, n, 0) != 0 || nb_scale_init(&s, &b, 0, a, why) != 0) {
+        loss = NAN;
+    } else if (s.tolerance > 4) {
+        *why = "sums cannot be weighed finely enough";
+        loss = NAN;
+    }
     for (int64_t j = 0; j < POSITIONS && !isnan(loss); j++) {
         sum_set_row(&b, j, a);
         loss += (a * a + (double)(n - 2) - nb_scale_weigh(&s, &b, j, a)) / POSITIONS;
