@@ -281,6 +281,7 @@ static int get_member(const cJSON *object, const struct nb_member *m, void *at, 
         *(struct nb_interval *)at = nb_json_get_interval(object, m->name);
         return 0;
     case NB_MEMBER_OBJECT:
+        if (m->optional && !cJSON_GetObjectItemCaseSensitive(object, m->name)) return 0; /* an earlier program's */
         return nb_json_get_members(cJSON_GetObjectItemCaseSensitive(object, m->name), m->members, at, what);
     }
     return 0;

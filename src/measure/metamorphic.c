@@ -13,6 +13,7 @@
 #include "src/core/kernel_fields.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
+#include "src/measure/exact_rows.h"
 #include "src/measure/fixture.h"
 
 /* ---- what trials share ------------------------------------------------------------------------------------------- */
@@ -170,6 +171,8 @@ static const struct nb_member result_members[] = {NB_MEMBER_NAMED(struct nb_rela
                                                   NB_MEMBERS_END};
 
 #define M(KIND, field) NB_MEMBER(KIND, struct nb_metamorphic, field)
+#define RELATION_OPTIONAL(name, i)                                                                                     \
+    { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, true }
 #define RELATION(name, i)                                                                                              \
     { name, NB_MEMBER_OBJECT, offsetof(struct nb_metamorphic, relations[i]), 0, NULL, result_members, false }
 const struct nb_member nb_metamorphic_members[] = {RELATION("scale", NB_REL_SCALE),
@@ -182,6 +185,7 @@ const struct nb_member nb_metamorphic_members[] = {RELATION("scale", NB_REL_SCAL
                                                    RELATION("twice", NB_REL_TWICE),
                                                    RELATION("squares", NB_REL_SQUARES),
                                                    RELATION("sum", NB_REL_SUM),
+                                                   RELATION_OPTIONAL("exact", NB_REL_EXACT),
                                                    M(NUMBER, order_noise_ulp),
                                                    M(INDEX, scale_up),
                                                    M(INDEX, scale_down),
@@ -802,6 +806,34 @@ static void try_residuals(struct trials *t) {
         trial_skip(t, NB_REL_SUM, "the op does not centre its rows");
 }
 
+/* ---- the last rounding alone ------------------------------------------------------------------------------------- */
+
+static void compare_exact(struct trials *t, const double *want) {
+    const struct nb_inputs *in = &t->fixture->in;
+    for (int64_t i = 0; i < in->rows * in->cols; i++)
+        if (!(nb_get(t->y, i, in->dtype) == nb_round_to(want[i], in->dtype)))
+            count(t, NB_REL_EXACT, i / in->cols, i % in->cols);
+}
+
+static void try_exact(struct trials *t) {
+    struct nb_fixture *fixture = t->fixture;
+    if (strcmp(fixture->c.data, "normal") != 0) {
+        trial_skip(t, NB_REL_EXACT, "tried with normal data alone");
+        return;
+    }
+    double *want = nb_alloc((unsigned long long)fixture->in.rows * (unsigned long long)fixture->in.cols, sizeof *want);
+    nb_fixture_reset(fixture);
+    const char *why = nb_exact_rows(fixture, want);
+    if (why) {
+        trial_skip(t, NB_REL_EXACT, why);
+    } else if (trial_call(t, NB_REL_EXACT, fixture->in.rows, 0)) {
+        compare_exact(t, want);
+        trial_judge(t, NB_REL_EXACT, "not the exact product rounded to nearest even, though nothing else is rounded");
+    }
+    nb_fixture_reset(fixture);
+    free(want);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static void skip_all(struct trials *t, const char *reason) {
@@ -811,10 +843,10 @@ static void skip_all(struct trials *t, const char *reason) {
 typedef void (*trial_fn)(struct trials *t);
 
 static void try_all(struct trials *t) {
-    static const trial_fn forward[] = {try_scale, try_negate, try_permute, try_shift,    try_row_order,
-                                       try_batch, try_ranges, try_twice,   try_residuals};
-    static const trial_fn backward[] = {try_scale_gradient, try_negate, try_row_order,
-                                        try_batch,          try_ranges, try_twice};
+    static const trial_fn forward[] = {try_scale, try_negate, try_permute, try_shift,     try_row_order,
+                                       try_batch, try_ranges, try_twice,   try_residuals, try_exact};
+    static const trial_fn backward[] = {try_scale_gradient, try_negate, try_row_order, try_batch,
+                                        try_ranges,         try_twice,  try_exact};
     const bool is_backward = t->fixture->c.pass == NB_BACKWARD;
     const size_t n = is_backward ? sizeof backward / sizeof backward[0] : sizeof forward / sizeof forward[0];
     if (is_backward) {

@@ -26,6 +26,7 @@ enum nb_relation {
     NB_REL_TWICE,     /* the same call again: the same bits. Rows that differ */
     NB_REL_SQUARES, /* mean of y^2 = v / (v + eps) without gamma and beta: residual in units of the declared arithmetic */
     NB_REL_SUM,     /* centred ops: mean of y = 0, likewise */
+    NB_REL_EXACT, /* normal data: rows on which the last rounding is the only one (exact_rows.h): elements that are not it */
     NB_N_RELATIONS
 };
 const char *nb_relation_name(enum nb_relation relation);
