@@ -30,13 +30,16 @@ static const char help[] =
     "  --threads LIST       short for --axis threads=LIST\n"
     "  --max-width WIDTH    hides wider kernels: scalar, 128, 256, 256x, 512\n"
     "  --plugin FILE.so     adds the kernels of a shared object; repeatable\n" NB_PEER_HELP
-    "  --budget SECONDS     drops cases, evenly over the plan, until the estimate fits; never launches\n"
+    "  --budget SECONDS     the run takes about so long: cases are dropped, evenly over the plan, until the estimate fits\n"
+    "                       (without --launches N: with twice the fewest launches); what is left goes to more launches\n"
     "  --shard I/N          the I-th of N parts, by whole groups; `normbench merge` puts them together\n"
     "  --list               prints the cases, what does not apply and why, and the time it would take; runs nothing;\n"
     "                       with --format variants the kernels that they need, whether these are built or not\n\n"
     "How to run\n"
-    "  --launches N         worker processes for each group (6 are the fewest that give an interval); 0: checks\n"
-    "                       the cases and times nothing\n"
+    "  --launches N:M       worker processes for each group: at least N, and up to M while one of its ratios is less exact\n"
+    "                       than the aim and time is left; N alone: exactly N (6 are the fewest that give an interval);\n"
+    "                       0: checks the cases and times nothing\n"
+    "  --aim PERCENT        half-width of the ratios' intervals at which a group has had enough launches (default 3)\n"
     "  --blocks N           random orders of all arms in one launch\n"
     "  --case-timeout S     ends a case that makes no progress for so long (default 20)\n"
     "  --no-counters        skips the counter pass\n"
@@ -106,7 +109,8 @@ static int run_again(const struct nb_measuring *first, struct nb_config *config,
     struct nb_measuring again = *first;
     char *folder = nb_path_join(dir, NB_CONFIRM_FOLDER), *journal = nb_path_join(folder, NB_JOURNAL_FILE);
     bool began;
-    config->launches = launches;
+    config->launches = config->most_launches = launches;
+    config->budget_s = 0;
     config->order_seed++; /* other orders and offsets than those that looked behind */
     int result = nb_plan_make(&plan, config, &options);
     if (result == 0 && plan.n_cases > 0) {

@@ -3,6 +3,7 @@
 #include "cmd/shared/run_plan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,13 +79,31 @@ int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *co
     return read_config(q, config) != 0 ? -1 : apply_options(q, config);
 }
 
+int nb_take_launches(void *request, const char *value) {
+    struct nb_plan_request *q = request;
+    char rest;
+    q->most_launches = 0;
+    const int n = sscanf(value, "%d:%d%c", &q->launches, &q->most_launches, &rest);
+    const bool is_one = sscanf(value, "%d%c", &q->launches, &rest) == 1 && q->launches >= 0 && q->launches <= 1000;
+    if (is_one || (n == 2 && q->launches >= 1 && q->most_launches >= q->launches && q->most_launches <= 1000)) return 0;
+    return nb_error("--launches %s: a number from 0 to 1000, or the fewest and the most, such as 8:40", value);
+}
+
+static void set_effort(const struct nb_plan_request *q, struct nb_config *config) {
+    if (q->launches != NB_AS_CONFIGURED) {
+        config->launches = q->launches;
+        config->most_launches = q->most_launches;
+    }
+    if (q->untimed) config->launches = config->most_launches = 0;
+    if (q->blocks != NB_AS_CONFIGURED) config->blocks_per_launch = q->blocks;
+    if (q->aim_percent > 0) config->aim_percent = q->aim_percent;
+}
+
 int nb_plan_request_make(struct nb_plan_request *q, struct nb_config *config, struct nb_plan *plan) {
     if (read_config(q, config) != 0) return -1;
     if (config->compare.ours.n > 0 && nb_peers_add_built(&q->plugins) != 0) return -1;
     if (nb_load_kernels(&q->plugins, q->max_width) != 0 || apply_options(q, config) != 0) return -1;
-    if (q->launches != NB_AS_CONFIGURED) config->launches = q->launches;
-    if (q->untimed) config->launches = 0;
-    if (q->blocks != NB_AS_CONFIGURED) config->blocks_per_launch = q->blocks;
+    set_effort(q, config);
     q->options.filters = (const char *const *)q->filters.items;
     q->options.n_filters = q->filters.n;
     if (nb_plan_make(plan, config, &q->options) != 0) return -1;
@@ -190,12 +209,22 @@ static double confirmed_s(const struct nb_plan *plan) {
     return s / (double)plan->n_groups;
 }
 
+/* "8 launches of 20 blocks each, about 40 s"; "8 to 40 launches ..., until ratios are known to 3 %, 35 to 75 s" */
 static void add_effort(struct nb_strbuf *out, const struct nb_plan *plan, bool no_counters, bool confirms) {
-    if (plan->launches > 0)
-        nb_strbuf_addf(out, "%d launches of %d blocks each", plan->launches, plan->blocks);
+    const double least_s = nb_run_estimate_s(plan, plan->launches, no_counters);
+    const double most_s =
+        fmax(fmin(nb_run_estimate_s(plan, plan->most_launches, no_counters), plan->budget_s), least_s);
+    if (nb_plan_is_adaptive(plan))
+        nb_strbuf_addf(out, "%d to %d launches of %d blocks each, until ratios are known to %g %%, ", plan->launches,
+                       plan->most_launches, plan->blocks, 100 * plan->aim);
+    else if (plan->launches > 0)
+        nb_strbuf_addf(out, "%d launches of %d blocks each, ", plan->launches, plan->blocks);
     else
-        nb_strbuf_add(out, "checked, not timed");
-    nb_strbuf_addf(out, ", about %.0f s", nb_run_estimate_s(plan, no_counters));
+        nb_strbuf_add(out, "checked, not timed, ");
+    if (most_s > 1.1 * least_s)
+        nb_strbuf_addf(out, "%.0f to %.0f s", least_s, most_s);
+    else
+        nb_strbuf_addf(out, "about %.0f s", most_s);
     if (confirms && plan->compare.ours.n > 0 && plan->compare.confirm_launches > 0 && plan->n_groups > 0)
         nb_strbuf_addf(out, " and %.1f s more for each comparison that looks behind, on %d fresh launches",
                        confirmed_s(plan), plan->compare.confirm_launches);

@@ -22,6 +22,8 @@ struct nb_plan_request {
     const char *max_width;
     struct nb_plan_options options;
     int launches, blocks; /* NB_AS_CONFIGURED, or of launches 0: checks alone */
+    int most_launches;    /* with launches; 0: as many as these */
+    double aim_percent;   /* 0: as configured */
     bool changed;         /* any option of the plan was given */
 };
 enum { NB_AS_CONFIGURED = -1 };
@@ -33,14 +35,16 @@ enum { NB_AS_CONFIGURED = -1 };
     { "max-width", .text = &(q)->max_width, .given = &(q)->changed }
 #define NB_LAUNCHES_OPTION(q)                                                                                          \
     { "launches", .count = &(q)->launches, .least = 0, .most = 1000, .given = &(q)->changed }
+int nb_take_launches(void *request, const char *value); /* N, or N:M */
 #define NB_PLAN_OPTIONS(q)                                                                                             \
     {"axis", .texts = &(q)->axes, .given = &(q)->changed}, {"filter", .texts = &(q)->filters, .given = &(q)->changed}, \
         {"plugin", .texts = &(q)->plugins, .given = &(q)->changed},                                                    \
         {"peer", .take = nb_take_peer, .to = &(q)->plugins, .given = &(q)->changed},                                   \
         {"peer-lib", .take = nb_take_peer_library, .to = &(q)->plugins, .given = &(q)->changed},                       \
         {"budget", .number = &(q)->options.budget_s, .least = 1, .most = 1e7, .given = &(q)->changed},                 \
-        {"blocks", .count = &(q)->blocks, .least = 1, .most = 10000, .given = &(q)->changed}, NB_MAX_WIDTH_OPTION(q),  \
-        NB_LAUNCHES_OPTION(q)
+        {"blocks", .count = &(q)->blocks, .least = 1, .most = 10000, .given = &(q)->changed},                          \
+        {"aim", .number = &(q)->aim_percent, .least = 0.1, .most = 100, .given = &(q)->changed},                       \
+        {"launches", .take = nb_take_launches, .to = (q), .given = &(q)->changed}, NB_MAX_WIDTH_OPTION(q)
 
 /* The config as the options change it, without a kernel. -1 after nb_error. */
 int nb_plan_request_config(const struct nb_plan_request *q, struct nb_config *config);

@@ -4,6 +4,7 @@
 
 #include <fnmatch.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,22 +170,40 @@ static void add_replay(struct commands *c, const struct nb_record *r, const char
     free(key);
 }
 
-/* The same run with twice as many launches, into a folder of its own. */
+/* Twice as many launches; where time ended them, twice the time. Returns the option that it replaces. */
+static const char *longer_option(const struct nb_results *results, struct nb_strbuf *out) {
+    const cJSON *plan = nb_meta(results, "plan"), *elapsed_s = nb_meta(results, "elapsed_s");
+    const double least = nb_json_get_number(plan, "launches"), most = nb_json_get_number(plan, "most_launches");
+    bool out_of_time = false;
+    for (size_t i = 0; i < results->n; i++)
+        out_of_time |= results->records[i].has_timing &&
+                       strcmp(results->records[i].timing.stopped, nb_stop_names[NB_STOP_BUDGET]) == 0;
+    if (out_of_time && cJSON_IsNumber(elapsed_s)) {
+        nb_strbuf_addf(out, "--budget=%.0f", 10 * ceil(elapsed_s->valuedouble / 5));
+        return "--budget";
+    }
+    nb_strbuf_addf(out, most > least ? "--launches=%.0f:%.0f" : "--launches=%.0f", most > least ? least : 2 * least,
+                   2 * most);
+    return "--launches";
+}
+
+/* The same run, longer, into a folder of its own. */
 static void add_longer_run(struct commands *c) {
-    static const char *const left_out[] = {"--out", "--launches", "--resume", "--format"};
     const cJSON *argv = nb_meta(c->next->results, "argv"), *word;
     const double launches = nb_json_get_number(nb_meta(c->next->results, "plan"), "launches");
     struct nb_strbuf text = {0};
     bool skips = false;
+    const char *const left_out[] = {"--out", "--resume", "--format", longer_option(c->next->results, &text)};
     const cJSON *first = cJSON_GetArrayItem(argv, 0);
-    if (c->n >= MOST_COMMANDS || !cJSON_IsString(first) || strcmp(first->valuestring, "run") != 0 || !(launches >= 1))
-        return;
-    cJSON_ArrayForEach(word, argv) if (!cJSON_IsString(word) || !is_printable(word->valuestring)) return;
+    bool can_be_shown =
+        c->n < MOST_COMMANDS && cJSON_IsString(first) && strcmp(first->valuestring, "run") == 0 && launches >= 1;
+    cJSON_ArrayForEach(word, argv) can_be_shown &= cJSON_IsString(word) && is_printable(word->valuestring);
+    if (!can_be_shown) goto out;
     nb_add_shell_word(c->out, c->next->width, c->program);
     cJSON_ArrayForEach(word, argv) {
         bool skipped = skips;
         skips = false;
-        for (size_t i = 0; i < 4 && !skipped; i++) {
+        for (size_t i = 0; i < sizeof left_out / sizeof *left_out && !skipped; i++) {
             const size_t n = strlen(left_out[i]);
             if (strncmp(word->valuestring, left_out[i], n) != 0) continue;
             skipped = word->valuestring[n] == '\0' || word->valuestring[n] == '=';
@@ -192,10 +211,10 @@ static void add_longer_run(struct commands *c) {
         }
         if (!skipped) nb_add_shell_word(c->out, c->next->width, word->valuestring);
     }
-    nb_strbuf_addf(&text, "--launches=%.0f", 2 * launches);
     nb_add_shell_word(c->out, c->next->width, text.text);
-    nb_strbuf_release(&text);
     end_command(c, "narrower intervals");
+out:
+    nb_strbuf_release(&text);
 }
 
 int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out) {

@@ -558,9 +558,9 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     else if (counts->n_noisy + counts->n_suspect > 0 && d.wall_per_cpu > 1.1)
         nb_strbuf_addf(&todo, "other programs had the CPU (time x %.1f): stop them, rerun", d.wall_per_cpu);
     else if (counts->n_noisy + counts->n_suspect > 0 && d.steal_ms > 10)
-        nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or more launches");
+        nb_strbuf_add(&todo, "neighbours had the CPU: run again later, or longer");
     else if (counts->n_noisy + counts->n_suspect > 0)
-        nb_strbuf_add(&todo, "more launches narrow the intervals, as below");
+        nb_strbuf_add(&todo, "a longer run narrows the intervals, as below");
     if (text.len)
         add_line(s, "not to be trusted", text.text);
     else if (counts->n_timed) {

@@ -385,6 +385,10 @@ static void add_head(cJSON *run, const struct nb_plan *plan, int shard, int n_sh
     nb_json_text(json, "hash", plan->hash);
     nb_json_number(json, "n_cases", (double)count_cases(plan));
     nb_json_number(json, "launches", plan->launches);
+    if (nb_plan_is_adaptive(plan)) {
+        nb_json_number(json, "most_launches", plan->most_launches);
+        nb_json_number(json, "aim", plan->aim);
+    }
     nb_json_number(json, "blocks", plan->blocks);
     nb_json_number(json, "sample_ms", plan->sample_ms);
     nb_json_uint64(json, "order_seed", plan->order_seed);

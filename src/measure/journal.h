@@ -7,7 +7,7 @@
  *
  *   {"type":"run","schema":"1.0","program":"normbench","version":"0.1.0","started":"2025-01-31T12:00:00Z","config":"quick",
  *    "argv":["normbench","run","quick"],
- *    "plan":{"hash","n_cases","launches","blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
+ *    "plan":{"hash","n_cases","launches","most_launches"?,"aim"?,"blocks","sample_ms","order_seed":"1"},     hash: of the plan before --shard
  *    "shard":[2,8] | null,
  *    "plugins":[{"name","file"}],
  *    "kernels":[{"variant","op","pass","dtype","width","style","stats","stats_dtype","variance"}],
@@ -33,6 +33,9 @@
  *       (chunked: scaled by rows), null where the sample failed or did not take part. per_sample: calls in a sample, rows when chunked.
  * contaminated: blocks whose sample saw an involuntary switch or a migration. wall_s and cpu_s are of the measuring
  * thread. A case appears at most once for each group and launch.
+ *
+ *   {"type":"stop","group":0,"launches":14,"why":"aim"}
+ *       The group gets no more launches; only where their number is not fixed ("most_launches" and "aim" in the plan).
  *
  *   {"type":"counters","group":0,"cases":[{"key","counters":[{"name","value":1.0|null,"source","reason"?}]}]}
  *       reason says why a value is null.

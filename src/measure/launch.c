@@ -25,6 +25,7 @@
 #include "src/measure/judge.h"
 #include "src/measure/launcher.h"
 #include "src/measure/paired.h"
+#include "src/measure/schedule.h"
 
 /* ---- what the run knows ------------------------------------------------------------------------------------------ */
 
@@ -37,7 +38,7 @@ struct group_state {
     struct case_state *cases; /* as the plan's group has them */
     bool *launched;           /* by launch and case */
     bool apart;               /* its cases fail together, though each is right alone: never two in one process again */
-    bool counted;
+    bool stop_written, counted;
     cJSON *copies;      /* candidates with their times, as in the check line */
     int64_t digests_at; /* where its row digests begin in the run's; -1: not checked in this process */
 };
@@ -62,7 +63,9 @@ struct run {
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
     double done_s, total_s; /* as estimated: what a step weighs in the progress */
-    bool failed;            /* the journal cannot be written */
+    double used_s;          /* by launches that the journal held already */
+    struct nb_schedule schedule;
+    bool failed; /* the journal cannot be written */
 };
 
 /* A group's stay in one worker process after another. */
@@ -97,15 +100,15 @@ static void init_groups(struct run *run) {
     run->groups = nb_alloc(plan->n_groups, sizeof *run->groups);
     for (size_t g = 0; g < plan->n_groups; g++) {
         run->groups[g].cases = nb_alloc(plan->groups[g].n, sizeof *run->groups[g].cases);
-        run->groups[g].launched = nb_alloc((unsigned)plan->launches * plan->groups[g].n, sizeof(bool));
+        run->groups[g].launched = nb_alloc((unsigned)plan->most_launches * plan->groups[g].n, sizeof(bool));
         run->groups[g].digests_at = -1;
     }
+    nb_schedule_init(&run->schedule, plan);
 }
 
 static void release_run(struct run *run) {
     for (size_t g = 0; g < run->plan->n_groups; g++) {
         free(run->groups[g].cases);
-        free(run->groups[g].launched);
         cJSON_Delete(run->groups[g].copies);
     }
     free(run->groups);
@@ -114,6 +117,7 @@ static void release_run(struct run *run) {
         cJSON_Delete(run->steps[i].counter);
     }
     free(run->steps);
+    nb_schedule_release(&run->schedule);
     if (run->digests_fd >= 0) close(run->digests_fd);
 }
 
@@ -166,19 +170,33 @@ static bool *launched_at(const struct run *run, int group, int launch, int index
 }
 
 /* A launch has one line, or several with different cases. */
-static void take_launch(struct run *run, int g, int launch, const cJSON *line) {
+static int take_launch(struct run *run, int g, int launch, const cJSON *line) {
     const cJSON *c;
     cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         const int i = find_case(run->plan, g, nb_json_get_text(c, "key"));
         if (i >= 0) *launched_at(run, g, launch, i) = true;
     }
+    return nb_schedule_take(&run->schedule, g, line);
+}
+
+static int take_launch_done(struct run *run, int g, const cJSON *line) {
+    const double launch = nb_json_get_number(line, "launch"), elapsed_s = nb_json_get_number(line, "elapsed_s");
+    if (!(launch >= 0 && launch < run->plan->most_launches)) return 0;
+    run->used_s += elapsed_s > 0 ? elapsed_s : 0;
+    run->schedule.groups[g].elapsed_s += elapsed_s > 0 ? elapsed_s : 0;
+    return take_launch(run, g, (int)launch, line);
+}
+
+static int take_stop(struct run *run, int g, const cJSON *line) {
+    run->groups[g].stop_written = true;
+    return nb_schedule_take(&run->schedule, g, line);
 }
 
 static int take_line(const cJSON *line, void *arg) {
     struct run *run = arg;
     const char *type = nb_json_get_text(line, "type");
     if (strcmp(type, "run") == 0) return take_run(run, line);
-    const double group = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
+    const double group = nb_json_get_number(line, "group");
     if (!(group >= 0 && group < (double)run->plan->n_groups)) return 0;
     const int g = (int)group;
     if (strcmp(type, "check") == 0)
@@ -187,8 +205,10 @@ static int take_line(const cJSON *line, void *arg) {
         take_status(run, g, line, true);
     else if (strcmp(type, "counters") == 0)
         run->groups[g].counted = true;
-    else if (strcmp(type, "launch") == 0 && launch >= 0 && launch < run->plan->launches)
-        take_launch(run, g, (int)launch, line);
+    else if (strcmp(type, "launch") == 0)
+        return take_launch_done(run, g, line);
+    else if (strcmp(type, "stop") == 0)
+        return take_stop(run, g, line);
     return 0;
 }
 
@@ -554,11 +574,27 @@ static bool lacks_launch(const struct run *run, int group, int launch) {
     return false;
 }
 
+/* Launches that the journal holds whole; of others the cases that it lacks are launched again, also in a group that had stopped. */
+static void mark_launched(struct run *run) {
+    for (int g = 0; g < (int)run->plan->n_groups; g++) {
+        struct nb_scheduled_group *scheduled = &run->schedule.groups[g];
+        for (int l = 0; l < run->plan->most_launches; l++) {
+            bool began = false;
+            for (int i = 0; i < (int)run->plan->groups[g].n; i++) began |= *launched_at(run, g, l, i);
+            const bool lacks = lacks_launch(run, g, l);
+            if (began && !lacks) nb_schedule_tried(&run->schedule, g, l, 0);
+            if (!lacks || l >= scheduled->n_when_stopped) continue;
+            scheduled->stopped = NB_STOP_UNKNOWN;
+            run->groups[g].stop_written = false;
+        }
+    }
+}
+
 /* Is something to come that the journal does not hold yet? */
 static bool is_due(const struct run *run, int group) {
-    for (int l = 0; l < run->plan->launches; l++)
-        if (lacks_launch(run, group, l)) return true;
-    return !is_checked(run, group);
+    const bool is_open =
+        run->schedule.groups[group].stopped == NB_STOP_UNKNOWN && nb_schedule_next(&run->schedule, group) >= 0;
+    return is_open || !is_checked(run, group);
 }
 
 /* The next group that is due; -1: none, or no use to go on. */
@@ -712,7 +748,7 @@ static int launch_group(struct run *run, int group, int launch) {
     }
     cJSON *const lines = is_clean ? v.answers : alone;
     while (!is_over(&v) && (line = cJSON_DetachItemFromArray(lines, 0))) {
-        take_launch(run, group, launch, line);
+        if (take_launch(run, group, launch, line) != 0) run->failed = true;
         write_line(run, line);
     }
     cJSON_Delete(alone);
@@ -773,42 +809,93 @@ static void step_done(struct run *run, int group, double estimate_s, const char 
     nb_progress(run->done_s, run->total_s, nb_now_s() - run->started_s, text);
 }
 
-static int family_size(const struct nb_plan *plan, int group) {
-    int n = 1;
-    while ((size_t)(group + n) < plan->n_groups && plan->groups[group + n].family == plan->groups[group].family) n++;
-    return n;
+static void check_done(struct run *run, int group) {
+    step_done(run, group, run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus), "checking");
 }
 
-/* The parts of a group one after the other; groups that width alone parts in turns. */
-static int launch_family(struct run *run, int first, int n, int launch) {
+/* ---- launches in rounds ---- */
+
+static double counters_to_come_s(const struct run *run) {
+    double sum = 0;
+    for (size_t g = 0; g < run->plan->n_groups && !run->options->no_counters; g++)
+        if (!run->groups[g].counted) sum += run->plan->groups[g].estimate.counters;
+    return sum * nb_schedule_slowness(&run->schedule);
+}
+
+/* Of the budget, for launches. */
+static double left_s(const struct run *run) {
+    return run->plan->budget_s - run->used_s - (nb_now_s() - run->started_s) - counters_to_come_s(run);
+}
+
+static void say_launches(const struct run *run, int group) {
+    const double elapsed_s = nb_now_s() - run->started_s;
+    const double launches_s = fmax(fmin(nb_schedule_to_come_s(&run->schedule), left_s(run)), 0);
+    int n_stopped = 0;
+    char text[160];
+    for (size_t g = 0; g < run->plan->n_groups; g++) n_stopped += run->schedule.groups[g].stopped != NB_STOP_UNKNOWN;
+    int length = snprintf(text, sizeof text, "timing %s", case_at(run->plan, group, 0)->shape.text);
+    if (nb_plan_is_adaptive(run->plan) && n_stopped > 0 && length < (int)sizeof text)
+        snprintf(text + length, sizeof text - (size_t)length, "; %d of %zu groups are done", n_stopped,
+                 run->plan->n_groups);
+    nb_progress(elapsed_s, elapsed_s + launches_s + counters_to_come_s(run), elapsed_s, text);
+}
+
+/* The groups that width alone parts in turns. */
+static int launch_unit(struct run *run, int first) {
+    const int n = nb_schedule_unit_size(run->plan, first), launch = nb_schedule_next(&run->schedule, first);
     int *order = nb_alloc((unsigned)n, sizeof *order), result = 0;
+    assert(launch >= 0);
     for (int i = 0; i < n; i++) order[i] = i;
-    if (run->plan->groups[first].single_width) nb_turns(order, n, launch);
+    if (n > 1) nb_turns(order, n, launch);
     for (int i = 0; i < n && result == 0 && !stopped(run); i++) {
         const int g = first + order[i];
-        if (lacks_launch(run, g, launch)) result = launch_group(run, g, launch);
-        if (result == 0) step_done(run, g, run->plan->groups[g].estimate.launch, "timing");
+        const double start_s = nb_now_s();
+        if (!run->schedule.groups[g].launched[launch]) result = launch_group(run, g, launch);
+        if (!stopped(run)) nb_schedule_tried(&run->schedule, g, launch, nb_now_s() - start_s);
+        say_launches(run, g);
     }
     free(order);
     return result;
 }
 
-static void check_done(struct run *run, int group) {
-    step_done(run, group, run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus), "checking");
+/* Cases that failed keep no group waiting. */
+static void drop_failed(struct run *run) {
+    for (int g = 0; g < (int)run->plan->n_groups; g++)
+        for (int i = 0; i < (int)run->plan->groups[g].n; i++)
+            if (!nb_status_timed(run->groups[g].cases[i].status)) nb_schedule_drop(&run->schedule, g, i);
 }
 
-static int run_rounds(struct run *run) {
+static void write_stops(struct run *run) {
+    for (int g = 0; g < (int)run->plan->n_groups; g++) {
+        if (run->groups[g].stop_written || run->schedule.groups[g].stopped == NB_STOP_UNKNOWN) continue;
+        cJSON *line = new_line("stop", g);
+        nb_json_number(line, "launches", run->schedule.groups[g].n_launches);
+        nb_json_text(line, "why", nb_stop_names[run->schedule.groups[g].stopped]);
+        write_line(run, line);
+    }
+}
+
+static int launch_all(struct run *run) {
+    int *units = nb_alloc(run->plan->n_groups + 1, sizeof *units), result = 0;
+    for (int round = 0, n; result == 0 && !stopped(run); round++) {
+        drop_failed(run);
+        n = nb_schedule_round(&run->schedule, round, left_s(run), units);
+        if (n == 0) break;
+        if (run->fork_server && round > 0)
+            nb_fork_server_renew(run->fork_server); /* no two launches of a group from one */
+        for (int i = 0; i < n && result == 0 && !stopped(run); i++) result = launch_unit(run, units[i]);
+    }
+    if (result == 0 && !stopped(run) && nb_plan_is_adaptive(run->plan)) write_stops(run);
+    free(units);
+    return result;
+}
+
+static int run_stages(struct run *run) {
     const int n = (int)run->plan->n_groups, launches = run->plan->launches;
     if (check_all(run, check_done) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run); g++)
         if (choose_copies(run, g) != 0) return -1;
-    for (int l = 0; l < launches; l++) {
-        if (run->fork_server && l > 0) nb_fork_server_renew(run->fork_server); /* no two launches of a group from one */
-        for (int g = 0, in_family; g < n && !stopped(run); g += in_family) {
-            in_family = family_size(run->plan, g);
-            if (launch_family(run, g, in_family, l) != 0) return -1;
-        }
-    }
+    if (launches > 0 && launch_all(run) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->groups[g].counted && count_group(run, g) != 0) return -1;
         step_done(run, g, run->plan->groups[g].estimate.counters, "counting");
@@ -833,13 +920,13 @@ static void write_end(struct run *run) {
     write_line(run, line);
 }
 
-double nb_run_estimate_s(const struct nb_plan *plan, bool no_counters) {
+double nb_run_estimate_s(const struct nb_plan *plan, int launches, bool no_counters) {
     int cpus[NB_MAX_CPUS];
     const int at_once = checks_at_once(plan, nb_cpu_allowed(cpus, NB_MAX_CPUS));
     double s = 0;
     for (size_t g = 0; g < plan->n_groups; g++) {
         const struct nb_estimate *e = &plan->groups[g].estimate;
-        s += e->check / at_once + plan->launches * e->launch + (no_counters ? 0 : e->counters);
+        s += e->check / at_once + launches * e->launch + (no_counters ? 0 : e->counters);
     }
     return s;
 }
@@ -856,15 +943,16 @@ int nb_run_plan(const struct nb_plan *plan, struct nb_journal *journal, const ch
     int result = -1;
     init_groups(&run);
     if (nb_journal_read(dir, take_line, &run) != 0) goto out;
+    mark_launched(&run);
     run.n_cpus = nb_cpu_allowed(run.cpus, NB_MAX_CPUS);
     struct nb_fork_server fork_server = {.plugins = options->plugins,
                                          .n_plugins = options->n_plugins,
                                          .max_width = options->max_width,
                                          .seed = plan->order_seed};
     if (plan->launches > 0 && nb_fork_server_pays(options->plugins, options->n_plugins)) run.fork_server = &fork_server;
-    run.total_s = nb_run_estimate_s(plan, options->no_counters);
+    run.total_s = nb_run_estimate_s(plan, plan->launches, options->no_counters);
     nb_watch_interrupts();
-    result = run_rounds(&run);
+    result = run_stages(&run);
     nb_progress_end();
     nb_fork_server_renew(&fork_server);
     write_end(&run);

@@ -132,8 +132,16 @@ struct nb_interval nb_interval_exp(struct nb_interval ln) {
     return (struct nb_interval){exp(ln.value), exp(ln.low), exp(ln.high)};
 }
 
-struct nb_interval nb_ratio_over_launches(const double *ln, size_t n) {
-    return nb_interval_exp(nb_over_launches(ln, n, 0.95));
+double nb_confidence(bool adaptive) { return adaptive ? 0.975 : 0.95; }
+
+/* All values on one side of the truth: 2 / 2^n. */
+int nb_fewest_launches(double confidence) {
+    assert(confidence > 0 && confidence < 1);
+    return (int)ceil(1 - log2(1 - confidence));
+}
+
+struct nb_interval nb_ratio_over_launches(const double *ln, size_t n, double confidence) {
+    return nb_interval_exp(nb_over_launches(ln, n, confidence));
 }
 
 static int zigzag(int i, int n) { return i % 2 ? (i + 1) / 2 : (n - i / 2) % n; }
@@ -158,8 +166,9 @@ static struct nb_sample_case *case_of(struct nb_sample_table *s, const char *key
     return c;
 }
 
-static void take_groups(struct nb_sample_table *s, const cJSON *run) {
+static void take_plan(struct nb_sample_table *s, const cJSON *run) {
     const cJSON *group, *key, *groups = cJSON_GetObjectItemCaseSensitive(run, "groups");
+    s->adaptive = nb_json_get_number(cJSON_GetObjectItemCaseSensitive(run, "plan"), "most_launches") > 0;
     s->references = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->references);
     s->families = nb_alloc((unsigned)cJSON_GetArraySize(groups) + 1, sizeof *s->families);
     cJSON_ArrayForEach(group, groups) {
@@ -197,7 +206,7 @@ static int take_line(const cJSON *line, void *arg) {
     const double part = nb_json_get_number(line, "group"), launch = nb_json_get_number(line, "launch");
     const cJSON *item, *noise = cJSON_GetObjectItemCaseSensitive(line, "noise");
     const double wall = nb_json_get_number(noise, "wall_s"), cpu = nb_json_get_number(noise, "cpu_s");
-    if (type && strcmp(type, "run") == 0 && !s->references) take_groups(s, line);
+    if (type && strcmp(type, "run") == 0 && !s->references) take_plan(s, line);
     if (!type || strcmp(type, "launch") != 0 || !(part >= 0 && part < (double)s->n_parts) ||
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
@@ -325,7 +334,7 @@ struct nb_paired nb_paired_ratio(const struct nb_sample_table *s, const char *a_
         n = ways[way](s, a, b, values);
         p.pairing = (enum nb_pairing)way;
     }
-    if (n > 0) p.ratio = nb_ratio_over_launches(values, s->n_launches);
+    if (n > 0) p.ratio = nb_ratio_over_launches(values, s->n_launches, nb_confidence(s->adaptive));
     p.n_launches = (int)n;
     if (ln) memcpy(ln, values, s->n_launches * sizeof *ln);
     free(values);

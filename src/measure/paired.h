@@ -54,8 +54,14 @@ extern const struct nb_member nb_noise_members[]; /* "noise" of a launch */
 
 /* v: of each launch its number, NaN where it has none. All NaN when no launch has one; bounds are NaN where too few have one. */
 struct nb_interval nb_over_launches(const double *v, size_t n, double confidence);
-/* At 95 %, of logarithms: the interval of the ratio. */
-struct nb_interval nb_ratio_over_launches(const double *ln, size_t n);
+/* The level at which a run's intervals are computed, so that they hold 95 %. Where the number of launches was fixed beforehand, that
+ * is 95 %. Where launches were added while the interval was wide, it is more, since such a rule stops early when the launches happen to
+ * lie close together (src/measure/README.md has the figures). */
+double nb_confidence(bool adaptive);
+/* Fewest launches that have an interval at that level. */
+int nb_fewest_launches(double confidence);
+/* Of logarithms: the interval of the ratio. */
+struct nb_interval nb_ratio_over_launches(const double *ln, size_t n, double confidence);
 struct nb_interval nb_interval_exp(struct nb_interval ln);
 
 /* Writes a permutation of 0 .. n - 1 for the round: orders in which each of several things follows each other one equally often. Over n
@@ -85,6 +91,7 @@ struct nb_sample_table {
     char **references;        /* key of each part's reference case */
     int *families;            /* of each part; -1: none */
     size_t n_parts, n_launches;
+    bool adaptive; /* nb_confidence() */
 };
 
 /* From DIR/journal.jsonl. -1 after nb_error. */

@@ -2,6 +2,7 @@
 /* Medians within a launch, Hodges-Lehmann over launches, and the verdict whether a case may be ranked. */
 #include "src/measure/timing.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,8 +64,35 @@ static size_t gather(const struct nb_launches *l, size_t offset, double *v) {
     return n;
 }
 
+/* Over the launches that have it, of a member of the launch values. */
+static struct nb_interval ratio_of(const struct nb_launches *l, size_t offset) {
+    double *v = nb_alloc(l->n + 1, sizeof *v);
+    const size_t n = gather(l, offset, v);
+    const struct nb_interval ratio = nb_ratio_over_launches(v, n, nb_confidence(l->adaptive));
+    free(v);
+    return ratio;
+}
+
 /* Half the width of a ratio's interval, relative: ln(high / low) / 2. */
 static double half_width(const struct nb_interval *i) { return 0.5 * log(i->high / i->low); }
+
+/* A reference's ratio to itself is exact and says nothing. */
+static double width_of(const struct nb_interval *time, const struct nb_interval *roof,
+                       const struct nb_interval *reference) {
+    const bool has_roof = isfinite(roof->value), has_reference = isfinite(reference->value);
+    if (!has_roof && (!has_reference || reference->low == reference->high)) return half_width(time);
+    if (!has_roof || !has_reference) return half_width(has_roof ? roof : reference);
+    const double to_roof = half_width(roof), to_reference = half_width(reference);
+    return isnan(to_roof) || isnan(to_reference) ? (double)NAN : fmax(to_roof, to_reference);
+}
+
+double nb_launches_width(const struct nb_launches *l) {
+    assert(l);
+    const struct nb_interval time = ratio_of(l, offsetof(struct nb_launch_value, ln_time));
+    const struct nb_interval roof = ratio_of(l, offsetof(struct nb_launch_value, ln_roof));
+    const struct nb_interval reference = ratio_of(l, offsetof(struct nb_launch_value, ln_reference));
+    return width_of(&time, &roof, &reference);
+}
 
 static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t, const char *format, ...) {
     size_t len = strlen(t->noise);
@@ -80,13 +108,12 @@ static void __attribute__((format(printf, 2, 3))) add_reason(struct nb_timing *t
  * that is missing or wider than 10 %, or pairs of which over 30 % were hit, decide alone; signs of a busy machine (wall
  * time over 1.5 of the CPU time, a copy that became 2 times slower) only beside an interval over 3 %, the smallest
  * change that a user of a ratio should take seriously. */
-static void judge(struct nb_timing *t) {
+static void judge(struct nb_timing *t, int fewest) {
     const double widest = 0.10, wide = 0.03, most_hit = 0.30, busy = 1.5, drift = 2;
-    const struct nb_interval *ratio = isfinite(t->roof.value) ? &t->roof : &t->vs_reference;
-    double width = half_width(isfinite(ratio->value) ? ratio : &t->time_ns);
+    const double width = width_of(&t->time_ns, &t->roof, &t->vs_reference);
     double hit = t->n_samples ? (double)t->n_contaminated / t->n_samples : 0;
     if (!isfinite(width))
-        add_reason(t, "no interval: %d launches, %d needed", t->n_launches, NB_MIN_LAUNCHES);
+        add_reason(t, "no interval: %d launches, %d needed", t->n_launches, fewest);
     else if (width > widest)
         add_reason(t, "interval of the paired ratio is +-%.0f %%", 100 * width);
     if (hit > most_hit) add_reason(t, "%.0f %% of the pairs saw a switch or a migration", 100 * hit);
@@ -117,9 +144,10 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
         core[n] = v->ln_core + v->ln_time;
         excess[n++] = v->ln_core - v->ln_roof;
     }
-    *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n),
-                                  .share = nb_ratio_over_launches(share, n),
-                                  .core_ns = nb_ratio_over_launches(core, n).value};
+    const double confidence = nb_confidence(l->adaptive);
+    *out = (struct nb_attainable){.time_ns = nb_ratio_over_launches(time, n, confidence),
+                                  .share = nb_ratio_over_launches(share, n, confidence),
+                                  .core_ns = nb_ratio_over_launches(core, n, confidence).value};
     if (n > 0) snprintf(out->bound, sizeof out->bound, "%s", nb_median(excess, n) > 0 ? "core" : l->level);
     free(share);
     free(time);
@@ -129,9 +157,9 @@ static void find_attainable(const struct nb_launches *l, struct nb_attainable *o
 
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *t) {
     double *v = nb_alloc(l->n, sizeof *v);
-    t->time_ns = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_time), v));
-    t->roof = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_roof), v));
-    t->vs_reference = nb_ratio_over_launches(v, gather(l, offsetof(struct nb_launch_value, ln_reference), v));
+    t->time_ns = ratio_of(l, offsetof(struct nb_launch_value, ln_time));
+    t->roof = ratio_of(l, offsetof(struct nb_launch_value, ln_roof));
+    t->vs_reference = ratio_of(l, offsetof(struct nb_launch_value, ln_reference));
     t->wall_per_cpu = nb_median(v, gather(l, offsetof(struct nb_launch_value, wall_per_cpu), v));
     t->copy_drift = drift_of(v, gather(l, offsetof(struct nb_launch_value, ln_copy), v));
     free(v);
@@ -146,7 +174,7 @@ void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_tim
     t->suspect = t->roof.low > 1;
     t->noisy = false;
     t->noise[0] = '\0';
-    judge(t);
+    judge(t, nb_fewest_launches(nb_confidence(l->adaptive)));
 }
 
 void nb_launches_release(struct nb_launches *l) {
@@ -162,10 +190,13 @@ static const struct nb_member attainable[] = {
     NB_MEMBER(INTERVAL, struct nb_attainable, time_ns), NB_MEMBER(INTERVAL, struct nb_attainable, share),
     NB_MEMBER(TEXT, struct nb_attainable, bound), NB_MEMBER(NUMBER, struct nb_attainable, core_ns), NB_MEMBERS_END};
 
-static const struct nb_member evidence[] = {T(COUNT, n_launches),   T(COUNT, n_samples),     T(COUNT, n_contaminated),
-                                            T(BOOL, chunked),       T(NUMBER, per_sample),   T(NUMBER, steal_ms),
-                                            T(NUMBER, involuntary), T(NUMBER, wall_per_cpu), T(NUMBER, copy_drift),
-                                            NB_MEMBERS_END};
+const char *const nb_stop_names[] = {[NB_STOP_UNKNOWN] = "",  [NB_STOP_FIXED] = "fixed",   [NB_STOP_AIM] = "aim",
+                                     [NB_STOP_MOST] = "most", [NB_STOP_BUDGET] = "budget", NULL};
+
+static const struct nb_member evidence[] = {T(COUNT, n_launches),     T(TEXT, stopped),       T(COUNT, n_samples),
+                                            T(COUNT, n_contaminated), T(BOOL, chunked),       T(NUMBER, per_sample),
+                                            T(NUMBER, steal_ms),      T(NUMBER, involuntary), T(NUMBER, wall_per_cpu),
+                                            T(NUMBER, copy_drift),    NB_MEMBERS_END};
 
 /* The figures, then the verdicts, then the evidence for them. */
 const struct nb_member nb_timing_members[] = {T(INTERVAL, time_ns),

@@ -26,6 +26,11 @@ struct nb_attainable {
     char bound[8]; /* "core", or where the copy found its bytes: "L1", "L2", "L3", "DRAM"; "" where time_ns is NaN */
 };
 
+/* Why a group had as many launches as it did: the number was fixed; the ratios of all its cases are as exact as wanted; it was the most
+ * that it may have; or the time was up. */
+enum nb_stop { NB_STOP_UNKNOWN, NB_STOP_FIXED, NB_STOP_AIM, NB_STOP_MOST, NB_STOP_BUDGET, NB_N_STOPS };
+extern const char *const nb_stop_names[]; /* "" "fixed" "aim" "most" "budget", null-terminated */
+
 struct nb_timing {
     struct nb_interval time_ns;      /* of one call on the whole shape, over launches */
     struct nb_interval roof;         /* time of the copy / time of the case; above 1 is suspect */
@@ -34,6 +39,8 @@ struct nb_timing {
     double gbytes_per_s; /* compulsory bytes / time */
     double min_ns;       /* fastest sample, per call */
     int n_launches, n_samples;
+    char stopped
+        [8]; /* why there were no more launches of its group, of nb_stop_names; "": the run was cut off, or does not say */
     int n_contaminated; /* samples that, or whose copy's sample in the block, saw an involuntary switch or a migration */
     bool chunked;       /* samples are rows of the shape, not whole calls */
     double per_sample;  /* calls in a sample, rows when chunked */
@@ -56,6 +63,7 @@ struct nb_launch_value {
 struct nb_launches {
     struct nb_launch_value *values;
     size_t n;
+    bool adaptive; /* how many there are followed from their spread (nb_confidence()) */
     double min_ns, steal_ms, involuntary;
     int n_samples, n_contaminated;
     char level[8]; /* nb_launches_bound() */
@@ -66,6 +74,9 @@ void nb_launches_add(struct nb_launches *l, const struct nb_samples *own, const 
                      const struct nb_samples *reference, const struct nb_noise *noise);
 /* What the core needs at least for the case, as found in the launch that was taken in last. level: where the case's tensors lie. */
 void nb_launches_bound(struct nb_launches *l, double core_ns, const char *level);
+/* Half the width of the interval that says how well the case can be compared, as a share: of the wider of its ratios to the copy and to
+ * the reference, of its time where it has neither. NaN: too few launches for an interval. */
+double nb_launches_width(const struct nb_launches *l);
 /* Figures and verdicts; bytes: compulsory bytes of a call. chunked, per_sample, copy, reference are the caller's to fill.
  */
 void nb_launches_finish(const struct nb_launches *l, double bytes, struct nb_timing *out);

@@ -269,11 +269,36 @@ static int read_seed(const struct nb_jsonc *file, const cJSON *node, void *confi
                     nb_jsonc_line(file, node), node->string, node->valuestring);
 }
 
+enum { LAUNCHES_MOST = 1000 };
+
+/* A number: as many. Two: the fewest and the most. */
+static int read_launches(const struct nb_jsonc *file, const cJSON *node, void *out) {
+    struct nb_config *config = out;
+    double fewest, most = 0;
+    if (!cJSON_IsArray(node)) {
+        if (nb_jsonc_number(file, node, 0, LAUNCHES_MOST, true, &fewest) != 0) return -1;
+    } else {
+        const cJSON *first = cJSON_GetArrayItem(node, 0), *second = cJSON_GetArrayItem(node, 1);
+        if (cJSON_GetArraySize(node) != 2 || !cJSON_IsNumber(first) || !cJSON_IsNumber(second) ||
+            !(first->valuedouble >= 1) || !(second->valuedouble >= first->valuedouble))
+            return nb_error("%s:%d: \"%s\": a number of launches, or the fewest and the most, such as [8, 40]",
+                            file->path, nb_jsonc_line(file, node), node->string);
+        if (nb_jsonc_number(file, first, 1, LAUNCHES_MOST, true, &fewest) != 0 ||
+            nb_jsonc_number(file, second, 1, LAUNCHES_MOST, true, &most) != 0)
+            return -1;
+    }
+    config->launches = (int)fewest;
+    config->most_launches = (int)most;
+    return 0;
+}
+
 static int read_top(const struct nb_jsonc *file, struct nb_config *config) {
     static const struct nb_field fields[] = {
         {FIELD(TEXT, struct nb_config, description)},
         {"blocks", NB_FIELD_READ, .read = read_blocks},
-        {FIELD(COUNT, struct nb_config, launches), .low = 0, .high = 1000},
+        {"launches", NB_FIELD_READ, .read = read_launches},
+        {FIELD(NUMBER, struct nb_config, aim_percent), .low = 0.1, .high = 100},
+        {FIELD(NUMBER, struct nb_config, budget_s), .low = 1, .high = 1e7},
         {FIELD(COUNT, struct nb_config, blocks_per_launch), .low = 1, .high = 10000},
         {FIELD(NUMBER, struct nb_config, sample_ms), .low = 0.01, .high = 1000},
         {FIELD(TEXT, struct nb_config, reference)},
@@ -301,8 +326,10 @@ static char *base_name(const char *path) {
 static int read_opened(struct nb_config *config, const struct nb_jsonc *file) {
     config->path = nb_strdup(file->path);
     config->name = base_name(file->path);
-    /* Ten launches narrow an interval by a third against the six that are the fewest for one. */
-    config->launches = 10;
+    /* Eight are one more than the fewest that have an interval where launches are added as needed. */
+    config->launches = 8;
+    config->most_launches = 24;
+    config->aim_percent = 3;
     config->blocks_per_launch = 20;
     config->sample_ms = 0.3;
     config->order_seed = 1;

@@ -70,11 +70,14 @@ struct nb_config {
     char *description; /* from the file, may be null */
     struct nb_block *blocks;
     size_t n_blocks;
-    int launches,
-        blocks_per_launch; /* measuring: launches per group, blocks per launch; 0 launches: checked, not timed */
-    double sample_ms;      /* length of a sample */
-    char *reference;       /* glob on the case key: which case of a group is its reference; null: the first */
-    uint64_t order_seed;   /* of the random orders and offsets */
+    int launches;       /* of each group; 0: checked, not timed */
+    int most_launches;  /* above launches: more where intervals are wide, until the aim is met; else exactly launches */
+    double aim_percent; /* half-width of the intervals of ratios */
+    double budget_s;    /* 0: none */
+    int blocks_per_launch;
+    double sample_ms;    /* length of a sample */
+    char *reference;     /* glob on the case key: which case of a group is its reference; null: the first */
+    uint64_t order_seed; /* of the random orders and offsets */
     struct nb_gate_settings gate;
     struct nb_compare_settings compare;
 };

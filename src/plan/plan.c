@@ -4,6 +4,7 @@
 #include "src/plan/plan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,6 +439,7 @@ static void hash_plan(struct nb_plan *plan, const struct nb_cells *cells, const 
     struct nb_strbuf head = {0};
     nb_strbuf_addf(&head, "%d %d %.17g %llu %s", plan->launches, plan->blocks, plan->sample_ms,
                    (unsigned long long)plan->order_seed, config->reference ? config->reference : "");
+    if (nb_plan_is_adaptive(plan)) nb_strbuf_addf(&head, " %d %.17g", plan->most_launches, plan->aim);
     uint64_t h = hash_line(NB_HASH_EMPTY, head.text);
     nb_strbuf_release(&head);
     for (size_t i = 0; i < wholes->n; i++) {
@@ -577,14 +579,21 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     assert(plan && config && options);
     const struct nb_filters filters = {options->filters, options->n_filters};
     const struct effort effort = {config->launches, config->blocks_per_launch, config->sample_ms};
+    struct effort planned = effort; /* of a budget half is left for the launches that are added */
     struct nb_cells cells = {0};
     struct wholes wholes = {.by_op = config->compare.ours.n > 0};
     struct nb_skips skips = {0};
+    const double budget_s = options->budget_s > 0 ? options->budget_s : config->budget_s;
     *plan = (struct nb_plan){.launches = config->launches,
+                             .most_launches =
+                                 config->most_launches > config->launches ? config->most_launches : config->launches,
+                             .aim = config->aim_percent / 100,
+                             .budget_s = budget_s > 0 ? budget_s : (double)INFINITY,
                              .blocks = config->blocks_per_launch,
                              .sample_ms = config->sample_ms,
                              .order_seed = config->order_seed,
                              .counters = config->launches > 0};
+    if (nb_plan_is_adaptive(plan)) planned.launches *= 2;
     nb_compare_settings_copy(&plan->compare, &config->compare);
     int result = nb_cells_expand(&cells, config, &filters, &skips);
     if (result != 0) goto out;
@@ -595,7 +604,7 @@ int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const str
     drop_refused(plan, &wholes, &cells, &skips);
     for (size_t i = 0; i < wholes.n && config->launches > 0; i++)
         arrange_whole(&wholes.items[i], &cells, config->reference);
-    if (options->budget_s > 0) result = keep_budget(&wholes, &cells, &effort, options->budget_s, wholes.by_op, &skips);
+    if (budget_s > 0) result = keep_budget(&wholes, &cells, &planned, budget_s, wholes.by_op, &skips);
     if (result != 0) goto out;
     fill(plan, &wholes, &cells, &effort);
     nb_skips_sort(&skips);

@@ -45,7 +45,9 @@ struct nb_plan {
     size_t n_skips;
     size_t n_runnable_elsewhere;    /* cells that only this CPU refuses: with no case left the exit code is 77 */
     int launches, blocks, counters; /* 0 launches: all cases are checked, none is timed or counted */
-    double sample_ms, estimate_s;
+    int most_launches; /* of a group; above launches: they are added until the half-widths of its ratios are within aim */
+    double aim, budget_s;         /* a share, such as 0.03; infinite: no limit */
+    double sample_ms, estimate_s; /* with the fewest launches */
     uint64_t order_seed;
     struct nb_compare_settings compare; /* the config's */
     /* Of everything that decides what is measured, before this CPU, --shard and --budget took their part away: the shards of one
@@ -56,7 +58,7 @@ struct nb_plan {
 struct nb_plan_options {
     const char *const *filters; /* globs on the case key; a case stays when any matches */
     size_t n_filters;
-    double budget_s;     /* 0: none */
+    double budget_s;     /* 0: the config's */
     int shard, n_shards; /* 1-based; 0: all */
 };
 
@@ -64,6 +66,9 @@ struct nb_plan_options {
  * cases is no error here. */
 int nb_plan_make(struct nb_plan *plan, const struct nb_config *config, const struct nb_plan_options *options);
 void nb_plan_release(struct nb_plan *plan);
+
+/* Does the number of launches follow from how wide the intervals are? */
+static inline bool nb_plan_is_adaptive(const struct nb_plan *plan) { return plan->most_launches > plan->launches; }
 
 /* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
 void nb_thin(size_t n, size_t keep, size_t *which);

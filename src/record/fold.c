@@ -38,6 +38,8 @@ struct fold_group {
     struct fold_arm *arms;
     size_t n, reference;
     int index, part; /* in the whole plan */
+    int n_launches;  /* what it was given; -1: it was not said, since the run was cut off or the number was fixed */
+    const char *stopped;
 };
 static const struct nb_member group_members[] = {NB_MEMBER(COUNT, struct fold_group, index),
                                                  NB_MEMBER(COUNT, struct fold_group, part),
@@ -48,11 +50,12 @@ struct fold {
     cJSON *run;                 /* the first line; null until it came */
     struct fold_group *groups;
     size_t n_groups;
-    int launches;            /* planned */
-    struct nb_text_map keys; /* -> index of the record */
-    cJSON *resumed, *ends;   /* later lines, in order */
+    int launches, most_launches; /* planned; the most: 0 where launches is the number */
+    struct nb_text_map keys;     /* -> index of the record */
+    cJSON *resumed, *ends;       /* later lines, in order */
 };
-static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches), NB_MEMBERS_END};
+static const struct nb_member plan_members[] = {NB_MEMBER(COUNT, struct fold, launches),
+                                                NB_MEMBER(POSITIVE, struct fold, most_launches), NB_MEMBERS_END};
 
 /* The file of the plugin that a variant "plugin:name" comes from; null for a built-in kernel. */
 static const char *plugin_file(const cJSON *run, const char *variant) {
@@ -138,10 +141,14 @@ static int plan_group(struct fold *f, struct fold_group *group, const cJSON *run
     if (nb_json_get_members(json, group_members, group, "group") != 0) return -1;
     if (group->reference >= n) return nb_error("group: \"reference\" is not a whole number from 0 to %zu", n - 1);
     group->arms = nb_alloc(n, sizeof *group->arms);
+    group->n_launches = f->most_launches ? -1 : f->launches;
+    group->stopped = nb_stop_names[f->most_launches || f->launches == 0 ? NB_STOP_UNKNOWN : NB_STOP_FIXED];
     cJSON_ArrayForEach(key, keys) {
         struct fold_arm *arm = &group->arms[group->n];
         if (!cJSON_IsString(key)) return nb_error("a key that is no text");
-        *arm = (struct fold_arm){.key = key->valuestring, .reported = group->part == 0 || group->n != group->reference};
+        *arm = (struct fold_arm){.key = key->valuestring,
+                                 .reported = group->part == 0 || group->n != group->reference,
+                                 .launches.adaptive = f->most_launches > 0};
         group->n++;
         if (!arm->reported) continue;
         arm->record = add_record(f, run, kernels, key->valuestring);
@@ -342,8 +349,9 @@ static int fold_launch(struct fold *f, const cJSON *line) {
     double launch = nb_json_get_number(line, "launch");
     const cJSON *noise = member(line, "noise");
     if (!group) return -1;
-    if (!(launch >= 0 && launch < f->launches && launch == floor(launch)))
-        return nb_error("\"launch\" is not the number of one of %d launches", f->launches);
+    const int most = f->most_launches ? f->most_launches : f->launches;
+    if (!(launch >= 0 && launch < most && launch == floor(launch)))
+        return nb_error("\"launch\" is not the number of one of %d launches", most);
     int result = nb_json_get_members(noise, nb_noise_members, &l.noise, "noise");
     if (result == 0) result = read_entries(&l, group, line);
     for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.entries[i], (int)launch);
@@ -422,6 +430,20 @@ static int fold_failure(struct fold *f, const cJSON *line) {
     return 0;
 }
 
+static int fold_stop(struct fold *f, const cJSON *line) {
+    struct fold_group *group = fold_find_group(f, line);
+    const char *why = nb_json_get_text(line, "why");
+    const double launches = nb_json_get_number(line, "launches");
+    if (!group) return -1;
+    if (!(launches >= 0 && launches <= f->most_launches && launches == floor(launches)))
+        return nb_error("\"launches\" is not a number of launches up to %d", f->most_launches);
+    for (int i = NB_STOP_FIXED; why && nb_stop_names[i]; i++)
+        if (strcmp(nb_stop_names[i], why) == 0) group->stopped = nb_stop_names[i];
+    if (!*group->stopped) return nb_error("\"why\" is no reason to stop");
+    group->n_launches = (int)launches;
+    return 0;
+}
+
 static int keep(cJSON **list, const cJSON *line) {
     if (!*list) *list = cJSON_CreateArray();
     cJSON_AddItemToArray(*list, cJSON_Duplicate(line, true));
@@ -437,7 +459,7 @@ static int fold_line(const cJSON *line, void *arg) {
         int (*fold)(struct fold *f, const cJSON *line);
     } types[] = {
         {"run", fold_plan},        {"check", fold_check},   {"launch", fold_launch}, {"counters", fold_counters},
-        {"failure", fold_failure}, {"resume", fold_resume}, {"end", fold_end},
+        {"failure", fold_failure}, {"resume", fold_resume}, {"end", fold_end},       {"stop", fold_stop},
     };
     const char *type = nb_json_get_text(line, "type");
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -466,6 +488,7 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         memcpy(r->timing.copy, arm->copy, sizeof r->timing.copy);
         r->timing.chunked = arm->chunked;
         r->timing.per_sample = arm->per_sample;
+        snprintf(r->timing.stopped, sizeof r->timing.stopped, "%s", group->stopped);
         r->timing.reference = nb_strdup(group->arms[group->reference].key);
     } else if (f->launches == 0) {
         r->timing_reason = nb_strdup("not timed: the plan has no launches");
@@ -473,7 +496,7 @@ static bool finish_arm(struct fold *f, const struct fold_group *group, struct fo
         not_run(r, arm->n_seen > 0 ? "checked, but no sample of it was timed"
                                    : "checked, but the run ended before its timing");
     }
-    return r->status != NB_NOT_RUN && arm->n_seen == f->launches;
+    return r->status != NB_NOT_RUN && arm->n_seen == group->n_launches;
 }
 
 static void add_copy(cJSON *meta, const cJSON *from, const char *name) {

@@ -237,7 +237,7 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
         if (!isnan(v)) values[n++] = logarithmic ? log(v) : v;
     }
     if (n > 0) {
-        out.value = logarithmic ? nb_ratio_over_launches(values, n) : nb_over_launches(values, n, 0.95);
+        out.value = logarithmic ? nb_ratio_over_launches(values, n, 0.95) : nb_over_launches(values, n, 0.95);
         out.reason = NULL;
     }
     out.n_measured = (int)n;

@@ -106,6 +106,12 @@ Test(config, wrong_types_and_values_are_named_with_their_line) {
     refused("{ \"blocks\": [{ \"kernel\": \"\" }] }", ":1:", "name or glob");
     refused("{ \"launches\": -1, \"blocks\": [{}] }", ":1:", "\"launches\": -1 is not a whole number from 0 to 1000");
     refused("{ \"blocks_per_launch\": 0, \"blocks\": [{}] }", ":1:", "is not a whole number from 1 to 10000");
+    refused("{ \"launches\": [8], \"blocks\": [{}] }", ":1:", "the fewest and the most, such as [8, 40]");
+    refused("{ \"launches\": [8, 4], \"blocks\": [{}] }", ":1:", "the fewest and the most");
+    refused("{ \"launches\": [0, 4], \"blocks\": [{}] }", ":1:", "the fewest and the most");
+    refused("{ \"launches\": [8, 4000], \"blocks\": [{}] }", ":1:", "4000 is not a whole number from 1 to 1000");
+    refused("{ \"aim_percent\": 0, \"blocks\": [{}] }", ":1:", "aim_percent");
+    refused("{ \"budget_s\": 0, \"blocks\": [{}] }", ":1:", "budget_s");
     refused("{ \"launches\": 1.5, \"blocks\": [{}] }", ":1:", "whole number");
     refused("{ \"launches\": \"6\", \"blocks\": [{}] }", ":1:", "\"launches\" is a text; it must be a number");
     refused("{ \"sample_ms\": 0, \"blocks\": [{}] }", ":1:", "from 0.01 to 1000");

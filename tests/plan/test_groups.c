@@ -153,11 +153,12 @@ Test(groups, another_cpu_deals_the_same_shards) {
 }
 
 Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
-    struct nb_plan whole = plan_of(MANY);
+    const char *head = "\"launches\": 10,";
+    struct nb_plan whole = made((struct request){.blocks = MANY, .head = head});
     size_t last = whole.n_cases + 1;
     for (double share = 0.9; share > 0.04; share *= 0.6) {
         double budget_s = share * whole.estimate_s;
-        struct request r = {.blocks = MANY, .options = {.budget_s = budget_s}};
+        struct request r = {.blocks = MANY, .head = head, .options = {.budget_s = budget_s}};
         struct nb_plan plan = made(r), again = made(r);
         cr_expect_leq(plan.estimate_s, budget_s);
         cr_expect_gt(plan.estimate_s, 0.7 * budget_s - 0.5, "the budget is used");
@@ -181,6 +182,32 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
     nb_plan_release(&whole);
     refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
             "--budget 1e-06: a single case takes about");
+}
+
+static double launches_s(const struct nb_plan *plan) {
+    double s = 0;
+    for (size_t g = 0; g < plan->n_groups; g++) s += plan->launches * plan->groups[g].estimate.launch;
+    return s;
+}
+
+/* What fits with the fewest launches alone would leave none for the intervals that are wide. */
+Test(groups, a_budget_leaves_room_for_launches_that_are_added) {
+    const char *head = "\"launches\": [10, 40], \"aim_percent\": 2, \"budget_s\": 100,";
+    struct nb_plan whole = made((struct request){.blocks = MANY, .head = "\"launches\": 10,"});
+    const double budget_s = 0.5 * whole.estimate_s;
+    struct nb_plan plan = made((struct request){.blocks = MANY, .head = head, .options = {.budget_s = budget_s}});
+    struct nb_plan usual = made((struct request){.blocks = MANY, .head = head});
+    cr_expect(nb_plan_is_adaptive(&plan) && !nb_plan_is_adaptive(&whole));
+    cr_expect(plan.launches == 10 && plan.most_launches == 40 && plan.aim == 0.02 && plan.budget_s == budget_s);
+    cr_expect_eq(usual.budget_s, 100);
+    cr_expect(isinf(whole.budget_s));
+    cr_expect_leq(plan.estimate_s + launches_s(&plan), budget_s);
+    cr_expect_gt(plan.estimate_s + launches_s(&plan), 0.7 * budget_s - 0.5);
+    cr_expect_str_neq(plan.hash, whole.hash, "the launches are part of the plan");
+    cr_expect_str_eq(plan.hash, usual.hash);
+    nb_plan_release(&whole);
+    nb_plan_release(&plan);
+    nb_plan_release(&usual);
 }
 
 Test(groups, thinning_is_even_and_keeps_the_first) {

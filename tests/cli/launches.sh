@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Launches are added where intervals are wide: between the fewest and the most, and every record says how many and why there were no more.
+source tests/support/cli.sh
+
+cat >"$WORK/config.json" <<'EOF'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "kernel": "*_twopass", "width": "256", "shape": ["4x64", "64x384"] } ],
+  "launches": [7, 9], "blocks_per_launch": 4 }
+EOF
+
+# check DIR FEWEST MOST WHY..: every launch in the journal is counted, every record says how many it had and one of these reasons.
+check() {
+    python3 - "$@" <<'EOF' || bad "$1: launches are not as promised"
+import collections, json, sys
+dir, fewest, most, reasons = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+lines = [json.loads(line) for line in open(dir + "/journal.jsonl")]
+done = collections.Counter((l["group"], l["launch"]) for l in lines if l["type"] == "launch")
+assert set(done.values()) == {1}, done
+of_group = collections.Counter(g for g, _ in done)
+stops = {l["group"]: l for l in lines if l["type"] == "stop"}
+groups = next(l for l in lines if l["type"] == "run")["groups"]
+results = json.load(open(dir + "/results.json"))
+assert results["complete"] and results["counts"] == {"ok": 4}, results["counts"]
+assert set(of_group) == set(range(len(groups))), of_group
+for r in results["records"]:
+    e = r["timing"]["evidence"]
+    g = next(i for i, group in enumerate(groups) if r["key"] in group["keys"])
+    assert e["n_launches"] == of_group[g] and fewest <= e["n_launches"] <= most, (e, of_group)
+    assert e["stopped"] in reasons, e
+    assert fewest == most and not stops or stops[g]["why"] == e["stopped"] and stops[g]["launches"] == of_group[g], stops
+    if e["stopped"] == "most": assert e["n_launches"] == most, e
+    if e["stopped"] == "aim": assert r["timing"]["roof"]["low"] is not None, r["timing"]
+EOF
+}
+
+run() {
+    out=$1
+    shift
+    "$NORMBENCH" run "$WORK/config.json" --no-counters --no-plots --out "$WORK/$out" "$@" >"$WORK/out" 2>"$WORK/err" ||
+        bad "$out: $(cat "$WORK/err")"
+}
+
+run usual
+grep -q "4 cases in 2 groups, 7 to 9 launches of 4 blocks each, until ratios are known to 3 %" "$WORK/err" || bad "$(cat "$WORK/err")"
+check "$WORK/usual" 7 9 aim most
+run tight --aim 0.1
+check "$WORK/tight" 7 9 aim most
+run loose --aim 100 --launches 7:1000
+check "$WORK/loose" 7 1000 aim most
+run exactly --launches 2
+grep -q ", 2 launches of 4 blocks each, about" "$WORK/err" || bad "$(cat "$WORK/err")"
+check "$WORK/exactly" 2 2 fixed
+
+# Time that is up before the fewest are done takes none of them; what is there after them goes to more.
+run hurried --budget 1 --aim 0.1 --launches 7:1000
+check "$WORK/hurried" 7 1000 budget
+
+# Cut off between two launches, it goes on where it was.
+head -n 8 "$WORK/tight/journal.jsonl" >"$WORK/journal"
+rm -r "$WORK/tight" && mkdir "$WORK/tight" && mv "$WORK/journal" "$WORK/tight/journal.jsonl"
+"$NORMBENCH" run --resume "$WORK/tight" >"$WORK/out" 2>"$WORK/err" || bad "resumed: $(cat "$WORK/err")"
+check "$WORK/tight" 7 9 aim most
+# A launch whose line is damaged is made again, though its group had stopped.
+sed -i '0,/"type":"launch"/s/"sample_ns"/"sample_xx"/' "$WORK/tight/journal.jsonl"
+"$NORMBENCH" run --resume "$WORK/tight" >"$WORK/out" 2>"$WORK/err" || bad "resumed with a damaged line: $(cat "$WORK/err")"
+python3 -c "
+import json, sys
+results = json.load(open(sys.argv[1]))
+assert results['complete'] and all(7 <= r['timing']['evidence']['n_launches'] <= 9 for r in results['records'])" "$WORK/tight/results.json" ||
+    bad "a damaged launch is not made again"
+# A whole run has nothing left to do.
+before=$(grep -c '"type":"launch"' "$WORK/tight/journal.jsonl")
+"$NORMBENCH" run --resume "$WORK/tight" >"$WORK/out" 2>"$WORK/err" || bad "resumed again: $(cat "$WORK/err")"
+[ "$(grep -c '"type":"launch"' "$WORK/tight/journal.jsonl")" = "$before" ] || bad "a whole run is measured again"
+
+for value in 8:4 0:4 1001 -1 8:40:50 many; do refuses "such as 8:40" run quick --launches "$value" --list; done
+refuses "aim" run quick --aim 0 --list
+exit "$failed"
