@@ -85,9 +85,16 @@ static bool grade_rounded(const struct nb_record *r, struct nb_graded *out) {
     return true;
 }
 
+/* ||error|| <= sqrt(u) ||y|| in every row. */
+static bool keeps_half_the_digits(const struct nb_record *r) {
+    return r->evidence.normwise_u * sqrt(nb_formats[r->c.dtype].unit_roundoff) <= 1;
+}
+
+/* A bound may allow more than a user calls good. dx may cancel as a whole, whatever the kernel, so that its own norm is no measure. */
 static bool grade_bounded(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
     if (e->n_beyond > 0 || e->n_unbounded > 0) return false;
+    if (r->c.pass == NB_FORWARD && !keeps_half_the_digits(r)) return false;
     set(out, NB_GRADE_B, e->componentwise_ulp);
     if (e->componentwise_ulp <= NB_COMPONENTWISE_ULP)
         snprintf(out->text, sizeof out->text, "bias %+.3f u; largest error %.3f ulp, %.2f of its bound",
@@ -101,7 +108,9 @@ static bool grade_bounded(const struct nb_record *r, struct nb_graded *out) {
 
 static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     const struct nb_evidence *e = &r->evidence;
-    const char *why = e->n_beyond > 0 ? "beyond the bound" : nb_loss_names[r->accuracy.loss];
+    const char *why = e->n_beyond > 0      ? "beyond the bound"
+                      : e->n_unbounded > 0 ? nb_loss_names[r->accuracy.loss]
+                                           : "within the bound, which allows for the loss of half of the digits";
     const double noise = noise_ratio_of(r);
     if (noise <= NB_NOISE_RATIO) {
         set(out, NB_GRADE_C, noise);
@@ -142,7 +151,7 @@ bool nb_grade_survives(const struct nb_record *r) {
     if (!r->has_evidence || e->n == 0) return true;
     if (e->n_nan + e->n_inf + e->n_zero > 0) return false;
     if (noise_ratio_of(r) <= NB_SURVIVAL_NOISE_RATIO) return true;
-    return e->normwise_u * sqrt(nb_formats[r->c.dtype].unit_roundoff) <= 1;
+    return keeps_half_the_digits(r);
 }
 
 /* ---- the formula -------------------------------------------------------------------------------------------------- */

@@ -11,12 +11,12 @@
 #include "src/record/record.h"
 
 enum nb_grade {
-    NB_GRADE_NONE,   /* nothing to grade: no number in the exact results, or not run */
-    NB_GRADE_F,      /* NaN, Inf or 0 where a number belongs, a kernel that does not come back, or none of the others */
-    NB_GRADE_D,      /* ||error|| <= NB_NORMWISE_U u ||y|| in every row */
-    NB_GRADE_C,      /* at most NB_NOISE_RATIO times what half an ulp of input noise does */
-    NB_GRADE_B,      /* every element within the a-priori bound of the declared algorithm */
-    NB_GRADE_A,      /* every element within 1 ulp, and no bias */
+    NB_GRADE_NONE, /* nothing to grade: no number in the exact results, or not run */
+    NB_GRADE_F,    /* NaN, Inf or 0 where a number belongs, a kernel that does not come back, or none of the others */
+    NB_GRADE_D,    /* ||error|| <= NB_NORMWISE_U u ||y|| in every row */
+    NB_GRADE_C,    /* at most NB_NOISE_RATIO times what half an ulp of input noise does */
+    NB_GRADE_B, /* every element within the a-priori bound of the declared algorithm, and half of the digits in norm */
+    NB_GRADE_A, /* every element within 1 ulp, and no bias */
     NB_GRADE_A_PLUS, /* every element correctly rounded */
     NB_N_GRADES
 };

@@ -67,16 +67,25 @@ Test(grade, each_limit_parts_two_grades) {
         double componentwise_ulp, noise_ratio, normwise_u, bias_u, bias_sd_u;
         enum nb_grade grade;
     } rows[] = {
-        {1000, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A_PLUS}, {999, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A},
-        {900, 0, 0, 1, 0.5, 0.5, 0, 0, NB_GRADE_A},         {900, 0, 0, 1.001, 0.5, 0.5, 0, 0, NB_GRADE_B},
-        {900, 0, 0, 0.5, 0.5, 0.5, -0.06, 0, NB_GRADE_B},   {900, 0, 0, 0.5, 0.5, 0.5, 0.049, 0, NB_GRADE_A},
+        {1000, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A_PLUS},
+        {999, 0, 0, 0.5, 0.5, 0.5, 0, 0, NB_GRADE_A},
+        {900, 0, 0, 1, 0.5, 0.5, 0, 0, NB_GRADE_A},
+        {900, 0, 0, 1.001, 0.5, 0.5, 0, 0, NB_GRADE_B},
+        {900, 0, 0, 0.5, 0.5, 0.5, -0.06, 0, NB_GRADE_B},
+        {900, 0, 0, 0.5, 0.5, 0.5, 0.049, 0, NB_GRADE_A},
         {900, 0, 0, 0.5, 0.5, 0.5, 0.06, 0.1, NB_GRADE_A}, /* three standard errors of ten rows are 0.095 */
-        {900, 0, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_B},        {900, 1, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_C},
+        {900, 0, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_B},
+        {900, 1, 0, 50, 0.5, 0.5, 0, 0, NB_GRADE_C},
         {900, 0, 100, 50, 0.5, 0.5, 0, 0, NB_GRADE_C}, /* a predicted loss promises nothing */
-        {900, 1, 0, 50, 2, 0.5, 0, 0, NB_GRADE_C},          {900, 1, 0, 50, 2.001, 0.5, 0, 0, NB_GRADE_D},
+        {900, 1, 0, 50, 2, 0.5, 0, 0, NB_GRADE_C},
+        {900, 1, 0, 50, 2.001, 0.5, 0, 0, NB_GRADE_D},
         {900, 1, 0, 50, NAN, 0.5, 0, 0, NB_GRADE_D}, /* it needs to be known */
-        {900, 1, 0, 50, 10, 2, 0, 0, NB_GRADE_D},           {900, 1, 0, 50, 10, 2.001, 0, 0, NB_GRADE_F},
+        {900, 1, 0, 50, 10, 2, 0, 0, NB_GRADE_D},
+        {900, 1, 0, 50, 10, 2.001, 0, 0, NB_GRADE_F},
         {900, 1, 0, 50, 10, INFINITY, 0, 0, NB_GRADE_F},
+        {900, 0, 0, 5000, 10, 4096, 0, 0, NB_GRADE_B}, /* sqrt(u) of f32 */
+        {900, 0, 0, 5000, 10, 4097, 0, 0, NB_GRADE_F}, /* within the bound, and of no use */
+        {900, 0, 0, 5000, 2, 4097, 0, 0, NB_GRADE_C},  /* nor were the inputs */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct nb_record r = good();
