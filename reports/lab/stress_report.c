@@ -119,8 +119,9 @@ static void add_grades_section(const cJSON *stress, struct nb_strbuf *out) {
         out,
         "<h2 id=\"grades\">Grades</h2>\n"
         "<p class=\"dim\">A+ correctly rounded wherever tested. A within 1 ulp and without a bias. B within the "
-        "a-priori bound of the algorithm. C no worse than twice the effect of half an ulp of input noise. D good as a "
-        "whole, lost in single elements. F NaN, Inf or 0 in place of a number. Figures are over the declared range "
+        "a-priori bound of the algorithm, and half of the digits right in norm. C no worse than twice the effect of half an "
+        "ulp of input noise. D right in norm but not in single elements, or within the bound and at most 10 % off in norm. "
+        "F NaN, Inf or 0 in place of a number, or more than that. Figures are over the declared range "
         "(where y may cancel, in ulp of at least rms(y) / 16), counts over all finite rows; of several widths the "
         "worst is shown. Hover over a grade for the case that set it; the end of the page has the commands that reproduce it.</p>\n");
     for (size_t begin = 0, end; begin < all.n; begin = end) {

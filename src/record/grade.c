@@ -111,13 +111,14 @@ static void grade_loosely(const struct nb_record *r, struct nb_graded *out) {
     const char *why = e->n_beyond > 0      ? "beyond the bound"
                       : e->n_unbounded > 0 ? nb_loss_names[r->accuracy.loss]
                                            : "within the bound, which allows for the loss of half of the digits";
-    const double noise = noise_ratio_of(r);
+    const double noise = noise_ratio_of(r), share = e->normwise_u * nb_formats[r->c.dtype].unit_roundoff;
+    const bool bounded = e->n_beyond == 0 && e->n_unbounded == 0;
     if (noise <= NB_NOISE_RATIO) {
         set(out, NB_GRADE_C, noise);
         snprintf(out->text, sizeof out->text, "%s, but %.2f of what half an ulp of input noise does", why, noise);
-    } else if (e->normwise_u <= NB_NORMWISE_U) {
+    } else if (e->normwise_u <= NB_NORMWISE_U || (bounded && share <= NB_NORMWISE_SHARE)) {
         set(out, NB_GRADE_D, e->normwise_u);
-        snprintf(out->text, sizeof out->text, "%s; %.3g ulp, %.3g times the input noise; %.2f u in norm", why,
+        snprintf(out->text, sizeof out->text, "%s; %.3g ulp, %.3g times the input noise; %.3g u in norm", why,
                  e->componentwise_ulp, noise, e->normwise_u);
     } else {
         set(out, NB_GRADE_F, e->normwise_u);

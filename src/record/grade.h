@@ -13,8 +13,8 @@
 enum nb_grade {
     NB_GRADE_NONE, /* nothing to grade: no number in the exact results, or not run */
     NB_GRADE_F,    /* NaN, Inf or 0 where a number belongs, a kernel that does not come back, or none of the others */
-    NB_GRADE_D,    /* ||error|| <= NB_NORMWISE_U u ||y|| in every row */
-    NB_GRADE_C,    /* at most NB_NOISE_RATIO times what half an ulp of input noise does */
+    NB_GRADE_D, /* ||error|| <= NB_NORMWISE_U u ||y|| in every row; or within the bound and NB_NORMWISE_SHARE ||y|| */
+    NB_GRADE_C, /* at most NB_NOISE_RATIO times what half an ulp of input noise does */
     NB_GRADE_B, /* every element within the a-priori bound of the declared algorithm, and half of the digits in norm */
     NB_GRADE_A, /* every element within 1 ulp, and no bias */
     NB_GRADE_A_PLUS, /* every element correctly rounded */
@@ -24,6 +24,7 @@ enum nb_grade {
 #define NB_BIAS_U 0.05
 #define NB_NOISE_RATIO 2.0
 #define NB_NORMWISE_U 2.0
+#define NB_NORMWISE_SHARE 0.1
 
 const char *nb_grade_name(enum nb_grade grade); /* "A+"; "-" for none */
 /* "A+", "b" ...; NB_GRADE_NONE: no such grade. */

@@ -84,8 +84,11 @@ Test(grade, each_limit_parts_two_grades) {
         {900, 1, 0, 50, 10, 2.001, 0, 0, NB_GRADE_F},
         {900, 1, 0, 50, 10, INFINITY, 0, 0, NB_GRADE_F},
         {900, 0, 0, 5000, 10, 4096, 0, 0, NB_GRADE_B}, /* sqrt(u) of f32 */
-        {900, 0, 0, 5000, 10, 4097, 0, 0, NB_GRADE_F}, /* within the bound, and of no use */
-        {900, 0, 0, 5000, 2, 4097, 0, 0, NB_GRADE_C},  /* nor were the inputs */
+        {900, 0, 0, 5000, 10, 4097, 0, 0, NB_GRADE_D}, /* within the bound, fewer than half of the digits */
+        {900, 1, 0, 5000, 10, 4097, 0, 0, NB_GRADE_F},
+        {900, 0, 0, 9e9, 10, 0.1 * 0x1p24 - 1, 0, 0, NB_GRADE_D},
+        {900, 0, 0, 9e9, 10, 0.1 * 0x1p24 + 1, 0, 0, NB_GRADE_F}, /* within the bound, and of no use */
+        {900, 0, 0, 5000, 2, 4097, 0, 0, NB_GRADE_C},             /* nor were the inputs */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct nb_record r = good();
