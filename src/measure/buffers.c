@@ -142,26 +142,32 @@ static size_t tensor_bytes(const struct nb_tensor *t) {
     return (size_t)((t->rows - 1) * t->stride + t->cols) * t->item;
 }
 
-static void *map_pages(size_t bytes) {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
-        nb_error("no memory for a buffer of %zu bytes: %s", bytes, strerror(errno));
-        return NULL;
+/* Far enough that an index of 32 bits, wrapped or not, finds nothing of anyone else's: addresses cost nothing. */
+static const size_t guard_far = (size_t)16 << 30;
+
+/* Pages between two guards of *guard bytes: a page where addresses are rationed (ulimit -v). */
+static unsigned char *map_guarded(size_t bytes, size_t *guard) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (*guard = guard_far; *guard >= page; *guard = *guard > page ? page : 0) {
+        void *p = mmap(NULL, bytes + 2 * *guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) continue;
+        if (mprotect((unsigned char *)p + *guard, bytes, PROT_READ | PROT_WRITE) == 0) return p;
+        munmap(p, bytes + 2 * *guard);
     }
-    return p;
+    nb_error("no memory for a buffer of %zu bytes: %s", bytes, strerror(errno));
+    return NULL;
 }
 
-/* A mapping of its own: guard page, area, guard page. */
+/* A mapping of its own: guard, area, guard. */
 static int place_guarded(struct nb_tensor *t, enum nb_placement placement, bool on_line) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = tensor_bytes(t);
     size_t wanted = placement == NB_PLACE_INTERIOR ? bytes + 2 * MARGIN + LINE : bytes;
+    size_t guard;
     t->area_bytes = (wanted + page - 1) / page * page;
-    t->map_bytes = t->area_bytes + 2 * page;
-    t->map = map_pages(t->map_bytes);
+    t->map = map_guarded(t->area_bytes, &guard);
     if (!t->map) return -1;
-    t->area = t->map + page;
-    if (mprotect(t->map, page, PROT_NONE) != 0 || mprotect(t->area + t->area_bytes, page, PROT_NONE) != 0)
-        return nb_error("a guard page cannot be had: %s", strerror(errno));
+    t->map_bytes = t->area_bytes + 2 * guard;
+    t->area = t->map + guard;
     /* What stands on a line meets the guard at its end only to within a line of poison. */
     size_t before = t->area_bytes - bytes;
     if (placement == NB_PLACE_END) t->data = t->area + (on_line ? before / LINE * LINE : before);
@@ -184,11 +190,14 @@ static int place_slab(struct nb_buffers *b) {
         offset = (offset + tensor_bytes(&b->tensors[i]) + LINE - 1) / LINE * LINE + LINE;
     }
     size_t bytes = offset + MARGIN, align = b->request.huge_pages ? HUGE_PAGE : LINE;
-    b->slab_bytes = (bytes + align - 1) / align * align + align;
-    b->slab = map_pages(b->slab_bytes);
+    const size_t slab_bytes = (bytes + align - 1) / align * align + align;
+    size_t guard;
+    b->slab = map_guarded(slab_bytes, &guard);
     if (!b->slab) return -1;
-    unsigned char *base = b->slab + (align - (uintptr_t)b->slab % align) % align;
-    if (b->request.huge_pages) madvise(base, b->slab_bytes - align, MADV_HUGEPAGE);
+    b->slab_bytes = slab_bytes + 2 * guard;
+    unsigned char *base = b->slab + guard;
+    base += (align - (uintptr_t)base % align) % align;
+    if (b->request.huge_pages) madvise(base, slab_bytes - align, MADV_HUGEPAGE);
     for (int i = 0; i < NB_N_TENSORS; i++) {
         if (!starts[i]) continue;
         struct nb_tensor *t = &b->tensors[i];
@@ -424,6 +433,10 @@ const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address,
         if (!t->map || p < t->map || p >= t->map + t->map_bytes) continue;
         *after = p >= t->area;
         return specs[i].name;
+    }
+    if (b->slab && p >= b->slab && p < b->slab + b->slab_bytes) {
+        *after = p >= b->slab + b->slab_bytes / 2;
+        return "the buffers";
     }
     return NULL;
 }

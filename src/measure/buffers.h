@@ -21,7 +21,7 @@ enum nb_placement {
     NB_PLACE_INTERIOR, /* poison before, between and behind the rows, at odd offsets of the element's size */
     NB_PLACE_END,      /* every tensor ends at a guard page */
     NB_PLACE_START,    /* every tensor starts behind a guard page */
-    NB_PLACE_SLAB,     /* one mapping, 64-byte lines at random distances; for timing */
+    NB_PLACE_SLAB,     /* one mapping between guards, 64-byte lines at random distances; for timing */
 };
 
 enum nb_tensor_id {
@@ -85,7 +85,7 @@ struct nb_buffers {
     struct nb_layout_request request;
     const struct nb_inputs *in; /* borrowed */
     float *saved[2];            /* mean, rstd: what their tensors were filled from */
-    unsigned char *slab;        /* NB_PLACE_SLAB */
+    unsigned char *slab;        /* NB_PLACE_SLAB: the mapping with the guards */
     size_t slab_bytes;
 };
 
@@ -118,7 +118,7 @@ enum nb_damage nb_buffers_verify_margins(const struct nb_buffers *b, char *where
 void nb_buffers_fill(struct nb_buffers *b);
 /* Takes over the inputs' saved statistics anew, for the next filling: as many and as long as before. */
 void nb_buffers_take_saved(struct nb_buffers *b);
-/* The name of the tensor whose guard page holds the address, or null; *after: the page behind it. */
+/* The name of the tensor whose guards hold the address, of a slab "the buffers", or null; *after: the guard behind it. */
 const char *nb_buffers_guard_of(const struct nb_buffers *b, const void *address, bool *after);
 double nb_buffers_bytes(const struct nb_buffers *b); /* of tensor data */
 void nb_buffers_release(struct nb_buffers *b);

@@ -250,6 +250,7 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     nb_kernel_range(entry->kernel, &call, &out->evidence.claimed);
     out->row_local = nb_kernel_row_local(entry->kernel, &call) != 0;
 
+    nb_faults_guard_heap();
     struct nb_buffers b;
     const int64_t all = c->shape.rows, some = rows_at_guards(&s);
     struct attempt first = {NB_PLACE_INTERIOR, NB_POISON_NAN, all, 0, true, ""};
@@ -269,6 +270,8 @@ void nb_check_case(const struct nb_case *c, const struct nb_entry *entry, const 
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0] && nb_status_timed(out->status); i++)
         if (!check_again(&s, &others[i])) break;
+    if (nb_status_timed(out->status) && nb_faults_heap_harmed())
+        fail(&s, NB_WROTE_OUTSIDE, "wrote to memory of the heap that is not its own");
     if (!nb_status_timed(out->status)) {
         free(out->digests);
         out->digests = NULL;

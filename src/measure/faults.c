@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -80,6 +81,40 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     nb_answers_say(l.text, l.len, true); /* nobody is left who could be informed that it failed */
     signal(number, SIG_DFL);
     raise(number);
+}
+
+enum { N_BLOCKS = 512, LARGE = 100000 };
+static const size_t block_sizes[] = {24, 40, 56, 72, 104, 136, 264, 520, 1032, 2056};
+static unsigned char *blocks[N_BLOCKS];
+
+static size_t size_of_block(int i) { return block_sizes[(size_t)i % (sizeof block_sizes / sizeof block_sizes[0])]; }
+
+/* Each with a free block of its size behind it. The allocator keeps the first few of a size that are freed for whoever asks next, and
+ * so had those that it gives out first, which may lie anywhere: the last are freed first. */
+void nb_faults_guard_heap(void) {
+    void *gaps[N_BLOCKS];
+    for (int i = 0; i < N_BLOCKS; i++) {
+        blocks[i] = malloc(size_of_block(i));
+        gaps[i] = malloc(size_of_block(i));
+        if (blocks[i]) memset(blocks[i], i & 0xff, size_of_block(i));
+    }
+    for (int i = N_BLOCKS; i-- > 0;) free(gaps[i]);
+}
+
+static bool is_harmed(int i) {
+    for (size_t at = 0; blocks[i] && at < size_of_block(i); at++)
+        if (blocks[i][at] != (i & 0xff)) return true;
+    return false;
+}
+
+bool nb_faults_heap_harmed(void) {
+    for (int i = 0; i < N_BLOCKS; i++)
+        if (is_harmed(i)) return true;
+    for (int i = 0; i < N_BLOCKS; i++) free(blocks[i]);
+    memset(blocks, 0, sizeof blocks);
+    void *volatile last = malloc(LARGE); /* from the end of the heap, where the allocator looks at its own words */
+    free(last);
+    return false;
 }
 
 void nb_faults_watch(void) {

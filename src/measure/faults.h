@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A fault's last word: which tensor's guard page was hit, reading or writing, said before the process ends. */
+/* What a kernel does to memory that is not its own: a fault's last words, said before the process ends (which tensor's guard was hit, reading
+ * or writing), and writes to the heap, which a kernel may use, but not all of it. */
 #ifndef NB_FAULTS_H
 #define NB_FAULTS_H
+
+#include <stdbool.h>
 
 #include "src/measure/buffers.h"
 
 /* Installs the handlers. A fault is said to the parent (src/measure/answers.h):
  * {"type":"fault","signal":11,"status":"read_outside","reason":"..."}; then the process ends by that signal. */
 void nb_faults_watch(void);
+/* Before kernels are called: fills the heap with blocks that are nobody's, between which a kernel's own come to lie. */
+void nb_faults_guard_heap(void);
+/* After it: has one of these blocks been written to? They are gone if not. Where the allocator's own words were, it may end the process
+ * by SIGABRT. */
+bool nb_faults_heap_harmed(void);
 /* The buffers whose guards are in force; null: none. */
 void nb_faults_set_buffers(const struct nb_buffers *b);
 

@@ -305,26 +305,7 @@ static void recheck(const struct aftermath *a, int i) {
     }
 }
 
-/* The whole launch of one case again, alone on fresh memory: does that harm it? */
-static void try_alone(const struct aftermath *a, int i) {
-    struct nb_arm arm = {.entry = a->bench->arms[i].entry, .c = a->bench->arms[i].c};
-    struct nb_bench alone = {.arms = &arm, .n = 1, .pool = a->bench->pool};
-    char where[160] = "", reason[200];
-    nb_worker_at(a->w, i);
-    if (nb_bench_init(&alone, a->w) == 0) {
-        enum nb_damage damage = NB_INTACT;
-        alone.options.current_arm = NULL;
-        alone.options.watched = NULL;
-        nb_bench_time(&alone);
-        for (int s = 0; s < alone.sets.n && damage == NB_INTACT; s++)
-            damage = nb_buffers_verify(&alone.sets.sets[s], where, sizeof where);
-        snprintf(reason, sizeof reason, "%s while timed", where);
-        if (damage != NB_INTACT) fail(a, i, status_of(damage), reason);
-    }
-    nb_bench_release(&alone);
-}
-
-/* Where memory was harmed and no case is convicted, none of them can be believed. */
+/* Where memory was harmed and no case is convicted, none can be believed; whose doing it was is known where a case is alone. */
 static void settle(const struct aftermath *a) {
     const struct nb_job *job = &a->w->job;
     enum nb_damage damage = NB_INTACT;
@@ -335,14 +316,10 @@ static void settle(const struct aftermath *a) {
     if (damage != NB_INTACT)
         for (int s = 0; s < a->bench->sets.n; s++) nb_buffers_fill(&a->bench->sets.sets[s]);
     for (int i = 0; i < job->n_cases; i++) recheck(a, i);
-    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->bench->arms[i].error;
+    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i];
     if (damage == NB_INTACT || convicted) return;
-    for (int i = 0; i < job->n_cases; i++)
-        if (!a->failed[i]) try_alone(a, i);
-    for (int i = 0; i < job->n_cases; i++) convicted |= a->failed[i] && !a->bench->arms[i].error;
-    snprintf(reason, sizeof reason, "a case of this group %s while timed, and it cannot be told which", where);
-    for (int i = 0; i < job->n_cases && !convicted; i++)
-        if (!a->failed[i]) fail(a, i, status_of(damage), reason);
+    snprintf(reason, sizeof reason, "%s while timed", where);
+    fail(a, 0, status_of(damage), reason);
 }
 
 /* Arms: the job's cases, then its copies, each on the case it serves. */

@@ -14,6 +14,7 @@
 #include "src/core/random.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
+#include "src/measure/faults.h"
 #include "src/measure/fp_state.h"
 
 /* ---- what others did meanwhile ----------------------------------------------------------------------------------- */
@@ -70,7 +71,9 @@ struct launch {
     const struct nb_measure_options *options;
     struct cursor cursor;
     struct exchange exchange;
+    uint64_t times;           /* sum over all samples, weighted by their places */
     struct nb_arm *acquitted; /* wrong behind inputs that some arm, not known yet, had changed; null: none was */
+    char where[120];          /* they were changed */
 };
 
 /* ---- spot checks ------------------------------------------------------------------------------------------------- */
@@ -164,13 +167,47 @@ static void acquit(struct nb_arm *arm, struct launch *l) {
     if (!arm->is_wrong || !l->options->watched || mend(l, where, sizeof where) == NB_INTACT) return;
     arm->is_wrong = false;
     l->acquitted = arm;
+    memcpy(l->where, where, sizeof l->where);
 }
 
 /* An arm that changed the inputs once and did not come again: somebody is wrong, and no launch may end as if all were well. */
 static void blame_somebody(struct launch *l, const struct nb_arm *arms, int n_arms) {
     bool found = l->acquitted == NULL;
     for (int a = 0; a < n_arms; a++) found |= arms[a].damage == NB_DAMAGED_INPUT;
-    if (!found) l->acquitted->is_wrong = true;
+    if (found) return;
+    l->acquitted->damage = NB_DAMAGED_INPUT;
+    memcpy(l->acquitted->where, l->where, sizeof l->where);
+}
+
+/* What is written to a time after it was taken changes the sum. */
+static uint64_t weighted(const struct nb_arm *arm, int block) {
+    uint64_t bits;
+    memcpy(&bits, &arm->sample_ns[block], sizeof bits);
+    return isnan(arm->sample_ns[block]) ? 0 : bits * (2 * (uint64_t)block + 1);
+}
+
+/* Of what no call changes: whom it calls, on which memory, and what is expected of it. */
+static uint64_t digest_of_arms(const struct nb_arm *arms, int n_arms, int n_sets) {
+    uint64_t digest = 0;
+    for (int a = 0; a < n_arms; a++) {
+        const struct nb_arm *arm = &arms[a];
+        digest = digest * 31 + nb_row_digest(arm->calls, n_sets, sizeof *arm->calls);
+        if (arm->outputs) digest = digest * 31 + nb_row_digest(arm->outputs, n_sets, sizeof *arm->outputs);
+        digest = digest * 31 + nb_row_digest(arm->c, 1, sizeof *arm->c);
+        digest = digest * 31 + nb_row_digest(arm->entry->kernel, 1, sizeof *arm->entry->kernel);
+    }
+    return digest;
+}
+
+/* An arm has written to what the harness keeps in the heap. Which of them is not known. */
+static void look_for_harm(const struct launch *l, struct nb_arm *arms, int n_arms, uint64_t digest) {
+    uint64_t times = 0;
+    for (int a = 0; a < n_arms; a++)
+        for (int b = 0; b < l->options->blocks; b++) times += weighted(&arms[a], b);
+    if (times == l->times && digest == digest_of_arms(arms, n_arms, l->cursor.n_sets) && !nb_faults_heap_harmed())
+        return;
+    arms[0].damage = NB_DAMAGED_OUTSIDE;
+    snprintf(arms[0].where, sizeof arms[0].where, "wrote to memory of the heap that is not its own");
 }
 
 /* Behind a sample. Long rows are looked at so seldom that it takes 1 % of the time. */
@@ -346,6 +383,7 @@ static bool run_sample(struct nb_arm *arm, struct launch *l, int block) {
     getrusage(RUSAGE_THREAD, &after);
     double calls = arm->chunked ? (double)arm->per_sample / (double)arm->c->shape.rows : (double)arm->per_sample;
     arm->sample_ns[block] = arm->error ? NAN : 1e9 * elapsed / calls;
+    l->times += weighted(arm, block);
     arm->contaminated[block] = moved || after.ru_nivcsw != before.ru_nivcsw;
     return arm->contaminated[block];
 }
@@ -381,6 +419,8 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     struct rusage before;
     bool looks = false;
     uint64_t random = options->seed;
+    const uint64_t digest = digest_of_arms(arms, n_arms, n_sets);
+    nb_faults_guard_heap();
     int *order = nb_alloc((unsigned)n_arms, sizeof *order);
     int64_t *spoils = nb_alloc((unsigned)n_arms, sizeof *spoils);
     for (int a = 0; a < n_arms; a++) order[a] = a;
@@ -418,6 +458,7 @@ void nb_measure_group(struct nb_arm *arms, int n_arms, int n_sets, struct nb_poo
     disturbance_end(noise, &before);
     exchange_rows(&l.exchange); /* back */
     blame_somebody(&l, arms, n_arms);
+    look_for_harm(&l, arms, n_arms, digest);
     for (int a = 0; a < n_arms; a++) arms[a].spoils_every = 0;
     free(order);
     free(spoils);

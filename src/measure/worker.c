@@ -297,7 +297,11 @@ int nb_bench_init(struct nb_bench *b, struct nb_workplace *w) {
     return 0;
 }
 
-void nb_bench_time(struct nb_bench *b) { nb_measure_group(b->arms, b->n, b->sets.n, b->pool, &b->options, &b->noise); }
+void nb_bench_time(struct nb_bench *b) {
+    nb_faults_set_buffers(&b->sets.sets[0]);
+    nb_measure_group(b->arms, b->n, b->sets.n, b->pool, &b->options, &b->noise);
+    nb_faults_set_buffers(NULL);
+}
 
 void nb_bench_release(struct nb_bench *b) {
     release_arms(b->arms, b->n);
