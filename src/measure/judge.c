@@ -186,6 +186,14 @@ static void judge_parameters(const struct nb_gradient_bound *bound, const struct
 
 /* ---- the result, row by row -------------------------------------------------------------------------------------- */
 
+/* What an Inf in a row gives depends on the order of evaluation, and any value is right; but a sum with a NaN is NaN in every order, and
+ * so must y be. */
+static void hold_to_nan(const struct nb_bound *bound, int64_t row, const double *want, double *tolerance) {
+    if (bound->c->op == NB_OP_DYT || bound->c->op == NB_OP_COPY) return;
+    for (int64_t i = 0; i < bound->o->in->cols; i++)
+        if (isnan(want[i]) && isnan(nb_oracle_truth(bound->o, row, i)->mean_abs)) tolerance[i] = 0;
+}
+
 /* What the row should be, and how far off it may be: of y where there is no gradient. */
 static enum nb_loss find_exact(const struct nb_exact *exact, const struct nb_bound *bound,
                                const struct nb_gradient_bound *gradient, int64_t row, double *want, double *tolerance) {
@@ -194,7 +202,9 @@ static enum nb_loss find_exact(const struct nb_exact *exact, const struct nb_bou
         return nb_gradient_bound_row(gradient, row, want, tolerance);
     }
     nb_oracle_row(exact->oracle, row, want);
-    return nb_bound_row(bound, row, want, tolerance);
+    const enum nb_loss loss = nb_bound_row(bound, row, want, tolerance);
+    if (loss == NB_LOSS_INPUT_NOT_FINITE) hold_to_nan(bound, row, want, tolerance);
+    return loss;
 }
 
 void nb_judge(const struct nb_case *c, const struct nb_inputs *in, const struct nb_exact *exact, bool flushes,

@@ -498,14 +498,19 @@ static const char *gradient_excuse(const struct trials *t) {
     return NULL;
 }
 
-static bool is_normal_or_0(double v, enum nb_dtype dtype) { return v == 0 || is_normal(fabs(v), &nb_formats[dtype]); }
+/* A number below the smallest normal one may have been rounded to it; to 0 what is below half the smallest of all. */
+static bool must_scale(double from, double to, const struct nb_format *f) {
+    if (from == 0) return !(fabs(to) <= ldexp(f->min_subnormal, 4));
+    return fabs(from) > f->min_normal && is_normal(fabs(from), f);
+}
 
 static void compare_gradient(struct trials *t, int k) {
     const enum nb_dtype dtype = t->fixture->in.dtype;
+    const struct nb_format *f = &nb_formats[dtype];
     const int64_t cols = t->fixture->in.cols, n = t->fixture->in.rows * cols;
     for (int64_t i = 0; i < n; i++) {
-        const double now = nb_get(t->y, i, dtype), want = ldexp(nb_get(t->first, i, dtype), k);
-        if (now != want && is_normal_or_0(want, dtype) && is_normal_or_0(ldexp(want, -k), dtype))
+        const double now = nb_get(t->y, i, dtype), before = nb_get(t->first, i, dtype), want = ldexp(before, k);
+        if (now != want && must_scale(before, now, f) && must_scale(want, now, f))
             count(t, NB_REL_SCALE, i / cols, i % cols);
     }
 }
