@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "src/accuracy/accuracy_json.h"
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/json_fields.h"
@@ -24,6 +25,7 @@
 #include "src/measure/counters.h"
 #include "src/measure/judge.h"
 #include "src/measure/launcher.h"
+#include "src/measure/lines.h"
 #include "src/measure/paired.h"
 #include "src/measure/schedule.h"
 
@@ -326,12 +328,8 @@ static int n_sent(const struct session *v) { return v->alone && v->n > 1 ? 1 : v
 static void fail(struct session *v, int member, enum nb_status status, const char *reason) {
     assert(nb_status_ends(status));
     v->state->cases[member] = (struct case_state){true, true, status};
-    cJSON *line = new_line("failure", v->number);
-    nb_json_number(line, "launch", v->launch >= 0 ? v->launch : (double)NAN);
-    nb_json_text(line, "key", key_of(v, member));
-    nb_json_text(line, "status", nb_status_name(status));
-    nb_json_text(line, "reason", reason);
-    write_line(v->run, line);
+    write_line(v->run,
+               nb_failure_to_json(&(struct nb_failure){v->number, v->launch, key_of(v, member), reason, status}));
 }
 
 static void leave_out(struct session *v, int position) {
@@ -368,10 +366,65 @@ static double silence(const struct session *v) {
     return v->run->options->case_timeout_s + silence_s_per_element * largest;
 }
 
+/* Is the key one of those sent? */
+static bool was_sent(const struct session *v, const char *key) {
+    const int member = find_case(v->run->plan, v->number, key);
+    for (int i = 0; member >= 0 && i < n_sent(v); i++)
+        if (v->members[i] == member) return true;
+    return false;
+}
+
+static bool can_read_launch(const struct session *v, const cJSON *line) {
+    struct nb_launch_line l;
+    bool fits = nb_launch_line_read(&l, line) == 0 && l.group == v->number && l.launch == v->launch &&
+                l.n_cases == (size_t)n_sent(v) && l.n_blocks == (size_t)v->run->plan->blocks;
+    for (size_t i = 0; fits && i < l.n_cases; i++) fits = was_sent(v, l.arms[i].key);
+    nb_launch_line_release(&l);
+    return fits;
+}
+
+/* Of a check, or of the counter pass. */
+static bool can_read_case(const cJSON *line) {
+    struct chains {
+        int64_t chain, column_chain;
+    } chains;
+    static const struct nb_member members[] = {NB_MEMBER(POSITIVE, struct chains, chain),
+                                               NB_MEMBER(POSITIVE, struct chains, column_chain), NB_MEMBERS_END};
+    const cJSON *accuracy = cJSON_GetObjectItemCaseSensitive(line, "accuracy"), *item;
+    const cJSON *evidence = cJSON_GetObjectItemCaseSensitive(line, "evidence");
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(line, "counters");
+    const char *status = nb_json_get_text(line, "status");
+    struct nb_counter counter;
+    struct nb_accuracy read;
+    struct nb_evidence shown;
+    cJSON_ArrayForEach(item, counters) {
+        if (nb_json_get_members(item, nb_counter_members, &counter, "counter") != 0) return false;
+    }
+    if (nb_json_get_members(line, members, &chains, "case") != 0) return false;
+    if (accuracy && nb_accuracy_from_json(&read, accuracy) != 0) return false;
+    if (evidence && nb_evidence_from_json(&shown, evidence) != 0) return false;
+    return cJSON_IsArray(counters) || (status && nb_status_parse(status) < NB_NOT_RUN);
+}
+
+/* What a worker says is data from outside: a kernel may have harmed it before it was said. */
+static bool can_read(const struct session *v, const cJSON *line) {
+    const char *type = nb_json_get_text(line, "type");
+    struct nb_failure failure;
+    if (strcmp(type, "launch") == 0) return can_read_launch(v, line);
+    if (strcmp(type, "copies") == 0) return true; /* those that are no copies are not chosen */
+    if (!was_sent(v, nb_json_get_text(line, "key"))) return false;
+    return strcmp(type, "failure") == 0 ? nb_failure_read(&failure, line) == 0 : can_read_case(line);
+}
+
 static void take_answer(cJSON *line, void *arg) {
     struct session *v = arg;
     const char *type = nb_json_get_text(line, "type");
     const bool is_case = strcmp(type, "case") == 0;
+    if (!can_read(v, line)) {
+        nb_warn("a worker's answer cannot be used, and is as if it had not come: %s", type);
+        cJSON_Delete(line);
+        return;
+    }
     if (is_case) cJSON_DeleteItemFromObjectCaseSensitive(line, "type");
     if (is_case || strcmp(type, "launch") == 0 || strcmp(type, "failure") == 0) {
         cJSON_AddItemToArray(v->answers, line);
@@ -704,10 +757,9 @@ static void blame_alone(struct session *v) {
     const cJSON *line;
     char reason[200];
     cJSON_ArrayForEach(line, v->answers) {
-        const char *text = nb_json_get_text(line, "status"), *why = nb_json_get_text(line, "reason");
-        const enum nb_status status = text ? nb_status_parse(text) : NB_N_STATUSES;
-        if (!nb_status_ends(status)) continue;
-        fail(v, v->members[0], status, why ? why : "");
+        struct nb_failure f;
+        if (strcmp(nb_json_get_text(line, "type"), "failure") != 0 || nb_failure_read(&f, line) != 0) continue;
+        fail(v, v->members[0], f.status, f.reason);
         return;
     }
     const enum nb_status status = nb_outcome_blame(&v->outcome, reason, sizeof reason);

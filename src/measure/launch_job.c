@@ -14,6 +14,7 @@
 #include "src/core/registry.h"
 #include "src/core/timer.h"
 #include "src/measure/check.h"
+#include "src/measure/lines.h"
 #include "src/measure/worker.h"
 
 /* The fastest of a few runs of each loop, and what that means for a case. */
@@ -202,50 +203,34 @@ static cJSON *rates_to_json(const struct core_rates *rates) {
 }
 
 /* What bounds a case that is timed in the first place: the core, or a level of memory. */
-static void add_bounds(cJSON *json, const struct nb_case *c, const struct core_rates *rates) {
-    const double core_ns = core_bound_ns(c, rates);
-    nb_json_number(json, "core_ns", isfinite(core_ns) ? round(core_ns * 10) / 10 : (double)NAN);
-    nb_json_text(json, "level", case_level(c));
+static struct nb_timed timed_case(const struct nb_job *job, int i, const struct nb_arm *arm,
+                                  const struct core_rates *rates) {
+    const double core_ns = core_bound_ns(&job->cases[i], rates);
+    return (struct nb_timed){.key = job->keys[i],
+                             .copy = job->copy_of[i] >= 0 ? job->copies[job->copy_of[i]] : NULL,
+                             .level = case_level(&job->cases[i]),
+                             .chunked = arm->chunked,
+                             .per_sample = (double)arm->per_sample,
+                             .core_ns = isfinite(core_ns) ? round(core_ns * 10) / 10 : (double)NAN};
 }
 
 static void say_launch(const struct nb_job *job, const struct nb_arm *arms, const struct nb_noise *noise,
                        const struct core_rates *rates, double elapsed_s) {
+    const struct nb_launch_line l = {
+        .group = job->group, .launch = job->launch, .noise = *noise, .elapsed_s = elapsed_s};
     cJSON *line = cJSON_CreateObject();
     nb_json_text(line, "type", "launch");
-    cJSON_AddNumberToObject(line, "group", job->group);
-    cJSON_AddNumberToObject(line, "launch", job->launch);
+    nb_json_add_members(line, nb_launch_line_members, &l);
     cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
     for (int i = 0; i < job->n_cases + job->n_copies; i++) {
-        bool is_case = i < job->n_cases;
-        cJSON *arm = cJSON_CreateObject();
-        if (is_case) {
-            nb_json_text(arm, "key", job->keys[i]);
-            nb_json_text(arm, "copy", job->copy_of[i] >= 0 ? job->copies[job->copy_of[i]] : NULL);
-        } else {
-            nb_json_text(arm, "variant", job->copies[i - job->n_cases]);
-        }
+        const bool is_case = i < job->n_cases;
+        const struct nb_timed t =
+            is_case ? timed_case(job, i, &arms[i], rates) : (struct nb_timed){.variant = job->copies[i - job->n_cases]};
+        cJSON *arm = nb_json_of_members(is_case ? nb_timed_case_members : nb_timed_copy_members, &t);
         nb_arm_to_json(arm, &arms[i], job->blocks, false);
-        if (is_case) {
-            cJSON_AddNumberToObject(arm, "per_sample", (double)arms[i].per_sample);
-            cJSON_AddBoolToObject(arm, "chunked", arms[i].chunked);
-            add_bounds(arm, &job->cases[i], rates);
-        }
         cJSON_AddItemToArray(is_case ? cases : copies, arm);
     }
-    cJSON_AddItemToObject(line, "noise", nb_json_of_members(nb_noise_members, noise));
     cJSON_AddItemToObject(line, "core", rates_to_json(rates));
-    nb_json_number(line, "elapsed_s", elapsed_s);
-    nb_worker_say(line);
-}
-
-static void say_failure(const struct nb_job *job, int i, enum nb_status status, const char *reason) {
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "failure");
-    cJSON_AddNumberToObject(line, "group", job->group);
-    cJSON_AddNumberToObject(line, "launch", job->launch);
-    nb_json_text(line, "key", job->keys[i]);
-    nb_json_text(line, "status", nb_status_name(status));
-    nb_json_text(line, "reason", reason);
     nb_worker_say(line);
 }
 
@@ -258,7 +243,8 @@ struct aftermath {
 };
 
 static void fail(const struct aftermath *a, int i, enum nb_status status, const char *reason) {
-    say_failure(&a->w->job, i, status, reason);
+    const struct nb_job *job = &a->w->job;
+    nb_worker_say(nb_failure_to_json(&(struct nb_failure){job->group, job->launch, job->keys[i], reason, status}));
     a->failed[i] = true;
 }
 

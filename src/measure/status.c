@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const char *const status_names[NB_N_STATUSES] = {
+const char *const nb_status_names[NB_N_STATUSES + 1] = {
     [NB_OK] = "ok",
     [NB_OUT_OF_RANGE] = "out_of_range",
     [NB_INACCURATE] = "inaccurate",
@@ -21,11 +21,11 @@ static const char *const status_names[NB_N_STATUSES] = {
     [NB_NOT_RUN] = "not_run",
 };
 
-const char *nb_status_name(enum nb_status s) { return status_names[s]; }
+const char *nb_status_name(enum nb_status s) { return nb_status_names[s]; }
 
 enum nb_status nb_status_parse(const char *name) {
     int s = 0;
-    while (s < NB_N_STATUSES && strcmp(name, status_names[s]) != 0) s++;
+    while (s < NB_N_STATUSES && strcmp(name, nb_status_names[s]) != 0) s++;
     return (enum nb_status)s;
 }
 

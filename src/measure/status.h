@@ -22,6 +22,7 @@ enum nb_status {
     NB_NOT_RUN, /* planned, but the run ended before it */
     NB_N_STATUSES
 };
+extern const char *const nb_status_names[NB_N_STATUSES + 1]; /* by status, then null */
 const char *nb_status_name(enum nb_status s);
 enum nb_status nb_status_parse(const char *name); /* NB_N_STATUSES: unknown */
 bool nb_status_failed(enum nb_status s);          /* makes the exit code 1 */

@@ -314,7 +314,7 @@ static void samples_to_json(cJSON *arm, const struct nb_samples *s) {
     for (size_t b = 0; b < s->n; b++) {
         /* A hundredth of a nanosecond is far below what a sample resolves. */
         const double ns = round(s->ns[b] * 100) / 100;
-        cJSON_AddItemToArray(samples, isfinite(ns) ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
+        cJSON_AddItemToArray(samples, isfinite(ns) && ns > 0 ? cJSON_CreateNumber(ns) : cJSON_CreateNull());
         if (s->contaminated && s->contaminated[b]) cJSON_AddItemToArray(contaminated, cJSON_CreateNumber((double)b));
     }
     cJSON_AddItemToObject(arm, "contaminated", contaminated);

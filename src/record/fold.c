@@ -12,7 +12,7 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
-#include "src/measure/paired.h"
+#include "src/measure/lines.h"
 #include "src/record/record.h"
 
 static const cJSON *member(const cJSON *json, const char *name) { return cJSON_GetObjectItemCaseSensitive(json, name); }
@@ -241,8 +241,7 @@ static struct fold_group *fold_find_group(struct fold *f, const cJSON *line) {
     return NULL;
 }
 
-static struct fold_arm *fold_find_arm(struct fold_group *group, const cJSON *json) {
-    const char *key = nb_json_get_text(json, "key");
+static struct fold_arm *fold_find_arm(struct fold_group *group, const char *key) {
     for (size_t i = 0; key && i < group->n; i++) {
         if (strcmp(group->arms[i].key, key) == 0) return &group->arms[i];
     }
@@ -250,64 +249,15 @@ static struct fold_arm *fold_find_arm(struct fold_group *group, const cJSON *jso
     return NULL;
 }
 
-/* One entry of "cases" or "copies". */
-struct timed {
-    struct fold_arm *arm;               /* null for a copy */
-    const char *variant, *copy, *level; /* of a copy; of a case; null: it has none */
-    bool chunked;
-    double per_sample, core_ns;
-    struct nb_samples samples;
-};
-static const struct nb_member timed_members[] = {NB_MEMBER(BORROWED, struct timed, variant),
-                                                 NB_MEMBER(BORROWED, struct timed, copy),
-                                                 NB_MEMBER(BORROWED, struct timed, level),
-                                                 NB_MEMBER(BOOL, struct timed, chunked),
-                                                 NB_MEMBER(NUMBER, struct timed, per_sample),
-                                                 NB_MEMBER(NUMBER, struct timed, core_ns),
-                                                 NB_MEMBERS_END};
-
-struct launch_line {
-    struct timed *entries; /* cases first, then copies */
-    size_t n, n_cases, n_blocks;
-    struct nb_noise noise;
-};
-
-/* arm: null for a copy. */
-static int read_entry(struct launch_line *l, struct fold_arm *arm, const cJSON *json) {
-    struct timed *t = &l->entries[l->n++];
-    *t = (struct timed){.arm = arm};
-    if (nb_json_get_members(json, timed_members, t, "launch") != 0 || nb_samples_from_json(&t->samples, json) != 0)
-        return -1;
-    if (!arm && !t->variant) return nb_error("a copy without \"variant\"");
-    if (t == l->entries) l->n_blocks = t->samples.n;
-    if (t->samples.n == l->n_blocks) return 0;
-    return nb_error("%zu samples beside %zu of the other arms", t->samples.n, l->n_blocks);
-}
-
-static int read_entries(struct launch_line *l, struct fold_group *group, const cJSON *line) {
-    const cJSON *cases = member(line, "cases"), *copies = member(line, "copies"), *item;
-    l->n_cases = (size_t)cJSON_GetArraySize(cases);
-    l->entries = nb_alloc(l->n_cases + (size_t)cJSON_GetArraySize(copies), sizeof *l->entries);
-    cJSON_ArrayForEach(item, cases) {
-        struct fold_arm *arm = fold_find_arm(group, item);
-        if (!arm || read_entry(l, arm, item) != 0) return -1;
-    }
-    cJSON_ArrayForEach(item, copies) {
-        if (read_entry(l, NULL, item) != 0) return -1;
-    }
-    return 0;
-}
-
-static const struct timed *find_copy(const struct launch_line *l, const char *variant) {
+static const struct nb_timed *find_copy(const struct nb_launch_line *l, const char *variant) {
     for (size_t i = l->n_cases; variant && i < l->n; i++)
-        if (strcmp(l->entries[i].variant, variant) == 0) return &l->entries[i];
+        if (strcmp(l->arms[i].variant, variant) == 0) return &l->arms[i];
     return NULL;
 }
 
-static const struct timed *find_reference(const struct launch_line *l, const struct fold_group *group) {
-    for (size_t i = 0; i < l->n_cases; i++) {
-        if (l->entries[i].arm == &group->arms[group->reference]) return &l->entries[i];
-    }
+static const struct nb_timed *find_reference(const struct nb_launch_line *l, const struct fold_group *group) {
+    for (size_t i = 0; i < l->n_cases; i++)
+        if (strcmp(l->arms[i].key, group->arms[group->reference].key) == 0) return &l->arms[i];
     return NULL;
 }
 
@@ -321,14 +271,14 @@ static int mark_seen(struct fold_arm *arm, int launch) {
     return 0;
 }
 
-static int add_case(const struct launch_line *l, const struct fold_group *group, const struct timed *t, int launch) {
-    const struct timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
-    struct fold_arm *arm = t->arm;
-    if (t->copy && !copy) return nb_error("%s: its copy %s is not among \"copies\"", arm->key, t->copy);
+static int add_case(const struct nb_launch_line *l, struct fold_group *group, const struct nb_timed *t) {
+    const struct nb_timed *copy = find_copy(l, t->copy), *reference = find_reference(l, group);
+    struct fold_arm *arm = fold_find_arm(group, t->key);
+    if (!arm) return -1;
     if (t->copy && strlen(t->copy) >= sizeof arm->copy)
         return nb_error("%s: the name of its copy is too long", arm->key);
     if (t->copy) snprintf(arm->copy, sizeof arm->copy, "%s", t->copy);
-    if (mark_seen(arm, launch) != 0) return -1;
+    if (mark_seen(arm, l->launch) != 0) return -1;
     const size_t before = arm->launches.n;
     nb_launches_add(&arm->launches, &t->samples, copy ? &copy->samples : NULL, reference ? &reference->samples : NULL,
                     &l->noise);
@@ -338,24 +288,15 @@ static int add_case(const struct launch_line *l, const struct fold_group *group,
     return 0;
 }
 
-static void release_line(struct launch_line *l) {
-    for (size_t i = 0; i < l->n; i++) nb_samples_release(&l->entries[i].samples);
-    free(l->entries);
-}
-
 static int fold_launch(struct fold *f, const cJSON *line) {
-    struct launch_line l = {0};
+    struct nb_launch_line l;
     struct fold_group *group = fold_find_group(f, line);
-    double launch = nb_json_get_number(line, "launch");
-    const cJSON *noise = member(line, "noise");
-    if (!group) return -1;
     const int most = f->most_launches ? f->most_launches : f->launches;
-    if (!(launch >= 0 && launch < most && launch == floor(launch)))
-        return nb_error("\"launch\" is not the number of one of %d launches", most);
-    int result = nb_json_get_members(noise, nb_noise_members, &l.noise, "noise");
-    if (result == 0) result = read_entries(&l, group, line);
-    for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.entries[i], (int)launch);
-    release_line(&l);
+    int result = nb_launch_line_read(&l, line);
+    if (!group) result = -1;
+    if (result == 0 && l.launch >= most) result = nb_error("\"launch\" is not the number of one of %d launches", most);
+    for (size_t i = 0; result == 0 && i < l.n_cases; i++) result = add_case(&l, group, &l.arms[i]);
+    nb_launch_line_release(&l);
     return result;
 }
 
@@ -383,7 +324,7 @@ static int get_status(const cJSON *json, enum nb_status *status) {
 
 /* A reference that fails in a later part of its group has failed; its figures are those of the first part. */
 static int fold_checked_case(struct fold *f, struct fold_group *group, const cJSON *json) {
-    struct fold_arm *arm = fold_find_arm(group, json);
+    struct fold_arm *arm = fold_find_arm(group, nb_json_get_text(json, "key"));
     enum nb_status status;
     if (!arm || get_status(json, &status) != 0) return -1;
     if (arm->checked) return nb_error("%s is checked a second time", arm->key);
@@ -395,7 +336,7 @@ static int fold_checked_case(struct fold *f, struct fold_group *group, const cJS
 }
 
 static int fold_case_counters(struct fold *f, struct fold_group *group, const cJSON *json) {
-    struct fold_arm *arm = fold_find_arm(group, json);
+    struct fold_arm *arm = fold_find_arm(group, nb_json_get_text(json, "key"));
     if (!arm) return -1;
     struct nb_record *r = record_of(f, arm);
     if (!r || !arm->reported) return 0;
@@ -417,14 +358,13 @@ static int fold_check(struct fold *f, const cJSON *line) { return fold_cases(f, 
 static int fold_counters(struct fold *f, const cJSON *line) { return fold_cases(f, line, fold_case_counters); }
 
 static int fold_failure(struct fold *f, const cJSON *line) {
-    struct fold_group *group = fold_find_group(f, line);
-    struct fold_arm *arm = group ? fold_find_arm(group, line) : NULL;
-    enum nb_status status;
-    if (!arm || get_status(line, &status) != 0) return -1;
-    if (!nb_status_ends(status)) return nb_error("%s: a failure whose status is %s", arm->key, nb_status_name(status));
+    struct nb_failure failure;
+    struct fold_group *group = nb_failure_read(&failure, line) == 0 ? fold_find_group(f, line) : NULL;
+    struct fold_arm *arm = group ? fold_find_arm(group, failure.key) : NULL;
+    if (!arm) return -1;
     struct nb_record *r = record_of(f, arm);
     if (r)
-        fail(r, status, nb_json_get_text(line, "reason"));
+        fail(r, failure.status, failure.reason);
     else
         nb_warn("%s failed as the reference of a group that another shard reports", arm->key);
     return 0;

@@ -92,7 +92,11 @@ static char *without_line(const char *lines, size_t index) {
 }
 
 Test(journal, a_byte_that_changes_costs_its_line_alone) {
-    char *dir = new_folder(), *journal = summed(small_journal());
+    char *dir = new_folder(), *journal = small_journal();
+    char *launches = strstr(journal, "{\"type\":\"launch\",\"group\":0,\"launch\":1"),
+         *rest = strstr(journal, "{\"type\":\"counters\"");
+    memmove(launches, rest, strlen(rest) + 1); /* one is enough */
+    journal = summed(journal);
     const size_t len = strlen(journal);
     put_file(dir, NB_JOURNAL_FILE, journal, len);
     char *all = lines_of(dir);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whatever may be written to a journal is read again: every kind of failure, every kind of line, the extremes of a launch. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "src/core/json.h"
+#include "src/measure/lines.h"
+#include "src/record/record.h"
+#include "tests/support/files.h"
+#include "tests/support/runs.h"
+
+static const char *const keys[] = {KEY_RMS, KEY_LN, KEY_PLUGIN};
+
+static char *run_of_three(int launches) {
+    return run_line("[{\"index\":0,\"part\":0,\"keys\":[\"" KEY_RMS "\",\"" KEY_LN "\",\"" KEY_PLUGIN
+                    "\"],\"reference\":0}]",
+                    "[]", "null", launches);
+}
+
+static void write_text(struct nb_journal *j, const char *text) {
+    cJSON *line = kept_json(cJSON_Parse(text));
+    if (cJSON_HasObjectItem(line, "schema"))
+        cJSON_ReplaceItemInObject(line, "schema", cJSON_CreateString(NB_SCHEMA_VERSION));
+    cr_assert_eq(nb_journal_write(j, line), 0);
+}
+
+static void write_line(struct nb_journal *j, cJSON *line) { cr_assert_eq(nb_journal_write(j, kept_json(line)), 0); }
+
+TestSuite(lines, .init = quiet);
+
+Test(lines, every_kind_of_failure_is_read_again) {
+    int n = 0;
+    for (enum nb_status status = NB_OK; status < NB_N_STATUSES; status++) {
+        if (!nb_status_ends(status)) continue;
+        for (int launch = -1; launch < 2; launch++) {
+            char *dir = new_folder();
+            struct nb_journal j;
+            struct nb_results r;
+            cr_assert_eq(nb_journal_create(&j, dir), 0);
+            write_text(&j, run_of_three(2));
+            write_line(&j,
+                       nb_failure_to_json(&(struct nb_failure){0, launch, keys[1], "why\n\"it\" \x01 did", status}));
+            nb_journal_close(&j);
+            cr_assert_eq(nb_results_fold(&r, dir), 0, "%s", nb_status_name(status));
+            cr_expect_eq(r.records[1].status, status);
+            cr_expect_str_eq(r.records[1].reason, "why\n\"it\" \x01 did");
+            nb_results_release(&r);
+            n++;
+        }
+    }
+    cr_expect_eq(n, 33, "eleven ends of a case, each in the check and in two launches: %d", n);
+}
+
+Test(lines, failures_that_end_nothing_are_refused) {
+    static const char *const wrong[] = {
+        "{\"type\":\"failure\",\"group\":0,\"launch\":null,\"key\":\"k\",\"status\":\"ok\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":null,\"key\":\"k\",\"status\":\"not_run\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":null,\"key\":\"k\",\"status\":\"fine\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":-1,\"launch\":null,\"key\":\"k\",\"status\":\"crashed\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":0.5,\"key\":\"k\",\"status\":\"crashed\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"status\":\"crashed\",\"reason\":\"\"}",
+        "{\"type\":\"failure\",\"group\":0,\"launch\":0,\"key\":\"k\",\"status\":\"crashed\"}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct nb_failure f;
+        cr_expect_eq(nb_failure_read(&f, kept_json(cJSON_Parse(wrong[i]))), -1, "%s", wrong[i]);
+    }
+}
+
+/* Of three cases and a copy, three blocks: the line that a worker says. */
+static cJSON *launch_line(int launch, double ns) {
+    const struct nb_launch_line l = {.launch = launch, .noise = {NAN, NAN, NAN, NAN, NAN, -1}, .elapsed_s = 0.1};
+    const double samples[] = {ns, NAN, 2 * ns};
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "launch");
+    nb_json_add_members(line, nb_launch_line_members, &l);
+    cJSON *cases = cJSON_AddArrayToObject(line, "cases"), *copies = cJSON_AddArrayToObject(line, "copies");
+    for (int i = 0; i < 4; i++) {
+        const struct nb_timed t = {.key = i < 3 ? keys[i] : NULL,
+                                   .copy = i == 1 ? "copy_v256_f32" : NULL,
+                                   .level = i == 2 ? "DRAM" : NULL,
+                                   .variant = i < 3 ? NULL : "copy_v256_f32",
+                                   .per_sample = 1,
+                                   .core_ns = i == 2 ? 12.5 : (double)NAN};
+        cJSON *arm = nb_json_of_members(i < 3 ? nb_timed_case_members : nb_timed_copy_members, &t);
+        cJSON *array = cJSON_AddArrayToObject(arm, "sample_ns");
+        for (int b = 0; b < 3; b++)
+            cJSON_AddItemToArray(array, isfinite(samples[b]) ? cJSON_CreateNumber(samples[b]) : cJSON_CreateNull());
+        cJSON_AddItemToArray(i < 3 ? cases : copies, arm);
+    }
+    return line;
+}
+
+Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
+    static const char *const others[] = {
+        "{\"type\":\"check\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS
+        "\",\"status\":\"ok\",\"chain\":8,\"row_local\":true},"
+        "{\"key\":\"" KEY_LN "\",\"status\":\"out_of_range\",\"reason\":\"r\",\"chain\":0,\"row_local\":false},"
+        "{\"key\":\"" KEY_PLUGIN
+        "\",\"status\":\"ok\",\"chain\":1,\"column_chain\":2,\"row_local\":true,\"library\":\"l\","
+        "\"implementation\":\"i\"}],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":null}],\"elapsed_s\":0.1}",
+        "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
+        "{\"type\":\"resume\",\"started\":\"2025-01-31T12:00:00Z\",\"argv\":[\"run\"],\"fingerprint\":{}}",
+        "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":null,\"interrupted\":15}"};
+    char *dir = new_folder();
+    struct nb_journal j;
+    struct nb_results r;
+    struct nb_sample_table samples;
+    cr_assert_eq(nb_journal_create(&j, dir), 0);
+    write_text(&j, run_of_three(6));
+    write_text(&j, others[0]);
+    for (int launch = 0; launch < 6; launch++) write_line(&j, launch_line(launch, 100 + launch));
+    for (int i = 1; i < 4; i++) write_text(&j, others[i]);
+    nb_journal_close(&j);
+    cr_assert_eq(nb_results_fold(&r, dir), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(r.records[i].has_timing && r.records[i].timing.n_launches == 6, "%s", keys[i]);
+        cr_expect_eq(r.records[i].status, i == 1 ? NB_OUT_OF_RANGE : NB_OK);
+    }
+    nb_results_release(&r);
+    cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
+    cr_expect_eq(samples.n, 3);
+    cr_expect_eq(samples.n_launches, 6);
+    nb_sample_table_release(&samples);
+}
+
+static void break_line(cJSON *line, int how) {
+    cJSON *cases = cJSON_GetObjectItemCaseSensitive(line, "cases"), *first = cases->child;
+    cJSON *copies = cJSON_GetObjectItemCaseSensitive(line, "copies");
+    cJSON *samples = cJSON_GetObjectItemCaseSensitive(first, "sample_ns");
+    if (how == 0) cJSON_ReplaceItemInObject(line, "group", cJSON_CreateNumber(-1));
+    if (how == 1) cJSON_ReplaceItemInObject(line, "launch", cJSON_CreateNull());
+    if (how == 2) cJSON_DeleteItemFromObject(first, "key");
+    if (how == 3) cJSON_ReplaceItemInObject(first, "key", cJSON_CreateString(keys[1]));
+    if (how == 4) cJSON_AddItemToArray(samples, cJSON_CreateNumber(1));
+    if (how == 5) cJSON_ReplaceItemInArray(samples, 0, cJSON_CreateNumber(0));
+    if (how == 6) cJSON_ReplaceItemInArray(samples, 0, cJSON_CreateNumber(-3));
+    if (how == 7) cJSON_ReplaceItemInArray(samples, 0, cJSON_CreateString("1"));
+    if (how == 8) cJSON_DeleteItemFromArray(copies, 0);
+    if (how == 9) cJSON_DeleteItemFromObject(copies->child, "variant");
+    if (how == 10) cJSON_AddItemToObject(first, "contaminated", cJSON_CreateIntArray((const int[]){3}, 1));
+}
+
+Test(lines, launches_that_cannot_be_used_are_refused) {
+    enum { N_WAYS = 11 };
+    for (int how = -1; how < N_WAYS; how++) {
+        struct nb_launch_line l;
+        cJSON *line = kept_json(launch_line(0, 100));
+        break_line(line, how);
+        cr_expect_eq(nb_launch_line_read(&l, line), how < 0 ? 0 : -1, "broken by way %d", how);
+        nb_launch_line_release(&l);
+    }
+}
