@@ -109,14 +109,13 @@ static cJSON *select_members(const cJSON *object, const char *const *names) {
 }
 
 static int compare_plans(const char *dir, const cJSON *before, const cJSON *now) {
-    static const char *const effort[] = {"launches", "blocks", "sample_ms", "order_seed", NULL}, *const hash[] = {
-                                                                                                     "hash", NULL};
+    static const char *const effort[] = {"launches", "most_launches", "aim", "blocks", "sample_ms", "order_seed", NULL},
+                             *const hash[] = {"hash", NULL};
     static const char what[] = "its config plans something else", mend[] = "put the config back as it was";
     const cJSON *a = member(before, "plan"), *b = member(now, "plan");
-    if (cJSON_Compare(member(a, "hash"), member(b, "hash"), true)) return 0;
     int result = refuse_differences(dir, select_members(a, effort), select_members(b, effort), what, mend);
-    if (result == 0)
-        result = refuse_differences(dir, by_key(member(before, "groups")), by_key(member(now, "groups")), what, mend);
+    if (result != 0 || cJSON_Compare(member(a, "hash"), member(b, "hash"), true)) return result;
+    result = refuse_differences(dir, by_key(member(before, "groups")), by_key(member(now, "groups")), what, mend);
     return result == 0 ? refuse_differences(dir, select_members(a, hash), select_members(b, hash), what, mend) : result;
 }
 

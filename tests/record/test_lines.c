@@ -22,6 +22,8 @@ static void write_text(struct nb_journal *j, const char *text) {
     cJSON *line = kept_json(cJSON_Parse(text));
     if (cJSON_HasObjectItem(line, "schema"))
         cJSON_ReplaceItemInObject(line, "schema", cJSON_CreateString(NB_SCHEMA_VERSION));
+    if (cJSON_HasObjectItem(line, "plan")) /* so that a group may stop */
+        nb_json_number(cJSON_GetObjectItemCaseSensitive(line, "plan"), "most_launches", 8);
     cr_assert_eq(nb_journal_write(j, line), 0);
 }
 
@@ -100,6 +102,7 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
         "\",\"status\":\"ok\",\"chain\":1,\"column_chain\":2,\"row_local\":true,\"library\":\"l\","
         "\"implementation\":\"i\"}],\"copies\":[{\"variant\":\"copy_v256_f32\",\"ns\":null}],\"elapsed_s\":0.1}",
         "{\"type\":\"counters\",\"group\":0,\"cases\":[{\"key\":\"" KEY_RMS "\",\"counters\":[]}]}",
+        "{\"type\":\"stop\",\"group\":0,\"launches\":6,\"why\":\"aim\"}",
         "{\"type\":\"resume\",\"started\":\"2025-01-31T12:00:00Z\",\"argv\":[\"run\"],\"fingerprint\":{}}",
         "{\"type\":\"end\",\"elapsed_s\":2,\"peak_memory_mib\":null,\"interrupted\":15}"};
     char *dir = new_folder();
@@ -110,7 +113,7 @@ Test(lines, a_run_with_every_kind_of_line_is_read_again_by_every_reader) {
     write_text(&j, run_of_three(6));
     write_text(&j, others[0]);
     for (int launch = 0; launch < 6; launch++) write_line(&j, launch_line(launch, 100 + launch));
-    for (int i = 1; i < 4; i++) write_text(&j, others[i]);
+    for (int i = 1; i < 5; i++) write_text(&j, others[i]);
     nb_journal_close(&j);
     cr_assert_eq(nb_results_fold(&r, dir), 0);
     for (int i = 0; i < 3; i++) {
