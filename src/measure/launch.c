@@ -64,7 +64,7 @@ struct run {
     int64_t digests_end;
     int cpus[NB_MAX_CPUS], n_cpus;
     double started_s;
-    double done_s, total_s; /* as estimated: what a step weighs in the progress */
+    double done_s, total_s; /* as estimated: of checks, and of all */
     double used_s;          /* by launches that the journal held already */
     struct nb_schedule schedule;
     bool failed; /* the journal cannot be written */
@@ -854,15 +854,15 @@ static int count_group(struct run *run, int group) {
 
 static bool stopped(const struct run *run) { return nb_interrupted() || run->failed; }
 
-static void step_done(struct run *run, int group, double estimate_s, const char *what) {
+static void say_step(const struct run *run, int group, const char *what, double done, double total) {
     char text[160];
-    run->done_s += estimate_s;
     snprintf(text, sizeof text, "%s %s", what, case_at(run->plan, group, 0)->shape.text);
-    nb_progress(run->done_s, run->total_s, nb_now_s() - run->started_s, text);
+    nb_progress(done, total, nb_now_s() - run->started_s, text);
 }
 
 static void check_done(struct run *run, int group) {
-    step_done(run, group, run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus), "checking");
+    run->done_s += run->plan->groups[group].estimate.check / checks_at_once(run->plan, run->n_cpus);
+    say_step(run, group, "checking", run->done_s, run->total_s);
 }
 
 /* ---- launches in rounds ---- */
@@ -950,7 +950,9 @@ static int run_stages(struct run *run) {
     if (launches > 0 && launch_all(run) != 0) return -1;
     for (int g = 0; g < n && launches > 0 && !stopped(run) && !run->options->no_counters; g++) {
         if (!run->groups[g].counted && count_group(run, g) != 0) return -1;
-        step_done(run, g, run->plan->groups[g].estimate.counters, "counting");
+        run->groups[g].counted = true;
+        const double elapsed_s = nb_now_s() - run->started_s;
+        say_step(run, g, "counting", elapsed_s, elapsed_s + counters_to_come_s(run));
     }
     return run->failed ? -1 : 0;
 }
