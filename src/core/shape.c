@@ -318,6 +318,10 @@ struct window {
     double low, high, wanted; /* bytes of the working set */
 };
 
+/* Of a last cache that a whole socket shares, a core that others leave alone may have all, and one among busy neighbours a few times its
+ * own L2. So a set for L3 is that small, and one for DRAM is larger than all of L3, though not by much where that is large. */
+static const double l2_in_l3_share = 4.5, beyond_l3_bytes = 64 << 20;
+
 /* Wanted is the middle of the window on a scale of logarithms, or less where a little is enough. */
 static struct window window_of(enum nb_level level, const struct nb_level_caches *c) {
     const double l1 = (double)c->l1_bytes, l2 = (double)c->l2_bytes, l3 = (double)c->l3_bytes;
@@ -327,9 +331,9 @@ static struct window window_of(enum nb_level level, const struct nb_level_caches
     case NB_L2:
         return (struct window){1.25 * l1, 0.8 * l2, sqrt(2.5 * l1 * 0.8 * l2)};
     case NB_L3:
-        return (struct window){1.25 * l2, 0.5 * l3, sqrt(2.5 * l2 * 0.5 * l3)};
+        return (struct window){1.25 * l2, 0.5 * l3, fmin(sqrt(2.5 * l2 * 0.5 * l3), l2_in_l3_share * l2)};
     default:
-        return (struct window){1.5 * l3, most_bytes, 3 * l3};
+        return (struct window){1.5 * l3, most_bytes, 1.5 * l3 + fmin(1.5 * l3, beyond_l3_bytes)};
     }
 }
 

@@ -270,7 +270,7 @@ static void exchange_step(struct run *run, const struct nb_case *c, cJSON *answe
 
 /* Jobs of one group, and what their workers answer. */
 
-enum { MAX_COPIES = 4, COLD_BYTES_MAX = 512 << 20, COLD_BYTES_UNKNOWN = 64 << 20 };
+enum { MAX_COPIES = 4 };
 /* What a check may take for an element, many times over: a dozen calls, the oracle, the error figures. */
 static const double silence_s_per_element = 2e-6;
 
@@ -343,13 +343,6 @@ static bool is_over(const struct session *v) {
 }
 
 /* ---- one worker --------------------------------------------------------------------------------------------------- */
-
-static double cold_bytes(const struct nb_case *c) {
-    if (c->cache != NB_COLD) return 0;
-    double llc = (double)nb_cpu_light()->l3_bytes;
-    double bytes = llc > 0 ? 2 * llc : COLD_BYTES_UNKNOWN;
-    return bytes < COLD_BYTES_MAX ? bytes : COLD_BYTES_MAX;
-}
 
 /* Of a group's row digests. */
 static int64_t digest_bytes(const struct nb_plan *plan, int group) {
@@ -493,7 +486,7 @@ static void work(struct session *v, const char *kind) {
                          .blocks = plan->blocks,
                          .sample_s = 1e-3 * plan->sample_ms,
                          .seed = nb_random_bits(random, (uint64_t)(v->launch + 1)),
-                         .cold_bytes = cold_bytes(first),
+                         .cold_bytes = nb_cold_bytes(first),
                          .digests_at = v->state->digests_at,
                          .digests_bytes = digest_bytes(plan, v->number),
                          .cpus = cpus,

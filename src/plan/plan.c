@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/cpu.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -230,16 +231,19 @@ struct effort {
     double sample_ms;
 };
 
-/* Rough figures, none of them fitted to a machine: they only have to have the right order of magnitude. */
+/* Rough figures of the right order of magnitude, from journals of `quick` on a busy AMD Milan; how much slower or faster the machine is shows
+ * while it runs. */
 
 /* A process that loads the kernels and makes its buffers. */
-static const double start_s = 12e-3;
+static const double start_s = 15e-3;
 /* Generated numbers and a copy of them in fresh pages, per element of each tensor that is read. */
 static const double input_s = 15e-9;
+/* The same for further sets of buffers, which are copies, in bytes per second. */
+static const double fresh_bytes_per_s = 1e9;
 /* A kernel that has to fetch what it needs, one thread, in bytes per second. */
 static const double bytes_per_s = 5e9;
-/* The oracle, the bound and a comparison in four placements, per element. */
-static const double check_s = 130e-9;
+/* The oracle, the bound and a comparison in four placements, per element; and what a case takes beside. Two checks that share a core. */
+static const double check_s = 350e-9, check_case_s = 7e-3;
 /* Behind a launch: memory spoilt, one more call, digests of its rows, per element. */
 static const double again_s = 8e-9;
 /* Samples in which an arm finds out how much fits into one. */
@@ -253,6 +257,14 @@ static const double case_s = 400e-6;
 /* Into how many parts n cases are split: those that are only checked stay together. */
 static size_t count_parts(size_t n, const struct effort *effort) {
     return effort->launches == 0 ? n > 0 : (n + NB_GROUP_ARMS - 1) / NB_GROUP_ARMS;
+}
+
+double nb_cold_bytes(const struct nb_case *c) {
+    enum { MOST = 512 << 20, UNKNOWN = 64 << 20 };
+    assert(c);
+    if (c->cache != NB_COLD) return 0;
+    const double l3 = (double)nb_cpu_light()->l3_bytes, bytes = l3 > 0 ? 2 * l3 : UNKNOWN;
+    return bytes < MOST ? bytes : MOST;
 }
 
 static double elements(const struct nb_case *c) { return (double)c->shape.rows * (double)c->shape.cols; }
@@ -277,7 +289,7 @@ static double arm_s(const struct nb_cell *cell, const struct effort *effort) {
 
 static double check_only_s(const struct nb_cells *cells, const size_t *which, size_t n) {
     double s = start_s;
-    for (size_t i = 0; i < n; i++) s += case_s + 4 * elements(&cells->items[which[i]].c) * check_s;
+    for (size_t i = 0; i < n; i++) s += case_s + 1.5 * elements(&cells->items[which[i]].c) * check_s;
     return s;
 }
 
@@ -295,11 +307,12 @@ static struct nb_estimate estimate(const struct nb_cells *cells, const size_t *w
     const double start = parts * (start_s + elements(&first->c) * loads * input_s);
     e.check = start;
     e.counters = start;
-    e.launch = start + parts * copy + (parts - 1) * arm_s(first, effort);
+    e.launch =
+        start + parts * (copy + nb_cold_bytes(&first->c) / fresh_bytes_per_s) + (parts - 1) * arm_s(first, effort);
     for (size_t i = 0; i < n; i++) {
         const struct nb_cell *cell = &cells->items[which[i]];
         e.launch += arm_s(cell, effort) + elements(&cell->c) * again_s;
-        e.check += elements(&cell->c) * check_s;
+        e.check += check_case_s + elements(&cell->c) * check_s;
         e.counters += counters_s;
     }
     return e;

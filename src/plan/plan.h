@@ -70,6 +70,9 @@ void nb_plan_release(struct nb_plan *plan);
 /* Does the number of launches follow from how wide the intervals are? */
 static inline bool nb_plan_is_adaptive(const struct nb_plan *plan) { return plan->most_launches > plan->launches; }
 
+/* Of the buffers that a case takes in turn where its caches are to be cold, all sets together: beyond this machine's last cache; 0: hot. */
+double nb_cold_bytes(const struct nb_case *c);
+
 /* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
 void nb_thin(size_t n, size_t keep, size_t *which);
 

@@ -256,17 +256,22 @@ Test(peer_comparison, a_budget_drops_whole_comparisons_evenly) {
 
 static const struct nb_level_caches caches = {48 << 10, 1 << 20, 32 << 20};
 
-static double bytes_at(uint32_t op, uint32_t pass, uint32_t dtype, const char *text) {
+static double bytes_in(const struct nb_level_caches *sizes, uint32_t op, uint32_t pass, uint32_t dtype,
+                       const char *text) {
     struct nb_case c;
     char plain[128], reason[200];
     nb_case_init(&c);
     c.op = op;
     c.pass = pass;
     c.dtype = dtype;
-    if (nb_level_shape(&c, text, &caches, plain, sizeof plain, reason, sizeof reason) != 0) return NAN;
+    if (nb_level_shape(&c, text, sizes, plain, sizeof plain, reason, sizeof reason) != 0) return NAN;
     cr_assert_eq(nb_shape_parse(&c.shape, plain, reason, sizeof reason), 0, "%s: %s", plain, reason);
     nb_case_normalize(&c);
     return nb_case_bytes(&c);
+}
+
+static double bytes_at(uint32_t op, uint32_t pass, uint32_t dtype, const char *text) {
+    return bytes_in(&caches, op, pass, dtype, text);
 }
 
 Test(level, working_sets_lie_where_they_are_named) {
@@ -285,6 +290,15 @@ Test(level, working_sets_lie_where_they_are_named) {
             }
     const double image = bytes_at(NB_OP_BATCHNORM, NB_FORWARD, NB_F32, "nchw:L3x64x28x28");
     cr_expect(image > 1.25 * (1 << 20) && image <= 16 << 20, "%g", image);
+}
+
+/* 105 MiB that a socket shares: what a set costs follows a core's share, and memory is still beyond all of it. */
+Test(level, a_last_cache_of_a_whole_socket_makes_no_shape_huge) {
+    const struct nb_level_caches socket = {48 << 10, 2 << 20, 105 << 20};
+    const double l3 = bytes_in(&socket, NB_OP_RMSNORM, NB_FORWARD, NB_F32, "L3x4096");
+    const double far = bytes_in(&socket, NB_OP_RMSNORM, NB_FORWARD, NB_F32, "DRAMx4096");
+    cr_expect(l3 > 1.25 * (2 << 20) && l3 <= 9.5 * (1 << 20), "L3: %g", l3);
+    cr_expect(far > 1.5 * (105 << 20) && far <= 1.5 * (105 << 20) + (65 << 20), "DRAM: %g", far);
 }
 
 Test(level, a_cell_that_cannot_be_is_refused_with_the_reason) {
