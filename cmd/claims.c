@@ -169,25 +169,18 @@ static double launch_of(const struct nb_train_plan *p, double budget_s, int laun
     return fmin(MOST_LAUNCH_S, fmax(LEAST_LAUNCH_S, n ? SHARE_OF_STEPS * budget_s / (n * launches) : 0));
 }
 
-/* The first line of the file says what --resume goes on with. */
-static int begin(const struct claims_options *o, const char *folder) {
-    char *path = nb_path_join(folder, NB_TRAINING_FILE);
+static bool has_journal(const char *dir) {
+    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
     const bool there = nb_path_exists(path);
-    cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "run");
-    cJSON *argv = cJSON_AddArrayToObject(line, "argv");
-    for (int i = 0; i < o->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(o->argv[i]));
-    int result = nb_dir_make(folder);
-    if (result == 0 && !there) result = nb_train_results_append(folder, line);
-    cJSON_Delete(line);
     free(path);
-    return result;
+    return there;
 }
 
 /* Trains what the claims need. 0, -1 after nb_error, or the number of the signal that ended it. */
 static int claims_train(const struct claims_options *o, const struct nb_claims *claims, const char *dir,
                         struct claims_trained *out) {
     struct nb_train_plan p = {0};
+    struct nb_journal journal = {0};
     const double budget_s = budget_of(o);
     const int launches = launches_of(o, o->quick ? LEAST_ROUNDS : USUAL_LAUNCHES), seeds = launches_of(o, LEAST_ROUNDS);
     char *folder = nb_path_join(dir, FOLDER);
@@ -201,36 +194,22 @@ static int claims_train(const struct claims_options *o, const struct nb_claims *
         const struct nb_train_study study = {
             .plan = &p,
             .dir = folder,
+            .journal = &journal,
             .text = o->train_text,
             .max_width = o->request.max_width,
             .budget_s = budget_s,
             .launch_s = launch_of(&p, budget_s, launches),
             .rounds = {[NB_TRAIN_STEPS] = launches, [NB_TRAIN_MEMORY] = seeds, [NB_TRAIN_COURSE] = seeds}};
         out->there = true;
-        result = begin(o, folder);
+        cJSON *run = cJSON_CreateObject();
+        nb_json_text(run, "config", FOLDER);
+        result = nb_run_begin(&journal, folder, o->output.resume && has_journal(folder), run, o->argc, o->argv);
         if (result == 0) result = nb_train_study_run(&study, &out->results);
+        nb_journal_close(&journal);
     }
     nb_train_plan_release(&p);
     free(folder);
     return result;
-}
-
-static int training_argv(const char *dir, struct nb_journaled_argv *saved) {
-    char *folder = nb_path_join(dir, FOLDER), *path = nb_path_join(folder, NB_TRAINING_FILE);
-    char *text = nb_path_exists(path) ? nb_file_read(path, (size_t)1 << 29, NULL) : NULL;
-    cJSON *line = text ? cJSON_ParseWithLength(text, strcspn(text + 1, "\n") + 1) : NULL;
-    const cJSON *argv = cJSON_GetObjectItemCaseSensitive(line, "argv"), *item;
-    cJSON_ArrayForEach(item, argv) {
-        if (!cJSON_IsString(item)) continue;
-        saved->argv = nb_realloc(saved->argv, (unsigned)saved->argc + 2, sizeof *saved->argv);
-        saved->argv[saved->argc++] = nb_strdup(item->valuestring);
-        saved->argv[saved->argc] = NULL;
-    }
-    cJSON_Delete(line);
-    free(text);
-    free(path);
-    free(folder);
-    return saved->argc > 0 ? 0 : -1;
 }
 
 /* ---- all of a run ---- */
@@ -248,13 +227,6 @@ static void measured_release(struct measured *m) {
         if (m->there[i]) nb_results_release(&m->results[i]);
     nb_sample_table_release(&m->samples);
     nb_train_results_release(&m->trained.results);
-}
-
-static bool has_journal(const char *dir) {
-    char *path = nb_path_join(dir, NB_JOURNAL_FILE);
-    const bool there = nb_path_exists(path);
-    free(path);
-    return there;
 }
 
 /* One plan into its own folder below DIR. */
@@ -377,19 +349,18 @@ static int folder_of(const struct claims_options *o, char **dir) {
     return taken ? nb_error("--out %s holds claims already; name another folder, or --resume it", *dir) : 0;
 }
 
-/* The claims and options of the run that is resumed, from the journal of either plan. */
+/* The claims and options of the run that is resumed, from the first journal that there is. */
 static int take_resumed(struct claims_options *o, struct nb_journaled_argv *saved) {
     const char *dir = o->output.resume, *format = o->output.format;
     const bool strict = o->strict, no_plots = o->output.no_plots;
     int code, result = -1;
-    for (int i = 0; i < NB_N_CLAIMS_PLANS && result != 0; i++) {
-        char *folder = nb_path_join(dir, nb_claims_plan_names[i]);
+    for (int i = 0; i <= NB_N_CLAIMS_PLANS && result != 0; i++) {
+        char *folder = nb_path_join(dir, i < NB_N_CLAIMS_PLANS ? nb_claims_plan_names[i] : FOLDER);
         const bool there = has_journal(folder);
         if (there) result = nb_journaled_argv_read(saved, folder, "claims", &o->output, &o->request);
         free(folder);
         if (there && result != 0) return -1;
     }
-    if (result != 0) result = training_argv(dir, saved);
     if (result != 0) return nb_error("--resume %s: no run of claims began there", dir);
     nb_plan_request_release(&o->request);
     nb_texts_release(&o->patterns);

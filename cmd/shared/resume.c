@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --resume, of every command that has it: the command line that a journal holds, and whether what it names is still the same. */
+/* How a run with a journal begins, and --resume, of every command that has it: the command line that a journal holds, and whether what it
+ * names is still the same. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/shared/run_plan.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
+#include "src/core/timer.h"
 #include "src/measure/journal.h"
 #include "src/record/fingerprint.h"
 
@@ -119,7 +121,8 @@ static int compare_plans(const char *dir, const cJSON *before, const cJSON *now)
     return result == 0 ? refuse_differences(dir, select_members(a, hash), select_members(b, hash), what, mend) : result;
 }
 
-int nb_resumes_what_began(const char *dir, const cJSON *now) {
+/* -1 after nb_error. */
+static int compare_runs(const char *dir, const cJSON *now) {
     static const char *const cpu[] = {"vendor", "model", "features", NULL};
     cJSON *before = read_run_line(dir);
     const cJSON *a = member(before, "fingerprint"), *b = member(now, "fingerprint");
@@ -140,5 +143,40 @@ int nb_resumes_what_began(const char *dir, const cJSON *now) {
                                     "choose the same by --tuning");
     if (result == 0) result = compare_plans(dir, before, now);
     cJSON_Delete(before);
+    return result;
+}
+
+/* ---- the first line, or that of a run which is resumed ---------------------------------------------------------------- */
+
+static void move_members(cJSON *to, cJSON *from) {
+    while (from->child) {
+        cJSON *item = cJSON_DetachItemViaPointer(from, from->child);
+        cJSON_AddItemToObject(to, item->string, item);
+    }
+    cJSON_Delete(from);
+}
+
+int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON *plan, int argc, char **argv) {
+    char started[32];
+    cJSON *line = cJSON_CreateObject(), *again = cJSON_CreateObject();
+    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
+    nb_json_text(line, "type", "run");
+    nb_json_text(line, "schema", NB_SCHEMA_VERSION);
+    nb_json_text(line, "program", "normbench");
+    nb_json_text(line, "version", NB_VERSION);
+    move_members(line, plan);
+    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
+    int result = resume ? compare_runs(dir, line) : 0;
+    if (result == 0) result = resume ? nb_journal_append_to(journal, dir) : nb_journal_create(journal, dir);
+    nb_json_text(again, "type", "resume");
+    if (resume)
+        cJSON_AddItemToObject(again, "fingerprint", cJSON_DetachItemFromObjectCaseSensitive(line, "fingerprint"));
+    cJSON *first = resume ? again : line, *list = cJSON_CreateArray();
+    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(list, cJSON_CreateString(argv[i]));
+    nb_json_text(first, "started", started);
+    cJSON_AddItemToObject(first, "argv", list);
+    if (result == 0) result = nb_journal_write(journal, first);
+    cJSON_Delete(line);
+    cJSON_Delete(again);
     return result;
 }

@@ -134,36 +134,13 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
     }
 }
 
-/* What a run begins with, but for its moment and its command line. */
-static cJSON *run_line(const struct nb_measuring *m) {
+/* What a run's first line says of its plan; owned. */
+static cJSON *plan_of_run(const struct nb_measuring *m) {
     cJSON *line = cJSON_CreateObject();
-    nb_json_text(line, "type", "run");
-    nb_json_text(line, "schema", NB_SCHEMA_VERSION);
-    nb_json_text(line, "program", "normbench");
-    nb_json_text(line, "version", NB_VERSION);
     nb_json_text(line, "config", m->config);
     nb_journal_add_plan(line, m->plan, m->request->options.shard, m->request->options.n_shards);
     add_plugins(line, &m->request->plugins);
-    cJSON_AddItemToObject(line, "fingerprint", nb_fingerprint());
     return line;
-}
-
-/* A journal's first line, or that of a run which is resumed. */
-static int begin_journal(struct nb_journal *journal, const struct nb_measuring *m, cJSON *run) {
-    char started[32];
-    cJSON *line = run;
-    nb_utc_now("%Y-%m-%dT%H:%M:%SZ", started, sizeof started);
-    if (m->resume) {
-        line = cJSON_CreateObject();
-        nb_json_text(line, "type", "resume");
-        cJSON_AddItemToObject(line, "fingerprint", cJSON_DetachItemFromObjectCaseSensitive(run, "fingerprint"));
-    }
-    nb_json_text(line, "started", started);
-    cJSON *argv = cJSON_AddArrayToObject(line, "argv");
-    for (int i = 0; i < m->argc; i++) cJSON_AddItemToArray(argv, cJSON_CreateString(m->argv[i]));
-    int result = nb_journal_write(journal, line);
-    if (line != run) cJSON_Delete(line);
-    return result;
 }
 
 /* ---- --list -------------------------------------------------------------------------------------------------------- */
@@ -286,11 +263,7 @@ int nb_measuring_run(const struct nb_measuring *m, const char *dir, bool *began)
                                            .max_width = m->request->max_width,
                                            .no_counters = m->no_counters,
                                            .case_timeout_s = m->case_timeout_s};
-    cJSON *run = run_line(m);
-    int ended = dir && (!m->resume || nb_resumes_what_began(dir, run) == 0) ? 0 : -1;
-    if (ended == 0) ended = m->resume ? nb_journal_append_to(&journal, dir) : nb_journal_create(&journal, dir);
-    if (ended == 0) ended = begin_journal(&journal, m, run);
-    cJSON_Delete(run);
+    int ended = dir ? nb_run_begin(&journal, dir, m->resume, plan_of_run(m), m->argc, m->argv) : -1;
     *began = ended == 0;
     if (*began) {
         if (!m->silent) say_plan(m, dir);

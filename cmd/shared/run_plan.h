@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cmd/shared/options.h"
+#include "src/measure/journal.h"
 #include "src/plan/plan.h"
 
 struct nb_plan_request {
@@ -61,9 +62,10 @@ struct nb_journaled_argv {
 int nb_journaled_argv_read(struct nb_journaled_argv *saved, const char *dir, const char *command,
                            const struct nb_output_options *o, const struct nb_plan_request *q);
 void nb_journaled_argv_release(struct nb_journaled_argv *saved);
-/* Is the run whose journal is in dir what `now`, a run line of this moment, says? -1 after nb_error, which names what differs: the CPU, the
- * program, a file of kernels, the tuning or the plan. */
-int nb_resumes_what_began(const char *dir, const cJSON *now);
+/* Opens the journal of a run in dir. A new one begins with the members of `plan` (taken over) beside the moment, the command line and the
+ * fingerprint. One that is resumed must have begun with the same plan, on the same CPU, with the same program, files of kernels and tuning:
+ * -1 after nb_error names what differs. */
+int nb_run_begin(struct nb_journal *journal, const char *dir, bool resume, cJSON *plan, int argc, char **argv);
 
 /* ---- a plan measured into a folder with a journal ------------------------------------------------------------------- */
 

@@ -4,13 +4,10 @@
 
 #include <assert.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/core/cpu.h"
 #include "src/core/files.h"
@@ -108,8 +105,6 @@ static double job_flops(const struct nb_train_group *g, int job) {
 
 /* ---- results: lines in, figures out ---- */
 
-enum { LARGEST_FILE = 1 << 29 };
-
 void nb_train_results_add(struct nb_train_results *r, cJSON *answer) {
     if (!r->answers) r->answers = cJSON_CreateArray();
     cJSON_AddItemToArray(r->answers, answer);
@@ -120,45 +115,19 @@ void nb_train_results_release(struct nb_train_results *r) {
     *r = (struct nb_train_results){0};
 }
 
-/* What DIR holds of an earlier run, nothing when there is no such file; a torn last line is left out. -1 after nb_error. */
-static int results_read(struct nb_train_results *r, const char *dir) {
-    char *path = nb_path_join(dir, NB_TRAINING_FILE), *text = NULL, *state = NULL;
-    int result = 0;
-    if (nb_path_exists(path)) {
-        text = nb_file_read(path, LARGEST_FILE, NULL);
-        if (!text) result = -1;
-    }
-    for (char *line = text ? strtok_r(text, "\n", &state) : NULL; line; line = strtok_r(NULL, "\n", &state)) {
-        cJSON *answer = cJSON_Parse(line);
-        if (cJSON_GetObjectItemCaseSensitive(answer, "request"))
-            nb_train_results_add(r, answer);
-        else
-            cJSON_Delete(answer);
-    }
-    free(text);
-    free(path);
-    return result;
+static int take_answer(const cJSON *line, void *arg) {
+    const cJSON *answer = cJSON_GetObjectItemCaseSensitive(line, "answer");
+    if (answer) nb_train_results_add(arg, cJSON_Duplicate(answer, true));
+    return 0;
 }
 
-int nb_train_results_append(const char *dir, const cJSON *answer) {
-    struct nb_strbuf line = {0};
-    char *path = nb_path_join(dir, NB_TRAINING_FILE);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    nb_strbuf_add(&line, "\n");
-    nb_json_print(answer, &line);
-    nb_strbuf_add(&line, "\n");
-    size_t done = 0;
-    while (fd >= 0 && done < line.len) {
-        const ssize_t n = write(fd, line.text + done, line.len - done);
-        if (n < 0 && errno != EINTR) break;
-        if (n > 0) done += (size_t)n;
-    }
-    const bool whole = fd >= 0 && done == line.len && fdatasync(fd) == 0;
-    if (!whole) nb_error("%s: %s", path, strerror(errno));
-    if (fd >= 0) close(fd);
-    nb_strbuf_release(&line);
-    free(path);
-    return whole ? 0 : -1;
+static int append(struct nb_journal *journal, const cJSON *answer) {
+    cJSON *line = cJSON_CreateObject();
+    nb_json_text(line, "type", "answer");
+    cJSON_AddItemToObject(line, "answer", cJSON_Duplicate(answer, true));
+    const int result = nb_journal_write(journal, line);
+    cJSON_Delete(line);
+    return result;
 }
 
 /* Was it answered, well or not? */
@@ -434,7 +403,7 @@ static void settle(struct party *p, const struct job *j, cJSON *answer) {
     struct train_share *s = &p->budget.shares[j->group];
     share_settle(s, nb_json_get_number(answer, "elapsed_s"));
     p->done_s += s->job_s / s->n_seats;
-    if (nb_train_results_append(p->study->dir, answer) != 0) p->failed = true;
+    if (append(p->study->journal, answer) != 0) p->failed = true;
     nb_train_results_add(p->results, answer);
 }
 
@@ -515,7 +484,7 @@ static void guess(struct party *p, int group) {
 int nb_train_study_run(const struct nb_train_study *study, struct nb_train_results *out) {
     struct party p = {.study = study, .results = out, .start_s = nb_now_s()};
     int rounds = 0;
-    if (results_read(out, study->dir) != 0) return -1;
+    if (nb_journal_read(study->dir, take_answer, out) != 0) return -1;
     p.n_cpus = nb_cpu_allowed(p.cpus, NB_MAX_CPUS);
     if (p.n_cpus < 1) p.n_cpus = 1;
     p.n_seats = p.n_cpus < NB_MAX_SEATS ? p.n_cpus : NB_MAX_SEATS;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "src/core/stats.h"
+#include "src/measure/journal.h"
 #include "src/train/workload.h"
 
 enum nb_train_measure {
@@ -41,8 +42,8 @@ void nb_train_plan_add(struct nb_train_plan *p, enum nb_train_measure measure, c
 void nb_train_plan_usual_seeds(struct nb_train_plan *p);
 void nb_train_plan_release(struct nb_train_plan *p);
 
-/* What training jobs answered: lines of DIR/training.jsonl, each whole and on the disk before the next job begins, and the figures
- * that are made of them.
+/* What training jobs answered, and the figures that are made of it. In the journal (src/measure/journal.h) each is a line
+ * {"type":"answer","answer":..}, on the disk before the next job begins.
  *
  *   {"request":{"measure","workload","round","steps","arms":[..]},"status":"ok"|..,"reason"?,"elapsed_s":1.5,
  *    "arms":[{"arm",
@@ -51,14 +52,11 @@ void nb_train_plan_release(struct nb_train_plan *p);
  *       course: "loss":[..],"wanted_steps","failed_steps","final_loss","unseen_loss","kept_bytes","recorded_steps":[..],
  *               "curves":[{"place","gradient","std":[..]}]}]} */
 
-#define NB_TRAINING_FILE "training.jsonl"
-
 struct nb_train_results {
-    cJSON *answers; /* array of lines; null: nothing */
+    cJSON *answers; /* array; null: nothing */
 };
 /* Takes the answer. */
 void nb_train_results_add(struct nb_train_results *r, cJSON *answer);
-int nb_train_results_append(const char *dir, const cJSON *answer); /* -1 after nb_error */
 void nb_train_results_release(struct nb_train_results *r);
 
 /* Which jobs a figure is of. */
@@ -85,7 +83,8 @@ struct nb_train_figure nb_train_figure_of(const struct nb_train_results *r, cons
 
 struct nb_train_study {
     const struct nb_train_plan *plan;
-    const char *dir;                 /* of training.jsonl; what it answers is not asked again */
+    const char *dir;                 /* of the journal; what that answers is not asked again */
+    struct nb_journal *journal;      /* open, and begun */
     const char *text;                /* file to train on; null: the usual one */
     const char *max_width;           /* or null */
     double budget_s;                 /* groups that do not fit are left out, the most expensive first */

@@ -117,10 +117,10 @@ grep -q '## Training' "$WORK/trained/claims.md" && grep -q 'id="training"' "$WOR
 model=$(/usr/bin/python3 -c "import json; print(json.load(open('$WORK/trained/claims.json'))['fingerprint']['cpu']['model'])")
 [ -n "$model" ] && sed -n '3{s/\\//g;p}' "$WORK/trained/claims.md" | grep -qF "$model" || bad "claims.md does not say where it was measured: $(head -5 "$WORK/trained/claims.md")"
 [ -s "$WORK/trained/claims-plots/loss-tiny-transformer-4.gp" ] || bad "no curve of losses: $(ls "$WORK/trained/claims-plots")"
-lines=$(grep -c request "$WORK/trained/training/training.jsonl")
+lines=$(grep -c request "$WORK/trained/training/journal.jsonl")
 [ "$lines" = 24 ] || bad "training: $lines jobs where 6 x (1 + 2 + 1) are due"
 "$NORMBENCH" claims --resume "$WORK/trained" >"$WORK/out" 2>&1 || bad "--resume of training: $(cat "$WORK/out")"
-[ "$(grep -c request "$WORK/trained/training/training.jsonl")" = "$lines" ] || bad "--resume trained again"
+[ "$(grep -c request "$WORK/trained/training/journal.jsonl")" = "$lines" ] || bad "--resume trained again"
 "$NORMBENCH" claims "$WORK/training.json" --train-budget 0.01 --out "$WORK/short" --no-plots >"$WORK/out" 2>"$WORK/err" && grep -q 'train-budget' "$WORK/out" ||
     bad "a budget that is too small: $(cat "$WORK/out" "$WORK/err")"
 sed 's/"layernorm", "none"/"layernrom"/' "$WORK/training.json" >"$WORK/bad4.json"

@@ -243,22 +243,27 @@ Test(train_results, answers_are_read_back_and_a_torn_one_is_not) {
     char *dir = new_folder();
     add_launch(&r, 0, 0.5);
     add_launch(&r, 1, 0.5);
-    cr_assert_eq(results_read(&back, dir), 0, "none yet");
-    cr_assert_eq(nb_train_results_append(dir, r.answers->child), 0);
-    cr_assert_eq(nb_train_results_append(dir, r.answers->child->next), 0);
-    char *text = get_file(dir, NB_TRAINING_FILE);
-    put_file(dir, NB_TRAINING_FILE, text, strlen(text) - 20);
-    cr_assert_eq(nb_train_results_append(dir, r.answers->child->next), 0, "behind the torn line");
-    cr_assert_eq(results_read(&back, dir), 0);
+    struct nb_journal journal;
+    cr_assert_eq(nb_journal_create(&journal, dir), 0);
+    cJSON *run = kept_json(cJSON_CreateObject());
+    nb_json_text(run, "type", "run");
+    nb_json_text(run, "schema", NB_SCHEMA_VERSION);
+    cr_assert_eq(nb_journal_write(&journal, run), 0);
+    cr_assert_eq(append(&journal, r.answers->child), 0);
+    cr_assert_eq(append(&journal, r.answers->child->next), 0);
+    nb_journal_close(&journal);
+    char *text = get_file(dir, NB_JOURNAL_FILE);
+    put_file(dir, NB_JOURNAL_FILE, text, strlen(text) - 20);
+    cr_assert_eq(nb_journal_append_to(&journal, dir), 0);
+    cr_assert_eq(append(&journal, r.answers->child->next), 0, "behind the torn line");
+    nb_journal_close(&journal);
+    cr_assert_eq(nb_journal_read(dir, take_answer, &back), 0);
     cr_expect_eq(cJSON_GetArraySize(back.answers), 2);
     const cJSON *request = cJSON_GetObjectItemCaseSensitive(r.answers->child->next, "request");
     cr_expect(results_find(&back, request) &&
               cJSON_Compare(results_find(&back, request), r.answers->child->next, true));
     nb_train_results_release(&r);
     nb_train_results_release(&back);
-    char command[300];
-    snprintf(command, sizeof command, "%s/%s", dir, NB_TRAINING_FILE);
-    remove(command);
 }
 
 /* ---- which groups of training jobs fit, and what comes in again when the others took less than was thought ---- */
