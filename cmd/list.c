@@ -147,7 +147,9 @@ static int list_configs(struct nb_grid *grid) {
         struct nb_config config;
         char launches[16] = "", blocks[16] = "";
         bool is_read = nb_config_read(&config, names.items[i]) == 0;
+        const bool is_adaptive = is_read && config.most_launches > config.launches;
         if (is_read) snprintf(launches, sizeof launches, "%d", config.launches);
+        if (is_adaptive) snprintf(launches, sizeof launches, "%d:%d", config.launches, config.most_launches);
         if (is_read) snprintf(blocks, sizeof blocks, "%zu", config.n_blocks);
         nb_grid_add(grid, names.items[i]);
         nb_grid_add(grid, launches);

@@ -73,6 +73,15 @@ before=$(grep -c '"type":"launch"' "$WORK/tight/journal.jsonl")
 "$NORMBENCH" run --resume "$WORK/tight" >"$WORK/out" 2>"$WORK/err" || bad "resumed again: $(cat "$WORK/err")"
 [ "$(grep -c '"type":"launch"' "$WORK/tight/journal.jsonl")" = "$before" ] || bad "a whole run is measured again"
 
+# Of what was asked for nothing is dropped unasked; a budget that was asked for holds.
+cat >"$WORK/short.json" <<'EOF'
+{ "blocks": [ { "op": ["rmsnorm", "layernorm"], "kernel": "*_twopass", "width": "256", "shape": ["64x64:16384:*4"] } ], "budget_s": 1 }
+EOF
+listed() { "$NORMBENCH" run "$WORK/short.json" --list "$@" 2>"$WORK/err" | wc -l; }
+[ "$(listed)" -lt 10 ] || bad "the config's budget drops nothing"
+[ "$(listed --launches 12)" -eq 10 ] || bad "--launches 12 drops cases: $(cat "$WORK/err")"
+[ "$(listed --launches 12 --budget 1)" -lt 10 ] || bad "--budget 1 drops nothing"
+
 for value in 8:4 0:4 1001 -1 8:40:50 many; do refuses "such as 8:40" run quick --launches "$value" --list; done
 refuses "aim" run quick --aim 0 --list
 exit "$failed"
