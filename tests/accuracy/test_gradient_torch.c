@@ -12,6 +12,9 @@
 #include "src/core/dtype.h"
 #include "src/plan/npy.h"
 #include "tests/support/backward.h"
+#include "tests/support/files.h"
+
+static void release_array(void *array) { nb_array_release(array); }
 
 static struct nb_array read_data(const char *name) {
     const char *dir = getenv("NORMBENCH_DATA");
@@ -19,6 +22,7 @@ static struct nb_array read_data(const char *name) {
     struct nb_array a = {0};
     snprintf(path, sizeof path, "%s/%s.npy", dir ? dir : "tests/data", name);
     cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    release_at_end(&a, sizeof a, release_array);
     return a;
 }
 
@@ -41,9 +45,6 @@ static void load(struct backward *b, uint32_t op, enum nb_dtype dtype) {
     b->p.c.eps = op == NB_OP_LAYERNORM ? 1e-12 : 1e-6;
     b->p.c.folded = op == NB_OP_LAYERNORM;
     backward_statistics(b);
-    nb_array_release(&x);
-    nb_array_release(&dy);
-    nb_array_release(&gamma);
 }
 
 /* Largest ratios of PyTorch's error to what is allowed. */
@@ -81,7 +82,6 @@ static double worst_of_dx(const struct backward *b, const struct nb_gradient *g,
     }
     nb_bound_release(&statistics);
     nb_oracle_release(&o);
-    nb_array_release(&torch);
     free(dx);
     free(tolerance);
     return worst;
@@ -96,7 +96,6 @@ static double worst_of_sums(const double *exact, const double *magnitudes, const
         const double allowed = nb_gradient_bound_parameter(bound, parameter, i) + 0x1p-20 * magnitudes[i];
         worst = fmax(worst, fabs(torch.values[i] - exact[i]) / allowed);
     }
-    nb_array_release(&torch);
     return worst;
 }
 
@@ -179,7 +178,6 @@ Test(gradient_torch, sums_over_4096_rows_are_caught_where_they_are_made_in_bf16)
     cr_expect_gt(worst_of_sums(g.dbeta, g.abs_dbeta, &bound, NB_DBETA, "grid_4096x8_layernorm_bf16_dbeta_torch"), 100);
     cr_expect_gt(worst_of_sums(g.dgamma, g.abs_dgamma, &bound, NB_DGAMMA, "grid_4096x8_layernorm_bf16_dgamma_torch"),
                  10);
-    nb_array_release(&dbeta);
     nb_gradient_bound_release(&bound);
     nb_gradient_release(&g);
     backward_free(&b);
@@ -194,7 +192,6 @@ Test(gradient_torch, sums_over_4096_rows_are_right_where_they_are_rounded_at_the
     for (int64_t i = 0; i < 8; i++)
         cr_expect_leq(fabs(dgamma.values[i] - g.dgamma[i]), 1.01 * nb_ulp(g.dgamma[i], NB_BF16), "%g, exact %g",
                       dgamma.values[i], g.dgamma[i]);
-    nb_array_release(&dgamma);
     nb_gradient_release(&g);
     backward_free(&b);
 }

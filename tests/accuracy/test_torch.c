@@ -14,7 +14,10 @@
 #include "src/core/registry.h"
 #include "src/measure/pool.h"
 #include "src/plan/npy.h"
+#include "tests/support/files.h"
 #include "tests/support/numerics.h"
+
+static void release_array(void *array) { nb_array_release(array); }
 
 static struct nb_array read_data(const char *site, const char *what) {
     const char *dir = getenv("NORMBENCH_DATA");
@@ -22,6 +25,7 @@ static struct nb_array read_data(const char *site, const char *what) {
     struct nb_array a = {0};
     snprintf(path, sizeof path, "%s/minilm_%s_%s.npy", dir ? dir : "tests/data", site, what);
     cr_assert_eq(nb_array_read(&a, path, 0, 0, reason, sizeof reason), 0, "%s", reason);
+    release_at_end(&a, sizeof a, release_array);
     return a;
 }
 
@@ -39,9 +43,6 @@ static void load(struct problem *p, const char *site, uint32_t op, enum nb_dtype
     p->c.formula.param = NB_PARAM_X;
     p->c.formula.affine = op == NB_OP_LAYERNORM ? NB_AFFINE_GAMMA_BETA : NB_AFFINE_GAMMA;
     p->c.eps = op == NB_OP_LAYERNORM ? 1e-12 : 1e-6;
-    nb_array_release(&x);
-    nb_array_release(&gamma);
-    nb_array_release(&beta);
 }
 
 struct difference {
@@ -77,7 +78,6 @@ static struct difference compare(const char *site, uint32_t op, enum nb_dtype dt
             site, what, d.absolute, d.ulp, d.ratio, 100 * (double)d.rounded / (double)d.n);
     free(y);
     free(tolerance);
-    nb_array_release(&torch);
     nb_bound_release(&b);
     nb_oracle_release(&o);
     problem_free(&p);
@@ -179,7 +179,6 @@ static int check_kernel(const char *name, const char *what) {
             cr_expect(ratio <= 1, "%s on %s: %g of what both bounds allow", k->variant, sites[s], ratio);
             n++;
         }
-        nb_array_release(&torch);
     }
     nb_registry_release();
     return n;

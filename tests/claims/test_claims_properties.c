@@ -17,6 +17,8 @@ static void set_up(void) {
 }
 TestSuite(claims_properties, .init = set_up, .fini = nb_registry_release);
 
+static void release_findings(void *findings) { nb_findings_release(findings); }
+
 static struct nb_findings run(const char *name, const char *params) {
     const struct nb_property *p = find_property(name);
     struct nb_jsonc file;
@@ -28,6 +30,7 @@ static struct nb_findings run(const char *name, const char *params) {
     property_run(p, all, &out);
     cJSON_Delete(all);
     nb_jsonc_release(&file);
+    release_at_end(&out, sizeof out, release_findings);
     return out;
 }
 
@@ -102,7 +105,6 @@ Test(claims_properties, broadcast_knows_error_silence_and_the_rare_right_result)
     cr_expect_eq(VALUE("wrong", "shape=2x1x8"), 1, "[2, 1, 8] with [2, 1]: the result is [2, 2, 8]");
     cr_expect_eq(VALUE("wrong", "shape=1x1x8"), 0, "one token alone is right without keepdim");
     cr_expect_eq(VALUE("dimensions", "shape=1x2x4"), 3);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, cast_order_shows_with_weights_and_not_without) {
@@ -111,7 +113,6 @@ Test(claims_properties, cast_order_shows_with_weights_and_not_without) {
     cr_expect(VALUE("differ", "dtype=bf16", "weight=drawn") > 0.2 &&
               VALUE("differ", "dtype=bf16", "weight=drawn") < 0.32);
     cr_expect_eq(VALUE("largest_step", "dtype=f16", "weight=drawn"), 1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, companions_move_batchnorm_alone) {
@@ -121,7 +122,6 @@ Test(claims_properties, companions_move_batchnorm_alone) {
                  VALUE("moved", "norm=batchnorm_twopass", "batch=64"));
     cr_expect_gt(VALUE("gradient_moved", "norm=batchnorm_twopass", "batch=2"),
                  VALUE("gradient_moved", "norm=batchnorm_twopass", "batch=64"));
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, depth_leaves_layernorm_alone) {
@@ -129,7 +129,6 @@ Test(claims_properties, depth_leaves_layernorm_alone) {
     cr_expect_eq(VALUE("apart", "norm=layernorm_twopass", "depth=8"), 0);
     cr_expect_gt(VALUE("apart", "norm=batchnorm_twopass", "depth=8"),
                  VALUE("apart", "norm=batchnorm_twopass", "depth=1"));
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, descent_meets_the_limit_of_theory) {
@@ -139,8 +138,6 @@ Test(claims_properties, descent_meets_the_limit_of_theory) {
     cr_expect_eq(VALUE("diverges", "divide=1"), 1);
     cr_expect_eq(VALUE("diverges", "divide=100"), 0);
     cr_expect_eq(value_of(&g, "diverges", NULL), 0, "a small rate converges on raw inputs, too");
-    nb_findings_release(&f);
-    nb_findings_release(&g);
 }
 
 Test(claims_properties, designs_lose_what_their_formats_lose) {
@@ -152,7 +149,6 @@ Test(claims_properties, designs_lose_what_their_formats_lose) {
     cr_expect_gt(VALUE("lost", "design=rmsnorm/all:f16", "data=scale(300)"), 0.9, "squares overflow");
     cr_expect_eq(VALUE("lost", "design=rmsnorm/store:f16", "data=scale(300)"), 0);
     cr_expect_lt(VALUE("error", "design=rmsnorm/store:f16", "data=scale(300)"), 0x1p-11);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, direction_is_kept_by_rmsnorm_alone) {
@@ -160,7 +156,6 @@ Test(claims_properties, direction_is_kept_by_rmsnorm_alone) {
     cr_expect_lt(VALUE("turned", "kernel=rmsnorm_twopass"), 1e-12);
     /* x = 1 + z against z: cos = 1 / sqrt(2) */
     cr_expect_float_eq(VALUE("turned", "kernel=layernorm_twopass"), 1 - sqrt(0.5), 0.05);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, dividing_inputs_and_targets_changes_the_unit_alone) {
@@ -170,14 +165,12 @@ Test(claims_properties, dividing_inputs_and_targets_changes_the_unit_alone) {
     cr_expect_float_eq(VALUE("relative", "divided=nothing"), VALUE("relative", "divided=inputs and targets"), 1e-12);
     cr_expect_float_eq(VALUE("mse", "divided=nothing, fitted"), VALUE("mse", "divided=inputs, fitted"), 1e-9);
     cr_expect_gt(VALUE("mse", "divided=inputs"), 1000);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, eps_has_the_gain_of_its_place) {
     struct nb_findings f = run("eps_place", "{\"rms\":[0.00316227766],\"eps\":[1e-5]}");
     cr_expect_float_eq(VALUE("gain", "eps_place=inside"), sqrt(0.5), 1e-5);
     cr_expect_float_eq(VALUE("gain", "eps_place=outside"), 0.00316227766 / (0.00316227766 + 1e-5), 1e-5);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, a_kernel_needs_no_fewer_operations_than_itself) {
@@ -190,7 +183,6 @@ Test(claims_properties, a_kernel_needs_no_fewer_operations_than_itself) {
     cr_expect_eq(VALUE("instructions_cut", "kernel=rmsnorm_twopass"), 0, "counts are exact");
     cr_expect_gt(VALUE("instructions_cut", "kernel=rmsnorm_composed"), 0);
 #endif
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, gradients_of_features_are_as_far_apart_as_they) {
@@ -200,8 +192,6 @@ Test(claims_properties, gradients_of_features_are_as_far_apart_as_they) {
     cr_expect_lt(value_of(&g, "gradient_ratio", "norm=batchnorm_twopass", NULL), 1.2);
     cr_expect_lt(value_of(&g, "gradient_ratio", "norm=minmax", NULL), 1.2);
     cr_expect_eq(value_of(&g, "rows_kept_apart", "norm=layernorm_twopass", NULL), 0, "two features become 1 and -1");
-    nb_findings_release(&f);
-    nb_findings_release(&g);
 }
 
 Test(claims_properties, the_worked_gradient_is_one_term_of_three) {
@@ -210,8 +200,6 @@ Test(claims_properties, the_worked_gradient_is_one_term_of_three) {
     cr_expect_float_eq(VALUE("gradient", "reading=sum"), 2000, 1e-6);
     cr_expect_float_eq(VALUE("step", "reading=one term"), 2.0 / 3, 1e-9);
     cr_expect_float_eq(value_of(&g, "gradient", "reading=sum", NULL), 4000, 1e-6);
-    nb_findings_release(&f);
-    nb_findings_release(&g);
 }
 
 Test(claims_properties, invariance_tells_layernorm_from_rmsnorm_by_one_cell) {
@@ -221,7 +209,6 @@ Test(claims_properties, invariance_tells_layernorm_from_rmsnorm_by_one_cell) {
     cr_expect_lt(VALUE("change", "norm=rmsnorm", "under=single case re-scaled"), 1e-4);
     cr_expect_lt(VALUE("change", "norm=weightnorm", "under=weight vector re-scaled"), 1e-12);
     cr_expect_gt(VALUE("change", "norm=weightnorm", "under=dataset re-scaled"), 1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, moments_follow_from_eps) {
@@ -230,7 +217,6 @@ Test(claims_properties, moments_follow_from_eps) {
     cr_expect_lt(VALUE("variance_off", "data=alternating(1)"), 1e-5);
     cr_expect_float_eq(VALUE("variance_off", "data=alternating(0.001)"), 0.5, 1e-3, "v / (v + eps) at v = eps");
     cr_expect_eq(VALUE("variance_off", "data=constant(3)"), 1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, several_dimensions_are_not_the_last_one) {
@@ -238,7 +224,6 @@ Test(claims_properties, several_dimensions_are_not_the_last_one) {
     cr_expect_eq(VALUE("apart", "shape=[6]"), 0);
     cr_expect_eq(VALUE("apart", "shape=[1x6]"), 0);
     cr_expect_gt(VALUE("apart", "shape=[2x3]"), 0.1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, an_outlier_shrinks_the_rest_of_its_row) {
@@ -249,7 +234,6 @@ Test(claims_properties, an_outlier_shrinks_the_rest_of_its_row) {
     cr_expect_lt(VALUE("changed", "norm=rmsnorm_twopass", "spike=1", "where=row"), 0.02);
     cr_expect_lt(VALUE("changed", "norm=batchnorm_twopass", "spike=1000", "where=row"), 1e-6);
     cr_expect_gt(VALUE("changed", "norm=batchnorm_twopass", "spike=1000", "where=column"), 0.9);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, sequences_of_one_length_need_no_padding) {
@@ -258,8 +242,6 @@ Test(claims_properties, sequences_of_one_length_need_no_padding) {
     cr_expect_eq(VALUE("moved", "norm=batchnorm_twopass", "statistics=position"), 0);
     cr_expect_gt(value_of(&g, "moved", "norm=batchnorm_twopass", "statistics=feature", NULL), 0.05);
     cr_expect_eq(value_of(&g, "moved", "norm=layernorm_twopass", NULL), 0);
-    nb_findings_release(&f);
-    nb_findings_release(&g);
 }
 
 Test(claims_properties, printed_rows_have_the_deviation_over_n_minus_1) {
@@ -268,7 +250,6 @@ Test(claims_properties, printed_rows_have_the_deviation_over_n_minus_1) {
     cr_expect_gt(VALUE("off_print", "std_over=n"), 0.1);
     cr_expect_lt(VALUE("change", "map=centre", "under=shift"), 1e-12);
     cr_expect_gt(VALUE("change", "map=rmsnorm_twopass", "under=shift"), 0.1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, a_wider_weight_widens_the_result) {
@@ -277,7 +258,6 @@ Test(claims_properties, a_wider_weight_widens_the_result) {
     cr_expect_eq(VALUE("beyond_dtype", "dtype=bf16", "weight=x"), 0);
     cr_expect_eq(VALUE("result_bits", "dtype=f16", "weight=f32"), 32);
     cr_expect_gt(VALUE("beyond_dtype", "dtype=f16", "weight=f32"), 0.5);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, rows_of_one_size_quantize_better_with_one_scale) {
@@ -285,7 +265,6 @@ Test(claims_properties, rows_of_one_size_quantize_better_with_one_scale) {
     cr_expect_gt(VALUE("relative_error", "norm=none", "to=int8"),
                  VALUE("relative_error", "norm=rmsnorm_twopass", "to=int8"));
     cr_expect_lt(VALUE("relative_error", "norm=none", "to=f16"), 0x1p-11);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, root_forms_keep_what_their_specifications_promise) {
@@ -294,7 +273,6 @@ Test(claims_properties, root_forms_keep_what_their_specifications_promise) {
     cr_expect_leq(VALUE("max_ulp", "form=double"), 0.5 + 1e-6);
     cr_expect_leq(VALUE("max_ulp", "form=recip_sqrt"), 1.5);
     cr_expect_gt(VALUE("misrounded", "form=recip_sqrt"), 0.05);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, training_and_inference_agree_where_nothing_is_kept) {
@@ -302,14 +280,12 @@ Test(claims_properties, training_and_inference_agree_where_nothing_is_kept) {
     cr_expect_eq(VALUE("apart", "norm=layernorm_twopass", "batches=1"), 0);
     cr_expect_gt(VALUE("apart", "norm=batchnorm_twopass", "batches=1"),
                  VALUE("apart", "norm=batchnorm_twopass", "batches=200"));
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, same_result_centres_exactly) {
     struct nb_findings f = run("same_result", "{\"data\":[\"lognormal\",\"offset(3)\"]}");
     cr_expect_leq(VALUE("apart_ulp", "data=offset(3)", "centred=yes"), 8);
     cr_expect_gt(VALUE("apart", "data=offset(3)", "centred=no"), 0.5);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, slopes_of_a_normal_input) {
@@ -318,14 +294,12 @@ Test(claims_properties, slopes_of_a_normal_input) {
                        "E[1 - tanh^2] of N(0,1)");
     cr_expect_gt(VALUE("saturated", "norm=none", "scale=100", "function=tanh"), 0.9);
     cr_expect_lt(VALUE("saturated", "norm=rmsnorm_twopass", "scale=100", "function=sigmoid"), 0.01);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, sizes_of_samples_survive_batchnorm_and_not_layernorm) {
     struct nb_findings f = run("spread", "{\"scale\":[2]}");
     cr_expect_gt(VALUE("sizes_kept", "norm=batchnorm_twopass"), 0.8);
     cr_expect_lt(VALUE("sizes_kept", "norm=rmsnorm_twopass"), 1e-3);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, order_within_a_row_is_kept) {
@@ -333,14 +307,12 @@ Test(claims_properties, order_within_a_row_is_kept) {
     cr_expect_eq(VALUE("inverted", "norm=layernorm_twopass"), 0);
     cr_expect_gt(VALUE("inverted", "norm=batchnorm_twopass"), 0.01);
     cr_expect_gt(VALUE("distances_kept", "norm=batchnorm_twopass"), 0.9);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, tokens_share_statistics_in_batchnorm_alone) {
     struct nb_findings f = run("tokens", "{\"kernel\":[\"rmsnorm_twopass\",\"batchnorm_twopass\"],\"rows\":8}");
     cr_expect_eq(VALUE("rows_moved", "norm=rmsnorm_twopass"), 0);
     cr_expect_eq(VALUE("rows_moved", "norm=batchnorm_twopass"), 1);
-    nb_findings_release(&f);
 }
 
 Test(claims_properties, a_kernel_that_is_not_there_is_a_reason) {
@@ -348,5 +320,4 @@ Test(claims_properties, a_kernel_that_is_not_there_is_a_reason) {
     cr_assert_eq(f.n, 1);
     cr_expect(isnan(f.items[0].value.value));
     cr_expect(strstr(f.items[0].reason, "no kernel rmsnorm_nobody"), "%s", f.items[0].reason);
-    nb_findings_release(&f);
 }

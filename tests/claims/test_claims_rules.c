@@ -25,12 +25,15 @@ static void add(struct nb_findings *f, const char *tag, double value, double hal
     nb_finding_tag(one, "style", tag);
 }
 
+static void release_rulings(void *rulings) { nb_rulings_release(rulings); }
+
 static struct nb_rulings ruled(const char *text, const struct nb_findings *f) {
     struct nb_rule rule = rule_of(text);
     struct nb_rulings r = {0};
     nb_rule_apply(&rule, f, NULL, NULL, &r);
     for (size_t i = 0; i < r.n; i++) r.items[i].rule = NULL; /* the rule goes before the rulings do */
     nb_rule_release(&rule);
+    release_at_end(&r, sizeof r, release_rulings);
     return r;
 }
 
@@ -40,7 +43,6 @@ static enum nb_outcome_kind outcome(const char *text, double value, double half)
     struct nb_rulings r = ruled(text, &f);
     cr_assert_eq(r.n, 1, "%s", text);
     const enum nb_outcome_kind kind = r.items[0].outcome;
-    nb_rulings_release(&r);
     nb_findings_release(&f);
     return kind;
 }
@@ -74,7 +76,6 @@ Test(claims_rules, an_undecided_figure_says_how_many_launches_would_tell) {
     add(&f, "fused", 0.12, 0.04); /* twice as far as the bound is: four times the launches */
     struct nb_rulings r = ruled("{\"figure\":\"cut\",\"form\":\"at_least\",\"least\":0.1}", &f);
     cr_expect(strstr(r.items[0].reason, "about 41 launches"), "%s", r.items[0].reason);
-    nb_rulings_release(&r);
     nb_findings_release(&f);
 }
 
@@ -97,7 +98,6 @@ Test(claims_rules, orderings_compare_medians_of_groups) {
         struct nb_rulings r = ruled(rule, &f);
         cr_assert_eq(r.n, 1);
         cr_expect_eq(r.items[0].outcome, cases[i].outcome, "case %zu: %s", i, nb_outcome_names[r.items[0].outcome]);
-        nb_rulings_release(&r);
         nb_findings_release(&f);
     }
 }
@@ -112,15 +112,12 @@ Test(claims_rules, spreads_are_between_values_of_an_axis) {
         struct nb_rulings r = ruled(least, &f), s = ruled(most, &f);
         cr_expect_eq(r.items[0].outcome, apart ? NB_HOLDS_TRUE : NB_FAILS);
         cr_expect_eq(s.items[0].outcome, apart ? NB_FAILS : NB_HOLDS_TRUE);
-        nb_rulings_release(&r);
-        nb_rulings_release(&s);
         nb_findings_release(&f);
     }
     struct nb_findings one = {0};
     add(&one, "a", 0.2, 0.01);
     struct nb_rulings r = ruled(least, &one);
     cr_expect_eq(r.items[0].outcome, NB_MISSING, "one value has no spread");
-    nb_rulings_release(&r);
     nb_findings_release(&one);
 }
 
@@ -132,7 +129,6 @@ Test(claims_rules, what_nothing_answers_to_is_missing) {
     cr_assert_eq(r.n, 1);
     cr_expect_eq(r.items[0].outcome, NB_MISSING);
     cr_expect(strstr(r.items[0].reason, "style=composed"), "%s", r.items[0].reason);
-    nb_rulings_release(&r);
     nb_findings_release(&f);
 }
 

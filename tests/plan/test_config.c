@@ -11,12 +11,15 @@
 #include "src/plan/config.h"
 #include "tests/support/files.h"
 
+static void release_config(void *config) { nb_config_release(config); }
+
 static struct nb_config taken(const char *text) {
     struct nb_config config;
     begin_errors();
     const int result = nb_config_parse(&config, "dir/mine.json", text, strlen(text));
     char *errors = end_errors();
     cr_assert_eq(result, 0, "%s\n%s", text, errors);
+    release_at_end(&config, sizeof config, release_config);
     return config;
 }
 
@@ -62,7 +65,6 @@ Test(config, reads_blocks_with_lists_and_single_values) {
     cr_expect_eq(list(&c, 0, "eps")->line, 4);
     cr_expect_eq(c.blocks[0].line, 3);
     cr_expect_eq(list(&c, 1, "eps")->n, 0, "an empty block is all defaults");
-    nb_config_release(&c);
 }
 
 Test(config, comments_are_blanked_and_lines_stay) {
@@ -70,7 +72,6 @@ Test(config, comments_are_blanked_and_lines_stay) {
         "// one\n/* two\n three */ { // four\n \"blocks\": [ /* \"//\" */ { \"data\": \"a//b/*c*/\" } ]\n} // end");
     cr_expect_str_eq(joined(list(&c, 0, "data")), "a//b/*c*/", "a string is no comment");
     cr_expect_eq(list(&c, 0, "data")->line, 4);
-    nb_config_release(&c);
     refused("{\n /* a\n b */\n // c\n \"blocks\": [{\n \"dtpe\": \"f32\" }] }",
             "dir/mine.json:6:", "did you mean \"dtype\"");
     refused("{ \"blocks\": [{}] \n /* never", "dir/mine.json:2:", "never ends");
@@ -162,7 +163,6 @@ Test(config, include_and_exclude_are_partial_blocks) {
               " \"exclude\": [ { \"width\": \"512\" }, { \"op\": \"dyt\", \"root\": \"div_sqrt\" } ] } ] }");
     cr_expect(c.blocks[0].n_includes == 1 && c.blocks[0].n_excludes == 2);
     cr_expect_eq(c.blocks[0].excludes[1].line, 2);
-    nb_config_release(&c);
     refused("{ \"blocks\": [{ \"exclude\": [\n{}] }] }", ":2:", "names no axis");
     refused("{ \"blocks\": [{ \"exclude\": [] }] }", ":1:", "empty list");
     refused("{ \"blocks\": [{ \"exclude\": \"dyt\" }] }", ":1:", "list of objects that name axes");
@@ -190,7 +190,6 @@ Test(config, axis_replaces_in_every_block_and_the_last_wins) {
     }
     cr_expect_str_eq(joined(&c.blocks[0].includes[0].values[dtype]), "f32 bf16");
     cr_expect_eq(c.blocks[0].includes[1].values[dtype].n, 0, "an include that leaves the axis out has the block's");
-    nb_config_release(&c);
 }
 
 Test(config, bad_axis_options_are_named) {
@@ -203,7 +202,6 @@ Test(config, bad_axis_options_are_named) {
     option_refused(&c, "dtype=f32,f61", "'f61' is not one of f32, f16, bf16");
     option_refused(&c, "eps=1e-5,abc", "'abc' is not a number");
     cr_expect_eq(list(&c, 0, "dtype")->n, 0, "a bad option changes nothing");
-    nb_config_release(&c);
 }
 
 /* ---- presets ---- */
@@ -280,7 +278,6 @@ Test(config, margins_and_budgets_of_the_gate_are_read) {
     cr_expect(c.gate.budgets[0].relative && c.gate.budgets[0].most == 0.025);
     cr_expect(!c.gate.budgets[1].relative && c.gate.budgets[1].most == 5200);
     cr_expect(c.gate.budgets[2].relative && c.gate.budgets[2].most == 0);
-    nb_config_release(&c);
 }
 
 Test(config, mistakes_about_gating_are_named) {

@@ -46,7 +46,6 @@ Test(groups, groups_share_their_buffers_and_report_every_case_once) {
     for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(reported[i], 1, "%s", plan.keys[i]);
     cr_expect_float_eq(estimate_s, plan.estimate_s, 1e-9 * estimate_s);
     free(reported);
-    nb_plan_release(&plan);
 }
 
 Test(groups, comparable_cases_stay_together) {
@@ -58,24 +57,20 @@ Test(groups, comparable_cases_stay_together) {
         cr_expect(2 * n_rms + 3 >= group->n && 2 * n_rms <= group->n + 3, "group %zu: %zu of %zu are rmsnorm", g, n_rms,
                   group->n);
     }
-    nb_plan_release(&plan);
 }
 
 Test(groups, the_reference_is_the_one_named_else_a_fused_layernorm) {
     struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": \"4x8\" }");
     cr_assert_eq(plan.n_groups, 1);
     cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM);
-    nb_plan_release(&plan);
     plan = made((struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\", \"eps\": [\"1e-5\", \"1e-8\"] }",
                                  .head = "\"reference\": \"rmsnorm*eps:1e-8*\","});
     const char *key = plan.keys[plan.groups[0].cases[plan.groups[0].reference]];
     cr_expect(strstr(key, "rmsnorm_twopass") == key && strstr(key, "/eps:1e-8/"), "%s", key);
-    nb_plan_release(&plan);
     plan = made(
         (struct request){.blocks = "{ " TWO_KERNELS ", \"shape\": \"4x8\" }", .head = "\"reference\": \"nothing\","});
     cr_expect_eq(plan.cases[plan.groups[0].cases[plan.groups[0].reference]].op, NB_OP_LAYERNORM,
                  "a glob that nothing matches");
-    nb_plan_release(&plan);
 }
 
 static void add_keys(struct nb_text_map *map, const struct nb_plan *plan, size_t shard, int n_shards) {
@@ -109,7 +104,6 @@ Test(groups, shards_part_the_plan_by_whole_groups) {
         nb_text_map_release(&owner);
         for (int i = 0; i < n_shards; i++) nb_plan_release(&plans[i]);
     }
-    nb_plan_release(&whole);
 }
 
 Test(groups, the_parts_of_a_group_stay_in_one_shard) {
@@ -127,7 +121,6 @@ Test(groups, the_parts_of_a_group_stay_in_one_shard) {
                              nb_text_map_find(&shard_of, whole.keys[whole.groups[h].cases[whole.groups[h].n - 1]]));
     for (int i = 0; i < 5; i++) nb_plan_release(&plans[i]);
     nb_text_map_release(&shard_of);
-    nb_plan_release(&whole);
 }
 
 Test(groups, another_cpu_deals_the_same_shards) {
@@ -147,7 +140,6 @@ Test(groups, another_cpu_deals_the_same_shards) {
         for (size_t k = 0; k < there.n_cases; k++)
             cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
         nb_text_map_release(&keys);
-        nb_plan_release(&there);
         nb_plan_release(&here[i]);
     }
 }
@@ -176,10 +168,7 @@ Test(groups, a_budget_drops_cases_evenly_and_never_launches) {
         }
         cr_expect_leq(most - least, 1, "from %zu to %zu cases of equal groups", least, most);
         last = plan.n_cases;
-        nb_plan_release(&plan);
-        nb_plan_release(&again);
     }
-    nb_plan_release(&whole);
     refused((struct request){.blocks = MANY, .options = {.budget_s = 1e-6}},
             "--budget 1e-06: a single case takes about");
 }

@@ -9,6 +9,7 @@
 
 #include "src/core/dtype.h"
 #include "src/plan/inputs.h"
+#include "tests/support/files.h"
 
 static struct nb_case a_case(const char *data, uint32_t dtype, int64_t rows, int64_t cols) {
     struct nb_case c = {.op = NB_OP_LAYERNORM, .dtype = dtype, .seed = 1};
@@ -18,9 +19,12 @@ static struct nb_case a_case(const char *data, uint32_t dtype, int64_t rows, int
     return c;
 }
 
+static void release_inputs(void *inputs) { nb_inputs_release(inputs); }
+
 static struct nb_inputs filled(const struct nb_case *c) {
     struct nb_inputs in;
     cr_assert_eq(nb_inputs_init(&in, c), 0, "%s", c->data);
+    release_at_end(&in, sizeof in, release_inputs);
     return in;
 }
 
@@ -48,9 +52,6 @@ Test(inputs, the_same_seed_gives_the_same_bits_and_another_seed_others) {
         c.pass = NB_FORWARD;
         cr_assert_eq(nb_inputs_add(&a, &c), 0);
         cr_expect(memcmp(a.x, a.residual, x_bytes(&a)) != 0, "a residual is drawn from a stream of its own");
-        nb_inputs_release(&a);
-        nb_inputs_release(&b);
-        nb_inputs_release(&other);
     }
 }
 
@@ -80,7 +81,6 @@ static struct moments moments_of(const char *data, int64_t rows, int64_t cols) {
         m.third += d * d * d / m.n;
         m.fourth += d * d * d * d / m.n;
     }
-    nb_inputs_release(&in);
     return m;
 }
 
@@ -116,13 +116,11 @@ Test(inputs, tails_are_as_heavy_as_promised) {
     double beyond = 0, n = 1e6, p = 0.05;
     for (int64_t i = 0; i < 1000000; i++) beyond += fabsf(((const float *)in.x)[i]) > 4.302653f ? 1 : 0;
     cr_expect_float_eq(beyond / n, p, 6 * sqrt(p * (1 - p) / n));
-    nb_inputs_release(&in);
     c = a_case("lognormal", NB_F32, 1000, 1000);
     in = filled(&c);
     beyond = 0;
     for (int64_t i = 0; i < 1000000; i++) beyond += ((const float *)in.x)[i] > 5.180252f ? 1 : 0; /* exp(1.644854) */
     cr_expect_float_eq(beyond / n, p, 6 * sqrt(p * (1 - p) / n));
-    nb_inputs_release(&in);
 }
 
 Test(inputs, rows_and_columns_are_uncorrelated) {
@@ -137,7 +135,6 @@ Test(inputs, rows_and_columns_are_uncorrelated) {
         }
     cr_expect_float_eq(along / n, 0, 6 / sqrt(n));
     cr_expect_float_eq(down / n, 0, 6 / sqrt(n));
-    nb_inputs_release(&in);
 }
 
 Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
@@ -153,7 +150,6 @@ Test(inputs, every_distribution_fills_every_dtype_with_what_it_can_hold) {
             int n_special = 0;
             for (int64_t i = 0; i < 5 * 67; i++) n_special += !isfinite(nb_get(in.x, i, (enum nb_dtype)dtype));
             cr_expect_eq(n_special, special ? 5 : 0, "%s in %s: %d", name, nb_formats[dtype].name, n_special);
-            nb_inputs_release(&in);
         }
     }
 }
@@ -166,16 +162,13 @@ Test(inputs, structured_rows_are_what_their_help_says) {
         for (int k = 0; k < 16; k++) sum += ((const float *)in.x)[r * 16 + k];
         cr_expect_eq(sum, 3.0f);
     }
-    nb_inputs_release(&in);
     c = a_case("ramp", NB_BF16, 1, 300);
     in = filled(&c);
     for (int k = 0; k < 300; k++) cr_expect_eq(nb_get(in.x, k, NB_BF16), k % 256 / 256.0, "ramp is exact");
-    nb_inputs_release(&in);
     c = a_case("massive", NB_F32, 2, 4096);
     in = filled(&c);
     cr_expect_eq(((const float *)in.x)[1415], 2622.0f);
     cr_expect_eq(((const float *)in.x)[4096 + 2533], -1547.0f);
-    nb_inputs_release(&in);
     for (uint32_t dtype = 0; dtype < NB_N_DTYPES; dtype++) {
         const struct nb_format *f = &nb_formats[dtype];
         c = a_case("subnormal", dtype, 1, 500);
@@ -184,13 +177,11 @@ Test(inputs, structured_rows_are_what_their_help_says) {
             double v = fabs(nb_get(in.x, k, (enum nb_dtype)dtype));
             cr_expect(v >= f->min_subnormal && v < f->min_normal, "%g in %s", v, f->name);
         }
-        nb_inputs_release(&in);
         c = a_case("big", dtype, 1, 500);
         in = filled(&c);
         double largest = 0;
         for (int k = 0; k < 500; k++) largest = fmax(largest, fabs(nb_get(in.x, k, (enum nb_dtype)dtype)));
         cr_expect(largest > f->max_finite / 8 && largest <= f->max_finite);
-        nb_inputs_release(&in);
     }
 }
 
@@ -245,7 +236,6 @@ Test(inputs, real_rows_are_cycled_and_bring_their_parameters) {
             cr_assert_eq((double)((const float *)in.residual)[r * 384 + k], x.values[(r + 32) % 64 * 384 + k]);
         }
     for (int k = 0; k < 384; k++) cr_assert_eq((double)in.gamma_f32[k], gamma.values[k]);
-    nb_inputs_release(&in);
     snprintf(c.data, sizeof c.data, "%s/minilm_layer0_out_x.npy", getenv("NORMBENCH_DATA"));
     c.dtype = NB_F16;
     in = filled(&c);
@@ -254,7 +244,6 @@ Test(inputs, real_rows_are_cycled_and_bring_their_parameters) {
         cr_assert_eq((double)in.gamma_f32[k], gamma.values[k], "with the gamma beside it");
         cr_assert_eq(nb_get(in.gamma_x, k, NB_F16), nb_round_to(gamma.values[k], NB_F16));
     }
-    nb_inputs_release(&in);
     nb_array_release(&x);
     nb_array_release(&gamma);
 }
@@ -272,8 +261,6 @@ Test(inputs, another_case_of_the_group_adds_only_what_is_missing) {
     cr_expect_eq(in.x, x);
     cr_assert_not_null(in.residual);
     cr_expect_arr_eq(in.residual, all.residual, x_bytes(&in));
-    nb_inputs_release(&in);
-    nb_inputs_release(&all);
 }
 
 Test(inputs, batchnorm_gets_running_statistics_by_channel) {
@@ -289,7 +276,6 @@ Test(inputs, batchnorm_gets_running_statistics_by_channel) {
         cr_expect_float_eq((double)in.running_mean[i], 50, 1.5);
         cr_expect(in.running_var[i] > 0.5f && in.running_var[i] < 2.0f, "%g", (double)in.running_var[i]);
     }
-    nb_inputs_release(&in);
 }
 
 Test(inputs, only_independent_draws_count_as_random) {

@@ -35,7 +35,6 @@ Test(plan, the_same_cell_is_planned_once) {
                  1);
     struct nb_plan plan = plan_of("{ " TWO_KERNELS " }, { " TWO_KERNELS " }");
     cr_expect_eq(plan.n_skips, 0, "a cell that is there is not left out");
-    nb_plan_release(&plan);
 }
 
 Test(plan, include_adds_cells_and_exclude_takes_them_away) {
@@ -49,7 +48,6 @@ Test(plan, include_adds_cells_and_exclude_takes_them_away) {
     cr_expect_eq(left_out(&plan, "excluded at dir/mine.json:3"), 2);
     for (size_t i = 0; i < plan.n_cases; i++)
         cr_expect(plan.cases[i].op != NB_OP_LAYERNORM || plan.cases[i].eps != 1e-5, "%s", plan.keys[i]);
-    nb_plan_release(&plan);
 }
 
 Test(plan, exclude_is_applied_after_an_option_and_says_so) {
@@ -57,7 +55,6 @@ Test(plan, exclude_is_applied_after_an_option_and_says_so) {
         .blocks = "{ " TWO_KERNELS ", \"exclude\": { \"root\": \"rsqrt_raw\" } }", .axis = "root=div_sqrt,rsqrt_raw"});
     cr_expect_eq(plan.n_cases, 2);
     cr_expect_eq(left_out(&plan, "excluded at dir/mine.json:2, although --axis root asks for it"), 2);
-    nb_plan_release(&plan);
 }
 
 Test(plan, an_axis_that_means_nothing_for_the_op_excludes_nothing) {
@@ -68,30 +65,24 @@ Test(plan, cells_that_do_not_apply_are_counted_by_reason) {
     struct nb_plan plan = plan_of("{ " TWO_KERNELS ", \"shape\": [\"4x8\", \"nchw:2x3x4x5\"] }");
     cr_expect_eq(plan.n_cases, 2);
     cr_expect_eq(left_out(&plan, "NCHW and NHWC shapes are for batchnorm"), 2);
-    nb_plan_release(&plan);
     plan = plan_of("{ " TWO_KERNELS
                    ", \"eps_place\": \"outside\", \"root\": [\"mul_recip\", \"rsqrt_nr\", \"rsqrt_raw\"] }");
     cr_expect_eq(plan.n_cases, 2);
     cr_expect_eq(left_out(&plan, "eps outside the root is not defined"), 4);
-    nb_plan_release(&plan);
     plan = plan_of("{ " TWO_KERNELS ", \"pass\": \"backward\", \"op\": \"dyt\", \"shape\": [\"4x8\", \"4x9\"] }");
     cr_expect_eq(plan.n_cases, 0);
     cr_expect_eq(left_out(&plan, "no kernel for dyt backward f32"), 2, "one for each cell");
-    nb_plan_release(&plan);
     plan = plan_of("{ " TWO_KERNELS ", \"op\": [\"rmsnorm\", \"prmsnorm\"] }");
     cr_expect_eq(plan.n_cases, 1);
     cr_expect_eq(left_out(&plan, "among those selected at dir/mine.json:2"), 1);
-    nb_plan_release(&plan);
     plan = plan_of("{ " TWO_KERNELS ", \"backend\": [\"cpu\", \"cuda\", \"peer:onednn\", \"plugin:mine\"] }");
     cr_expect_eq(plan.n_cases, 2);
     cr_expect_eq(left_out(&plan, "backend cuda: not built"), 1);
     cr_expect_eq(left_out(&plan, "backend peer:onednn: not loaded"), 1);
     cr_expect_eq(left_out(&plan, "backend plugin:mine: not loaded"), 1);
-    nb_plan_release(&plan);
     plan = plan_of("{ \"kernel\": \"rmsnorm_twopas?s\", \"width\": \"native\" }");
     cr_expect_eq(left_out(&plan, "kernel rmsnorm_twopas?s: none has a name that matches"), 1);
     cr_expect_eq(left_out(&plan, "width native: no kernel is built for it"), 1);
-    nb_plan_release(&plan);
 }
 
 Test(plan, a_kernel_that_is_not_there_is_an_error_that_names_the_nearest) {
@@ -107,7 +98,6 @@ Test(plan, data_that_does_not_fit_is_counted_and_data_that_is_not_there_is_an_er
         plan_of("{ " TWO_KERNELS ", \"data\": \"minilm_embed\", \"shape\": [\"64x384\", \"64x385\"] }");
     cr_expect_eq(plan.n_cases, 2);
     cr_expect_eq(left_out(&plan, "rows of 384 values"), 2);
-    nb_plan_release(&plan);
     refused((struct request){.blocks = "{ " TWO_KERNELS ",\n\n\"data\": [\"normal\", \"minilm_embd\"] }"},
             "dir/mine.json:4: \"data\":");
     refused((struct request){.blocks = "{ \"data\": \"norml\" }"}, "did you mean normal");
@@ -128,12 +118,10 @@ Test(plan, what_this_machine_refuses_has_a_record) {
         cr_expect_eq(c.threads, 1024);
         cr_expect_eq(plan.skips[i].n, 1);
     }
-    nb_plan_release(&plan);
     nb_cpu_limit_width(NB_SCALAR);
     plan = plan_of("{ \"kernel\": \"rmsnorm_twopass\", \"width\": [\"scalar\", \"256\"] }");
     cr_expect_eq(plan.n_cases, 1);
     cr_expect_eq(left_out(&plan, "width 256: wider than --max-width"), 1);
-    nb_plan_release(&plan);
 }
 
 Test(plan, absurd_products_cost_an_error_and_no_time) {
@@ -165,12 +153,10 @@ Test(plan, copies_take_part_only_when_named) {
         "{ \"shape\": \"4x8\" }, { \"op\": \"all\", \"shape\": \"4x8\" }, { \"kernel\": \"*\", \"shape\": \"4x8\" }");
     cr_expect_gt(plan.n_cases, 5);
     for (size_t i = 0; i < plan.n_cases; i++) cr_expect_neq(plan.cases[i].op, NB_OP_COPY, "%s", plan.keys[i]);
-    nb_plan_release(&plan);
     cr_expect_eq(n_cases_of("{ \"kernel\": \"copy\", \"width\": \"scalar\" }"), 1);
     plan = plan_of("{ \"op\": \"copy\", \"width\": \"scalar\" }");
     cr_expect_geq(plan.n_cases, 2);
     for (size_t i = 0; i < plan.n_cases; i++) cr_expect_eq(plan.cases[i].op, NB_OP_COPY);
-    nb_plan_release(&plan);
 }
 
 /* A plugin that chooses its width itself would else meet no preset at all. */
@@ -196,13 +182,11 @@ Test(plan, filters_are_globs_on_the_whole_key_or_parts_of_it) {
                                                     .options = {.filters = &wants[i].filter, .n_filters = 1}});
         cr_expect_eq(plan.n_cases, wants[i].n, "%s: %zu", wants[i].filter, plan.n_cases);
         cr_expect_eq(left_out(&plan, "--filter"), 2 - wants[i].n);
-        nb_plan_release(&plan);
     }
     const char *const both[] = {"rmsnorm", "layernorm"};
     struct nb_plan plan =
         made((struct request){.blocks = "{ " TWO_KERNELS " }", .options = {.filters = both, .n_filters = 2}});
     cr_expect_eq(plan.n_cases, 2, "any filter may match");
-    nb_plan_release(&plan);
 }
 
 Test(plan, the_key_finds_the_case_again) {
@@ -215,7 +199,6 @@ Test(plan, the_key_finds_the_case_again) {
         nb_case_set_entry(&c, entry);
         cr_expect_str_eq(key_of(&c), plan.keys[i]);
     }
-    nb_plan_release(&plan);
 }
 
 Test(plan, the_hash_is_that_of_what_is_measured) {
@@ -225,10 +208,6 @@ Test(plan, the_hash_is_that_of_what_is_measured) {
     cr_expect_str_eq(a.hash, b.hash);
     cr_expect_str_neq(a.hash, c.hash);
     cr_expect_str_neq(a.hash, d.hash);
-    nb_plan_release(&a);
-    nb_plan_release(&b);
-    nb_plan_release(&c);
-    nb_plan_release(&d);
 }
 
 Test(plan, reasons_come_most_frequent_first_and_together) {
@@ -245,7 +224,6 @@ Test(plan, reasons_come_most_frequent_first_and_together) {
         last = total;
         i = j;
     }
-    nb_plan_release(&plan);
 }
 
 Test(plan, every_preset_makes_a_plan) {

@@ -31,8 +31,6 @@ Test(check_only, cases_of_all_shapes_go_into_large_groups_once_each) {
     cr_expect_eq(n, plan.n_cases);
     cr_expect(plan.estimate_s < timed.estimate_s / 10);
     free(seen);
-    nb_plan_release(&plan);
-    nb_plan_release(&timed);
 }
 
 /* Neighbours share inputs as long as there are any, and within them the mathematics. */
@@ -48,7 +46,6 @@ Test(check_only, neighbours_share_inputs_and_mathematics) {
     }
     cr_expect_eq(changes_of_inputs, 23);
     cr_expect_eq(changes_of_eps, 24 * 7);
-    nb_plan_release(&plan);
 }
 
 Test(check_only, shards_part_the_same_cases) {
@@ -60,10 +57,8 @@ Test(check_only, shards_part_the_same_cases) {
             made((struct request){.blocks = MANY, .head = CHECK_ONLY, .options = {.shard = shard, .n_shards = 2}});
         cr_expect_str_eq(part.hash, whole.hash);
         n += part.n_cases;
-        nb_plan_release(&part);
     }
     cr_expect_eq(n, whole.n_cases);
-    nb_plan_release(&whole);
 }
 
 static const char *labels_of(const struct nb_plan *plan, const char *words) {
@@ -97,7 +92,6 @@ Test(labels, of_all_blocks_that_make_a_case_are_its_own) {
     cr_expect_str_eq(labels_of(&plan, "layernorm_twopass_scalar_f32/shape:4x8/"), "a#1;");
     cr_expect_str_eq(labels_of(&plan, "shape:4x9/"), "b;a#1;");
     cr_expect_str_eq(labels_of(&plan, "shape:4x10/"), "");
-    nb_plan_release(&plan);
 }
 
 Test(labels, are_refused_where_they_say_nothing) {
@@ -138,7 +132,6 @@ Test(labels, come_out_in_the_records_and_survive_json) {
     cr_expect_str_eq(again.labels[0], "a#1");
     cr_expect_str_eq(again.timing_reason, "not timed: the plan has no launches");
     nb_record_release(&again);
-    nb_results_release(&r);
 }
 
 Test(check_only, a_checked_case_is_complete_without_times_and_says_why) {
@@ -147,5 +140,4 @@ Test(check_only, a_checked_case_is_complete_without_times_and_says_why) {
     cr_expect_eq(r.records[0].status, NB_OK);
     cr_expect_not(r.records[0].has_timing);
     cr_expect_str_eq(r.records[0].timing_reason, "not timed: the plan has no launches");
-    nb_results_release(&r);
 }

@@ -18,8 +18,7 @@
 /* What a test folds. */
 static struct nb_results r;
 
-static void release(void) { nb_results_release(&r); }
-TestSuite(results, .init = quiet, .fini = release);
+TestSuite(results, .init = quiet);
 
 static const struct nb_record *find(const char *key) {
     for (size_t i = 0; i < r.n; i++)
@@ -141,7 +140,6 @@ Test(results, every_planned_case_has_a_record_wherever_the_journal_ends) {
             if (timed) cr_assert_eq(record->timing.noisy, !all);
         }
         cr_assert_eq(nb_json_get_bool(r.meta, "complete"), all);
-        nb_results_release(&r);
         free(start);
     }
 }
@@ -177,7 +175,6 @@ Test(results, the_reference_of_a_split_group_is_reported_once_from_its_first_par
     cr_assert_eq(find(KEY_RMS)->group, 0);
     nb_strbuf_add(&text, "{\"type\":\"failure\",\"group\":1,\"launch\":0,\"key\":\"" KEY_RMS
                          "\",\"status\":\"crashed\",\"reason\":\"signal 11\"}\n");
-    nb_results_release(&r);
     r = folded(text.text);
     cr_assert_eq(find(KEY_RMS)->status, NB_CRASHED, "a reference that fails in a later part has failed");
     nb_strbuf_release(&text);

@@ -30,6 +30,27 @@ static void *append(struct list *list, void *item) {
 char *kept(char *text) { return append(&all, text); }
 cJSON *kept_json(cJSON *json) { return append(&all, json); }
 
+static struct object {
+    void *copy;
+    void (*release)(void *copy);
+} * objects;
+static size_t n_objects;
+
+static void release_objects(void) {
+    for (size_t i = 0; i < n_objects; i++) {
+        objects[i].release(objects[i].copy);
+        free(objects[i].copy);
+    }
+    free(objects);
+}
+
+void release_at_end(const void *object, size_t n, void (*release)(void *copy)) {
+    if (n_objects == 0) atexit(release_objects);
+    objects = nb_realloc(objects, n_objects + 1, sizeof *objects);
+    objects[n_objects] = (struct object){nb_alloc(1, n), release};
+    memcpy(objects[n_objects++].copy, object, n);
+}
+
 char *json_text(const cJSON *json) {
     struct nb_strbuf out = {0};
     nb_json_print(json, &out);

@@ -15,6 +15,9 @@ cJSON *kept_json(cJSON *json);
 char *json_text(const cJSON *json);
 char *json_text_of(cJSON *json);
 
+/* At the end of the process release() is called with a copy of the object, so that tests need not. */
+void release_at_end(const void *object, size_t n, void (*release)(void *copy));
+
 /* An empty folder. */
 char *new_folder(void);
 /* Writes DIR/NAME. */

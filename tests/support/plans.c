@@ -22,11 +22,14 @@ static int make(struct request *r) {
     return result;
 }
 
+static void release_plan(void *plan) { nb_plan_release(plan); }
+
 struct nb_plan made(struct request r) {
     begin_errors();
     int result = make(&r);
     char *errors = end_errors();
     cr_assert_eq(result, 0, "%s\n%s", r.blocks, errors);
+    release_at_end(&r.plan, sizeof r.plan, release_plan);
     return r.plan;
 }
 
@@ -47,9 +50,4 @@ size_t left_out(const struct nb_plan *plan, const char *words) {
     return n;
 }
 
-size_t n_cases_of(const char *blocks) {
-    struct nb_plan plan = plan_of(blocks);
-    size_t n = plan.n_cases;
-    nb_plan_release(&plan);
-    return n;
-}
+size_t n_cases_of(const char *blocks) { return plan_of(blocks).n_cases; }

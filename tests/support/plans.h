@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Plans for tests, from the inside of a "blocks" list. The kernels must be loaded. */
+/* Plans for tests, from the inside of a "blocks" list; they last as long as the test's process. The kernels must be loaded. */
 #ifndef NB_TEST_SUPPORT_PLANS_H
 #define NB_TEST_SUPPORT_PLANS_H
 

@@ -132,8 +132,11 @@ char *folder_with(const char *journal) {
     return dir;
 }
 
+static void release_results(void *results) { nb_results_release(results); }
+
 struct nb_results folded(const char *journal) {
     struct nb_results r;
     cr_assert_eq(nb_results_fold(&r, folder_with(journal)), 0, "%s", journal);
+    release_at_end(&r, sizeof r, release_results);
     return r;
 }
