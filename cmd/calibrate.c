@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/shared/gate_selection.h"
+#include "cmd/shared/options.h"
 #include "reports/gate/gate_report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"

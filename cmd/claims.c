@@ -12,7 +12,6 @@
 #include "reports/text/grid.h"
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
-#include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -12,7 +12,6 @@
 #include "src/core/log.h"
 #include "src/core/timer.h"
 #include "src/lab/emulate/depth.h"
-#include "src/lab/emulate/design_report.h"
 
 extern const struct nb_command nb_command_emulate;
 

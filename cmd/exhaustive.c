@@ -53,18 +53,8 @@ struct exhaustive_options {
     const char *mode, *format;
 };
 
-static const struct mode {
-    const char *name;
-    int (*run)(const struct nb_exhaust_options *o, cJSON *answer);
-    bool kernels;
-    const char *eps;
-} modes[] = {
-    {"rsqrt", nb_exhaust_rsqrt, false, NULL},
-    {"row1", nb_exhaust_row1, true, "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"},
-    {"row2", nb_exhaust_row2, true, "1e-6"},
-    {"convert", nb_exhaust_convert, false, NULL},
-    {"stage", nb_exhaust_stage, false, "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"},
-};
+static const struct nb_exhaust_mode *const modes[] = {&nb_exhaust_rsqrt, &nb_exhaust_row1, &nb_exhaust_row2,
+                                                      &nb_exhaust_convert, &nb_exhaust_stage};
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 
 static int set_eps(void *to, const char *list) {
@@ -107,11 +97,11 @@ static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit
     return e->mode != NULL;
 }
 
-static const struct mode *find_mode(const char *name) {
+static const struct nb_exhaust_mode *find_mode(const char *name) {
     const char *names[N_MODES];
     for (int i = 0; i < N_MODES; i++) {
-        names[i] = modes[i].name;
-        if (strcmp(name, names[i]) == 0) return &modes[i];
+        names[i] = modes[i]->name;
+        if (strcmp(name, names[i]) == 0) return modes[i];
     }
     nb_error("exhaustive: no mode '%s'%s; there are rsqrt, row1, row2, convert, stage", name,
              nb_did_you_mean(name, names, N_MODES).text);
@@ -119,7 +109,7 @@ static const struct mode *find_mode(const char *name) {
 }
 
 /* Options of another mode would be ignored in silence. */
-static int check_options(const struct mode *mode, const struct exhaustive_options *e) {
+static int check_options(const struct nb_exhaust_mode *mode, const struct exhaustive_options *e) {
     const bool is_rsqrt = strcmp(mode->name, "rsqrt") == 0;
     if (!is_rsqrt && (e->variants.n || e->o.all_inputs))
         return nb_error("--%s belongs to the mode rsqrt, not to %s", e->variants.n ? "variant" : "all-inputs",
@@ -150,7 +140,7 @@ static int print(const cJSON *answer, const char *format) {
 static int run(int argc, char **argv) {
     struct exhaustive_options e = {.o = {.stride = 1, .dtype = NB_F16, .gamma = 1.3}, .format = "table"};
     cJSON *answer = cJSON_CreateObject();
-    const struct mode *mode = NULL;
+    const struct nb_exhaust_mode *mode = NULL;
     int exit_code = NB_EXIT_USAGE, cpus[1024];
     if (!parse(&e, argc, argv, &exit_code)) goto out;
     mode = find_mode(e.mode);

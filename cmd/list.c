@@ -12,7 +12,6 @@
 #include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/core/case.h"
-#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/foreign.h"

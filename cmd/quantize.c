@@ -11,7 +11,7 @@
 #include "src/core/case.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/lab/emulate/design_report.h"
+#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/emulate/quantize.h"
 

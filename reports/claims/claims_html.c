@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/claims/claims_tables.h"
 #include "reports/claims/claims_text.h"
 #include "reports/claims/claims_training.h"
 #include "reports/figures/plots.h"
 #include "reports/run/html.h"
 #include "reports/run/summary.h"
-#include "src/claims/verdict.h"
+#include "src/claims/claims.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -113,9 +112,9 @@ static void claims_figures_init(struct nb_figures *figures, const cJSON *documen
 /* ---- the pages ---- */
 
 static const char *class_of(const char *verdict) {
-    if (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
-    if (strcmp(verdict, nb_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
-    return strcmp(verdict, nb_verdict_names[NB_PARTLY]) == 0 ? "g gC" : "g";
+    if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return "g gA";
+    if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return "g gF";
+    return strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) == 0 ? "g gC" : "g";
 }
 
 static void add_cell(struct nb_strbuf *out, const char *class, const char *text) {

@@ -9,8 +9,8 @@
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"
+#include "src/claims/claims.h"
 #include "src/claims/property.h"
-#include "src/claims/verdict.h"
 #include "src/core/json.h"
 
 bool nb_claims_format_known(const char *format) {
@@ -18,9 +18,9 @@ bool nb_claims_format_known(const char *format) {
 }
 
 static enum nb_grid_style style_of(const char *verdict) {
-    if (strcmp(verdict, nb_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
-    if (strcmp(verdict, nb_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
-    return strcmp(verdict, nb_verdict_names[NB_PARTLY]) == 0 ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
+    if (strcmp(verdict, nb_claim_verdict_names[NB_REPRODUCED]) == 0) return NB_GRID_GOOD;
+    if (strcmp(verdict, nb_claim_verdict_names[NB_NOT_REPRODUCED]) == 0) return NB_GRID_BAD;
+    return strcmp(verdict, nb_claim_verdict_names[NB_PARTLY]) == 0 ? NB_GRID_DOUBTFUL : NB_GRID_PLAIN;
 }
 
 static void add_family(const cJSON *document, bool bugs, FILE *out, struct nb_strbuf *text) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "reports/text/key_parts.h"
+#include "reports/text/format.h"
 #include "src/gate/calibration.h"
 #include "src/gate/gate.h"
 #include "src/gate/gate_trials.h"

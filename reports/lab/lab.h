@@ -9,7 +9,6 @@
 
 #include "src/core/case.h"
 #include "src/lab/emulate/depth.h"
-#include "src/lab/emulate/design_report.h"
 #include "src/lab/limits/limits.h"
 #include "src/lab/tolerance/tolerance.h"
 

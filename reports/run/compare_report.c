@@ -9,7 +9,6 @@
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"
-#include "reports/text/key_parts.h"
 #include "reports/text/output.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/claims.h"
 #include "src/claims/training.h"
-#include "src/claims/verdict.h"
 #include "src/core/files.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -76,7 +76,7 @@ static cJSON *read_json(const struct nb_claim_result *result, const struct nb_re
     nb_json_text(json, "text", reading->text);
     nb_json_text(json, "kind", e->kind->name);
     cJSON_AddBoolToObject(json, "alternative", reading->alternative);
-    nb_json_text(json, "verdict", nb_verdict_names[read->verdict]);
+    nb_json_text(json, "verdict", nb_claim_verdict_names[read->verdict]);
     nb_json_text(json, "reason", read->reason);
     cJSON *rules = cJSON_AddArrayToObject(json, "expect"), *figures = cJSON_AddArrayToObject(json, "figures");
     for (size_t i = 0; i < reading->n_rules; i++) cJSON_AddItemToArray(rules, rule_json(&reading->rules[i]));
@@ -92,7 +92,7 @@ static cJSON *sensed_json(const struct nb_claim_result *result, size_t i) {
     nb_json_text(json, "axis", s->by->axis);
     nb_json_text(json, "value", s->value);
     nb_json_text(json, "reading", s->reading->id);
-    nb_json_text(json, "verdict", nb_verdict_names[s->verdict]);
+    nb_json_text(json, "verdict", nb_claim_verdict_names[s->verdict]);
     nb_json_number(json, "figures", (double)s->n);
     nb_json_number(json, "low", s->low);
     nb_json_number(json, "high", s->high);
@@ -115,7 +115,7 @@ static cJSON *claim_json(const struct nb_claim_result *result) {
         nb_json_text(source, "note", c->sources[i].note);
         cJSON_AddItemToArray(sources, source);
     }
-    nb_json_text(json, "verdict", nb_verdict_names[result->verdict]);
+    nb_json_text(json, "verdict", nb_claim_verdict_names[result->verdict]);
     nb_json_text(json, "reason", result->reason);
     nb_json_text(json, "decided_by", result->main == NB_NO_READING ? NULL : c->readings[result->main].id);
     nb_json_text(json, "correction", c->correction);
@@ -129,10 +129,10 @@ static cJSON *claim_json(const struct nb_claim_result *result) {
 
 static void add_counts(cJSON *json, const struct nb_claim_result *results, size_t n) {
     cJSON *counts = cJSON_AddObjectToObject(json, "counts");
-    for (int v = 0; v < NB_N_VERDICTS; v++) {
+    for (int v = 0; v < NB_N_CLAIM_VERDICTS; v++) {
         size_t count = 0;
         for (size_t i = 0; i < n; i++) count += (int)results[i].verdict == v;
-        nb_json_number(counts, nb_verdict_names[v], (double)count);
+        nb_json_number(counts, nb_claim_verdict_names[v], (double)count);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "src/claims/verdict.h"
+#include "src/claims/claims.h"
 
 #define NB_CLAIMS_FILE "claims.json"
 #define NB_CLAIMS_SCHEMA "1.0"

@@ -63,4 +63,16 @@ void nb_registry_release(void);
 const char *nb_ask_applicable(const struct nb_entry *entry, const struct nb_call *call);
 bool nb_ask_row_local(const struct nb_entry *entry, const struct nb_call *call);
 
+/* ---- Every kernel of the sources in every width and dtype, whether it is built or not: the list that make writes from the kernels'
+ * files. With it a kernel that is not built can be distinguished from one that does not exist, and a preset can say what it
+ * needs before anything is built. ---- */
+
+/* *n entries, as the registry's, but that run and all that follows it is null; sorted by kernel, then width, then dtype. They last as
+ * long as the process. An entry is built when the registry has its id. */
+const struct nb_entry *nb_catalogue(size_t *n);
+/* Is the kernel loaded in another width or dtype? */
+bool nb_catalogue_is_elsewhere(const struct nb_entry *entry);
+/* What builds it: "make", or "make WIDTHS=all". */
+const char *nb_catalogue_command(const struct nb_entry *entry);
+
 #endif

@@ -53,16 +53,6 @@ static double *signed_rank_distribution(size_t n, size_t last) {
     return p;
 }
 
-double nb_signed_rank_cdf(size_t n, long w) {
-    const size_t most = n * (n + 1) / 2;
-    if (w < 0) return 0;
-    if ((size_t)w >= most) return 1;
-    double *p = signed_rank_distribution(n, (size_t)w), sum = 0;
-    for (long i = 0; i <= w; i++) sum += p[i];
-    free(p);
-    return sum;
-}
-
 /* The largest c with P(W <= c) <= alpha / 2, or -1: the interval leaves out c + 1 Walsh averages on either side, less one. */
 static long critical_value(size_t n, double alpha) {
     const size_t half = n * (n + 1) / 4; /* P(W <= half) is about 1/2 */
@@ -95,22 +85,6 @@ struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidenc
     }
     free(walsh);
     return result;
-}
-
-int nb_fit_line(const double *x, const double *y, size_t n, double *a, double *b) {
-    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
-    for (size_t i = 0; i < n; i++) {
-        mean_x += x[i] / (double)n;
-        mean_y += y[i] / (double)n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        xx += (x[i] - mean_x) * (x[i] - mean_x);
-        xy += (x[i] - mean_x) * (y[i] - mean_y);
-    }
-    if (!(xx > 0)) return -1;
-    *b = xy / xx;
-    *a = mean_y - *b * mean_x;
-    return 0;
 }
 
 /* ---- proportions ---- */

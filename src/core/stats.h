@@ -16,10 +16,6 @@ double nb_quantile(const double *v, size_t n, double q);
 /* Hodges-Lehmann: median of all pairwise means, with exact two-sided signed-rank bounds at confidence (0.95): the bounds are
  * Walsh averages; null from n < 6 at 95 %. */
 struct nb_interval nb_hodges_lehmann(const double *v, size_t n, double confidence);
-/* P(W <= w) of the signed-rank statistic of n values under the null, exactly. */
-double nb_signed_rank_cdf(size_t n, long w);
-/* Least squares a + b x; returns -1 when x has no spread. */
-int nb_fit_line(const double *x, const double *y, size_t n, double *a, double *b);
 
 /* ---- proportions ---- */
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "src/core/case.h"
-#include "src/core/catalogue.h"
 #include "src/core/cpu.h"
 #include "src/core/files.h"
 #include "src/core/json.h"

@@ -364,7 +364,8 @@ static void choose_shard(const struct wholes *wholes, const struct nb_cells *cel
 
 /* ---- budget ---- */
 
-void nb_thin(size_t n, size_t keep, size_t *which) {
+/* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
+static void thin(size_t n, size_t keep, size_t *which) {
     for (size_t i = 0; i < keep; i++) which[i] = (size_t)((unsigned __int128)i * n / keep);
 }
 
@@ -383,7 +384,7 @@ static double thinned_s(const struct wholes *wholes, const struct nb_cells *cell
     double s = 0;
     for (size_t i = 0; i < wholes->n; i++) {
         size_t *which = nb_alloc(keep[i], sizeof *which);
-        nb_thin(wholes->items[i].n, keep[i], which);
+        thin(wholes->items[i].n, keep[i], which);
         for (size_t j = 0; j < keep[i]; j++) which[j] = wholes->items[i].cells[which[j]];
         s += estimate_s(cells, which, keep[i], effort);
         free(which);
@@ -395,7 +396,7 @@ static double thinned_s(const struct wholes *wholes, const struct nb_cells *cell
 static double keep_wholes(const struct wholes *wholes, const double *seconds, size_t stay, size_t *keep) {
     size_t *which = nb_alloc(stay, sizeof *which);
     double s = 0;
-    nb_thin(wholes->n, stay, which);
+    thin(wholes->n, stay, which);
     for (size_t i = 0; i < wholes->n; i++) keep[i] = 0;
     for (size_t i = 0; i < stay; i++) {
         keep[which[i]] = wholes->items[which[i]].n;
@@ -504,7 +505,7 @@ static void drop_refused(struct nb_plan *plan, struct wholes *wholes, const stru
 static void thin_whole(struct whole *whole, size_t keep, const struct nb_cells *cells, const char *reason,
                        struct nb_skips *skips) {
     size_t *which = nb_alloc(keep, sizeof *which), next = 0;
-    nb_thin(whole->n, keep, which);
+    thin(whole->n, keep, which);
     for (size_t j = 0; j < whole->n; j++) {
         if (next < keep && which[next] == j)
             whole->cells[next++] = whole->cells[j];

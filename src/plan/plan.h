@@ -73,7 +73,4 @@ static inline bool nb_plan_is_adaptive(const struct nb_plan *plan) { return plan
 /* Of the buffers that a case takes in turn where its caches are to be cold, all sets together: beyond this machine's last cache; 0: hot. */
 double nb_cold_bytes(const struct nb_case *c);
 
-/* The cells that stay when keep of n do, evenly spaced, the first among them: writes keep indices. */
-void nb_thin(size_t n, size_t keep, size_t *which);
-
 #endif

@@ -156,7 +156,8 @@ cJSON *nb_fingerprint(void) {
     return json;
 }
 
-cJSON *nb_load_to_json(void) {
+/* What changes: load_average [3], memory_available_bytes. */
+static cJSON *load_to_json(void) {
     struct nb_load load;
     cJSON *json = cJSON_CreateObject(), *averages;
     nb_load_read(&load);
@@ -366,7 +367,7 @@ static void add_data(cJSON *list) {
 cJSON *nb_survey(void) {
     cJSON *json = nb_fingerprint();
     int allowed = n_allowed();
-    cJSON_AddItemToObject(json, "load", nb_load_to_json());
+    cJSON_AddItemToObject(json, "load", load_to_json());
     nb_json_number(json, "n_allowed", allowed);
     add_widths(cJSON_AddArrayToObject(json, "widths"));
     add_counters(cJSON_AddArrayToObject(json, "counters"));

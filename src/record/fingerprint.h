@@ -15,8 +15,6 @@
  *   tuning     what kernels know of the machine, and where it comes from (src/core/tuning.h)
  * Null is what the machine does not say. Keys in this order; hashes are strings. */
 cJSON *nb_fingerprint(void);
-/* What changes: load_average [3], memory_available_bytes. */
-cJSON *nb_load_to_json(void);
 /* Hex digest of a file's bytes (FNV-1a, 64 bits): "" when it cannot be read. */
 void nb_file_hash(const char *path, char out[20]);
 /* Hash of a string, same function. */
@@ -34,7 +32,7 @@ void nb_json_differences(const cJSON *a, const cJSON *b,
 /* ---- everything that can be said of this machine before a run, for `normbench info` ---- */
 
 /* The sections of nb_fingerprint(), then
- *   load       nb_load_to_json()
+ *   load       what changes: load_average [3], memory_available_bytes
  *   n_allowed  CPUs that this process may use
  *   widths     [{name, runs, reason, n_variants}]: which SIMD widths of the loaded kernels run here
  *   counters   [{name, source, available, reason}]

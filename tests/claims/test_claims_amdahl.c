@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/claims/claims_tables.c"
+#include "reports/claims/claims_text.c"
 #include "reports/claims/claims_training.h"
 #include "src/claims/training.h"
 #include "tests/support/files.h"

@@ -11,7 +11,6 @@
 #include "src/claims/claims.h"
 #include "src/claims/claims_document.h"
 #include "src/claims/property.h"
-#include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/registry.h"
 #include "src/core/text.h"
@@ -107,24 +106,24 @@ static void doctor(const struct nb_reading *reading, enum doctored how, struct n
     }
 }
 
-static enum nb_verdict verdict_of(const struct nb_reading *reading, const struct nb_findings *findings) {
+static enum nb_claim_verdict verdict_of(const struct nb_reading *reading, const struct nb_findings *findings) {
     struct nb_rulings rulings = {0};
     char *reason;
     for (size_t i = 0; i < reading->n_rules; i++) nb_rule_apply(&reading->rules[i], findings, NULL, NULL, &rulings);
-    const enum nb_verdict v = nb_verdict_of(&rulings, &reason);
+    const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
     free(reason);
     nb_rulings_release(&rulings);
     return v;
 }
 
 static void flips(const struct nb_claim *claim, const struct nb_reading *reading) {
-    static const enum nb_verdict expected[] = {NB_REPRODUCED, NB_NOT_REPRODUCED, NB_NOT_TESTABLE};
+    static const enum nb_claim_verdict expected[] = {NB_REPRODUCED, NB_NOT_REPRODUCED, NB_NOT_TESTABLE};
     for (int how = HOLDING; how <= WIDE; how++) {
         struct nb_findings findings = {0};
         doctor(reading, (enum doctored)how, &findings);
-        const enum nb_verdict v = verdict_of(reading, &findings);
-        cr_expect_eq(v, expected[how], "%s, %s: %s where %s is due", claim->id, reading->id, nb_verdict_names[v],
-                     nb_verdict_names[expected[how]]);
+        const enum nb_claim_verdict v = verdict_of(reading, &findings);
+        cr_expect_eq(v, expected[how], "%s, %s: %s where %s is due", claim->id, reading->id, nb_claim_verdict_names[v],
+                     nb_claim_verdict_names[expected[how]]);
         nb_findings_release(&findings);
     }
     const struct nb_findings none = {0};
@@ -132,7 +131,7 @@ static void flips(const struct nb_claim *claim, const struct nb_reading *reading
 }
 
 /* Of the readings that make up the verdict; false where this machine cannot test one of them. */
-static bool whole(const struct nb_claim *claim, enum doctored how, enum nb_verdict *out) {
+static bool whole(const struct nb_claim *claim, enum doctored how, enum nb_claim_verdict *out) {
     struct nb_claim_result result = {.claim = claim};
     bool testable = claim->n_readings > 0;
     result.findings = nb_alloc(claim->n_experiments + 1, sizeof *result.findings);
@@ -157,16 +156,16 @@ Test(claims_files, every_verdict_can_come_out_either_way, .timeout = 60) {
     cr_assert_geq(claims.n, 100, "only %zu claims: 60 of the catalogue, 40 and more bug reports", claims.n);
     for (size_t i = 0; i < claims.n; i++) {
         const struct nb_claim *c = &claims.items[i];
-        enum nb_verdict v;
+        enum nb_claim_verdict v;
         for (size_t r = 0; r < c->n_readings; r++) flips(c, &c->readings[r]);
         if (!whole(c, HOLDING, &v)) {
             cr_expect_eq(v, NB_NOT_TESTABLE, "%s", c->id);
             continue;
         }
         n_whole++;
-        cr_expect_eq(v, NB_REPRODUCED, "%s: %s", c->id, nb_verdict_names[v]);
+        cr_expect_eq(v, NB_REPRODUCED, "%s: %s", c->id, nb_claim_verdict_names[v]);
         whole(c, FAILING, &v);
-        cr_expect_eq(v, NB_NOT_REPRODUCED, "%s: %s", c->id, nb_verdict_names[v]);
+        cr_expect_eq(v, NB_NOT_REPRODUCED, "%s: %s", c->id, nb_claim_verdict_names[v]);
     }
     cr_expect_geq(n_whole, 80, "%d claims could be judged whole", n_whole);
     nb_claims_release(&claims);
@@ -206,7 +205,7 @@ Test(claims_files, readings_that_differ_make_partly) {
     struct nb_claim_result result = {.claim = &c, .findings = nb_alloc(2, sizeof *result.findings)};
     nb_finding_tag(nb_findings_add_exact(&result.findings[0], "mse", "", 1), "x", "left");
     nb_claim_judge(&result);
-    cr_expect_eq(result.verdict, NB_PARTLY, "%s", nb_verdict_names[result.verdict]);
+    cr_expect_eq(result.verdict, NB_PARTLY, "%s", nb_claim_verdict_names[result.verdict]);
     cr_expect(strstr(result.reason, "one: 1 of 1") && strstr(result.reason, "two: 0 of 1"), "%s", result.reason);
     cr_expect_eq(result.reads[2].verdict, NB_NOT_REPRODUCED, "an alternative is judged, and counts for nothing");
     cr_assert_eq(result.n_sensed, 1);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/claims/verdict.h"
+#include "src/claims/claims.h"
 #include "src/core/json.h"
 #include "tests/support/files.h"
 
@@ -164,7 +164,7 @@ Test(claims_rules, selectors_take_globs_lists_and_bounds) {
 
 /* ---- rulings to verdicts ---- */
 
-static enum nb_verdict verdict(size_t holds, size_t fails, size_t undecided) {
+static enum nb_claim_verdict verdict(size_t holds, size_t fails, size_t undecided) {
     struct nb_rulings r = {0};
     char *reason;
     r.n = holds + fails + undecided;
@@ -175,7 +175,7 @@ static enum nb_verdict verdict(size_t holds, size_t fails, size_t undecided) {
     for (size_t i = 0; i < r.n; i++)
         r.items[i].outcome = i < holds ? NB_HOLDS_TRUE : i < holds + fails ? NB_FAILS : NB_UNDECIDED;
     for (size_t i = 0; i < r.n; i++) r.items[i].reason = strdup("why");
-    const enum nb_verdict v = nb_verdict_of(&r, &reason);
+    const enum nb_claim_verdict v = nb_verdict_of(&r, &reason);
     cr_expect(*reason, "a verdict has a reason");
     free(reason);
     nb_rulings_release(&r);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/claims/claims.h"
 #include "src/claims/experiment_timing.c"
-#include "src/claims/verdict.h"
 #include "src/core/text.h"
 #include "src/record/record.h"
 #include "tests/support/files.h"
@@ -96,7 +96,7 @@ static const struct nb_finding *found(const struct nb_findings *f, const char *n
 }
 
 /* The claim on a run; findings stay in the result. */
-static enum nb_verdict judged(const char *dir, struct nb_claim *claim, struct nb_claim_result *result) {
+static enum nb_claim_verdict judged(const char *dir, struct nb_claim *claim, struct nb_claim_result *result) {
     struct nb_results results;
     struct nb_sample_table samples;
     cr_assert_eq(nb_claim_parse(claim, "dir/mine.json", claim_text, strlen(claim_text)), 0);
@@ -113,7 +113,7 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
     static const struct {
         double rms_ns, prms_ns, shift;
         int launches;
-        enum nb_verdict verdict;
+        enum nb_claim_verdict verdict;
     } cases[] = {
         {700, 700, 0, 8, NB_REPRODUCED},
         {950, 950, 0, 8, NB_NOT_REPRODUCED},
@@ -125,7 +125,7 @@ Test(claims_timing, a_doctored_journal_decides_the_verdict) {
         struct nb_claim claim;
         struct nb_claim_result result;
         cr_expect_eq(judged(dir, &claim, &result), cases[i].verdict, "case %zu: %s, %s", i,
-                     nb_verdict_names[result.verdict], result.reason);
+                     nb_claim_verdict_names[result.verdict], result.reason);
         nb_claim_result_release(&result);
         nb_claim_release(&claim);
     }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/claims/verdict.h"
+#include "src/claims/claims.h"
 #include "src/core/text.h"
 #include "src/measure/paired.h"
 #include "src/record/record.h"
@@ -136,7 +136,7 @@ static char *run_of(const struct truth *t) {
     "\"against\":{\"width\":\"256\"},\"tags\":{\"compared\":\"widths\"}}]}},\"readings\":[{\"id\":\"r\",\"text\":"     \
     "\"t\",\"experiment\":\"norm\",\"expect\":[" expect "]}]}"
 
-static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
+static enum nb_claim_verdict judged(const char *claim_text, const struct truth *t) {
     struct nb_results results;
     struct nb_sample_table samples;
     struct nb_claim claim;
@@ -147,7 +147,7 @@ static enum nb_verdict judged(const char *claim_text, const struct truth *t) {
     cr_assert_eq(nb_sample_table_read(&samples, dir), 0);
     const struct nb_claims_measured m = {.results = {&results, NULL}, .samples = &samples};
     nb_claim_try(&result, &claim, &m);
-    const enum nb_verdict verdict = result.verdict;
+    const enum nb_claim_verdict verdict = result.verdict;
     nb_claim_result_release(&result);
     nb_claim_release(&claim);
     nb_sample_table_release(&samples);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/core/rounded_ops.h"
+#include "src/core/dtype.h"
 #include "tests/support/formats.h"
 #include "tests/support/numerics.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "src/claims/verdict.h"
+#include "src/claims/claims.h"
 #include "src/core/log.h"
 #include "tests/fuzz/fuzz.h"
 

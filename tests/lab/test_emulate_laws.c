@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "src/core/random.h"
+#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/design.h"
-#include "src/lab/emulate/design_report.h"
 #include "src/lab/emulate/emulate.h"
 
 static struct nb_design parsed(const char *text) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/lab/emulate/design_report.h"
+#include "src/lab/emulate/depth.h"
 #include "src/lab/emulate/emulate.h"
 #include "tests/support/numerics.h"
 

@@ -37,7 +37,7 @@ Test(exhaust, roots_by_ieee_operations_have_the_figures_that_ieee_fixes) {
     cJSON *answer = kept_json(cJSON_CreateObject());
     o.names = names;
     o.n_names = 2;
-    cr_assert_eq(nb_exhaust_rsqrt(&o, answer), 0);
+    cr_assert_eq(nb_exhaust_rsqrt.run(&o, answer), 0);
     const cJSON *row = row_of(answer, "variant", "double");
     cr_expect_eq(nb_json_get_number(row, "inputs"), 16777216);
     cr_expect_eq(nb_json_get_number(row, "misrounded"), 0);
@@ -56,7 +56,7 @@ Test(exhaust, roots_of_all_classes_of_inputs_are_as_promised_and_do_not_depend_o
         const cJSON *row;
         int n = 0;
         o.all_inputs = true;
-        cr_assert_eq(nb_exhaust_rsqrt(&o, answer), 0);
+        cr_assert_eq(nb_exhaust_rsqrt.run(&o, answer), 0);
         cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
             const char *name = nb_json_get_text(row, "variant");
             cr_expect_not(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(row, "within_limit")), "%s", name);
@@ -83,7 +83,7 @@ Test(exhaust, rows_of_one_element_through_designs_have_the_known_figures) {
     o.n_designs = 3;
     o.eps = &eps;
     o.n_eps = 1;
-    cr_assert_eq(nb_exhaust_row1(&o, answer), 0);
+    cr_assert_eq(nb_exhaust_row1.run(&o, answer), 0);
     for (int i = 0; i < 3; i++) {
         const cJSON *row = row_of(answer, "formula", designs[i]);
         cr_expect_eq(nb_json_get_number(row, "inputs"), 63488);
@@ -100,7 +100,7 @@ Test(exhaust, a_design_that_stores_another_dtype_is_refused) {
     cJSON *answer = kept_json(cJSON_CreateObject());
     o.designs = designs;
     o.n_designs = 1;
-    cr_expect_eq(nb_exhaust_row1(&o, answer), -1);
+    cr_expect_eq(nb_exhaust_row1.run(&o, answer), -1);
 }
 
 Test(exhaust, pairs_by_stride_are_correct_to_half_an_ulp_and_a_bit) {
@@ -112,7 +112,7 @@ Test(exhaust, pairs_by_stride_are_correct_to_half_an_ulp_and_a_bit) {
     o.n_designs = 1;
     o.eps = &eps;
     o.n_eps = 1;
-    cr_assert_eq(nb_exhaust_row2(&o, answer), 0);
+    cr_assert_eq(nb_exhaust_row2.run(&o, answer), 0);
     const cJSON *row = row_of(answer, "formula", designs[0]);
     cr_expect_eq(nb_json_get_number(row, "n_rows"), 128 * 128);
     cr_expect(nb_json_get_number(row, "max_ulp") <= 0.5001);
@@ -124,7 +124,7 @@ Test(exhaust, every_conversion_is_right_at_a_stride) {
     cJSON *answer = kept_json(cJSON_CreateObject());
     const cJSON *row;
     int n = 0;
-    cr_assert_eq(nb_exhaust_convert(&o, answer), 0);
+    cr_assert_eq(nb_exhaust_convert.run(&o, answer), 0);
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(answer, "rows")) {
         const cJSON *within = cJSON_GetObjectItemCaseSensitive(row, "within_limit");
         cr_expect_not(cJSON_IsFalse(within), "%s", nb_json_get_text(row, "function"));

@@ -7,9 +7,9 @@
 
 #include "src/core/cpu.h"
 #include "src/core/dtype.h"
-#include "src/lab/exhaustive/exhaust_checks.h"
-#include "src/lab/exhaustive/exhaust_judge.h"
+#include "src/lab/exhaustive/exhaust.h"
 #include "src/lab/exhaustive/exhaust_rsqrt.c"
+#include "src/lab/exhaustive/exhaust_stage.c"
 #include "src/lab/exhaustive/root_variants.h"
 #include "tests/support/numerics.h"
 
@@ -45,7 +45,7 @@ Test(exhaust_checks, the_checker_calls_the_rounded_root_of_mpfr_right_and_both_i
         const float x = some_float(&random, i), r = root_by_mpfr(x);
         const float tries[] = {r, nextafterf(r, 0), nextafterf(r, INFINITY)};
         for (int k = 0; k < 3; k++) {
-            struct nb_root_sums sums = {0};
+            struct root_sums sums = {0};
             root_check(&x, &tries[k], 1, true, &sums);
             cr_assert_eq(sums.n_misrounded, k > 0, "x %a, result %a", (double)x, (double)tries[k]);
             cr_assert_eq(sums.histogram[k > 0], 1, "x %a, result %a", (double)x, (double)tries[k]);
@@ -73,7 +73,7 @@ Test(exhaust_checks, the_error_in_ulp_of_a_root_is_that_of_mpfr) {
 
 #if defined(__x86_64__)
 /* Everything in it but padding. */
-static void expect_equal_sums(const struct nb_root_sums *a, const struct nb_root_sums *b, const char *what) {
+static void expect_equal_sums(const struct root_sums *a, const struct root_sums *b, const char *what) {
     cr_expect_eq(a->n, b->n, "%s", what);
     cr_expect_arr_eq(a->outcomes, b->outcomes, sizeof a->outcomes, "%s", what);
     cr_expect_eq(a->n_misrounded, b->n_misrounded, "%s", what);
@@ -89,7 +89,7 @@ Test(exhaust_checks, eight_roots_at_a_time_are_judged_as_one_by_one) {
     struct random_state random = {13};
     float x[NB_BATCH], r[NB_BATCH];
     for (int round = 0; round < 60; round++) {
-        struct nb_root_sums plain = {0}, wide = {0};
+        struct root_sums plain = {0}, wide = {0};
         const int n = round % 3 ? NB_BATCH - round : NB_BATCH;
         for (int i = 0; i < NB_BATCH; i++) {
             x[i] = some_float(&random, i);
@@ -127,9 +127,8 @@ Test(exhaust_checks, double_roundings_are_found_by_their_residuals_as_by_definit
         int64_t n = 0;
         for (int i = 0; i < 64; i++) {
             const float x = (float)(1 + (2 * i + 1) / 128.0);
-            const struct nb_double_roundings a = nb_double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, true);
-            const struct nb_double_roundings b =
-                nb_double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, false);
+            const struct double_roundings a = double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, true);
+            const struct double_roundings b = double_roundings(x, 0x3f800000u, 37, 50003, (enum nb_dtype)d, false);
             cr_assert_eq(a.n, b.n);
             cr_assert_eq(a.first, b.first);
             n += a.n;

@@ -10,7 +10,6 @@
 #include "src/core/random.h"
 #include "src/lab/limits/limits.h"
 #include "src/lab/limits/limits_accumulation.c"
-#include "src/lab/limits/sum_law.h"
 
 static const struct nb_limit_rule *rule_named(const char *id) {
     size_t i = 0;

@@ -8,7 +8,7 @@
 
 #include "src/core/cpu.h"
 #include "src/core/text.h"
-#include "src/plan/plan.h"
+#include "src/plan/plan.c"
 #include "tests/support/plans.h"
 
 TestSuite(groups, .init = load_kernels);
@@ -203,7 +203,7 @@ Test(groups, thinning_is_even_and_keeps_the_first) {
     for (size_t n = 1; n < 40; n++)
         for (size_t keep = 1; keep <= n; keep++) {
             size_t which[40];
-            nb_thin(n, keep, which);
+            thin(n, keep, which);
             cr_expect_eq(which[0], 0);
             for (size_t i = 1; i < keep; i++) {
                 size_t gap = which[i] - which[i - 1];

@@ -8,7 +8,7 @@
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/registry.h"
-#include "src/record/fingerprint.h"
+#include "src/record/fingerprint.c"
 #include "tests/support/files.h"
 
 /* Test vectors of the function's authors. */
@@ -68,7 +68,7 @@ Test(fingerprint, is_the_same_twice_and_holds_what_it_promises) {
 }
 
 Test(fingerprint, the_load_is_apart) {
-    cJSON *json = kept_json(nb_load_to_json()), *fingerprint = kept_json(nb_fingerprint());
+    cJSON *json = kept_json(load_to_json()), *fingerprint = kept_json(nb_fingerprint());
     const cJSON *averages = cJSON_GetObjectItemCaseSensitive(json, "load_average"), *one;
     cr_expect_eq(cJSON_GetArraySize(averages), 3);
     cJSON_ArrayForEach(one, averages) cr_expect(cJSON_IsNull(one) || one->valuedouble >= 0);

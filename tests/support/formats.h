@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations rounded to a number format by MPFR, as the reference for dtype.c and rounded_ops.c. */
+/* Operations rounded to a number format by MPFR, as the reference for dtype.c. */
 #ifndef NB_TEST_SUPPORT_FORMATS_H
 #define NB_TEST_SUPPORT_FORMATS_H
 

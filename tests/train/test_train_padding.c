@@ -7,7 +7,6 @@
 
 #include "src/claims/claims.h"
 #include "src/claims/training.h"
-#include "src/claims/verdict.h"
 #include "src/core/random.h"
 #include "src/train/norm_layer.h"
 #include "src/train/workload.h"
@@ -171,7 +170,7 @@ static cJSON *answer_of(const struct nb_training *t, int arm, int seed, double p
 }
 
 /* The claim's reading about learning, where padding multiplies the loss by padded. */
-static enum nb_verdict judged(double padded, double noise) {
+static enum nb_claim_verdict judged(double padded, double noise) {
     static const char *const id = "bn-padding";
     struct nb_claims claims;
     struct nb_train_results results = {0};
@@ -188,7 +187,7 @@ static enum nb_verdict judged(double padded, double noise) {
     nb_training_find(t, &results, NULL, &findings);
     for (size_t i = 0; i < r->n_rules; i++) nb_rule_apply(&r->rules[i], &findings, NULL, NULL, &rulings);
     cr_expect_eq(rulings.n, 2, "statistics by feature and by position");
-    const enum nb_verdict verdict = nb_verdict_of(&rulings, &reason);
+    const enum nb_claim_verdict verdict = nb_verdict_of(&rulings, &reason);
     free(reason);
     nb_rulings_release(&rulings);
     nb_findings_release(&findings);

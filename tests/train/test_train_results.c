@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/claims/claims.h"
 #include "src/claims/training.h"
-#include "src/claims/verdict.h"
 #include "src/core/log.h"
 #include "src/core/text.h"
 #include "src/train/train_study.c"
@@ -68,7 +68,7 @@ static const struct nb_finding *found(const struct nb_findings *f, const char *n
 }
 
 /* The verdict of the claim on these answers. f, if given, keeps its findings. */
-static enum nb_verdict judged(const char *text, const struct nb_train_results *r, struct nb_findings *f) {
+static enum nb_claim_verdict judged(const char *text, const struct nb_train_results *r, struct nb_findings *f) {
     struct nb_claim claim;
     struct nb_claim_result result = {.claim = &claim};
     cr_assert_eq(nb_claim_parse(&claim, "dir/mine.json", text, strlen(text)), 0);
@@ -80,7 +80,7 @@ static enum nb_verdict judged(const char *text, const struct nb_train_results *r
     char *reason;
     for (size_t i = 0; i < claim.readings[0].n_rules; i++)
         nb_rule_apply(&claim.readings[0].rules[i], &result.findings[0], NULL, NULL, &rulings);
-    const enum nb_verdict v = nb_verdict_of(&rulings, &reason);
+    const enum nb_claim_verdict v = nb_verdict_of(&rulings, &reason);
     free(reason);
     nb_rulings_release(&rulings);
     if (f)
@@ -92,10 +92,10 @@ static enum nb_verdict judged(const char *text, const struct nb_train_results *r
     return v;
 }
 
-static enum nb_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
+static enum nb_claim_verdict of_launches(int n, double rms, double spread, struct nb_findings *f) {
     struct nb_train_results r = {0};
     for (int i = 0; i < n; i++) add_launch(&r, i, rms * (1 + spread * (i % 2 ? 1 : -1)));
-    const enum nb_verdict v = judged(steps_text, &r, f);
+    const enum nb_claim_verdict v = judged(steps_text, &r, f);
     nb_train_results_release(&r);
     return v;
 }
@@ -152,13 +152,13 @@ static void add_course(struct nb_train_results *r, int seed, const char *arm, do
         seed, arm, arm, loss, last_layer);
 }
 
-static enum nb_verdict of_seeds(int n, double none, struct nb_findings *f) {
+static enum nb_claim_verdict of_seeds(int n, double none, struct nb_findings *f) {
     struct nb_train_results r = {0};
     for (int i = 0; i < n; i++) {
         add_course(&r, i, LN, 2 + 0.1 * i, 0.25);
         add_course(&r, i, "none", none * (2 + 0.1 * i), 0.25);
     }
-    const enum nb_verdict v = judged(course_text, &r, f);
+    const enum nb_claim_verdict v = judged(course_text, &r, f);
     nb_train_results_release(&r);
     return v;
 }

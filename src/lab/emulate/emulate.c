@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
-#include "src/core/rounded_ops.h"
 #include "src/core/twofold.h"
 
 /* ---- A row in the design's order: one after another, in lanes, halves or blocks; what an element adds and how parts are joined depends

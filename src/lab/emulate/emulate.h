@@ -7,7 +7,7 @@
 
 #include "src/accuracy/oracle.h"
 #include "src/core/case.h"
-#include "src/core/rounded_ops.h"
+#include "src/core/dtype.h"
 #include "src/lab/emulate/design.h"
 
 struct nb_emulated {

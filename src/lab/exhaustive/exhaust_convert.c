@@ -15,7 +15,6 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/lab/exhaustive/exhaust_checks.h"
 #include "src/lab/exhaustive/simd_functions.h"
 
 /* ---- by integers ---- */
@@ -220,7 +219,7 @@ static void task_init(struct task *t, const struct nb_narrow *format, const stru
     t->wrong = nb_alloc((uint64_t)((t->n_inputs + CHUNK - 1) / CHUNK * t->n), sizeof *t->wrong);
 }
 
-int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
+static int exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     const struct nb_narrow *const formats[] = {&nb_narrow_f16, &nb_narrow_bf16, &nb_narrow_e5m2, &nb_narrow_e4m3};
     enum { N = sizeof formats / sizeof formats[0] };
     cJSON *rows = NULL;
@@ -247,3 +246,5 @@ int nb_exhaust_convert(const struct nb_exhaust_options *o, cJSON *answer) {
     }
     return result;
 }
+
+const struct nb_exhaust_mode nb_exhaust_convert = {.name = "convert", .run = exhaust_convert};

@@ -21,7 +21,6 @@
 #include "src/lab/emulate/design.h"
 #include "src/lab/emulate/emulate.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/lab/exhaustive/exhaust_judge.h"
 #include "src/measure/pool.h"
 
 /* What computes the rows: a kernel with a formula, or a design. */
@@ -347,7 +346,7 @@ static void report_all(const struct row1_task *t, int n_done, cJSON *rows) {
     free(reported);
 }
 
-int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
+static int exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
     struct list sources = {0};
     struct row1_task t = {.o = o};
     int result = list_sources(&sources, o);
@@ -367,6 +366,9 @@ int nb_exhaust_row1(const struct nb_exhaust_options *o, cJSON *answer) {
     free(sources.items);
     return result;
 }
+
+const struct nb_exhaust_mode nb_exhaust_row1 = {
+    .name = "row1", .run = exhaust_row1, .kernels = true, .eps = "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"};
 
 /* ---- Rows of two elements, every pair of non-negative finite numbers of a 16-bit dtype: some 10^9. A sign goes through a norm without
  * centring untouched (every operation is odd or even in each element, and rounding to nearest is odd), so the other three quarters
@@ -514,7 +516,7 @@ static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, cons
     return result;
 }
 
-int nb_exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
+static int exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
     const int64_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
     struct list sources = {0};
     struct row2_task t = {.dtype = o->dtype, .stride = o->stride, .eps = o->eps[0]};
@@ -533,3 +535,5 @@ int nb_exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
     free(sources.items);
     return result;
 }
+
+const struct nb_exhaust_mode nb_exhaust_row2 = {.name = "row2", .run = exhaust_row2, .kernels = true, .eps = "1e-6"};

@@ -16,12 +16,30 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/lab/exhaustive/exhaust_checks.h"
 #include "src/lab/exhaustive/root_variants.h"
+
+/* ---- how wrong values of 1/sqrt(x) in f32 are, x positive and finite: error in ulp of the exact value, and whether each is correctly
+ * rounded, which is decided exactly (src/lab/README.md) ---- */
+
+/* Representable numbers between r and the correctly rounded one: 0, 1, 2, 3, 4, 5-8, 9-16, ... 2^15+1 - 2^16, more. */
+enum { ROOT_BUCKETS = 18 };
+/* What came instead of a positive finite number, or for an input that is none. */
+enum root_outcome { ROOT_NAN, ROOT_INF, ROOT_MINUS_INF, ROOT_ZERO, ROOT_NEGATIVE, ROOT_POSITIVE, N_ROOT_OUTCOMES };
+
+struct root_sums {
+    int64_t n;                         /* inputs */
+    int64_t outcomes[N_ROOT_OUTCOMES]; /* only the last takes part in what follows */
+    int64_t n_misrounded;
+    int64_t histogram[ROOT_BUCKETS];
+    double sum_ulp;               /* signed; summed in an order that is the same everywhere */
+    double max_ulp, max_relative; /* of |error| */
+    uint32_t witness;             /* the first x with max_ulp; 0 where max_ulp is 0 */
+    float witness_got;
+};
 
 /* ---- Errors: one value after another, which is the definition and what runs without AVX2; then eight at a time ---- */
 
-static const char *const outcome_names[NB_N_ROOT_OUTCOMES] = {"nan", "inf", "-inf", "zero", "negative", "positive"};
+static const char *const outcome_names[N_ROOT_OUTCOMES] = {"nan", "inf", "-inf", "zero", "negative", "positive"};
 
 static uint64_t double_bits(double v) {
     uint64_t bits;
@@ -39,17 +57,17 @@ static uint32_t float_bits(float f) {
     return bits;
 }
 
-static enum nb_root_outcome outcome_of(float r) {
-    if (isnan(r)) return NB_ROOT_NAN;
-    if (isinf(r)) return r > 0 ? NB_ROOT_INF : NB_ROOT_MINUS_INF;
-    return r > 0 ? NB_ROOT_POSITIVE : r < 0 ? NB_ROOT_NEGATIVE : NB_ROOT_ZERO;
+static enum root_outcome outcome_of(float r) {
+    if (isnan(r)) return ROOT_NAN;
+    if (isinf(r)) return r > 0 ? ROOT_INF : ROOT_MINUS_INF;
+    return r > 0 ? ROOT_POSITIVE : r < 0 ? ROOT_NEGATIVE : ROOT_ZERO;
 }
 
 static int root_bucket(uint32_t distance) {
     if (distance <= 4) return (int)distance;
     const int log2_up = 32 - __builtin_clz(distance - 1); /* 5..8: 3 */
     const int bucket = 5 + log2_up - 3;
-    return bucket < NB_ROOT_BUCKETS ? bucket : NB_ROOT_BUCKETS - 1;
+    return bucket < ROOT_BUCKETS ? bucket : ROOT_BUCKETS - 1;
 }
 
 /* 1/sqrt(x) of a positive float is a normal number of f32, so one ulp of it is 2^(e - 23), e its exponent: 1/ulp has the biased
@@ -70,21 +88,21 @@ static int is_misrounded(double x, double r) {
 }
 
 /* sums->max_ulp was raised to this by one of the n values: finds the first. */
-static void root_find_witness(const float *x, const float *r, int n, struct nb_root_sums *sums) {
+static void root_find_witness(const float *x, const float *r, int n, struct root_sums *sums) {
     for (int i = 0; i < n; i++) {
-        if (outcome_of(r[i]) != NB_ROOT_POSITIVE || fabs(root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
+        if (outcome_of(r[i]) != ROOT_POSITIVE || fabs(root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
         sums->witness = float_bits(x[i]);
         sums->witness_got = r[i];
         return;
     }
 }
 
-static void check_plain(const float *x, const float *r, int n, struct nb_root_sums *sums) {
+static void check_plain(const float *x, const float *r, int n, struct root_sums *sums) {
     double lanes[8] = {0}, max_ulp = 0;
     for (int i = 0; i < n; i++) {
-        const enum nb_root_outcome outcome = outcome_of(r[i]);
+        const enum root_outcome outcome = outcome_of(r[i]);
         sums->outcomes[outcome]++;
-        if (outcome != NB_ROOT_POSITIVE) continue;
+        if (outcome != ROOT_POSITIVE) continue;
         const double root = sqrt((double)x[i]), y = 1.0 / root, error = (double)r[i] - y;
         const double ulps = error * inverse_ulp(y), relative = fabs(error * root);
         const uint32_t got = float_bits(r[i]), want = float_bits((float)y);
@@ -160,19 +178,19 @@ static inline double max_of(__m256d v) {
 }
 
 /* Distances beyond 4, one by one. */
-static inline void count_far(__m256i distance, unsigned far, struct nb_root_sums *sums) {
+static inline void count_far(__m256i distance, unsigned far, struct root_sums *sums) {
     uint32_t distances[8];
     _mm256_storeu_si256((__m256i *)distances, distance);
     for (; far; far &= far - 1) sums->histogram[root_bucket(distances[__builtin_ctz(far)])]++;
 }
 
-static inline void check_eight(const float *x, const float *r, struct lanes *l, struct nb_root_sums *sums) {
+static inline void check_eight(const float *x, const float *r, struct lanes *l, struct root_sums *sums) {
     const __m256 xs = _mm256_loadu_ps(x), rs = _mm256_loadu_ps(r);
     const __m256 positive = _mm256_cmp_ps(rs, _mm256_setzero_ps(), _CMP_GT_OQ);
     const __m256 valid = _mm256_and_ps(positive, _mm256_cmp_ps(rs, _mm256_set1_ps(__builtin_inff()), _CMP_LT_OQ));
     const unsigned valid_mask = (unsigned)_mm256_movemask_ps(valid);
     if (valid_mask == 0xff)
-        sums->outcomes[NB_ROOT_POSITIVE] += 8;
+        sums->outcomes[ROOT_POSITIVE] += 8;
     else
         for (int i = 0; i < 8; i++) sums->outcomes[outcome_of(r[i])]++;
 
@@ -192,7 +210,7 @@ static inline void check_eight(const float *x, const float *r, struct lanes *l, 
     if (far) count_far(distance, far, sums);
 }
 
-static void finish(const struct lanes *l, const float *x, const float *r, int n, struct nb_root_sums *sums) {
+static void finish(const struct lanes *l, const float *x, const float *r, int n, struct root_sums *sums) {
     double part[4];
     const __m256d sum = _mm256_add_pd(l->sum[0], l->sum[1]);
     _mm256_storeu_pd(part, sum);
@@ -207,13 +225,13 @@ static void finish(const struct lanes *l, const float *x, const float *r, int n,
     root_find_witness(x, r, n, sums);
 }
 
-static void check_v3(const float *x, const float *r, int n, struct nb_root_sums *sums) {
+static void check_v3(const float *x, const float *r, int n, struct root_sums *sums) {
     struct lanes l = {0};
     int i = 0;
     for (; i + 8 <= n; i += 8) check_eight(x + i, r + i, &l, sums);
     if (i < n) { /* padded with results that count for nothing */
         float xs[8], rs[8];
-        const int64_t nan_before = sums->outcomes[NB_ROOT_NAN];
+        const int64_t nan_before = sums->outcomes[ROOT_NAN];
         int n_nan = 0;
         for (int k = 0; k < 8; k++) {
             xs[k] = i + k < n ? x[i + k] : 1.0f;
@@ -221,7 +239,7 @@ static void check_v3(const float *x, const float *r, int n, struct nb_root_sums 
             n_nan += i + k < n && r[i + k] != r[i + k];
         }
         check_eight(xs, rs, &l, sums);
-        sums->outcomes[NB_ROOT_NAN] = nan_before + n_nan;
+        sums->outcomes[ROOT_NAN] = nan_before + n_nan;
     }
     finish(&l, x, r, n, sums);
 }
@@ -231,14 +249,14 @@ NB_TARGET_END
 
 /* ---- all values ---- */
 
-static void tally(const float *r, int n, struct nb_root_sums *sums) {
+static void tally(const float *r, int n, struct root_sums *sums) {
     sums->n += n;
     for (int i = 0; i < n; i++) sums->outcomes[outcome_of(r[i])]++;
 }
 
 /* n values, n <= NB_BATCH, one after another, or, where that is not asked for and the CPU has AVX2, eight at a time: the sums are the same
  * bit for bit. */
-static void root_check(const float *x, const float *r, int n, bool one_by_one, struct nb_root_sums *sums) {
+static void root_check(const float *x, const float *r, int n, bool one_by_one, struct root_sums *sums) {
 #if defined(__x86_64__)
     if (!one_by_one && !nb_cpu_refuses(NB_CPU_AVX2, NB_NATIVE)) {
         check_v3(x, r, n, sums);
@@ -249,11 +267,11 @@ static void root_check(const float *x, const float *r, int n, bool one_by_one, s
     check_plain(x, r, n, sums);
 }
 
-static void merge(struct nb_root_sums *a, const struct nb_root_sums *b) {
+static void merge(struct root_sums *a, const struct root_sums *b) {
     a->n += b->n;
-    for (int i = 0; i < NB_N_ROOT_OUTCOMES; i++) a->outcomes[i] += b->outcomes[i];
+    for (int i = 0; i < N_ROOT_OUTCOMES; i++) a->outcomes[i] += b->outcomes[i];
     a->n_misrounded += b->n_misrounded;
-    for (int i = 0; i < NB_ROOT_BUCKETS; i++) a->histogram[i] += b->histogram[i];
+    for (int i = 0; i < ROOT_BUCKETS; i++) a->histogram[i] += b->histogram[i];
     a->sum_ulp += b->sum_ulp;
     if (b->max_relative > a->max_relative) a->max_relative = b->max_relative;
     if (!(b->max_ulp > a->max_ulp)) return;
@@ -269,18 +287,18 @@ struct segment {
     const char *class;
     uint32_t first;
     int64_t count;
-    enum nb_root_outcome wanted; /* IEEE 754's rSqrt */
+    enum root_outcome wanted; /* IEEE 754's rSqrt */
 };
-static const struct segment period[] = {{"[1,4)", 0x3f800000u, 0x01000000, NB_ROOT_POSITIVE}};
+static const struct segment period[] = {{"[1,4)", 0x3f800000u, 0x01000000, ROOT_POSITIVE}};
 static const struct segment everything[] = {
-    {"normal", 0x00800000u, 0x7f000000, NB_ROOT_POSITIVE},
-    {"subnormal", 0x00000001u, 0x007fffff, NB_ROOT_POSITIVE},
-    {"zero", 0x00000000u, 1, NB_ROOT_INF},
-    {"-zero", 0x80000000u, 1, NB_ROOT_MINUS_INF},
-    {"inf", 0x7f800000u, 1, NB_ROOT_ZERO},
-    {"negative", 0x80000001u, 0x7f800000, NB_ROOT_NAN},
-    {"nan", 0x7f800001u, 0x007fffff, NB_ROOT_NAN},
-    {"-nan", 0xff800001u, 0x007fffff, NB_ROOT_NAN},
+    {"normal", 0x00800000u, 0x7f000000, ROOT_POSITIVE},
+    {"subnormal", 0x00000001u, 0x007fffff, ROOT_POSITIVE},
+    {"zero", 0x00000000u, 1, ROOT_INF},
+    {"-zero", 0x80000000u, 1, ROOT_MINUS_INF},
+    {"inf", 0x7f800000u, 1, ROOT_ZERO},
+    {"negative", 0x80000001u, 0x7f800000, ROOT_NAN},
+    {"nan", 0x7f800001u, 0x007fffff, ROOT_NAN},
+    {"-nan", 0xff800001u, 0x007fffff, ROOT_NAN},
 };
 
 enum { CHUNK = 1 << 20, MAX_SEGMENTS = 8 };
@@ -290,7 +308,7 @@ struct task {
     const struct segment *segments;
     int n_segments;
     int64_t stride, first_chunk[MAX_SEGMENTS + 1];
-    struct nb_root_sums *sums; /* one for each chunk */
+    struct root_sums *sums; /* one for each chunk */
 };
 
 static int64_t inputs_of(const struct segment *s, int64_t stride) { return (s->count + stride - 1) / stride; }
@@ -299,7 +317,7 @@ static void check_chunk(int64_t chunk, void *arg) {
     const struct task *t = arg;
     float x[NB_BATCH], r[NB_BATCH];
     uint32_t bits[NB_BATCH];
-    struct nb_root_sums sums = {0};
+    struct root_sums sums = {0};
     int s = 0;
     while (chunk >= t->first_chunk[s + 1]) s++;
     const struct segment *segment = &t->segments[s];
@@ -313,7 +331,7 @@ static void check_chunk(int64_t chunk, void *arg) {
         for (int i = here; i < NB_BATCH; i++) bits[i] = 0x3f800000u;
         memcpy(x, bits, sizeof x);
         t->fill(x, r);
-        if (segment->wanted == NB_ROOT_POSITIVE)
+        if (segment->wanted == ROOT_POSITIVE)
             root_check(x, r, here, false, &sums);
         else
             tally(r, here, &sums);
@@ -332,14 +350,14 @@ static void task_init(struct task *t, const struct nb_root_variant *v, const str
 
 /* ---- the answer ---- */
 
-static void add_histogram(cJSON *row, const struct nb_root_sums *sums) {
+static void add_histogram(cJSON *row, const struct root_sums *sums) {
     cJSON *histogram = cJSON_AddObjectToObject(row, "histogram");
-    for (int i = 0; i < NB_ROOT_BUCKETS; i++) {
+    for (int i = 0; i < ROOT_BUCKETS; i++) {
         char name[32];
         if (sums->histogram[i] == 0) continue;
         if (i < 5)
             snprintf(name, sizeof name, "%d", i);
-        else if (i < NB_ROOT_BUCKETS - 1)
+        else if (i < ROOT_BUCKETS - 1)
             snprintf(name, sizeof name, "%d-%d", (1 << (i - 3)) + 1, 1 << (i - 2));
         else
             snprintf(name, sizeof name, ">%d", 1 << (i - 3));
@@ -347,14 +365,14 @@ static void add_histogram(cJSON *row, const struct nb_root_sums *sums) {
     }
 }
 
-static void add_outcomes(cJSON *row, const struct nb_root_sums *sums) {
+static void add_outcomes(cJSON *row, const struct root_sums *sums) {
     cJSON *outcomes = cJSON_AddObjectToObject(row, "outcomes");
-    for (int i = 0; i < NB_N_ROOT_OUTCOMES; i++)
+    for (int i = 0; i < N_ROOT_OUTCOMES; i++)
         if (sums->outcomes[i]) nb_json_number(outcomes, outcome_names[i], (double)sums->outcomes[i]);
 }
 
-static void add_errors(cJSON *row, const struct nb_root_sums *sums, const struct nb_root_variant *v, bool is_normal) {
-    const int64_t n = sums->outcomes[NB_ROOT_POSITIVE];
+static void add_errors(cJSON *row, const struct root_sums *sums, const struct nb_root_variant *v, bool is_normal) {
+    const int64_t n = sums->outcomes[ROOT_POSITIVE];
     char witness[16];
     float x;
     memcpy(&x, &sums->witness, sizeof x);
@@ -412,7 +430,7 @@ static cJSON *add_row(cJSON *rows, const struct nb_root_variant *v) {
 static void add_rows(const struct task *t, int64_t done, const struct nb_root_variant *v, double seconds, cJSON *rows) {
     for (int s = 0; s < t->n_segments; s++) {
         const struct segment *segment = &t->segments[s];
-        struct nb_root_sums sums = {0};
+        struct root_sums sums = {0};
         for (int64_t c = t->first_chunk[s]; c < t->first_chunk[s + 1] && c < done; c++) merge(&sums, &t->sums[c]);
         if (sums.n == 0) continue;
         cJSON *row = add_row(rows, v);
@@ -422,7 +440,7 @@ static void add_rows(const struct task *t, int64_t done, const struct nb_root_va
         nb_json_number(row, "other_kind", (double)(sums.n - sums.outcomes[segment->wanted]));
         if (t->n_segments > 1) add_outcomes(row, &sums);
         const bool is_subnormal = strcmp(segment->class, "subnormal") == 0;
-        if (segment->wanted == NB_ROOT_POSITIVE) add_errors(row, &sums, v, !is_subnormal);
+        if (segment->wanted == ROOT_POSITIVE) add_errors(row, &sums, v, !is_subnormal);
         if (s == 0) add_special_values(row, v);
         nb_json_number(row, "seconds", s == 0 ? seconds : NAN);
     }
@@ -468,7 +486,7 @@ static int check_names(const struct nb_exhaust_options *o) {
     return 0;
 }
 
-int nb_exhaust_rsqrt(const struct nb_exhaust_options *o, cJSON *answer) {
+static int exhaust_rsqrt(const struct nb_exhaust_options *o, cJSON *answer) {
     if (check_names(o) != 0) return -1;
     double seconds = 0, inputs = 0;
     for (size_t i = 0; i < nb_n_root_variants; i++)
@@ -487,3 +505,5 @@ int nb_exhaust_rsqrt(const struct nb_exhaust_options *o, cJSON *answer) {
     }
     return result;
 }
+
+const struct nb_exhaust_mode nb_exhaust_rsqrt = {.name = "rsqrt", .run = exhaust_rsqrt};

@@ -17,15 +17,17 @@
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
-#include "src/lab/exhaustive/exhaust_checks.h"
-#include "src/lab/exhaustive/exhaust_judge.h"
 
-/* ---- x * rstd ---- */
+/* ---- x * rstd: products that come out differently when they are rounded to f32 first and to a 16-bit dtype then ---- */
+
+struct double_roundings {
+    int64_t n;
+    uint32_t first; /* bits of the first rstd */
+};
 
 /* The exact product (at most 35 bits, so a double holds it) rounded at once, against the one rounded twice. */
-static struct nb_double_roundings one_by_one(float x, uint32_t first, uint32_t stride, uint32_t n,
-                                             enum nb_dtype dtype) {
-    struct nb_double_roundings found = {0};
+static struct double_roundings one_by_one(float x, uint32_t first, uint32_t stride, uint32_t n, enum nb_dtype dtype) {
+    struct double_roundings found = {0};
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t bits = first + i * stride;
         float rstd;
@@ -44,9 +46,9 @@ static struct nb_double_roundings one_by_one(float x, uint32_t first, uint32_t s
 #if defined(__x86_64__)
 NB_TARGET_BEGIN(NB_TARGET_V3)
 
-static struct nb_double_roundings eight_at_once(float x, uint32_t first, uint32_t stride, uint32_t n,
-                                                enum nb_dtype dtype) {
-    struct nb_double_roundings found = {0};
+static struct double_roundings eight_at_once(float x, uint32_t first, uint32_t stride, uint32_t n,
+                                             enum nb_dtype dtype) {
+    struct double_roundings found = {0};
     const int dropped = 24 - nb_formats[dtype].precision; /* bits that the second rounding drops */
     const __m256i low_bits = _mm256_set1_epi32((1 << dropped) - 1), tie = _mm256_set1_epi32(1 << (dropped - 1));
     const __m128i odd_shift = _mm_cvtsi32_si128(31 - dropped); /* moves the last bit kept to the sign */
@@ -68,7 +70,7 @@ static struct nb_double_roundings eight_at_once(float x, uint32_t first, uint32_
         if (mask && found.n == 0) found.first = first + (i + (uint32_t)__builtin_ctz(mask)) * stride;
         found.n += __builtin_popcount(mask);
     }
-    const struct nb_double_roundings rest = one_by_one(x, first + i * stride, stride, n - i, dtype);
+    const struct double_roundings rest = one_by_one(x, first + i * stride, stride, n - i, dtype);
     if (found.n == 0) found.first = rest.first;
     found.n += rest.n;
     return found;
@@ -77,8 +79,10 @@ static struct nb_double_roundings eight_at_once(float x, uint32_t first, uint32_
 NB_TARGET_END
 #endif
 
-struct nb_double_roundings nb_double_roundings(float x, uint32_t first, uint32_t stride, uint32_t n,
-                                               enum nb_dtype dtype, bool by_definition) {
+/* x times n floats whose bits begin at `first`, a stride apart; x and all of them in [1, 2). By definition, or, where that is not asked for
+ * and the CPU has AVX2, eight at a time: the same answer. */
+static struct double_roundings double_roundings(float x, uint32_t first, uint32_t stride, uint32_t n,
+                                                enum nb_dtype dtype, bool by_definition) {
 #if defined(__x86_64__)
     if (!by_definition && !nb_cpu_refuses(NB_CPU_AVX2, NB_NATIVE)) return eight_at_once(x, first, stride, n, dtype);
 #endif
@@ -91,7 +95,7 @@ enum { N_RSTD = 1 << 23 };
 struct products {
     enum nb_dtype dtype;
     uint32_t stride;
-    struct nb_double_roundings *found; /* by x */
+    struct double_roundings *found; /* by x */
 };
 
 static int64_t significands(enum nb_dtype dtype) { return 1ll << (nb_formats[dtype].precision - 1); }
@@ -100,11 +104,11 @@ static float nth_x(int64_t i, enum nb_dtype dtype) { return (float)(1 + (double)
 static void multiply_chunk(int64_t chunk, void *arg) {
     const struct products *p = arg;
     const uint32_t first = 0x3f800000u, n = (N_RSTD + p->stride - 1) / p->stride;
-    p->found[chunk] = nb_double_roundings(nth_x(chunk, p->dtype), first, p->stride, n, p->dtype, false);
+    p->found[chunk] = double_roundings(nth_x(chunk, p->dtype), first, p->stride, n, p->dtype, false);
 }
 
 static void add_products(const struct products *p, int64_t done, double seconds, cJSON *rows) {
-    struct nb_double_roundings sum = {0};
+    struct double_roundings sum = {0};
     char witness[96] = "";
     const double inputs = (double)done * ((N_RSTD + p->stride - 1) / p->stride);
     for (int64_t i = 0; i < done; i++) {
@@ -200,10 +204,13 @@ static void add_variances(size_t f, const struct nb_exhaust_options *o, double e
     nb_json_text(row, "witness", sums.max_ulp > 0 ? text : NULL);
 }
 
-int nb_exhaust_stage(const struct nb_exhaust_options *o, cJSON *answer) {
+static int exhaust_stage(const struct nb_exhaust_options *o, cJSON *answer) {
     const int result = multiply(o, answer);
     cJSON *rows = cJSON_GetObjectItemCaseSensitive(answer, "rows");
     for (size_t f = 0; f < sizeof formulas / sizeof formulas[0] && result == 0; f++)
         for (int e = 0; e < o->n_eps; e++) add_variances(f, o, o->eps[e], rows);
     return result;
 }
+
+const struct nb_exhaust_mode nb_exhaust_stage = {
+    .name = "stage", .run = exhaust_stage, .eps = "0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3"};

@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/twofold.h"
 #include "src/lab/limits/limits.h"
-#include "src/lab/limits/sum_law.h"
 
 /* n times += q. Ties go to even, so that within a binade two equal steps are followed by more of the same. */
 static double running_sum(double q, int64_t n, enum nb_number acc) {

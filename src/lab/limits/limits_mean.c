@@ -10,7 +10,6 @@
 #include "src/core/log.h"
 #include "src/core/twofold.h"
 #include "src/lab/limits/limits.h"
-#include "src/lab/limits/sum_law.h"
 
 /* ---- E[x^2] - mean^2 ------------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include "src/core/dtype.h"
 #include "src/core/log.h"
 #include "src/lab/limits/limits.h"
-#include "src/lab/limits/sum_law.h"
 
 /* ---- one square -------------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "src/core/registry.h"
-#include "src/lab/emulate/design_report.h"
+#include "src/lab/emulate/depth.h"
 
 /* What the output is compared with. */
 enum nb_reference_kind {
