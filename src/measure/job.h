@@ -47,7 +47,7 @@ struct nb_job {
     bool
         check_only; /* nothing will be timed: no copies, no digests; and every figure there is; counters: exact ones alone */
     bool single_width;    /* copies: of the cases' own width alone */
-    const char **plugins; /* borrowed from json */
+    const char **plugins; /* borrowed from json; a worker loads those of its cases */
     int n_plugins;
     const char *max_width; /* or null */
     struct nb_case *cases;

@@ -443,21 +443,6 @@ static int choose_copy(struct nb_job *job, const struct group_state *state, cons
     return job->n_copies++;
 }
 
-/* The files of the plugins whose kernels these are: no other is loaded beside them. Returns how many. */
-static int choose_plugins(const struct session *v, int n, const char **out) {
-    const struct nb_run_options *options = v->run->options;
-    int chosen = 0;
-    for (int p = 0; p < options->n_plugins; p++) {
-        bool wanted = false;
-        for (int i = 0; i < n && !wanted; i++) {
-            const struct nb_entry *entry = nb_registry_find(case_of(v, v->members[i])->variant);
-            wanted = entry && entry->file && strcmp(entry->file, options->plugins[p]) == 0;
-        }
-        if (wanted) out[chosen++] = options->plugins[p];
-    }
-    return chosen;
-}
-
 /* Sends members to a worker and takes its answers. */
 static void work(struct session *v, const char *kind) {
     const struct run *run = v->run;
@@ -465,7 +450,6 @@ static void work(struct session *v, const char *kind) {
     const struct nb_case *first = case_of(v, v->members[0]);
     const int n = n_sent(v);
     const char **keys = nb_alloc((unsigned)n, sizeof *keys), *copies[MAX_COPIES];
-    const char **plugins = nb_alloc((unsigned)run->options->n_plugins, sizeof *plugins);
     int *copy_of = nb_alloc((unsigned)n, sizeof *copy_of), cpus[NB_MAX_CPUS];
     bool *steps = nb_alloc((unsigned)n, sizeof *steps);
     const struct nb_random random = nb_random_stream(plan->order_seed, (uint64_t)v->number);
@@ -474,8 +458,8 @@ static void work(struct session *v, const char *kind) {
                          .launch = v->launch,
                          .check_only = plan->launches == 0,
                          .single_width = v->group->single_width,
-                         .plugins = plugins,
-                         .n_plugins = choose_plugins(v, n, plugins),
+                         .plugins = run->options->plugins,
+                         .n_plugins = run->options->n_plugins,
                          .max_width = run->options->max_width,
                          .keys = keys,
                          .samples = v->members,
@@ -500,7 +484,6 @@ static void work(struct session *v, const char *kind) {
     }
     nb_process_run(v->fork_server, &job, run->digests_fd, silence(v), take_answer, v, &v->outcome);
     free(keys);
-    free(plugins);
     free(copy_of);
     free(steps);
 }

@@ -210,8 +210,10 @@ static int take_line(const cJSON *line, void *arg) {
     if (!type || strcmp(type, "launch") != 0 || !(part >= 0 && part < (double)s->n_parts) ||
         !(launch >= 0 && launch < MOST_LAUNCHES))
         return 0;
-    const struct nb_sample_row row = {
-        .part = (int)part, .launch = (int)launch, .cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN};
+    const struct nb_sample_row row = {.part = (int)part,
+                                      .launch = (int)launch,
+                                      .process = s->n_processes++,
+                                      .cpu_per_wall = wall > 0 && cpu > 0 ? cpu / wall : (double)NAN};
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "cases")) {
         if (take_case(s, item, row) != 0) return -1;
     }
@@ -246,7 +248,7 @@ static const struct nb_sample_case *find(const struct nb_sample_table *s, const 
 }
 
 static double log_ratio(const struct nb_sample_row *a, const struct nb_sample_row *b) {
-    return nb_paired_ln(&a->samples, &b->samples, NB_PAIRS_ALL);
+    return a->process == b->process ? nb_paired_ln(&a->samples, &b->samples, NB_PAIRS_ALL) : (double)NAN;
 }
 
 static const struct nb_sample_row *row_at(const struct nb_sample_case *c, int part, int launch) {

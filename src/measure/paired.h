@@ -73,6 +73,7 @@ void nb_turns(int *order, int n, int round);
 
 struct nb_sample_row { /* one case in one launch of one part of a group */
     int part, launch;
+    size_t process; /* of all in the journal: cases of a group that fail together have one each */
     struct nb_samples samples;
     double per_sample;   /* calls in a sample, rows where chunked; NaN: not known */
     double cpu_per_wall; /* of the whole launch; NaN: not known, the clock may tick in 4 ms */
@@ -90,7 +91,7 @@ struct nb_sample_table {
     struct nb_text_map index; /* by key */
     char **references;        /* key of each part's reference case */
     int *families;            /* of each part; -1: none */
-    size_t n_parts, n_launches;
+    size_t n_parts, n_launches, n_processes;
     bool adaptive; /* nb_confidence() */
 };
 

@@ -69,10 +69,30 @@ static void add_texts(cJSON *object, const char *name, const char *const *texts,
     for (int i = 0; i < n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(texts[i]));
 }
 
+/* Is a kernel of the file among the job's? Where this process does not know the file's kernels, it may be. */
+static bool needs_plugin(const struct nb_job *job, const char *file) {
+    bool is_known = false;
+    for (int i = 0; i < job->n_cases; i++) {
+        struct nb_case c;
+        const struct nb_entry *entry = nb_case_parse(&c, job->keys[i]) == 0 ? nb_registry_find(c.variant) : NULL;
+        if (entry && entry->file && strcmp(entry->file, file) == 0) return true;
+    }
+    for (size_t i = 0; i < nb_registry_size() && !is_known; i++)
+        is_known = nb_registry_at(i)->file && strcmp(nb_registry_at(i)->file, file) == 0;
+    return job->n_cases == 0 || !is_known;
+}
+
+/* What a plugin does when it is loaded is no matter of the cases of others. */
+static void add_plugins(cJSON *json, const struct nb_job *job) {
+    cJSON *array = cJSON_AddArrayToObject(json, "plugins");
+    for (int i = 0; i < job->n_plugins; i++)
+        if (needs_plugin(job, job->plugins[i])) cJSON_AddItemToArray(array, cJSON_CreateString(job->plugins[i]));
+}
+
 char *nb_job_print(const struct nb_job *job) {
     assert(find_type(job->kind));
     cJSON *json = nb_json_of_members(members, job);
-    add_texts(json, "plugins", job->plugins, job->n_plugins);
+    add_plugins(json, job);
     add_texts(json, "copies", job->copies, job->n_copies);
     if (nb_tuning_used()) cJSON_AddItemToObject(json, "tuning", nb_tuning_to_json(nb_tuning_used()));
     cJSON_AddItemToObject(json, "cpus", cJSON_CreateIntArray(job->cpus, job->n_cpus));

@@ -18,8 +18,9 @@ TestSuite(claims_timing, .init = quiet);
 #define PRMS "prmsnorm_composed_v256_f32/shape:64x64"
 
 /* Two parts of one group, which share LayerNorm as their reference: RMSNorm in the first, pRMSNorm in the second. Times of the three
- * blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. */
-static char *run_with(int launches, double rms_ns, double prms_ns, double shift) {
+ * blocks drift by the same factor, which pairs do not see; shift moves single launches of the other arm. together: how many cases share a
+ * process. */
+static char *run_of(int launches, double rms_ns, double prms_ns, double shift, int together) {
     static const char *const variants[] = {"rmsnorm_composed_v256_f32", "layernorm_composed_v256_f32",
                                            "prmsnorm_composed_v256_f32"};
     static const char *const keys[][2] = {{LN, RMS}, {LN, PRMS}};
@@ -35,10 +36,14 @@ static char *run_with(int launches, double rms_ns, double prms_ns, double shift)
         for (int part = 0; part < 2; part++) {
             const double drift = 1 + 0.5 * l, t = drift * (part ? prms_ns : rms_ns) * (1 + shift * (l % 2 ? 1 : -1));
             const double samples[][3] = {{1000 * drift, 3000 * drift, 2000 * drift}, {t, NAN, 2 * t}};
-            add_launch(&text, part, l, keys[part], 2, samples[0], 3);
+            for (int i = 0; i < 2; i += together) add_launch(&text, part, l, keys[part] + i, together, samples[i], 3);
         }
     add_end(&text);
     return folder_of(&text);
+}
+
+static char *run_with(int launches, double rms_ns, double prms_ns, double shift) {
+    return run_of(launches, rms_ns, prms_ns, shift, 2);
 }
 
 Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
@@ -56,6 +61,15 @@ Test(claims_timing, pairs_within_a_part_and_through_the_reference) {
     cr_expect_float_eq(p.ratio.value, 0.5, 1e-12);
     cr_expect(p.n_launches == 8 && p.pairing == NB_THROUGH_REFERENCE);
     cr_expect(isnan(nb_paired_ratio(&s, "nobody", LN, NULL).ratio.value));
+    nb_sample_table_release(&s);
+}
+
+Test(claims_timing, cases_that_were_launched_apart_are_no_pairs) {
+    char *dir = run_of(8, 700, 350, 0, 1);
+    struct nb_sample_table s;
+    cr_assert_eq(nb_sample_table_read(&s, dir), 0);
+    cr_expect(isnan(nb_paired_ratio(&s, RMS, LN, NULL).ratio.value));
+    cr_expect(isnan(nb_paired_ratio(&s, PRMS, RMS, NULL).ratio.value));
     nb_sample_table_release(&s);
 }
 
