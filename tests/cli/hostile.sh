@@ -58,8 +58,12 @@ for what in exit crash hang; do gate applicable:$what:candidate 1 'WRONG.*bad_ar
 
 # ---- a run -----------------------------------------------------------------------------------------------------------------
 run constructor:_exit 2 'cannot be loaded: its code ended the process with exit code 0'
-run constructor:_exit:worker 1 'crashed'
-run table:crash:worker 1 'crashed'
+run constructor:_exit:worker 1 'cases: [1-9][0-9]* ok, 1 crashed'
+run table:crash:worker 1 'cases: [1-9][0-9]* ok, 1 crashed'
+# Nor does it harm the kernels of another file in the commands that try several.
+gives constructor:crash:worker 1 'cases: [1-9][0-9]* ok(, [0-9]+ out_of_range)?, [0-9]+ crashed' stress "$WORK/run.json" --plugin "$around" \
+    --plugin "$BUILD/tests/plugins/example.so" --no-search --no-plots --out "$WORK/several"
+gives constructor:crash:worker 1 'crashed: signal 11.* certain' probe '*:*' --plugin "$around" --plugin "$BUILD/tests/plugins/example.so"
 run applicable:crash 1 'crashed'
 run destructor:_exit 0 'bad_around'
 # What is written to the descriptors of a worker reaches no journal, and nobody is blamed for it.
