@@ -34,6 +34,7 @@ static const char help[] =
     "  --all-inputs         rsqrt: subnormals, zeros, negatives, Inf and NaN too\n"
     "  --dtype NAME         row1, row2, stage: f16 (the default) or bf16\n"
     "  --kernel GLOB        row1, row2: these kernels by variant; repeatable. row1: all; row2: the widest rmsnorm_twopass\n"
+    "  --plugin FILE.so     row1, row2: the kernels of a shared object instead, in a process of their own; repeatable\n"
     "  --design TEXT        row1, row2: a design as `normbench emulate` takes it, instead of kernels; repeatable\n"
     "  --eps LIST           row1, stage: default 0,1e-12,1e-8,1e-7,1e-6,1e-5,1e-3; row2: 1e-6\n"
     "  --gamma G            row1: weight that distinguishes the cast orders (default 1.3)\n"
@@ -48,7 +49,7 @@ static const char help[] =
 enum { MAX_EPS = 64 };
 struct exhaustive_options {
     struct nb_exhaust_options o;
-    struct nb_texts variants, kernels, designs;
+    struct nb_texts variants, kernels, designs, plugins;
     double eps[MAX_EPS];
     const char *mode, *format;
 };
@@ -85,6 +86,7 @@ static bool parse(struct exhaustive_options *e, int argc, char **argv, int *exit
                                         {"dtype", .take = set_dtype, .to = e},
                                         {"kernel", .texts = &e->kernels},
                                         {"design", .texts = &e->designs},
+                                        {"plugin", .texts = &e->plugins},
                                         {"eps", .take = set_eps, .to = e},
                                         {"gamma", .number = &e->o.gamma, .least = 0.001, .most = 1000},
                                         {"stride", .large = &e->o.stride, .least = 1, .most = 1 << 30},
@@ -117,6 +119,9 @@ static int check_options(const struct nb_exhaust_mode *mode, const struct exhaus
     if (!mode->kernels && (e->kernels.n || e->designs.n))
         return nb_error("--%s belongs to the modes row1 and row2, not to %s", e->kernels.n ? "kernel" : "design",
                         mode->name);
+    if (!mode->kernels && e->plugins.n)
+        return nb_error("--plugin belongs to the modes row1 and row2, not to %s", mode->name);
+    if (e->plugins.n && e->designs.n) return nb_error("--design and --plugin: one of them");
     if (!mode->eps && e->o.n_eps)
         return nb_error("--eps belongs to the modes row1, row2 and stage, not to %s", mode->name);
     return 0;
@@ -137,6 +142,17 @@ static int print(const cJSON *answer, const char *format) {
     return 0;
 }
 
+/* As a mode's own run. */
+static int ask_worker(const struct exhaustive_options *e, cJSON **answer) {
+    cJSON *answered = nb_exhaust_plugins(e->mode, &e->o, e->plugins.items, (int)e->plugins.n);
+    if (!answered) return -1;
+    cJSON_Delete(*answer);
+    *answer = answered;
+    const double ended = nb_json_get_number(answered, "result");
+    cJSON_DeleteItemFromObjectCaseSensitive(answered, "result");
+    return (int)ended;
+}
+
 static int run(int argc, char **argv) {
     struct exhaustive_options e = {.o = {.stride = 1, .dtype = NB_F16, .gamma = 1.3}, .format = "table"};
     cJSON *answer = cJSON_CreateObject();
@@ -152,9 +168,9 @@ static int run(int argc, char **argv) {
     e.o.n_names = (int)(mode->kernels ? e.kernels.n : e.variants.n);
     e.o.designs = e.designs.items;
     e.o.n_designs = (int)e.designs.n;
-    if (mode->kernels && nb_load_kernels(NULL, NULL) != 0) goto out;
+    if (mode->kernels && nb_load_kernels(&e.plugins, NULL) != 0) goto out;
     nb_watch_interrupts();
-    const int ended = mode->run(&e.o, answer);
+    const int ended = e.plugins.n > 0 ? ask_worker(&e, &answer) : mode->run(&e.o, answer);
     if (ended < 0 || print(answer, e.format) != 0) goto out;
     if (ended > 0) nb_warn("interrupted: what is above is right as far as it got, and no more than that");
     exit_code = ended > 0 ? 128 + ended : keeps_promises(answer) ? NB_EXIT_OK : NB_EXIT_FAILED;
@@ -163,6 +179,7 @@ out:
     nb_texts_release(&e.variants);
     nb_texts_release(&e.kernels);
     nb_texts_release(&e.designs);
+    nb_texts_release(&e.plugins);
     nb_registry_release();
     return exit_code;
 }

@@ -51,6 +51,15 @@ holds "all(r['max_ulp'] <= 0.5002 for r in rows if 'none' in r['formula'] and 'r
 answers row1 --design rmsnorm/store:bf16 --dtype bf16 --eps 1e-6
 holds "len(rows) == 2 and rows[0]['inputs'] == 65280"
 
+# A plugin's kernels, in a worker.
+mistakes=$BUILD/tests/plugins/mistakes.so
+answers row1 --plugin "$mistakes" --kernel '*:rms_f16_squares_f16' --kernel '*:rms_f16_correct' --eps 1e-6
+holds "{r['source'] for r in rows} == {'kernel'} and all((r['max_ulp'] > 100) == ('squares' in r['formula']) for r in rows) and len(rows) == 8"
+answers row2 --plugin "$mistakes" --kernel '*:rms_bf16_truncates' --dtype bf16 --stride 512
+holds "rows and all(r['max_ulp'] > 0.9 for r in rows)"
+refuses "no kernel of rows in bf16 comes from a plugin" exhaustive row1 --plugin "$BUILD/tests/plugins/example.so" --dtype bf16
+refuses "--plugin belongs to the modes row1 and row2" exhaustive stage --plugin "$mistakes"
+
 answers row2 --design rmsnorm/store:f16 --stride 128
 holds "rows[0]['n_rows'] == 248 * 248 and not rows[0]['complete'] and rows[0]['max_ulp'] < 0.5002"
 answers convert --stride 20011

@@ -39,8 +39,11 @@ struct nb_exhaust_options {
     int n_names;
     const char *const *designs;
     int n_designs;
-    double gamma;    /* weight that distinguishes the cast orders */
-    bool all_inputs; /* rsqrt: all 2^32 */
+    double gamma;                /* weight that distinguishes the cast orders */
+    bool all_inputs;             /* rsqrt: all 2^32 */
+    bool of_plugins;             /* row1, row2: the kernels of plugins, not the built-in ones */
+    void (*beat)(void *context); /* row1, row2: a chunk begins, in any of the threads; may be null */
+    void *context;
 };
 /* Announces a mode (how many inputs, how long, that a stride proves nothing) and frames its answer,
  * {"mode":..,"stride":..,"threads":..,"rows":[]}; returns the rows. */
@@ -140,5 +143,9 @@ extern const struct nb_narrow nb_narrow_f16, nb_narrow_bf16, nb_narrow_e5m2, nb_
 
 /* The code of a float, to nearest even; beyond the range Inf, or NaN in a format without it. */
 uint32_t nb_convert_by_integers(uint32_t f32_bits, const struct nb_narrow *to);
+
+/* row1 or row2 of the kernels of plugins, in a worker process: the answer, owned, with "result" as these return; or null after nb_error.
+ * What a kernel does to its process is the worker's. */
+cJSON *nb_exhaust_plugins(const char *mode, const struct nb_exhaust_options *o, const char **plugins, int n_plugins);
 
 #endif

@@ -97,14 +97,19 @@ static int add_kernels(struct list *l, const struct nb_exhaust_options *o) {
     for (size_t i = 0; i < nb_registry_size(); i++) {
         const struct nb_entry *entry = nb_registry_at(i);
         const struct nb_kernel *k = entry->kernel;
-        if (entry->plugin || k->dtype != o->dtype || !is_row_norm(k) || !is_named(entry->id, o)) continue;
+        if ((entry->plugin != NULL) != o->of_plugins || k->dtype != o->dtype || !is_row_norm(k) ||
+            !is_named(entry->id, o))
+            continue;
         if (!nb_cpu_refuses(k->cpu_features, k->width)) append_formulas(l, entry, o);
     }
-    if (l->n == before && o->n_names > 0)
+    if (l->n > before) return 0;
+    if (o->n_names > 0)
         return nb_error("--kernel %s: no %s kernel of rows that can run here has such a variant; `normbench list` has "
                         "them",
                         o->names[0], nb_dtype_names[o->dtype]);
-    return 0;
+    return o->of_plugins ? nb_error("no kernel of rows in %s comes from a plugin; --dtype names another dtype",
+                                    nb_dtype_names[o->dtype])
+                         : 0;
 }
 
 /* ---- designs ---- */
@@ -170,7 +175,7 @@ static int add_designs(struct list *l, const struct nb_exhaust_options *o) {
  * -1 after nb_error. */
 static int list_sources(struct list *l, const struct nb_exhaust_options *o) {
     int result = 0;
-    if (o->n_names == 0 && o->n_designs == 0) result = add_usual_designs(l, o);
+    if (o->n_names == 0 && o->n_designs == 0 && !o->of_plugins) result = add_usual_designs(l, o);
     if (result == 0 && (o->n_designs == 0 || o->n_names > 0)) result = add_kernels(l, o);
     return result == 0 ? add_designs(l, o) : result;
 }
@@ -241,7 +246,7 @@ static void run_design(const struct row_source *s, struct row_buffers *b, enum n
     }
 }
 
-/* x -> y, n <= rows of b->x. Kernels are called as they are, in this process: only built-in ones are. */
+/* x -> y, n <= rows of b->x. Kernels are called as they are, in this process: those of plugins in a worker (exhaust_job.c). */
 static void row_source_run(const struct row_source *s, struct row_buffers *b, enum nb_dtype dtype, int64_t n,
                            double eps) {
     if (s->entry)
@@ -282,6 +287,7 @@ static void row1_chunk(int64_t chunk, void *arg) {
     const struct row_source *s = &t->sources[chunk / t->o->n_eps];
     const double eps = t->o->eps[chunk % t->o->n_eps];
     const struct nb_judge judge = nb_judge_of(t->o->dtype);
+    if (t->o->beat) t->o->beat(t->o->context);
     const int64_t n = (N_CODES + t->o->stride - 1) / t->o->stride;
     struct answer1 answer = {0};
     struct row_buffers b;
@@ -377,6 +383,7 @@ const struct nb_exhaust_mode nb_exhaust_row1 = {
  * The exact values in double: squares of 11 bits or fewer are exact, and each of the four operations after leaves 2^-53. */
 
 struct row2_task {
+    const struct nb_exhaust_options *o;
     const struct row_source *source;
     double eps;
     enum nb_dtype dtype;
@@ -428,6 +435,7 @@ static void judge_one(const struct row2_task *t, const struct nb_judge *judge, s
 static void row2_chunk(int64_t chunk, void *arg) {
     const struct row2_task *t = arg;
     const struct nb_judge judge = nb_judge_of(t->dtype);
+    if (t->o->beat) t->o->beat(t->o->context);
     const uint16_t first = (uint16_t)(chunk * t->stride);
     struct nb_judged judged = {0};
     struct row_buffers b;
@@ -487,7 +495,7 @@ static int run_one(struct row2_task *t, int threads, cJSON *rows) {
 
 /* Without a wish: the widest RMSNorm kernel here. */
 static void choose(const struct nb_exhaust_options *o, struct list *sources) {
-    if (o->n_names > 0 || o->n_designs > 0) return;
+    if (o->n_names > 0 || o->n_designs > 0 || o->of_plugins) return;
     for (int i = 0; i < sources->n; i++) {
         const struct row_source *s = &sources->items[i];
         if (!s->entry || strcmp(s->entry->kernel->name, "rmsnorm_twopass") != 0) continue;
@@ -519,7 +527,7 @@ static int run_all(const struct nb_exhaust_options *o, struct row2_task *t, cons
 static int exhaust_row2(const struct nb_exhaust_options *o, cJSON *answer) {
     const int64_t infinity = o->dtype == NB_F16 ? 0x7c00 : 0x7f80;
     struct list sources = {0};
-    struct row2_task t = {.dtype = o->dtype, .stride = o->stride, .eps = o->eps[0]};
+    struct row2_task t = {.o = o, .dtype = o->dtype, .stride = o->stride, .eps = o->eps[0]};
     int result = list_sources(&sources, o);
     float *decoded = nb_alloc(N_CODES, sizeof *decoded);
     if (result == 0) {
