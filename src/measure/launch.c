@@ -111,6 +111,7 @@ static void init_groups(struct run *run) {
 static void release_run(struct run *run) {
     for (size_t g = 0; g < run->plan->n_groups; g++) {
         free(run->groups[g].cases);
+        free(run->groups[g].launched);
         cJSON_Delete(run->groups[g].copies);
     }
     free(run->groups);
