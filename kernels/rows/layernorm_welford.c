@@ -73,10 +73,10 @@ static int layernorm_welford_run(const struct nb_call *call, int phase, int64_t 
     return norm_rows(call, begin, end, stats, true);
 }
 
-/* Two roundings of the mean in each step of a lane, two more into M2, and the merge: 3 for each state, and the lanes' tree. */
+/* The steps of a lane, two more into M2, and the merge: 3 for each state, and the lanes' tree. */
 static int64_t layernorm_welford_chain(const struct nb_call *call) {
     const int64_t lanes = STATES * NB_LANES;
-    return 2 * ((call->cols + lanes - 1) / lanes) + 2 + 3 * STATES + reduction_chain(0, 1);
+    return (call->cols + lanes - 1) / lanes + 2 + 3 * STATES + reduction_chain(0, 1);
 }
 
 NB_KERNEL(layernorm_welford, .summary = "LayerNorm, Welford in each lane, merged by Chan's formula",

@@ -131,25 +131,25 @@ static struct spread one_pass(const struct nb_arithmetic *a, const struct nb_row
     };
 }
 
-/* Updating, lanes merged in up to log2(n) levels, one after the other or about the mean of one of them, which is no further from
- * the mean than sqrt(n v). The running means' errors have a root mean square of at most (chain + 3 ln chain + 8) u rms(x); they
- * meet distances whose squares sum up to at most 2 n v (Cauchy-Schwarz). Steps that are subnormal lose up to eta each. */
+/* Updating (Welford), parts merged. The mean of step j is off by (1/j) sum i delta_i, |delta_i| <= u |m_i| + 3 u |d_i| / i: by `walk` in root mean
+ * square over the steps, by `end` where a part ends. Both meet distances whose squares, over all updates and merges, add up to n v (Cauchy-Schwarz),
+ * and so do the differences of the ends over any order of merging to n end^2. A merge about the mean of one part adds roundings of numbers as
+ * large as that part's distance from the mean. derivations.md has the steps. */
 static struct spread updating(const struct nb_arithmetic *a, const struct nb_row_truth *t, double n) {
-    const double u = a->op.u, chain = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
-    const double steps = chain + 3 * log(chain) + 8 + 3 * levels;
-    const double growth = expm1(steps * log1p(u)), merging = expm1((3 * levels + 4) * log1p(u));
-    const double lost = (steps + 2) * a->op.eta, reach = t->max - t->min;
-    const double merged = merging * fmin(sqrt(n * t->var), reach);
-    const double off = growth * sqrt(t->mean_square) + merged + lost;
-    const double d = nb_compound(a->growth, u, 6);
-    const double error =
-        d * (t->var + off * off) + 2 * sqrt(2 * (1 + levels) * t->var) * off + (1 + levels) * off * off + 4 * a->op.eta;
+    const double u = a->op.u, h = a->chain > 1 ? a->chain : 1, levels = n > 1 ? ceil(log2(n)) : 0;
+    const double mean = fabs(t->mean), sd = sqrt(t->var), higher = expm1(h * log1p(u)) / (h * u); /* orders of u */
+    const double lost = (h + 2) * a->op.eta, reach = t->max - t->min;
+    const double walk = (mean * (0.289 * h + 1) + sd * (0.472 * h + 8.5)) * u * higher + lost;
+    const double end = (mean * (0.61 * h + 1) + sd * (0.667 * h + 5)) * u * higher + lost;
+    const double merging = expm1((levels + 5) * log1p(u)) * fmin(sqrt(n) * sd, reach) + 3 * levels * u * sd;
+    const double off = hypot(walk, end), beside = 2 * off * off + merging * merging;
+    const double error = nb_compound(a->growth, u, 6) * (t->var + beside) + 2 * sd * off + beside + 4 * a->op.eta;
+    const double largest = reach + end + merging; /* distance */
     return (struct spread){
         .low = fmax(t->var - error, 0), /* a sum of products of equal sign */
         .high = t->var + error,
-        .mean_error = growth * t->mean_abs + merged + lost,
-        .overflow =
-            (reach + off) * (reach + off) * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
+        .mean_error = end + merging,
+        .overflow = largest * largest * (1 + 3 * u) >= a->op.overflow || n * (t->var + error) >= a->sum.overflow,
     };
 }
 

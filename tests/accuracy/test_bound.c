@@ -289,6 +289,25 @@ Test(bound, common_mistakes_are_caught_by_the_bound_or_by_the_bias) {
     }
 }
 
+/* Of 4096 columns n - 1 for n moves y by 2048 u: the bound of an updated variance is tight enough to see it, in few lanes as well. */
+Test(bound, a_wrong_divisor_is_seen_in_an_updated_variance_of_long_rows) {
+    for (int lanes = 8; lanes <= 64; lanes *= 8) {
+        struct problem p;
+        struct soft_kernel k = {.lanes = lanes, .fault = FAULT_NONE};
+        struct random_state r = {77};
+        problem_init(&p, NB_OP_LAYERNORM, NB_F32, 4, 4096);
+        p.c.variance = NB_VAR_WELFORD;
+        p.c.formula.root = NB_ROOT_MUL_RECIP;
+        for (int64_t i = 0; i < 4 * 4096; i++) problem_set(&p, i, random_normal(&r));
+        struct nb_accuracy a = judge(&p, &k);
+        cr_expect_eq(a.n_beyond, 0, "%d lanes: %g of the bound", lanes, a.worst_ratio);
+        k.fault = FAULT_DIVISOR;
+        a = judge(&p, &k);
+        cr_expect_gt(a.n_beyond, 0, "%d lanes: %g of the bound", lanes, a.worst_ratio);
+        problem_free(&p);
+    }
+}
+
 Test(bound, flushed_subnormals_are_caught) {
     struct problem p;
     struct soft_kernel k = {.lanes = 8, .fault = FAULT_FLUSH};

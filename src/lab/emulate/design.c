@@ -442,19 +442,19 @@ static int64_t levels(int64_t n) {
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Welford rounds the mean twice in a step, and a merge rounds three times. */
+/* A merge by Chan's formula rounds three times. */
 int64_t nb_design_chain(const struct nb_design *d, int64_t n) {
     const bool updating = d->op == NB_OP_LAYERNORM && d->variance == NB_VAR_WELFORD;
-    const int64_t step = updating ? 2 : 1, merge = updating ? 3 : 1;
+    const int64_t merge = updating ? 3 : 1;
     switch (d->order) {
     case NB_ORDER_PAIRWISE:
-        return step * smaller(n, d->leaf) + merge * levels((n + d->leaf - 1) / d->leaf);
+        return smaller(n, d->leaf) + merge * levels((n + d->leaf - 1) / d->leaf);
     case NB_ORDER_BLOCKED:
-        return step * smaller(n, d->leaf) + merge * ((n + d->leaf - 1) / d->leaf);
+        return smaller(n, d->leaf) + merge * ((n + d->leaf - 1) / d->leaf);
     case NB_ORDER_KAHAN: /* 2 u + O(n u^2) (Higham 2002, section 4.3) */
-        return 3 * step + (int64_t)ceil(4 * (double)n * nb_numbers[d->acc].unit_roundoff) + merge * levels(d->lanes);
+        return 3 + (int64_t)ceil(4 * (double)n * nb_numbers[d->acc].unit_roundoff) + merge * levels(d->lanes);
     default:
-        return step * ((n + d->lanes - 1) / d->lanes) + merge * levels(d->lanes);
+        return (n + d->lanes - 1) / d->lanes + merge * levels(d->lanes);
     }
 }
 
