@@ -17,7 +17,6 @@
 
 enum {
     STEP_COLS = 512,     /* the longest row that is stepped through */
-    SMALL_CALLS = 100,   /* before a library's threads are said to have no part in them */
     STEP_LIMIT = 100000, /* instructions; a kernel that takes more on one such row is not stepped to its end */
 };
 
@@ -35,14 +34,15 @@ static void run_stepped(void *arg) {
     nb_run_in_ranges(c->kernel, c->call, 0);
 }
 
-/* Do other threads than the caller work while it calls? Some 10 us are the noise of their clocks. */
-static bool others_work(nb_work work, void *arg, int calls, char *reason, size_t n) {
-    const double before_s = nb_threads_cpu_s(), start_s = nb_now_s();
-    for (int i = 0; i < calls; i++) work(arg);
-    const double elapsed_s = nb_now_s() - start_s, others_s = nb_threads_cpu_s() - before_s;
-    if (others_s < 0.02 * elapsed_s || others_s < 20e-6) return false;
-    snprintf(reason, n, "other threads ran for %.0f %% of its time, and the calling one alone is counted",
-             100 * others_s / elapsed_s);
+/* May other threads than the caller have a part in a call? The harness's have one where the call goes through the pool (pooled) and is not one thread's. A library's,
+ * which open() or the first call starts, may have one if there are any: how long they run says nothing on a busy machine. */
+static bool others_take_part(const struct nb_entry *entry, int n_threads, bool pooled, char *reason, size_t n) {
+    const size_t of_harness = (size_t)n_threads - 1, all = nb_threads_others();
+    const bool own = entry->kernel->flags & NB_FLAG_OWN_THREADS, has_library = own || entry->plugin;
+    const size_t others = (pooled && !own ? of_harness : 0) + (has_library && all > of_harness ? all - of_harness : 0);
+    if (others == 0) return false;
+    snprintf(reason, n, "%zu other thread%s may take part, and the calling one alone is counted", others,
+             others == 1 ? "" : "s");
     return true;
 }
 
@@ -62,13 +62,6 @@ static void shrink(struct nb_case *c) {
     snprintf(c->data, sizeof c->data, "normal");
     c->pad = 0;
     c->threads = 1;
-}
-
-/* The harness's threads, which may be awake, have no part in this call; a library's may have. */
-static bool is_shared(struct counted_call *work, struct nb_pool *pool, char *reason, size_t n) {
-    if (!(work->kernel->flags & NB_FLAG_OWN_THREADS)) return false;
-    nb_pool_make_ready(pool, work->kernel);
-    return others_work(run_stepped, work, SMALL_CALLS, reason, n);
 }
 
 static void step(const struct nb_case *c, const struct nb_entry *entry, struct nb_pool *pool, cJSON *out) {
@@ -95,7 +88,9 @@ static void step(const struct nb_case *c, const struct nb_entry *entry, struct n
         nb_buffers_attach(&b, &small, &call);
         struct counted_call work = {.kernel = entry->kernel, .call = &call};
         int64_t n = -1;
-        if (!is_shared(&work, pool, exact.reason, sizeof exact.reason))
+        nb_pool_make_ready(pool, entry->kernel);
+        run_stepped(&work);
+        if (!others_take_part(entry, c->threads, false, exact.reason, sizeof exact.reason))
             n = nb_single_step(run_stepped, &work, STEP_LIMIT, exact.reason, sizeof exact.reason);
         if (n >= 0) exact.value = (double)n;
     } else {
@@ -135,7 +130,7 @@ static int count_events(struct nb_workplace *w, int i, struct nb_pool *pool, cJS
     struct counted_call work = {pool, arm.entry->kernel, &arm.calls[0]};
     char shared[sizeof counters[0].reason];
     nb_pool_make_ready(pool, arm.entry->kernel);
-    const bool is_part = others_work(run_counted, &work, calls, shared, sizeof shared);
+    const bool is_part = others_take_part(arm.entry, c->threads, true, shared, sizeof shared);
     size_t n = nb_counters_measure(run_counted, &work, calls, counters, NB_MAX_COUNTERS - 1);
     if (is_part) take_values(counters, n, shared);
     for (size_t k = 0; k < n; k++) cJSON_AddItemToArray(out, nb_json_of_members(nb_counter_members, &counters[k]));

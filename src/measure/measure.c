@@ -36,14 +36,15 @@ static void disturbance_begin(struct nb_noise *noise, struct rusage *before) {
     noise->wall_s = nb_now_s();
 }
 
-static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
+static int64_t microseconds(struct timeval t) { return 1000000 * (int64_t)t.tv_sec + t.tv_usec; }
+/* User and system; whole numbers, so that a difference is none below 0. */
+static int64_t cpu_us(const struct rusage *r) { return microseconds(r->ru_utime) + microseconds(r->ru_stime); }
 
 static void disturbance_end(struct nb_noise *noise, const struct rusage *before) {
     struct rusage after;
     noise->wall_s = nb_now_s() - noise->wall_s;
     getrusage(RUSAGE_THREAD, &after);
-    noise->cpu_s =
-        seconds(after.ru_utime) + seconds(after.ru_stime) - seconds(before->ru_utime) - seconds(before->ru_stime);
+    noise->cpu_s = 1e-6 * (double)(cpu_us(&after) - cpu_us(before));
     noise->involuntary = (double)(after.ru_nivcsw - before->ru_nivcsw);
     noise->voluntary = (double)(after.ru_nvcsw - before->ru_nvcsw);
     noise->steal_ms = steal_ms() - noise->steal_ms;

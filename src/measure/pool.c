@@ -330,23 +330,6 @@ static bool any_runs(void) {
     return runs;
 }
 
-/* Linux's number for the clock of a thread's CPU time, which is exact while the thread runs; the process's own is not. */
-static clockid_t clock_of(pid_t thread) {
-    enum { OF_THREAD = 4, SCHEDULED = 2 };
-    return (clockid_t)(~(unsigned)thread << 3 | OF_THREAD | SCHEDULED);
-}
-
-double nb_threads_cpu_s(void) {
-    struct threads t;
-    struct timespec used;
-    double sum = 0;
-    list_threads(&t);
-    for (size_t i = 0; i < t.n; i++)
-        if (clock_gettime(clock_of(t.ids[i]), &used) == 0) sum += (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
-    free(t.ids);
-    return sum;
-}
-
 bool nb_threads_wait_asleep(double limit_s) {
     const double start = nb_now_s();
     const struct timespec nap = {.tv_nsec = 20000};

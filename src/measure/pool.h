@@ -51,7 +51,4 @@ size_t nb_threads_others(void);
 /* Waits until every thread of this process but the caller sleeps, for at most limit_s. False: one still runs. */
 bool nb_threads_wait_asleep(double limit_s);
 
-/* CPU time that the threads of this process but the caller have used until now, in seconds; of those that live. */
-double nb_threads_cpu_s(void);
-
 #endif

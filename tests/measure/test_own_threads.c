@@ -70,21 +70,6 @@ static int run_part(const struct nb_call *call, int phase, int64_t begin, int64_
     return 0;
 }
 
-/* The time of a thread that spins on another CPU or in turn with this one; asleep it has none. */
-Test(own_threads, time_of_others_is_seen_while_they_run) {
-    atomic_store(&spinning, 1);
-    cr_assert_eq(open_it(1), 0);
-    double before = nb_threads_cpu_s();
-    for (double start = nb_now_s(); nb_now_s() - start < 0.05;) sched_yield();
-    cr_expect_gt(nb_threads_cpu_s() - before, 0.001);
-    atomic_store(&spinning, 0);
-    cr_assert(nb_threads_wait_asleep(5));
-    before = nb_threads_cpu_s();
-    for (double start = nb_now_s(); nb_now_s() - start < 0.05;) continue;
-    cr_expect_lt(nb_threads_cpu_s() - before, 0.01);
-    close_it();
-}
-
 static const struct nb_kernel own = {.struct_size = sizeof own,
                                      .name = "own",
                                      .run = run_whole,
