@@ -34,7 +34,8 @@ static int exhaust_job(struct nb_workplace *w) {
     o.eps = eps;
     o.names = names;
     cJSON *answer = cJSON_CreateObject();
-    const int result = strcmp(mode, "row1") == 0 ? nb_exhaust_row1(&o, answer) : nb_exhaust_row2(&o, answer);
+    const struct nb_exhaust_mode *rows = strcmp(mode, "row1") == 0 ? &nb_exhaust_row1 : &nb_exhaust_row2;
+    const int result = rows->run(&o, answer);
     cJSON_AddStringToObject(answer, "type", "answer");
     cJSON_AddNumberToObject(answer, "result", result);
     nb_worker_say(answer);
