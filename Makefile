@@ -132,7 +132,7 @@ help:
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
 	'make asan      the tests under AddressSanitizer and UndefinedBehaviorSanitizer' \
-	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each' \
+	'make fuzz      feeds every reader of foreign text with clang and libFuzzer, FUZZ_SECONDS=30 each (TARGETS="npy journal": these)' \
 	'make format    formats the sources; format-check only looks' \
 	'make lint      static analysis' \
 	'make install   PREFIX=/usr/local: program, kernels, the adapters to peers that are built, header, pkg-config file, configs' \
@@ -371,27 +371,19 @@ asan: all $(TEST_LAYOUT) asan-build
 	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) check-unit
 	$(MAKE) $(sanitized) TESTS='$(kernel_suites)' check-unit
 
-# ---- fuzzing: tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/ ------------------------------------------
+# ---- fuzzing: the targets of tests/fuzz/fuzz.c, with seeds in tests/fuzz/corpus/NAME/ ---------------------------------
 FUZZ_SECONDS ?= 30
-fuzzers := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+fuzz_objects := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/fuzz/*.c)))
+included_in_fuzz := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ho 'include "src/[a-z0-9_/]*[.]c"' tests/fuzz/*.c | cut -d'"' -f2))
 fuzz:
 	tests/deps.sh clang libclang-rt-14-dev $(DEBIAN_PACKAGES)
 	$(MAKE) BUILD=build-fuzz CC=clang OPT=-O1 fuzz-run \
 	  SANITIZE="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
-fuzz-run: $(fuzzers:%=fuzz-%)
-$(fuzzers:%=$(BUILD)/tests/fuzz/%): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/support.o \
-	$(src_objects) $(report_objects)
+fuzz-run: $(BUILD)/tests/fuzz/normbench-fuzz
+	BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(TARGETS)
+$(BUILD)/tests/fuzz/normbench-fuzz: $(fuzz_objects) $(filter-out $(included_in_fuzz),$(src_objects)) $(report_objects)
 	$(call say,LD)
 	$(CC) $(SANITIZE) -fsanitize=fuzzer -o $@ $^ $(LIBS)
-# What is new goes to the build folder, what libFuzzer says into a log; a crash shows its end and keeps its input there.
-$(fuzzers:%=fuzz-%): fuzz-%: $(BUILD)/tests/fuzz/%
-	mkdir -p $(BUILD)/fuzz/$*
-	$(call say,FUZZ)
-	folder=$$(mktemp -d -p $(or $(wildcard /dev/shm),/tmp) normbench-fuzz-XXXXXX); trap 'rm -rf "$$folder"' EXIT; \
-	FUZZ_FOLDER=$$folder NORMBENCH_CONFIGS=configs $< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=32768 \
-	  -close_fd_mask=1 -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$* tests/fuzz/corpus/$* \
-	  > $(BUILD)/fuzz/$*.log 2>&1 || { tail -n 40 $(BUILD)/fuzz/$*.log; exit 1; }
-	tail -n 1 $(BUILD)/fuzz/$*.log
 
 # ---- install --------------------------------------------------------------------------------------------------------
 install: all

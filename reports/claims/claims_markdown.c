@@ -137,7 +137,10 @@ void nb_claims_markdown(const cJSON *document, const struct nb_figures *figures,
     nb_strbuf_add(out, "# Claims\n\n");
     add_paragraph(out, "", machine.text);
     nb_strbuf_release(&machine);
-    nb_claims_counts(out, document);
+    struct nb_strbuf counts = {0};
+    nb_claims_counts(&counts, document);
+    nb_escape_markdown(out, counts.text);
+    nb_strbuf_release(&counts);
     nb_strbuf_addf(out, "%s. Cuts are 1 - t / t_LN, ratios t_LN / t; intervals are at 95 %% over launches.\n\n",
                    nb_json_get_bool(document, "quick") ? " (quick)" : "");
     add_summary(document, false, out);

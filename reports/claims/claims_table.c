@@ -69,8 +69,11 @@ static void add_table(const cJSON *document, FILE *out, struct nb_strbuf *text) 
     add_family(document, false, out, text);
     add_family(document, true, out, text);
     add_sensitivities(document, out, text);
+    struct nb_strbuf counts = {0};
+    nb_claims_counts(&counts, document);
     nb_strbuf_add(text, "\n");
-    nb_claims_counts(text, document);
+    nb_escape_terminal(text, counts.text, true);
+    nb_strbuf_release(&counts);
     nb_strbuf_add(text, ".\ncut = 1 - t / t_LN, ratio = t_LN / t; intervals at 95 % over launches.\n");
     if (!nb_json_get_bool(document, "complete"))
         nb_strbuf_add(text, "The run was cut short: what was not measured is NOT TESTABLE HERE.\n");

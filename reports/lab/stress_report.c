@@ -357,7 +357,7 @@ static void add_figures(struct nb_figures *figures, const char *dir, struct nb_s
 static cJSON *read_depth(const char *dir) {
     char *path = nb_path_join(dir, NB_DEPTH_FILE), *text = NULL;
     if (nb_path_exists(path)) text = nb_file_read(path, LARGEST_FILE, NULL);
-    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     if (text && !json) nb_warn("%s is not JSON: its curve is not drawn", path);
     free(text);
     free(path);

@@ -175,7 +175,7 @@ int nb_claims_document_write(const cJSON *document, const char *dir) {
 
 cJSON *nb_claims_document_read(const char *dir) {
     char *path = nb_path_join(dir, NB_CLAIMS_FILE), *text = nb_file_read(path, LARGEST_FILE, NULL);
-    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    cJSON *json = text && nb_json_is_utf8(text) ? cJSON_Parse(text) : NULL;
     const char *schema = nb_json_get_text(json, "schema");
     if (text && (!schema || atoi(schema) != atoi(NB_CLAIMS_SCHEMA))) {
         nb_error("%s: is no claims.json of schema %s", path, NB_CLAIMS_SCHEMA);

@@ -602,7 +602,7 @@ static void add_entries(cJSON *list, enum nb_train_measure measure, const struct
         const char *name = nb_json_get_text(request, "measure"), *workload = nb_json_get_text(request, "workload");
         if (!name || !workload || strcmp(name, nb_train_measure_names[measure]) != 0) continue;
         cJSON_ArrayForEach(arm, cJSON_GetObjectItemCaseSensitive(answer, "arms")) {
-            struct subject s = {.question = {measure, workload, (int)nb_json_get_number(request, "steps")},
+            struct subject s = {.question = {measure, workload, nb_json_get_index(request, "steps")},
                                 .arm = nb_json_get_text(arm, "arm")};
             if (!s.arm || !is_new(list, &s)) continue;
             gather(&s, r->answers);

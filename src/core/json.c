@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,11 @@ void nb_json_number(cJSON *object, const char *name, double value) {
 double nb_json_get_number(const cJSON *object, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
     return cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
+}
+
+int nb_json_get_index(const cJSON *object, const char *name) {
+    const double value = nb_json_get_number(object, name);
+    return value >= 0 && value <= INT_MAX && floor(value) == value ? (int)value : -1;
 }
 
 void nb_json_text(cJSON *object, const char *name, const char *text) {

@@ -123,10 +123,12 @@ static const char **get_texts(const cJSON *json, const char *name, int *n) {
 
 static int get_case(struct nb_job *job, int i, const cJSON *json) {
     job->keys[i] = nb_json_get_text(json, "key");
-    job->samples[i] = (int)nb_json_get_number(json, "sample");
-    job->copy_of[i] = (int)nb_json_get_number(json, "copy");
+    job->samples[i] = nb_json_get_index(json, "sample");
+    job->copy_of[i] = nb_json_get_index(json, "copy");
     job->steps[i] = nb_json_get_bool(json, "step");
     if (!job->keys[i] || nb_case_parse(&job->cases[i], job->keys[i]) != 0) return -1;
+    if (job->samples[i] < 0 || job->copy_of[i] >= job->n_copies)
+        return nb_error("%s: has no sample or no copy in its worker's job", job->keys[i]);
     job->entries[i] = nb_registry_find(job->cases[i].variant);
     if (!job->entries[i]) return nb_error("no kernel %s", job->cases[i].variant);
     nb_case_set_entry(&job->cases[i], job->entries[i]);
@@ -162,6 +164,9 @@ static int job_read(struct nb_job *job, const char *text) {
     const cJSON *cpus = cJSON_GetObjectItemCaseSensitive(json, "cpus");
     job->cpus = nb_alloc((unsigned)cJSON_GetArraySize(cpus), sizeof(int));
     cJSON_ArrayForEach(item, cpus) job->cpus[job->n_cpus++] = item->valueint;
+    for (int i = 0; i < job->n_cpus; i++)
+        if (job->cpus[i] < 0 || job->cpus[i] >= NB_MAX_CPUS)
+            return nb_error("a worker's job names CPU %d", job->cpus[i]);
     const unsigned n = (unsigned)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "cases"));
     job->cases = nb_alloc(n, sizeof *job->cases);
     job->keys = nb_alloc(n, sizeof *job->keys);

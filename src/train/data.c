@@ -4,13 +4,13 @@
 #include "src/train/data.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/core/files.h"
 #include "src/core/log.h"
 #include "src/core/random.h"
 #include "src/core/text.h"
@@ -22,9 +22,8 @@ static const char *const usual[] = {"/usr/share/common-licenses/GPL-3", "/usr/sh
 enum { LEAST_BYTES = 1024, TEXT_STREAM = 0x7e97 };
 static const long MOST_BYTES = 1L << 30;
 
-/* -1 without a word: there is no such file. */
-static int read_all(struct nb_text *text, const char *path) {
-    FILE *f = fopen(path, "rb");
+/* Closes f; null: -1. */
+static int read_all(struct nb_text *text, FILE *f, const char *path) {
     if (!f) return -1;
     long n = -1;
     if (fseek(f, 0, SEEK_END) == 0) n = ftell(f);
@@ -39,8 +38,7 @@ static int read_all(struct nb_text *text, const char *path) {
 }
 
 static int open_named(struct nb_text *text, const char *path) {
-    if (read_all(text, path) != 0)
-        return nb_error("text %s: %s; name a file of text to train on", path, strerror(errno));
+    if (read_all(text, nb_file_open(path), path) != 0) return -1;
     if (text->n >= LEAST_BYTES) return 0;
     const size_t n = text->n;
     nb_text_release(text);
@@ -53,7 +51,7 @@ int nb_text_open(struct nb_text *text, const char *path) {
     const char *named = path ? path : getenv("NORMBENCH_TEXT");
     if (named && *named) return open_named(text, named);
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-        if (read_all(text, usual[i]) == 0 && text->n >= LEAST_BYTES) return 0;
+        if (read_all(text, fopen(usual[i], "rbe"), usual[i]) == 0 && text->n >= LEAST_BYTES) return 0;
         nb_text_release(text);
     }
     return nb_error("no text to train on: %s and the like are not there; name a file, or set NORMBENCH_TEXT", usual[0]);

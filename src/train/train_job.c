@@ -316,11 +316,11 @@ static int read_order(struct order *o, struct nb_workplace *w) {
     *o = (struct order){.workload = name ? nb_workload_find(name) : NULL,
                         .arms = nb_alloc(n + 1, sizeof *o->arms),
                         .names = nb_alloc(n + 1, sizeof *o->names),
-                        .steps = (int)nb_json_get_number(json, "steps"),
+                        .steps = nb_json_get_index(json, "steps"),
                         .launch_s = nb_json_get_number(json, "launch_s"),
                         .place = w};
     if (!o->workload) return nb_error("no workload %s", name ? name : "(none)");
-    const int threads = (int)nb_json_get_number(json, "threads"), round = (int)nb_json_get_number(json, "round");
+    const int threads = nb_json_get_index(json, "threads"), round = nb_json_get_index(json, "round");
     cJSON_ArrayForEach(item, arms) {
         if (read_arm(o, item, threads, round) != 0) return -1;
     }

@@ -21,6 +21,14 @@ static double there_and_back(double value) {
     return back;
 }
 
+Test(json, an_index_is_whole_and_fits) {
+    cJSON *json = cJSON_Parse("{\"a\":0,\"b\":2147483647,\"c\":-1,\"d\":1.5,\"e\":1e30,\"f\":\"1\"}");
+    cr_expect(nb_json_get_index(json, "a") == 0 && nb_json_get_index(json, "b") == 2147483647);
+    for (const char *name = "cdefg"; *name; name++)
+        cr_expect_eq(nb_json_get_index(json, (const char[]){*name, '\0'}), -1, "%c", *name);
+    cJSON_Delete(json);
+}
+
 Test(json, every_finite_double_reads_back_bit_for_bit) {
     double values[] = {0.0,
                        -0.0,

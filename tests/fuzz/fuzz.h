@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the fuzz targets share. A target is one file fuzz_NAME.c with libFuzzer's entry point and seeds in corpus/NAME/; `make fuzz`
- * builds and runs all of them under AddressSanitizer and UndefinedBehaviorSanitizer. */
+/* Every reader of text or files that others wrote is a target: a function of the bytes, a row of the table in fuzz.c, and seeds in
+ * corpus/NAME/. One program has them all; $FUZZ_TARGET names the one that it feeds. `make fuzz` builds it with libFuzzer,
+ * AddressSanitizer and UndefinedBehaviorSanitizer, and run.sh gives each target its time. */
 #ifndef NB_FUZZ_H
 #define NB_FUZZ_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+typedef void fuzz_target(const uint8_t *bytes, size_t n);
 
 /* A property that has to hold for every input; ends the process when it does not, so that the input is kept. */
-void fuzz_check(int holds, const char *property);
+void fuzz_check(bool holds, const char *property);
 /* Two texts are equal; else shows where they part. */
 void fuzz_same(const char *a, const char *b, const char *property);
-/* The bytes up to the first null as an owned text. */
-char *fuzz_text(const uint8_t *bytes, size_t n);
-/* Writes bytes as the file NAME of the folder $FUZZ_FOLDER, which no other process may use, or of one in /tmp; returns the
- * folder. */
-const char *fuzz_file(const char *name, const uint8_t *bytes, size_t n);
-/* Reads the results of a folder, prints them in every format, makes figures of them and reads them again. */
-void fuzz_results(const char *dir);
+/* The bytes up to the first null as an owned text; *rest: how many bytes follow that null. */
+char *fuzz_text(const uint8_t *bytes, size_t n, size_t *rest);
+/* Writes bytes as the file NAME of the folder $FUZZ_FOLDER, which no other process may use, or of one in /tmp; returns its path, owned. */
+char *fuzz_file(const char *name, const uint8_t *bytes, size_t n);
+/* The same below a folder of that one; returns that folder, owned. */
+char *fuzz_file_in(const char *folder, const char *name, const uint8_t *bytes, size_t n);
+
+/* A stream into memory. fuzz_page_end() checks that what was written holds no command of a terminal. */
+struct fuzz_page {
+    FILE *out;
+    char *text;
+    size_t n;
+};
+void fuzz_page_begin(struct fuzz_page *page);
+void fuzz_page_end(struct fuzz_page *page);
+
+/* texts.c */
+fuzz_target fuzz_key, fuzz_shape, fuzz_shapes, fuzz_config, fuzz_design, fuzz_tuning, fuzz_claim, fuzz_npy_header,
+    fuzz_npy, fuzz_elf;
+/* folders.c */
+fuzz_target fuzz_journal, fuzz_results, fuzz_merge, fuzz_compare, fuzz_stress, fuzz_depth, fuzz_claims, fuzz_training;
+/* workers.c */
+fuzz_target fuzz_job, fuzz_answers;
 
 #endif

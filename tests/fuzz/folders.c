@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Targets that read a folder of a run, or several, and show what is there in every way. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reports/claims/claims_report.h"
+#include "reports/claims/claims_training.h"
+#include "reports/figures/plots.h"
+#include "reports/lab/plot_stress.h"
+#include "reports/lab/stress_report.h"
+#include "reports/run/report.h"
+#include "src/claims/claims_document.h"
+#include "src/claims/training.h"
+#include "src/core/files.h"
+#include "src/core/json.h"
+#include "src/core/log.h"
+#include "src/lab/stress/stress.h"
+#include "src/measure/journal.h"
+#include "src/record/comparison.h"
+#include "src/record/record.h"
+#include "src/train/train_study.c"
+#include "tests/fuzz/fuzz.h"
+
+/* ---- a run: results.json, or the journal that is folded to one ---- */
+
+/* What was read is written in a form that reads as the same. */
+static void read_again(const struct nb_results *results) {
+    struct nb_strbuf once = {0}, twice = {0};
+    struct nb_results again = {0};
+    nb_results_print(results, &once);
+    char *dir = fuzz_file_in("again", NB_RESULTS_FILE, (const uint8_t *)once.text, once.len);
+    fuzz_check(nb_results_read(&again, dir) == 0, "what is written can be read");
+    nb_results_print(&again, &twice);
+    fuzz_same(once.text, twice.text, "results read as what they were written from");
+    nb_results_release(&again);
+    nb_strbuf_release(&once);
+    nb_strbuf_release(&twice);
+    free(dir);
+}
+
+/* Every format prints every run, but for that of comparisons where nothing is compared. */
+static void render_all(const struct nb_results *results) {
+    const cJSON *plan = cJSON_GetObjectItemCaseSensitive(results->meta, "plan");
+    const bool compares = cJSON_GetObjectItemCaseSensitive(plan, "compare") != NULL;
+    for (size_t i = 0; nb_renderer_at(i); i++) {
+        struct fuzz_page page;
+        fuzz_page_begin(&page);
+        const int result = nb_renderer_at(i)->render(results, page.out);
+        fuzz_check(result == 0 || (!compares && strncmp(nb_renderer_at(i)->name, "peers", 5) == 0),
+                   "results can be rendered");
+        fuzz_page_end(&page);
+    }
+}
+
+static void show_results(const char *dir) {
+    struct nb_results results = {0};
+    struct nb_figures figures = {0};
+    if (nb_results_read(&results, dir) == 0) {
+        render_all(&results);
+        nb_figures_init(&figures, &results);
+        nb_figures_release(&figures);
+        read_again(&results);
+    }
+    nb_results_release(&results);
+}
+
+void fuzz_results(const uint8_t *bytes, size_t n) {
+    char *dir = fuzz_file_in("results", NB_RESULTS_FILE, bytes, n);
+    show_results(dir);
+    free(dir);
+}
+
+/* Lines whose sum does not fit are as if they were not there, so the sum of a line that ends with one is put right, unless the line begins
+ * with '!', which is taken away. */
+static void add_with_sums(struct nb_strbuf *out, char *text) {
+    static const char mark[] = ",\"sum\":\"";
+    const size_t end = sizeof mark - 1 + 16 + 2;
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        const bool is_whole = next != NULL, as_it_is = *line == '!';
+        const size_t n = is_whole ? (size_t)(next - line) : strlen(line);
+        if (is_whole) next++;
+        if (!as_it_is && n > end && memcmp(line + n - end, mark, sizeof mark - 1) == 0) {
+            nb_strbuf_addn(out, line, n - end);
+            nb_strbuf_addf(out, "%s%016llx\"}", mark, (unsigned long long)nb_hash(NB_HASH_EMPTY, line, n - end));
+        } else {
+            nb_strbuf_addn(out, line + as_it_is, n - as_it_is);
+        }
+        if (is_whole) nb_strbuf_add(out, "\n");
+    }
+}
+
+static char *write_journal(const char *folder, const uint8_t *bytes, size_t n) {
+    struct nb_strbuf journal = {0};
+    char *text = fuzz_text(bytes, n, NULL);
+    nb_strbuf_add(&journal, "");
+    add_with_sums(&journal, text);
+    char *dir = fuzz_file_in(folder, NB_JOURNAL_FILE, (const uint8_t *)journal.text, journal.len);
+    nb_strbuf_release(&journal);
+    free(text);
+    return dir;
+}
+
+void fuzz_journal(const uint8_t *bytes, size_t n) {
+    char *dir = write_journal("journal", bytes, n), *results = nb_path_join(dir, NB_RESULTS_FILE);
+    unlink(results); /* else it would be read instead */
+    show_results(dir);
+    free(results);
+    free(dir);
+}
+
+/* ---- two runs, with a null byte between them ---- */
+
+struct folders {
+    char *dirs[2];
+};
+
+static struct folders two_folders(const uint8_t *bytes, size_t n) {
+    size_t rest;
+    char *first = fuzz_text(bytes, n, &rest);
+    struct folders f = {{fuzz_file_in("first", NB_RESULTS_FILE, bytes, strlen(first)),
+                         fuzz_file_in("second", NB_RESULTS_FILE, bytes + n - rest, rest)}};
+    free(first);
+    return f;
+}
+
+static void release_folders(struct folders *f) {
+    for (int i = 0; i < 2; i++) free(f->dirs[i]);
+}
+
+void fuzz_merge(const uint8_t *bytes, size_t n) {
+    struct folders f = two_folders(bytes, n);
+    struct nb_results merged = {0};
+    if (nb_results_merge(&merged, (const char *const *)f.dirs, 2, n % 2) == 0) {
+        struct fuzz_page page;
+        fuzz_page_begin(&page);
+        fuzz_check(nb_renderer_find("table")->render(&merged, page.out) == 0, "merged results can be shown");
+        fuzz_page_end(&page);
+        read_again(&merged);
+    }
+    nb_results_release(&merged);
+    release_folders(&f);
+}
+
+void fuzz_compare(const uint8_t *bytes, size_t n) {
+    static const char *const formats[] = {"table", "markdown", "json"};
+    struct folders f = two_folders(bytes, n);
+    struct nb_results runs[2] = {{0}};
+    struct nb_comparison c = {0};
+    const struct nb_filters all = {0};
+    const bool read = nb_results_read(&runs[0], f.dirs[0]) == 0 && nb_results_read(&runs[1], f.dirs[1]) == 0;
+    if (read && nb_comparison_make(&c, &runs[0], &runs[1], &all) == 0) {
+        for (int i = 0; i < 3; i++) {
+            struct fuzz_page page;
+            fuzz_page_begin(&page);
+            fuzz_check(nb_compare_print(&c, formats[i], page.out) == 0, "a comparison can be printed");
+            fuzz_page_end(&page);
+        }
+        nb_comparison_is_whole(&c);
+        nb_comparison_release(&c);
+    }
+    for (int i = 0; i < 2; i++) nb_results_release(&runs[i]);
+    release_folders(&f);
+}
+
+/* ---- what stress, emulate --depth and claims leave ---- */
+
+/* As `normbench report` does: what was searched is judged again, and drawn as it stands. */
+void fuzz_stress(const uint8_t *bytes, size_t n) {
+    static const char *const formats[] = {"table", "markdown", "json"};
+    char *dir = fuzz_file_in("stress", NB_STRESS_FILE, bytes, n);
+    struct nb_results results = {.meta = cJSON_CreateObject()};
+    struct nb_grades grades;
+    struct nb_searched searched;
+    struct nb_figures figures;
+    cJSON *read = nb_stress_read(dir);
+    nb_grades_make(&grades, &results, NULL);
+    nb_searched_read(&searched, dir);
+    cJSON *judged = nb_stress_judge(&results, &grades, &searched);
+    for (int i = 0; i < 6; i++) {
+        const cJSON *stress = i < 3 ? read : judged;
+        struct fuzz_page page;
+        if (!stress) continue;
+        fuzz_page_begin(&page);
+        fuzz_check(nb_stress_print(stress, &results, formats[i % 3], page.out) == 0, "a judgement can be printed");
+        fuzz_page_end(&page);
+    }
+    if (read) {
+        nb_stress_figures_init(&figures, read, NULL, &results);
+        nb_figures_release(&figures);
+    }
+    cJSON_Delete(read);
+    cJSON_Delete(judged);
+    cJSON_Delete(searched.list);
+    nb_grades_release(&grades);
+    nb_results_release(&results);
+    free(dir);
+}
+
+void fuzz_depth(const uint8_t *bytes, size_t n) {
+    struct nb_figures figures;
+    char *text = fuzz_text(bytes, n, NULL);
+    cJSON *depth = cJSON_Parse(text);
+    nb_stress_figures_init(&figures, NULL, depth, NULL);
+    nb_figures_release(&figures);
+    cJSON_Delete(depth);
+    free(text);
+}
+
+void fuzz_claims(const uint8_t *bytes, size_t n) {
+    static const char *const formats[] = {"table", "markdown", "json"};
+    char *dir = fuzz_file_in("claims", NB_CLAIMS_FILE, bytes, n);
+    cJSON *document = nb_claims_document_read(dir);
+    if (document) {
+        struct nb_figures figures = {0};
+        struct nb_strbuf tables = {0};
+        const struct nb_results meta = {.meta = document};
+        for (int i = 0; i < 3; i++) {
+            struct fuzz_page page;
+            fuzz_page_begin(&page);
+            fuzz_check(nb_claims_print(document, formats[i], page.out) == 0, "verdicts can be printed");
+            fuzz_page_end(&page);
+        }
+        nb_claims_training_tables(document, true, &tables);
+        nb_claims_training_figures(&figures, document, &meta);
+        nb_figures_release(&figures);
+        nb_strbuf_release(&tables);
+    }
+    cJSON_Delete(document);
+    free(dir);
+}
+
+/* Answers of training jobs, which are a journal of their own. */
+void fuzz_training(const uint8_t *bytes, size_t n) {
+    char *dir = write_journal("training", bytes, n);
+    struct nb_train_results r = {0};
+    if (nb_journal_read(dir, take_answer, &r) == 0) {
+        const cJSON *answer;
+        cJSON *section = nb_training_to_json(&r);
+        cJSON_ArrayForEach(answer, r.answers) results_find(&r, cJSON_GetObjectItemCaseSensitive(answer, "request"));
+        cJSON_Delete(section);
+    }
+    nb_train_results_release(&r);
+    free(dir);
+}
