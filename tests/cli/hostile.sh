@@ -66,6 +66,8 @@ gives constructor:crash:worker 1 'cases: [1-9][0-9]* ok(, [0-9]+ out_of_range)?,
 gives constructor:crash:worker 1 'crashed: signal 11.* certain' probe '*:*' --plugin "$around" --plugin "$BUILD/tests/plugins/example.so"
 run applicable:crash 1 'crashed'
 run destructor:_exit 0 'bad_around'
+# A worker that was killed is run once more; one that is killed again has killed itself.
+run run:kill:worker 1 'killed twice \(signal 9\)'
 # What is written to the descriptors of a worker reaches no journal, and nobody is blamed for it.
 for where in constructor table thread applicable run destructor; do
     run $where:junk:worker 0 'bad_around'

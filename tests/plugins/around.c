@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]: in the file's constructor, its
- * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own; exit, _exit, crash, hang, junk (forged answers,
+ * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own; exit, _exit, crash, kill, hang, junk (forged answers,
  * written to every descriptor but the first three) or child (one that outlives it); in every process, or (WHOM) in workers alone, in the file candidate.so alone, or both ("worker+candidate"). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -80,6 +80,7 @@ static void misbehave(const char *where) {
     if (strncmp(what, "exit", n) == 0) exit(0);
     if (strncmp(what, "_exit", n) == 0) _exit(0);
     if (strncmp(what, "crash", n) == 0) raise(SIGSEGV);
+    if (strncmp(what, "kill", n) == 0) raise(SIGKILL);
     if (strncmp(what, "hang", n) == 0) sleep(3600);
     if (strncmp(what, "junk", n) == 0) write_junk();
     if (strncmp(what, "child", n) == 0) leave_a_child();
