@@ -338,10 +338,24 @@ static bool scales(double v, int k, const struct nb_format *f) {
 
 static int eps_power(const struct nb_case *c, int k) { return c->formula.eps_place == NB_EPS_INSIDE ? 2 * k : k; }
 
+/* Of the weights that are not 0. A kernel may multiply 1 / sqrt(v) by them first. */
+static struct extent extent_of_weights(const struct trials *t) {
+    const struct nb_inputs *in = &t->fixture->in;
+    const struct nb_formula *formula = &t->fixture->c.formula;
+    struct extent e = {.least = INFINITY, .finite = true};
+    for (int64_t i = 0; formula->affine != NB_AFFINE_NONE && i < in->n_params; i++) {
+        const bool narrow = formula->param == NB_PARAM_X;
+        extend(&e, formula->weight_offset + (narrow ? nb_get(in->gamma_x, i, in->dtype) : (double)in->gamma_f32[i]));
+    }
+    if (e.largest == 0) e.least = e.largest = 1;
+    return e;
+}
+
 /* Why the bits may change under 2^k, or null. */
 static const char *excuse(const struct trials *t, const struct extent *e, int k) {
     const struct nb_case *c = &t->fixture->c;
     const struct nb_format *f = statistics_format(c), *stored = &nb_formats[c->dtype];
+    const struct extent weights = extent_of_weights(t);
     const double n = (double)t->oracle->n_stats;
     if (!e->finite) return "Inf or NaN in the rows";
     if (c->op == NB_OP_DYT) return scales(c->alpha, -k, f) ? NULL : "alpha leaves the normal numbers";
@@ -358,6 +372,8 @@ static const char *excuse(const struct trials *t, const struct extent *e, int k)
             const double scale = ldexp(t->oracle->truth[i].scale, -power);
             if (isfinite(scale) && !is_normal(scale, f))
                 return "1 / sqrt(v) leaves the normal numbers of the statistics";
+            if (isfinite(scale) && !(is_normal(scale * weights.least, f) && is_normal(scale * weights.largest, f)))
+                return "1 / sqrt(v) times a weight may leave the normal numbers";
         }
         if (power == k) return NULL;
     }
