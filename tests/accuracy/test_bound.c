@@ -289,23 +289,29 @@ Test(bound, common_mistakes_are_caught_by_the_bound_or_by_the_bias) {
     }
 }
 
-/* Of 4096 columns n - 1 for n moves y by 2048 u: the bound of an updated variance is tight enough to see it, in few lanes as well. */
-Test(bound, a_wrong_divisor_is_seen_in_an_updated_variance_of_long_rows) {
-    for (int lanes = 8; lanes <= 64; lanes *= 8) {
-        struct problem p;
-        struct soft_kernel k = {.lanes = lanes, .fault = FAULT_NONE};
-        struct random_state r = {77};
-        problem_init(&p, NB_OP_LAYERNORM, NB_F32, 4, 4096);
-        p.c.variance = NB_VAR_WELFORD;
-        p.c.formula.root = NB_ROOT_MUL_RECIP;
-        for (int64_t i = 0; i < 4 * 4096; i++) problem_set(&p, i, random_normal(&r));
-        struct nb_accuracy a = judge(&p, &k);
-        cr_expect_eq(a.n_beyond, 0, "%d lanes: %g of the bound", lanes, a.worst_ratio);
-        k.fault = FAULT_DIVISOR;
-        a = judge(&p, &k);
-        cr_expect_gt(a.n_beyond, 0, "%d lanes: %g of the bound", lanes, a.worst_ratio);
-        problem_free(&p);
-    }
+/* The worst error over the bound of a LayerNorm of standard normal rows. */
+static double ratio_of(uint32_t variance, enum fault fault, int64_t n, int lanes) {
+    struct problem p;
+    struct soft_kernel k = {.lanes = lanes, .fault = fault};
+    problem_init(&p, NB_OP_LAYERNORM, NB_F32, 4, n);
+    p.c.variance = variance;
+    p.c.formula.root = NB_ROOT_MUL_RECIP;
+    problem_fill_normal(&p, 0, 1, 77);
+    const double ratio = judge(&p, &k).worst_ratio;
+    problem_free(&p);
+    return ratio;
+}
+
+/* n - 1 for n is the same mistake in both. */
+Test(bound, an_updated_variance_is_bounded_nearly_as_tightly_as_two_passes) {
+    for (int64_t n = 64; n <= 16384; n *= 4)
+        for (int lanes = 8; lanes <= 64; lanes *= 8) {
+            const double two_passes = ratio_of(NB_VAR_TWOPASS, FAULT_DIVISOR, n, lanes);
+            const double updated = ratio_of(NB_VAR_WELFORD, FAULT_DIVISOR, n, lanes);
+            cr_expect_lt(two_passes, 4 * updated, "n %lld, %d lanes: %g, %g", (long long)n, lanes, two_passes, updated);
+            cr_expect(n > 4096 || updated > 1, "n %lld, %d lanes: unseen, %g", (long long)n, lanes, updated);
+            cr_expect_leq(ratio_of(NB_VAR_WELFORD, FAULT_NONE, n, lanes), 1);
+        }
 }
 
 Test(bound, flushed_subnormals_are_caught) {
