@@ -544,11 +544,11 @@ static void add_trust(struct summary *s, const struct nb_summary *counts) {
     if (counts->n_failures) add_part(&text, "%zu failed", counts->n_failures);
     if (!whole) add_part(&text, "not complete");
     if (counts->n_noisy) add_part(&text, "%zu of %zu too noisy to rank", counts->n_noisy, counts->n_timed);
-    if (counts->n_suspect) add_part(&text, "%zu faster than the roof", counts->n_suspect);
+    if (counts->n_suspect) add_part(&text, "%zu faster than roof", counts->n_suspect);
     if (counts->n_timed && counts->n_without_interval == counts->n_timed)
         add_part(&text, "no intervals");
     else if (disturbed >= 0.01)
-        add_part(&text, "%.0f%% of samples disturbed", 100 * disturbed);
+        add_part(&text, "%.0f%% disturbed", 100 * disturbed);
     if (counts->n_failures)
         nb_strbuf_add(&todo, "replay what failed, as below: it says where and by how much");
     else if (!whole)
