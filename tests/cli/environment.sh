@@ -48,7 +48,7 @@ code=0; wait "$pid" || code=$?
 expect "$code" 0 "SIGHUP under nohup"
 
 # A file that may not grow: the error says so, what was measured is kept, and --resume ends the run.
-code=0; (ulimit -f 12; "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --out "$WORK/small" >/dev/null 2>"$WORK/err") || code=$?
+code=0; (ulimit -f 24; "$NORMBENCH" run "$WORK/config.json" --no-plots --no-counters --out "$WORK/small" >/dev/null 2>"$WORK/err") || code=$?
 expect "$code" 2 "a file size limit"
 grep -q 'File too large' "$WORK/err"
 grep -q 'run --resume .*small. goes on' "$WORK/err"
