@@ -141,6 +141,7 @@ static int plan_one(struct nb_plan *plan, const char *key, const struct replay_o
     *plan = (struct nb_plan){.n_cases = 1,
                              .n_groups = 1,
                              .launches = o->check_only ? 0 : o->launches,
+                             .most_launches = o->check_only ? 0 : o->launches,
                              .blocks = o->blocks,
                              .sample_ms = 0.25,
                              .order_seed = 1};
