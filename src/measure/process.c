@@ -118,6 +118,8 @@ void nb_fork_server_renew(struct nb_fork_server *n) {
     kill(n->pid, SIGKILL);
     close(n->socket);
     while (waitpid(n->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    nb_strbuf_release(&n->answers.begun);
+    n->has_word = false;
     n->pid = 0;
 }
 

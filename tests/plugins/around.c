@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]: in the file's constructor, its
- * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own; exit, _exit, crash, kill, hang, junk (forged answers,
- * written to every descriptor but the first three) or child (one that outlives it); in every process, or (WHOM) in workers alone, in the file candidate.so alone, or both ("worker+candidate"). */
+/* A correct kernel in a file that misbehaves around it. NORMBENCH_TEST_FAULT says WHERE:WHAT[:WHOM]. WHERE: in the file's constructor, its
+ * destructor, normbench_kernels() ("table"), applicable(), run() or a thread of its own. WHAT: exit, _exit, crash, kill, hang, junk (forged
+ * answers, written to every descriptor but the first three) or child (one that outlives it). WHOM: workers alone, the file candidate.so
+ * alone, or both ("worker+candidate"); without it every process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
