@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The trial that chooses a group's roofs: for each pattern of loads and stores among its cases, the baseline copies with that pattern. */
+#include <math.h>
+
 #include "src/core/cpu.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
-#include "src/core/stats.h"
 #include "src/measure/worker.h"
 
-enum { TRIAL_BLOCKS = 8, MAX_CANDIDATES = 24 };
+enum { TRIAL_BLOCKS = 24, MAX_CANDIDATES = 24 };
 
 /* The copies with this pattern of loads and stores that can run here; single_width: of the case's width. */
 static int candidates(const struct nb_case *c, bool single_width, int n_loads, int n_stores,
@@ -22,6 +23,13 @@ static int candidates(const struct nb_case *c, bool single_width, int n_loads, i
         out[n++] = e;
     }
     return n;
+}
+
+/* What an arm takes beside the first: paired within blocks, so that a neighbour who comes for some of them speaks for none of the candidates. */
+static double paired_ns(const struct nb_arm *arm, const struct nb_arm *first) {
+    const struct nb_samples own = {.ns = arm->sample_ns, .n = TRIAL_BLOCKS},
+                            base = {.ns = first->sample_ns, .n = TRIAL_BLOCKS};
+    return nb_samples_median(&base) * exp(nb_paired_ln(&own, &base, NB_PAIRS_ALL));
 }
 
 /* Times the candidates interleaved, and says each one's time. */
@@ -46,7 +54,7 @@ static int try_copies(struct nb_workplace *w, const struct nb_case *c, int n_loa
     for (int i = 0; i < bench.n && result == 0; i++) {
         cJSON *copy = cJSON_CreateObject();
         nb_json_text(copy, "variant", entries[i]->id);
-        nb_json_number(copy, "ns", nb_median(arms[i].sample_ns, TRIAL_BLOCKS));
+        nb_json_number(copy, "ns", paired_ns(&arms[i], &arms[0]));
         cJSON_AddItemToArray(out, copy);
     }
     nb_bench_release(&bench);
