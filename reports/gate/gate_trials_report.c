@@ -175,8 +175,12 @@ int nb_gate_print_trials(const struct nb_gate *g, const struct nb_trial_plan *pl
     if (strcmp(format, "json") == 0) return nb_output_json(trials_to_json(plan, t), out);
     print_effect(out, t, 0, 0);
     for (int i = 0; i < plan->n_effects; i++) print_effect(out, t, plan->effects[i], t->injected[i]);
-    fprintf(out, "\nfalse alarms by stretches of %d neighbours: at most %.2f %% of cases (95 %%, bootstrap)\n", CLUSTER,
-            100 * cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER));
+    const double upper = cluster_upper(t, 0, NB_VERDICT_REGRESSION, CLUSTER);
+    fprintf(out, "\nfalse alarms by stretches of %d neighbours: ", CLUSTER);
+    if (isnan(upper))
+        fprintf(out, "not known below %d trials\n", 2 * CLUSTER);
+    else
+        fprintf(out, "at most %.2f %% of cases (95 %%, bootstrap)\n", 100 * upper);
     fprintf(out, "runs of %d cases with any false alarm, by resampling: %.2f %%\n", RUN_CASES,
             100 * run_rate(t, RUN_CASES));
     fprintf(out, "spread between launches %.2f %%, %.1f s for a case without change; %zu cases, %.0f s in all\n",

@@ -31,6 +31,7 @@ PY
 # shellcheck disable=SC2086
 "$NORMBENCH" gate --self-test $few --trials 1 --powered 1 --effects 10,50 --screen-launches 7 --confirm-launches 12 --blocks 12 \
     --out "$WORK/trials" >"$WORK/table" 2>"$WORK/err" || bad "self-test: exit $?: $(cat "$WORK/err")"
+grep -q "neighbours: not known below 20 trials" "$WORK/table" || bad "two trials give a bound on false alarms: $(cat "$WORK/table")"
 $python - "$WORK/trials" <<'PY' || bad "the recorded self-test: not as promised"
 import json, sys
 trials = json.load(open(sys.argv[1] + "/trials.json"))
