@@ -175,6 +175,8 @@ bool nb_read_options(const struct nb_command *command, const struct nb_option *o
         }
         if (quiet) nb_log_quiet(true);
     }
+    for (int i = optind; i < argc; i++)
+        if (!*argv[i]) return nb_error("%s: an argument is empty", command->name), false;
     if (argc - optind <= arguments) return true;
     nb_error("%s: '%s' is one argument too many; see `normbench %s --help`", command->name, argv[optind + arguments],
              command->name);

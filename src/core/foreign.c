@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "src/core/log.h"
@@ -20,6 +21,7 @@
 void *nb_object_open(const char *path) {
     assert(path);
     struct stat st;
+    struct statvfs fs;
     char *resolved = realpath(path, NULL);
     void *handle = NULL;
     if (!resolved || stat(resolved, &st) != 0)
@@ -27,7 +29,10 @@ void *nb_object_open(const char *path) {
     else if (!S_ISREG(st.st_mode))
         nb_error("%s: not a file", path);
     else if (!(handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL)))
-        nb_error("%s: cannot be loaded as a shared object: %s", path, dlerror());
+        nb_error("%s: cannot be loaded as a shared object: %s%s", path, dlerror(),
+                 statvfs(resolved, &fs) == 0 && fs.f_flag & ST_NOEXEC
+                     ? "; it lies on a file system that is mounted noexec: move it, or set TMPDIR if it is a copy"
+                     : "");
     free(resolved);
     return handle;
 }

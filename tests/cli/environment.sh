@@ -71,6 +71,15 @@ code=0; run --out "$WORK/killed" >/dev/null 2>"$WORK/err" || code=$?
 expect "$code" 2 "a folder with a journal"
 grep -q 'holds a run already; take another --out' "$WORK/err"
 
+# Copies of builds in a folder that programs cannot be run from, where this user may mount one.
+cat >"$WORK/noexec.sh" <<'SH'
+mount -t tmpfs -o noexec none "$1" 2>/dev/null || exit 77
+TMPDIR=$1 exec "$NORMBENCH" gate --baseline "$2" --candidate "$2"
+SH
+mkdir "$WORK/tmp"
+code=0; unshare -rm bash "$WORK/noexec.sh" "$WORK/tmp" "$NORMBENCH_KERNELS" 2>"$WORK/err" || code=$?
+[ "$code" != 2 ] || grep -q 'noexec: move it, or set TMPDIR' "$WORK/err"
+
 # Two at once get a folder each.
 (
     cd "$WORK"

@@ -35,6 +35,10 @@ refuses "No such file|cannot" run --plugin /nonexistent.so
 refuses "may be one of --list, --launches" run --l
 refuses "empty" run --filter ""
 refuses "--out: an empty text" run --out ""
+for args in report replay compare "run --list" probe claims; do
+    # shellcheck disable=SC2086 # words on purpose
+    refuses "an argument is empty" $args ""
+done
 refuses "kernel 'py:py': no kernel has this name; --plugin FILE" run --axis kernel=py:py
 refuses "kernel 'rmsnorm_twopas': no kernel has this name; near it: rmsnorm_twopass," run --axis kernel=rmsnorm_twopass,rmsnorm_twopas
 config '{ "blocks": [ { "op": "rmsnorm",
