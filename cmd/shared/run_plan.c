@@ -128,10 +128,9 @@ static void add_plugins(cJSON *line, const struct nb_texts *plugins) {
         for (size_t i = 0; i < nb_registry_size() && !name; i++)
             if (nb_registry_at(i)->plugin && strcmp(nb_registry_at(i)->file, plugins->items[p]) == 0)
                 name = nb_registry_at(i)->plugin;
-        cJSON *plugin = cJSON_CreateObject();
+        cJSON *plugin = nb_json_add_object(array);
         nb_json_text(plugin, "name", name ? name : plugins->items[p]);
         nb_json_text(plugin, "file", plugins->items[p]);
-        cJSON_AddItemToArray(array, plugin);
     }
 }
 
@@ -166,11 +165,10 @@ static void print_json(const struct nb_plan *plan, const struct nb_config *confi
     cJSON *keys = cJSON_AddArrayToObject(json, "cases"), *skips = cJSON_AddArrayToObject(json, "left_out");
     for (size_t i = 0; i < plan->n_cases; i++) cJSON_AddItemToArray(keys, cJSON_CreateString(plan->keys[i]));
     for (size_t i = 0; i < plan->n_skips; i++) {
-        cJSON *skip = cJSON_CreateObject();
+        cJSON *skip = nb_json_add_object(skips);
         nb_json_text(skip, "reason", plan->skips[i].reason);
         cJSON_AddNumberToObject(skip, "count", (double)plan->skips[i].n);
         if (plan->skips[i].key) nb_json_text(skip, "key", plan->skips[i].key);
-        cJSON_AddItemToArray(skips, skip);
     }
     nb_json_put(json, out);
     cJSON_Delete(json);

@@ -529,14 +529,13 @@ static void add_junit(const struct view *view, const struct nb_page *page) {
 static void add_launches(cJSON *object, const char *name, const struct nb_gate_launch *launches, size_t n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
     for (size_t i = 0; i < n; i++) {
-        cJSON *json = cJSON_CreateObject();
+        cJSON *json = nb_json_add_object(array);
         nb_json_number(json, "ln_ratio", launches[i].ratio);
         nb_json_number(json, "ln_control", launches[i].control);
         nb_json_number(json, "ln_ratio_min", launches[i].ratio_min);
         nb_json_number(json, "order_effect", launches[i].order_effect);
         nb_json_number(json, "contaminated", launches[i].contaminated);
         cJSON_AddNumberToObject(json, "layout", launches[i].layout);
-        cJSON_AddItemToArray(array, json);
     }
 }
 
@@ -631,11 +630,10 @@ static void add_builds(cJSON *object, const struct nb_gate_builds *b) {
         cJSON *list = cJSON_AddArrayToObject(json, nb_build_names[arms[i]]);
         for (int l = 0; l < b->n_layouts; l++) {
             char hash[20] = "";
-            cJSON *file = cJSON_CreateObject();
+            cJSON *file = nb_json_add_object(list);
             if (b->files[l][arms[i]]) nb_file_hash(b->files[l][arms[i]], hash);
             nb_json_text(file, "file", b->sources[l][arms[i]]);
             nb_json_text(file, "hash", hash[0] ? hash : NULL);
-            cJSON_AddItemToArray(list, file);
         }
     }
 }

@@ -278,21 +278,19 @@ static void as_json(const struct nb_tolerance *t, const struct nb_tolerance_requ
     nb_json_number(root, "lost", (double)t->n_lost);
     cJSON_AddItemToObject(root, "criteria", criteria_json(t));
     for (int s = 0; s < t->n_subjects; s++) {
-        cJSON *o = cJSON_CreateObject();
+        cJSON *o = nb_json_add_object(subjects);
         cJSON_AddStringToObject(o, "name", t->subjects[s].name);
         nb_json_text(o, "reason", t->subjects[s].reason[0] ? t->subjects[s].reason : NULL);
         nb_json_number(o, "worst", t->subjects[s].worst);
         cJSON_AddItemToObject(o, "alarms", rates_json(t, t->subjects[s].alarms));
-        cJSON_AddItemToArray(subjects, o);
     }
     for (int b = 0; b < t->n_bugs; b++) {
         if (t->bugs[b].changed.n == 0) continue;
-        cJSON *o = cJSON_CreateObject();
+        cJSON *o = nb_json_add_object(bugs);
         cJSON_AddStringToObject(o, "name", t->bugs[b].name);
         cJSON_AddStringToObject(o, "help", t->bugs[b].help);
         cJSON_AddItemToObject(o, "changed", nb_json_of_members(rate_members, &t->bugs[b].changed));
         cJSON_AddItemToObject(o, "caught", rates_json(t, t->bugs[b].caught));
-        cJSON_AddItemToArray(bugs, o);
     }
     cJSON_AddItemToObject(root, "correct", subjects);
     cJSON_AddItemToObject(root, "mistakes", bugs);

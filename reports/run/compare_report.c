@@ -260,11 +260,10 @@ static void differences_to_json(cJSON *json, const struct nb_comparison *c) {
     cJSON *list = cJSON_AddArrayToObject(json, "differences");
     for (size_t i = 0; i < c->n_differences; i++) {
         const struct nb_difference *d = &c->differences[i];
-        cJSON *one = cJSON_CreateObject();
+        cJSON *one = nb_json_add_object(list);
         nb_json_text(one, "path", d->path);
         for (int side = 0; side < NB_N_SIDES; side++) nb_json_text(one, side_titles[side], d->values[side]);
         cJSON_AddBoolToObject(one, "forbids_times", d->forbids_times);
-        cJSON_AddItemToArray(list, one);
     }
 }
 

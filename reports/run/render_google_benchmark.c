@@ -33,12 +33,11 @@ static void add_caches(cJSON *context, const cJSON *cpu) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const double bytes = nb_json_get_number(cpu, known[i].name);
         if (!(bytes > 0)) continue;
-        cJSON *cache = cJSON_CreateObject();
+        cJSON *cache = nb_json_add_object(list);
         nb_json_text(cache, "type", known[i].type);
         cJSON_AddNumberToObject(cache, "level", known[i].level);
         cJSON_AddNumberToObject(cache, "size", bytes);
         cJSON_AddNumberToObject(cache, "num_sharing", 0);
-        cJSON_AddItemToArray(list, cache);
     }
 }
 
@@ -92,7 +91,7 @@ struct time {
 
 static void add_row(cJSON *rows, const struct nb_record *r, const struct place *p, const struct time *t) {
     struct nb_strbuf name = {0};
-    cJSON *row = cJSON_CreateObject();
+    cJSON *row = nb_json_add_object(rows);
     nb_stable_name(r->key, &name);
     nb_json_text(row, "name", name.text);
     cJSON_AddNumberToObject(row, "family_index", (double)p->family);
@@ -108,7 +107,6 @@ static void add_row(cJSON *rows, const struct nb_record *r, const struct place *
     nb_json_text(row, "time_unit", "ns");
     add_counters(row, r, t->wall_ns);
     if (r->timing.noisy) nb_json_text(row, "label", "noisy");
-    cJSON_AddItemToArray(rows, row);
     nb_strbuf_release(&name);
 }
 
@@ -155,11 +153,10 @@ static int read_launches(struct nb_sample_table *table, const struct nb_results 
 }
 
 static void add_left_out(cJSON *list, const struct nb_record *r) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(list);
     nb_json_text(json, "name", r->key);
     nb_json_text(json, "status", r->status < NB_N_STATUSES ? nb_status_name(r->status) : NULL);
     nb_json_text(json, "reason", r->reason ? r->reason : r->timing_reason);
-    cJSON_AddItemToArray(list, json);
 }
 
 /* With repetitions every launch is a row of the same name. */

@@ -225,7 +225,7 @@ static void add_side(cJSON *json, const char *name, const struct nb_record *r) {
 }
 
 static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(list);
     add_case(json, d);
     nb_json_text(json, "dtype", nb_formats[d->theirs->c.dtype].name);
     nb_json_text(json, "shape", d->theirs->c.shape.text);
@@ -239,11 +239,10 @@ static void add_comparison(cJSON *list, const struct nb_peer_comparison *d) {
     cJSON_AddNumberToObject(json, "confirming_launches", d->n_confirmed);
     nb_json_text(json, "verdict", nb_peer_comparison_verdict_name(d->verdict));
     nb_json_text(json, "reason", d->reason);
-    cJSON_AddItemToArray(list, json);
 }
 
 static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(list);
     add_case(json, m->first);
     nb_json_interval(json, "ratio", &m->ratio);
     nb_json_number(json, "median", m->median);
@@ -255,7 +254,6 @@ static void add_mean(cJSON *list, const struct nb_peer_mean *m) {
     for (int v = 0; v < NB_N_PEER_COMPARISON_VERDICTS; v++)
         cJSON_AddNumberToObject(counts, nb_peer_comparison_verdict_name((enum nb_peer_comparison_verdict)v),
                                 (double)m->n_of[v]);
-    cJSON_AddItemToArray(list, json);
 }
 
 static void add_overheads(cJSON *json, const struct nb_results *results) {
@@ -263,14 +261,13 @@ static void add_overheads(cJSON *json, const struct nb_results *results) {
     const size_t n = nb_overheads(results->records, results->n, &found);
     cJSON *list = cJSON_AddArrayToObject(json, "call_overheads");
     for (size_t i = 0; i < n; i++) {
-        cJSON *one = cJSON_CreateObject();
+        cJSON *one = nb_json_add_object(list);
         nb_json_text(one, "variant", found[i].record->c.variant);
         cJSON_AddNumberToObject(one, "cols", (double)found[i].record->c.shape.cols);
         cJSON_AddNumberToObject(one, "threads", found[i].record->c.threads);
         nb_json_interval(one, "ns", &found[i].overhead.ns);
         nb_json_number(one, "ns_per_byte", found[i].overhead.ns_per_byte);
         nb_json_text(one, "reason", found[i].overhead.reason[0] ? found[i].overhead.reason : NULL);
-        cJSON_AddItemToArray(list, one);
     }
     free(found);
 }

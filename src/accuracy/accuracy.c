@@ -24,15 +24,9 @@ struct ulp_bins {
 
 enum { BINS_PER_OCTAVE = 1 << BIN_BITS, N_BINS = OCTAVES * BINS_PER_OCTAVE };
 
-static uint64_t bits_of(double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
 static int bucket_of(double ulps) {
     if (ulps <= 0.5) return 0;
-    const uint64_t bits = bits_of(ulps);
+    const uint64_t bits = nb_double_bits(ulps);
     const bool power_of_two = bits << 12 == 0;
     const int bucket = (int)(bits >> 52) - 1023 + (power_of_two ? 1 : 2); /* (1/2, 1] is 1 */
     return bucket < NB_ULP_BUCKETS ? bucket : NB_ULP_BUCKETS - 1;
@@ -41,7 +35,7 @@ static int bucket_of(double ulps) {
 static int bin_of(double ulps) {
     if (ulps < 0x1p-40) return 0;
     const int64_t lowest = (int64_t)(1023 + LOWEST_OCTAVE) * BINS_PER_OCTAVE;
-    const int64_t bin = (int64_t)(bits_of(ulps) >> (52 - BIN_BITS)) - lowest;
+    const int64_t bin = (int64_t)(nb_double_bits(ulps) >> (52 - BIN_BITS)) - lowest;
     return bin < N_BINS ? (int)bin : N_BINS - 1;
 }
 

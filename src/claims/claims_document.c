@@ -109,11 +109,10 @@ static cJSON *claim_json(const struct nb_claim_result *result) {
     nb_json_text(json, "scope", c->scope);
     cJSON *sources = cJSON_AddArrayToObject(json, "sources");
     for (size_t i = 0; i < c->n_sources; i++) {
-        cJSON *source = cJSON_CreateObject();
+        cJSON *source = nb_json_add_object(sources);
         nb_json_text(source, "cite", c->sources[i].cite);
         nb_json_text(source, "says", c->sources[i].says);
         nb_json_text(source, "note", c->sources[i].note);
-        cJSON_AddItemToArray(sources, source);
     }
     nb_json_text(json, "verdict", nb_claim_verdict_names[result->verdict]);
     nb_json_text(json, "reason", result->reason);

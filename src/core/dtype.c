@@ -32,34 +32,11 @@ int nb_dtype_parse(const char *text) {
     return -1;
 }
 
-static uint64_t double_bits(double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static uint32_t float_bits(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static float float_from_bits(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* 2^e for exponents of normal doubles. */
-static double power_of_two(int e) {
-    uint64_t bits = (uint64_t)(e + 1023) << 52;
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
+static double power_of_two(int e) { return nb_double_of((uint64_t)(e + 1023) << 52); }
 
 static int ulp_exponent(double y, const struct nb_format *f) {
-    int e = (int)(double_bits(y) >> 52 & 0x7ff) - 1023; /* -1023 for zero and subnormal doubles: below every emin */
+    int e = (int)(nb_double_bits(y) >> 52 & 0x7ff) - 1023; /* -1023 for zero and subnormal doubles: below every emin */
     return (e > f->emin ? e : f->emin) - f->precision + 1;
 }
 
@@ -81,24 +58,24 @@ double nb_round_to(double value, enum nb_dtype dtype) {
 
 float nb_f16_decode(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
-    if (rest >= 0x7c00) return float_from_bits(sign | 0x7f800000u | (rest & 0x3ff) << 13);
+    if (rest >= 0x7c00) return nb_float_of(sign | 0x7f800000u | (rest & 0x3ff) << 13);
     /* Moved to f32's field widths, the value is too small by 2^(127 - 15), normal or subnormal. */
-    return float_from_bits(sign | float_bits(float_from_bits(rest << 13) * 0x1p112f));
+    return nb_float_of(sign | nb_float_bits(nb_float_of(rest << 13) * 0x1p112f));
 }
 
 uint16_t nb_f16_encode(double v) {
-    uint16_t sign = (uint16_t)(double_bits(v) >> 48 & 0x8000);
+    uint16_t sign = (uint16_t)(nb_double_bits(v) >> 48 & 0x8000);
     if (isnan(v)) return sign | 0x7e00;
     double r = fabs(nb_round_to(v, NB_F16));
     if (isinf(r)) return sign | 0x7c00;
-    return (uint16_t)(sign | float_bits((float)r * 0x1p-112f) >> 13);
+    return (uint16_t)(sign | nb_float_bits((float)r * 0x1p-112f) >> 13);
 }
 
-float nb_bf16_decode(uint16_t h) { return float_from_bits((uint32_t)h << 16); }
+float nb_bf16_decode(uint16_t h) { return nb_float_of((uint32_t)h << 16); }
 
 uint16_t nb_bf16_encode(double v) {
-    if (isnan(v)) return (uint16_t)((double_bits(v) >> 48 & 0x8000) | 0x7fc0);
-    return (uint16_t)(float_bits((float)nb_round_to(v, NB_BF16)) >> 16);
+    if (isnan(v)) return (uint16_t)((nb_double_bits(v) >> 48 & 0x8000) | 0x7fc0);
+    return (uint16_t)(nb_float_bits((float)nb_round_to(v, NB_BF16)) >> 16);
 }
 
 double nb_get(const void *array, int64_t i, enum nb_dtype dtype) {

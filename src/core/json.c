@@ -87,6 +87,12 @@ struct nb_interval nb_json_get_interval(const cJSON *object, const char *name) {
                                 nb_json_get_number(json, "high")};
 }
 
+cJSON *nb_json_add_object(cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddItemToArray(array, object);
+    return object;
+}
+
 void nb_json_uint64(cJSON *object, const char *name, uint64_t value) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, value);

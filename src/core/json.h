@@ -30,6 +30,8 @@ double nb_json_get_exact(const cJSON *object, const char *name);
 struct nb_interval;
 void nb_json_interval(cJSON *object, const char *name, const struct nb_interval *interval);
 struct nb_interval nb_json_get_interval(const cJSON *object, const char *name); /* all NaN when null or absent */
+/* An empty object at the end of an array, which owns it. */
+cJSON *nb_json_add_object(cJSON *array);
 /* 64 bits as decimal text. */
 void nb_json_uint64(cJSON *object, const char *name, uint64_t value);
 

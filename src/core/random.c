@@ -5,30 +5,21 @@
 
 #include <string.h>
 
+#include "src/core/dtype.h"
+
 struct nb_random nb_random_stream(uint64_t seed, uint64_t stream) {
     return (struct nb_random){nb_random_mix(nb_random_mix(seed + 0x9e3779b97f4a7c15u) + stream * 0xd1342543de82ef95u)};
 }
 
 static const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45; /* ln 2 in two parts */
 
-static uint64_t bits_of(double x) {
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-static double from_bits(uint64_t u) {
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* x = 2^e m, m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172: the series to s^19 errs by less
  * than 2e-17. For positive normal x. */
 static double portable_log(double x) {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
-    uint64_t u = bits_of(x) - sqrt_half;
+    uint64_t u = nb_double_bits(x) - sqrt_half;
     int64_t e = (int64_t)u >> 52;
-    double m = from_bits((u & 0x000fffffffffffffu) + sqrt_half);
+    double m = nb_double_of((u & 0x000fffffffffffffu) + sqrt_half);
     double s = (m - 1) / (m + 1), z = s * s, sum = 1.0 / 19;
     for (int k = 17; k >= 1; k -= 2) sum = sum * z + 1.0 / k;
     return (double)e * ln2_high + (2 * s * sum + (double)e * ln2_low);
@@ -42,7 +33,7 @@ double nb_portable_exp(double x) {
     int64_t k = (int64_t)(scaled + (scaled < 0 ? -0.5 : 0.5));
     double r = (x - (double)k * ln2_high) - (double)k * ln2_low, sum = 1;
     for (int i = 14; i >= 1; i--) sum = sum * (r * reciprocals[i]) + 1;
-    return sum * from_bits((uint64_t)(k + 1023) << 52);
+    return sum * nb_double_of((uint64_t)(k + 1023) << 52);
 }
 
 /* Numerators and denominators of AS 241, constant term first. */

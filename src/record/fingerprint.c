@@ -120,11 +120,10 @@ static void add_kernels(cJSON *list) {
     const char *file;
     for (size_t i = 0; (file = nb_registry_file(i)) != NULL; i++) {
         char hash[20];
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = nb_json_add_object(list);
         nb_file_hash(file, hash);
         add_text(object, "file", file);
         add_text(object, "hash", hash);
-        cJSON_AddItemToArray(list, object);
     }
 }
 
@@ -219,12 +218,11 @@ static void add_widths(cJSON *list) {
         if (width == NB_NATIVE && n == 0) continue;
         const char *reason = nb_cpu_refuses(nb_width_features(width), width);
         if (!reason && n == 0) reason = "no kernel of this width is built";
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", nb_width_names[width]);
         cJSON_AddBoolToObject(object, "runs", !reason);
         nb_json_text(object, "reason", reason);
         nb_json_number(object, "n_variants", (double)n);
-        cJSON_AddItemToArray(list, object);
     }
 }
 
@@ -232,12 +230,11 @@ static void add_counters(cJSON *list) {
     struct nb_counter_info counters[NB_MAX_COUNTERS];
     size_t n = nb_counters_list(counters, NB_MAX_COUNTERS);
     for (size_t i = 0; i < n; i++) {
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", counters[i].name);
         nb_json_text(object, "source", counters[i].source);
         cJSON_AddBoolToObject(object, "available", counters[i].available);
         nb_json_text(object, "reason", counters[i].available ? NULL : counters[i].reason);
-        cJSON_AddItemToArray(list, object);
     }
 }
 
@@ -325,13 +322,12 @@ static void add_tools(cJSON *list) {
         {"gcc", "builds kernels and plugins", "apt-get install gcc"},
     };
     for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = nb_json_add_object(list);
         char *path = find_program(tools[i].name);
         nb_json_text(object, "name", tools[i].name);
         nb_json_text(object, "path", path);
         nb_json_text(object, "purpose", tools[i].purpose);
         nb_json_text(object, "install", tools[i].install);
-        cJSON_AddItemToArray(list, object);
         free(path);
     }
 }
@@ -353,11 +349,10 @@ static void add_data(cJSON *list) {
         char reason[1024];
         nb_strbuf_addf(&path, "%s/%s_x.npy", dir, names.items[i]);
         bool readable = nb_array_read(&x, path.text, 0, 1, reason, sizeof reason) == 0;
-        cJSON *object = cJSON_CreateObject();
+        cJSON *object = nb_json_add_object(list);
         nb_json_text(object, "name", names.items[i]);
         nb_json_number(object, "rows", readable ? (double)x.rows : (double)NAN);
         nb_json_number(object, "cols", readable ? (double)x.cols : (double)NAN);
-        cJSON_AddItemToArray(list, object);
         nb_strbuf_release(&path);
     }
     nb_strings_release(&names);

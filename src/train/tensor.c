@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/log.h"
 
 enum { LINE = 64 };
@@ -39,21 +40,10 @@ void nb_arena_release(struct nb_arena *arena) {
 
 /* Rounding of f32 arrays to 16-bit formats and back, by the bits, so that a compiler without their instructions can do it fast. */
 
-static uint32_t bits_of(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-static float of_bits(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* Half of the last place kept is added, less one where that place is even; a carry into the exponent is right, to infinity too. */
 static float drop_bits(float x, int n) {
-    const uint32_t u = bits_of(x), odd = u >> n & 1;
-    return of_bits((u + (1u << (n - 1)) - 1 + odd) & ~((1u << n) - 1));
+    const uint32_t u = nb_float_bits(x), odd = u >> n & 1;
+    return nb_float_of((u + (1u << (n - 1)) - 1 + odd) & ~((1u << n) - 1));
 }
 
 static float round_bf16(float x) { return isnan(x) ? x : drop_bits(x, 16); }

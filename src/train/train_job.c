@@ -355,9 +355,8 @@ static cJSON *new_answer(cJSON **arms) {
 }
 
 static cJSON *new_arm(cJSON *arms, const char *name) {
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(arms);
     nb_json_text(json, "arm", name);
-    cJSON_AddItemToArray(arms, json);
     return json;
 }
 
@@ -413,11 +412,10 @@ static void add_curves(cJSON *json, const struct curves *c) {
     cJSON_AddItemToObject(json, "recorded_steps", cJSON_CreateIntArray(c->steps, c->n_records));
     cJSON *list = cJSON_AddArrayToObject(json, "curves");
     for (int i = 0; i < c->n; i++) {
-        cJSON *one = cJSON_CreateObject();
+        cJSON *one = nb_json_add_object(list);
         nb_json_text(one, "place", c->items[i].place);
         cJSON_AddBoolToObject(one, "gradient", c->items[i].gradient);
         add_numbers(one, "std", c->items[i].std, c->n_records);
-        cJSON_AddItemToArray(list, one);
     }
 }
 

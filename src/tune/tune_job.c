@@ -43,9 +43,8 @@ static void say(const struct nb_job *job, const struct nb_arm *arms, bool differ
     cJSON_AddBoolToObject(answer, "differs", differs);
     cJSON *list = cJSON_AddArrayToObject(answer, "arms");
     for (int i = 0; i < job->n_cases; i++) {
-        cJSON *arm = cJSON_CreateObject();
+        cJSON *arm = nb_json_add_object(list);
         nb_arm_to_json(arm, &arms[i], job->blocks, false);
-        cJSON_AddItemToArray(list, arm);
         if (arms[i].error) nb_json_text(answer, "reason", "the kernel returned an error");
         if (arms[i].damage != NB_INTACT) nb_json_text(answer, "reason", "the kernel wrote outside its rows");
     }

@@ -502,28 +502,26 @@ static void add_setting(cJSON *json, const struct tune_outcome *o, int arm, cons
 static void add_trial(cJSON *trials, const struct tune_outcome *o, size_t t, const struct nb_tuning *base) {
     const struct tune_trial *trial = &o->trials[t];
     struct nb_strbuf key = {0};
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(trials);
     nb_case_key(&o->cases[t], &key);
     nb_json_text(json, "key", key.text);
     cJSON_AddNumberToObject(json, "size", (double)o->shapes[trial->shape].size);
     cJSON_AddNumberToObject(json, "launches", (double)trial->n_launches);
     cJSON *arms = cJSON_AddArrayToObject(json, "arms");
     for (int a = 0; a < trial->n_arms; a++) {
-        cJSON *arm = cJSON_CreateObject();
+        cJSON *arm = nb_json_add_object(arms);
         const struct nb_interval gain = gain_of(trial, a);
         add_setting(arm, o, a, base);
         cJSON_AddBoolToObject(arm, "default", a == trial->base_arm);
         add_gain(arm, &gain);
-        cJSON_AddItemToArray(arms, arm);
     }
     nb_strbuf_release(&key);
-    cJSON_AddItemToArray(trials, json);
 }
 
 static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct nb_tuning *base) {
     const bool changed = o->verdict.candidate >= 0;
     struct nb_strbuf chosen = {0};
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(topics);
     nb_json_text(json, "name", o->topic->name);
     nb_json_text(json, "field", o->topic->field);
     nb_json_text(json, "verdict", o->n_trials == 0 ? "not_measured" : changed ? "measured" : "default");
@@ -535,7 +533,6 @@ static void add_topic(cJSON *topics, const struct tune_outcome *o, const struct 
     cJSON *trials = cJSON_AddArrayToObject(json, "trials");
     for (size_t t = 0; t < o->n_trials; t++) add_trial(trials, o, t, base);
     nb_strbuf_release(&chosen);
-    cJSON_AddItemToArray(topics, json);
 }
 
 static cJSON *tuning_json(const struct tuning_run *run) {

@@ -13,12 +13,6 @@
 #include "src/lab/exhaustive/root_variants.h"
 #include "tests/support/numerics.h"
 
-static float float_of(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* ---- the checker of 1/sqrt ---- */
 
 static float root_by_mpfr(float x) {
@@ -34,9 +28,9 @@ static float root_by_mpfr(float x) {
 /* Positive finite floats: even and odd exponents, subnormals, powers of two and their neighbours. */
 static float some_float(struct random_state *r, int i) {
     const uint32_t random = (uint32_t)random_bits(r);
-    if (i % 4 == 0) return float_of(random % 0x800000u + 1);
-    if (i % 4 == 1) return float_of((random % 254 + 1) << 23 | (random >> 30));
-    return float_of(random % 0x7f7fffffu + 1);
+    if (i % 4 == 0) return nb_float_of(random % 0x800000u + 1);
+    if (i % 4 == 1) return nb_float_of((random % 254 + 1) << 23 | (random >> 30));
+    return nb_float_of(random % 0x7f7fffffu + 1);
 }
 
 Test(exhaust_checks, the_checker_calls_the_rounded_root_of_mpfr_right_and_both_its_neighbours_wrong) {
@@ -111,7 +105,7 @@ Test(exhaust_checks, fast_forms_of_a_root_give_the_bits_of_the_plain_ones) {
     for (size_t v = 0; v < nb_n_root_variants; v++) {
         if (!nb_root_variants[v].fill_v3) continue;
         for (int round = 0; round < 20; round++) {
-            for (int i = 0; i < NB_BATCH; i++) x[i] = float_of((uint32_t)random_bits(&random));
+            for (int i = 0; i < NB_BATCH; i++) x[i] = nb_float_of((uint32_t)random_bits(&random));
             nb_root_variants[v].fill(x, a);
             nb_root_variants[v].fill_v3(x, b);
             for (int i = 0; i < NB_BATCH; i++)
@@ -178,7 +172,7 @@ Test(exhaust_checks, rounding_by_integers_is_that_of_mpfr) {
             }
             const uint32_t code = nb_convert_by_integers(bits, formats[f].narrow);
             const double got = nb_number_decode(code, formats[f].number);
-            const double want = value_by_mpfr(float_of(bits), format, formats[f].narrow->has_inf);
+            const double want = value_by_mpfr(nb_float_of(bits), format, formats[f].narrow->has_inf);
             cr_assert((isnan(got) && isnan(want)) || (got == want && !signbit(got) == !signbit(want)),
                       "%s of %08x: %a, not %a", format->name, bits, got, want);
         }

@@ -106,8 +106,7 @@ static inline bool nb_judge_add(const struct nb_judge *j, struct nb_judged *sums
     if (exponent < j->least_exponent) exponent = j->least_exponent;
     /* 1 / ulp, ulp = 2^(e - p + 1) */
     const uint64_t inverse_bits = (2046 - exponent + (uint64_t)j->precision - 1) << 52;
-    double inverse;
-    memcpy(&inverse, &inverse_bits, sizeof inverse);
+    const double inverse = nb_double_of(inverse_bits);
     const double error = fabs(got - exact) * inverse;
     if (error > sums->max_ulp) {
         sums->max_ulp = error;

@@ -181,8 +181,7 @@ static void add_rows(const struct task *t, int64_t done, double seconds, cJSON *
             sum.subnormal += w->subnormal;
         }
         snprintf(witness, sizeof witness, "0x%08x", sum.first);
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddItemToArray(rows, row);
+        cJSON *row = nb_json_add_object(rows);
         nb_json_text(row, "format", t->format->name);
         nb_json_text(row, "function", t->conversions[k].name);
         nb_json_number(row, "inputs", (double)inputs);
@@ -196,8 +195,7 @@ static void add_rows(const struct task *t, int64_t done, double seconds, cJSON *
 }
 
 static void refuse(const struct conversion *c, const char *reason, cJSON *rows) {
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(rows, row);
+    cJSON *row = nb_json_add_object(rows);
     nb_json_text(row, "format", c->format->name);
     nb_json_text(row, "function", c->name);
     nb_json_text(row, "not_here", reason);

@@ -319,8 +319,7 @@ static void row1_answer(const struct row1_task *t, int s, const char *widths, cJ
     for (int e = 0; e < t->o->n_eps; e++) {
         const struct nb_judged *judged = &t->answers[s * t->o->n_eps + e].judged;
         char text[32];
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddItemToArray(rows, row);
+        cJSON *row = nb_json_add_object(rows);
         nb_json_text(row, "source", t->sources[s].entry ? "kernel" : "design");
         nb_json_text(row, "formula", t->sources[s].text);
         nb_shortest_text(t->o->eps[e], text);
@@ -470,8 +469,7 @@ static void row2_answer(const struct row2_task *t, int64_t done, double seconds,
     struct nb_judged sum = {0};
     char text[64];
     for (int64_t i = 0; i < done; i++) append_judged(&sum, &t->judged[i]);
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(rows, row);
+    cJSON *row = nb_json_add_object(rows);
     nb_json_text(row, "source", t->source->entry ? "kernel" : "design");
     nb_json_text(row, "formula", t->source->text);
     nb_json_text(row, "variant", t->source->entry ? t->source->entry->id : NULL);

@@ -13,6 +13,7 @@
 #endif
 
 #include "src/core/cpu.h"
+#include "src/core/dtype.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
 #include "src/lab/exhaustive/exhaust.h"
@@ -41,22 +42,6 @@ struct root_sums {
 
 static const char *const outcome_names[N_ROOT_OUTCOMES] = {"nan", "inf", "-inf", "zero", "negative", "positive"};
 
-static uint64_t double_bits(double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-static double double_of(uint64_t bits) {
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-static uint32_t float_bits(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
 static enum root_outcome outcome_of(float r) {
     if (isnan(r)) return ROOT_NAN;
     if (isinf(r)) return r > 0 ? ROOT_INF : ROOT_MINUS_INF;
@@ -72,7 +57,7 @@ static int root_bucket(uint32_t distance) {
 
 /* 1/sqrt(x) of a positive float is a normal number of f32, so one ulp of it is 2^(e - 23), e its exponent: 1/ulp has the biased
  * exponent 1023 + 23 - e. Two roundings of a double leave 2^-28 ulp of f32. */
-static double inverse_ulp(double y) { return double_of((2069 - (double_bits(y) >> 52)) << 52); }
+static double inverse_ulp(double y) { return nb_double_of((2069 - (nb_double_bits(y) >> 52)) << 52); }
 
 /* Signed. */
 static double root_error_ulp(float x, float r) {
@@ -82,8 +67,8 @@ static double root_error_ulp(float x, float r) {
 
 /* Half an ulp of f32 is bit 28 of a double's fraction. Below a power of two the borrow halves it, as it should. */
 static int is_misrounded(double x, double r) {
-    const uint64_t half_ulp = 1ull << 28, bits = double_bits(r);
-    const double down = double_of(bits - half_ulp), up = double_of(bits + half_ulp);
+    const uint64_t half_ulp = 1ull << 28, bits = nb_double_bits(r);
+    const double down = nb_double_of(bits - half_ulp), up = nb_double_of(bits + half_ulp);
     return !(fma(down * down, x, -1.0) < 0 && fma(up * up, x, -1.0) > 0);
 }
 
@@ -91,7 +76,7 @@ static int is_misrounded(double x, double r) {
 static void root_find_witness(const float *x, const float *r, int n, struct root_sums *sums) {
     for (int i = 0; i < n; i++) {
         if (outcome_of(r[i]) != ROOT_POSITIVE || fabs(root_error_ulp(x[i], r[i])) != sums->max_ulp) continue;
-        sums->witness = float_bits(x[i]);
+        sums->witness = nb_float_bits(x[i]);
         sums->witness_got = r[i];
         return;
     }
@@ -105,7 +90,7 @@ static void check_plain(const float *x, const float *r, int n, struct root_sums 
         if (outcome != ROOT_POSITIVE) continue;
         const double root = sqrt((double)x[i]), y = 1.0 / root, error = (double)r[i] - y;
         const double ulps = error * inverse_ulp(y), relative = fabs(error * root);
-        const uint32_t got = float_bits(r[i]), want = float_bits((float)y);
+        const uint32_t got = nb_float_bits(r[i]), want = nb_float_bits((float)y);
         lanes[i % 8] += ulps;
         sums->histogram[root_bucket(got > want ? got - want : want - got)]++;
         sums->n_misrounded += is_misrounded(x[i], r[i]);
@@ -374,8 +359,7 @@ static void add_outcomes(cJSON *row, const struct root_sums *sums) {
 static void add_errors(cJSON *row, const struct root_sums *sums, const struct nb_root_variant *v, bool is_normal) {
     const int64_t n = sums->outcomes[ROOT_POSITIVE];
     char witness[16];
-    float x;
-    memcpy(&x, &sums->witness, sizeof x);
+    const float x = nb_float_of(sums->witness);
     snprintf(witness, sizeof witness, "0x%08x", sums->witness);
     nb_json_number(row, "max_ulp", n ? sums->max_ulp : NAN);
     nb_json_text(row, "witness", n && sums->max_ulp > 0 ? witness : NULL);
@@ -419,8 +403,7 @@ static void add_special_values(cJSON *row, const struct nb_root_variant *v) {
 }
 
 static cJSON *add_row(cJSON *rows, const struct nb_root_variant *v) {
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(rows, row);
+    cJSON *row = nb_json_add_object(rows);
     nb_json_text(row, "variant", v->name);
     nb_json_text(row, "formula", v->formula);
     return row;

@@ -30,8 +30,7 @@ static struct double_roundings one_by_one(float x, uint32_t first, uint32_t stri
     struct double_roundings found = {0};
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t bits = first + i * stride;
-        float rstd;
-        memcpy(&rstd, &bits, sizeof rstd);
+        const float rstd = nb_float_of(bits);
         const double exact = (double)x * (double)rstd;
         if (nb_round_to(exact, dtype) == nb_round_to((double)(float)exact, dtype)) continue;
         if (found.n++ == 0) found.first = bits;
@@ -119,8 +118,7 @@ static void add_products(const struct products *p, int64_t done, double seconds,
         }
         sum.n += p->found[i].n;
     }
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(rows, row);
+    cJSON *row = nb_json_add_object(rows);
     nb_json_text(row, "format", nb_dtype_names[p->dtype]);
     nb_json_number(row, "inputs", inputs);
     nb_json_number(row, "double_rounded", (double)sum.n);
@@ -193,8 +191,7 @@ static void add_variances(size_t f, const struct nb_exhaust_options *o, double e
         nb_judge_add(&judge, &sums, bits, 1 / sqrt(v + eps), r.root);
         absorbed += eps > 0 && v > 0 && r.sum == v;
     }
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddItemToArray(rows, row);
+    cJSON *row = nb_json_add_object(rows);
     nb_json_text(row, "formula", formulas[f].text);
     nb_shortest_text(eps, text);
     nb_json_text(row, "eps", text);

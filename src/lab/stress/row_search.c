@@ -268,7 +268,7 @@ static void describe(const struct nb_greedy *g, char *text, size_t n) {
 static void note(const struct nb_greedy *g, const struct search *h, int64_t row, cJSON *attempts) {
     const struct nb_row_score *s = &h->scores[row];
     const struct nb_row_look look = row_look(h->x + row * h->cols, h->cols);
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(attempts);
     nb_json_text(json, "on", g->order.squares ? "squares" : "sum");
     nb_json_number(json, "lanes", g->order.lanes > 0 ? g->order.lanes : NAN); /* null: pairwise */
     nb_json_number(json, "best_of", g->best_of);
@@ -280,7 +280,6 @@ static void note(const struct nb_greedy *g, const struct search *h, int64_t row,
     nb_json_number(json, "noise", s->worst[NB_BY_NOISE].value);
     nb_json_number(json, "mean", look.mean);
     nb_json_number(json, "variance", look.variance);
-    cJSON_AddItemToArray(attempts, json);
 }
 
 /* One attempt fills all rows of the call, with seeds in sequence; returns the worth of its best row. */
@@ -709,12 +708,11 @@ cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options) {
         all = cJSON_CreateArray();
         for (int q = 0; q < NB_N_OBJECTIVES; q++)
             if (h.found[q].x) cJSON_AddItemToArray(all, found_to_json(&h, q, nb_json_get_text(options, "witness_dir")));
-        cJSON *summary = cJSON_CreateObject();
+        cJSON *summary = nb_json_add_object(all);
         nb_json_text(summary, "objective", "search");
         nb_json_number(summary, "calls", (double)(t->calls - first_call));
         nb_json_number(summary, "seconds", nb_now_s() - start);
         cJSON_AddItemToObject(summary, "attempts", attempts);
-        cJSON_AddItemToArray(all, summary);
         attempts = NULL;
     }
     cJSON_Delete(attempts);

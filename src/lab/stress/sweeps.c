@@ -507,10 +507,9 @@ static void add_line(cJSON *all, const char *name, cJSON *line) {
         cJSON_Delete(line);
         return;
     }
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = nb_json_add_object(all);
     cJSON_AddStringToObject(item, "name", name);
     cJSON_AddItemToObject(item, "line", line);
-    cJSON_AddItemToArray(all, item);
 }
 
 /* Lines of breakdown over (log2 scale, log2 rho), each where it lies inside the given ranges:
@@ -539,10 +538,9 @@ static cJSON *breakdown_lines(const struct theory *t, const double log2_scale[2]
 
 static void add_place(cJSON *all, const char *name, double at) {
     if (!(at > 0) || isinf(at)) return;
-    cJSON *item = cJSON_CreateObject();
+    cJSON *item = nb_json_add_object(all);
     cJSON_AddStringToObject(item, "name", name);
     cJSON_AddNumberToObject(item, "at", at);
-    cJSON_AddItemToArray(all, item);
 }
 
 /* The same lines where they cross a given rho: [{"name":.., "at": scale} ..]. */
@@ -627,23 +625,21 @@ static void add_measured(cJSON *points, struct scan *s, double at, double scale,
         NB_MEMBERS_END,
     };
     struct point p;
-    cJSON *json = cJSON_CreateObject();
+    cJSON *json = nb_json_add_object(points);
     scan_measure(s, scale, rho, false, &p);
     nb_json_number(json, "at", at);
     nb_json_add_members(json, members, &p);
-    cJSON_AddItemToArray(points, json);
 }
 
 /* predicted and cliffs are handed over. */
 static void add_sweep(cJSON *sweeps, const char *axis, const struct held *held, cJSON *points, cJSON *predicted,
                       cJSON *cliffs) {
-    cJSON *sweep = cJSON_CreateObject();
+    cJSON *sweep = nb_json_add_object(sweeps);
     nb_json_text(sweep, "axis", axis);
     cJSON_AddItemToObject(sweep, "held", held_to_json(held));
     cJSON_AddItemToObject(sweep, "points", points);
     cJSON_AddItemToObject(sweep, "predicted", predicted);
     cJSON_AddItemToObject(sweep, "cliffs", cliffs);
-    cJSON_AddItemToArray(sweeps, sweep);
 }
 
 static struct held held_by(const struct scan *s) {
