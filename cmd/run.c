@@ -6,7 +6,6 @@
 
 #include "cmd/shared/options.h"
 #include "cmd/shared/run_plan.h"
-#include "reports/run/render_peers.h"
 #include "reports/run/report.h"
 #include "src/core/files.h"
 #include "src/core/log.h"

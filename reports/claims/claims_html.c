@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/claims/claims_text.h"
-#include "reports/claims/claims_training.h"
-#include "reports/figures/plots.h"
-#include "reports/run/html.h"
+#include "reports/figures/figure.h"
+#include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "src/claims/claims.h"
 #include "src/core/files.h"

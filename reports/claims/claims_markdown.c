@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/claims/claims_text.h"
-#include "reports/claims/claims_training.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"

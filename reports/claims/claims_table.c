@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/claims/claims_text.h"
 #include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "reports/text/output.h"

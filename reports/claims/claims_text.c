@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The document's figures in words, and the lines of the table of verdicts. */
-#include "reports/claims/claims_text.h"
+#include "reports/claims/claims_report.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables of whole steps, of memory and of losses, and curves. */
-#include "reports/claims/claims_training.h"
+#include "reports/claims/claims_report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "reports/claims/claims_text.h"
-#include "reports/run/html.h"
+#include "reports/run/report.h"
 #include "reports/text/grid.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

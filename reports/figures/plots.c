@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DIR/plots/: a data file, a script and two pictures for each figure, all.gp that draws them all, and a README that says
  * what could not be drawn. */
-#include "reports/figures/plots.h"
+#include "reports/figures/figure.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Figures from the studies of stress.json. */
-#include "reports/lab/plot_stress.h"
+#include "reports/lab/stress_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "reports/figures/figure.h"
-#include "reports/lab/stress_lines.h"
 #include "src/core/case.h"
 #include "src/core/dtype.h"
 #include "src/core/json.h"
@@ -168,7 +167,7 @@ static void heat_init(struct nb_heat *heat, size_t n_x, size_t n_y) {
     for (size_t i = 0; i < n_x * n_y; i++) heat->state[i] = NB_HEAT_UNKNOWN;
 }
 
-/* The map of a study (stress.json, "map"; src/lab/stress/sweeps.h says what is in it), read safely. False: there is none that could be
+/* The map of a study (stress.json, "map"; src/lab/stress/search.h says what is in it), read safely. False: there is none that could be
  * drawn. */
 static bool heat_read(struct nb_heat *heat, const cJSON *map) {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(map, "log2_scale");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines come sorted, so that the widths of a kernel stand together. */
-#include "reports/lab/stress_lines.h"
+#include "reports/lab/stress_report.h"
 
 #include <math.h>
 #include <string.h>

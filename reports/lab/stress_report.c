@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/lab/plot_stress.h"
-#include "reports/lab/stress_lines.h"
-#include "reports/run/html.h"
+#include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/format.h"
 #include "src/core/files.h"

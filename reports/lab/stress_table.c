@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/lab/stress_lines.h"
 #include "reports/run/summary.h"
 #include "reports/text/escape.h"
 #include "reports/text/format.h"

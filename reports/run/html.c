@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* DIR/index.html: one static page that needs nothing else, no script, no network. */
-#include "reports/run/html.h"
+#include "reports/run/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/next_commands.h"
-#include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"
 #include "reports/text/escape.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which commands, and their words. */
-#include "reports/run/next_commands.h"
+#include "reports/run/report.h"
 
 #include <fnmatch.h>
 #include <limits.h>

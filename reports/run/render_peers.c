@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Our kernels against others: tables of comparisons, the same as a document, and both files of a run. A ratio is their time over ours: above 1 ours is faster. */
-#include "reports/run/render_peers.h"
+#include "reports/run/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/text/format.h"
 #include "src/core/case.h"

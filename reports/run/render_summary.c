@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "reports/figures/sweep.h"
-#include "reports/run/next_commands.h"
 #include "reports/run/report.h"
 #include "reports/run/summary.h"
 #include "reports/run/view.h"

@@ -4,8 +4,13 @@
 #ifndef NB_REPORT_H
 #define NB_REPORT_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
+#include "reports/figures/figure.h"
+#include "reports/text/output.h"
+#include "src/peers/peer_comparison.h"
 #include "src/record/comparison.h"
 #include "src/record/record.h"
 
@@ -23,8 +28,47 @@ int nb_html_write(const struct nb_results *results, const char *dir);
 /* Two runs side by side as table, markdown or json (reports/schema/compare.schema.json). -1 after nb_error. */
 int nb_compare_print(const struct nb_comparison *c, const char *format, FILE *out);
 
-/* A tuning for a person: the fields, and for each question what was measured. json: the file of `normbench tune` (nb_tune_run_to_json),
+/* A tuning for a person: the fields, and for each question what was measured. json: the file of `normbench tune`,
  * or the choice of a process (nb_tuning_choice_to_json). */
 void nb_tune_print(const cJSON *json, struct nb_strbuf *out);
+
+/* ---- Parts that our pages share; each appends to out. ---- */
+
+/* Escaped text between two pieces of markup; nothing at all when there is no text. */
+void nb_html_text(struct nb_strbuf *out, const char *before, const char *text, const char *after);
+
+/* From the doctype to <body>. The policy forbids what the page does not use, so that text that slipped through could still do
+ * nothing. */
+void nb_html_head(const char *title, struct nb_strbuf *out);
+/* Figures as pictures inside the page, so that it can be sent around alone, with links to their files in DIR/FOLDER; those whose
+ * name starts with prefix, "" for all. */
+void nb_html_figures(const struct nb_figures *figures, const char *prefix, const char *dir, const char *folder,
+                     struct nb_strbuf *out);
+/* What is not drawn and why. Changes the notes. */
+void nb_html_not_drawn(struct nb_figures *figures, struct nb_strbuf *out);
+
+/* ---- What to type after a run: commands that work as they are printed, in the folder where the run was started. ---- */
+
+struct nb_next {
+    const struct nb_results *results;
+    const struct nb_record *failed, *nearest; /* a case that failed, and the one nearest its error bound; or null */
+    bool noisy;                               /* cases are too noisy to rank */
+    size_t width;                             /* cells of a line */
+};
+/* Appends up to three commands with what each is for, and returns the number of lines: a longer command goes on in the next line
+ * behind a backslash. */
+int nb_next_commands(const struct nb_next *next, struct nb_strbuf *out);
+
+/* The next word of a command line, after a blank where it is not the first, as a shell reads it; a line of `width` cells that it would fill
+ * goes on in the next one. */
+void nb_add_shell_word(struct nb_strbuf *out, size_t width, const char *word);
+
+/* ---- Our kernels against others (src/peers/peer_comparison.h): a page for a terminal or in Markdown, and a document. ---- */
+
+/* Means first, then where ours is behind or looks so, then every comparison, then what a call costs before its first row. */
+void nb_peers_print(const struct nb_results *results, const struct nb_peer_comparisons *comparisons,
+                    const struct nb_page *page);
+/* DIR/peers.md and DIR/peers.json. -1 after nb_error. */
+int nb_peers_write(const struct nb_results *results, const char *dir);
 
 #endif

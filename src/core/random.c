@@ -3,9 +3,7 @@
  * decides what is measured. Built with -ffp-contract=off. */
 #include "src/core/random.h"
 
-#include <string.h>
-
-#include "src/core/dtype.h"
+#include "src/core/bits.h"
 
 struct nb_random nb_random_stream(uint64_t seed, uint64_t stream) {
     return (struct nb_random){nb_random_mix(nb_random_mix(seed + 0x9e3779b97f4a7c15u) + stream * 0xd1342543de82ef95u)};

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/claims/claims_report.h"
 #include "reports/claims/claims_text.c"
-#include "reports/claims/claims_training.h"
 #include "src/claims/training.h"
 #include "tests/support/files.h"
 

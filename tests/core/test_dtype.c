@@ -86,7 +86,8 @@ Test(dtype, rounding_to_f32_is_the_conversion_of_the_machine) {
     struct random_state r = {1};
     for (int i = 0; i < 200000; i++) {
         uint64_t bits = random_bits(&r);
-        const double v = nb_double_of(bits);
+        double v;
+        memcpy(&v, &bits, sizeof v);
         if (i % 2) v = ldexp(random_normal(&r), (int)(random_bits(&r) % 320) - 170);
         if (isnan(v)) continue;
         double want = (float)v, got = nb_round_to(v, NB_F32);

@@ -128,7 +128,7 @@ Test(formats, any_double_rounds_as_mpfr_rounds_it) {
         const enum nb_number number = (enum nb_number)(i % NB_N_NUMBERS);
         const struct nb_format *f = &nb_numbers[number];
         uint64_t bits = random_bits(&r);
-        const double v = nb_double_of(bits);
+        double v = nb_double_of(bits);
         if (i % 16)
             v = ldexp(random_normal(&r), f->emin - 8 + (int)(random_bits(&r) % (uint64_t)(f->emax - f->emin + 16)));
         if (isnan(v)) continue;

@@ -8,7 +8,7 @@
 #include "src/core/json.h"
 #include "src/core/registry.h"
 #include "src/core/shape.h"
-#include "src/lab/stress/sweeps.h"
+#include "src/lab/stress/search.h"
 #include "tests/support/files.h"
 #include "tests/support/plans.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/render_peers.h"
+#include "reports/run/report.h"
 #include "src/core/text.h"
 #include "src/peers/peer_comparison.h"
 

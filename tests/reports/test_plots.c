@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/figures/plots.h"
+#include "reports/figures/figure.h"
 #include "reports/figures/sweep.h"
 #include "reports/run/report.h"
 #include "src/core/log.h"

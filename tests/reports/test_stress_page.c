@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/lab/plot_stress.h"
 #include "reports/lab/stress_report.h"
 #include "src/core/json.h"
 #include "src/core/log.h"

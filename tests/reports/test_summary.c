@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/run/next_commands.h"
+#include "reports/run/report.h"
 #include "reports/text/escape.h"
 #include "src/core/log.h"
 #include "tests/support/reports.h"

@@ -3,7 +3,7 @@
 #ifndef NB_TEST_SUPPORT_REPORTS_H
 #define NB_TEST_SUPPORT_REPORTS_H
 
-#include "reports/figures/plots.h"
+#include "reports/figures/figure.h"
 #include "src/record/record.h"
 
 /* Appends a record with status ok, width 256, and every axis but the shape at its default. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the closed forms predict; then the search: all seeds, all rows, the worst counts. */
-#include "src/lab/stress/frontier.h"
+#include "src/lab/stress/search.h"
 
 #include <assert.h>
 #include <math.h>

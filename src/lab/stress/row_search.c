@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Budget, calls and the worst rows so far; the searches; what reproduces the rows that they found. */
-#include "src/lab/stress/row_search.h"
+#include "src/lab/stress/search.h"
 
 #include <assert.h>
 #include <math.h>
@@ -76,7 +76,7 @@ static bool is_over(const struct search *h) {
     return h->budget_calls > 0 ? h->t->calls >= h->stage_until_call : nb_now_s() >= h->stage_until_s;
 }
 
-/* What overflows or underflows as the formula predicts has its place among the frontiers (src/lab/stress/frontier.h); here it would be all
+/* What overflows or underflows as the formula predicts has its place among the frontiers (src/lab/stress/search.h); here it would be all
  * that is ever found. A predicted cancellation is not like that: errors grow with rho all the way. */
 static bool leaves_range(const struct nb_row_score *s) {
     return !nb_row_is_ordinary(s) || (s->loss != NB_LOSS_NONE && s->loss != NB_LOSS_CANCELLATION);

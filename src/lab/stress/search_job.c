@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of the search study: how far each case's kernel can be taken, its worst rows, its errors along each parameter.
  *   {"type":"answer","case":i,"frontiers":[..],"worst":[..],"sweeps":[..],"map":{..}}
- * as src/lab/stress/frontier.h, row_search.h and sweeps.h have them; null, with "reason", where the op has none or the kernel failed. */
+ * as src/lab/stress/search.h has them; null, with "reason", where the op has none or the kernel failed. */
 #include "src/measure/worker.h"
 
 #include <stdio.h>
 
 #include "src/core/json.h"
-#include "src/lab/stress/frontier.h"
-#include "src/lab/stress/row_search.h"
-#include "src/lab/stress/sweeps.h"
+#include "src/lab/stress/search.h"
 
 typedef cJSON *(*search_fn)(struct nb_trial *t, const cJSON *options);
 

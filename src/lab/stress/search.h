@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How far a kernel can be taken: the largest and the smallest scale of its rows, and the largest rho = |mean| / standard
+ * deviation, at which it still returns what the oracle says. Searched, not computed: outwards from 1 (rho: 1/16) by powers of two until
+ * a row comes back wrong, then by bisection on the bits of the parameter, which is exponent first and significand next.
+ *
+ * What counts as right does not lean on the a-priori bound: no NaN, Inf or lost zero where the exact result is an ordinary number,
+ * and an error of at most 16 ulp (f16, bf16: 4) or 4 times the effect of half-ulp input noise, whichever is larger
+ * (src/lab/stress/row_score.h); two laxer demands are searched too. */
+#ifndef NB_SEARCH_H
+#define NB_SEARCH_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/core/dtype.h"
+#include "src/lab/stress/row_score.h"
+#include "src/lab/stress/trial.h"
+
+/* Options: "seeds" (2): how many seeds, from the case's own on, each with all rows of the shape.
+ * An array with an object for each frontier and demand:
+ *   of, demand                          which
+ *   ulp, noise, relative                the errors granted: in ulp(magnitude), in input noise, relative to the magnitude
+ *   status                              "found", "none" (right as far as was searched), "never" (wrong at the start already: scale 1, rho 1/16)
+ *   good, bad, searched_to              the last right and the first wrong value, neighbours in the dtype unless bad is null
+ *   monotone, good_beyond               false: something beyond the frontier is right again, or something before it wrong
+ *   predicted, rule, ratio              closed form (null, for the smallest scale 0: no limit) and good / predicted
+ *   seen                                at the first wrong value: counts, largest error in ulp, a witness
+ *   good_key, bad_key, replay           as data axes
+ * Null with t->reason when the kernel fails or the op has no such frontiers. */
+cJSON *nb_frontiers(struct nb_trial *t, const cJSON *options);
+
+/* ---- One of them, as numbers ---- */
+
+enum nb_frontier_of { NB_SCALE_MAX, NB_SCALE_MIN, NB_RHO_MAX, NB_N_FRONTIERS };
+
+/* How near the result must be to count as what the oracle says. All grant what src/lab/stress/row_score.h does; the later ones more. */
+enum nb_demand {
+    NB_DEMAND_ACCURATE, /* no more than that */
+    NB_DEMAND_HALF,     /* half of the dtype's bits: relative error sqrt(u) */
+    NB_DEMAND_DIGIT,    /* one decimal digit: relative error 0.1 */
+    NB_N_DEMANDS
+};
+
+/* What the rows are, beside N(0,1): their extremes, as predictions need them. */
+struct nb_draw_facts {
+    int64_t n;           /* elements that the statistics see */
+    double max_abs;      /* largest |z| of all rows */
+    double mean_square;  /* largest of a row */
+    double least_square; /* least of a row */
+};
+
+struct nb_prediction {
+    double at; /* the largest (smallest) value that should still do; Inf, or 0 for the smallest scale: no limit */
+    const char *rule; /* "x^2 overflows the statistics' dtype" */
+};
+struct nb_frontier {
+    enum nb_frontier_of of;
+    enum nb_demand demand;
+    bool has_good, has_bad; /* neither: nothing was searched, since the op does not centre */
+    double good, bad, searched_to;
+    bool monotone;
+    double good_beyond; /* a value beyond the frontier that is right again; NaN: none seen */
+    struct nb_prediction predicted;
+    struct nb_draw_facts facts;
+};
+
+/* ---- The worst rows that a time budget finds for a kernel: rows built along its order of summation, the same numbers in other orders,
+ * interval splitting on scale, rho and outliers, hill climbing. Only rows that the kernel claims its accuracy for, where it claims any. ---- */
+
+/* Options, each optional: "budget_s" (2), "budget_calls" (instead of time, for repeatable results), "witness_dir" (a folder that is
+ * there: the worst rows as .npy), "eps_range" [low, high] (eps is zoomed on too).
+ * An array with an object for each objective that has a worst row:
+ *   objective          "bound" |error| / a-priori bound, "noise" / input noise, "ulp", "scaled_ulp" (src/lab/stress/row_score.h), "strange" NaN,
+ *                      Inf or lost zeros, "sum_error_u" of the sum of squares in u, as the outputs show it
+ *   value, violation   violation: the bound is exceeded, which is a fault of the kernel or of the bound
+ *   bound, noise, ulp, scaled_ulp, nan, inf, zero, loss, gain_u, sum_error_u   all that is known of the row
+ *   generator, seed, eps                 what made it
+ *   row {mean, variance, kurtosis, max_abs}, witness {col, x, got, want}, x (up to 16 columns, exact)
+ *   file, key, replay                    with witness_dir
+ * and at its end {"objective":"search","calls","seconds","attempts":[..]}: the greedy rows tried, "best_of" 1 being random ones.
+ * Null with t->reason when the kernel fails or the op cannot be searched. */
+cJSON *nb_worst_case(struct nb_trial *t, const cJSON *options);
+
+/* ---- rows that a sum rounds badly ---- */
+
+/* Follows the order in which a kernel adds, draws several candidates for each element
+ * from the distribution that is wanted, keeps the one whose addition rounds the most in the wanted direction. The row keeps the
+ * distribution's mean and variance, since only low bits of the sums decide. */
+
+/* The order that is assumed of the kernel. */
+struct nb_sum_order {
+    int lanes;    /* element i goes to lane i mod lanes, at most NB_MAX_LANES; 0: pairwise, halves down to leaves */
+    int leaf;     /* pairwise: elements summed one after another */
+    bool squares; /* what is summed: squares of x - about (fused: rounded once, in the addition), or x */
+    double about;
+    enum nb_dtype sum; /* the accumulators' format */
+    bool fused;        /* squares enter unrounded */
+};
+enum { NB_MAX_LANES = 128 };
+
+struct nb_greedy {
+    struct nb_sum_order order;
+    enum nb_dtype dtype;  /* of the elements, as stored */
+    double offset, scale; /* the distribution: offset + scale N(0,1) */
+    int best_of;
+    int sign; /* of the rounding errors wanted: 1 or -1 */
+    uint64_t seed;
+};
+
+/* What a row can be worst in: the four measures, and two more. */
+enum nb_objective {
+    NB_OBJECTIVE_STRANGE =
+        NB_N_MEASURES, /* NaN, Inf or a lost zero where the exact result is an ordinary number: how many */
+    NB_OBJECTIVE_SUM,  /* |error of the sum of squares| in u, as the outputs show it */
+    NB_N_OBJECTIVES
+};
+extern const char *const nb_objective_names[NB_N_OBJECTIVES];
+
+/* How ordinary a row looks: a search that finds only freak rows would convince nobody. */
+struct nb_row_look {
+    double mean, variance, kurtosis, max_abs; /* kurtosis: 3 for a normal distribution; NaN without a spread */
+};
+
+/* ---- Error against one parameter at a time: offset/spread ratio rho, scale, eps and row length, each beside the laws that predict it.
+ * For the inside of a worker. ---- */
+
+/* [{"axis": "rho"|"scale"|"eps"|"n", "held": {"n":.., "rows":.., "scale":.., "rho":.., "eps":..},
+ *   "points": [{"at":.., "state": "ok"|"nan".., "max_ulp":.., "scaled_u":.., "bias_u":.., "gain_u":.., "gain_rms_u":.., "noise_u":..,
+ *               "bound_u":.., "eps_effect_u":.., "nan":.., "inf":.., "zero":..} ..],
+ *   "predicted": [{"name":.., "points": [[x, y] ..]} ..],     (of gain_rms_u over n, else of scaled_u)
+ *   "cliffs": [{"name":.., "at":..} ..]} ..]
+ * Figures as in struct point of sweeps.c: errors in u rms(y), u = 2^-p of the output; null where unknown; held leaves out what the axis moves. Two sweeps over eps: where eps and the mean square
+ * are alike, and where eps is all there is. A kernel that cannot be scanned gives an empty array.
+ * options, each optional: {"rows": 8, "cols": 1024, "seed": 1, "n_max": 16384, "axes": ["rho", ..]}. */
+cJSON *nb_sweeps(struct nb_trial *t, const cJSON *options);
+
+/* ---- Error over scale and rho, the whole range of the dtype at once, beside the lines where theory says that it changes. For the
+ * inside of a worker. */
+
+/* {"n":.., "rows":.., "eps":.., "log2_scale": [..], "log2_rho": [..],
+ *  "log10_ulp": [[..] ..],              largest |error| in ulp at rms(y) (2 u rms(y)); [rho][scale]; null where no element is finite
+ *  "state": [["ok"|"nan"|"inf"|"zero"|"unstorable"|"undefined"|"failed" ..] ..],
+ *  "predicted": [{"name":.., "line": [[log2 scale, log2 rho] ..]} ..]}
+ * or {"reason":..} for a kernel that cannot be scanned. An error of 0 counts as 2^-10 ulp.
+ * options, each optional: {"map_rows": 2, "cols": 1024, "seed": 1, "scales": 48, "rhos": 32}. */
+cJSON *nb_landscape(struct nb_trial *t, const cJSON *options);
+
+#endif
