@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include "reports/claims/claims_report.h"
-#include "reports/claims/claims_training.h"
-#include "reports/figures/plots.h"
-#include "reports/lab/plot_stress.h"
+#include "reports/figures/figure.h"
 #include "reports/lab/stress_report.h"
 #include "reports/run/report.h"
 #include "src/claims/claims_document.h"
