@@ -102,9 +102,8 @@ void nb_faults_guard_heap(void) {
 }
 
 static bool is_harmed(int i) {
-    for (size_t at = 0; blocks[i] && at < size_of_block(i); at++)
-        if (blocks[i][at] != (i & 0xff)) return true;
-    return false;
+    const unsigned char *block = blocks[i];
+    return block && (block[0] != (i & 0xff) || memcmp(block, block + 1, size_of_block(i) - 1) != 0);
 }
 
 bool nb_faults_heap_harmed(void) {
