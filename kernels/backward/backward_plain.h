@@ -26,7 +26,7 @@ typedef int (*backward_loop)(const struct nb_call *call, int64_t begin, int64_t 
 
 struct backward_row {
     const elem *x, *dy, *residual; /* residual: dresidual_out of add_*, or null */
-    elem *dx;
+    elem *dx;                      /* null: not wanted */
     const void *gamma;
     vec mean, rstd;
 };
@@ -172,7 +172,7 @@ NB_INLINE void finish_element(const struct backward_row *r, struct row_shares s,
         d = vec_fma(d, r->rstd, load_lanes(r->residual, i, lanes));
     else
         d = d * r->rstd;
-    store_lanes(r->dx, i, d, lanes);
+    if (r->dx) store_lanes(r->dx, i, d, lanes);
     add_to_column_sums(sums, padded, dy, xhat, i, f);
 }
 
@@ -187,7 +187,7 @@ NB_INLINE void backward_row(const struct nb_call *call, int64_t row, float *sums
         .x = row_in(call->x, call->x_stride, row),
         .dy = row_in(call->dy, call->dy_stride, row),
         .residual = f.add ? row_in(call->dresidual_out, call->dresidual_out_stride, row) : NULL,
-        .dx = row_out(call->dx, call->dx_stride, row),
+        .dx = call->dx ? row_out(call->dx, call->dx_stride, row) : NULL,
         .gamma = call->gamma,
         .mean = vec_set1(f.centre ? call->mean[row] : 0.0f),
         .rstd = vec_set1(call->rstd[row]),

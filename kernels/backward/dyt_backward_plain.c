@@ -7,7 +7,7 @@
 /* Of a row. */
 struct dyt_row {
     const elem *x, *dy;
-    elem *dx;
+    elem *dx; /* null: not wanted */
     const void *gamma;
     vec alpha;
 };
@@ -18,7 +18,7 @@ NB_INLINE vec element(const struct dyt_row *r, float *sums, int64_t padded, int6
     const vec x = load_lanes(r->x, i, lanes), dy = load_lanes(r->dy, i, lanes), t = vec_tanh(r->alpha * x);
     const vec slope = vec_fma(vec_set1(0.0f) - t, t, vec_set1(1.0f));
     const vec g = weighted(dy, r->gamma, i, lanes, f) * slope;
-    store_lanes(r->dx, i, r->alpha * g, lanes);
+    if (r->dx) store_lanes(r->dx, i, r->alpha * g, lanes);
     add_to_column_sums(sums, padded, dy, t, i, f);
     return g * x;
 }
@@ -27,7 +27,7 @@ NB_INLINE float row_of(const struct nb_call *call, int64_t row, float *sums, str
     const int64_t n = call->cols, padded = padded_cols(call);
     const struct dyt_row r = {.x = row_in(call->x, call->x_stride, row),
                               .dy = row_in(call->dy, call->dy_stride, row),
-                              .dx = row_out(call->dx, call->dx_stride, row),
+                              .dx = call->dx ? row_out(call->dx, call->dx_stride, row) : NULL,
                               .gamma = call->gamma,
                               .alpha = vec_set1((float)call->alpha)};
     vec sum = vec_set1(0.0f);

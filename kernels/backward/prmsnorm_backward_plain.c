@@ -8,4 +8,4 @@ static int prmsnorm_backward_plain_run(const struct nb_call *call, int phase, in
 
 NB_KERNEL(prmsnorm_backward_plain, .summary = "pRMSNorm backward, two sweeps a row, column sums by row blocks",
           .op = NB_OP_PRMSNORM, .pass = NB_BACKWARD, .formulas = {NB_EVERY_GRADIENT}, .flops = 12,
-          .run = prmsnorm_backward_plain_run, BACKWARD_PLAIN);
+          .run = prmsnorm_backward_plain_run, .applicable = prefix_applicable, BACKWARD_PLAIN);

@@ -42,7 +42,7 @@ code=0
 import json, sys
 expected = {
     "correct": "ok", "correct_centred": "ok", "correct_add": "ok", "no_mean": "inaccurate", "no_pull": "inaccurate", "unbiased": "inaccurate",
-    "no_residual": "inaccurate", "changes_dy": "changed_input", "reads_dy_behind": "read_outside", "forgets_block": "inaccurate",
+    "no_residual": "inaccurate", "changes_dy": "changed_input", "reads_dy_behind": "read_outside", "writes_dx_unwanted": "crashed", "forgets_block": "inaccurate",
     "dbeta_of_g": "inaccurate", "accumulates": "read_outside", "writes_dgamma_behind": "wrote_outside", "leaves_dgamma": "read_outside",
     "by_range": "not_reproducible", "channels": "ok",
 }

@@ -172,11 +172,6 @@ static void check_rows_counted(struct gradient_problem *p, const struct nb_kerne
     p->call.dgamma = dgamma;
 }
 
-/* The plain kernels of rows always write dx. */
-static bool takes_choice(const struct nb_kernel *k, unsigned wanted) {
-    return (wanted & WANTS_DX) || !strstr(k->name, "_plain");
-}
-
 static void check_choices(const struct kind *kind, int64_t rows, int64_t cols) {
     static const int64_t turns[] = {0, 1, 12}; /* with gamma and beta: in f32, in x's dtype, 1 + gamma */
     struct gradient_problem p;
@@ -187,8 +182,7 @@ static void check_choices(const struct kind *kind, int64_t rows, int64_t cols) {
             const struct nb_kernel *k = nb_registry_at(i)->kernel;
             if (!is_kind(k, kind) || nb_kernel_refuses(k, &p.call.formula) || nb_kernel_applicable(k, &p.call))
                 continue;
-            for (unsigned wanted = 1; !powers && wanted <= WANTS_ALL; wanted++)
-                if (takes_choice(k, wanted)) check_choice(&p, k, wanted);
+            for (unsigned wanted = 1; !powers && wanted <= WANTS_ALL; wanted++) check_choice(&p, k, wanted);
             for (unsigned wanted = WANTS_DX | WANTS_DBETA; powers && wanted <= WANTS_ALL; wanted += WANTS_DGAMMA)
                 check_rows_counted(&p, k, wanted);
         }
@@ -202,6 +196,22 @@ ParameterizedTest(struct kind *kind, backward_kernels, give_outputs_in_any_choic
     cr_assert_eq(nb_registry_load_builtin(), 0);
     for (int64_t rows = 1; rows <= 9; rows++)
         for (int64_t cols = 1; cols <= 40; cols++) check_choices(kind, rows, cols);
+    nb_registry_release();
+}
+
+Test(backward_kernels, refuse_statistics_of_more_elements_than_a_row_has) {
+    int n_checked = 0;
+    cr_assert_eq(nb_registry_load_builtin(), 0);
+    for (size_t i = 0; i < nb_registry_size(); i++) {
+        const struct nb_kernel *k = nb_registry_at(i)->kernel;
+        struct nb_call call = {.struct_size = sizeof call, .rows = 2, .cols = 8, .k = 9};
+        if (k->op != NB_OP_PRMSNORM) continue;
+        cr_expect_not_null(nb_kernel_applicable(k, &call), "%s: k = 9 of 8", k->variant);
+        call.k = 8;
+        cr_expect_null(nb_kernel_applicable(k, &call), "%s: k = 8 of 8", k->variant);
+        n_checked++;
+    }
+    cr_expect_gt(n_checked, 0);
     nb_registry_release();
 }
 
