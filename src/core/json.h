@@ -16,7 +16,7 @@
 void nb_json_number(cJSON *object, const char *name, double value);
 double nb_json_get_number(const cJSON *object, const char *name);
 int nb_json_get_index(const cJSON *object, const char *name);
-    /* whole, from 0 on; -1: there is none that fits an int */ /* NaN when null or absent */
+/* whole, from 0 on; -1: there is none that fits an int */ /* NaN when null or absent */
 /* Text, null for a null pointer. */
 void nb_json_text(cJSON *object, const char *name, const char *text);
 const char *nb_json_get_text(const cJSON *object, const char *name); /* null when null, absent or no string */

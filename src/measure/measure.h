@@ -44,7 +44,7 @@ struct nb_arm {
     int64_t spoils_every;       /* before every so many calls an element of the outputs is spoilt; 0: none is */
     int64_t spoilt_row;         /* the last one, as nb_output_digest() counts rows */
     int spoilt_set;
-    bool is_wrong; /* a sample left the outputs of wrong_row wrong: left out from then on */
+    bool is_wrong;     /* a sample left the outputs of wrong_row wrong: left out from then on */
     int64_t wrong_row; /* NB_WRONG_CLOCK: not a row, but the process's clock differed from the system's */
 };
 

@@ -7,8 +7,8 @@
 
 #include "src/core/random.h"
 #include "src/train/layers.h"
-#include "src/train/tensor.h"
 #include "src/train/norm_layer.h"
+#include "src/train/tensor.h"
 #include "tests/support/products.h"
 #include "tests/support/train.h"
 
