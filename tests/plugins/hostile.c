@@ -176,15 +176,14 @@ static void leave_a_child(const struct nb_call *call) {
     }
 }
 
-#define MISDEEDS(X)                                                                                                    \
-    X(read_behind)                                                                                                     \
-    X(read_before)                                                                                                     \
-    X(write_behind)                                                                                                    \
-    X(write_before)                                                                                                    \
-    X(overflow) X(change_x) X(change_gamma) X(write_pad) X(write_heap) X(overrun_heap) X(free_twice) X(free_x)         \
-        X(unmap) X(smash_stack) X(recurse) X(eat_memory) X(crash) X(jump) X(trap) X(divide) X(give_up) X(end)          \
-            X(end_at_once) X(end_thread) X(stop) X(hang) X(set_timer) X(forbid_calls) X(close_all) X(keep_writing)     \
-                X(crash_late) X(zeros) X(nans) X(round_up) X(leave_a_child)
+// clang-format off
+#define MISDEEDS(X) \
+    X(read_behind) X(read_before) X(write_behind) X(write_before) X(overflow) X(change_x) X(change_gamma) \
+    X(write_pad) X(write_heap) X(overrun_heap) X(free_twice) X(free_x) X(unmap) X(smash_stack) X(recurse) \
+    X(eat_memory) X(crash) X(jump) X(trap) X(divide) X(give_up) X(end) X(end_at_once) X(end_thread) X(stop) X(hang) \
+    X(set_timer) X(forbid_calls) X(close_all) X(keep_writing) X(crash_late) X(zeros) X(nans) X(round_up) \
+    X(leave_a_child)
+// clang-format on
 static const struct {
     const char *name;
     void (*run)(const struct nb_call *call);
