@@ -55,11 +55,12 @@
     M(dbeta_first_twice) M(dbeta_weighted) M(dbeta_f16) M(no_residual) M(residual_rounds_twice) M(column_last_zero)
 // clang-format on
 
-#define HONEST(M)                                                                                                      \
-    M(correct)                                                                                                         \
-    M(lanes_8)                                                                                                         \
-    M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) M(corrected) M(one_pass_double)   \
-        M(folded) M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) M(rsqrt_declared)
+// clang-format off
+#define HONEST(M) \
+    M(correct) M(lanes_8) M(lanes_64) M(pairwise) M(kahan) M(in_double) M(backwards) M(divides) M(welford) \
+    M(corrected) M(one_pass_double) M(folded) M(rstd_times_gamma) M(rstd_from_double) M(scaled) M(blocks_of_64) \
+    M(rsqrt_declared)
+// clang-format on
 
 #define NAMED(name) name,
 enum way { MISTAKES(NAMED) HONEST(NAMED) };
