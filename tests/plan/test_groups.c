@@ -102,7 +102,6 @@ Test(groups, shards_part_the_plan_by_whole_groups) {
         }
         cr_expect_leq(longest, whole.estimate_s / n_shards + 4 * longest_group, "shards are balanced");
         nb_text_map_release(&owner);
-        for (int i = 0; i < n_shards; i++) nb_plan_release(&plans[i]);
     }
 }
 
@@ -119,7 +118,6 @@ Test(groups, the_parts_of_a_group_stay_in_one_shard) {
             if (whole.groups[g].index == whole.groups[h].index)
                 cr_expect_eq(nb_text_map_find(&shard_of, whole.keys[whole.groups[g].cases[0]]),
                              nb_text_map_find(&shard_of, whole.keys[whole.groups[h].cases[whole.groups[h].n - 1]]));
-    for (int i = 0; i < 5; i++) nb_plan_release(&plans[i]);
     nb_text_map_release(&shard_of);
 }
 
@@ -140,7 +138,6 @@ Test(groups, another_cpu_deals_the_same_shards) {
         for (size_t k = 0; k < there.n_cases; k++)
             cr_expect_eq(nb_text_map_find(&keys, there.keys[k]), 1, "moved to another shard: %s", there.keys[k]);
         nb_text_map_release(&keys);
-        nb_plan_release(&here[i]);
     }
 }
 
@@ -194,9 +191,6 @@ Test(groups, a_budget_leaves_room_for_launches_that_are_added) {
     cr_expect_gt(plan.estimate_s + launches_s(&plan), 0.7 * budget_s - 0.5);
     cr_expect_str_neq(plan.hash, whole.hash, "the launches are part of the plan");
     cr_expect_str_eq(plan.hash, usual.hash);
-    nb_plan_release(&whole);
-    nb_plan_release(&plan);
-    nb_plan_release(&usual);
 }
 
 Test(groups, thinning_is_even_and_keeps_the_first) {
