@@ -127,7 +127,7 @@ help:
 	'make demo      installs what is missing, builds, measures the quick preset, ends with the summary' \
 	'make check     installs what is missing, builds, passes the tests on the kernels that they need, within minutes' \
 	'make check-all  all tests on all kernels, the slow ones too, and under other conditions' \
-	'make check-long  every exhaustive mode over all its inputs, in minutes' \
+	'make check-long  every exhaustive mode over all its inputs, every planted mistake; minutes' \
 	'make gate BASE=origin/main  is a kernel of this tree slower than that of a git ref? (GATE="--budget 60": more options)' \
 	'make deps      installs the Debian packages that are missing' \
 	'make peers     PEERS="onednn-omp ggml": gets these libraries into peers/ and builds the adapters to them' \
@@ -315,7 +315,7 @@ check-all: deps
 	$(MAKE) $(with_all_kernels) SCRIPTS= check-cli
 	$(MAKE) check-conditions
 # TESTS: a glob over suite/test; TEST_KERNELS, TEST_LAYOUT: the kernels that the tests run on, and the same in another layout; SCRIPTS:
-# quick, slow or nothing for all.
+# quick, slow, long, or nothing for all but the long ones.
 TEST_KERNELS ?= $(BUILD)/tests/kernels/libnormkernels.so
 TEST_LAYOUT ?= $(BUILD)/tests/kernels/layout_2.so
 SCRIPTS ?= quick
@@ -336,8 +336,9 @@ check-conditions: check-unit-build
 	$(subst tests/unit.sh,tests/crowded.sh tests/unit.sh,$(unit_tests)) -j2 --filter '@(pool|own_threads|guard|journal*|timing|slow_arms|peers)/*'
 check-style:
 	tests/style.sh
-check-long: all
+check-long: all $(plugins)
 	BUILD=$(BUILD) tests/long.sh
+	$(MAKE) SCRIPTS=long TEST_KERNELS=$(BUILD)/libnormkernels.so check-cli
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 DEBIAN_PACKAGES := gcc pkg-config libcpuid-dev libpapi-dev libcjson-dev libcriterion-dev libmpfr-dev libgmp-dev \

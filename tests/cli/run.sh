@@ -3,10 +3,10 @@
 # Runs the other scripts of this folder, as many at once as there are CPUs: 0 is a pass, 77 a skip (its last line says why), anything else
 # a failure. A script finds the program in $NORMBENCH, the build folder in $BUILD, a folder of its own in $WORK.
 #
-#   tests/cli/run.sh [quick|slow|NAME..]
+#   tests/cli/run.sh [quick|slow|long|NAME..]
 #
 # A script that needs long says so in a line of its own, "# Slow, 30 s: why", in seconds of CPU time. quick leaves these out, slow runs them
-# alone; without an argument all are run.
+# alone; without an argument all are run but those that say "# Long, 400 s: why", which long runs alone (make check-long).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export BUILD=${BUILD:-build}
@@ -38,10 +38,12 @@ if [ "${1-}" = --one ]; then
 fi
 
 slow=$(grep -l '^# Slow, ' tests/cli/*.sh | grep -v cli/run.sh)
-every=$(printf '%s\n' tests/cli/*.sh | grep -v cli/run.sh)
+long=$(grep -l '^# Long, ' tests/cli/*.sh | grep -v cli/run.sh)
+every=$(printf '%s\n' tests/cli/*.sh | grep -v cli/run.sh | grep -vxF "$long")
 case ${1-} in
 quick) scripts=$(printf '%s\n' "$every" | grep -vxF "$slow") ;;
 slow) scripts=$slow ;;
+long) scripts=$long ;;
 "") scripts=$slow$'\n'$(printf '%s\n' "$every" | grep -vxF "$slow") ;; # the longest first, so that none is left alone at the end
 *) scripts=$(printf 'tests/cli/%s.sh\n' "$@") ;;
 esac

@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,11 +133,13 @@ static void close_all(const struct nb_call *call) {
 /* ---- threads ---- */
 
 static struct nb_call seen;
+static atomic_bool has_written;
 static void *write_on(void *arg) {
     for (;;) {
-        usleep(50);
         for (int64_t row = 0; row < seen.rows; row++)
             memset(row_y(&seen, row), 0x41, (size_t)seen.cols * sizeof(float));
+        has_written = true;
+        usleep(50);
     }
     return arg;
 }
@@ -152,6 +155,7 @@ static void start(void *(*work)(void *)) {
 static void keep_writing(const struct nb_call *call) {
     seen = *call;
     start(write_on);
+    while (!has_written) usleep(10); /* or the thread might not get a turn */
 }
 static void crash_late(const struct nb_call *call) {
     (void)call;
