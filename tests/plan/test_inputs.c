@@ -52,6 +52,7 @@ Test(inputs, the_same_seed_gives_the_same_bits_and_another_seed_others) {
         c.pass = NB_FORWARD;
         cr_assert_eq(nb_inputs_add(&a, &c), 0);
         cr_expect(memcmp(a.x, a.residual, x_bytes(&a)) != 0, "a residual is drawn from a stream of its own");
+        free(a.residual);
     }
 }
 
@@ -261,6 +262,7 @@ Test(inputs, another_case_of_the_group_adds_only_what_is_missing) {
     cr_expect_eq(in.x, x);
     cr_assert_not_null(in.residual);
     cr_expect_arr_eq(in.residual, all.residual, x_bytes(&in));
+    free(in.residual);
 }
 
 Test(inputs, batchnorm_gets_running_statistics_by_channel) {
