@@ -89,13 +89,13 @@ static unsigned char *blocks[N_BLOCKS];
 
 static size_t size_of_block(int i) { return block_sizes[(size_t)i % (sizeof block_sizes / sizeof block_sizes[0])]; }
 
-/* Each with a free block of its size behind it. The allocator keeps the first few of a size that are freed for whoever asks next, and
- * so had those that it gives out first, which may lie anywhere: the last are freed first. */
 static bool is_harmed(int i) {
     const unsigned char *block = blocks[i];
     return block && (block[0] != (i & 0xff) || memcmp(block, block + 1, size_of_block(i) - 1) != 0);
 }
 
+/* Each with a free block of its size behind it. The allocator keeps the first few of a size that are freed for whoever asks next, and
+ * so had those that it gives out first, which may lie anywhere: the last are freed first. */
 void nb_faults_guard_heap(void) {
     void *gaps[N_BLOCKS];
     for (int i = 0; i < N_BLOCKS; i++) /* of a check that came to no end */
