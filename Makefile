@@ -368,7 +368,7 @@ kernel_suites := @(kernels|fast_rows|batchnorm_fast|batchnorm_backward|backward_
 asan-build:
 	tests/deps.sh clang libclang-rt-14-dev
 	$(MAKE) $(sanitized) check-unit-build
-asan: all $(TEST_LAYOUT) asan-build
+asan: all $(TEST_KERNELS) $(TEST_LAYOUT) asan-build
 	$(MAKE) $(sanitized) TEST_KERNELS=$(TEST_KERNELS) TEST_LAYOUT=$(TEST_LAYOUT) check-unit
 	$(MAKE) $(sanitized) TESTS='$(kernel_suites)' check-unit
 

@@ -88,7 +88,9 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     struct nb_strbuf sensed = {0};
     nb_strbuf_add(out, "### ");
     nb_escape_markdown(out, nb_claims_text(claim, "id"));
-    nb_strbuf_addf(out, ": %s\n\n", nb_claims_text(claim, "verdict"));
+    nb_strbuf_add(out, ": ");
+    nb_escape_markdown(out, nb_claims_text(claim, "verdict"));
+    nb_strbuf_add(out, "\n\n");
     add_paragraph(out, "> ", nb_claims_text(claim, "statement"));
     cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(claim, "sources")) {
         nb_strbuf_add(out, "- source: ");
@@ -106,8 +108,11 @@ static void add_claim(const cJSON *claim, struct nb_strbuf *out) {
     cJSON_ArrayForEach(reading, cJSON_GetObjectItemCaseSensitive(claim, "readings")) {
         nb_strbuf_add(out, "**");
         nb_escape_markdown(out, nb_claims_text(reading, "id"));
-        nb_strbuf_addf(out, "%s** (%s): %s. ", nb_json_get_bool(reading, "alternative") ? ", another reading" : "",
-                       nb_claims_text(reading, "kind"), nb_claims_text(reading, "verdict"));
+        nb_strbuf_add(out, nb_json_get_bool(reading, "alternative") ? ", another reading** (" : "** (");
+        nb_escape_markdown(out, nb_claims_text(reading, "kind"));
+        nb_strbuf_add(out, "): ");
+        nb_escape_markdown(out, nb_claims_text(reading, "verdict"));
+        nb_strbuf_add(out, ". ");
         add_paragraph(out, "", nb_claims_text(reading, "text"));
         add_paragraph(out, "", nb_claims_text(reading, "reason"));
         add_rules(reading, out);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "reports/run/report.h"
+#include "reports/text/escape.h"
 #include "reports/text/grid.h"
 #include "src/core/json.h"
 #include "src/core/log.h"
@@ -135,7 +136,9 @@ static void add_lead(const cJSON *document, bool html, struct nb_strbuf *out) {
         nb_html_text(out, "<h2 id=\"training\">Training</h2>\n<p>", lead, "</p>\n");
         nb_html_text(out, "<p>", tokens.text, "</p>\n");
     } else {
-        nb_strbuf_addf(out, "\n## Training\n\n%s\n\n%s\n", lead, tokens.text);
+        nb_strbuf_addf(out, "\n## Training\n\n%s\n\n", lead);
+        nb_escape_markdown(out, tokens.text);
+        nb_strbuf_add(out, "\n");
     }
     nb_strbuf_release(&tokens);
 }

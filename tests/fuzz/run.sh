@@ -41,4 +41,5 @@ mkdir -p "$BUILD/fuzz"
 printf '%s\n' "${targets[@]}" | xargs -P "${JOBS:-$(nproc)}" -n 1 tests/fuzz/run.sh --one
 code=$?
 sort "$COUNTS" | awk '{ printf "%-12s %10d inputs %8d a second\n", $1, $2, $3; n += $2 } END { printf "fuzz: %d targets, %d inputs\n", NR, n }'
+[ "$code" = 0 ] || echo "fuzz: red: $(comm -23 <(printf '%s\n' "${targets[@]}" | sort) <(cut -d' ' -f1 "$COUNTS" | sort) | paste -sd' ')"
 exit "$code"
