@@ -70,6 +70,9 @@ enum nb_affine { NB_AFFINE_NONE, NB_AFFINE_GAMMA, NB_AFFINE_GAMMA_BETA, NB_N_AFF
 enum nb_param { NB_PARAM_F32, NB_PARAM_X, NB_N_PARAMS }; /* gamma and beta in f32, or in x's dtype */
 enum nb_mode { NB_TRAINING, NB_INFERENCE, NB_N_MODES };  /* BatchNorm: statistics of the batch, or running ones */
 enum nb_layout { NB_ROWS, NB_NCHW, NB_NHWC, NB_N_LAYOUTS };
+/* Where a kernel runs. CUDA: all pointers of a call, but for tuning, are the device's; run() enqueues on call.stream and returns.
+ * CUDA_EMULATED: the same kernel executed by the CPU, synchronously, on the host's memory. */
+enum nb_backend { NB_BACKEND_CPU, NB_BACKEND_CUDA, NB_BACKEND_CUDA_EMULATED, NB_N_BACKENDS };
 
 /* What is structural in a kernel. */
 enum nb_style { NB_FUSED, NB_COMPOSED, NB_N_STYLES }; /* one sweep with everything, or op by op with temporaries */
@@ -146,7 +149,7 @@ struct nb_call {
 
     void *scratch;                  /* scratch_bytes(call) bytes, aligned to 64, contents undefined */
     const struct nb_tuning *tuning; /* null: a kernel's own defaults */
-    void *stream;
+    void *stream;                   /* CUDA: the CUstream */
 };
 
 /* Bit masks of the formulas a kernel implements: bit (1 << value) of each enum. */
@@ -213,6 +216,7 @@ struct nb_kernel {
     const char *(*implementation)(
         const struct nb_call *call); /* what was chosen for the call: a library's implementation,
                                                                     instructions beyond the variant's; null: nothing */
+    uint32_t backend;                /* enum nb_backend */
 };
 
 #if defined(__GNUC__)

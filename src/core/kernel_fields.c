@@ -153,6 +153,7 @@ static int validate_ranges(const struct nb_kernel *k, char *reason, size_t n) {
         {"stats", k->stats, NB_N_STATS},
         {"stats_dtype", k->stats_dtype, NB_N_STATS_DTYPES},
         {"variance", k->variance, NB_N_VARIANCES},
+        {"backend", DECLARES(k, backend) ? k->backend : NB_BACKEND_CPU, NB_N_BACKENDS},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         if (ranges[i].value < ranges[i].n) continue;

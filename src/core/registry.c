@@ -457,6 +457,7 @@ static struct owned_entry *described_entry(const struct library *lib, struct des
     s->kernel.struct_size = offsetof(struct nb_kernel, applicable); /* what stands behind are functions */
     memset((char *)&s->kernel + s->kernel.struct_size, 0, sizeof s->kernel - s->kernel.struct_size);
     s->kernel.run = nb_kernel_elsewhere;
+    s->kernel.backend = d->kernel.backend;
     s->kernel.name = s->name = plain_text(d->name, sizeof d->name);
     s->kernel.variant = s->variant = plain_text(d->variant, sizeof d->variant);
     s->kernel.summary = s->summary = plain_text(d->summary, sizeof d->summary);
